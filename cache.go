@@ -6,6 +6,7 @@ import (
 
 	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -15,8 +16,8 @@ type CacheConfig struct {
 	Heads     int // of keys and values, G
 	KeySize   int // elements of a key, E
 	ValueSize int // elements of a value, V; 0 means KeySize
-	// Storage is in which numbers keys and values are held. Nil means Float32.
-	Storage Storage
+	// Storage is the number format in which keys and values are stored. 0 means tensor.Float32.
+	Storage tensor.Numbers
 	// Score is that with which queries will attend. If it maps keys, as Additive and Cosine
 	// do, the cache holds each key as mapped, which is done once, when it is appended, and
 	// not at every step for all of them. Nil leaves it to Options.Score.
@@ -37,11 +38,11 @@ type CacheConfig struct {
 // tokens costs what attention costs.
 //
 // The queries of a step are the last positions of their sequence: masks, biases and
-// positions go by the length of each sequence. With Float32, queries come to the same
+// positions go by the length of each sequence. With tensor.Float32, queries come to the same
 // bits as those of the whole sequence under a causal mask, whether positions were
 // appended one by one or many at a time.
 //
-// Memory: G·(storage.Bytes(E) + storage.Bytes(V)) bytes a position, for V rounded up to
+// Memory: G·(Storage.Bytes(E) + Storage.Bytes(V)) bytes a position, for V rounded up to
 // whole vectors of the processor and beyond 64 to a multiple of 64, and E the size of a
 // key as the Score of the configuration maps it, in pages of 512 positions for all heads of
 // a sequence. The last page of a sequence grows from 16 positions on, to twice as many each
@@ -69,8 +70,11 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.ValueSize == 0 {
 		c.ValueSize = c.KeySize
 	}
-	if c.Storage == nil {
-		c.Storage = Float32{}
+	if c.Storage == 0 {
+		c.Storage = tensor.Float32
+	}
+	if err := c.Storage.Check(); err != nil {
+		return nil, fmt.Errorf("attn: NewCache: storage is %w", err)
 	}
 	for _, f := range []struct {
 		name        string
@@ -111,7 +115,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 // newCache makes a cache of keys that have so many elements once they are mapped.
 func newCache(c CacheConfig, keyMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor, size int) *Cache {
 	x := &Cache{config: c, keyMap: keyMap, seqs: make([]cached, c.Batch)}
-	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Storage: c.Storage.storage()}
+	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Storage)}
 	if c.Window > 0 {
 		return x // what it will hold at a time is less than the capacity
 	}

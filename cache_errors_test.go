@@ -33,16 +33,25 @@ func TestStorageErrors(t *testing.T) {
 					most, worst = max(most, math.Abs(float64(x))), max(worst, d)
 					relative = max(relative, d/math.Abs(float64(x)))
 				}
-				switch s.storage.(type) {
-				case attn.Float32:
+				switch s.storage {
+				case tensor.Float32:
 					if worst > 0 {
 						t.Errorf("float32: an error of %v", worst)
 					}
-				case attn.BFloat16:
+				case tensor.Float16:
+					switch {
+					case most > 65504:
+						if !math.IsInf(worst, 1) && worst < most {
+							t.Errorf("float16: %v of at most %v is finite", worst, most)
+						}
+					case scale == 1 && worst > 0x1p-25 && relative > 0x1p-11 || worst > max(0x1p-25, most*0x1p-11):
+						t.Errorf("float16: an error of %v, %v of the element", worst, relative)
+					}
+				case tensor.BFloat16:
 					if relative > 0x1p-8 {
 						t.Errorf("bfloat16: an error of %v of the element", relative)
 					}
-				case attn.Int8:
+				case tensor.Int8:
 					if worst > most/254*(1+1e-5) {
 						t.Errorf("int8: an error of %v of the largest element", worst/most)
 					}
@@ -61,6 +70,7 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: NewCache: batch -1, want at least 0`, func(c *attn.CacheConfig) { c.Batch = -1 }},
 		{`attn: NewCache: heads 0, want at least 1`, func(c *attn.CacheConfig) { c.Heads = 0 }},
 		{`attn: NewCache: key size 0, want at least 1`, func(c *attn.CacheConfig) { c.KeySize = 0 }},
+		{`attn: NewCache: storage is Numbers\(9\), want float32, float16, bfloat16, int8`, func(c *attn.CacheConfig) { c.Storage = 9 }},
 		{`attn: NewCache: capacity -3, want at least 0`, func(c *attn.CacheConfig) { c.Capacity = -3 }},
 		{`attn: NewCache: 4 sinks without a window, which keeps all keys`, func(c *attn.CacheConfig) { c.Sinks = 4 }},
 	} {

@@ -22,12 +22,12 @@ import (
 // storages are what a cache may hold numbers in, with what becomes of a vector.
 var storages = []struct {
 	name    string
-	storage attn.Storage
+	storage tensor.Numbers
 	exact   bool // whether results have the bits of those of the vectors as they become
 	store   func(x []float32) []float32
 }{
-	{"float32", attn.Float32{}, true, func(x []float32) []float32 { return x }},
-	{"bfloat16", attn.BFloat16{}, true, func(x []float32) []float32 {
+	{"float32", tensor.Float32, true, func(x []float32) []float32 { return x }},
+	{"bfloat16", tensor.BFloat16, true, func(x []float32) []float32 {
 		y := make([]float32, len(x))
 		for i, v := range x {
 			b := math.Float32bits(v)
@@ -35,7 +35,16 @@ var storages = []struct {
 		}
 		return y
 	}},
-	{"int8", attn.Int8{}, false, func(x []float32) []float32 {
+	{"float16", tensor.Float16, true, func(x []float32) []float32 {
+		y := make([]float32, len(x))
+		for i, v := range x { // below 2⁻¹⁴ of fewer bits, which the error tests cover
+			_, e := math.Frexp(float64(v))
+			unit := math.Ldexp(1, max(e-11, -24))
+			y[i] = float32(math.RoundToEven(float64(v)/unit) * unit)
+		}
+		return y
+	}},
+	{"int8", tensor.Int8, false, func(x []float32) []float32 {
 		var scale float32
 		for _, v := range x {
 			scale = max(scale, v/127, -v/127)

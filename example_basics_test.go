@@ -114,7 +114,7 @@ func ExampleMultiHead_Extend() {
 // here without a layer.
 func ExampleCache_Attend() {
 	cache, err := attn.NewCache(attn.CacheConfig{
-		Batch: 1, Heads: 2, KeySize: 8, Window: 1023, Sinks: 4, Storage: attn.Int8{},
+		Batch: 1, Heads: 2, KeySize: 8, Window: 1023, Sinks: 4, Storage: tensor.Int8,
 	})
 	if err != nil {
 		log.Fatal(err)

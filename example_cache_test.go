@@ -17,7 +17,7 @@ func ExampleCache() {
 	if err != nil {
 		panic(err)
 	}
-	cache, err := layer.NewCache(2, attn.CacheConfig{Storage: attn.BFloat16{}})
+	cache, err := layer.NewCache(2, attn.CacheConfig{Storage: tensor.BFloat16})
 	if err != nil {
 		panic(err)
 	}

@@ -134,11 +134,7 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	if err != nil {
 		b.Fatal(err)
 	}
-	numbers, err := numbersOf(o.Weights)
-	if err != nil {
-		b.Fatal(err)
-	}
-	n, builder, err := build(&source{config: configFile, settings: s, r: r, packed: o.Weights != nil, numbers: numbers}, family)
+	n, builder, err := build(&source{config: configFile, settings: s, r: r, numbers: o.Weights}, family)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -156,8 +152,8 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 
 func eachStorage(b *testing.B, f func(*testing.B, Options)) {
 	b.Run("parameters", func(b *testing.B) { f(b, Options{}) })
-	for _, s := range []attn.Storage{attn.Float32{}, attn.BFloat16{}, attn.Int8{}} {
-		b.Run(fmt.Sprintf("%T", s)[len("attn."):], func(b *testing.B) { f(b, Options{Weights: s}) })
+	for _, s := range tensor.NumberFormats() {
+		b.Run(s.String(), func(b *testing.B) { f(b, Options{Weights: s}) })
 	}
 }
 
@@ -227,7 +223,7 @@ func BenchmarkEncode(b *testing.B) {
 			config := fmt.Sprintf(`{"model_type": "bert", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d,
 				"num_attention_heads": %d, "vocab_size": %d, "max_position_embeddings": %d}`,
 				z.Width, z.Hidden, z.Layers, z.Heads, z.Vocabulary, z.Positions)
-			n, _ := randomModel(b, newBERT, config, bertTensors(z), Options{Weights: attn.Float32{}})
+			n, _ := randomModel(b, newBERT, config, bertTensors(z), Options{Weights: tensor.Float32})
 			for _, batch := range []int{1, 32} {
 				for _, length := range []int{16, 64, 128, 512} {
 					b.Run(fmt.Sprintf("B%d/L%d", batch, length), func(b *testing.B) { benchmarkEncode(b, n, batch, length) })

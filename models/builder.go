@@ -29,10 +29,9 @@ type Builder struct {
 // building is what the Builders of one model share.
 type building struct {
 	r        *safetensors.Reader
-	longest  int  // how many tokens a sequence may have, 0 for as many as settings say
-	plan     bool // nothing is read
-	packed   bool // matrices are, in these numbers
-	numbers  tensor.Numbers
+	longest  int            // how many tokens a sequence may have, 0 for as many as settings say
+	plan     bool           // nothing is read
+	numbers  tensor.Numbers // of matrices, which are packed; 0 for parameters
 	matrices []packedMatrix
 	wrong    []error
 	mismatch nn.MismatchError
@@ -46,7 +45,7 @@ type building struct {
 
 func newBuilder(s *source, plan bool) *Builder {
 	return &Builder{Config: s.settings, building: &building{
-		r: s.r, longest: s.tokens, plan: plan, packed: s.packed, numbers: s.numbers, read: map[string]bool{},
+		r: s.r, longest: s.tokens, plan: plan, numbers: s.numbers, read: map[string]bool{},
 	}}
 }
 
@@ -184,7 +183,7 @@ func (b *Builder) Linear(name string, in, out int) *nn.Linear {
 
 // Matrix is Linear without a bias.
 func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
-	if b.packed {
+	if b.packed() {
 		return &nn.Linear{Packed: b.matrix(name+".weight", false, in, out)[0]}
 	}
 	return &nn.Linear{Weight: b.Tensor(name+".weight", out, in)}
@@ -259,7 +258,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if !fits {
 		return none
 	}
-	checked, packed := c, b.packed && c.Heads > 0 // what is empty is not packed
+	checked, packed := c, b.packed() && c.Heads > 0 // what is empty is not packed
 	if b.plan {
 		checked.Bias = attn.NoProjection
 	}

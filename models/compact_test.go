@@ -152,7 +152,7 @@ func TestCompact(t *testing.T) {
 			if slices.Equal(got.Data(), logits(m).Data()) {
 				t.Errorf("%s: the heads do not matter", at)
 			}
-			packed, err := models.Load(dir, models.Options{Weights: attn.Float32{}})
+			packed, err := models.Load(dir, models.Options{Weights: tensor.Float32})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -295,7 +295,7 @@ func TestCompactGenerates(t *testing.T) {
 		for kind, removal := range removals {
 			p := loadProbe(t, name)
 			less := without(t, p, gone(p.Layers(), removal))
-			_, small := writeCompact(t, less, t.TempDir(), models.Options{Weights: attn.Float32{}})
+			_, small := writeCompact(t, less, t.TempDir(), models.Options{Weights: tensor.Float32})
 			prompt := []int{3, 1, 4, 1, 5}
 			want, err := less.Write(context.Background(), prompt, models.Generation{Tokens: 20, Ends: []int{}})
 			if err != nil {

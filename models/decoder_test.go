@@ -267,7 +267,7 @@ func TestGenerate(t *testing.T) {
 	if drawn.Seed = 6; slices.Equal(generate(t, m, ids, drawn), once) {
 		t.Error("another seed gives the same tokens")
 	}
-	drawn.Cache.Storage = attn.BFloat16{} // and runs
+	drawn.Cache.Storage = tensor.BFloat16 // and runs
 	if got := generate(t, m, ids, drawn); len(got) != 40 {
 		t.Errorf("%d tokens with a cache of bfloat16, want 40", len(got))
 	}
@@ -318,7 +318,7 @@ func TestDecodersInBFloat16(t *testing.T) {
 			m, g := openDecoder(t, name)
 			dir := filepath.Join("testdata/decoders", name)
 			tokens := m.Sizes().Positions
-			half, err := models.Load(dir, models.Options{Tokens: tokens, Weights: attn.BFloat16{}})
+			half, err := models.Load(dir, models.Options{Tokens: tokens, Weights: tensor.BFloat16})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -340,7 +340,7 @@ func TestDecodersInBFloat16(t *testing.T) {
 			}
 		}
 	})
-	m, err := models.Load("testdata/decoders/llama3", models.Options{Weights: attn.BFloat16{}})
+	m, err := models.Load("testdata/decoders/llama3", models.Options{Weights: tensor.BFloat16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestDecodersInBFloat16(t *testing.T) {
 func TestDecodersInInt8(t *testing.T) {
 	for _, name := range decoderCases(t) {
 		m, g := openDecoder(t, name)
-		small, err := models.Load(filepath.Join("testdata/decoders", name), models.Options{Tokens: m.Sizes().Positions, Weights: attn.Int8{}})
+		small, err := models.Load(filepath.Join("testdata/decoders", name), models.Options{Tokens: m.Sizes().Positions, Weights: tensor.Int8})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -80,7 +80,7 @@ func newGPT2(b *Builder) Network {
 // Transposed is Linear where the file has the transpose of the weight: [in out].
 func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 	l := &nn.Linear{Bias: b.Tensor(name+".bias", out)}
-	if b.packed {
+	if b.packed() {
 		l.Packed = b.matrix(name+".weight", true, in, out)[0]
 		return l
 	}

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -27,15 +27,14 @@ type Options struct {
 	// as this, which is more or fewer than they were trained on. 0 means as many as
 	// config.json says, which for "longrope" are those before its frequencies are scaled.
 	Tokens int
-	// Weights says in which numbers matrices are held, packed for inference alone, and for
-	// the processor at hand: attn.Float32{}; attn.BFloat16{} in half of the memory, exact for
-	// files of that type and rounded to the nearest from others; or attn.Int8{} in a quarter,
-	// where a row of a matrix has a scale, and a weight an error of at most 1/254 of the
-	// largest of its row. Embeddings are matrices too. A text is written a token at a time as
-	// fast as memory is read, and so faster from smaller numbers.
+	// Weights is the number format in which matrices are stored, packed for inference alone
+	// and for the processor at hand. Weights of a file of the same type are exact; the errors of
+	// others are those of tensor.Numbers, where a vector is a row of a matrix. Embeddings are
+	// matrices too. A text is written a token at a time as fast as memory is read, and so
+	// faster from smaller numbers that have a kernel: tensor.BFloat16 and tensor.Int8.
 	//
-	// Nil means parameters in float32, which can be trained, pruned and saved.
-	Weights attn.Storage
+	// 0 means parameters in float32, which can be trained, pruned and saved.
+	Weights tensor.Numbers
 }
 
 // Model is a model from a directory.
@@ -50,11 +49,13 @@ type Model struct {
 	dict      nn.StateDict
 	kept      map[string][]int // by layer that has lost heads, the numbers of the others
 	tied      []string         // tensors in the file that are another one
-	packed    bool             // not all tensors are parameters
 	options   Options          // of Load
 	trained   bool             // parameters are not those of the directory
 	files     []string
 }
+
+// packed reports whether not all tensors are parameters.
+func (m *Model) packed() bool { return m.options.Weights != 0 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
 // and tokenizers have errors of their packages.
@@ -94,7 +95,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, packed: o.Weights != nil, options: o}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, options: o}
 	for _, tie := range b.ties {
 		m.tied = append(m.tied, tie[0])
 	}
@@ -120,7 +121,7 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 	if !ok {
 		return nil, fmt.Errorf("models: StateDict: %T is not a *models.Model", m)
 	}
-	if model.packed {
+	if model.packed() {
 		return nil, fmt.Errorf("models: StateDict: the model of %s was loaded with Options.Weights, want one without", model.Dir)
 	}
 	return slices.Clone(model.dict), nil
@@ -140,9 +141,10 @@ func open(dir string, o Options) (*source, Family, error) {
 	if o.Tokens < 0 || o.Tokens > mostSize {
 		return nil, family, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
 	}
-	numbers, err := numbersOf(o.Weights)
-	if err != nil {
-		return nil, family, err
+	if o.Weights != 0 {
+		if err := o.Weights.Check(); err != nil {
+			return nil, family, fmt.Errorf("models: Options.Weights is %w", err)
+		}
 	}
 	d, err := openSource(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.of(s); err != nil {
@@ -158,7 +160,7 @@ func open(dir string, o Options) (*source, Family, error) {
 		}
 		return nil, family, err
 	}
-	d.tokens, d.packed, d.numbers = o.Tokens, o.Weights != nil, numbers
+	d.tokens, d.numbers = o.Tokens, o.Weights
 	return d, family, nil
 }
 

@@ -50,7 +50,7 @@ func TestMatricesInTasks(t *testing.T) {
 		name string
 	}{{whole, name}, {inFloats, name}, {inFloats, "turned"}}
 	indices := []int{0, 1, 63, 64, 1000, first - 1}
-	for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+	for _, numbers := range tensor.NumberFormats() {
 		at := 0
 		for part, out := range []int{first, second} {
 			want := tensor.NewPacked(out, in, numbers)
@@ -69,7 +69,7 @@ func TestMatricesInTasks(t *testing.T) {
 					x, y := got.Rows(nil, []int{j}).Data(), want.Rows(nil, []int{j}).Data()
 					for k := range x {
 						if x[k] != y[k] {
-							t.Fatalf("file %d, numbers %d, part %d, %d processors: weight %d of row %d is %v, want %v", i, numbers, part, procs, k, j, x[k], y[k])
+							t.Fatalf("file %d, %v, part %d, %d processors: weight %d of row %d is %v, want %v", i, numbers, part, procs, k, j, x[k], y[k])
 						}
 					}
 				}

@@ -2,10 +2,8 @@ package models
 
 import (
 	"cmp"
-	"fmt"
 	"sync"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/pages"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
@@ -13,18 +11,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// numbersOf returns the numbers in which packed weights are held.
-func numbersOf(s attn.Storage) (tensor.Numbers, error) {
-	switch s.(type) {
-	case nil, attn.Float32:
-		return tensor.Float32, nil
-	case attn.BFloat16:
-		return tensor.BFloat16, nil
-	case attn.Int8:
-		return tensor.Int8, nil
-	}
-	return 0, fmt.Errorf("models: Options.Weights is a %T, want attn.Float32{}, attn.BFloat16{}, attn.Int8{} or nil", s)
-}
+// packed reports whether matrices are packed.
+func (b *Builder) packed() bool { return b.numbers != 0 }
 
 // packedMatrix is a tensor of the file that is held packed: parts that stand one behind
 // the other along their outputs.
@@ -191,7 +179,7 @@ func (w packedWords) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor
 // Words returns the embeddings of tokens, name.weight, and the map from states to tokens
 // that is the same matrix.
 func (b *Builder) Words(name string, n, width int) (words, *nn.Linear) {
-	if b.packed {
+	if b.packed() {
 		w := b.matrix(name+".weight", false, width, n)[0]
 		return packedWords{w}, &nn.Linear{Packed: w}
 	}

@@ -57,7 +57,7 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 		return bad("the model has no head, want one for any of %s, %s and %s", MaskedWords, NextWord, TextClasses)
 	case head.Task == AnswerSpan:
 		return bad("the model's head is for the %s, want one for any of %s, %s and %s", head.Task, MaskedWords, NextWord, TextClasses)
-	case m.packed:
+	case m.packed():
 		return bad("the model was loaded with Options.Weights, want one without")
 	case len(examples) == 0:
 		return bad("no examples, want one or more")

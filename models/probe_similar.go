@@ -27,7 +27,7 @@ type SimilarPair struct {
 // https://arxiv.org/abs/1908.10084.
 func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
 	switch {
-	case e.Model.packed:
+	case e.Model.packed():
 		return nil, errors.New("models: NewSimilarityProbe: the model was loaded with Options.Weights, want one without")
 	case len(pairs) == 0:
 		return nil, errors.New("models: NewSimilarityProbe: no pairs, want one or more")

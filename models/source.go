@@ -17,9 +17,8 @@ type source struct {
 	config   string // the path of config.json
 	settings *Settings
 	r        *safetensors.Reader
-	tokens   int  // Options.Tokens
-	packed   bool // Options.Weights is not nil
-	numbers  tensor.Numbers
+	tokens   int            // Options.Tokens
+	numbers  tensor.Numbers // Options.Weights
 }
 
 // openSource opens a directory. check is called before the weights are opened.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/attn-go/attn/internal/half"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/simd"
 )
 
 // FromFloat32s returns a tensor of type F32.
@@ -86,9 +88,9 @@ func AppendFloat32s(b []byte, d DType, x []float32) ([]byte, error) {
 			b = little.AppendUint64(b, math.Float64bits(float64(v)))
 		}
 	case F16, BF16:
-		narrow, infinite := toF16, uint16(0x7c00)
+		narrow, infinite := half.Nearest, uint16(0x7c00)
 		if d == BF16 {
-			narrow, infinite = toBF16, 0x7f80
+			narrow, infinite = simd.NearestBFloat16, 0x7f80
 		}
 		for i, v := range x {
 			h := narrow(v)
@@ -101,31 +103,4 @@ func AppendFloat32s(b []byte, d DType, x []float32) ([]byte, error) {
 		return nil, fmt.Errorf("safetensors: %w", wrongType(d, floatTypes))
 	}
 	return b, nil
-}
-
-// toBF16 rounds to the nearest, ties to even.
-func toBF16(v float32) uint16 {
-	u := math.Float32bits(v)
-	if v != v {
-		return uint16(u>>16) | 0x40 // quiet, so that it does not round to infinity
-	}
-	return uint16((u + 0x7fff + u>>16&1) >> 16)
-}
-
-// toF16 rounds to the nearest, ties to even.
-func toF16(v float32) uint16 {
-	u := math.Float32bits(v)
-	sign, u := uint16(u>>16&0x8000), u&0x7fffffff
-	switch {
-	case u > 0x7f800000: // NaN, made quiet
-		return sign | 0x7e00 | uint16(u>>13&0x1ff)
-	case u >= 0x47800000: // 2¹⁶ and more
-		return sign | 0x7c00
-	case u < 0x38800000: // below 2⁻¹⁴: a multiple of 2⁻²⁴
-		// The sum's unit in the last place is 2⁻²⁴, so that the addition rounds.
-		return sign | uint16(math.Float32bits(math.Float32frombits(u)+0.5)&0x7ff)
-	}
-	// From here the exponent is one of F16, or carries into infinity.
-	u += 0xfff + u>>13&1
-	return sign | uint16((u-(127-15)<<23)>>13)
 }

@@ -136,7 +136,7 @@ func TestReadConverted(t *testing.T) {
 				if math.Float32bits(got[i]) != bits {
 					t.Fatalf("%s: element %d from %d on is %v, want %v", d, i, part[0], got[i], v)
 				}
-				want := simd.BFloat16(v)
+				want := simd.NearestBFloat16(v)
 				if d == BF16 {
 					want = uint16(bits >> 16) // of a NaN too
 				}

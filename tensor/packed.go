@@ -10,46 +10,30 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Numbers are a kind of numbers in which Packed holds weights.
-type Numbers uint8
-
-// The kinds of numbers.
-const (
-	Float32  Numbers = iota // as they are, in 4 bytes
-	BFloat16                // the nearest of 8 bits of precision, in 2 bytes: the error is at most 2⁻⁸ of a weight
-	Int8                    // an integer from −127 to 127 times a scale of the row, in 1 byte: the error is at most 1/254 of the row's largest weight
-)
-
 // Packed is a matrix [Out In] of weights in the order in which products read it, for
 // inference: it is rearranged once, when it is set, and not by every product. A step of a
 // decoder, which reads every weight once, is as fast as memory is read; so it takes half of
 // the time with weights in bfloat16, and less with int8.
 //
-// Products of float32 and bfloat16 are those of the same numbers in a Tensor, to the bit,
+// Products of formats without a scale are those of the same numbers in a Tensor, to the bit,
 // but for matrices that Linear multiplies on tile units, of 512 rows and columns or more,
 // whose last digits differ. Those of int8 are sums of the same kind, of which each is
 // multiplied by its scale.
-type Packed struct {
-	w       simd.Packed
-	numbers Numbers
-}
+type Packed struct{ w simd.Packed }
 
 // NewPacked returns a matrix of zeros.
 func NewPacked(out, in int, n Numbers) *Packed {
 	if out < 1 || in < 1 {
 		badShape("NewPacked", "matrix", []int{out, in}, "positive sizes")
 	}
-	p := &Packed{numbers: n}
-	p.w.PanelLayout = simd.NewPanelLayout(in, out)
-	switch length := p.w.Len(); n {
-	case Float32:
-		p.w.Float32 = pages.Make[float32](length)
-	case BFloat16:
-		p.w.BFloat16 = pages.Make[uint16](length)
-	case Int8:
-		p.w.Int8, p.w.Scales = pages.Make[int8](length), make([]float32, out)
-	default:
-		badValue("NewPacked", "numbers", fmt.Sprint(uint8(n)), "Float32, BFloat16 or Int8")
+	if !n.known() {
+		badValue("NewPacked", "numbers", n.String(), wantNumbers())
+	}
+	p := new(Packed)
+	p.w.PanelLayout, p.w.Format = simd.NewPanelLayout(in, out), simd.Format(n)
+	p.w.Memory = pages.Make[byte](p.w.Len() * p.w.Format.Size())
+	if p.w.Format.Scaled() {
+		p.w.Scales = make([]float32, out)
 	}
 	return p
 }
@@ -57,13 +41,11 @@ func NewPacked(out, in int, n Numbers) *Packed {
 // Shape returns [Out In].
 func (p *Packed) Shape() []int { return []int{p.w.N, p.w.K} }
 
-// Numbers returns the kind of numbers.
-func (p *Packed) Numbers() Numbers { return p.numbers }
+// Numbers returns the format.
+func (p *Packed) Numbers() Numbers { return Numbers(p.w.Format) }
 
 // Bytes returns how much memory the weights take.
-func (p *Packed) Bytes() int {
-	return 4*len(p.w.Float32) + 2*len(p.w.BFloat16) + len(p.w.Int8) + 4*len(p.w.Scales)
-}
+func (p *Packed) Bytes() int { return len(p.w.Memory) + 4*len(p.w.Scales) }
 
 // SetRows sets the weights of the outputs from i on, of which x has one row behind the
 // other. It may be called for different rows at the same time, if each but the last call is

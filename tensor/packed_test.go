@@ -10,11 +10,13 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// rounded returns random numbers that bfloat16 holds exactly.
+// rounded returns random numbers that bfloat16 and float16 hold exactly.
 func rounded(rng *rand.Rand, shape ...int) *tensor.Tensor {
 	x := tensor.Randn(rng, shape...)
 	for i, v := range x.Data() {
-		x.Data()[i] = math.Float32frombits(math.Float32bits(v) &^ 0xffff)
+		if x.Data()[i] = math.Float32frombits(math.Float32bits(v) &^ 0xffff); math.Abs(float64(v)) < 0x1p-16 {
+			x.Data()[i] = 1
+		}
 	}
 	return x
 }
@@ -55,9 +57,9 @@ func TestPacked(t *testing.T) {
 		for _, size := range packedSizes {
 			n, out, in := size[0], size[1], size[2]
 			x, bias := tensor.Randn(rng, n, in), tensor.Randn(rng, out)
-			for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16} {
+			for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.Float16, tensor.BFloat16} {
 				dense := tensor.Randn(rng, out, in)
-				if numbers == tensor.BFloat16 {
+				if numbers != tensor.Float32 {
 					dense = rounded(rng, out, in)
 				}
 				for _, w := range packedBoth(dense, numbers) {
@@ -69,7 +71,7 @@ func TestPacked(t *testing.T) {
 						for i, v := range got.Data() {
 							d := math.Abs(float64(v - want.Data()[i]))
 							if kernels != "amx" && math.Float32bits(v) != math.Float32bits(want.Data()[i]) || !(d < 1e-3) {
-								t.Fatalf("%s: %v, numbers %d: element %d is %v, want %v", kernels, size, numbers, i, v, want.Data()[i])
+								t.Fatalf("%s: %v, %v: element %d is %v, want %v", kernels, size, numbers, i, v, want.Data()[i])
 							}
 						}
 					}
@@ -177,7 +179,7 @@ func TestPackedInt8(t *testing.T) {
 func TestLinears(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	eachImplementation(t, func(t *testing.T, kernels string) {
-		for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+		for _, numbers := range tensor.NumberFormats() {
 			const in = 577
 			var maps []tensor.Affine
 			for i, out := range []int{131, 67, 1, 257} {
@@ -193,10 +195,10 @@ func TestLinears(t *testing.T) {
 			for i, m := range maps {
 				out := m.Weight.Shape()[0]
 				if got, want := all[i].Data(), m.Weight.Linear(nil, x, m.Bias).Data(); !slices.Equal(got, want) {
-					t.Errorf("%s: numbers %d: map %d differs among others", kernels, numbers, i)
+					t.Errorf("%s: %v: map %d differs among others", kernels, numbers, i)
 				}
 				if got, want := one[i].Data(), all[i].Data()[400*out:401*out]; !slices.Equal(got, want) {
-					t.Errorf("%s: numbers %d: map %d of a row differs from that among 411", kernels, numbers, i)
+					t.Errorf("%s: %v: map %d of a row differs from that among 411", kernels, numbers, i)
 				}
 			}
 		}
@@ -210,7 +212,7 @@ func TestPackedErrors(t *testing.T) {
 		want string
 	}{
 		{func() { tensor.NewPacked(0, 5, tensor.Int8) }, "tensor: NewPacked: matrix has shape [0 5], want positive sizes"},
-		{func() { tensor.NewPacked(3, 5, 3) }, "tensor: NewPacked: numbers is 3, want Float32, BFloat16 or Int8"},
+		{func() { tensor.NewPacked(3, 5, 0) }, "tensor: NewPacked: numbers is Numbers(0), want float32, float16, bfloat16, int8"},
 		{func() { w.SetRows(3, make([]float32, 5)) }, "tensor: Packed.SetRows: rows has first and number of elements [3 5], want rows of 5 within 0 to 2"},
 		{func() { w.SetRows(0, make([]float32, 6)) }, "tensor: Packed.SetRows: rows has first and number of elements [0 6], want rows of 5 within 0 to 2"},
 		{func() { w.SetTransposed(make([]float32, 14), 3) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [14 3], want those of [In=5 Out=3]"},

@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 )
 
 // This test program stands for Python where FAKE_PEER says so: with "works" it
@@ -162,7 +162,7 @@ func TestCompareTables(t *testing.T) {
 // A library whose logits of a small decoder are not attn's is not measured.
 func TestCheckLogits(t *testing.T) {
 	for _, s := range small {
-		m, err := s.load(attn.Float32{})
+		m, err := s.load(tensor.Float32)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,10 +15,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 )
 
 // loading is a row about reading a model from files that the system has in memory.
@@ -135,9 +136,9 @@ func measureLoad(args []string) (o once, err error) {
 	}
 	runtime.GOMAXPROCS(threads)
 	var options models.Options
-	for _, s := range storages {
-		if s.name == args[1] {
-			options.Weights = s.held
+	if args[1] != "parameters" {
+		if err := options.Weights.UnmarshalText([]byte(args[1])); err != nil {
+			return o, err
 		}
 	}
 	path := filepath.Join(args[0], "model.safetensors")
@@ -163,15 +164,10 @@ func measureLoad(args []string) (o once, err error) {
 }
 
 // weightBytes returns how many bytes the weights of a decoder take.
-func weightBytes(m *models.Model, s attn.Storage) int {
-	z, bytes := m.Sizes(), 4
-	for _, storage := range storages {
-		if storage.held == s {
-			bytes = storage.bytes
-		}
-	}
+func weightBytes(m *models.Model, s tensor.Numbers) int {
+	z := m.Sizes()
 	of := shape{layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary}
-	return of.weights() * bytes
+	return cmp.Or(s, tensor.Float32).Bytes(of.weights())
 }
 
 // readAll reads a file into a buffer, again and again from its beginning, and returns how

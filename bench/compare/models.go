@@ -43,12 +43,8 @@ var decoders = []shape{
 	{name: "Qwen2 0.5B", layers: 24, heads: 14, kvHeads: 2, width: 896, hidden: 4864, vocabulary: 151936, bias: true},
 }
 
-// storages are the numbers in which a decoder's weights are held, and how many bytes one takes.
-var storages = []struct {
-	name  string
-	held  attn.Storage
-	bytes int
-}{{"float32", attn.Float32{}, 4}, {"bfloat16", attn.BFloat16{}, 2}, {"int8", attn.Int8{}, 1}}
+// formats are the number formats of weights that are compared.
+var formats = []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8}
 
 // read is how many tokens a decoder has read before the step that is measured.
 const read = 128
@@ -70,8 +66,8 @@ func encodeTasks(threads int) []task {
 func generateTasks(threads int) []task {
 	var tasks []task
 	for _, s := range decoders {
-		for _, held := range storages {
-			tasks = append(tasks, s.generate(threads, held.name, held.held, held.bytes))
+		for _, held := range formats {
+			tasks = append(tasks, s.generate(threads, held))
 		}
 	}
 	return tasks
@@ -86,7 +82,7 @@ func (s shape) encode(threads, batch, length int) task {
 			Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width, Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Mask: "none",
 		},
 		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
-			m, err := s.load(attn.Float32{})
+			m, err := s.load(tensor.Float32)
 			if err != nil {
 				return nil, err
 			}
@@ -112,16 +108,16 @@ func (s shape) encode(threads, batch, length int) task {
 }
 
 // generate is one token of a text, from the token before it to the logits.
-func (s shape) generate(threads int, name string, held attn.Storage, bytes int) task {
-	goal := map[string]string{"int8": "≥ 70% of reading, 1.2× PyTorch"}[name]
-	if goal == "" {
-		goal = "≥ 85% of reading, 1.2× PyTorch"
+func (s shape) generate(threads int, held tensor.Numbers) task {
+	goal := "≥ 85% of reading, 1.2× PyTorch"
+	if held == tensor.Int8 {
+		goal = "≥ 70% of reading, 1.2× PyTorch"
 	}
 	return task{
-		name: fmt.Sprintf("generate %s %s", s.name, name), goal: goal, libraries: []string{"torch", "ctranslate2", "llama.cpp"},
+		name: fmt.Sprintf("generate %s %s", s.name, held), goal: goal, libraries: []string{"torch", "ctranslate2", "llama.cpp"},
 		request: request{
 			Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width, Hidden: s.hidden, Layers: s.layers,
-			Vocab: s.vocabulary, Storage: name, Bias: s.bias, Mask: "none",
+			Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias, Mask: "none",
 		},
 		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
 			m, err := s.load(held)
@@ -146,7 +142,7 @@ func (s shape) generate(threads int, name string, held attn.Storage, bytes int) 
 					layer.Truncate(read)
 				}
 			})
-			weights := s.weights() * bytes
+			weights := held.Bytes(s.weights())
 			floats := make([]float32, weights/4)
 			for i := range floats {
 				floats[i] = 1 // memory that nobody has written may be one page of zeros
@@ -165,7 +161,8 @@ func (s shape) generate(threads int, name string, held attn.Storage, bytes int) 
 			}, nil
 		},
 		share: func(r bench.Result) string {
-			return fmt.Sprintf("%.1f tokens/s, %.0f%% of reading", 1000/r.Median, 100*float64(s.weights()*bytes)/r.Median/1e6/r.PeakReadGBps)
+			read := float64(held.Bytes(s.weights())) / r.Median / 1e6
+			return fmt.Sprintf("%.1f tokens/s, %.0f%% of reading", 1000/r.Median, 100*read/r.PeakReadGBps)
 		},
 	}
 }
@@ -193,7 +190,7 @@ func (s shape) weights() int {
 }
 
 // load writes the directory of a model with random weights and reads it.
-func (s shape) load(held attn.Storage) (*models.Model, error) {
+func (s shape) load(held tensor.Numbers) (*models.Model, error) {
 	dir, err := os.MkdirTemp("", "attn-compare-")
 	if err != nil {
 		return nil, err

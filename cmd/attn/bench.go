@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/tensor"
 )
 
 type benchCommand struct {
@@ -20,20 +21,20 @@ type benchCommand struct {
 	Format  *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
 	JSON    bool          `name:"json" help:"Write a JSON object for each measurement."`
 
-	B       *int     `help:"Batch size (default ${bench_b})." placeholder:"N" group:"Shape"`
-	H       *int     `help:"Query heads (default ${bench_h})." placeholder:"N" group:"Shape"`
-	G       *int     `help:"Key/value heads; fewer than query heads is grouped-query attention (default as --h)." placeholder:"N" group:"Shape"`
-	Lq      *int     `help:"Queries; rows of a gemm (default ${bench_lq})." placeholder:"N" group:"Shape"`
-	Lk      *int     `help:"Keys; columns of a gemm (default ${bench_lk}, else as --lq)." placeholder:"N" group:"Shape"`
-	E       *int     `help:"Head size of queries and keys; what a gemm sums over (default ${bench_e}, as --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape"`
-	V       *int     `help:"Head size of values (default as --e)." placeholder:"N" group:"Shape"`
-	Width   *int     `help:"Width of the model for mha; hidden features for additive (default ${bench_width}, as --e for additive)." placeholder:"N" group:"Shape"`
-	Causal  bool     `help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention"`
-	Mask    *string  `enum:"${masks}" help:"${masks_help} (default none)." placeholder:"NAME" group:"Attention"`
-	Dropout *float64 `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention"`
-	Weights bool     `help:"Return the weights as well." group:"Attention"`
-	With    []string `help:"What is done besides, separated by commas: ${extras_help} (default nothing)." placeholder:"NAMES" group:"Attention"`
-	Storage *string  `help:"Numbers in which a cache holds keys and values: float32, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention"`
+	B       *int            `help:"Batch size (default ${bench_b})." placeholder:"N" group:"Shape"`
+	H       *int            `help:"Query heads (default ${bench_h})." placeholder:"N" group:"Shape"`
+	G       *int            `help:"Key/value heads; fewer than query heads is grouped-query attention (default as --h)." placeholder:"N" group:"Shape"`
+	Lq      *int            `help:"Queries; rows of a gemm (default ${bench_lq})." placeholder:"N" group:"Shape"`
+	Lk      *int            `help:"Keys; columns of a gemm (default ${bench_lk}, else as --lq)." placeholder:"N" group:"Shape"`
+	E       *int            `help:"Head size of queries and keys; what a gemm sums over (default ${bench_e}, as --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape"`
+	V       *int            `help:"Head size of values (default as --e)." placeholder:"N" group:"Shape"`
+	Width   *int            `help:"Width of the model for mha; hidden features for additive (default ${bench_width}, as --e for additive)." placeholder:"N" group:"Shape"`
+	Causal  bool            `help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention"`
+	Mask    *string         `enum:"${masks}" help:"${masks_help} (default none)." placeholder:"NAME" group:"Attention"`
+	Dropout *float64        `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention"`
+	Weights bool            `help:"Return the weights as well." group:"Attention"`
+	With    []string        `help:"What is done besides, separated by commas: ${extras_help} (default nothing)." placeholder:"NAMES" group:"Attention"`
+	Storage *tensor.Numbers `help:"Numbers in which a cache holds keys and values: float32, float16, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention"`
 }
 
 func (benchCommand) Help() string {
@@ -155,33 +156,33 @@ func (cmd *benchCommand) works() ([]bench.Work, error) {
 // benchResult is a bench.Result in the form for programs. What does not apply is
 // left out.
 type benchResult struct {
-	Op           string   `json:"op"`
-	B            int      `json:"b,omitempty"`
-	H            int      `json:"h,omitempty"`
-	G            int      `json:"g,omitempty"`
-	Lq           int      `json:"lq"`
-	Lk           int      `json:"lk"`
-	E            int      `json:"e"`
-	V            int      `json:"v,omitempty"`
-	Width        int      `json:"width,omitempty"`
-	Causal       *bool    `json:"causal,omitempty"`
-	Mask         *string  `json:"mask,omitempty"`
-	Dropout      *float64 `json:"dropout,omitempty"`
-	Weights      *bool    `json:"weights,omitempty"`
-	Storage      *string  `json:"storage,omitempty"`
-	With         []string `json:"with,omitempty"`
-	Threads      int      `json:"threads"`
-	Median       float64  `json:"ms_median"`
-	Min          float64  `json:"ms_min"`
-	Max          float64  `json:"ms_max"`
-	GFLOPS       float64  `json:"gflops"`
-	PeakGFLOPS   float64  `json:"peak_gflops"`
-	PeakShare    float64  `json:"peak_share"`
-	Bytes        float64  `json:"bytes_per_op"`
-	GTriples     float64  `json:"gtriples,omitempty"`
-	ReadGBps     float64  `json:"read_gbps,omitempty"`
-	PeakReadGBps float64  `json:"peak_read_gbps,omitempty"`
-	ReadShare    float64  `json:"read_share,omitempty"`
+	Op           string          `json:"op"`
+	B            int             `json:"b,omitempty"`
+	H            int             `json:"h,omitempty"`
+	G            int             `json:"g,omitempty"`
+	Lq           int             `json:"lq"`
+	Lk           int             `json:"lk"`
+	E            int             `json:"e"`
+	V            int             `json:"v,omitempty"`
+	Width        int             `json:"width,omitempty"`
+	Causal       *bool           `json:"causal,omitempty"`
+	Mask         *string         `json:"mask,omitempty"`
+	Dropout      *float64        `json:"dropout,omitempty"`
+	Weights      *bool           `json:"weights,omitempty"`
+	Storage      *tensor.Numbers `json:"storage,omitempty"`
+	With         []string        `json:"with,omitempty"`
+	Threads      int             `json:"threads"`
+	Median       float64         `json:"ms_median"`
+	Min          float64         `json:"ms_min"`
+	Max          float64         `json:"ms_max"`
+	GFLOPS       float64         `json:"gflops"`
+	PeakGFLOPS   float64         `json:"peak_gflops"`
+	PeakShare    float64         `json:"peak_share"`
+	Bytes        float64         `json:"bytes_per_op"`
+	GTriples     float64         `json:"gtriples,omitempty"`
+	ReadGBps     float64         `json:"read_gbps,omitempty"`
+	PeakReadGBps float64         `json:"peak_read_gbps,omitempty"`
+	ReadShare    float64         `json:"read_share,omitempty"`
 
 	Machine bench.Machine `json:"machine"`
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
@@ -146,13 +145,13 @@ func (cmd *embedCommand) setPrompt(e *models.Embedder) error {
 
 func (cmd *embedCommand) load(c console) (*models.Embedder, error) {
 	if cmd.Pooling == nil {
-		e, err := load(c, models.LoadEmbedder, cmd.Model, models.Options{Weights: attn.Float32{}})
+		e, err := load(c, models.LoadEmbedder, cmd.Model, models.Options{Weights: tensor.Float32})
 		if errors.Is(err, models.ErrNoPipeline) {
 			err = fmt.Errorf("%w: --pooling mean, say", err)
 		}
 		return e, err
 	}
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: attn.Float32{}})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
 	if err != nil {
 		return nil, err
 	}

@@ -9,25 +9,25 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
 type generateCommand struct {
-	Model       string  `required:"" help:"Directory of a model that predicts the next token: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
-	MaxTokens   int     `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N"`
-	Temperature float64 `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen"`
-	TopK        int     `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen"`
-	TopP        float64 `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
-	Seed        uint64  `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
-	Context     int     `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
-	Weights     string  `default:"float32" enum:"float32,bfloat16,int8" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
-	Chat        bool    `help:"Put the prompt into the chat template of the model, as what a user says." group:"Chats"`
-	System      *string `help:"What the system says first." placeholder:"TEXT" group:"Chats"`
-	NoSpecial   bool    `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`
-	Prompt      *string `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it."`
+	Model       string         `required:"" help:"Directory of a model that predicts the next token: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
+	MaxTokens   int            `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N"`
+	Temperature float64        `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen"`
+	TopK        int            `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen"`
+	TopP        float64        `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
+	Seed        uint64         `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
+	Context     int            `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
+	Weights     tensor.Numbers `default:"float32" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; float16, slower than bfloat16; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
+	Chat        bool           `help:"Put the prompt into the chat template of the model, as what a user says." group:"Chats"`
+	System      *string        `help:"What the system says first." placeholder:"TEXT" group:"Chats"`
+	NoSpecial   bool           `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`
+	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it."`
 }
 
 func (generateCommand) Help() string {
@@ -83,7 +83,7 @@ func (cmd *generateCommand) touches() touched {
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
-	m, err := load(c, models.Load, cmd.Model, models.Options{Tokens: cmd.Context, Weights: storages[cmd.Weights]})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Tokens: cmd.Context, Weights: cmd.Weights})
 	if err != nil {
 		return err
 	}
@@ -251,6 +251,3 @@ func (cmd *generateCommand) most(m *models.Model, prompt int) int {
 	}
 	return cmd.MaxTokens
 }
-
-// storages are the kinds of numbers by name.
-var storages = map[string]attn.Storage{"float32": attn.Float32{}, "bfloat16": attn.BFloat16{}, "int8": attn.Int8{}}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
@@ -75,7 +74,7 @@ func (cmd *runCommand) touches() touched {
 }
 
 func (cmd *runCommand) Run(_ context.Context, c console) error {
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: attn.Float32{}})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"strings"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 )
 
 // pretrained returns the work of a pretrained encoder-decoder on a batch of lines.
@@ -15,7 +15,7 @@ func (cmd *translateCommand) pretrained(c console) (func(context.Context, []*fil
 	if cmd.Map {
 		return nil, usage("--map goes with a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: attn.Float32{}})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
 	if err != nil {
 		return nil, err
 	}

@@ -44,12 +44,12 @@ func TestCounts(t *testing.T) {
 		// With one key head of two, the maps of keys and values are half as large.
 		{w: Work{Op: "mha", B: 2, H: 2, G: 1, Lq: 3, Width: 10}, pairs: 18, flops: 3*1200 + 720},
 		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5}, pairs: 6, flops: 480, bytes: 480},
-		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: "bfloat16"}, pairs: 6, flops: 480, bytes: 240},
-		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: "int8"}, pairs: 6, flops: 480, bytes: 216},
+		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: tensor.BFloat16}, pairs: 6, flops: 480, bytes: 240},
+		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: tensor.Int8}, pairs: 6, flops: 480, bytes: 216},
 		{w: Work{Op: "decode-fixed", B: 1, H: 4, G: 2, Lk: 6, E: 5}, pairs: 6, flops: 480, bytes: 480},
 		// 1 + 2 + 3 + 4 keys, 2·(5+5) for each of 3 heads; one head of keys of 40 bytes.
 		{w: Work{Op: "generate", B: 1, H: 3, G: 1, Lk: 4, E: 5}, pairs: 10, flops: 600, bytes: 400},
-		{w: Work{Op: "read", B: 1, G: 2, Lk: 6, E: 5, Storage: "int8"}, pairs: 6, bytes: 216},
+		{w: Work{Op: "read", B: 1, G: 2, Lk: 6, E: 5, Storage: tensor.Int8}, pairs: 6, bytes: 216},
 		// Two keys before a query, and itself.
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 16, E: 1, Mask: "window"}, pairs: 1 + 2 + 14*3, flops: 4 * 45},
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 20, E: 1, Mask: "documents"}, pairs: 4 + 16 + 36 + 64, flops: 480},
@@ -85,10 +85,10 @@ func TestComplete(t *testing.T) {
 		{Work{Op: "mha"}, "mha width 768 B1 H12 L512"},
 		{Work{Op: "mha-train", H: 8, E: 5}, "mha-train width 768 B1 H8 L512 E5"},
 		{Work{Op: "decode"}, "decode B1 H32 Lq1 Lk8192 E128"},
-		{Work{Op: "decode", Lk: 100, Storage: "int8"}, "decode B1 H32 Lq1 Lk100 E128 int8"},
-		{Work{Op: "decode", Storage: "int4"}, `storage "int4", want float32, bfloat16, int8`},
+		{Work{Op: "decode", Lk: 100, Storage: tensor.Int8}, "decode B1 H32 Lq1 Lk100 E128 int8"},
+		{Work{Op: "decode", Storage: 9}, `storage Numbers(9), want float32, float16, bfloat16, int8`},
 		{Work{Op: "decode", Lq: 3, Lk: 2}, "lq 3, want at most lk 2"},
-		{Work{Op: "generate", Storage: "int8"}, "generate B1 H8 Lk8192 E64 int8"},
+		{Work{Op: "generate", Storage: tensor.Int8}, "generate B1 H8 Lk8192 E64 int8"},
 		{Work{Op: "read", G: 8}, "read B1 G8 Lk8192 E128"},
 		{Work{Op: "mha", With: []string{"rope", "top-keys"}}, "mha width 768 B1 H12 L512 rope top-keys"},
 		{Work{Op: "sdpa", With: []string{"rope"}}, "rope does not go with sdpa, but with mha"},
@@ -161,7 +161,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			if w.Takes("storage") {
-				w.Storage = map[string]string{"padding": "bfloat16", "bool": "int8"}[mask]
+				w.Storage = map[string]tensor.Numbers{"padding": tensor.BFloat16, "bool": tensor.Int8}[mask]
 			}
 			w, err := w.Complete()
 			if err != nil {
@@ -262,7 +262,7 @@ func TestCompare(t *testing.T) {
 	for _, w := range []Work{
 		{Op: "sdpa", H: 2, Lq: 48, E: 5, Mask: "window"},
 		{Op: "generate", H: 2, G: 1, Lk: 7, E: 5},
-		{Op: "decode-fixed", H: 2, G: 1, Lk: 7, E: 5, Storage: "int8"},
+		{Op: "decode-fixed", H: 2, G: 1, Lk: 7, E: 5, Storage: tensor.Int8},
 	} {
 		w, err := w.Complete()
 		if err != nil {

@@ -116,7 +116,7 @@ func (w Work) CacheBytes() float64 {
 	if !w.cached() {
 		return 0
 	}
-	s := w.storage()
+	s := w.Storage
 	each := float64(w.G) * float64(s.Bytes(w.E)+s.Bytes(w.V))
 	if w.base() == "generate" {
 		return w.Pairs() * each

@@ -6,6 +6,8 @@ import (
 	"math"
 	"runtime"
 	"time"
+
+	"github.com/attn-go/attn/tensor"
 )
 
 // Pair is work and what it is held against: the same without a mask, without dropout or
@@ -77,14 +79,18 @@ func Features() []Pair {
 		panic("bench: Features: " + err.Error())
 	}
 	const append = 1.15
-	for _, s := range Storages {
+	shares := []struct { // of reading, by formats that kernels read
+		storage tensor.Numbers
+		share   float64
+	}{{tensor.Float32, 0.80}, {tensor.BFloat16, 0.75}, {tensor.Int8, 0.65}}
+	for _, s := range shares {
 		for _, lk := range []int{1, 64, 512, 8192} {
-			add(append, Work{Op: "decode", H: 32, G: 8, Lk: lk, Storage: s})
+			add(append, Work{Op: "decode", H: 32, G: 8, Lk: lk, Storage: s.storage})
 		}
-		add(append, Work{Op: "generate", G: 2, Storage: s})
+		add(append, Work{Op: "generate", G: 2, Storage: s.storage})
 	}
-	for i, share := range []float64{0.80, 0.75, 0.65} {
-		add(1/share, Work{Op: "decode-fixed", H: 32, G: 8, Storage: Storages[i]})
+	for _, s := range shares {
+		add(1/s.share, Work{Op: "decode-fixed", H: 32, G: 8, Storage: s.storage})
 	}
 	for _, mask := range []string{"window", "documents", "prefix"} {
 		for _, l := range []int{1024, 4096} {

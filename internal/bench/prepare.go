@@ -85,7 +85,7 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 
 // newCache returns an empty cache.
 func (w Work) newCache() *attn.Cache {
-	cache, err := attn.NewCache(attn.CacheConfig{Batch: w.B, Heads: w.G, KeySize: w.E, ValueSize: w.V, Storage: w.storage()})
+	cache, err := attn.NewCache(attn.CacheConfig{Batch: w.B, Heads: w.G, KeySize: w.E, ValueSize: w.V, Storage: w.Storage})
 	if err != nil {
 		panic(err) // Complete has seen to it
 	}

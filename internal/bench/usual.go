@@ -1,5 +1,7 @@
 package bench
 
+import "github.com/attn-go/attn/tensor"
+
 // Usual are the shapes that speed is judged by: products, attention of language
 // models and translators, long and short, with everything that can be asked of
 // it, layers, training, and a decoder's step. All are complete.
@@ -33,8 +35,8 @@ func Usual() []Work {
 		{Op: "gaussian", B: 8, H: 1, Lq: 512, E: 128},
 		{Op: "gaussian-train", B: 8, H: 1, Lq: 512, E: 128},
 		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128},
-		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128, Storage: "bfloat16"},
-		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128, Storage: "int8"},
+		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128, Storage: tensor.BFloat16},
+		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128, Storage: tensor.Int8},
 	}
 	for i, w := range list {
 		var err error

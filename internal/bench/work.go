@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
 )
 
 // Work is one operation on one shape. Sizes that an operation does not take are
@@ -17,25 +17,11 @@ type Work struct {
 	// for additive.
 	Width   int
 	Causal  bool
-	Mask    string   // one of Masks, empty as the first
-	Dropout float64  // of the weights; a forward operation then runs as in training
-	Weights bool     // ask for the weights as well
-	Storage string   // of a cache, one of Storages, empty as the first
-	With    []string // what is done besides, of Extras
-}
-
-// Storages are in which numbers a KV cache holds keys and values.
-var Storages = []string{"float32", "bfloat16", "int8"}
-
-// storage returns that of the cache.
-func (w Work) storage() attn.Storage {
-	switch w.Storage {
-	case "bfloat16":
-		return attn.BFloat16{}
-	case "int8":
-		return attn.Int8{}
-	}
-	return attn.Float32{}
+	Mask    string         // one of Masks, empty as the first
+	Dropout float64        // of the weights; a forward operation then runs as in training
+	Weights bool           // ask for the weights as well
+	Storage tensor.Numbers // of a cache; 0 means float32
+	With    []string       // what is done besides, of Extras
 }
 
 // An operation takes some of the flags of a Work and has defaults for its sizes.
@@ -142,8 +128,8 @@ func (w Work) Complete() (Work, error) {
 	if w.Mask == "" {
 		w.Mask = masks[0].name
 	}
-	if w.Storage == "" {
-		w.Storage = Storages[0]
+	if w.Storage == 0 {
+		w.Storage = tensor.Float32
 	}
 	return w, w.validate()
 }
@@ -159,8 +145,8 @@ func (w Work) validate() error {
 		return fmt.Errorf("h %d is not divisible by g %d", w.H, w.G)
 	case !slices.Contains(Masks(), w.Mask):
 		return fmt.Errorf("mask %q, want %s", w.Mask, strings.Join(Masks(), ", "))
-	case !slices.Contains(Storages, w.Storage):
-		return fmt.Errorf("storage %q, want %s", w.Storage, strings.Join(Storages, ", "))
+	case w.Storage.Check() != nil:
+		return fmt.Errorf("storage %w", w.Storage.Check())
 	case w.base() == "decode" && w.Lq > w.Lk:
 		return fmt.Errorf("lq %d, want at most lk %d, of which they are the last", w.Lq, w.Lk)
 	case !(w.Dropout >= 0 && w.Dropout < 1):
@@ -267,8 +253,8 @@ func (w Work) Name() string {
 	if w.Dropout > 0 {
 		add("dropout %v", w.Dropout)
 	}
-	if w.Storage != Storages[0] {
-		add("%s", w.Storage)
+	if w.Storage != tensor.Float32 {
+		add("%v", w.Storage)
 	}
 	if w.Weights {
 		add("weights")

@@ -205,7 +205,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 func (w *worker) mixAgain(a *Attention, acc []float32, n, lo int) {
 	values := w.valuesAt
 	if w.page != nil {
-		w.valueRows = w.unpack(w.valueRows, w.page.values, w.page.valuePlace, w.pieces[len(w.pieces)-1].j1-w.from, a.EV)
+		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valuePlace, w.pieces[len(w.pieces)-1].j1-w.from, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
 	again := make([]float32, n*a.EV)

@@ -16,7 +16,7 @@ const rowKeys = 16
 // PageShape is what the pages of a cache have in common.
 type PageShape struct {
 	G, E, EV int // heads, and sizes of a key and a value
-	Storage  Storage
+	Format   simd.Format
 }
 
 // Page holds the keys and values of some consecutive positions of a sequence, for all
@@ -39,8 +39,8 @@ type Page struct {
 func NewPage(shape *PageShape, n int) *Page {
 	p := &Page{shape: shape, cap: n}
 	p.keyLayout, p.valueLayout = simd.NewPanelLayout(shape.E, n), simd.NewPanelLayout(n, shape.EV)
-	p.keys = shape.Storage.room(shape.G*p.keyLength(), shape.G*n)
-	p.values = shape.Storage.room(shape.G*p.valueLayout.Len(), shape.G*n)
+	p.keys = newRoom(shape.Format, shape.G*p.keyLength(), shape.G*n)
+	p.values = newRoom(shape.Format, shape.G*p.valueLayout.Len(), shape.G*n)
 	return p
 }
 
@@ -89,10 +89,10 @@ func (p *Page) Copy(at, n int) *Page {
 		c.copyKeys(p, g, at)
 		from, to := p.valueLayout, c.valueLayout
 		for v := 0; v < p.shape.EV; v += from.Width {
-			c.values.copy(g*to.Len()+to.At(0, v), p.values, g*from.Len()+from.At(0, v), at*from.Width)
+			c.values.Copy(g*to.Len()+to.At(0, v), p.values.Stored, g*from.Len()+from.At(0, v), at*from.Width)
 		}
-		c.keys.copyScales(g*c.cap, p.keys, g*p.cap, at)
-		c.values.copyScales(g*c.cap, p.values, g*p.cap, at)
+		c.keys.copyScales(g*c.cap, &p.keys, g*p.cap, at)
+		c.values.copyScales(g*c.cap, &p.values, g*p.cap, at)
 	}
 	return c
 }
@@ -104,22 +104,22 @@ func (p *Page) copyKeys(src *Page, g, at int) {
 	was, is := src.keyLayout, p.keyLayout
 	switch {
 	case p.inRows():
-		p.keys.copy(to, src.keys, from, at*e)
+		p.keys.Copy(to, src.keys.Stored, from, at*e)
 		return
 	case src.inRows():
 		memory := borrowFloats(at * e)
-		p.keys.transpose(to, is, simd.RowMajor(src.keys.floats(from, from+at*e, *memory), e), at)
+		p.keys.transpose(to, is, simd.RowMajor(src.keys.Floats(from, from+at*e, *memory), e), at)
 		returnFloats(memory)
 		return
 	}
 	for j := 0; j < at; j += was.Width {
 		from, to := from+was.At(0, j), to+is.At(0, j)
 		if at-j >= was.Width && was.Width == is.Width { // a whole panel
-			p.keys.copy(to, src.keys, from, was.Panel())
+			p.keys.Copy(to, src.keys.Stored, from, was.Panel())
 			continue
 		}
 		for i := range e {
-			p.keys.copy(to+i*is.Width, src.keys, from+i*was.Width, min(was.Width, at-j))
+			p.keys.Copy(to+i*is.Width, src.keys.Stored, from+i*was.Width, min(was.Width, at-j))
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := p.keyLength(), v.Len()
 	used := min(a.keys()-k0, p.cap)
-	_, floats := p.keys.(floatRoom)
+	floats := p.keys.Format == simd.Float32
 	// Many rows have floats once for all, distances know nothing else, and tile units have
 	// limbs.
 	most := w.stripRows
@@ -233,7 +233,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	}
 	switch {
 	case p.inRows():
-		w.rows = simd.RowMajor(p.keys.floats(g*nk, g*nk+used*a.E, w.wide), a.E)
+		w.rows = simd.RowMajor(p.keys.Floats(g*nk, g*nk+used*a.E, w.wide), a.E)
 		if scaled {
 			for i, scale := range w.scaleKeys[:used] {
 				key := w.rows.Data[i*a.E:][:a.E]
@@ -245,7 +245,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 			w.keys.Copy(w.rows.T(), a.E, used)
 		}
 	case panels:
-		numbers := p.keys.floats(g*nk, (g+1)*nk, w.wide)
+		numbers := p.keys.Floats(g*nk, (g+1)*nk, w.wide)
 		if scaled {
 			scaleColumns(k, numbers, w.scaleKeys)
 		}
@@ -260,13 +260,13 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	}
 	if panels {
 		w.values = w.ownValues(a)
-		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
+		w.values.Lay(v, p.values.Floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
 		w.storedValues = p.values.stored(v, g*nv)
 		w.storedValues.Tiles, w.storedValues.Sparse = simd.TilesForHeads(a.EV), true
 	}
 	if a.Additive != nil {
-		w.keyRows = w.unpack(w.keyRows, p.keys, p.keyPlace, used, a.E)
+		w.keyRows = w.unpack(w.keyRows, &p.keys, p.keyPlace, used, a.E)
 		w.additive = &w.ownAdditive
 		w.additive.Set(w.keyRows, a.E, used, a.E, a.Additive)
 	}
@@ -286,7 +286,7 @@ func scaleColumns(l simd.PanelLayout, x, scales []float32) {
 
 // unpack returns the first n vectors of the head one behind the other, times their
 // scales, in dst if that is long enough.
-func (w *worker) unpack(dst []float32, r room, where func(g, i int) place, n, size int) []float32 {
+func (w *worker) unpack(dst []float32, r *room, where func(g, i int) place, n, size int) []float32 {
 	dst = grow(dst, n*size)
 	for i := range n {
 		r.get(w.head*w.page.cap+i, where(w.head, i), dst[i*size:][:size])
@@ -328,7 +328,7 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.scale(p, n, k0, k1, careful || a.tiles()) // which find no reason to do it again
 		careful = false
 	case careful && w.page != nil:
-		w.valueRows = w.unpack(w.valueRows, w.page.values, w.page.valuePlace, k1, a.EV)
+		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valuePlace, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
 	if w.values == nil && !careful {

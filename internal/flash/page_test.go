@@ -10,8 +10,8 @@ import (
 
 // pagesOf puts keys and values of a problem into pages, of which the last has room for no
 // more than it must.
-func pagesOf(p *problem, s Storage) *Pages {
-	x := &Pages{PageShape: &PageShape{G: p.G, E: p.E, EV: p.EV, Storage: s}, Of: make([][]*Page, p.B)}
+func pagesOf(p *problem, f simd.Format) *Pages {
+	x := &Pages{PageShape: &PageShape{G: p.G, E: p.E, EV: p.EV, Format: f}, Of: make([][]*Page, p.B)}
 	for b := range p.B {
 		for k0 := 0; k0 < p.Lk; k0 += BlockKeys {
 			n := min(BlockKeys, p.Lk-k0)
@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 	simd.Each(func(name string) {
 		for n, s := range mixtures {
 			for _, k := range mixtureOptions {
-				for _, storage := range []Storage{Float32{}, BFloat16{}, Int8{}} {
+				for _, storage := range []simd.Format{simd.Float32, simd.Float16, simd.BFloat16, simd.Int8} {
 					m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
 					k.set(&m.problem)
 					m.changes()
@@ -56,8 +56,8 @@ func TestPages(t *testing.T) {
 						}
 					}
 					want := run(&m.problem)
-					what := fmt.Sprintf("%s, %T, %s, %v", name, storage, k.name, s)
-					if _, ok := storage.(Int8); !ok {
+					what := fmt.Sprintf("%s, format %d, %s, %v", name, storage, k.name, s)
+					if !storage.Scaled() {
 						sameBits(t, what+": out", out, want.out)
 						sameBits(t, what+": weights", weights, want.weights)
 						sameBits(t, what+": log-sum-exp", st.LogSumExp, want.lse)

@@ -13,3 +13,22 @@ func Float32(h uint16) float32 {
 	// As bits of a float32 it is too small by 2^(127-15), whatever e is.
 	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(bits)*0x1p112))
 }
+
+// Nearest returns the half nearest to v, of two the even one; 65520 and more is infinite. NaN stays NaN; bits of
+// its payload may be lost.
+func Nearest(v float32) uint16 {
+	u := math.Float32bits(v)
+	sign, u := uint16(u>>16&0x8000), u&0x7fffffff
+	switch {
+	case u > 0x7f800000: // NaN, made quiet
+		return sign | 0x7e00 | uint16(u>>13&0x1ff)
+	case u >= 0x47800000: // 2¹⁶ and more
+		return sign | 0x7c00
+	case u < 0x38800000: // below 2⁻¹⁴: a multiple of 2⁻²⁴
+		// The sum's unit in the last place is 2⁻²⁴, so that the addition rounds.
+		return sign | uint16(math.Float32bits(math.Float32frombits(u)+0.5)&0x7ff)
+	}
+	// From here the exponent is one of a half, or carries into infinity.
+	u += 0xfff + u>>13&1
+	return sign | uint16((u-(127-15)<<23)>>13)
+}

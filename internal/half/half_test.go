@@ -30,3 +30,40 @@ func TestFloat32(t *testing.T) {
 		}
 	}
 }
+
+// Every half comes back, and what lies between two goes to the nearer one, or of two to the even one.
+func TestNearest(t *testing.T) {
+	for h := range uint16(0x7c00) { // and above it infinity
+		a, b := float64(Float32(h)), math.Ldexp(1, 16)
+		if h+1 < 0x7c00 {
+			b = float64(Float32(h + 1))
+		}
+		middle := (a + b) / 2
+		even := h + h&1
+		for _, c := range []struct {
+			x    float64
+			want uint16
+		}{{a, h}, {math.Nextafter(a, b), h}, {middle, even}, {middle + (b-a)/64, h + 1}, {middle - (b-a)/64, h}} {
+			x := float32(c.x)
+			if got := Nearest(x); got != c.want {
+				t.Fatalf("%v is %#04x, want %#04x", x, got, c.want)
+			}
+			if got := Nearest(-x); got != c.want|0x8000 {
+				t.Fatalf("%v is %#04x, want %#04x", -x, got, c.want|0x8000)
+			}
+		}
+	}
+	for _, c := range []struct {
+		x    float64
+		want uint16
+	}{{math.Inf(1), 0x7c00}, {math.Inf(-1), 0xfc00}, {1e38, 0x7c00}, {-7e4, 0xfc00}, {1e-40, 0}} {
+		if got := Nearest(float32(c.x)); got != c.want {
+			t.Errorf("%v is %#04x, want %#04x", c.x, got, c.want)
+		}
+	}
+	for _, bits := range []uint32{0x7fc00000, 0x7f800001, 0xff800001, 0xffffffff} {
+		if got := Float32(Nearest(math.Float32frombits(bits))); got == got {
+			t.Errorf("NaN %#08x is %v", bits, got)
+		}
+	}
+}

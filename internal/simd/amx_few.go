@@ -65,7 +65,7 @@ type storedProduct struct {
 // compute computes m rows of columns j0 to j1.
 func (x *storedProduct) compute(c, a Mat, m, j0, j1 int) {
 	depth, width := x.k1-x.k0, x.b.Width
-	if m > FewRows || width != panelWidth() || depth == 0 {
+	if m > FewRows || width != panelWidth() || depth == 0 || x.b.Format == Float16 { // which has no kernel
 		x.byPanels(c, a, m, j0, j1)
 		return
 	}
@@ -123,8 +123,8 @@ func (x *storedProduct) byPanels(c, a Mat, m, j0, j1 int) {
 	for j := j0; j < j1; j += x.b.Width {
 		l := PanelLayout{K: x.k1 - x.k0, N: min(x.b.Width, j1-j), Width: x.b.Width}
 		s.b = grow(s.b, l.Panel())
-		x.b.floats(s.b, x.b.At(x.k0, j))
-		p.Lay(l, s.b)
+		at := x.b.At(x.k0, j)
+		p.Lay(l, x.b.Floats(at, at+l.Panel(), s.b))
 		MultiplyPanels(c.from(0, j-j0), a, m, p, 0, l.K, 0, l.N, x.accumulate)
 	}
 	tilePanels.Put(p)
@@ -151,12 +151,12 @@ func (x *storedProduct) strip(c Mat, strip limbs, m, j0, j1 int, s *scratch) {
 	}
 	t.config.bytes[7], t.config.rows[7] = 64, limbStep/2
 	t.prepare(s)
-	switch {
-	case b.Float32 != nil:
+	switch b.Format {
+	case Float32:
 		amxFewFloat32AMX(&t)
-	case b.BFloat16 != nil:
+	case BFloat16:
 		amxFewBFloat16AMX(&t)
-	default:
+	case Int8:
 		amxFewInt8AMX(&t)
 	}
 }

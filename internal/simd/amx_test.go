@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -360,34 +361,18 @@ func TestStoredOnTileUnits(t *testing.T) {
 		l := NewPanelLayout([]int{32, 64, 70, 128, 512}[r.IntN(5)], []int{32, 64, 80, 128, 512}[r.IntN(5)])
 		k0, j0 := 32*r.IntN(l.K/32), l.Width*r.IntN((l.N+l.Width-1)/l.Width)
 		k1, j1 := k0+1+r.IntN(l.K-k0), j0+1+r.IntN(l.N-j0)
-		b := StoredPanels{PanelLayout: l, Tiles: true, Sparse: r.IntN(2) == 0}
-		floats := make([]float32, l.Len())
-		for i := range floats {
-			floats[i] = float32(r.NormFloat64())
-		}
-		spoil := trial%4 == 3
-		if spoil && trial%8 == 3 {
+		b, floats := storedPanels(r, l, Float32+Format(trial%4))
+		b.Tiles, b.Sparse = true, r.IntN(2) == 0
+		spoil := trial%5 == 3
+		if spoil && trial%2 == 0 && !b.Format.Scaled() {
 			for range 3 {
 				floats[l.At(r.IntN(l.K), r.IntN(l.N))] = special[r.IntN(len(special))]
 			}
-		}
-		kind := trial % 3
-		switch kind {
-		case 0:
-			b.Float32 = floats
-		case 1:
-			b.BFloat16 = make([]uint16, len(floats))
-			ToBFloat16(b.BFloat16, floats)
-			FromBFloat16(floats, b.BFloat16)
-		default:
-			b.Int8 = make([]int8, len(floats))
-			for i := range floats {
-				b.Int8[i] = int8(r.Uint32())
-			}
-			FromInt8(floats, b.Int8)
+			b.Round(0, 1, floats, 1)
+			floats = slices.Clone(b.Floats(0, len(floats), floats))
 		}
 		a, _ := matrix(r, m, k1-k0, 1, r.IntN(4))
-		if spoil && trial%8 == 7 {
+		if spoil && trial%2 == 1 {
 			a.Data[r.IntN(len(a.Data))] = special[r.IntN(len(special))]
 		}
 		rest := make([]float32, (k1-k0)*(j1-j0))
@@ -404,7 +389,7 @@ func TestStoredOnTileUnits(t *testing.T) {
 		MultiplyPanels(c, a, m, &p, 0, k1-k0, 0, j1-j0, accumulate)
 		MultiplyStored(Mat{got, c.Row, 1}, a, m, &b, k0, k1, j0, j1, accumulate)
 		if !same(got, c.Data) {
-			t.Fatalf("trial %d: %d rows of %dx%d, %d to %d by %d to %d, kind %d: differs from Panels", trial, m, l.K, l.N, k0, k1, j0, j1, kind)
+			t.Fatalf("trial %d: %d rows of %dx%d, %d to %d by %d to %d, format %d: differs from Panels", trial, m, l.K, l.N, k0, k1, j0, j1, b.Format)
 		}
 	}
 }

@@ -82,16 +82,16 @@ func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 	at := w.At(0, j)
 	whole := j%w.Width == 0 && (cols == w.Width || j+cols == w.N)
 	switch {
-	case whole && w.Float32 != nil:
-		b.pack(w.Float32[at:][:w.Panel()], w.K, cols, w.Width)
+	case whole && w.Format == Float32:
+		b.pack(view[float32](w.Memory)[at:][:w.Panel()], w.K, cols, w.Width)
 		return
-	case whole && w.BFloat16 != nil && b.bfloat16 != nil:
-		packBFloat16(w.BFloat16[at:][:w.Panel()], b.bfloat16, b.depth, w.K, cols, w.Width)
+	case whole && w.Format == BFloat16 && b.bfloat16 != nil:
+		packBFloat16(view[uint16](w.Memory)[at:][:w.Panel()], b.bfloat16, b.depth, w.K, cols, w.Width)
 		return
 	}
 	step := min(w.K, max(1, setFloats/w.Width))
 	s.b = grow(s.b, step*w.Width)
-	if w.Int8 != nil {
+	if w.Format.Scaled() {
 		w.scale(j, cols, b, s, step)
 	}
 	for k := 0; k < w.K; k += step {
@@ -105,17 +105,14 @@ func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 		to := at + k*w.Width
 		for i := 0; i < len(floats); i += each {
 			from, to := floats[i:][:n], to+i
-			switch {
-			case w.Float32 != nil:
-				copy(w.Float32[to:], from)
-			case w.BFloat16 != nil:
-				toBFloat16(w.BFloat16[to:][:n], from)
-			default:
-				mulToInt8(w.Int8[to:][:n], from, s.row[i:i+n])
+			if part := w.Part(to, to+n); part.Format.Scaled() {
+				mulToInt8(view[int8](part.Memory), from, s.row[i:i+n])
+			} else {
+				part.round(from, 1)
 			}
 		}
 	}
-	if w.Int8 != nil {
+	if w.Format.Scaled() {
 		w.clearUnscaled(j, cols)
 	}
 }
@@ -153,10 +150,11 @@ func (w *Packed) scale(j, cols int, b unpacked, s *scratch, rows int) {
 // clearUnscaled sets the integers of columns without a scale to 0: those of NaN and infinities
 // may have become any.
 func (w *Packed) clearUnscaled(j, cols int) {
+	data := view[int8](w.Memory)
 	for c := j; c < j+cols; c++ {
 		if scale := w.Scales[c]; scale != scale || scale == 0 {
 			for k, at := 0, w.At(0, c); k < w.K; k++ {
-				w.Int8[at+k*w.Width] = 0
+				data[at+k*w.Width] = 0
 			}
 		}
 	}
@@ -195,20 +193,8 @@ func (w *Packed) Column(dst []float32, j int) {
 	if j < 0 || j >= w.N || len(dst) != w.K {
 		panic(fmt.Sprintf("simd: Packed.Column: column %d of %d, %d elements of %d", j, w.N, len(dst), w.K))
 	}
-	at := w.At(0, j)
-	switch {
-	case w.Float32 != nil:
-		for k := range dst {
-			dst[k] = w.Float32[at+k*w.Width]
-		}
-	case w.BFloat16 != nil:
-		for k := range dst {
-			dst[k] = math.Float32frombits(uint32(w.BFloat16[at+k*w.Width]) << 16)
-		}
-	default:
-		for k := range dst {
-			dst[k] = float32(w.Int8[at+k*w.Width]) * w.Scales[j]
-		}
+	if w.Read(dst, w.At(0, j), w.Width); w.Scales != nil {
+		scale(dst, w.Scales[j], dst)
 	}
 }
 
@@ -268,7 +254,7 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 // behind the last for those of the panel of column next.
 func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scratch) {
 	step, chain := blockStep(w.K, depthBlock), sumBlock(w.K)
-	if w.Float32 == nil {
+	if w.Format != Float32 {
 		s.b = grow(s.b, step*w.Width)
 	}
 	if bias != nil {
@@ -284,12 +270,7 @@ func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scrat
 			ahead = w.At(0, next-next%w.Width)
 		}
 		part := PanelLayout{K: k1 - k0, N: n, Width: w.Width}
-		b := s.b
-		if w.Float32 != nil {
-			b = w.Float32[at:]
-		} else {
-			w.floats(b[:part.Panel()], at)
-		}
+		b := w.Floats(at, at+part.Panel(), s.b)
 		multiplyPanel(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, chain, w.address(ahead))
 	}
 }

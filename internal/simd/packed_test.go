@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -68,19 +69,21 @@ func packedForms(k, n int) (forms []*Packed, intact func() bool) {
 	const around = 32
 	l := NewPanelLayout(k, n)
 	size := l.Len()
-	f, h, b := make([]float32, size+2*around), make([]uint16, size+2*around), make([]int8, size+2*around)
-	for i := range f {
-		f[i], h[i], b[i] = guard, 0x7777, 0x77
-	}
-	forms = []*Packed{
-		{StoredPanels: StoredPanels{PanelLayout: l, Float32: f[around : around+size]}},
-		{StoredPanels: StoredPanels{PanelLayout: l, BFloat16: h[around : around+size]}},
-		{StoredPanels: StoredPanels{PanelLayout: l, Int8: b[around : around+size]}, Scales: make([]float32, n)},
+	memories := make([][]byte, 0, Int8)
+	for f := Float32; f <= Int8; f++ {
+		memory := bytes.Repeat([]byte{0x77}, (size+2*around)*f.Size())
+		memories = append(memories, memory)
+		w := &Packed{StoredPanels: StoredPanels{PanelLayout: l, Stored: Stored{f, memory}.Part(around, around+size)}}
+		if f.Scaled() {
+			w.Scales = make([]float32, n)
+		}
+		forms = append(forms, w)
 	}
 	return forms, func() bool {
-		for i := range around {
-			for _, i := range []int{i, around + size + i} {
-				if f[i] != guard || h[i] != 0x7777 || b[i] != 0x77 {
+		for i, memory := range memories {
+			outside := around * (Float32 + Format(i)).Size()
+			for j := range outside {
+				if memory[j] != 0x77 || memory[len(memory)-1-j] != 0x77 {
 					return false
 				}
 			}
@@ -127,7 +130,7 @@ func TestPackedSetBFloat16(t *testing.T) {
 						t.Fatalf("%d×%d, form %d: column %d is %v, want %v", k, n, form, j, a, b)
 					}
 					for i, v := range x[j*k:][:k] {
-						if form < 2 && math.Float32bits(a[i]) != uint32(v)<<16 {
+						if f := got[form].Format; (f == Float32 || f == BFloat16) && math.Float32bits(a[i]) != uint32(v)<<16 {
 							t.Fatalf("%d×%d, form %d: element %d of column %d is %v, want %04x", k, n, form, i, j, a[i], v)
 						}
 					}
@@ -148,7 +151,7 @@ func BenchmarkPackedSetBFloat16(b *testing.B) {
 			x[i] = uint16(i)&0x7fff | 0x3c00
 		}
 		forms, _ := packedForms(k, n)
-		for i, name := range []string{"float32", "bfloat16", "int8"} {
+		for i, name := range []string{"float32", "float16", "bfloat16", "int8"} {
 			b.Run(name, func(b *testing.B) {
 				b.SetBytes(2 * k * n)
 				for b.Loop() {

@@ -37,7 +37,7 @@ func TestRounding(t *testing.T) {
 				most = max(most, math.Abs(float64(x[i])))
 			}
 			inverse := 1 + r.Float64()/2
-			ToInt8(bytes[:n], x, inverse)
+			toInt8(bytes[:n], x, inverse)
 			toInt8Generic(wantBytes[:n], x, inverse)
 			if wantBytes[n] = 7; !slices.Equal(bytes, wantBytes) {
 				t.Fatalf("%d numbers: int8 %v, want %v", n, bytes, wantBytes)

@@ -25,29 +25,12 @@ func FromFloat16(dst []float32, x []uint16) {
 	fromFloat16(dst, x)
 }
 
-// FromInt8 sets dst[i] = x[i].
-func FromInt8(dst []float32, x []int8) {
-	if len(dst) != len(x) {
-		mismatch("FromInt8", "dst", len(dst), "x", len(x))
-	}
-	fromInt8(dst, x)
-}
-
-// ToBFloat16 sets dst[i] to the bfloat16 nearest to x[i], as BFloat16 does.
+// ToBFloat16 sets dst[i] to the bfloat16 nearest to x[i], as NearestBFloat16 does.
 func ToBFloat16(dst []uint16, x []float32) {
 	if len(dst) != len(x) {
 		mismatch("ToBFloat16", "dst", len(dst), "x", len(x))
 	}
 	toBFloat16(dst, x)
-}
-
-// ToInt8 sets dst[i] to the integer from -127 to 127 that is nearest to x[i]·inverse, of
-// two the even one. That of NaN may be any.
-func ToInt8(dst []int8, x []float32, inverse float64) {
-	if len(dst) != len(x) {
-		mismatch("ToInt8", "dst", len(dst), "x", len(x))
-	}
-	toInt8(dst, x, inverse)
 }
 
 // Magnitude returns the largest |x[i]|, NaN if any is, and 0 for no elements.
@@ -61,13 +44,10 @@ func Magnitude(x []float32) float32 {
 	return math.Float32frombits(most)
 }
 
-// StoredPanels is a matrix in the layout of Panels, of numbers as a KV cache stores them, or a
-// model its weights. One of the slices is not nil.
+// StoredPanels is a matrix of stored numbers in the layout of Panels.
 type StoredPanels struct {
 	PanelLayout
-	Float32  []float32
-	BFloat16 []uint16
-	Int8     []int8
+	Stored
 
 	// Tiles and Sparse are those of Panels.
 	Tiles, Sparse bool
@@ -81,23 +61,8 @@ type stored struct {
 
 // address returns where the numbers from place at on are.
 func (b *StoredPanels) address(at int) stored {
-	if b.Float32 != nil {
-		return stored{unsafe.Pointer(&b.Float32[at]), 4}
-	} else if b.BFloat16 != nil {
-		return stored{unsafe.Pointer(&b.BFloat16[at]), 2}
-	}
-	return stored{unsafe.Pointer(&b.Int8[at]), 1}
-}
-
-// floats sets dst to the numbers from place at on.
-func (b *StoredPanels) floats(dst []float32, at int) {
-	if b.Float32 != nil {
-		copy(dst, b.Float32[at:])
-	} else if b.BFloat16 != nil {
-		FromBFloat16(dst, b.BFloat16[at:at+len(dst)])
-	} else {
-		FromInt8(dst, b.Int8[at:at+len(dst)])
-	}
+	size := b.Format.Size()
+	return stored{unsafe.Pointer(&b.Memory[at*size]), size}
 }
 
 // FewRows is up to how many rows a product on tile units cuts numbers for each sixteen rows, as
@@ -133,16 +98,15 @@ func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 		s := scratches.Get().(*scratch)
 		l := PanelLayout{K: k1 - k0, N: n, Width: b.Width}
 		s.b = grow(s.b, l.Len())
-		b.floats(s.b[:l.Len()], at)
 		var p Panels
-		p.Lay(l, s.b)
+		p.Lay(l, b.Floats(at, at+l.Len(), s.b))
 		multiplyPanels(to, a, m, &p, 0, k1-k0, 0, n, accumulate, chain)
 		s.free()
 	}
 }
 
-// BFloat16 returns the bfloat16 nearest to x, of two the even one. NaN stays NaN.
-func BFloat16(x float32) uint16 {
+// NearestBFloat16 returns the bfloat16 nearest to x, of two the even one. NaN stays NaN.
+func NearestBFloat16(x float32) uint16 {
 	b := math.Float32bits(x)
 	if x != x {
 		return uint16(b>>16) | 1<<6
@@ -174,7 +138,7 @@ func fromInt8Generic(dst []float32, x []int8) {
 func toBFloat16Generic(dst []uint16, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
-		dst[i] = BFloat16(v)
+		dst[i] = NearestBFloat16(v)
 	}
 }
 

@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -21,7 +22,7 @@ func TestStoredNumbers(t *testing.T) {
 					t.Fatalf("bfloat16 %04x, %d of %d: %v, want %v", halves[i], i, n, v, want)
 				}
 			}
-			FromInt8(dst.x, bytes)
+			fromInt8(dst.x, bytes)
 			for i, v := range dst.x {
 				if v != float32(bytes[i]) {
 					t.Fatalf("int8 %d, %d of %d: %v", bytes[i], i, n, v)
@@ -39,7 +40,7 @@ func TestStoredNumbers(t *testing.T) {
 func TestBFloat16(t *testing.T) {
 	value := func(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
 	for _, x := range []float32{0, 1, -1, 1.00390625, 1.01171875, 3.3e38, 1e-39, -2.7182817, 0x1p-133} {
-		got := BFloat16(x)
+		got := NearestBFloat16(x)
 		for _, other := range []uint16{got - 1, got + 1} {
 			d, e := math.Abs(value(got)-float64(x)), math.Abs(value(other)-float64(x))
 			if d > e || d == e && got%2 != 0 {
@@ -47,10 +48,10 @@ func TestBFloat16(t *testing.T) {
 			}
 		}
 	}
-	if x := value(BFloat16(math.Float32frombits(0x7f800001))); x == x {
+	if x := value(NearestBFloat16(math.Float32frombits(0x7f800001))); x == x {
 		t.Errorf("NaN becomes %v", x)
 	}
-	if x := value(BFloat16(math.MaxFloat32)); !math.IsInf(x, 1) {
+	if x := value(NearestBFloat16(math.MaxFloat32)); !math.IsInf(x, 1) {
 		t.Errorf("the largest number becomes %v", x)
 	}
 }
@@ -72,8 +73,8 @@ func TestToStored(t *testing.T) {
 			toBFloat16(halves, x)
 			toInt8(bytes, small, 1)
 			for i, v := range x {
-				if halves[i] != BFloat16(v) {
-					t.Fatalf("%x, %d of %d: bfloat16 %04x, want %04x", math.Float32bits(v), i, n, halves[i], BFloat16(v))
+				if halves[i] != NearestBFloat16(v) {
+					t.Fatalf("%x, %d of %d: bfloat16 %04x, want %04x", math.Float32bits(v), i, n, halves[i], NearestBFloat16(v))
 				}
 				if want := int8(math.RoundToEven(float64(small[i]))); bytes[i] != want {
 					t.Fatalf("%v, %d of %d: int8 %d, want %d", small[i], i, n, bytes[i], want)
@@ -122,14 +123,8 @@ func TestMultiplyStored(t *testing.T) {
 			for _, size := range [][2]int{{1, 1}, {5, 16}, {7, 32}, {11, 64}, {512, 64}, {13, 83}, {64, 200}, {128, 512}} {
 				k, n := size[0], size[1]
 				l := NewPanelLayout(k, n)
-				halves := StoredPanels{PanelLayout: l, BFloat16: make([]uint16, l.Len())}
-				bytes := StoredPanels{PanelLayout: l, Int8: make([]int8, l.Len())}
-				for i := range l.Len() {
-					halves.BFloat16[i], bytes.Int8[i] = BFloat16(float32(r.NormFloat64())), int8(r.Uint32())
-				}
-				for _, b := range []*StoredPanels{&halves, &bytes} {
-					floats := make([]float32, l.Len())
-					b.floats(floats, 0)
+				for f := Float32; f <= Int8; f++ {
+					b, floats := storedPanels(r, l, f)
 					var p Panels
 					p.Lay(l, floats)
 					k0, j0 := r.IntN(k), r.IntN(n)/panelWidth()*panelWidth()
@@ -140,11 +135,59 @@ func TestMultiplyStored(t *testing.T) {
 					a, c := newGuarded(r, m*(k1-k0)), newGuarded(r, m*(j1-j0))
 					want := clone(c.x)
 					for _, accumulate := range []bool{true, false} {
-						MultiplyStored(RowMajor(c.x, j1-j0), RowMajor(a.x, k1-k0), m, b, k0, k1, j0, j1, accumulate)
+						MultiplyStored(RowMajor(c.x, j1-j0), RowMajor(a.x, k1-k0), m, &b, k0, k1, j0, j1, accumulate)
 						MultiplyPanels(RowMajor(want, j1-j0), RowMajor(a.x, k1-k0), m, &p, k0, k1, j0, j1, accumulate)
 						if !same(c.x, want) || !c.intact() {
-							t.Fatalf("%d rows, [%d %d) of %d by [%d %d) of %d, accumulate %v: the product differs", m, k0, k1, k, j0, j1, n, accumulate)
+							t.Fatalf("format %d, %d rows, [%d %d) of %d by [%d %d) of %d, accumulate %v: the product differs", f, m, k0, k1, k, j0, j1, n, accumulate)
 						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// storedPanels returns random numbers in a format, and the floats for which they stand.
+func storedPanels(r *rand.Rand, l PanelLayout, f Format) (StoredPanels, []float32) {
+	b := StoredPanels{PanelLayout: l, Stored: Stored{f, make([]byte, l.Len()*f.Size())}}
+	floats := make([]float32, l.Len())
+	for i := range floats {
+		floats[i] = float32(r.NormFloat64())
+	}
+	b.Round(0, 1, floats, 50)
+	return b, slices.Clone(b.Floats(0, len(floats), floats))
+}
+
+// Numbers that are written apart are those that are written together, are read as they were written, and nothing
+// between them changes.
+func TestStored(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(43, 44))
+		for f := Float32; f <= Int8; f++ {
+			for _, n := range []int{1, 3, 16, 127, 128, 129, 300} {
+				x, around := make([]float32, n), float32(3)
+				for i := range x {
+					x[i] = float32(r.NormFloat64())
+				}
+				const step, at = 5, 2
+				whole := Stored{f, make([]byte, n*f.Size())}
+				apart := Stored{f, make([]byte, (n*step+at)*f.Size())}
+				for i := range n*step + at {
+					apart.Round(i, 1, []float32{around}, 1)
+				}
+				whole.Round(0, 1, x, 40)
+				apart.Round(at, step, x, 40)
+				got := make([]float32, n)
+				want := whole.Floats(0, n, make([]float32, n))
+				if apart.Read(got, at, step); !same(got, want) {
+					t.Fatalf("format %d, %d numbers: %v, want %v", f, n, got, want)
+				}
+				if whole.Read(got, 0, 1); !same(got, want) {
+					t.Fatalf("format %d, %d numbers: %v, want %v", f, n, got, want)
+				}
+				for i, v := range apart.Floats(0, n*step+at, make([]float32, n*step+at)) {
+					if i%step != at && v != around {
+						t.Fatalf("format %d, %d numbers: number %d became %v", f, n, i, v)
 					}
 				}
 			}

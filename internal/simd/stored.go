@@ -1,0 +1,174 @@
+package simd
+
+import (
+	"unsafe"
+
+	"github.com/attn-go/attn/internal/half"
+)
+
+// Format is a number format of stored numbers. A new one needs a constant, a size, and its cases in floats and
+// round; products convert it to floats panel by panel until it has a kernel.
+type Format uint8
+
+// The formats. 0 is none of them.
+const (
+	Float32 Format = iota + 1
+	Float16
+	BFloat16 // the upper half of a float32: 8 bits of precision
+	Int8     // −127 to 127, times a scale of each vector: its largest element/127
+)
+
+var sizes = [...]int{Float32: 4, Float16: 2, BFloat16: 2, Int8: 1}
+
+// Size returns how many bytes an element takes.
+func (f Format) Size() int { return sizes[f] }
+
+// Scaled reports whether a vector has a scale.
+func (f Format) Scaled() bool { return f == Int8 }
+
+// Bytes returns how many bytes a vector takes, its scale included.
+func (f Format) Bytes(elements int) int {
+	bytes := f.Size() * elements
+	if f.Scaled() {
+		bytes += 4
+	}
+	return bytes
+}
+
+// Stored are numbers as a KV cache stores them, or a model its weights.
+type Stored struct {
+	Format Format
+	Memory []byte // Size bytes a number
+}
+
+// view returns memory as numbers of another type.
+func view[T any](memory []byte) []T {
+	var one T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/int(unsafe.Sizeof(one)))
+}
+
+// Part returns numbers lo to hi.
+func (s Stored) Part(lo, hi int) Stored {
+	size := s.Format.Size()
+	return Stored{s.Format, s.Memory[lo*size : hi*size]}
+}
+
+// Copy sets n numbers from number at on to those of src, of the same format, from number from on.
+func (s Stored) Copy(at int, src Stored, from, n int) {
+	copy(s.Part(at, at+n).Memory, src.Part(from, from+n).Memory)
+}
+
+// Floats returns numbers lo to hi, without their scales: in scratch, unless they are floats already.
+func (s Stored) Floats(lo, hi int, scratch []float32) []float32 {
+	s = s.Part(lo, hi)
+	if s.Format == Float32 {
+		return view[float32](s.Memory)
+	}
+	scratch = scratch[:hi-lo]
+	switch s.Format {
+	case Float16:
+		fromFloat16(scratch, view[uint16](s.Memory))
+	case BFloat16:
+		fromBFloat16(scratch, view[uint16](s.Memory))
+	case Int8:
+		fromInt8(scratch, view[int8](s.Memory))
+	}
+	return scratch
+}
+
+// round sets all numbers to x, or in a format with scales to x·inverse, each to the nearest.
+func (s Stored) round(x []float32, inverse float64) {
+	switch s.Format {
+	case Float32:
+		copy(view[float32](s.Memory), x)
+	case Float16:
+		toFloat16(view[uint16](s.Memory), x)
+	case BFloat16:
+		toBFloat16(view[uint16](s.Memory), x)
+	case Int8:
+		toInt8(view[int8](s.Memory), x, inverse)
+	}
+}
+
+// apart is how many numbers that lie apart are converted at a time, in memory on the stack.
+const apart = 128
+
+// Round sets numbers from number at on, step apart, to x, or in a format with scales to x·inverse: each to the
+// nearest, of two the even one. As an integer, NaN may become any.
+func (s Stored) Round(at, step int, x []float32, inverse float64) {
+	if step == 1 {
+		s.Part(at, at+len(x)).round(x, inverse)
+		return
+	}
+	if s.Format == Float32 {
+		scatter(view[float32](s.Memory)[at:], step, x)
+		return
+	}
+	var memory [apart / 4]uint64 // aligned
+	for len(x) > 0 {
+		n := min(len(x), apart)
+		some := Stored{s.Format, bytesOf(memory[:])}.Part(0, n)
+		some.round(x[:n], inverse)
+		if s.Format.Size() == 1 {
+			scatter(s.Memory[at:], step, some.Memory)
+		} else {
+			scatter(view[uint16](s.Memory)[at:], step, view[uint16](some.Memory))
+		}
+		at, x = at+n*step, x[n:]
+	}
+}
+
+// Read sets x to the numbers from number at on, step apart, without their scales.
+func (s Stored) Read(x []float32, at, step int) {
+	switch {
+	case step == 1:
+		copy(x, s.Floats(at, at+len(x), x))
+		return
+	case s.Format == Float32:
+		gather(x, view[float32](s.Memory)[at:], step)
+		return
+	}
+	var memory [apart / 4]uint64
+	for len(x) > 0 {
+		n := min(len(x), apart)
+		some := Stored{s.Format, bytesOf(memory[:])}.Part(0, n)
+		if s.Format.Size() == 1 {
+			gather(some.Memory, s.Memory[at:], step)
+		} else {
+			gather(view[uint16](some.Memory), view[uint16](s.Memory)[at:], step)
+		}
+		some.Floats(0, n, x)
+		at, x = at+n*step, x[n:]
+	}
+}
+
+func bytesOf(x []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 8*len(x))
+}
+
+// scatter sets to[i·step] to x[i].
+func scatter[T any](to []T, step int, x []T) {
+	at := 0
+	for _, v := range x {
+		to[at] = v
+		at += step
+	}
+}
+
+// gather sets x[i] to from[i·step].
+func gather[T any](x, from []T, step int) {
+	at := 0
+	for i := range x {
+		x[i] = from[at]
+		at += step
+	}
+}
+
+// toFloat16 sets dst[i] to the half nearest to x[i]. There is no kernel for it: a step of a decoder rounds one
+// vector, and reads all of them.
+func toFloat16(dst []uint16, x []float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = half.Nearest(v)
+	}
+}
