@@ -131,13 +131,6 @@ func perQuery(t *tensor.Tape, k *tensor.Tensor, h int) *tensor.Tensor {
 	return tensor.Reshape(t, k, b, h, lk, e)
 }
 
-// wantSize panics unless the last axis of x has the given size. It does not name
-// the whole shape, because Attend may have put heads together.
-func wantSize(arg string, x *tensor.Tensor, e int) {
-	tensor.Want("attn: Attend", arg, x)
-	wantHeadSize("attn: Attend", arg, x.Dim(-1), e)
-}
-
 func wantHeadSize(op, arg string, got, want int) {
 	if got != want {
 		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", want)})
