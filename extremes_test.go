@@ -158,6 +158,9 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 					continue
 				}
 				for _, storage := range storages {
+					if storage.storage == tensor.Float16 {
+						continue // whose numbers end at 65,504
+					}
 					c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: e, ValueSize: v, Score: o.Score, Storage: storage.storage})
 					if err != nil {
 						t.Fatal(err)
