@@ -105,8 +105,11 @@ type Output struct {
 // https://arxiv.org/abs/1706.03762.
 func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
-	q, k, v, d := settle(t, op, q, k, v, &o)
-	y := attend(t, op, headFirst(q), KV{keys: headFirst(k), values: headFirst(v)}, d, &o, nil)
+	q, k, v, flat := wantHeads(t, op, q, k, v, &o)
+	x, kv := headFirst(q), KV{keys: headFirst(k), values: headFirst(v)}
+	d := resolveSizes(op, x, kv, &o)
+	d.ThreeAxes = flat
+	y := attend(t, op, x, kv, d, &o, nil)
 	result := Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
 	if d.ThreeAxes {
 		result.Out = tensor.Reshape(t, result.Out, d.B, d.Lq, d.V)
@@ -120,22 +123,33 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	return result
 }
 
-// settle returns q, k and v with an axis of heads and the sizes they agree on, or panics.
-func settle(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_, _, _ *tensor.Tensor, d dims) {
+// wantHeads returns q, k and v with an axis of heads, and whether they had none. It panics
+// unless they agree on their sizes.
+func wantHeads(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_, _, _ *tensor.Tensor, flat bool) {
 	tensor.Want(op, "query", q)
 	tensor.Want(op, "key", k)
 	tensor.Want(op, "value", v)
-	flat := q.Rank() == 3
-	if flat {
+	if flat = q.Rank() == 3; flat {
 		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
 	}
-	d = checkHeads(op, q, k, v)
-	d.ThreeAxes = flat
+	checkHeads(op, q, k, v)
 	if o.QueryPositions.given() || o.KeyPositions.given() {
 		panic(noPositions(op))
 	}
-	d.QueryLens, d.KeyLens = o.QueryLens, o.KeyLens
-	return q, k, v, d
+	return q, k, v, flat
+}
+
+// resolveSizes returns the sizes of a call, whatever it is called through. A cache adds to the
+// options what it knows.
+func resolveSizes(op string, q heads, kv KV, o *Options) dims {
+	d := dims{Sizes: Sizes{B: q.batches(), H: q.count, Lq: q.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}, extra: kv.extra}
+	if c := kv.cache; c != nil {
+		d.G, d.V = c.shape.G, c.shape.EV
+		c.resolve(op, &d, o)
+	} else {
+		d.G, d.V = kv.keys.count, kv.values.size
+	}
+	return d
 }
 
 // inputs are what a ScoreChange is given of a call.
@@ -255,7 +269,7 @@ func wantNumber(op, arg string, x float32, ok bool, want string) {
 	}
 }
 
-// dims are the sizes that a call has settled.
+// dims are the resolved sizes of a call.
 type dims struct {
 	Sizes
 	V     int
@@ -273,28 +287,26 @@ func oneHead(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Reshape(t, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
 }
 
-// checkHeads returns the sizes that q, k and v [B H L E] agree on, or panics.
-// Whether the sizes of a query and a key fit is the score's business.
-func checkHeads(op string, q, k, v *tensor.Tensor) dims {
+// checkHeads panics unless q, k and v are [B H L E] and agree on their sizes. Whether the sizes
+// of a query and a key fit is the score's business.
+func checkHeads(op string, q, k, v *tensor.Tensor) {
 	bad := func(arg string, x *tensor.Tensor, want string, args ...any) {
 		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: x.Shape(), Want: fmt.Sprintf(want, args...)})
 	}
 	if q.Rank() != 4 {
 		bad("query", q, "[B H Lq E] or [B Lq E]")
 	}
-	d := dims{Sizes: Sizes{B: q.Dim(0), H: q.Dim(1), Lq: q.Dim(2)}}
-	if k.Rank() != 4 || k.Dim(0) != d.B {
-		bad("key", k, "[B=%d G Lk E]", d.B)
+	b, h := q.Dim(0), q.Dim(1)
+	if k.Rank() != 4 || k.Dim(0) != b {
+		bad("key", k, "[B=%d G Lk E]", b)
 	}
-	d.G, d.Lk = k.Dim(1), k.Dim(2)
-	if d.G == 0 || d.H%d.G != 0 {
-		bad("key", k, "[B=%d G Lk E] with G a divisor of H=%d", d.B, d.H)
+	g, lk := k.Dim(1), k.Dim(2)
+	if g == 0 || h%g != 0 {
+		bad("key", k, "[B=%d G Lk E] with G a divisor of H=%d", b, h)
 	}
-	if v.Rank() != 4 || v.Dim(0) != d.B || v.Dim(1) != d.G || v.Dim(2) != d.Lk {
-		bad("value", v, "[B=%d G=%d Lk=%d V]", d.B, d.G, d.Lk)
+	if v.Rank() != 4 || v.Dim(0) != b || v.Dim(1) != g || v.Dim(2) != lk {
+		bad("value", v, "[B=%d G=%d Lk=%d V]", b, g, lk)
 	}
-	d.V = v.Dim(3)
-	return d
 }
 
 // checkMapped panics unless what a score makes of queries and keys goes together:

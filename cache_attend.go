@@ -28,9 +28,8 @@ func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	if o.QueryPositions.given() || o.KeyPositions.given() {
 		panic(noPositions(op))
 	}
-	d := dims{Sizes{B: q.Dim(0), H: q.Dim(1), G: s.G, Lq: q.Dim(2)}, s.EV, 0}
-	c.settle(op, &d, &o)
-	y := attend(t, op, headFirst(q), KV{cache: c}, d, &o, nil)
+	x, kv := headFirst(q), KV{cache: c}
+	y := attend(t, op, x, kv, resolveSizes(op, x, kv, &o), &o, nil)
 	return Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
 }
 
@@ -41,8 +40,8 @@ func wantNoRecord(op string, t *tensor.Tape) {
 	}
 }
 
-// settle completes sizes and options for queries of the cache.
-func (c *Cache) settle(op string, d *dims, o *Options) {
+// resolve completes sizes and options for queries of the cache.
+func (c *Cache) resolve(op string, d *dims, o *Options) {
 	if c.config.Score != nil {
 		if o.Score != nil {
 			panic(&tensor.ValueError{Op: op, Arg: "score", Got: fmt.Sprintf("a %T", o.Score), Want: "none, as the cache has its own"})
@@ -53,7 +52,6 @@ func (c *Cache) settle(op string, d *dims, o *Options) {
 		panic(&tensor.ValueError{Op: op, Arg: "key lengths", Got: "given", Want: "none, as the cache has its own"})
 	}
 	raise(op, "query lengths", wantCounts("number of queries", o.QueryLens, "Lq", d.B, d.Lq))
-	d.Lk, d.QueryLens = c.longest(), o.QueryLens
 	for b, s := range c.seqs {
 		if s.n != d.Lk {
 			d.KeyLens = c.Lens()

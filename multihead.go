@@ -397,10 +397,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	d := dims{Sizes{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}, c.ValueSize, kv.extra}
-	if kv.cache != nil {
-		kv.cache.settle(opMultiHead, &d, &o)
-	}
+	d := resolveSizes(opMultiHead, queries, kv, &o)
 	if o.Score == nil {
 		o.Score = c.Score
 	}

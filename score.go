@@ -159,10 +159,12 @@ const grain = 1 << 13
 // Scores panics as Attend does.
 func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	const op = "attn: Scores"
-	q, k, _, d := settle(t, op, q, k, k, &o)
-	o.check(op, d)
-	d.V, o.Sinks = 0, nil
+	q, k, _, flat := wantHeads(t, op, q, k, k, &o)
 	x, kv := headFirst(q), KV{keys: headFirst(k)}
+	d := resolveSizes(op, x, kv, &o)
+	d.ThreeAxes = flat
+	o.check(op, d)
+	o.Sinks = nil
 	c := newCall(t, op, inputs(d, x, func(*tensor.Tape) *tensor.Tensor { return k }), d, &o)
 	f := o.score().Form()
 	x, kv = x.mapped(t, f.Queries), kv.mapped(t, f)
