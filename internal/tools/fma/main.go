@@ -30,7 +30,7 @@ import (
 // checked are the packages whose results are promised to the bit, or on which
 // comparisons depend. Those that draw and report are left out.
 var checked = []string{
-	".", "./tensor", "./nn", "./heads", "./seq2seq", "./models",
+	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/bootstrap", "./internal/conformance", "./internal/curve", "./internal/exact",
 	"./internal/filter", "./internal/flash", "./internal/jinja", "./internal/npy", "./internal/pruning", "./internal/shards",
 	"./internal/simd", "./internal/view",
@@ -46,13 +46,13 @@ const (
 // allowed are the functions that may have fused multiply-adds, each with the
 // directory of its package, and why.
 var allowed = map[string]string{
-	"heads.(*ranking).weightNorm":      exact,
+	"prune.(*ranking).weightNorm":      exact,
 	"internal/simd.exp64":              single,
 	"internal/simd.expSplit":           single,
 	"internal/simd.tanh32":             single,
 	"internal/simd.geluGradGeneric":    single,
 	"internal/simd.fmaLoopGeneric":     "it measures how fast the machine multiplies and adds",
-	"attn.times":                       exact,
+	"score.times":                       exact,
 	"seq2seq.(*Reference).Compare":     exact,
 	"seq2seq.(*Translator).Loss":       exact,
 	"internal/pruning.Count":           whole,
