@@ -52,7 +52,7 @@ var allowed = map[string]string{
 	"internal/simd.tanh32":             single,
 	"internal/simd.geluGradGeneric":    single,
 	"internal/simd.fmaLoopGeneric":     "it measures how fast the machine multiplies and adds",
-	"score.times":                       exact,
+	"score.times":                      exact,
 	"seq2seq.(*Reference).Compare":     exact,
 	"seq2seq.(*Translator).Loss":       exact,
 	"internal/pruning.Count":           whole,
