@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	lib "github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/tensor"
@@ -27,7 +28,7 @@ func inspected(t *testing.T, tokens []string, n, size int) *heads.Record {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Forward(nil, x, x, x, lib.Options{Mask: lib.Causal(), Observe: r.Observe, Inspect: r.Inspect})
+		m.Forward(nil, x, x, x, lib.Options{Mask: mask.Causal(), Observe: r.Observe, Inspect: r.Inspect})
 	}
 	record, err := r.Record(heads.Texts{Source: "a text", SourceTokens: tokens, Special: []string{"<s>"}})
 	if err != nil {
