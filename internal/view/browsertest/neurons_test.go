@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	lib "github.com/attn-go/attn"
-	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
