@@ -55,9 +55,9 @@ type Options struct {
 	// Observe, if not nil, is called with the weights, before dropout and without
 	// gradient. The tensor lives as long as the tape's memory.
 	Observe WeightsFunc
-	// Inspect, if not nil, is told of queries, keys and norms of values.
+	// Inspect, if not nil, is called with queries, keys and norms of values.
 	Inspect Inspector
-	// Layer is the name under which Observe and Inspect are told; in a MultiHead, empty
+	// Layer is the name that Observe and Inspect receive; in a MultiHead, empty
 	// means the layer's own.
 	Layer string
 }

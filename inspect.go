@@ -19,7 +19,7 @@ type Observer interface {
 	Row(at Row, weights []float32)
 }
 
-// Inspector is told what the weights of a layer are made of, and what they are the
+// Inspector receives what the weights of a layer are made of, and what they are the
 // weights of, each time it attends.
 type Inspector func(layer string, p Parts)
 
@@ -48,7 +48,7 @@ type Parts struct {
 	// Sizes are those of the call.
 	Sizes Sizes
 	// Weights computes the weights [Lq Lk] of head h of sequence b once more: the bits that
-	// an Observer is told of, without memory for those of the other heads. It can be called
+	// an Observer receives, without memory for those of the other heads. It can be called
 	// later, as long as the tape's memory lives and what the options and the score hold,
 	// such as parameters, is what it was; by several goroutines, too, and a Cache may go on
 	// meanwhile. It panics with a *tensor.ValueError if there is no such head.
@@ -122,7 +122,7 @@ func valueNorms(v, w *tensor.Tensor, d dims) *tensor.Tensor {
 func again(op string, q heads, kv KV, d dims, o Options) (weights func(b, h int) []float32, held int) {
 	held = 4 * q.x.Len()
 	switch {
-	case kv.cache != nil: // it goes on, and its fork does not
+	case kv.cache != nil: // it may grow, and its fork does not
 		kv.cache = kv.cache.Fork()
 		held += 4 * d.B * d.G * d.Lq * (kv.cache.shape.E + d.V) // of the positions that have come with the queries
 	default:
@@ -144,8 +144,8 @@ func again(op string, q heads, kv KV, d dims, o Options) (weights func(b, h int)
 	}, held
 }
 
-// onlyHead keeps the weights of one head. Where no other observer is told of rows, the fused
-// path computes no others; the sizes stay those of the call, so that biases, masks and
+// onlyHead keeps the weights of one head. Without other observers, no other rows are
+// computed; the sizes stay those of the call, so that biases, masks and
 // modifications know no difference.
 type onlyHead struct {
 	batch, head int

@@ -4,7 +4,7 @@
 //
 // # Conventions
 //
-// Weights are those that an attn.WeightsFunc is told: after the softmax, before
+// Weights are those that an attn.WeightsFunc receives: after the softmax, before
 // dropout, rows sum to 1. The rows of a matrix are the queries, its columns the keys
 // that they attend to, and each axis has its own tokens: in cross attention they are
 // different texts.

@@ -63,7 +63,7 @@ func (r *Received) Row(at attn.Row, weights []float32) {
 			sum = r.copyOf(weights)
 		}
 		if pair.CompareAndSwap(nil, sum) {
-			return // the neighbour goes on
+			return // the neighbour continues
 		}
 		other := pair.Load()
 		simd.Add(*sum, *sum, *other)
