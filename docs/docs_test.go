@@ -1,0 +1,143 @@
+// Package docs tests the documentation: links, pictures and code.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// pages returns the Markdown files of the repository, by their paths from its root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	walk(t, ".md", func(path, text string) { all[path] = text })
+	if len(all) < 15 {
+		t.Fatalf("%d pages, want all", len(all))
+	}
+	return all
+}
+
+// walk reads the files of a kind, by their paths from the root of the repository.
+func walk(t *testing.T, kind string, visit func(path, text string)) {
+	t.Helper()
+	root := os.DirFS("..")
+	err := fs.WalkDir(root, ".", func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != "." && (e.Name() == "testdata" || e.Name()[0] == '.'):
+			return fs.SkipDir
+		case e.IsDir() || filepath.Ext(path) != kind:
+			return nil
+		}
+		text, err := fs.ReadFile(root, path)
+		visit(path, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fenced  = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	block   = regexp.MustCompile("(?ms)^ *```go\n(.*?)^ *```$")
+)
+
+// TestLinks: what a page links to, or shows, is in the repository, headings included.
+func TestLinks(t *testing.T) {
+	all, links := pages(t), 0
+	for page, text := range all {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			target := m[1] + m[2]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			file, anchor, _ := strings.Cut(target, "#")
+			path := page
+			if file != "" {
+				path = filepath.ToSlash(filepath.Join(filepath.Dir(page), file))
+			}
+			if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, target)
+			}
+			if anchor != "" && !slices.Contains(anchors(all[path]), anchor) {
+				t.Errorf("%s links to %s, but %s has no such heading", page, target, path)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("%d links, want those of all pages", links)
+	}
+}
+
+// anchors returns the names by which the headings of a page are linked to.
+func anchors(page string) (names []string) {
+	for _, m := range heading.FindAllStringSubmatch(page, -1) {
+		names = append(names, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1]))
+	}
+	return names
+}
+
+// TestCode: each block of Go is part of a program or test of the repository, so that it
+// compiles.
+func TestCode(t *testing.T) {
+	var files []string
+	walk(t, ".go", func(_, text string) { files = append(files, flat(text)) })
+	blocks := 0
+	for page, text := range pages(t) {
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			blocks++
+			code := flat(m[1])
+			if !slices.ContainsFunc(files, func(file string) bool { return strings.Contains(file, code) }) {
+				t.Errorf("%s has code that is in no Go file:\n%s", page, m[1])
+			}
+		}
+	}
+	if blocks < 10 {
+		t.Errorf("%d blocks of Go, want those of all pages", blocks)
+	}
+}
+
+var comment = regexp.MustCompile(`(?m)\s*//.*$`)
+
+// flat returns code without comments, and without the white space at the ends of lines.
+func flat(code string) string {
+	var lines []string
+	for line := range strings.Lines(comment.ReplaceAllString(code, "")) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return "\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// TestWidth: lines of text have at most 120 columns; tables, links and code may have more.
+func TestWidth(t *testing.T) {
+	for page, text := range pages(t) {
+		for i, line := range strings.Split(text, "\n") {
+			n := utf8.RuneCountInString(line)
+			if n > 120 && !strings.HasPrefix(line, "|") && !strings.Contains(line, "](") && !strings.Contains(line, "]: ") {
+				t.Errorf("%s:%d: %d columns, want at most 120", page, i+1, n)
+			}
+		}
+	}
+}
