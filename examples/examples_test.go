@@ -32,6 +32,9 @@ func TestExamples(t *testing.T) {
 		{"sequencefirst", "sequencefirst.svg", ">masked</text>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && (c.name == "reverse" || c.name == "prune") {
+				t.Skip("trains for seconds")
+			}
 			if _, err := os.Stat(filepath.Join(c.name, "main.go")); err != nil {
 				t.Fatal(err)
 			}

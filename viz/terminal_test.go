@@ -48,9 +48,13 @@ var codes = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 func TestNothingWraps(t *testing.T) {
 	all := figures()
 	all["large"] = Figure{Title: strings.Repeat("漢", 300), Panels: []Panel{panel(0, tokens(500), tokens(700), 1)}, Scale: Largest}
+	step := 7
+	if testing.Short() {
+		step = 29
+	}
 	for name, f := range all {
 		for kind, on := range terminals {
-			for on.Width = narrowest; on.Width < 130; on.Width += 7 {
+			for on.Width = narrowest; on.Width < 130; on.Width += step {
 				for line := range strings.Lines(drawn(t, f, on)) {
 					line = strings.TrimSuffix(line, "\n")
 					if strings.Contains(line, "\x1b") && !strings.HasSuffix(line, "\x1b[0m") && !strings.Contains(line, "\x1b[0m ") {

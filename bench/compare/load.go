@@ -44,7 +44,7 @@ func (l loading) task(threads int) task {
 	path := filepath.Join(dir, "model.safetensors")
 	best := once{Read: -1, Fresh: -1, Memory: -1} // of all rounds
 	return task{
-		name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), goal: "≤ 2× reading, memory ≤ 1.2×", libraries: []string{"torch"},
+		table: "Loading", name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), libraries: []string{"torch"},
 		request: request{Op: "load", File: path, Storage: l.held, Mask: "none"},
 		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
 			if err := os.Mkdir(dir, 0o777); err != nil {

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -42,12 +43,18 @@ type settings struct {
 	// text is what tokenizers are measured on, in place of the usual work, with those of dirs.
 	text string
 	dirs []string
+	// history is the directory of earlier measurements, which save adds to, gate compares with
+	// and render makes RESULTS.md of.
+	history      string
+	save, render bool
+	gate         float64 // percent, negative for none
 }
 
 // Exit codes, as those of attn.
 const (
 	exitFailed      = 1
 	exitUsage       = 2
+	exitSlower      = 3
 	exitInterrupted = 130
 )
 
@@ -65,11 +72,18 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	if s.simd != "" && s.simd != simd.Implementation() {
 		return again(ctx, s.simd, args, out, messages)
 	}
-	err = s.compare(ctx, out, messages)
+	if s.render {
+		err = render(s.history, messages)
+	} else {
+		err = s.compare(ctx, out, messages)
+	}
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(messages, "compare: interrupted")
 		return exitInterrupted
+	case errors.Is(err, errSlower):
+		fmt.Fprintln(messages, "compare:", err)
+		return exitSlower
 	case err != nil:
 		fmt.Fprintln(messages, "compare:", err)
 		return exitFailed
@@ -111,6 +125,10 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		s.dirs = append(s.dirs, dir)
 		return nil
 	})
+	flags.StringVar(&s.history, "history", "bench/history", "directory of earlier measurements")
+	flags.BoolVar(&s.save, "save", false, "save what is measured there")
+	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from it, and measure nothing")
+	flags.Float64Var(&s.gate, "gate", -1, "exit with 3 if a ratio is so many percent below that measured before on such a machine")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -145,64 +163,78 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 		}
 		s.threads = 1
 	}
-	var tasks []task
-	for _, t := range all {
-		if s.only.MatchString(t.name) {
-			tasks = append(tasks, t)
-		}
-	}
+	tasks := slices.DeleteFunc(all, func(t task) bool { return !s.only.MatchString(t.name) })
 	if len(tasks) == 0 {
 		return fmt.Errorf("no work matches %q", s.only)
 	}
+	var history []*record
+	if s.gate >= 0 {
+		var err error
+		if history, err = readHistory(s.history); err != nil {
+			return err
+		}
+	}
+	r, slower := newRecord(), error(nil)
 	for done := 0; done < len(tasks); {
-		n := slices.IndexFunc(tasks[done:], func(t task) bool { return !slices.Equal(t.libraries, tasks[done].libraries) })
-		if n < 0 {
-			n = len(tasks) - done
+		n := done + 1
+		for n < len(tasks) && tasks[n].table == tasks[done].table {
+			n++
 		}
 		if done > 0 {
 			fmt.Fprintln(out)
 		}
 		say := func(i int, name string) { fmt.Fprintf(messages, "%d/%d %s\n", done+i+1, len(tasks), name) }
-		if err := s.table(ctx, tasks[done:done+n], out, say); err != nil {
+		t, err := s.table(ctx, r, tasks[done:n], out, say)
+		if err != nil {
 			return err
 		}
-		done += n
+		r.Tables, done = append(r.Tables, t), n
+		if s.gate >= 0 {
+			slower = errors.Join(slower, r.gate(history, t, s.gate, messages))
+		}
 	}
-	return nil
+	if s.save {
+		return errors.Join(slower, r.save(s.history))
+	}
+	return slower
 }
 
 // table measures tasks that have the same libraries beside them.
-func (s settings) table(ctx context.Context, tasks []task, out io.Writer, say func(i int, name string)) error {
+func (s settings) table(ctx context.Context, r *record, tasks []task, out io.Writer, say func(i int, name string)) (*table, error) {
+	t := &table{Title: tasks[0].table, Threads: s.threads, How: fmt.Sprintf("Medians over %d rounds of %v a side.", s.rounds, s.time)}
+	if variables := held[simd.Implementation()]; variables != nil {
+		t.Note = fmt.Sprintf("With %s, which ONNX Runtime and llama.cpp do not heed.", strings.Join(variables, ", "))
+	}
 	var peers []*peer
 	for _, name := range tasks[0].libraries {
 		p, err := startPeer(ctx, s.python, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer p.stop()
 		if p.checked && p.missing == "" {
 			if err := checkLogits(p, s.threads); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		peers = append(peers, p)
+		peers, t.Peers = append(peers, p), append(t.Peers, version{p.name, p.version})
 	}
-	if err := writeHead(out, s, peers); err != nil {
-		return err
+	if _, err := io.WriteString(out, t.head(r)); err != nil {
+		return nil, err
 	}
-	var rows []row
-	for i, t := range tasks {
-		say(i, t.name)
-		r, err := s.measure(ctx, t, peers)
+	for i, work := range tasks {
+		say(i, work.name)
+		row, err := s.measure(ctx, work, peers)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := fmt.Fprintln(out, r.cells()); err != nil {
-			return err
+		if _, err := io.WriteString(out, row.cells()); err != nil {
+			return nil, err
 		}
-		rows = append(rows, r)
+		t.Rows = append(t.Rows, row)
 	}
-	return writeNotes(out, rows, peers)
+	_, err := io.WriteString(out, t.notes())
+	return t, err
 }
 
 // pause lets the threads of one side go to sleep before the other begins: all
@@ -215,29 +247,30 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, er
 	if t.end != nil {
 		defer func() { err = errors.Join(err, t.end()) }()
 	}
-	r = row{task: t, peers: make([]theirs, len(peers))}
+	r = row{Work: t.name, Peers: make([]figure, len(peers))}
 	for i, p := range peers {
-		r.peers[i].missing = p.missing
+		r.Peers[i].Missing = p.missing
 	}
-	ours, err := t.start()
+	measure, err := t.start()
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", t.name, err)
 	}
+	var ours bench.Result
 	var times []float64
 	their := make([][]float64, len(peers))
 	for range s.rounds {
 		time.Sleep(pause)
-		one, err := ours(ctx, s.time)
+		one, err := measure(ctx, s.time)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", t.name, err)
 		}
 		times = append(times, one.Median)
 		// The best peak of all rounds is what the machine can do.
-		one.PeakGFLOPS = max(one.PeakGFLOPS, r.ours.PeakGFLOPS)
-		one.PeakReadGBps = max(one.PeakReadGBps, r.ours.PeakReadGBps)
-		r.ours = one
+		one.PeakGFLOPS = max(one.PeakGFLOPS, ours.PeakGFLOPS)
+		one.PeakReadGBps = max(one.PeakReadGBps, ours.PeakReadGBps)
+		ours = one
 		for i, p := range peers {
-			if r.peers[i].missing != "" {
+			if r.Peers[i].Missing != "" {
 				continue
 			}
 			time.Sleep(pause)
@@ -245,20 +278,22 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, er
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", t.name, err)
 			}
-			r.peers[i] = theirs{form: a.Form, missing: a.missing()}
-			if r.peers[i].missing == "" {
+			if r.Peers[i] = (figure{Ran: a.Form, Missing: a.missing()}); r.Peers[i].Missing == "" {
 				their[i] = append(their[i], a.Median)
 			}
 		}
 	}
-	r.ours.Median = bench.Median(times)
-	r.steady = steady(times)
+	r.Median = bench.Median(times)
+	r.Unsteady = !steady(times)
 	for i := range peers {
-		if len(their[i]) > 0 {
-			r.peers[i].median = bench.Median(their[i])
-			r.steady = r.steady && steady(their[i])
+		if len(their[i]) > 0 && r.Peers[i].Missing == "" {
+			r.Peers[i].Median = bench.Median(their[i])
+			r.Peers[i].Ratio = r.Peers[i].Median / r.Median
+			r.Unsteady = r.Unsteady || !steady(their[i])
 		}
 	}
+	ours.Median = r.Median
+	r.Share = t.share(ours)
 	return r, nil
 }
 

@@ -77,7 +77,7 @@ func generateTasks(threads int) []task {
 func (s shape) encode(threads, batch, length int) task {
 	name := fmt.Sprintf("encode %s B%d L%d", s.name, batch, length)
 	return task{
-		name: name, goal: "1.2× the better one", libraries: usual,
+		table: "Encoding", name: name, libraries: usual,
 		request: request{
 			Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width, Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Mask: "none",
 		},
@@ -109,12 +109,8 @@ func (s shape) encode(threads, batch, length int) task {
 
 // generate is one token of a text, from the token before it to the logits.
 func (s shape) generate(threads int, held tensor.Numbers) task {
-	goal := "≥ 85% of reading, 1.2× PyTorch"
-	if held == tensor.Int8 {
-		goal = "≥ 70% of reading, 1.2× PyTorch"
-	}
 	return task{
-		name: fmt.Sprintf("generate %s %s", s.name, held), goal: goal, libraries: []string{"torch", "ctranslate2", "llama.cpp"},
+		table: "Generation", name: fmt.Sprintf("generate %s %s", s.name, held), libraries: []string{"torch", "ctranslate2", "llama.cpp"},
 		request: request{
 			Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width, Hidden: s.hidden, Layers: s.layers,
 			Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias, Mask: "none",

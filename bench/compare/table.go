@@ -1,43 +1,83 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
-	"runtime"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"time"
-
-	"github.com/attn-go/attn/internal/bench"
-	"github.com/attn-go/attn/internal/simd"
+	"unicode/utf8"
 )
 
-// row is a task with what has come out.
-type row struct {
-	task
-	ours   bench.Result // Median is that of all rounds
-	peers  []theirs
-	steady bool
+// head is where and how the figures were made, and the table's head.
+func (t *table) head(r *record) string {
+	columns := t.Columns
+	var versions []string
+	if columns == nil {
+		columns = []string{"work", "attn ms", "share of peak"}
+	}
+	for _, p := range t.Peers {
+		versions = append(versions, ", "+p.Name+" "+p.Version)
+		columns = append(columns, p.Name+" ms", "ratio")
+	}
+	how := fmt.Sprintf("%s, %s, %s with %s kernels, %d of %d processors. %s%s. %s",
+		r.Date, r.CPU, r.OS, r.Kernels, t.Threads, r.Processors,
+		strings.Replace(r.Go, "go", "Go ", 1), strings.Join(versions, ""), t.How)
+	return paragraph(t.About) + paragraph(how) +
+		fmt.Sprintf("| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 }
 
-// theirs is what came out for a peer.
-type theirs struct {
-	median  float64 // milliseconds
-	form    string  // what it ran
-	missing string  // why there is no figure
+// paragraph returns a text in lines of at most 120 columns and an empty line behind it.
+func paragraph(text string) string {
+	if text == "" {
+		return ""
+	}
+	return wrapped(text) + "\n"
 }
 
-// cells returns the row in Markdown. The ratio is how many times longer a peer
-// takes.
-func (r row) cells() string {
-	cells := []string{r.name, ms(r.ours.Median), r.share(r.ours)}
-	for _, p := range r.peers {
-		if p.missing != "" {
+// wrapped returns a text in lines of at most 120 columns, the following ones of a list's item
+// indented.
+func wrapped(text string) string {
+	indent := ""
+	if strings.HasPrefix(text, "- ") {
+		indent = "  "
+	}
+	var all strings.Builder
+	width := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case width+1+n > 120:
+			all.WriteString("\n" + indent)
+			width = len(indent)
+		default:
+			all.WriteByte(' ')
+			width++
+		}
+		all.WriteString(word)
+		width += n
+	}
+	return all.String() + "\n"
+}
+
+// cells returns the row in Markdown. The ratio is how many times longer a peer takes.
+func (r *row) cells() string {
+	cells := []string{r.Work, ms(r.Median), r.Share}
+	if r.Unsteady {
+		cells[0] += " *"
+	}
+	for _, p := range r.Peers {
+		if p.Median == 0 {
 			cells = append(cells, "–", "–")
 			continue
 		}
-		cells = append(cells, ms(p.median), fmt.Sprintf("%.2f×", p.median/r.ours.Median))
+		cells = append(cells, ms(p.Median), fmt.Sprintf("%.2f×", p.Ratio))
 	}
-	return "| " + strings.Join(append(cells, r.goal), " | ") + " |"
+	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
 // ms returns milliseconds with three digits that mean something.
@@ -53,59 +93,99 @@ func ms(t float64) string {
 	return fmt.Sprintf("%.3f", t)
 }
 
-// writeHead writes where and how the figures are made, and the table's head.
-func writeHead(w io.Writer, s settings, peers []*peer) error {
-	var versions []string
-	columns := []string{"work", "attn ms", "share of peak"}
-	for _, p := range peers {
-		versions = append(versions, p.name+" "+p.version)
-		columns = append(columns, p.name+" ms", "ratio")
-	}
-	columns = append(columns, "target")
-	_, err := fmt.Fprintf(w, `%s, %s, %s/%s with %s kernels, %d of %d processors. %s, %s.
-Medians over %d rounds, in each of which every side measures for %v after the other.
-
-| %s |
-|%s
-`, time.Now().Format(time.DateOnly), bench.ThisMachine().CPU, runtime.GOOS, runtime.GOARCH, simd.Implementation(), s.threads, runtime.NumCPU(),
-		strings.Replace(runtime.Version(), "go", "Go ", 1), strings.Join(versions, ", "), s.rounds, s.time,
-		strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
-	return err
-}
-
-// writeNotes writes what the peers have run, and why some figures are missing.
-func writeNotes(w io.Writer, rows []row, peers []*peer) error {
+// notes says what is behind, what the peers have run, and why some figures are missing.
+func (t *table) notes() string {
 	var notes strings.Builder
-	notes.WriteString("\nA ratio above 1 means that attn takes less time. What the others ran:\n\n")
-	if variables := held[simd.Implementation()]; variables != nil {
-		fmt.Fprintf(&notes, "- with %s, which ONNX Runtime and llama.cpp do not heed\n", strings.Join(variables, ", "))
+	if t.Rows != nil {
+		text := "A ratio above 1 means that attn takes less time."
+		for i, p := range t.Peers {
+			var behind []string
+			for _, r := range t.Rows {
+				if x := r.Peers[i].Ratio; x > 0 && x < 1 {
+					behind = append(behind, fmt.Sprintf("%s (%.2f×)", r.Work, x))
+				}
+			}
+			text += fmt.Sprintf(" Behind %s: %s.", p.Name, cmp.Or(strings.Join(behind, "; "), "nothing"))
+		}
+		if slices.ContainsFunc(t.Rows, func(r row) bool { return r.Unsteady }) {
+			text += " In rows with an asterisk, rounds of one side differed by more than a quarter: something else ran on this machine."
+		}
+		notes.WriteString("\n" + wrapped(text))
 	}
-	for i, p := range peers {
+	if t.Note != "" {
+		notes.WriteString("\n" + wrapped(t.Note))
+	}
+	var ran strings.Builder
+	for i, p := range t.Peers {
 		work := map[string][]string{}
 		var order []string
-		for _, r := range rows {
-			what := r.peers[i].form
-			if missing := r.peers[i].missing; missing != "" {
+		for _, r := range t.Rows {
+			what := r.Peers[i].Ran
+			if missing := r.Peers[i].Missing; missing != "" {
 				what = "nothing (" + missing + ")"
 			}
-			if work[what] == nil {
+			if what != "" && work[what] == nil {
 				order = append(order, what)
 			}
-			work[what] = append(work[what], r.name)
+			work[what] = append(work[what], r.Work)
 		}
 		for _, what := range order {
-			fmt.Fprintf(&notes, "- %s, %s: %s\n", p.name, what, strings.Join(work[what], "; "))
+			ran.WriteString(wrapped(fmt.Sprintf("- %s, %s: %s", p.Name, what, strings.Join(work[what], "; "))))
 		}
 	}
-	var unsteady []string
-	for _, r := range rows {
-		if !r.steady {
-			unsteady = append(unsteady, r.name)
+	if ran.Len() > 0 {
+		notes.WriteString("\nWhat the others ran:\n\n" + ran.String())
+	}
+	return notes.String()
+}
+
+// markdown returns the whole table.
+func (t *table) markdown(r *record) string {
+	text := t.head(r)
+	for i := range t.Rows {
+		text += t.Rows[i].cells()
+	}
+	for _, cells := range t.Cells {
+		text += "| " + strings.Join(cells, " | ") + " |\n"
+	}
+	return text + t.notes()
+}
+
+// results is the file that is rendered from the history, and its beginning.
+const (
+	results = "bench/RESULTS.md"
+	preface = `# Results
+
+` + "`go run ./bench/compare --render`" + ` writes this file: the newest table of each kind of machine in [history](history).
+[README.md](README.md) tells how it is measured, and what was tried.
+`
+)
+
+// renderResults returns the newest table of each title and kind of machine in Markdown.
+func renderResults(history []*record) []byte {
+	type part struct{ kind, title, text string }
+	var parts []part
+	for _, r := range history {
+		for _, t := range r.Tables {
+			if !slices.ContainsFunc(parts, func(p part) bool { return p.kind == r.kind() && p.title == t.Title }) {
+				parts = append(parts, part{r.kind(), t.Title, fmt.Sprintf("\n## %s, %s\n\n%s", t.Title, r.Kernels, t.markdown(r))})
+			}
 		}
 	}
-	if len(unsteady) > 0 {
-		fmt.Fprintf(&notes, "\nRounds of one side differed by more than a quarter, so something else ran on this machine: %s\n", strings.Join(unsteady, "; "))
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.kind, b.kind) })
+	text := bytes.NewBufferString(preface)
+	for _, p := range parts {
+		text.WriteString(p.text)
 	}
-	_, err := io.WriteString(w, notes.String())
-	return err
+	return text.Bytes()
+}
+
+// render writes the file.
+func render(dir string, messages io.Writer) error {
+	history, err := readHistory(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(messages, "compare: writing", results)
+	return os.WriteFile(filepath.FromSlash(results), renderResults(history), 0o644)
 }

@@ -35,7 +35,7 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 		}
 		name := filepath.Base(dir)
 		tasks = append(tasks, task{
-			name: "tokenize " + name, goal: "1×", libraries: []string{"tokenizers"}, share: speed(int64(len(data))),
+			table: "Tokenizers", name: "tokenize " + name, libraries: []string{"tokenizers"}, share: speed(int64(len(data))),
 			request: request{Op: "tokenize", File: path, Text: text},
 			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
 				t, err := tokenizer.Load(dir)
@@ -57,7 +57,7 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 				}, nil
 			},
 		}, task{
-			name: "load " + name, goal: "1×", libraries: []string{"tokenizers"}, share: speed(file.Size()),
+			table: "Tokenizers", name: "load " + name, libraries: []string{"tokenizers"}, share: speed(file.Size()),
 			request: request{Op: "tokenizer", File: path},
 			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
 				if _, err := tokenizer.Load(dir); err != nil {

@@ -16,24 +16,23 @@ import (
 // The translator that attn train makes of a file of pairs, and sentences as long
 // as those of its example data are on average, end marks included.
 const (
-	pairsOfStep    = 32
-	tokensOfSide   = 10
-	width          = 128
-	heads          = 4
-	layers         = 2
-	hidden         = 512
-	vocabulary     = 4000
-	dropout        = 0.1
-	smoothing      = 0.1
-	clip           = 1.0
-	tokensOfStep   = 2 * pairsOfStep * tokensOfSide
-	translatorName = "translator-train B32 L10 width 128"
+	pairsOfStep  = 32
+	tokensOfSide = 10
+	width        = 128
+	heads        = 4
+	layers       = 2
+	hidden       = 512
+	vocabulary   = 4000
+	dropout      = 0.1
+	smoothing    = 0.1
+	clip         = 1.0
+	tokensOfStep = 2 * pairsOfStep * tokensOfSide
 )
 
 // translatorTask is a step of training: forward, backward, clipping, AdamW.
 func translatorTask(threads int) task {
 	return task{
-		name: translatorName, goal: goals[translatorName], libraries: usual,
+		table: "Operations", name: "translator-train B32 L10 width 128", libraries: usual,
 		request: request{
 			Op: "translator-train", B: pairsOfStep, H: heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: width, Hidden: hidden,
 			Layers: layers, Vocab: vocabulary, Dropout: dropout, Smoothing: smoothing, Clip: clip, Mask: "none",

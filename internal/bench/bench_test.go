@@ -167,9 +167,11 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The peaks of the machine, which take most of the time, do not depend on a mask.
+			// The peaks of the machine, which take most of the time, do not depend on a mask, and
+			// only a decoder's step has two.
 			r := Result{Work: w, Threads: 2}
-			if mask == "none" {
+			peaks := mask == "none" && (!testing.Short() || op == "gemm" || op == "decode")
+			if peaks {
 				r, err = Run(context.Background(), w, 2, time.Millisecond)
 			} else {
 				r.Sample, err = Measure(context.Background(), time.Millisecond, New(w, 2).call)
@@ -180,7 +182,7 @@ func TestRun(t *testing.T) {
 			if !(0 < r.Min && r.Min <= r.Median && r.Median <= r.Max) || (op == "read") == (r.GFLOPS() > 0) || (w.Triples() > 0) != (r.GTriples() > 0) {
 				t.Errorf("%s: %+v, %v G triples/s", w.Name(), r, r.GTriples())
 			}
-			if mask == "none" && ((op == "read") == (r.PeakShare() > 0) || (w.base() == "decode") != (r.PeakReadGBps > 0)) {
+			if peaks && ((op == "read") == (r.PeakShare() > 0) || (w.base() == "decode") != (r.PeakReadGBps > 0)) {
 				t.Errorf("%s: %v of the peak, read %v GB/s", w.Name(), r.PeakShare(), r.PeakReadGBps)
 			}
 		}

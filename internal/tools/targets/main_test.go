@@ -9,6 +9,9 @@ import (
 
 // What is wrong on one target is found there and on no other.
 func TestCheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("loads the standard library for each target")
+	}
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
 		"go.mod":          "module example.com/m\n\ngo 1.26\n",
