@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,7 +24,13 @@ func TestResults(t *testing.T) {
 	if want := string(renderResults(history)); string(got) != want {
 		t.Error("bench/RESULTS.md is not what bench/history says: go run ./bench/compare --render")
 	}
-	for line := range strings.Lines(string(got)) {
+	if got, err = os.ReadFile(picture); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, pictured(history).chart()) {
+		t.Error("docs/performance.svg is not what bench/history says: go run ./bench/compare --render")
+	}
+	for line := range strings.Lines(string(renderResults(history))) {
 		if !strings.HasPrefix(line, "|") && utf8.RuneCountInString(line) > 121 {
 			t.Errorf("line of %d columns: %s", utf8.RuneCountInString(line), line)
 		}

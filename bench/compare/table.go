@@ -186,6 +186,9 @@ func render(dir string, messages io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(messages, "compare: writing", results)
-	return os.WriteFile(filepath.FromSlash(results), renderResults(history), 0o644)
+	fmt.Fprintln(messages, "compare: writing", results, "and", picture)
+	if err := os.WriteFile(filepath.FromSlash(results), renderResults(history), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.FromSlash(picture), pictured(history).chart(), 0o644)
 }
