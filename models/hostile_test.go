@@ -16,6 +16,9 @@ func TestHostileText(t *testing.T) {
 	for i, from := range []string{"bert_shards", "bert_text", "gpt2_pruned", "sentence_dense", "decoders/gemma3_multimodal", "seq2seq/marian"} {
 		text := []string{hostile.Text, hostile.Long}[i%2]
 		t.Run(from, func(t *testing.T) {
+			if testing.Short() && i%2 > 0 {
+				t.Skip("takes long, as loading does")
+			}
 			t.Parallel()
 			dir := copyDir(t, filepath.Join("testdata", from))
 			files, refused := 0, 0

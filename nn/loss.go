@@ -32,7 +32,7 @@ import (
 // Architecture", 2016, https://arxiv.org/abs/1512.00567, section 7.
 func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore int, smoothing float32) *tensor.Tensor {
 	const op = "nn: CrossEntropy"
-	wantTensor(op, "logits", logits)
+	tensor.Want(op, "logits", logits)
 	if !(smoothing >= 0 && smoothing < 1) {
 		panic(&tensor.ValueError{Op: op, Arg: "smoothing", Got: fmt.Sprint(smoothing), Want: "a number in [0, 1)"})
 	}

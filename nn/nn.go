@@ -94,13 +94,6 @@ func Count(m Module) int {
 	return n
 }
 
-// wantTensor panics unless there is a tensor.
-func wantTensor(op, arg string, x *tensor.Tensor) {
-	if x == nil {
-		panic(&tensor.ValueError{Op: op, Arg: arg, Got: "nil", Want: "a tensor"})
-	}
-}
-
 // Init makes an affine map, as NewLinear does.
 type Init func(in, out int, bias bool, rng *rand.Rand) *Linear
 

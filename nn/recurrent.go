@@ -147,7 +147,7 @@ func (w cellWeights) check(gates int, x *tensor.Tensor, start []Var, lens []int)
 		panic(&tensor.ShapeError{Op: w.op, Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
 	}
 	for _, v := range []Var{{"weight_ih", w.ih}, {"weight_hh", w.hh}, {"x", x}} {
-		wantTensor(w.op, v.Name, v.Tensor)
+		tensor.Want(w.op, v.Name, v.Tensor)
 	}
 	hh, ih := w.hh.Shape(), w.ih.Shape()
 	if len(hh) != 2 || hh[0] != gates*hh[1] {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -91,7 +92,9 @@ func (o SaveOptions) stream(m Module) (*safetensors.Stream, error) {
 			parts[j] = p.Data()
 		}
 		if e.Transposed {
-			parts = [][]float32{transpose(e.stacked(), e.Parts[0].Dim(1))}
+			all, shape := slices.Concat(parts...), e.shape() // [in out] of [out in]
+			parts = [][]float32{make([]float32, len(all))}
+			simd.CopyTransposed(parts[0], shape[1], all, shape[0], shape[0], shape[1])
 		}
 		const most = 1 << 13 // numbers at a time
 		for _, part := range parts {

@@ -90,27 +90,3 @@ func (e *Entry) materialize(shape []int) (waited bool) {
 	}
 	return waited
 }
-
-// stacked returns the parts one behind the other.
-func (e *Entry) stacked() []float32 {
-	var all []float32
-	for _, p := range e.Parts {
-		all = append(all, p.Data()...)
-	}
-	return all
-}
-
-// transpose returns the transpose of a matrix of the given number of columns.
-func transpose(x []float32, columns int) []float32 {
-	y := make([]float32, len(x))
-	if len(x) == 0 {
-		return y
-	}
-	rows := len(x) / columns
-	for i := range rows {
-		for j := range columns {
-			y[j*rows+i] = x[i*columns+j]
-		}
-	}
-	return y
-}

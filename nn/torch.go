@@ -1,10 +1,6 @@
 package nn
 
-import (
-	"fmt"
-
-	"github.com/attn-go/attn/tensor"
-)
+import "fmt"
 
 // TorchModule is a module that PyTorch has as well, or that is made of such.
 type TorchModule interface {
@@ -73,13 +69,13 @@ func (r *RNN) TorchState() (StateDict, error) { return TorchRecurrent(r, 0, Forw
 // "weight_ih_l1_reverse" for layer 1 in direction Backward. The gates of m are
 // stacked in PyTorch's order: r, z, n for a GRU.
 func TorchRecurrent(m Module, layer int, dir Direction) (StateDict, error) {
-	var d StateDict
 	suffix := fmt.Sprintf("_l%d", layer)
 	if dir == Backward {
 		suffix += "_reverse"
 	}
-	for name, p := range m.Params() {
-		d = append(d, Entry{Name: name + suffix, Parts: []*tensor.Tensor{p}})
+	d, err := OwnNames(m)
+	for i := range d {
+		d[i].Name += suffix
 	}
-	return d, nil
+	return d, err
 }

@@ -208,13 +208,16 @@ func (f vectorMap) of(g *Graph, h heads) heads {
 	return h
 }
 
-// form returns what a score is as a graph, between vectors of e elements.
+// form returns what a score is as a graph, between vectors of e elements. The maps that a
+// Form has as functions are known by the types of package score.
 func (g *Graph) form(scored attn.Score, e int) form {
-	f := form{size: ScoreSize(scored, e)}
 	if scored == nil {
 		scored = score.ScaledDot()
 	}
+	f := form{size: ScoreSize(scored, e)}
 	g = g.In("score")
+	c := scored.Form()
+	w := c.Gaussian // factors of differences
 	want := func(what string, got, want int) {
 		if got != want {
 			g.Fail("the %s has %d elements, want %d", what, got, want)
@@ -227,13 +230,11 @@ func (g *Graph) form(scored attn.Score, e int) form {
 	}
 	switch s := scored.(type) {
 	case *score.Bilinear: // qᵀWk
-		f.scale = s.Form().Scale
 		want("query of w", s.W.Dim(0), e)
 		want("key of w", s.W.Dim(1), e)
 		w := g.Weight("w", s.W)
 		f.queries = func(g *Graph, x Value) heads { return heads{v: g.matmul(x, w), size: e} }
 	case *score.Cosine:
-		f.scale = 1
 		f.keys = func(g *Graph, x Value) heads { return heads{v: g.Normalize(0, x), size: e} }
 		f.queries = f.keys
 		if s.Scale != nil {
@@ -245,38 +246,34 @@ func (g *Graph) form(scored attn.Score, e int) form {
 		want("query of wq", s.WQ.Dim(1), e)
 		want("key of wk", s.WK.Dim(1), e)
 		f.queries, f.keys = linear("wq", s.WQ), linear("wk", s.WK)
-		f.pairs = g.additive(s.WV)
-	case *score.Gaussian: // −½‖(q − k)∘w‖²
-		f.pairs = g.gaussian(s.W, want, e)
-	case *score.L1: // −‖(q − k)∘w‖₁
-		if s.W != nil && s.W.Len() != 1 {
-			want("w", s.W.Len(), e)
-		}
-		f.pairs = func(g *Graph, q, k Value) Value {
-			d := g.sub(g.unsqueeze(q, 3), g.unsqueeze(k, 2))
-			if s.W != nil {
-				d = g.mul(d, g.Weight("w", s.W))
-			}
-			return g.mul(g.sumAway(g.abs(d)), g.Scalar(-1))
-		}
+	case *score.Gaussian:
+		w = s.W // nil for 1
+	case *score.L1:
+		w = s.W
 	default:
-		c := s.Form()
-		if c.Given != nil {
+		switch {
+		case c.Given != nil:
 			g.Fail("a score of type %T, want one of package score", s)
 			return f
-		}
-		if c.Queries != nil || c.Keys != nil || c.MappedKeys != nil {
+		case c.Queries != nil || c.Keys != nil || c.MappedKeys != nil:
 			g.Fail("a score of type %T, which maps queries or keys by a function of its own", s)
 			return f
 		}
-		if c.Additive != nil {
-			f.pairs = g.additive(c.Additive)
-			return f
+	}
+	if w != nil && w.Len() != 1 {
+		want("w", w.Len(), e)
+	}
+	switch {
+	case c.Given != nil: // −‖(q − k)∘w‖₁
+		f.pairs = g.differences(w, -1, (*Graph).abs)
+	case c.Gaussian != nil: // −½‖(q − k)∘w‖²
+		f.pairs = g.differences(w, -0.5, func(g *Graph, d Value) Value { return g.mul(d, d) })
+	case c.Additive != nil: // Σ w·tanh(q + k)
+		v := g.Weight("wv", c.Additive)
+		f.pairs = func(g *Graph, q, k Value) Value {
+			return g.matmul(g.tanh(g.add(g.unsqueeze(q, 3), g.unsqueeze(k, 2))), v)
 		}
-		if c.Gaussian != nil {
-			f.pairs = g.gaussian(c.Gaussian, want, e)
-			return f
-		}
+	default:
 		if f.scale = c.Scale; c.PerRoot {
 			f.scale *= float32(1 / math.Sqrt(float64(max(e, 1))))
 		}
@@ -284,24 +281,13 @@ func (g *Graph) form(scored attn.Score, e int) form {
 	return f
 }
 
-// additive is the score Σ_f w_f·tanh(q_f + k_f).
-func (g *Graph) additive(w *tensor.Tensor) func(g *Graph, q, k Value) Value {
-	v := g.Weight("wv", w)
-	return func(g *Graph, q, k Value) Value {
-		return g.matmul(g.tanh(g.add(g.unsqueeze(q, 3), g.unsqueeze(k, 2))), v)
-	}
-}
-
-// gaussian is the score −½‖(q − k)∘w‖² of vectors of e elements.
-func (g *Graph) gaussian(w *tensor.Tensor, want func(what string, got, want int), e int) func(g *Graph, q, k Value) Value {
-	if w != nil && w.Len() != 1 {
-		want("w", w.Len(), e)
-	}
+// differences is the score factor·Σ each((q − k)∘w). A nil w is 1.
+func (g *Graph) differences(w *tensor.Tensor, factor float32, each func(g *Graph, d Value) Value) func(g *Graph, q, k Value) Value {
 	return func(g *Graph, q, k Value) Value {
 		d := g.sub(g.unsqueeze(q, 3), g.unsqueeze(k, 2))
 		if w != nil {
 			d = g.mul(d, g.Weight("w", w))
 		}
-		return g.mul(g.sumAway(g.mul(d, d)), g.Scalar(-0.5))
+		return g.mul(g.sumAway(each(g, d)), g.Scalar(factor))
 	}
 }

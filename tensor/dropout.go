@@ -25,21 +25,7 @@ func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
 	if !some {
 		return x
 	}
-	y := t.Make(x.shape...)
-	par.For(len(x.data), grain, func(lo, hi int) { d.set(y.data, x.data, lo, hi) })
-	if t.Needs(x) {
-		t.Record(y, func(dy []float32) {
-			dx, fresh := t.gradOf(x)
-			par.For(len(dx), grain, func(lo, hi int) {
-				if fresh {
-					d.set(dx, dy, lo, hi)
-				} else {
-					d.add(dx, dx, dy, lo, hi)
-				}
-			})
-		})
-	}
-	return y
+	return d.sum(t, nil, x)
 }
 
 // AddDropout returns x + Dropout(y), which is what becomes of a residual block's
@@ -51,8 +37,19 @@ func AddDropout(t *Tape, x, y *Tensor, p float32) *Tensor {
 	if !some {
 		return Add(t, x, y)
 	}
-	z := t.Make(x.shape...)
-	par.For(len(x.data), grain, func(lo, hi int) { d.add(z.data, x.data, y.data, lo, hi) })
+	return d.sum(t, x, y)
+}
+
+// sum returns x, nil for zeros, plus what is kept of y.
+func (d drops) sum(t *Tape, x, y *Tensor) *Tensor {
+	z := t.Make(y.shape...)
+	par.For(len(y.data), grain, func(lo, hi int) {
+		if x == nil {
+			d.set(z.data, y.data, lo, hi)
+		} else {
+			d.add(z.data, x.data, y.data, lo, hi)
+		}
+	})
 	if t.Needs(x, y) {
 		t.Record(z, func(dz []float32) {
 			dx, freshX := t.gradOf(x)

@@ -120,37 +120,22 @@ func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
 	if !(eps >= 0 && eps <= math.MaxFloat32) {
 		badValue(op, "eps", fmt.Sprint(eps), "a number of at least 0")
 	}
-	y := t.Make(x.shape...)
-	inv := t.Floats(n) // 1/max(‖x‖, eps), or 0 where it has to be worked out in float64
-	chunk := rowsPerChunk(d)
-	par.For(n, chunk, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			x, y := x.data[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
-			if squares := simd.SumSquares(x); squares > leastSquares && squares < mostSquares {
-				inv[r] = 1 / max(float32(math.Sqrt(float64(squares))), eps)
-				simd.Scale(y, inv[r], x)
-				continue
-			}
-			inv[r] = 0
-			normalizeExactly(y, x, eps)
+	// What a row keeps is 1/max(‖x‖, eps), or 0 where it has to be worked out in float64.
+	return rowwise(t, x, t.Make(x.shape...), n, d, 1, func(y, x, inv []float32) {
+		if squares := simd.SumSquares(x); squares > leastSquares && squares < mostSquares {
+			inv[0] = 1 / max(float32(math.Sqrt(float64(squares))), eps)
+			simd.Scale(y, inv[0], x)
+			return
+		}
+		inv[0] = 0
+		normalizeExactly(y, x, eps)
+	}, func(dx, dy, x, y, inv []float32) {
+		if inv[0] > 0 {
+			normalizeBack(dx, dy, y, inv[0], inv[0] < 1/eps)
+		} else {
+			normalizeBackExactly(dx, dy, x, eps)
 		}
 	})
-	if t.Needs(x) {
-		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			par.For(n, chunk, func(lo, hi int) {
-				for r := lo; r < hi; r++ {
-					dx, dy, x, y := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], x.data[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
-					if inv[r] > 0 {
-						normalizeBack(dx, dy, y, inv[r], inv[r] < 1/eps)
-					} else {
-						normalizeBackExactly(dx, dy, x, eps)
-					}
-				}
-			})
-		})
-	}
-	return y
 }
 
 // Between these sums of squares, no square that counts has been lost in float32, and

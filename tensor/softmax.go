@@ -13,11 +13,21 @@ import (
 // Gradients: dx_j = y_j·(dy_j − Σ y_j'·dy_j'), exactly zero where y_j is zero.
 func Softmax(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("Softmax", x)
-	y := t.Make(x.shape...)
+	return rowwise(t, x, t.Make(x.shape...), n, width, 0, func(y, x, _ []float32) { softmaxRow(y, x) }, func(dx, dy, _, y, _ []float32) {
+		simd.SoftmaxGrad(dx, dy, y)
+	})
+}
+
+// rowwise is the shape of functions of vectors: f sets a row of y from the one of x, and back
+// adds to the gradient, unless dy is zero throughout. kept is how many numbers a row hands
+// from one to the other.
+func rowwise(t *Tape, x, y *Tensor, n, width, kept int, f func(y, x, kept []float32), back func(dx, dy, x, y, kept []float32)) *Tensor {
+	memory := t.Floats(n * kept)
+	of := func(a []float32, r int) []float32 { return a[r*len(a)/n : (r+1)*len(a)/n] } // row r of n
 	chunk := rowsPerChunk(width)
 	par.For(n, chunk, func(from, to int) {
 		for r := from; r < to; r++ {
-			softmaxRow(y.data[r*width:(r+1)*width], x.data[r*width:(r+1)*width])
+			f(of(y.data, r), of(x.data, r), of(memory, r))
 		}
 	})
 	if t.Needs(x) {
@@ -26,8 +36,8 @@ func Softmax(t *Tape, x *Tensor) *Tensor {
 			par.For(n, chunk, func(from, to int) {
 				clearIf(fresh, dx[from*width:to*width])
 				for r := from; r < to; r++ {
-					if dy := dy[r*width : (r+1)*width]; !zero(dy) {
-						simd.SoftmaxGrad(dx[r*width:(r+1)*width], dy, y.data[r*width:(r+1)*width])
+					if dy := of(dy, r); !zero(dy) {
+						back(of(dx, r), dy, of(x.data, r), of(y.data, r), of(memory, r))
 					}
 				}
 			})
@@ -68,25 +78,9 @@ func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
 func LogSumExp(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("LogSumExp", x)
 	y := t.Make(x.shape[:x.Rank()-1]...)
-	soft := t.Floats(len(x.data))
-	par.For(n, rowsPerChunk(width), func(from, to int) {
-		for r := from; r < to; r++ {
-			y.data[r] = logSumExpRow(soft[r*width:(r+1)*width], x.data[r*width:(r+1)*width])
-		}
+	return rowwise(t, x, y, n, width, width, func(y, x, soft []float32) { y[0] = logSumExpRow(soft, x) }, func(dx, dy, _, _, soft []float32) {
+		simd.Axpy(dy[0], soft, dx)
 	})
-	if t.Needs(x) {
-		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			par.For(n, rowsPerChunk(width), func(from, to int) {
-				for r := from; r < to; r++ {
-					if d := dy[r]; d != 0 {
-						simd.Axpy(d, soft[r*width:(r+1)*width], dx[r*width:(r+1)*width])
-					}
-				}
-			})
-		})
-	}
-	return y
 }
 
 // logSumExpRow returns log Σ exp(x_j) and writes the softmax of x to soft.
@@ -104,31 +98,13 @@ func logSumExpRow(soft, x []float32) float32 {
 // LogSoftmax returns x_j − log Σ exp(x_j') along the last axis.
 func LogSoftmax(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("LogSoftmax", x)
-	y := t.Make(x.shape...)
-	soft := t.Floats(len(x.data))
-	par.For(n, rowsPerChunk(width), func(from, to int) {
-		for r := from; r < to; r++ {
-			x, y := x.data[r*width:(r+1)*width], y.data[r*width:(r+1)*width]
-			lse := logSumExpRow(soft[r*width:(r+1)*width], x)
-			for j, v := range x {
-				y[j] = v - lse
-			}
+	return rowwise(t, x, t.Make(x.shape...), n, width, width, func(y, x, soft []float32) {
+		lse := logSumExpRow(soft, x)
+		for j, v := range x {
+			y[j] = v - lse
 		}
+	}, func(dx, dy, _, _, soft []float32) { // dx_j += dy_j − softmax_j·Σ dy
+		simd.Axpy(-simd.Sum(dy), soft, dx)
+		simd.Add(dx, dx, dy)
 	})
-	if t.Needs(x) {
-		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			par.For(n, rowsPerChunk(width), func(from, to int) {
-				for r := from; r < to; r++ { // dx_j += dy_j − softmax_j·Σ dy
-					dx, dy := dx[r*width:(r+1)*width], dy[r*width:(r+1)*width]
-					if zero(dy) {
-						continue
-					}
-					simd.Axpy(-simd.Sum(dy), soft[r*width:(r+1)*width], dx)
-					simd.Add(dx, dx, dy)
-				}
-			})
-		})
-	}
-	return y
 }

@@ -46,7 +46,7 @@ func (l loading) task(threads int) task {
 	return task{
 		table: "Loading", name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), libraries: []string{"torch"},
 		request: request{Op: "load", File: path, Storage: l.held, Mask: "none"},
-		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+		start: func() (measurer, error) {
 			if err := os.Mkdir(dir, 0o777); err != nil {
 				return nil, err
 			}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/bench"
-	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
@@ -81,7 +80,7 @@ func (s shape) encode(threads, batch, length int) task {
 		request: request{
 			Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width, Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Mask: "none",
 		},
-		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+		start: func() (measurer, error) {
 			m, err := s.load(tensor.Float32)
 			if err != nil {
 				return nil, err
@@ -115,7 +114,7 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 			Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width, Hidden: s.hidden, Layers: s.layers,
 			Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias, Mask: "none",
 		},
-		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+		start: func() (measurer, error) {
 			m, err := s.load(held)
 			if err != nil {
 				return nil, err
@@ -139,13 +138,7 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 				}
 			})
 			weights := held.Bytes(s.weights())
-			floats := make([]float32, weights/4)
-			for i := range floats {
-				floats[i] = 1 // memory that nobody has written may be one page of zeros
-			}
-			readAll := measured(threads, func() {
-				par.For(len(floats), 1<<16, func(lo, hi int) { sink(simd.Sum(floats[lo:hi])) })
-			})
+			readAll := measured(threads, bench.Reading(weights))
 			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
 				r, err := step(ctx, d)
 				if err != nil {
@@ -163,13 +156,8 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 	}
 }
 
-// sink keeps the compiler from leaving out what makes x.
-//
-//go:noinline
-func sink(float32) {}
-
 // measured returns what measures calls of f on so many threads.
-func measured(threads int, f func()) func(context.Context, time.Duration) (bench.Result, error) {
+func measured(threads int, f func()) measurer {
 	return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 		r.PeakGFLOPS = simd.PeakFLOPs(threads) / 1e9

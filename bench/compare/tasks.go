@@ -8,6 +8,9 @@ import (
 	"github.com/attn-go/attn/internal/bench"
 )
 
+// measurer measures our side for about the given time.
+type measurer func(context.Context, time.Duration) (bench.Result, error)
+
 // task is a row of the table.
 type task struct {
 	table     string // that it is a row of
@@ -15,7 +18,7 @@ type task struct {
 	request   request // for the peers
 	libraries []string
 	// start prepares our side and returns what measures it.
-	start func() (func(context.Context, time.Duration) (bench.Result, error), error)
+	start func() (measurer, error)
 	// share says how good our time is by itself.
 	share func(bench.Result) string
 	// end removes what start has made, if not nil.
@@ -31,7 +34,7 @@ func allTasks(threads int) []task {
 	for _, w := range bench.Usual() {
 		tasks = append(tasks, task{
 			table: "Operations", name: w.Name(), request: newRequest(w), share: shareOf, libraries: usual,
-			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+			start: func() (measurer, error) {
 				return bench.New(w, threads).Measure, nil
 			},
 		})

@@ -37,7 +37,7 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 		tasks = append(tasks, task{
 			table: "Tokenizers", name: "tokenize " + name, libraries: []string{"tokenizers"}, share: speed(int64(len(data))),
 			request: request{Op: "tokenize", File: path, Text: text},
-			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+			start: func() (measurer, error) {
 				t, err := tokenizer.Load(dir)
 				if err != nil {
 					return nil, err
@@ -59,7 +59,7 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 		}, task{
 			table: "Tokenizers", name: "load " + name, libraries: []string{"tokenizers"}, share: speed(file.Size()),
 			request: request{Op: "tokenizer", File: path},
-			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+			start: func() (measurer, error) {
 				if _, err := tokenizer.Load(dir); err != nil {
 					return nil, err
 				}

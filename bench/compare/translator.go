@@ -37,7 +37,7 @@ func translatorTask(threads int) task {
 			Op: "translator-train", B: pairsOfStep, H: heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: width, Hidden: hidden,
 			Layers: layers, Vocab: vocabulary, Dropout: dropout, Smoothing: smoothing, Clip: clip, Mask: "none",
 		},
-		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+		start: func() (measurer, error) {
 			trainer, err := newTrainer()
 			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))

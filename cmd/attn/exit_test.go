@@ -73,8 +73,8 @@ func TestExitCodes(t *testing.T) {
 		"map --model encoder --font X --png p hello", "map --weights X", "map --model X hello",
 		"run --model encoder --in X --out y", "run --model X --out y hello", "apply --in X --out y", "eval --model run --data X", "eval --model X --data pairs",
 		"prune --model run --data X --out new", "prune --model X --data pairs --out new", "train --data X --out new", "train --data pairs --valid X --out new",
-		"train --resume --out X", "shards --input X --of 1 --output new tokenize --model encoder",
-		"shards --input texts --of 1 --output new tokenize --model X", "shards --output X --merge",
+		"train --resume --out X", "shards --input X --shards 1 --output new tokenize --model encoder",
+		"shards --input texts --shards 1 --output new tokenize --model X", "shards --output X --merge",
 		"models X", "generate --model X a", "export --model X --onnx y", "translate --model X a",
 	} {
 		for _, input := range []string{"missing", "empty"} {
@@ -99,7 +99,7 @@ func TestExitCodes(t *testing.T) {
 	// round.
 	for line, x := range map[string]string{
 		"train --data pairs --out X": "texts", "prune --model run --data pairs --out X": "texts",
-		"shards --input texts --of 1 --output X tokenize --model encoder": "texts", "fetch a/b --out X": "texts",
+		"shards --input texts --shards 1 --output X tokenize --model encoder": "texts", "fetch a/b --out X": "texts",
 		"map --model encoder --svg X hello": "empty", "embed --model encoder --npy X texts": "empty", "run --model encoder --out X hello": "empty",
 		"heads --model run --data pairs --svg X": "empty", "export --model run --onnx X": "empty", "apply --in texts --out X": "empty",
 		"prune --model run --data pairs --out new --report X": "empty",

@@ -54,7 +54,7 @@ func TestHeadsOfShards(t *testing.T) {
 	var first string
 	for _, n := range []int{1, 2, 7} {
 		out := filepath.Join(dir, fmt.Sprint("shards", n))
-		command(t, "shards", "--input", data, "--output", out, "--of", fmt.Sprint(n), "heads", "--model", model, "--per-line", "--method", methods)
+		command(t, "shards", "--input", data, "--output", out, "--shards", fmt.Sprint(n), "heads", "--model", model, "--per-line", "--method", methods)
 		merged := command(t, "shards", "--output", out, "--merge", "--sums")
 		if first == "" {
 			first = merged
@@ -74,12 +74,12 @@ func TestHeadsOfShards(t *testing.T) {
 	}
 
 	plain := filepath.Join(dir, "plain")
-	command(t, "shards", "--input", data, "--output", plain, "--of", "2", "heads", "--model", model, "--per-line")
+	command(t, "shards", "--input", data, "--output", plain, "--shards", "2", "heads", "--model", model, "--per-line")
 	measures := filepath.Join(dir, "measures.json")
 	os.WriteFile(measures, []byte(command(t, "shards", "--output", plain, "--merge", "--sums")), 0o644)
 	command(t, "heads", "--model", model, "--sums", measures) // of importance, what needs no data
 	losses := filepath.Join(dir, "losses")
-	command(t, "shards", "--input", data, "--output", losses, "--of", "2", "eval", "--model", model, "--per-line", "--json")
+	command(t, "shards", "--input", data, "--output", losses, "--shards", "2", "eval", "--model", model, "--per-line", "--json")
 	nats := filepath.Join(dir, "nats.json")
 	os.WriteFile(nats, []byte(command(t, "shards", "--output", losses, "--merge", "--sums")), 0o644)
 	// broken writes the sums with a list of numbers that is too short.

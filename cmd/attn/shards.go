@@ -22,7 +22,7 @@ import (
 type shardsCommand struct {
 	Input   []string `help:"Pattern of files whose lines are the input, in quotes; can be given several times." placeholder:"GLOB" sep:"none"`
 	Output  string   `required:"" help:"Directory of the shards: a folder each, with its output and a manifest." placeholder:"DIR"`
-	Of      int      `help:"Number of shards." placeholder:"N"`
+	Shards  int      `help:"Number of shards." placeholder:"N"`
 	Shard   *int     `help:"Make this one, from 0. Without it, that of JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all." placeholder:"I"`
 	Merge   bool     `help:"Check that nothing is missing or twice, and write the outputs of all shards in order."`
 	Sums    bool     `help:"With --merge: write a JSON object with the sums and means of all numbers instead of the lines."`
@@ -32,8 +32,8 @@ type shardsCommand struct {
 func (shardsCommand) Help() string {
 	return `Examples:
 
-  attn shards --input 'corpus/*.txt' --output out --of 16 --shard 3 translate --model runs/fra.run
-  attn shards --input 'corpus/*.txt' --output out --of 16 translate --model runs/fra.run
+  attn shards --input 'corpus/*.txt' --output out --shards 16 --shard 3 translate --model runs/fra.run
+  attn shards --input 'corpus/*.txt' --output out --shards 16 translate --model runs/fra.run
   attn shards --output out --merge > translations.txt
   attn shards --output measures --merge --sums
 
@@ -45,7 +45,7 @@ other. docs/scale.md has more; deploy/ has jobs for Kubernetes and Slurm.`
 // Validate is called by the parser.
 func (cmd *shardsCommand) Validate() error {
 	if cmd.Merge {
-		if len(cmd.Command) > 0 || len(cmd.Input) > 0 || cmd.Of != 0 || cmd.Shard != nil {
+		if len(cmd.Command) > 0 || len(cmd.Input) > 0 || cmd.Shards != 0 || cmd.Shard != nil {
 			return errors.New("--merge goes with --output alone")
 		}
 		return nil
@@ -55,10 +55,10 @@ func (cmd *shardsCommand) Validate() error {
 		return errors.New("--sums goes with --merge")
 	case len(cmd.Input) == 0:
 		return errors.New("missing flags: --input=GLOB")
-	case cmd.Of < 1 || cmd.Of > 99_999:
-		return fmt.Errorf("--of %d, want 1 to 99999 shards", cmd.Of)
-	case cmd.Shard != nil && (*cmd.Shard < 0 || *cmd.Shard >= cmd.Of):
-		return fmt.Errorf("--shard %d, want 0 to %d", *cmd.Shard, cmd.Of-1)
+	case cmd.Shards < 1 || cmd.Shards > 99_999:
+		return fmt.Errorf("--shards %d, want 1 to 99999 shards", cmd.Shards)
+	case cmd.Shard != nil && (*cmd.Shard < 0 || *cmd.Shard >= cmd.Shards):
+		return fmt.Errorf("--shard %d, want 0 to %d", *cmd.Shard, cmd.Shards-1)
 	case len(cmd.Command) == 0:
 		return errors.New("missing COMMAND with its flags")
 	}
@@ -92,7 +92,7 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	job := shards.Job{Kernels: simd.Implementation(), Dir: cmd.Output, Of: cmd.Of}
+	job := shards.Job{Kernels: simd.Implementation(), Dir: cmd.Output, Shards: cmd.Shards}
 	if job.Plan, err = shards.NewPlan(cmd.Input); err != nil {
 		return &input.Error{Name: "--input", Err: err}
 	}
@@ -124,14 +124,14 @@ func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, 
 	var there *shards.Error
 	switch {
 	case errors.Is(err, shards.ErrDone):
-		fmt.Fprintf(c.err, "shard %d of %d is done\n", i, job.Of)
+		fmt.Fprintf(c.err, "shard %d of %d is done\n", i, job.Shards)
 		return nil
 	case errors.As(err, &there) && there.Other: // as where attn train finds another run
 		return usageError{err}
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(c.err, "shard %d of %d: %d lines, %d rejected, %v\n", i, job.Of, m.Output.Lines, m.Rejected, time.Duration(m.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+	fmt.Fprintf(c.err, "shard %d of %d: %d lines, %d rejected, %v\n", i, job.Shards, m.Output.Lines, m.Rejected, time.Duration(m.Seconds*float64(time.Second)).Round(100*time.Millisecond))
 	return nil
 }
 
@@ -149,12 +149,12 @@ func (cmd *shardsCommand) numbers() (list []int, err error) {
 			continue
 		}
 		i, err := strconv.Atoi(text)
-		if err != nil || i < 0 || i >= cmd.Of {
-			return nil, usage("%s is %q, want the number of a shard, 0 to %d", name, text, cmd.Of-1)
+		if err != nil || i < 0 || i >= cmd.Shards {
+			return nil, usage("%s is %q, want the number of a shard, 0 to %d", name, text, cmd.Shards-1)
 		}
 		return []int{i}, nil
 	}
-	for i := range cmd.Of {
+	for i := range cmd.Shards {
 		list = append(list, i)
 	}
 	return list, nil
@@ -172,7 +172,7 @@ func (cmd *shardsCommand) merge(c console) error {
 		return err
 	}
 	if cmd.Sums {
-		sums.Of = &sum.Identity
+		sums.Job = &sum.Identity
 		if err := json.NewEncoder(c.out).Encode(&sums); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func TestTwoWorkersOnOneShard(t *testing.T) {
 	if err := os.WriteFile(text, []byte("the cat\ndogs\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"shards", "--input", text, "--output", out, "--of", "2", "--shard", "1", "tokenize", "--model", "../../models/testdata/sentence_dense"}
+	args := []string{"shards", "--input", text, "--output", out, "--shards", "2", "--shard", "1", "tokenize", "--model", "../../models/testdata/sentence_dense"}
 	first, err := atomicfile.Lock(filepath.Join(out, "shard-00001-of-00002")) // as a worker does
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ type Bench struct {
 func New(w Work, threads int) *Bench {
 	b := &Bench{work: w, threads: threads, call: w.prepare()}
 	if w.base() == "decode" {
-		b.read = w.prepareRead()
+		b.read = Reading(int(w.CacheBytes()))
 	}
 	return b
 }

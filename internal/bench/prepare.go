@@ -32,7 +32,7 @@ func (w Work) prepare() func() {
 	case "generate":
 		return w.prepareGeneration(rng)
 	case "read":
-		return w.prepareRead()
+		return Reading(int(w.CacheBytes()))
 	}
 	q := tensor.Randn(rng, w.B, w.H, w.Lq, w.E)
 	k := tensor.Randn(rng, w.B, w.G, w.Lk, w.E)
@@ -154,10 +154,10 @@ func (w Work) prepareGeneration(rng *rand.Rand) func() {
 	}
 }
 
-// prepareRead is prepare for reading as many bytes as a cache has, on all threads, in
-// pieces that are a small part of them but long enough to be handed out.
-func (w Work) prepareRead() func() {
-	floats := make([]float32, int(w.CacheBytes())/4)
+// Reading returns a function that reads so many bytes on all threads, in pieces that are a
+// small part of them but long enough to be handed out.
+func Reading(bytes int) func() {
+	floats := make([]float32, bytes/4)
 	for i := range floats {
 		floats[i] = 1 // memory that nobody has written may be one page of zeros
 	}

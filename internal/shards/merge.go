@@ -84,8 +84,8 @@ func manifests(dir string) ([]*Manifest, error) {
 			missing = append(missing, fmt.Sprint(i))
 		case err != nil:
 			return nil, err
-		case m.Shard != i || m.Of != of:
-			return nil, bad("%s holds shard %d of %d", filepath.Join(dir, folder(i, of)), m.Shard, m.Of)
+		case m.Shard != i || m.Shards != of:
+			return nil, bad("%s holds shard %d of %d", filepath.Join(dir, folder(i, of)), m.Shard, m.Shards)
 		default:
 			list = append(list, m)
 		}
@@ -107,12 +107,12 @@ func whole(list []*Manifest, dir string) error {
 	var files []File
 	at := Piece{} // the one before
 	for i, m := range list {
-		place := filepath.Join(dir, folder(i, m.Of))
+		place := filepath.Join(dir, folder(i, m.Shards))
 		if err := m.is(first.Identity, place); err != nil {
 			return err
 		}
 		if m.Input.Plan != first.Input.Plan {
-			return bad("%s was made of another input than %s", place, folder(0, m.Of))
+			return bad("%s was made of another input than %s", place, folder(0, m.Shards))
 		}
 		for _, p := range m.Input.Pieces {
 			switch {
@@ -133,7 +133,7 @@ func whole(list []*Manifest, dir string) error {
 
 // copy writes the output of a shard.
 func (m *Manifest) copy(dir string, out io.Writer) error {
-	path := filepath.Join(dir, folder(m.Shard, m.Of), OutputFile)
+	path := filepath.Join(dir, folder(m.Shard, m.Shards), OutputFile)
 	return atomicfile.Read(path, func(place string) error {
 		f, err := os.Open(place)
 		if err != nil {

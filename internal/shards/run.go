@@ -32,8 +32,8 @@ type Identity struct {
 
 // Manifest tells of a shard that is done.
 type Manifest struct {
-	Shard int `json:"shard"` // from 0
-	Of    int `json:"of"`
+	Shard  int `json:"shard"` // from 0
+	Shards int `json:"of"`
 	Identity
 	Kernels  string  `json:"kernels"` // the instruction set, with which last digits may differ
 	Input    Input   `json:"input"`
@@ -62,7 +62,7 @@ type Job struct {
 	Kernels string
 	Plan    Plan
 	Dir     string // of the shards' folders
-	Of      int    // the number of shards
+	Shards  int
 	// Stream maps lines to lines.
 	Stream func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 }
@@ -90,13 +90,13 @@ var ErrDone = errors.New("is done")
 // Check returns ErrDone if a shard is done, and another error if what is in its place is
 // not of this job.
 func (j *Job) Check(i int) error {
-	if i < 0 || i >= j.Of {
-		return fmt.Errorf("no shard %d of %d, want 0 to %d", i, j.Of, j.Of-1)
+	if i < 0 || i >= j.Shards {
+		return fmt.Errorf("no shard %d of %d, want 0 to %d", i, j.Shards, j.Shards-1)
 	}
 	if err := j.checkOthers(); err != nil {
 		return err
 	}
-	dir := filepath.Join(j.Dir, folder(i, j.Of))
+	dir := filepath.Join(j.Dir, folder(i, j.Shards))
 	m, err := readManifest(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -141,8 +141,8 @@ func (j *Job) checkOthers() error {
 		return err
 	}
 	for _, e := range entries {
-		if _, n, ok := parseFolder(e.Name()); ok && n != j.Of {
-			return other("%s holds %s, want one of %d shards; want another --output", j.Dir, e.Name(), j.Of)
+		if _, n, ok := parseFolder(e.Name()); ok && n != j.Shards {
+			return other("%s holds %s, want one of %d shards; want another --output", j.Dir, e.Name(), j.Shards)
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func (j *Job) checkOthers() error {
 
 // input returns the pieces of a shard, read and hashed.
 func (j *Job) input(i int) ([]Piece, *hashed, error) {
-	pieces, err := j.Plan.pieces(i, j.Of)
+	pieces, err := j.Plan.pieces(i, j.Shards)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,7 +167,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	if err := j.Check(i); err != nil {
 		return nil, err
 	}
-	d, err := atomicfile.Lock(filepath.Join(j.Dir, folder(i, j.Of)))
+	d, err := atomicfile.Lock(filepath.Join(j.Dir, folder(i, j.Shards)))
 	if err != nil {
 		return nil, err
 	}
@@ -175,18 +175,18 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	if err := j.Check(i); err != nil { // somebody else may have made it meanwhile
 		return nil, err
 	}
-	pieces, err := j.Plan.pieces(i, j.Of)
+	pieces, err := j.Plan.pieces(i, j.Shards)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Shard: i, Of: j.Of, Identity: j.Identity, Kernels: j.Kernels, Input: Input{Plan: hash(j.Plan.files), Pieces: pieces}}
+	m := &Manifest{Shard: i, Shards: j.Shards, Identity: j.Identity, Kernels: j.Kernels, Input: Input{Plan: hash(j.Plan.files), Pieces: pieces}}
 	var failed error // without the name of the file to be written
 	err = d.Replace([]atomicfile.File{
 		{Path: OutputFile, Write: func(w io.Writer) error {
 			start := time.Now()
 			r, out := newReader(pieces), newHashed()
 			var stats filter.Stats
-			stats, failed = j.Stream(ctx, r, name(i, j.Of, pieces), io.MultiWriter(w, out))
+			stats, failed = j.Stream(ctx, r, name(i, j.Shards, pieces), io.MultiWriter(w, out))
 			in := r.close()
 			if failed == nil && (in.lines != out.lines || int64(stats.Lines) != out.lines) {
 				failed = fmt.Errorf("%d lines became %d", in.lines, out.lines)

@@ -13,8 +13,8 @@ import (
 //
 // A null is not counted, nor is a line with an error in its place.
 type Sums struct {
-	// Of is the job that the lines are of, if there is one.
-	Of       *Identity
+	// Job is what the lines are of, if there is one.
+	Job      *Identity
 	Lines    int64
 	Rejected int64
 	root     node
@@ -133,7 +133,7 @@ func (s *Sums) MarshalJSON() ([]byte, error) {
 		Rejected int64 `json:"rejected"`
 		Sums     any   `json:"sums"`
 		Means    any   `json:"means"`
-	}{s.Of, s.Lines, s.Rejected, s.root.form((*node).total), s.root.form((*node).mean)})
+	}{s.Job, s.Lines, s.Rejected, s.root.form((*node).total), s.root.form((*node).mean)})
 }
 
 func (n *node) total() any {
