@@ -473,35 +473,6 @@ func geluGrad(dst, x []float32) {
 	}
 }
 
-// additiveScores sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-func additiveScores(dst, q, k, w []float32, nk, h int) {
-	switch active {
-	case amx, avx512:
-		additiveScoresAVX512(&dst[0], &q[0], &k[0], &w[0], nk, h)
-	case avx2:
-		additiveScoresAVX2(&dst[0], &q[0], &k[0], &w[0], nk, h)
-	default:
-		additiveScoresGeneric(dst, q, k, w, nk, h)
-	}
-}
-
-// additiveGrad adds what the gradient ds of additiveScores gives: with t =
-// tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
-	switch active {
-	case amx, avx512:
-		additiveGradAVX512(&dq[0], &dk[0], &dw[0], &ds[0], &q[0], &k[0], &w[0], nk, h)
-	case avx2:
-		additiveGradAVX2(&dq[0], &dk[0], &dw[0], &ds[0], &q[0], &k[0], &w[0], nk, h)
-	default:
-		additiveGradGeneric(dq, dk, dw, ds, q, k, w, nk, h)
-	}
-}
-
 // additiveExp sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
 // ±limit, and NaN to limit, and reports whether all were.
 func additiveExp(dst, x []float32, limit, factor float32) bool {

@@ -437,36 +437,6 @@ func geluGradAVX512(dst, x *float32, n int)
 //go:noescape
 func geluGradAVX2(dst, x *float32, n int)
 
-// additiveScoresAVX512 sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-//
-//go:noescape
-func additiveScoresAVX512(dst, q, k, w *float32, nk, h int)
-
-// additiveScoresAVX2 sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-//
-//go:noescape
-func additiveScoresAVX2(dst, q, k, w *float32, nk, h int)
-
-// additiveGradAVX512 adds what the gradient ds of additiveScores gives: with t
-// = tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-//
-//go:noescape
-func additiveGradAVX512(dq, dk, dw, ds, q, k, w *float32, nk, h int)
-
-// additiveGradAVX2 adds what the gradient ds of additiveScores gives: with t =
-// tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-//
-//go:noescape
-func additiveGradAVX2(dq, dk, dw, ds, q, k, w *float32, nk, h int)
-
 // additiveExpAVX512 sets dst[i] = exp(2·x[i])·factor, with x[i] brought to
 // within ±limit, and NaN to limit, and reports whether all were.
 //

@@ -170,21 +170,6 @@ func geluNEON(dst, x *float32, n int)
 //go:noescape
 func geluGradNEON(dst, x *float32, n int)
 
-// additiveScoresNEON sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-//
-//go:noescape
-func additiveScoresNEON(dst, q, k, w *float32, nk, h int)
-
-// additiveGradNEON adds what the gradient ds of additiveScores gives: with t =
-// tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-//
-//go:noescape
-func additiveGradNEON(dq, dk, dw, ds, q, k, w *float32, nk, h int)
-
 // additiveExpNEON sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
 // ±limit, and NaN to limit, and reports whether all were.
 //

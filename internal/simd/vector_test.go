@@ -198,8 +198,6 @@ func TestLengthsThatDisagree(t *testing.T) {
 		{"simd: NormSums: len(dy)=3, len(gain)=4", func() { NormSums(f(3), f(3), f(4), 0, 1) }},
 		{"simd: NormGrad: len(dx)=3, len(gain)=4", func() { NormGrad(f(3), f(3), f(3), f(4), 0, 1, 0, 0) }},
 		{"simd: NormGains: len(mean)=2, len(inv)=1", func() { NormGains(f(3), f(3), f(6), f(6), f(2), f(1), 3) }},
-		{"simd: AdditiveScores: nk=2, h=3, 2 scores, len(q)=3, len(k)=5", func() { AdditiveScores(f(2), f(3), f(5), f(3), 2, 3) }},
-		{"simd: AdditiveGrad: len(dw)=4, len(w)=3", func() { AdditiveGrad(f(3), f(6), f(4), f(2), f(3), f(6), f(3), 2, 3) }},
 	} {
 		func() {
 			defer func() {

@@ -298,22 +298,6 @@ number that rounds, and a polynomial does what is left:
 	},
 	{
 		name: "additive",
-		about: `Additive scores of one query, and their gradient, with tanh computed for each pair of query
-and key. They are called for at least one key and one feature, and for as many keys as are worth a piece.`,
-		kernels: []kernel{
-			{name: "additiveScores", op: "(dst, q, k, w []float32, nk, h int)", asm: "(dst, q, k, w *float32, nk, h int)",
-				code: avx(additiveScores).neon((*neonFunc).additiveScores), does: "sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f])."},
-			{name: "additiveGrad", op: "(dq, dk, dw, ds, q, k, w []float32, nk, h int)",
-				asm: "(dq, dk, dw, ds, q, k, w *float32, nk, h int)", code: avx(additiveGrad).neon((*neonFunc).additiveGrad),
-				does: `adds what the gradient ds of additiveScores gives: with t = tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-
-	dq[f]     += ds[j]·w[f]·(1-t²)
-	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-	dw[f]     += ds[j]·t`},
-		},
-	},
-	{
-		name: "additive_tile",
 		about: `Additive scores of some queries with many keys, and their gradients. The exponentials of
 queries and keys are computed once, and a pair of them takes a sum and a quotient:
 
