@@ -98,9 +98,7 @@ func (p *Product) check() {
 		if p.Accumulate {
 			panic("simd: Multiply: Bias together with Accumulate")
 		}
-		if len(p.Bias) != p.N {
-			mismatch("Multiply", "Bias", len(p.Bias), "row of C", p.N)
-		}
+		sameLen("Multiply", "Bias", len(p.Bias), "row of C", p.N)
 	}
 	p.A.check("A", p.M, p.K, count, p.StepA)
 	p.B.check("B", p.K, p.N, count, p.StepB)

@@ -9,17 +9,25 @@ import (
 // time; longer slices are the sum, in order, of their pieces.
 const reducePiece = 1 << 14
 
-// mismatch panics because two slices that must have the same length have not.
+// mismatch panics because two slices that must have the same length have not. It is not
+// inlined, so that sameLen is.
+//
+//go:noinline
 func mismatch(op, aName string, a int, bName string, b int) {
 	panic(fmt.Sprintf("simd: %s: len(%s)=%d, len(%s)=%d", op, aName, a, bName, b))
+}
+
+// sameLen panics unless two slices have the same length.
+func sameLen(op, aName string, a int, bName string, b int) {
+	if a != b {
+		mismatch(op, aName, a, bName, b)
+	}
 }
 
 // Exp sets dst[i] = exp(x[i]). The error is below 1 unit in the last place.
 // Results below 2e-38, about the smallest normal number, may come out as 0.
 func Exp(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Exp", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Exp", "dst", len(dst), "x", len(x))
 	exp(dst, x)
 }
 
@@ -31,9 +39,7 @@ func Exp(dst, x []float32) {
 // 16384 are summed like this, and their sums are added in order. So terms that
 // are 0, or missing, at the end change nothing.
 func ExpSum(dst, x []float32, shift float32) float32 {
-	if len(dst) != len(x) {
-		mismatch("ExpSum", "dst", len(dst), "x", len(x))
-	}
+	sameLen("ExpSum", "dst", len(dst), "x", len(x))
 	var total float32
 	for len(x) > 0 {
 		n := min(len(x), reducePiece)
@@ -45,18 +51,14 @@ func ExpSum(dst, x []float32, shift float32) float32 {
 
 // Tanh sets dst[i] = tanh(x[i]). The error is below 2.5 units in the last place.
 func Tanh(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Tanh", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Tanh", "dst", len(dst), "x", len(x))
 	tanh(dst, x)
 }
 
 // Sigmoid sets dst[i] = 1/(1+exp(-x[i])). The error is below 2.5 units in the
 // last place. Results below 2e-38 may come out as 0.
 func Sigmoid(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Sigmoid", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Sigmoid", "dst", len(dst), "x", len(x))
 	sigmoid(dst, x)
 }
 
@@ -67,18 +69,14 @@ func Sigmoid(dst, x []float32) {
 // Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016,
 // https://arxiv.org/abs/1606.08415.
 func GELU(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("GELU", "dst", len(dst), "x", len(x))
-	}
+	sameLen("GELU", "dst", len(dst), "x", len(x))
 	gelu(dst, x)
 }
 
 // GELUGrad sets dst[i] to the derivative of GELU at x[i],
 // Φ(x) + x·exp(-x²/2)/√(2π). The error is below 3e-7.
 func GELUGrad(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("GELUGrad", "dst", len(dst), "x", len(x))
-	}
+	sameLen("GELUGrad", "dst", len(dst), "x", len(x))
 	geluGrad(dst, x)
 }
 
@@ -109,9 +107,7 @@ func Sum(x []float32) float32 {
 
 // Dot returns the sum of x[i]·y[i].
 func Dot(x, y []float32) float32 {
-	if len(x) != len(y) {
-		mismatch("Dot", "x", len(x), "y", len(y))
-	}
+	sameLen("Dot", "x", len(x), "y", len(y))
 	var total float32
 	for len(x) > 0 {
 		n := min(len(x), reducePiece)
@@ -126,25 +122,19 @@ func SumSquares(x []float32) float32 { return Dot(x, x) }
 
 // Axpy sets y[i] += a·x[i].
 func Axpy(a float32, x, y []float32) {
-	if len(x) != len(y) {
-		mismatch("Axpy", "x", len(x), "y", len(y))
-	}
+	sameLen("Axpy", "x", len(x), "y", len(y))
 	axpy(a, x, y)
 }
 
 // Scale sets dst[i] = a·x[i].
 func Scale(dst []float32, a float32, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Scale", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Scale", "dst", len(dst), "x", len(x))
 	scale(dst, a, x)
 }
 
 // ScaleShift sets dst[i] = a·x[i] + b.
 func ScaleShift(dst []float32, a float32, x []float32, b float32) {
-	if len(dst) != len(x) {
-		mismatch("ScaleShift", "dst", len(dst), "x", len(x))
-	}
+	sameLen("ScaleShift", "dst", len(dst), "x", len(x))
 	scaleShift(dst, a, x, b)
 }
 
@@ -167,12 +157,8 @@ func MulAdd(dst, x, y []float32) {
 }
 
 func checkThree(op string, dst, x, y []float32) {
-	if len(dst) != len(x) {
-		mismatch(op, "dst", len(dst), "x", len(x))
-	}
-	if len(dst) != len(y) {
-		mismatch(op, "dst", len(dst), "y", len(y))
-	}
+	sameLen(op, "dst", len(dst), "x", len(x))
+	sameLen(op, "dst", len(dst), "y", len(y))
 }
 
 // Finite reports whether no element of x is NaN or infinite.

@@ -11,25 +11,19 @@ import (
 // FromBFloat16 sets dst[i] to the value of the bfloat16 x[i], which is the upper half of
 // a float32.
 func FromBFloat16(dst []float32, x []uint16) {
-	if len(dst) != len(x) {
-		mismatch("FromBFloat16", "dst", len(dst), "x", len(x))
-	}
+	sameLen("FromBFloat16", "dst", len(dst), "x", len(x))
 	fromBFloat16(dst, x)
 }
 
 // FromFloat16 sets dst[i] to the value of the half x[i], with all bits of a NaN.
 func FromFloat16(dst []float32, x []uint16) {
-	if len(dst) != len(x) {
-		mismatch("FromFloat16", "dst", len(dst), "x", len(x))
-	}
+	sameLen("FromFloat16", "dst", len(dst), "x", len(x))
 	fromFloat16(dst, x)
 }
 
 // ToBFloat16 sets dst[i] to the bfloat16 nearest to x[i], as NearestBFloat16 does.
 func ToBFloat16(dst []uint16, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("ToBFloat16", "dst", len(dst), "x", len(x))
-	}
+	sameLen("ToBFloat16", "dst", len(dst), "x", len(x))
 	toBFloat16(dst, x)
 }
 

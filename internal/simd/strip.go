@@ -36,9 +36,7 @@ func RowMax(dst, x []float32, stride, n int) {
 // Element j of a row is added to lane j%16, and the lanes are added as in
 // ExpSum, so zeros at the end change nothing.
 func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
-	if len(shift) != len(sum) {
-		mismatch("PowerRows", "shift", len(shift), "sum", len(sum))
-	}
+	sameLen("PowerRows", "shift", len(shift), "sum", len(sum))
 	checkStrip("PowerRows", len(shift), len(x), stride, n)
 	if n == 0 {
 		clear(sum)
@@ -50,9 +48,7 @@ func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 // WeightRows replaces x by 2^(c·(x − shift[i]))·factor[i]: what PowerRows makes,
 // normalised.
 func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
-	if len(shift) != len(factor) {
-		mismatch("WeightRows", "shift", len(shift), "factor", len(factor))
-	}
+	sameLen("WeightRows", "shift", len(shift), "factor", len(factor))
 	checkStrip("WeightRows", len(shift), len(x), stride, n)
 	if n == 0 {
 		return
@@ -102,18 +98,14 @@ func StreamRows(dst []float32, dstStride int, src []float32, srcStride, n int, f
 
 // Hide sets to -Inf each element of x whose element of seen is false.
 func Hide(x []float32, seen []bool) {
-	if len(x) != len(seen) {
-		mismatch("Hide", "x", len(x), "seen", len(seen))
-	}
+	sameLen("Hide", "x", len(x), "seen", len(seen))
 	hide(x, seen)
 }
 
 // Bits sets bit k%64 of dst[k/64] to seen[k], and the bits behind the last to 0. dst has as
 // many words as that takes.
 func Bits(dst []uint64, seen []bool) {
-	if len(dst) != (len(seen)+63)/64 {
-		mismatch("Bits", "dst", len(dst), "words for seen", len(seen))
-	}
+	sameLen("Bits", "dst", len(dst), "words for seen", (len(seen)+63)/64)
 	for len(seen) >= 64 {
 		n := min(len(seen)/64, reducePiece)
 		packBits(dst[:n], seen[:64*n])

@@ -29,9 +29,7 @@ const MostRanks = 64
 // Ranks sets dst[i] to the place of x[i] in descending order, those that are equal in the
 // order in which they are: to the number of x[j] > x[i] and of x[j] = x[i] with j < i.
 func Ranks(dst []int32, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Ranks", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Ranks", "dst", len(dst), "x", len(x))
 	if len(x) > MostRanks {
 		mismatch("Ranks", "x", len(x), "at most", MostRanks)
 	}
