@@ -22,6 +22,20 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 }
 
+// storedPanel computes m rows and n columns of C from depth rows of a panel of
+// b, of which the first is at the given place, in chains of so many rows, and
+// says whether it could.
+func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
+	return storedPanelGeneric(c, a, m, n, depth, b, at, accumulate, chain)
+}
+
+// multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if
+// more. Sums begin with the biases, unless these are nil, and are chains of so
+// many steps. What lies at next is asked for ahead, as many numbers as b has.
+func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
+	multiplyPanelGeneric(c, a, m, l, b, more, bias, chain, next)
+}
+
 // multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains
 // of so many steps.
 func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
@@ -155,7 +169,7 @@ func exp(dst, x []float32) {
 }
 
 // expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being
-// added to lane i%16. It gets at most reducePiece elements, and at least one.
+// added to lane i%16. It gets at most piece elements, and at least one.
 func expSum(dst, x []float32, shift float32) float32 {
 	return expSumGeneric(dst, x, shift)
 }
@@ -298,7 +312,7 @@ func reluGrad(dx, dy, x []float32) {
 }
 
 // softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 func softmaxMean(dy, y []float32) float32 {
 	return softmaxMeanGeneric(dy, y)
 }
@@ -308,8 +322,8 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 	softmaxGradGeneric(dx, dy, y, mean)
 }
 
-// sumSquaresAbout returns Σ (x[i]-mean)². It gets at most reducePiece elements,
-// and at least one.
+// sumSquaresAbout returns Σ (x[i]-mean)². It gets at most piece elements, and
+// at least one.
 func sumSquaresAbout(x []float32, mean float32) float32 {
 	return sumSquaresAboutGeneric(x, mean)
 }
@@ -320,7 +334,7 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 }
 
 // normSums returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most
-// reducePiece elements, and at least one.
+// piece elements, and at least one.
 func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	return normSumsGeneric(dy, x, gain, mean, inv)
 }

@@ -22,8 +22,8 @@ func SoftmaxGrad(dx, dy, y []float32) {
 	sameLen("SoftmaxGrad", "dx", len(dx), "dy", len(dy))
 	sameLen("SoftmaxGrad", "dx", len(dx), "y", len(y))
 	var mean float32
-	for at := 0; at < len(y); at += reducePiece {
-		end := min(at+reducePiece, len(y))
+	for at := 0; at < len(y); at += piece {
+		end := min(at+piece, len(y))
 		mean += softmaxMean(dy[at:end], y[at:end])
 	}
 	softmaxGrad(dx, dy, y, mean)
@@ -33,7 +33,7 @@ func SoftmaxGrad(dx, dy, y []float32) {
 func SumSquaresAbout(x []float32, mean float32) float32 {
 	var total float32
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		total += sumSquaresAbout(x[:n], mean)
 		x = x[n:]
 	}
@@ -64,7 +64,7 @@ func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	if d == 0 {
 		return
 	}
-	step := max(1, mostBlock/d)
+	step := max(1, piece/d)
 	for r := 0; r < rows; r += step {
 		end := min(r+step, rows)
 		layerNorm(dst[r*d:end*d], x[r*d:end*d], gain, shift, mean[r:end], inv[r:end], eps)
@@ -83,7 +83,7 @@ func LayerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	if d == 0 {
 		return
 	}
-	step := max(1, mostBlock/d)
+	step := max(1, piece/d)
 	for r := 0; r < rows; r += step {
 		end := min(r+step, rows)
 		layerNormGrad(dx[r*d:end*d], dy[r*d:end*d], x[r*d:end*d], gain, mean[r:end], inv[r:end])
@@ -96,7 +96,7 @@ func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	sameLen("NormSums", "dy", len(dy), "x", len(x))
 	sameLen("NormSums", "dy", len(dy), "gain", len(gain))
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		f, a := normSums(dy[:n], x[:n], gain[:n], mean, inv)
 		flat, along = flat+f, along+a
 		dy, x, gain = dy[n:], x[n:], gain[n:]

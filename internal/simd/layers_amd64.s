@@ -273,7 +273,7 @@ end1:
 	RET
 
 // softmaxMeanAVX512 returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most reducePiece elements, and at least one.
+// gets at most piece elements, and at least one.
 //
 // func softmaxMeanAVX512(dy, y *float32, n int) float32
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -363,7 +363,7 @@ done1:
 	RET
 
 // softmaxMeanAVX2 returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most reducePiece elements, and at least one.
+// gets at most piece elements, and at least one.
 //
 // func softmaxMeanAVX2(dy, y *float32, n int) float32
 // Requires: AVX, FMA3, SSE

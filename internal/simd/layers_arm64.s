@@ -185,7 +185,7 @@ end1:
 	RET
 
 // softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most reducePiece elements, and at least one.
+// gets at most piece elements, and at least one.
 //
 // func softmaxMeanNEON(dy, y *float32, n int) float32
 TEXT ·softmaxMeanNEON(SB), NOSPLIT, $0-28

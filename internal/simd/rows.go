@@ -39,7 +39,7 @@ func AddTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols
 		return
 	}
 	s := scratches.Get().(*scratch)
-	width := roundUp(cols, panelLanes())
+	width := roundUp(cols, vectorLanes())
 	s.b = grow(s.b, rows*width)
 	packPanel(s.b, RowMajor(x, stride).T(), rows, cols, width)
 	AddRows(dst, dstStride, s.b, width, rows, cols)
@@ -75,15 +75,12 @@ func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int,
 	})
 }
 
-// A kernel may be given so many columns, and so many elements in all.
-const (
-	mostCols  = 1 << 10
-	mostBlock = 1 << 14
-)
+// mostCols is how many columns a kernel may be given.
+const mostCols = 1 << 10
 
 // small reports whether a matrix may be given to a kernel as it is.
 func small(rows, cols int) bool {
-	return rows > 0 && cols > 0 && cols <= mostCols && rows <= mostBlock/cols
+	return rows > 0 && cols > 0 && cols <= mostCols && rows <= piece/cols
 }
 
 // inBlocks cuts a matrix into blocks that a kernel may be given.
@@ -91,7 +88,7 @@ func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
 	for j := 0; j < cols; j += mostCols {
 		width := min(mostCols, cols-j)
 		for r := 0; r < rows; {
-			r1 := min(r+mostBlock/width, rows)
+			r1 := min(r+piece/width, rows)
 			do(r, r1, j, j+width)
 			r = r1
 		}

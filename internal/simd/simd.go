@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// reducePiece is how many elements of a slice are reduced to one number at a
-// time; longer slices are the sum, in order, of their pieces.
-const reducePiece = 1 << 14
+// piece is how many elements a kernel gets at a time. Go does not interrupt assembly, not
+// even to collect garbage, so no call may run for long; this many take some ten
+// microseconds. Sums of longer slices are those of their pieces, in order.
+const piece = 1 << 14
 
 // mismatch panics because two slices that must have the same length have not. It is not
 // inlined, so that sameLen is.
@@ -42,7 +43,7 @@ func ExpSum(dst, x []float32, shift float32) float32 {
 	sameLen("ExpSum", "dst", len(dst), "x", len(x))
 	var total float32
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		total += expSum(dst[:n], x[:n], shift)
 		dst, x = dst[n:], x[n:]
 	}
@@ -84,7 +85,7 @@ func GELUGrad(dst, x []float32) {
 func Max(x []float32) float32 {
 	m := float32(math.Inf(-1))
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		m = max(m, maximum(x[:n]))
 		x = x[n:]
 	}
@@ -98,7 +99,7 @@ func Max(x []float32) float32 {
 func Sum(x []float32) float32 {
 	var total float32
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		total += sum(x[:n])
 		x = x[n:]
 	}
@@ -110,7 +111,7 @@ func Dot(x, y []float32) float32 {
 	sameLen("Dot", "x", len(x), "y", len(y))
 	var total float32
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		total += dot(x[:n], y[:n])
 		x, y = x[n:], y[n:]
 	}
@@ -164,7 +165,7 @@ func checkThree(op string, dst, x, y []float32) {
 // Finite reports whether no element of x is NaN or infinite.
 func Finite(x []float32) bool {
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		if !finite(x[:n]) {
 			return false
 		}

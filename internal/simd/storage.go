@@ -31,7 +31,7 @@ func ToBFloat16(dst []uint16, x []float32) {
 func Magnitude(x []float32) float32 {
 	var most uint32 // absolute values compare as their bits do
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		most = max(most, math.Float32bits(magnitude(x[:n])))
 		x = x[n:]
 	}
@@ -161,7 +161,12 @@ func magnitudeGeneric(x []float32) float32 {
 	return math.Float32frombits(most)
 }
 
-func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int) {
+// storedPanelGeneric has no kernel.
+func storedPanelGeneric(_, _ Mat, _, _, _ int, _ *StoredPanels, _ int, _ bool, _ int) bool {
+	return false
+}
+
+func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, _ stored) {
 	for i := 0; bias != nil && !more && i < m; i++ {
 		copy(c.Data[i*c.Row:], bias)
 	}

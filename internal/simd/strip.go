@@ -107,7 +107,7 @@ func Hide(x []float32, seen []bool) {
 func Bits(dst []uint64, seen []bool) {
 	sameLen("Bits", "dst", len(dst), "words for seen", (len(seen)+63)/64)
 	for len(seen) >= 64 {
-		n := min(len(seen)/64, reducePiece)
+		n := min(len(seen)/64, piece)
 		packBits(dst[:n], seen[:64*n])
 		dst, seen = dst[n:], seen[64*n:]
 	}
@@ -120,7 +120,7 @@ func Bits(dst []uint64, seen []bool) {
 
 // eachPiece calls f for rows that together have about a piece of elements.
 func eachPiece(rows, n int, f func(lo, hi int)) {
-	step := max(1, reducePiece/n)
+	step := max(1, piece/n)
 	for lo := 0; lo < rows; lo += step {
 		f(lo, min(lo+step, rows))
 	}
@@ -129,7 +129,7 @@ func eachPiece(rows, n int, f func(lo, hi int)) {
 // checkStrip panics unless length floats hold the rows. Rows of more than a piece
 // would keep a kernel from being interrupted.
 func checkStrip(op string, rows, length, stride, n int) {
-	if n < 0 || n > reducePiece || stride < n || rows > 0 && (rows-1)*stride+n > length {
+	if n < 0 || n > piece || stride < n || rows > 0 && (rows-1)*stride+n > length {
 		panic(fmt.Sprintf("simd: %s: %d rows of %d, %d apart, in %d floats", op, rows, n, stride, length))
 	}
 }

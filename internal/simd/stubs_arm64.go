@@ -142,8 +142,7 @@ func finiteNEON(x *float32, n int) bool
 func expNEON(dst, x *float32, n int)
 
 // expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most reducePiece elements, and at least
-// one.
+// being added to lane i%16. It gets at most piece elements, and at least one.
 //
 //go:noescape
 func expSumNEON(dst, x *float32, n int, shift float32) float32
@@ -288,7 +287,7 @@ func reluNEON(dst, x *float32, n int)
 func reluGradNEON(dx, dy, x *float32, n int)
 
 // softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most reducePiece elements, and at least one.
+// gets at most piece elements, and at least one.
 //
 //go:noescape
 func softmaxMeanNEON(dy, y *float32, n int) float32
@@ -298,8 +297,8 @@ func softmaxMeanNEON(dy, y *float32, n int) float32
 //go:noescape
 func softmaxGradNEON(dx, dy, y *float32, n int, mean float32)
 
-// sumSquaresAboutNEON returns Σ (x[i]-mean)². It gets at most reducePiece
-// elements, and at least one.
+// sumSquaresAboutNEON returns Σ (x[i]-mean)². It gets at most piece elements,
+// and at least one.
 //
 //go:noescape
 func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
@@ -310,7 +309,7 @@ func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
 func normNEON(dst, x, gain, shift *float32, n int, mean, inv float32)
 
 // normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 //
 //go:noescape
 func normSumsNEON(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)

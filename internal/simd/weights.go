@@ -16,7 +16,7 @@ func Above(dst []int32, x []float32, least float32) int {
 	}
 	count, first := 0, 0
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		count += above(x[:n], least, int32(first), dst[count:])
 		x, first = x[n:], first+n
 	}
@@ -44,7 +44,7 @@ func Ranks(dst []int32, x []float32) {
 func Entropy(x []float32) float32 {
 	var total float32
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		total += entropy(x[:n])
 		x = x[n:]
 	}
