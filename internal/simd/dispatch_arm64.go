@@ -271,22 +271,34 @@ func mulAdd(dst, x, y []float32) {
 
 // sum returns Σ x[i].
 func sum(x []float32) float32 {
-	switch active {
-	case neon:
-		return sumNEON(&x[0], len(x))
-	default:
-		return sumGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case neon:
+			total += sumNEON(&x[0], n)
+		default:
+			total += sumGeneric(x[:n])
+		}
+		x = x[n:]
 	}
+	return total
 }
 
 // dot returns Σ x[i]·y[i].
 func dot(x, y []float32) float32 {
-	switch active {
-	case neon:
-		return dotNEON(&x[0], &y[0], len(x))
-	default:
-		return dotGeneric(x, y)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case neon:
+			total += dotNEON(&x[0], &y[0], n)
+		default:
+			total += dotGeneric(x[:n], y[:n])
+		}
+		x, y = x[n:], y[n:]
 	}
+	return total
 }
 
 // maximum returns the largest x[i], and NaN if any is.
@@ -302,12 +314,18 @@ func maximum(x []float32) float32 {
 // finite reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an
 // infinity fulfils.
 func finite(x []float32) bool {
-	switch active {
-	case neon:
-		return finiteNEON(&x[0], len(x))
-	default:
+	if active == generic {
 		return finiteGeneric(x)
 	}
+	all := true
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		if !finiteNEON(&x[0], n) {
+			all = false
+		}
+		x = x[n:]
+	}
+	return all
 }
 
 // magnitude returns the largest |x[i]|, and NaN if any is.
@@ -329,14 +347,20 @@ func exp(dst, x []float32) {
 }
 
 // expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being
-// added to lane i%16. It gets at most piece elements, and at least one.
+// added to lane i%16.
 func expSum(dst, x []float32, shift float32) float32 {
-	switch active {
-	case neon:
-		return expSumNEON(&dst[0], &x[0], len(dst), shift)
-	default:
-		return expSumGeneric(dst, x, shift)
+	var total float32
+	for len(dst) > 0 {
+		n := min(len(dst), piece)
+		switch active {
+		case neon:
+			total += expSumNEON(&dst[0], &x[0], n, shift)
+		default:
+			total += expSumGeneric(dst[:n], x[:n], shift)
+		}
+		dst, x = dst[n:], x[n:]
 	}
+	return total
 }
 
 // sigmoid sets dst[i] = 1/(1+exp(-x[i])).
@@ -614,7 +638,13 @@ func ranks(dst []int32, x []float32) {
 //
 //	ln x = e·ln2 + f - f²/2 + f³·P(f)
 func entropy(x []float32) float32 {
-	return entropyGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += entropyGeneric(x[:n])
+		x = x[n:]
+	}
+	return total
 }
 
 // relu sets dst[i] = max(x[i], 0).
@@ -643,15 +673,20 @@ func reluGrad(dx, dy, x []float32) {
 	}
 }
 
-// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at
-// most piece elements, and at least one.
+// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 func softmaxMean(dy, y []float32) float32 {
-	switch active {
-	case neon:
-		return softmaxMeanNEON(&dy[0], &y[0], len(dy))
-	default:
-		return softmaxMeanGeneric(dy, y)
+	var total float32
+	for len(dy) > 0 {
+		n := min(len(dy), piece)
+		switch active {
+		case neon:
+			total += softmaxMeanNEON(&dy[0], &y[0], n)
+		default:
+			total += softmaxMeanGeneric(dy[:n], y[:n])
+		}
+		dy, y = dy[n:], y[n:]
 	}
+	return total
 }
 
 // softmaxGrad sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0.
@@ -667,15 +702,20 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 	}
 }
 
-// sumSquaresAbout returns Σ (x[i]-mean)². It gets at most piece elements, and
-// at least one.
+// sumSquaresAbout returns Σ (x[i]-mean)².
 func sumSquaresAbout(x []float32, mean float32) float32 {
-	switch active {
-	case neon:
-		return sumSquaresAboutNEON(&x[0], len(x), mean)
-	default:
-		return sumSquaresAboutGeneric(x, mean)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case neon:
+			total += sumSquaresAboutNEON(&x[0], n, mean)
+		default:
+			total += sumSquaresAboutGeneric(x[:n], mean)
+		}
+		x = x[n:]
 	}
+	return total
 }
 
 // norm sets dst[i] = gain[i]·u[i] + shift[i].

@@ -139,12 +139,24 @@ func mulAdd(dst, x, y []float32) {
 
 // sum returns Σ x[i].
 func sum(x []float32) float32 {
-	return sumGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += sumGeneric(x[:n])
+		x = x[n:]
+	}
+	return total
 }
 
 // dot returns Σ x[i]·y[i].
 func dot(x, y []float32) float32 {
-	return dotGeneric(x, y)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += dotGeneric(x[:n], y[:n])
+		x, y = x[n:], y[n:]
+	}
+	return total
 }
 
 // maximum returns the largest x[i], and NaN if any is.
@@ -169,9 +181,15 @@ func exp(dst, x []float32) {
 }
 
 // expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being
-// added to lane i%16. It gets at most piece elements, and at least one.
+// added to lane i%16.
 func expSum(dst, x []float32, shift float32) float32 {
-	return expSumGeneric(dst, x, shift)
+	var total float32
+	for len(dst) > 0 {
+		n := min(len(dst), piece)
+		total += expSumGeneric(dst[:n], x[:n], shift)
+		dst, x = dst[n:], x[n:]
+	}
+	return total
 }
 
 // sigmoid sets dst[i] = 1/(1+exp(-x[i])).
@@ -298,7 +316,13 @@ func ranks(dst []int32, x []float32) {
 //
 //	ln x = e·ln2 + f - f²/2 + f³·P(f)
 func entropy(x []float32) float32 {
-	return entropyGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += entropyGeneric(x[:n])
+		x = x[n:]
+	}
+	return total
 }
 
 // relu sets dst[i] = max(x[i], 0).
@@ -311,10 +335,15 @@ func reluGrad(dx, dy, x []float32) {
 	reluGradGeneric(dx, dy, x)
 }
 
-// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at
-// most piece elements, and at least one.
+// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 func softmaxMean(dy, y []float32) float32 {
-	return softmaxMeanGeneric(dy, y)
+	var total float32
+	for len(dy) > 0 {
+		n := min(len(dy), piece)
+		total += softmaxMeanGeneric(dy[:n], y[:n])
+		dy, y = dy[n:], y[n:]
+	}
+	return total
 }
 
 // softmaxGrad sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0.
@@ -322,10 +351,15 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 	softmaxGradGeneric(dx, dy, y, mean)
 }
 
-// sumSquaresAbout returns Σ (x[i]-mean)². It gets at most piece elements, and
-// at least one.
+// sumSquaresAbout returns Σ (x[i]-mean)².
 func sumSquaresAbout(x []float32, mean float32) float32 {
-	return sumSquaresAboutGeneric(x, mean)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += sumSquaresAboutGeneric(x[:n], mean)
+		x = x[n:]
+	}
+	return total
 }
 
 // norm sets dst[i] = gain[i]·u[i] + shift[i].

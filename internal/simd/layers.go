@@ -21,23 +21,7 @@ func ReLUGrad(dx, dy, x []float32) {
 func SoftmaxGrad(dx, dy, y []float32) {
 	sameLen("SoftmaxGrad", "dx", len(dx), "dy", len(dy))
 	sameLen("SoftmaxGrad", "dx", len(dx), "y", len(y))
-	var mean float32
-	for at := 0; at < len(y); at += piece {
-		end := min(at+piece, len(y))
-		mean += softmaxMean(dy[at:end], y[at:end])
-	}
-	softmaxGrad(dx, dy, y, mean)
-}
-
-// SumSquaresAbout returns the sum of (x[i]-mean)².
-func SumSquaresAbout(x []float32, mean float32) float32 {
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), piece)
-		total += sumSquaresAbout(x[:n], mean)
-		x = x[n:]
-	}
-	return total
+	softmaxGrad(dx, dy, y, softmaxMean(dy, y))
 }
 
 // Norm is the last step of a layer normalisation. It sets
@@ -61,14 +45,9 @@ func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	sameLen("LayerNorm", "x", len(x), "mean by gain", rows*d)
 	sameLen("LayerNorm", "gain", d, "shift", len(shift))
 	sameLen("LayerNorm", "mean", rows, "inv", len(inv))
-	if d == 0 {
-		return
-	}
-	step := max(1, piece/d)
-	for r := 0; r < rows; r += step {
-		end := min(r+step, rows)
+	eachPiece(rows, d, func(r, end int) {
 		layerNorm(dst[r*d:end*d], x[r*d:end*d], gain, shift, mean[r:end], inv[r:end], eps)
-	}
+	})
 }
 
 // LayerNormGrad adds to dx what a gradient dy of the rows of LayerNorm gives;
@@ -80,14 +59,9 @@ func LayerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	sameLen("LayerNormGrad", "dx", len(dx), "dy", len(dy))
 	sameLen("LayerNormGrad", "dx", len(dx), "x", len(x))
 	sameLen("LayerNormGrad", "mean", rows, "inv", len(inv))
-	if d == 0 {
-		return
-	}
-	step := max(1, piece/d)
-	for r := 0; r < rows; r += step {
-		end := min(r+step, rows)
+	eachPiece(rows, d, func(r, end int) {
 		layerNormGrad(dx[r*d:end*d], dy[r*d:end*d], x[r*d:end*d], gain, mean[r:end], inv[r:end])
-	}
+	})
 }
 
 // NormSums returns two sums over a vector that the gradient of Norm is made

@@ -7,8 +7,7 @@
 
 #include "textflag.h"
 
-// sumSquaresAboutNEON returns Σ (x[i]-mean)². It gets at most piece elements,
-// and at least one.
+// sumSquaresAboutNEON returns Σ (x[i]-mean)².
 //
 // func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
 TEXT ·sumSquaresAboutNEON(SB), NOSPLIT, $0-28

@@ -41,13 +41,7 @@ func Exp(dst, x []float32) {
 // are 0, or missing, at the end change nothing.
 func ExpSum(dst, x []float32, shift float32) float32 {
 	sameLen("ExpSum", "dst", len(dst), "x", len(x))
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), piece)
-		total += expSum(dst[:n], x[:n], shift)
-		dst, x = dst[n:], x[n:]
-	}
-	return total
+	return expSum(dst, x, shift)
 }
 
 // Tanh sets dst[i] = tanh(x[i]). The error is below 2.5 units in the last place.
@@ -96,26 +90,12 @@ func Max(x []float32) float32 {
 // SumSquares, element i is added to a lane that depends on i only and the lanes
 // are then added, for every 16384 elements. Here there are 64 lanes, and 4 in
 // generic Go.
-func Sum(x []float32) float32 {
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), piece)
-		total += sum(x[:n])
-		x = x[n:]
-	}
-	return total
-}
+func Sum(x []float32) float32 { return sum(x) }
 
 // Dot returns the sum of x[i]·y[i].
 func Dot(x, y []float32) float32 {
 	sameLen("Dot", "x", len(x), "y", len(y))
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), piece)
-		total += dot(x[:n], y[:n])
-		x, y = x[n:], y[n:]
-	}
-	return total
+	return dot(x, y)
 }
 
 // SumSquares returns the sum of x[i]².
@@ -163,13 +143,4 @@ func checkThree(op string, dst, x, y []float32) {
 }
 
 // Finite reports whether no element of x is NaN or infinite.
-func Finite(x []float32) bool {
-	for len(x) > 0 {
-		n := min(len(x), piece)
-		if !finite(x[:n]) {
-			return false
-		}
-		x = x[n:]
-	}
-	return true
-}
+func Finite(x []float32) bool { return finite(x) }

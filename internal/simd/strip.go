@@ -15,9 +15,6 @@ import (
 // row; who needs to know for certain asks Max.
 func RowMax(dst, x []float32, stride, n int) {
 	checkStrip("RowMax", len(dst), len(x), stride, n)
-	if len(dst) == 0 {
-		return
-	}
 	if n == 0 {
 		for i := range dst {
 			dst[i] = float32(math.Inf(-1))
@@ -50,9 +47,6 @@ func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
 	sameLen("WeightRows", "shift", len(shift), "factor", len(factor))
 	checkStrip("WeightRows", len(shift), len(x), stride, n)
-	if n == 0 {
-		return
-	}
 	eachPiece(len(shift), n, func(lo, hi int) { weightRows(x[lo*stride:], stride, n, c, shift[lo:hi], factor[lo:hi]) })
 }
 
@@ -61,9 +55,6 @@ func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 // the sum of w·dw over row i.
 func GradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	checkStrip("GradRows", len(mean), min(len(dw), len(w)), stride, n)
-	if n == 0 {
-		return
-	}
 	eachPiece(len(mean), n, func(lo, hi int) { gradRows(dw[lo*stride:], w[lo*stride:], stride, n, mean[lo:hi], factor) })
 }
 
@@ -71,9 +62,6 @@ func GradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 func ScaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	checkStrip("ScaleRows", len(factor), len(dst), dstStride, n)
 	checkStrip("ScaleRows", len(factor), len(src), srcStride, n)
-	if n == 0 {
-		return
-	}
 	eachPiece(len(factor), n, func(lo, hi int) {
 		scaleRows(dst[lo*dstStride:], dstStride, src[lo*srcStride:], srcStride, n, factor[lo:hi])
 	})
@@ -118,8 +106,11 @@ func Bits(dst []uint64, seen []bool) {
 	}
 }
 
-// eachPiece calls f for rows that together have about a piece of elements.
+// eachPiece calls f for rows that together have about a piece of elements, if there are any.
 func eachPiece(rows, n int, f func(lo, hi int)) {
+	if n == 0 {
+		return
+	}
 	step := max(1, piece/n)
 	for lo := 0; lo < rows; lo += step {
 		f(lo, min(lo+step, rows))

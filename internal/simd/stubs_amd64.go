@@ -380,13 +380,13 @@ func expAVX512(dst, x *float32, n int)
 func expAVX2(dst, x *float32, n int)
 
 // expSumAVX512 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most piece elements, and at least one.
+// being added to lane i%16.
 //
 //go:noescape
 func expSumAVX512(dst, x *float32, n int, shift float32) float32
 
 // expSumAVX2 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most piece elements, and at least one.
+// being added to lane i%16.
 //
 //go:noescape
 func expSumAVX2(dst, x *float32, n int, shift float32) float32
@@ -711,14 +711,12 @@ func reluGradAVX512(dx, dy, x *float32, n int)
 //go:noescape
 func reluGradAVX2(dx, dy, x *float32, n int)
 
-// softmaxMeanAVX512 returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most piece elements, and at least one.
+// softmaxMeanAVX512 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanAVX512(dy, y *float32, n int) float32
 
-// softmaxMeanAVX2 returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most piece elements, and at least one.
+// softmaxMeanAVX2 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanAVX2(dy, y *float32, n int) float32
@@ -733,14 +731,12 @@ func softmaxGradAVX512(dx, dy, y *float32, n int, mean float32)
 //go:noescape
 func softmaxGradAVX2(dx, dy, y *float32, n int, mean float32)
 
-// sumSquaresAboutAVX512 returns Σ (x[i]-mean)². It gets at most piece elements,
-// and at least one.
+// sumSquaresAboutAVX512 returns Σ (x[i]-mean)².
 //
 //go:noescape
 func sumSquaresAboutAVX512(x *float32, n int, mean float32) float32
 
-// sumSquaresAboutAVX2 returns Σ (x[i]-mean)². It gets at most piece elements,
-// and at least one.
+// sumSquaresAboutAVX2 returns Σ (x[i]-mean)².
 //
 //go:noescape
 func sumSquaresAboutAVX2(x *float32, n int, mean float32) float32

@@ -142,7 +142,7 @@ func finiteNEON(x *float32, n int) bool
 func expNEON(dst, x *float32, n int)
 
 // expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most piece elements, and at least one.
+// being added to lane i%16.
 //
 //go:noescape
 func expSumNEON(dst, x *float32, n int, shift float32) float32
@@ -286,8 +286,7 @@ func reluNEON(dst, x *float32, n int)
 //go:noescape
 func reluGradNEON(dx, dy, x *float32, n int)
 
-// softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most piece elements, and at least one.
+// softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanNEON(dy, y *float32, n int) float32
@@ -297,8 +296,7 @@ func softmaxMeanNEON(dy, y *float32, n int) float32
 //go:noescape
 func softmaxGradNEON(dx, dy, y *float32, n int, mean float32)
 
-// sumSquaresAboutNEON returns Σ (x[i]-mean)². It gets at most piece elements,
-// and at least one.
+// sumSquaresAboutNEON returns Σ (x[i]-mean)².
 //
 //go:noescape
 func sumSquaresAboutNEON(x *float32, n int, mean float32) float32

@@ -41,15 +41,7 @@ func Ranks(dst []int32, x []float32) {
 // Entropy returns −Σ x[i]·ln x[i], for numbers that are not negative, where 0·ln 0 is 0.
 // The error of a logarithm is below 1e-7 of it, and 1e-38 of what is below the normal
 // numbers. Sums go by lanes, as those of Sum.
-func Entropy(x []float32) float32 {
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), piece)
-		total += entropy(x[:n])
-		x = x[n:]
-	}
-	return total
-}
+func Entropy(x []float32) float32 { return entropy(x) }
 
 func aboveGeneric(x []float32, least float32, first int32, dst []int32) int {
 	n := 0

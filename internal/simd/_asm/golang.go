@@ -187,6 +187,8 @@ func (w *writer) operation(k *kernel, arch string) {
 	w.line("func %s%s {", k.name, k.op)
 	assembly, plain := groups(arch, k.server)
 	switch {
+	case k.sum:
+		w.sum(k, s, append(assembly, group{generic, plain}))
 	case len(assembly) == 0:
 		w.line("%s", s.call(k.name+generic.suffix, s.names()))
 	case k.pieces:
@@ -226,8 +228,7 @@ func (w *writer) pieces(k *kernel, s signature, assembly []group, plain []*imple
 		}
 		return call
 	})
-	names := s.slices()
-	w.line("%s = %s[n:]", strings.Join(names, ", "), strings.Join(names, "[n:], "))
+	w.advance(s)
 	if k.then != "" {
 		w.line("%s", k.then)
 	}
@@ -238,6 +239,32 @@ func (w *writer) pieces(k *kernel, s signature, assembly []group, plain []*imple
 	case s.result == "bool":
 		w.line("return all")
 	}
+}
+
+// sum writes the loop that adds the results of pieces of slices.
+func (w *writer) sum(k *kernel, s signature, all []group) {
+	first := s.slices()[0]
+	w.line("var total %s\nfor len(%s) > 0 {\nn := min(len(%s), piece)", s.result, first, first)
+	w.choose(all, func(i *implementation) string {
+		args := k.arguments(s, "n")
+		if i == generic {
+			args = s.names()
+			for n, p := range s.params {
+				if strings.HasPrefix(p.typ, "[]") {
+					args[n] += "[:n]"
+				}
+			}
+		}
+		return "total += " + k.name + i.suffix + "(" + strings.Join(args, ", ") + ")"
+	})
+	w.advance(s)
+	w.line("}\nreturn total")
+}
+
+// advance moves all slices to their next piece.
+func (w *writer) advance(s signature) {
+	names := s.slices()
+	w.line("%s = %s[n:]", strings.Join(names, ", "), strings.Join(names, "[n:], "))
 }
 
 // plain writes the call of generic Go under a condition.

@@ -69,6 +69,7 @@ type kernel struct {
 	with map[string]string
 
 	pieces bool   // may be called for a few elements at a time, of all slices
+	sum    bool   // the result is the sum of those of pieces, of which generic Go gets one at a time, too
 	then   string // a statement to follow such a piece of n elements
 	whole  int    // if not 0, what n is a multiple of; generic Go does the rest
 	unless string // the condition on which generic Go does it all
@@ -277,13 +278,13 @@ other product it returns false.`},
 lanes are then added in pairs, first those that are furthest apart. They are called for at least one element
 and at most piece.`,
 		kernels: []kernel{
-			{name: "sum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(sum).neon((*neonFunc).sum),
+			{name: "sum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", sum: true, code: avx(sum).neon((*neonFunc).sum),
 				does: "returns Σ x[i]."},
-			{name: "dot", op: "(x, y []float32) float32", asm: "(x, y *float32, n int) float32", code: avx(dot).neon((*neonFunc).dot),
+			{name: "dot", op: "(x, y []float32) float32", asm: "(x, y *float32, n int) float32", sum: true, code: avx(dot).neon((*neonFunc).dot),
 				does: "returns Σ x[i]·y[i]."},
 			{name: "maximum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(maximum).neon((*neonFunc).maximum),
 				does: "returns the largest x[i], and NaN if any is."},
-			{name: "finite", op: "(x []float32) bool", asm: "(x *float32, n int) bool", code: avx(finite).neon((*neonFunc).finite),
+			{name: "finite", op: "(x []float32) bool", asm: "(x *float32, n int) bool", pieces: true, code: avx(finite).neon((*neonFunc).finite),
 				does: "reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an infinity fulfils."},
 			{name: "magnitude", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(magnitude),
 				does: "returns the largest |x[i]|, and NaN if any is."},
@@ -298,8 +299,8 @@ number that rounds, and a polynomial does what is left:
 		kernels: []kernel{
 			{name: "exp", op: mapOp, asm: mapAsm, pieces: true, code: avx(exp).neon((*neonFunc).exp), does: "sets dst[i] = exp(x[i])."},
 			{name: "expSum", op: "(dst, x []float32, shift float32) float32", asm: "(dst, x *float32, n int, shift float32) float32",
-				code: avx(expSum).neon((*neonFunc).expSum),
-				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being added to lane i%16. It gets at most piece elements, and at least one."},
+				sum: true, code: avx(expSum).neon((*neonFunc).expSum),
+				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being added to lane i%16."},
 			{name: "sigmoid", op: mapOp, asm: mapAsm, pieces: true, code: avx(sigmoid).neon((*neonFunc).sigmoid), does: "sets dst[i] = 1/(1+exp(-x[i]))."},
 			{name: "tanh", op: mapOp, asm: mapAsm, pieces: true, code: avx(tanh).neon((*neonFunc).tanh),
 				does: "sets dst[i] = tanh(x[i]) = sign(x[i])·e/(e+2), where e = exp(2·|x[i]|)-1."},
@@ -440,7 +441,7 @@ piece.`,
 up to a vector beyond them.`},
 			{name: "ranks", op: "(dst []int32, x []float32)", asm: "(dst *int32, x *float32, n int)", code: avx(ranks),
 				does: "sets dst[i] to the number of those x[j] > x[i], and of those x[j] = x[i] with j < i. It is for few elements."},
-			{name: "entropy", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(entropy),
+			{name: "entropy", op: "(x []float32) float32", asm: "(x *float32, n int) float32", sum: true, code: avx(entropy),
 				does: `returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with x = 2^e·(1+f) between √½ and √2 times a power of two:
 
 	ln x = e·ln2 + f - f²/2 + f³·P(f)`},
@@ -453,8 +454,8 @@ up to a vector beyond them.`},
 			{name: "relu", op: mapOp, asm: mapAsm, pieces: true, code: avx(relu).neon((*neonFunc).relu), does: "sets dst[i] = max(x[i], 0)."},
 			{name: "reluGrad", op: "(dx, dy, x []float32)", asm: "(dx, dy, x *float32, n int)", pieces: true, code: avx(reluGrad).neon((*neonFunc).reluGrad),
 				does: "sets dx[i] += dy[i] where x[i] > 0."},
-			{name: "softmaxMean", op: "(dy, y []float32) float32", asm: "(dy, y *float32, n int) float32", code: avx(softmaxMean).neon((*neonFunc).softmaxMean),
-				does: "returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at most piece elements, and at least one."},
+			{name: "softmaxMean", op: "(dy, y []float32) float32", asm: "(dy, y *float32, n int) float32", sum: true, code: avx(softmaxMean).neon((*neonFunc).softmaxMean),
+				does: "returns Σ y[i]·dy[i] over those i whose y[i] is not 0."},
 			{name: "softmaxGrad", op: "(dx, dy, y []float32, mean float32)", asm: "(dx, dy, y *float32, n int, mean float32)",
 				pieces: true, code: avx(softmaxGrad).neon((*neonFunc).softmaxGrad), does: "sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0."},
 		},
@@ -464,8 +465,8 @@ up to a vector beyond them.`},
 		about: "Layer normalisation, of a vector and of short rows one after the other, with u[i] = (x[i]-mean)·inv.",
 		kernels: []kernel{
 			{name: "sumSquaresAbout", op: "(x []float32, mean float32) float32", asm: "(x *float32, n int, mean float32) float32",
-				code: avx(sumSquaresAbout).neon((*neonFunc).sumSquaresAbout),
-				does: "returns Σ (x[i]-mean)². It gets at most piece elements, and at least one."},
+				sum: true, code: avx(sumSquaresAbout).neon((*neonFunc).sumSquaresAbout),
+				does: "returns Σ (x[i]-mean)²."},
 			{name: "norm", op: "(dst, x, gain, shift []float32, mean, inv float32)",
 				asm: "(dst, x, gain, shift *float32, n int, mean, inv float32)", pieces: true, code: avx(norm).neon((*neonFunc).norm),
 				does: "sets dst[i] = gain[i]·u[i] + shift[i]."},
