@@ -69,15 +69,6 @@ func (a *AdditiveQueries) Set(q []float32, row, rows, h int) {
 	}
 }
 
-// run returns where the queries from i on that are not beyond end: at i1 or
-// before, and at i if that one is beyond.
-func (a *AdditiveQueries) run(i, i1 int) int {
-	for i < i1 && !a.beyond[i] {
-		i++
-	}
-	return i
-}
-
 // AdditiveKeys is a block of keys made ready for AdditiveTile. Its memory is
 // its own; for queries that are beyond the limit it also reads k and w,
 // which must not change before the last tile.
@@ -101,7 +92,7 @@ type AdditiveKeys struct {
 //	w  [h]
 func (a *AdditiveKeys) Set(k []float32, row, keys, h int, w []float32) {
 	checkRows("AdditiveKeys.Set", len(k), row, keys, h)
-	checkWeights("AdditiveKeys.Set", len(w), h)
+	sameLen("AdditiveKeys.Set", "w", len(w), "row of k", h)
 	a.k, a.w, a.keys, a.h, a.row, a.f = k, w, keys, h, row, h+h%2
 	if keys == 0 {
 		a.k, a.w = nil, nil
@@ -167,18 +158,14 @@ func AdditiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *Addi
 	if j0 == j1 {
 		return
 	}
-	for i := i0; i < i1; {
-		end := q.run(i, i1)
-		switch {
-		case k.h == 0:
-			clear(c[i*cRow:][:j1-j0])
-			i++
-		case end == i:
-			k.scores(c[i*cRow:][:j1-j0], q.e[i*q.row:][:q.h], j0)
-			i++
-		default:
+	for i, end := i0, 0; i < i1; i = end {
+		end = run(q.beyond, i, i1)
+		if k.h > 0 && !q.beyond[i] {
 			additiveTile(c, cRow, q, i, end, k, j0, j1)
-			i = end
+			continue
+		}
+		for ; i < end; i++ {
+			k.scores(c[i*cRow:][:j1-j0], q.e[i*q.row:][:q.h], j0)
 		}
 	}
 }
@@ -199,12 +186,6 @@ func (a *AdditiveKeys) scores(c, q []float32, j int) {
 func checkRows(op string, have, row, rows, h int) {
 	if rows < 0 || h < 0 || rows > 0 && (row < h || have < (rows-1)*row+h) {
 		panic(fmt.Sprintf("simd: %s: %d rows of h=%d, %d apart, in %d floats", op, rows, h, row, have))
-	}
-}
-
-func checkWeights(op string, have, h int) {
-	if have != h {
-		panic(fmt.Sprintf("simd: %s: len(w)=%d, h=%d", op, have, h))
 	}
 }
 

@@ -38,7 +38,7 @@ func (a *AdditiveKeysGrad) dwSum(i int) []float32 { return a.dqSum(additiveRows 
 //	w  [h]
 func (a *AdditiveKeysGrad) Set(k []float32, row, keys, h int, w []float32) {
 	checkRows("AdditiveKeysGrad.Set", len(k), row, keys, h)
-	checkWeights("AdditiveKeysGrad.Set", len(w), h)
+	sameLen("AdditiveKeysGrad.Set", "w", len(w), "row of k", h)
 	a.k, a.w, a.keys, a.h, a.row, a.kRow = k, w, keys, h, additiveRow(h), row
 	if keys == 0 {
 		a.k, a.w = nil, nil
@@ -76,12 +76,12 @@ func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *Addit
 	}
 	for i := i0; i < i1; {
 		clear(a.sums)
-		end := q.run(i, min(i1, i+additiveRows))
-		if end > i {
-			additiveTileGrad(a, ds, dsRow, q, i, end, j0, j1)
-		} else {
+		end := i + 1
+		if q.beyond[i] {
 			a.beyond(ds[i*dsRow:][:j1-j0], q.e[i*q.row:][:a.h], j0)
-			end++
+		} else {
+			end = run(q.beyond, i, min(i1, i+additiveRows))
+			additiveTileGrad(a, ds, dsRow, q, i, end, j0, j1)
 		}
 		for r := range end - i {
 			mulAdd(dq[(i+r)*dqRow:][:a.h], a.dqSum(r)[:a.h], a.w)

@@ -67,12 +67,7 @@ func packPanelAsm(dst []float32, m Mat, rows, cols, width int) {
 // whole vectors or more; what is between is filled with anything.
 func packTransposed(dst []float32, m Mat, rows, cols, width int) {
 	if m.Row != 1 {
-		for i := range rows {
-			row, src := dst[i*width:][:cols], m.Data[i*m.Row:]
-			for j := range row {
-				row[j] = src[j*m.Col]
-			}
-		}
+		packPanelGeneric(dst, m, rows, cols, width)
 		return
 	}
 	lanes := vectorLanes()
@@ -81,16 +76,22 @@ func packTransposed(dst []float32, m Mat, rows, cols, width int) {
 	}
 }
 
-func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
-	start, bias := startC, []float32(nil)
-	if k0 == 0 {
-		switch {
-		case p.Bias != nil:
-			start, bias = startBias, p.Bias[j0:]
-		case !p.Accumulate:
-			start = startZero
-		}
+// start returns what the sums from step k0 on begin with, as a kernel has it, and the biases
+// of the columns from j on.
+func (p *Product) start(k0, j int) (start int, bias []float32) {
+	switch {
+	case k0 > 0:
+		return startC, nil
+	case p.Bias != nil:
+		return startBias, p.Bias[j:]
+	case !p.Accumulate:
+		return startZero, nil
 	}
+	return startC, nil
+}
+
+func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+	start, bias := p.start(k0, j0)
 	at := 0
 	if k1 > k0 {
 		at = (j0 - b.col) / b.width * b.step
@@ -226,14 +227,8 @@ func singleRowAsm(p *Product, j0, j1 int, s *scratch) bool {
 	if p.M != 1 || p.B.Row != 1 || p.B.Col == 1 || p.K == 0 {
 		return false
 	}
-	c := p.C.Data[:p.N]
-	switch {
-	case p.Bias != nil:
-		copy(c[j0:j1], p.Bias[j0:j1])
-	case !p.Accumulate:
-		clear(c[j0:j1])
-	}
-	a := p.A.Data
+	p.begin(0, j0, j1)
+	c, a := p.C.Data[:p.N], p.A.Data
 	if p.A.Col != 1 {
 		s.a = grow(s.a, p.K)
 		a = s.a

@@ -35,35 +35,27 @@ func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 // AddTransposed sets dst[r·dstStride+j] += x[j·stride+r]: it adds the transpose of x, which
 // has cols rows.
 func AddTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if rows == 0 || cols == 0 {
-		return
-	}
-	s := scratches.Get().(*scratch)
-	width := roundUp(cols, vectorLanes())
-	s.b = grow(s.b, rows*width)
-	packPanel(s.b, RowMajor(x, stride).T(), rows, cols, width)
-	AddRows(dst, dstStride, s.b, width, rows, cols)
-	s.free()
+	eachTransposed(dst, dstStride, x, stride, rows, cols, AddRows)
 }
 
-// CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r]: it copies the transpose of x, which
-// has cols rows. dst and x must not overlap.
+// CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r] likewise. dst and x must not overlap.
 func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if rows == 0 || cols == 0 {
-		return
-	}
-	s := scratches.Get().(*scratch)
-	defer s.free()
-	// A part at a time, which stays in a cache.
+	eachTransposed(dst, dstStride, x, stride, rows, cols, CopyRows)
+}
+
+// eachTransposed transposes a part of x at a time, which stays in a cache.
+func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int, do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {
 	const side = 64
+	s := scratches.Get().(*scratch)
 	s.b = grow(s.b, side*side)
 	for r := 0; r < rows; r += side {
 		for j := 0; j < cols; j += side {
 			n, width := min(side, rows-r), min(side, cols-j)
 			packPanel(s.b, RowMajor(x[j*stride+r:], stride).T(), n, width, side)
-			CopyRows(dst[r*dstStride+j:], dstStride, s.b, side, n, width)
+			do(dst[r*dstStride+j:], dstStride, s.b, side, n, width)
 		}
 	}
+	s.free()
 }
 
 // eachRows cuts the rows of two matrices into blocks of a size that a kernel may
