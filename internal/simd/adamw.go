@@ -27,15 +27,9 @@ type AdamStep struct {
 // Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization",
 // 2019, algorithm 2, https://arxiv.org/abs/1711.05101.
 func AdamW(p, g, m, v []float32, s AdamStep) {
-	if len(g) != len(p) {
-		mismatch("AdamW", "p", len(p), "g", len(g))
-	}
-	if len(m) != len(p) {
-		mismatch("AdamW", "p", len(p), "m", len(m))
-	}
-	if len(v) != len(p) {
-		mismatch("AdamW", "p", len(p), "v", len(v))
-	}
+	sameLen("AdamW", "p", len(p), "g", len(g))
+	sameLen("AdamW", "p", len(p), "m", len(m))
+	sameLen("AdamW", "p", len(p), "v", len(v))
 	c := s.prepare()
 	adamW(p, g, m, v, &c)
 }

@@ -1,98 +1,200 @@
 package simd
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
-// additivePiece is for how many tanh a kernel is called at a time.
-const additivePiece = 1 << 14
+// The tiles of additive scores take tanh apart:
+//
+//	tanh(q+k) = 1 - 2·G/(G+E)    E = exp(2q)/2^13, G = exp(-2k)/2^13
+//
+// so that every query and every key needs its exponentials once, and a pair of
+// them only a sum and a quotient. Two quotients share a division:
+//
+//	w0·G0/t0 + w1·G1/t1 = (w0·G0·t1 + w1·G1·t0) / (t0·t1)    t = G+E
+//
+// The product of two t has to stay inside of float32. That is what the limits
+// are for, and the power of two, which keeps it as far from one end as from
+// the other. A key beyond its limit stands for one at the limit, from which no
+// query inside of its own tells it apart: tanh rounds to ±1. A query beyond its
+// limit has a tanh computed for every key.
+const (
+	additiveQueryLimit = 16
+	additiveKeyLimit   = 25.25
+	additiveShift      = 1.0 / (1 << 13)
+)
 
-// AdditiveScores sets dst[j] = Σ_f w[f]·tanh(q[f]+k[j·h+f]) for one query q of
-// h features and nk keys.
+// additiveRows is how many queries a kernel computes at a time, and
+// additiveAlign is a multiple of how many keys.
+const (
+	additiveRows  = 4
+	additiveAlign = 64
+)
+
+// additiveRow returns how far apart rows of h features are in scratch: a number
+// of whole vectors, and an odd one. Otherwise the same feature of all keys
+// could fall on the few places of the cache that share the end of an address.
+func additiveRow(h int) int { return ((h+15)/16 | 1) * 16 }
+
+// AdditiveQueries is a block of queries made ready for AdditiveTile and
+// AdditiveTileGrad. Its memory is its own and serves the next Set again; it
+// keeps nothing of the caller's.
+type AdditiveQueries struct {
+	e            []float32 // [rows][row]: E, or the query itself where it is beyond; then 0
+	beyond       []bool    // [rows]: whether some feature is beyond additiveQueryLimit, or NaN
+	rows, h, row int
+}
+
+// Set takes the queries of which element f of query i is q[i*row+f].
 //
 // Shapes:
 //
-//	dst  [nk]
-//	q    [h]
-//	k    [nk h]
-//	w    [h]
+//	q  [rows h], a row every row floats
+func (a *AdditiveQueries) Set(q []float32, row, rows, h int) {
+	checkRows("AdditiveQueries.Set", len(q), row, rows, h)
+	a.rows, a.h, a.row = rows, h, additiveRow(h)
+	a.e = grow(a.e, rows*a.row)
+	if cap(a.beyond) < rows {
+		a.beyond = make([]bool, rows)
+	}
+	a.beyond = a.beyond[:rows]
+	for i := range rows {
+		x, e := q[i*row:][:h], a.e[i*a.row:][:a.row]
+		a.beyond[i] = !additiveExp(e[:h], x, additiveQueryLimit, additiveShift)
+		if a.beyond[i] {
+			copy(e, x)
+		}
+		clear(e[h:])
+	}
+}
+
+// AdditiveKeys is a block of keys made ready for AdditiveTile. Its memory is
+// its own; for queries that are beyond the limit it also reads k and w,
+// which must not change before the last tile.
+type AdditiveKeys struct {
+	panels          []float32 // for every width keys [h, or one more][2][width]: G and w·G
+	width           int
+	scaled          []float32 // [h]: w brought below 1 by a power of two, so that products stay in range
+	factor, sum     float32   // score = sum + factor·Σ scaled·G/(G+E)
+	k, w            []float32
+	keys, h, row, f int // row of k; f is h made even
+}
+
+// Set takes the keys of which element f of key j is k[j*row+f], and the vector
+// w of the score. A feature of a key may be anything: infinities are as good as
+// large numbers, and NaN makes the scores of its key NaN. Setting no keys lets
+// go of the caller's slices.
+//
+// Shapes:
+//
+//	k  [keys h], a row every row floats
+//	w  [h]
+func (a *AdditiveKeys) Set(k []float32, row, keys, h int, w []float32) {
+	checkRows("AdditiveKeys.Set", len(k), row, keys, h)
+	sameLen("AdditiveKeys.Set", "w", len(w), "row of k", h)
+	a.k, a.w, a.keys, a.h, a.row, a.f = k, w, keys, h, row, h+h%2
+	if keys == 0 {
+		a.k, a.w = nil, nil
+	}
+	if keys == 0 || h == 0 {
+		return
+	}
+	a.setWeights()
+	width := additiveWidth()
+	a.width = width
+	a.panels = grow(a.panels, (keys+width-1)/width*a.f*2*width)
+	for j := 0; j < keys; j += width {
+		panel, n := a.panel(j), min(width, keys-j)
+		packPanel(panel, Mat{k[j*row:], 1, row}, h, n, 2*width)
+		additiveKeys(panel, a.scaled, n)
+		if h < a.f { // a feature of weight 0, with t = 1
+			g := panel[h*2*width:]
+			for i := range width {
+				g[i], g[width+i] = 1, 0
+			}
+		}
+	}
+}
+
+// setWeights computes what depends on w alone.
+func (a *AdditiveKeys) setWeights() {
+	sum, largest := 0.0, 0.0
+	for _, v := range a.w {
+		sum += float64(v)
+		largest = max(largest, math.Abs(float64(v)))
+	}
+	_, exponent := math.Frexp(largest)
+	exponent = min(exponent, 126) // for factor to be finite
+	a.scaled = grow(a.scaled, a.h)
+	power := math.Ldexp(1, -exponent)
+	for f, v := range a.w {
+		a.scaled[f] = float32(float64(v) * power)
+	}
+	a.sum, a.factor = float32(sum), float32(math.Ldexp(-2, exponent))
+}
+
+// panel returns the panel of key j.
+func (a *AdditiveKeys) panel(j int) []float32 {
+	step := a.f * 2 * a.width
+	return a.panels[j/a.width*step:][:step]
+}
+
+// AdditiveTile sets the scores of queries i0 to i1 against keys j0 to j1,
+//
+//	c[i*cRow+j-j0] = Σ_f w[f]·tanh(q[i][f]+k[j][f])
+//
+// where j0 is a multiple of 64. The error is at most twice that of a loop in
+// float32 with a correctly rounded tanh, and 6e-7·Σ|w|. The bits of a score
+// depend on its query, its key and w only.
 //
 // Source: Bahdanau et al., "Neural Machine Translation by Jointly Learning to
 // Align and Translate", 2015, https://arxiv.org/abs/1409.0473.
-func AdditiveScores(dst, q, k, w []float32, nk, h int) {
-	checkAdditive("AdditiveScores", len(dst), q, k, w, nk, h)
-	if h == 0 {
-		clear(dst)
+func AdditiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
+	checkTile("AdditiveTile", len(c), cRow, q, i0, i1, k.h, k.keys, j0, j1)
+	if j0%additiveAlign != 0 {
+		panic(fmt.Sprintf("simd: AdditiveTile: j0=%d is not a multiple of %d", j0, additiveAlign))
+	}
+	if j0 == j1 {
 		return
 	}
-	step := max(1, additivePiece/h)
-	for j := 0; j < nk; j += step {
-		n := min(step, nk-j)
-		additiveScores(dst[j:], q, k[j*h:], w, n, h)
-	}
-}
-
-// AdditiveGrad adds to dq, dk and dw what a gradient ds of the scores gives.
-// With t = tanh(q[f]+k[j·h+f]), which it computes again,
-//
-//	dq[f]      += Σ_j ds[j]·w[f]·(1-t²)
-//	dk[j·h+f]  +=     ds[j]·w[f]·(1-t²)
-//	dw[f]      += Σ_j ds[j]·t
-//
-// A key whose ds[j] is 0 is not read, so that whatever is stored in keys
-// under a mask goes nowhere.
-//
-// Shapes: ds [nk]; dq, dk and dw as q, k and w of AdditiveScores.
-func AdditiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
-	checkAdditive("AdditiveGrad", len(ds), q, k, w, nk, h)
-	if len(dq) != len(q) {
-		mismatch("AdditiveGrad", "dq", len(dq), "q", len(q))
-	}
-	if len(dk) != len(k) {
-		mismatch("AdditiveGrad", "dk", len(dk), "k", len(k))
-	}
-	if len(dw) != len(w) {
-		mismatch("AdditiveGrad", "dw", len(dw), "w", len(w))
-	}
-	if h == 0 {
-		return
-	}
-	step := max(1, additivePiece/h)
-	for j := 0; j < nk; j += step {
-		n := min(step, nk-j)
-		additiveGrad(dq, dk[j*h:], dw, ds[j:], q, k[j*h:], w, n, h)
-	}
-}
-
-func checkAdditive(op string, scores int, q, k, w []float32, nk, h int) {
-	if nk < 0 || h < 0 || scores != nk || len(q) != h || len(k) != nk*h || len(w) != h {
-		panic(fmt.Sprintf("simd: %s: nk=%d, h=%d, %d scores, len(q)=%d, len(k)=%d, len(w)=%d",
-			op, nk, h, scores, len(q), len(k), len(w)))
-	}
-}
-
-func additiveScoresGeneric(dst, q, k, w []float32, nk, h int) {
-	q = q[:len(w)]
-	for j := range nk {
-		row := k[j*h:][:len(w)]
-		var s float32
-		for f, wf := range w {
-			s += float32(wf * tanh32(q[f]+row[f]))
-		}
-		dst[j] = s
-	}
-}
-
-func additiveGradGeneric(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
-	for j, d := range ds[:nk] {
-		if d == 0 {
+	for i, end := i0, 0; i < i1; i = end {
+		end = run(q.beyond, i, i1)
+		if k.h > 0 && !q.beyond[i] {
+			additiveTile(c, cRow, q, i, end, k, j0, j1)
 			continue
 		}
-		row, drow := k[j*h:][:len(w)], dk[j*h:][:len(w)]
-		for f, wf := range w {
-			t := tanh32(q[f] + row[f])
-			g := float32(d * float32(wf*(1-float32(t*t))))
-			dq[f] += g
-			drow[f] += g
-			dw[f] += float32(d * t)
+		for ; i < end; i++ {
+			k.scores(c[i*cRow:][:j1-j0], q.e[i*q.row:][:q.h], j0)
 		}
+	}
+}
+
+// scores computes the scores of a query that is beyond, from key j on, with a tanh for
+// every pair.
+func (a *AdditiveKeys) scores(c, q []float32, j int) {
+	s := scratches.Get().(*scratch)
+	s.row = grow(s.row, a.h)
+	for n := range c {
+		add(s.row, q, a.k[(j+n)*a.row:][:a.h])
+		tanh(s.row, s.row)
+		c[n] = Dot(s.row, a.w)
+	}
+	s.free()
+}
+
+func checkRows(op string, have, row, rows, h int) {
+	if rows < 0 || h < 0 || rows > 0 && (row < h || have < (rows-1)*row+h) {
+		panic(fmt.Sprintf("simd: %s: %d rows of h=%d, %d apart, in %d floats", op, rows, h, row, have))
+	}
+}
+
+func checkTile(op string, have, row int, q *AdditiveQueries, i0, i1, h, keys, j0, j1 int) {
+	if q.h != h || i0 < 0 || i1 < i0 || q.rows < i1 || j0 < 0 || j1 < j0 || keys < j1 {
+		panic(fmt.Sprintf("simd: %s: queries %d to %d of %d with h=%d, keys %d to %d of %d with h=%d",
+			op, i0, i1, q.rows, q.h, j0, j1, keys, h))
+	}
+	if i0 < i1 && (row < 0 || have < (i1-1)*row+j1-j0) {
+		panic(fmt.Sprintf("simd: %s: %d rows of %d scores, %d apart, in %d floats", op, i1, j1-j0, row, have))
 	}
 }

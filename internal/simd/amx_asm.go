@@ -233,15 +233,7 @@ func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
 	s.a = grow(s.a, stripFloats(depth))
 	a := packStrip(s.a, p.A.from(i, b.k0), rows, depth, s)
 	j := b.j0 + lo*limbWidth
-	start, bias := startC, []float32(nil)
-	if b.k0 == 0 {
-		switch {
-		case p.Bias != nil:
-			start, bias = startBias, p.Bias[j:]
-		case !p.Accumulate:
-			start = startZero
-		}
-	}
+	start, bias := p.start(b.k0, j)
 	cols := min(hi*limbWidth, b.j1-b.j0) - lo*limbWidth
 	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, sides{a: p.Sparse}, nil, s)
 	if b.k1 == p.K {
@@ -254,52 +246,19 @@ type tiling struct {
 	limbProduct
 	groups int // of panels, that a strip meets in tasks of their own
 
-	block                       func()
-	products, pack, strips, few func(lo, hi int)
+	block             func()
+	pack, strips, few func(lo, hi int)
 }
 
-// tileTask is how many multiplications a task should have, about.
-const tileTask = 1 << 20
-
-// runTiles is run on tile units.
+// runTiles computes a product on tile units, on all processors.
 func (m *multiplication) runTiles() {
-	t, all := &m.tiling, &m.all
+	t := &m.tiling
 	if t.block == nil {
-		t.block, t.products, t.pack, t.strips = m.doTileBlock, m.doTileProducts, m.doTilePack, m.doTileStrips
-		t.few = m.doFew
+		t.block, t.pack, t.strips = m.doTileBlock, m.doTilePack, m.doTileStrips
 	}
-	work := all.M * all.N * all.K
-	if all.Count == 1 && all.isFew() {
-		m.one = m.all
-		m.runFew()
-		return
-	}
-	if all.Count*work < 2*tileTask {
-		m.doTileProducts(0, all.Count)
-		return
-	}
-	if all.Count > 1 && (work < 4*tileTask || all.Count >= 4*runtime.GOMAXPROCS(0)) {
-		par.For(all.Count, max(1, tileTask/work), t.products)
-		return
-	}
-	m.one = m.all
 	t.p = &m.one
-	for i := range all.Count {
-		all.product(&m.one, i)
-		t.each(t.block)
-	}
+	t.each(t.block)
 	t.p = nil
-}
-
-// doTileProducts computes products lo to hi, one after the other.
-func (m *multiplication) doTileProducts(lo, hi int) {
-	s := scratches.Get().(*scratch)
-	one := m.all
-	for i := lo; i < hi; i++ {
-		m.all.product(&one, i)
-		one.onTiles(s)
-	}
-	s.free()
 }
 
 // onTiles computes a product on the calling goroutine.
@@ -319,7 +278,7 @@ func (p *Product) onTiles(s *scratch) {
 func (m *multiplication) doTileBlock() {
 	t := &m.tiling
 	panels, strips := len(t.panels), (m.one.M+stripHeight-1)/stripHeight
-	par.For(panels, max(1, tileTask/16/(limbWidth*(t.k1-t.k0))), t.pack)
+	par.For(panels, max(1, taskWork(true)/16/(limbWidth*(t.k1-t.k0))), t.pack)
 	even := (4*runtime.GOMAXPROCS(0) + strips - 1) / strips
 	t.groups = max(1, min(even, panels/4)) // packing a strip costs as much as a panel or two
 	par.For(strips*t.groups, 1, t.strips)
@@ -403,14 +362,10 @@ func (p *Product) mendTiny(i, rows, j, cols int) {
 	if p.Accumulate || !HasTiny(c.Data, c.Row, rows, cols) {
 		return
 	}
-	part := *p
-	part.M, part.N, part.A, part.B, part.Tiles = rows, cols, p.A.from(i, 0), p.B.from(0, j), false
-	if p.Bias != nil {
-		part.Bias = p.Bias[j : j+cols]
-	}
-	part.C = RowMajor(make([]float32, rows*cols), cols)
+	part := p.part(i, rows, j, cols)
+	part.C, part.Tiles = RowMajor(make([]float32, rows*cols), cols), false
 	s := scratches.Get().(*scratch)
-	part.onVectors(s)
+	part.compute(s)
 	s.free()
 	ReplaceTiny(c.Data, c.Row, part.C.Data, cols, rows, cols)
 }

@@ -176,6 +176,9 @@ func (p *Product) isFew() bool {
 // runFew computes a product with few rows.
 func (m *multiplication) runFew() {
 	p, t := &m.one, &m.tiling
+	if t.few == nil {
+		t.few = m.doFew
+	}
 	count, size := (p.M+limbWidth-1)/limbWidth, stripFloats(p.K)
 	t.mem, t.panels = grow(t.mem, count*size), grow(t.panels, count)
 	s := scratches.Get().(*scratch)
@@ -185,7 +188,7 @@ func (m *multiplication) runFew() {
 	}
 	s.free()
 	columns := (p.N + fewColumns - 1) / fewColumns
-	par.For(columns, max(1, tileTask/(fewColumns*p.K*tileHeight)), t.few)
+	par.For(columns, max(1, taskWork(true)/(fewColumns*p.K*tileHeight)), t.few)
 }
 
 // doFew computes columns of C, 64 at a time: numbers lo to hi of these.
@@ -199,11 +202,7 @@ func (m *multiplication) doFew(lo, hi int) {
 			if n == fewColumns && m.few(i, rows, j, s) {
 				continue
 			}
-			part := *p
-			part.M, part.N, part.A, part.B, part.C = rows, n, p.A.from(i, 0), p.B.from(0, j), p.C.from(i, j)
-			if p.Bias != nil {
-				part.Bias = p.Bias[j : j+n]
-			}
+			part := p.part(i, rows, j, n)
 			part.onTiles(s)
 		}
 	}

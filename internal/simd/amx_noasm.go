@@ -14,6 +14,12 @@ type tiling struct{}
 
 func (m *multiplication) runTiles() { panic("simd: no tile units") }
 
+func (m *multiplication) runFew() { panic("simd: no tile units") }
+
+func (p *Product) isFew() bool { return false }
+
+func (p *Product) onTiles(*scratch) { panic("simd: no tile units") }
+
 type limbPanels struct{}
 
 func (*limbPanels) reserve(k, n int) { panic("simd: no tile units") }

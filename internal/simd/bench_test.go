@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -89,10 +90,6 @@ func BenchmarkVector(b *testing.B) {
 		{"SumRows", func(x, y, z, w []float32) { SumRows(w[:64], y, len(y)/64, 64) }},
 		{"CopyRows", func(x, y, z, w []float32) { CopyRows(x, 16, y, 32, len(x)/32, 16) }},
 		{"AddRows", func(x, y, z, w []float32) { AddRows(x, 16, y, 32, len(x)/32, 16) }},
-		{"AdditiveScores", func(x, y, z, w []float32) { AdditiveScores(x[:len(x)/64], y[:64], z, w[:64], len(x)/64, 64) }},
-		{"AdditiveGrad", func(x, y, z, w []float32) {
-			AdditiveGrad(x[:64], w, x[64:128], y[:len(x)/64], y[:64], z, y[64:128], len(x)/64, 64)
-		}},
 	} {
 		for _, n := range []int{128, 2048} {
 			b.Run(fmt.Sprintf("%s/%d", f.name, n), func(b *testing.B) {
@@ -134,7 +131,6 @@ func BenchmarkRow(b *testing.B) {
 		{"RowMax", func() { RowMax(x[:1], y, n, n) }},
 		{"Hide", func() { Hide(x, make([]bool, n)) }},
 		{"CopyRows", func() { CopyRows(x, n, y, n, 1, n) }},
-		{"AdditiveScores", func() { AdditiveScores(x[:1], y, z, w, 1, n) }},
 	} {
 		b.Run(f.name, func(b *testing.B) {
 			benchEach(b, func(b *testing.B) {
@@ -147,14 +143,18 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// BenchmarkAdditiveTile compares the tiles with AdditiveScores and AdditiveGrad
-// on a strip of attention. Set and Flush are of the whole strip too, though they
+// BenchmarkAdditiveTile measures a strip of attention, and one whose queries are all
+// beyond the limit of the tiles. Set and Flush are of the whole strip too, though they
 // will serve many.
 func BenchmarkAdditiveTile(b *testing.B) {
 	const rows, keys, h = 12, 512, 128
 	q, k, w, ds := random(rows*h), random(keys*h), random(h), random(rows*keys)
+	beyond := slices.Clone(q)
+	for i := range rows {
+		beyond[i*h] = additiveQueryLimit + 1
+	}
 	dq, dk, dw, c := make([]float32, rows*h), make([]float32, keys*h), make([]float32, h), make([]float32, rows*keys)
-	var aq AdditiveQueries
+	var aq, far AdditiveQueries
 	var ak AdditiveKeys
 	var ag AdditiveKeysGrad
 	for _, bench := range []struct {
@@ -162,17 +162,9 @@ func BenchmarkAdditiveTile(b *testing.B) {
 		call func()
 	}{
 		{"Tile", func() { AdditiveTile(c, keys, &aq, 0, rows, &ak, 0, keys) }},
-		{"Scores", func() {
-			for i := range rows {
-				AdditiveScores(c[i*keys:][:keys], q[i*h:][:h], k, w, keys, h)
-			}
-		}},
+		{"Beyond", func() { AdditiveTile(c, keys, &far, 0, rows, &ak, 0, keys) }},
 		{"TileGrad", func() { AdditiveTileGrad(dq, h, ds, keys, &aq, 0, rows, &ag, 0, keys) }},
-		{"Grad", func() {
-			for i := range rows {
-				AdditiveGrad(dq[i*h:][:h], dk, dw, ds[i*keys:][:keys], q[i*h:][:h], k, w, keys, h)
-			}
-		}},
+		{"BeyondGrad", func() { AdditiveTileGrad(dq, h, ds, keys, &far, 0, rows, &ag, 0, keys) }},
 		{"SetKeys", func() { ak.Set(k, h, keys, h, w) }},
 		{"SetKeysGrad", func() { ag.Set(k, h, keys, h, w) }},
 		{"SetQueries", func() { aq.Set(q, h, rows, h) }},
@@ -181,6 +173,7 @@ func BenchmarkAdditiveTile(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			benchEach(b, func(b *testing.B) {
 				aq.Set(q, h, rows, h)
+				far.Set(beyond, h, rows, h)
 				ak.Set(k, h, keys, h, w)
 				ag.Set(k, h, keys, h, w)
 				b.ReportAllocs()

@@ -18,17 +18,94 @@ var shapes = [...]shape{
 	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
 }
 
-// readsDirectlyIsGeneric reports whether the implementation in use has no
-// kernels for readsDirectly.
-func readsDirectlyIsGeneric() bool { return active == generic }
+// readsDirectly reports whether the kernels read B where it is.
+func readsDirectly(p *Product) bool {
+	if active == generic {
+		return readsDirectlyGeneric(p)
+	}
+	return readsDirectlyAsm(p)
+}
 
-// blockIsGeneric reports whether the implementation in use has no kernels for
-// block.
-func blockIsGeneric() bool { return active == generic }
+// block computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
+// k1, for which a and b hold A and B.
+func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+	if active == generic {
+		blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
+		return
+	}
+	blockAsm(p, a, i0, i1, j0, j1, k0, k1, b)
+}
 
-// multiplyPanelsIsGeneric reports whether the implementation in use has no
-// kernels for multiplyPanels.
-func multiplyPanelsIsGeneric() bool { return active == generic }
+// storedPanel computes m rows and n columns of C from depth rows of a panel of
+// b, of which the first is at the given place, in chains of so many rows, and
+// says whether it could.
+func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
+	if active == generic {
+		return storedPanelGeneric(c, a, m, n, depth, b, at, accumulate, chain)
+	}
+	return storedPanelAsm(c, a, m, n, depth, b, at, accumulate, chain)
+}
+
+// multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if
+// more. Sums begin with the biases, unless these are nil, and are chains of so
+// many steps. What lies at next is asked for ahead, as many numbers as b has.
+func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
+	if active == generic {
+		multiplyPanelGeneric(c, a, m, l, b, more, bias, chain, next)
+		return
+	}
+	multiplyPanelAsm(c, a, m, l, b, more, bias, chain, next)
+}
+
+// multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains
+// of so many steps.
+func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
+	if active == generic {
+		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
+		return
+	}
+	multiplyPanelsAsm(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
+}
+
+// gemmKernel calls the kernel of so many vectors, or that for some stored numbers.
+func gemmKernel(t *tileArgs, kernel int) {
+	switch active {
+	case amx, avx512:
+		switch {
+		case kernel == kernelFloat32:
+			gemmFloat32AVX512(t)
+		case kernel == kernelInt8:
+			gemmInt8AVX512(t)
+		case kernel == kernelBFloat16:
+			gemmBFloat16AVX512(t)
+		case kernel >= 4:
+			gemm4AVX512(t)
+		case kernel == 3:
+			gemm3AVX512(t)
+		case kernel == 2:
+			gemm2AVX512(t)
+		default:
+			gemm1AVX512(t)
+		}
+	default:
+		switch {
+		case kernel == kernelFloat32:
+			gemmFloat32AVX2(t)
+		case kernel == kernelInt8:
+			gemmInt8AVX2(t)
+		case kernel == kernelBFloat16:
+			gemmBFloat16AVX2(t)
+		case kernel == 2 && t.last < 8:
+			gemm2maskedAVX2(t)
+		case kernel == 2:
+			gemm2AVX2(t)
+		case kernel == 1 && t.last < 8:
+			gemm1maskedAVX2(t)
+		default:
+			gemm1AVX2(t)
+		}
+	}
+}
 
 // transposeKernel sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes
 // of a vector and k < depth. Rows is how many i there are in src; the others
@@ -85,29 +162,61 @@ func dotsKernel(t *tileArgs) {
 	}
 }
 
-// packPanelIsGeneric reports whether the implementation in use has no kernels
-// for packPanel.
-func packPanelIsGeneric() bool { return active == generic }
+// packPanel copies a matrix of rows×cols to rows that are width apart.
+func packPanel(dst []float32, m Mat, rows, cols, width int) {
+	if active == generic {
+		packPanelGeneric(dst, m, rows, cols, width)
+		return
+	}
+	packPanelAsm(dst, m, rows, cols, width)
+}
 
-// packBFloat16IsGeneric reports whether the implementation in use has no
-// kernels for packBFloat16.
-func packBFloat16IsGeneric() bool { return active == generic }
+// packBFloat16 copies columns of bfloat16, stride elements apart and each of
+// depth, to rows that are width apart.
+func packBFloat16(dst, x []uint16, stride, depth, cols, width int) {
+	if active == generic {
+		packBFloat16Generic(dst, x, stride, depth, cols, width)
+		return
+	}
+	packBFloat16Asm(dst, x, stride, depth, cols, width)
+}
 
-// packWidenIsGeneric reports whether the implementation in use has no kernels
-// for packWiden.
-func packWidenIsGeneric() bool { return active == generic }
+// packWiden is packBFloat16 that writes floats.
+func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
+	if active == generic {
+		packWidenGeneric(dst, x, stride, depth, cols, width)
+		return
+	}
+	packWidenAsm(dst, x, stride, depth, cols, width)
+}
 
-// blockOfAIsGeneric reports whether the implementation in use has no kernels
-// for blockOfA.
-func blockOfAIsGeneric() bool { return active == generic }
+// blockOfA returns rows i0 to i1 and steps k0 to k1 of A for a kernel to read,
+// to be used for so many columns.
+func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
+	if active == generic {
+		return blockOfAGeneric(p, i0, i1, cols, k0, k1, s)
+	}
+	return blockOfAAsm(p, i0, i1, cols, k0, k1, s)
+}
 
-// singleRowIsGeneric reports whether the implementation in use has no kernels
-// for singleRow.
-func singleRowIsGeneric() bool { return active == generic }
+// singleRow computes columns j0 to j1 of a product whose A is one row and whose
+// B has contiguous columns. For any other product it returns false.
+func singleRow(p *Product, j0, j1 int, s *scratch) bool {
+	if active == generic {
+		return singleRowGeneric(p, j0, j1, s)
+	}
+	return singleRowAsm(p, j0, j1, s)
+}
 
-// multiplyRowsIsGeneric reports whether the implementation in use has no
-// kernels for multiplyRows.
-func multiplyRowsIsGeneric() bool { return active == generic }
+// multiplyRows adds to c the product of m rows of a and n rows of b, of depth
+// elements each.
+func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
+	if active == generic {
+		multiplyRowsGeneric(c, a, m, b, n, depth)
+		return
+	}
+	multiplyRowsAsm(c, a, m, b, n, depth)
+}
 
 // fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
 func fromBFloat16(dst []float32, x []uint16) {
@@ -310,26 +419,38 @@ func mulAdd(dst, x, y []float32) {
 
 // sum returns Σ x[i].
 func sum(x []float32) float32 {
-	switch active {
-	case amx, avx512:
-		return sumAVX512(&x[0], len(x))
-	case avx2:
-		return sumAVX2(&x[0], len(x))
-	default:
-		return sumGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case amx, avx512:
+			total += sumAVX512(&x[0], n)
+		case avx2:
+			total += sumAVX2(&x[0], n)
+		default:
+			total += sumGeneric(x[:n])
+		}
+		x = x[n:]
 	}
+	return total
 }
 
 // dot returns Σ x[i]·y[i].
 func dot(x, y []float32) float32 {
-	switch active {
-	case amx, avx512:
-		return dotAVX512(&x[0], &y[0], len(x))
-	case avx2:
-		return dotAVX2(&x[0], &y[0], len(x))
-	default:
-		return dotGeneric(x, y)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case amx, avx512:
+			total += dotAVX512(&x[0], &y[0], n)
+		case avx2:
+			total += dotAVX2(&x[0], &y[0], n)
+		default:
+			total += dotGeneric(x[:n], y[:n])
+		}
+		x, y = x[n:], y[n:]
 	}
+	return total
 }
 
 // maximum returns the largest x[i], and NaN if any is.
@@ -347,14 +468,25 @@ func maximum(x []float32) float32 {
 // finite reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an
 // infinity fulfils.
 func finite(x []float32) bool {
-	switch active {
-	case amx, avx512:
-		return finiteAVX512(&x[0], len(x))
-	case avx2:
-		return finiteAVX2(&x[0], len(x))
-	default:
+	if active == generic {
 		return finiteGeneric(x)
 	}
+	all := true
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case amx, avx512:
+			if !finiteAVX512(&x[0], n) {
+				all = false
+			}
+		default:
+			if !finiteAVX2(&x[0], n) {
+				all = false
+			}
+		}
+		x = x[n:]
+	}
+	return all
 }
 
 // magnitude returns the largest |x[i]|, and NaN if any is.
@@ -388,16 +520,22 @@ func exp(dst, x []float32) {
 }
 
 // expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being
-// added to lane i%16. It gets at most reducePiece elements, and at least one.
+// added to lane i%16.
 func expSum(dst, x []float32, shift float32) float32 {
-	switch active {
-	case amx, avx512:
-		return expSumAVX512(&dst[0], &x[0], len(dst), shift)
-	case avx2:
-		return expSumAVX2(&dst[0], &x[0], len(dst), shift)
-	default:
-		return expSumGeneric(dst, x, shift)
+	var total float32
+	for len(dst) > 0 {
+		n := min(len(dst), piece)
+		switch active {
+		case amx, avx512:
+			total += expSumAVX512(&dst[0], &x[0], n, shift)
+		case avx2:
+			total += expSumAVX2(&dst[0], &x[0], n, shift)
+		default:
+			total += expSumGeneric(dst[:n], x[:n], shift)
+		}
+		dst, x = dst[n:], x[n:]
 	}
+	return total
 }
 
 // sigmoid sets dst[i] = 1/(1+exp(-x[i])).
@@ -473,35 +611,6 @@ func geluGrad(dst, x []float32) {
 	}
 }
 
-// additiveScores sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-func additiveScores(dst, q, k, w []float32, nk, h int) {
-	switch active {
-	case amx, avx512:
-		additiveScoresAVX512(&dst[0], &q[0], &k[0], &w[0], nk, h)
-	case avx2:
-		additiveScoresAVX2(&dst[0], &q[0], &k[0], &w[0], nk, h)
-	default:
-		additiveScoresGeneric(dst, q, k, w, nk, h)
-	}
-}
-
-// additiveGrad adds what the gradient ds of additiveScores gives: with t =
-// tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
-	switch active {
-	case amx, avx512:
-		additiveGradAVX512(&dq[0], &dk[0], &dw[0], &ds[0], &q[0], &k[0], &w[0], nk, h)
-	case avx2:
-		additiveGradAVX2(&dq[0], &dk[0], &dw[0], &ds[0], &q[0], &k[0], &w[0], nk, h)
-	default:
-		additiveGradGeneric(dq, dk, dw, ds, q, k, w, nk, h)
-	}
-}
-
 // additiveExp sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
 // ±limit, and NaN to limit, and reports whether all were.
 func additiveExp(dst, x []float32, limit, factor float32) bool {
@@ -554,17 +663,53 @@ func additiveTileGradKernel(t *gradArgs) {
 	}
 }
 
-// additiveKeysIsGeneric reports whether the implementation in use has no
-// kernels for additiveKeys.
-func additiveKeysIsGeneric() bool { return active == generic }
+// additiveKeys replaces k by G in the first half of each row of a panel and
+// sets the second half to w·G, for the first n keys.
+func additiveKeys(panel, w []float32, n int) {
+	if active == generic {
+		additiveKeysGeneric(panel, w, n)
+		return
+	}
+	additiveKeysAsm(panel, w, n)
+}
 
-// additiveTileIsGeneric reports whether the implementation in use has no
-// kernels for additiveTile.
-func additiveTileIsGeneric() bool { return active == generic }
+// additiveTile is AdditiveTile for queries of which none is beyond, and at
+// least one feature.
+func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
+	if active == generic {
+		additiveTileGeneric(c, cRow, q, i0, i1, k, j0, j1)
+		return
+	}
+	additiveTileAsm(c, cRow, q, i0, i1, k, j0, j1)
+}
 
-// additiveTileGradIsGeneric reports whether the implementation in use has no
-// kernels for additiveTileGrad.
-func additiveTileGradIsGeneric() bool { return active == generic }
+// additiveTileGrad adds to a.dk and a.sums what up to additiveRows queries
+// give, none of them beyond.
+func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
+	if active == generic {
+		additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
+		return
+	}
+	additiveTileGradAsm(a, ds, dsRow, q, i0, i1, j0, j1)
+}
+
+// additiveTileKernel calls the kernel of so many vectors, or that for some stored numbers.
+func additiveTileKernel(t *scoreArgs, vectors int) {
+	switch active {
+	case amx, avx512:
+		switch {
+		case vectors == 2:
+			additiveTile2AVX512(t)
+		default:
+			additiveTile1AVX512(t)
+		}
+	default:
+		switch {
+		default:
+			additiveTile1AVX2(t)
+		}
+	}
+}
 
 // distanceGradKernel adds what the gradients ds of the squares of up to
 // additiveRows queries i and any number of keys j give, for a vector of
@@ -582,13 +727,48 @@ func distanceGradKernel(t *gradArgs) {
 	}
 }
 
-// distancesIsGeneric reports whether the implementation in use has no kernels
-// for distances.
-func distancesIsGeneric() bool { return active == generic }
+// distances is Distances, for at least one row, column and feature.
+func distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
+	if active == generic {
+		distancesGeneric(c, q, m, k, j0, j1, w)
+		return
+	}
+	distancesAsm(c, q, m, k, j0, j1, w)
+}
 
-// distanceGradIsGeneric reports whether the implementation in use has no
-// kernels for distanceGrad.
-func distanceGradIsGeneric() bool { return active == generic }
+// distanceGrad adds to the sums of g what queries i0 to i1 and keys j0 to j1
+// give, none of them beyond.
+func distanceGrad(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
+	if active == generic {
+		distanceGradGeneric(g, ds, dsRow, i0, i1, j0, j1)
+		return
+	}
+	distanceGradAsm(g, ds, dsRow, i0, i1, j0, j1)
+}
+
+// distanceKernel calls the kernel of so many vectors, or that for some stored numbers.
+func distanceKernel(t *distanceArgs, vectors int) {
+	switch active {
+	case amx, avx512:
+		switch {
+		case vectors == 4:
+			distance4AVX512(t)
+		case vectors == 3:
+			distance3AVX512(t)
+		case vectors == 2:
+			distance2AVX512(t)
+		default:
+			distance1AVX512(t)
+		}
+	default:
+		switch {
+		case vectors == 2:
+			distance2AVX2(t)
+		default:
+			distance1AVX2(t)
+		}
+	}
+}
 
 // rowMax sets dst[i] to the largest element of row i of x, which need not be
 // the NaN that a row may hold.
@@ -736,14 +916,20 @@ func ranks(dst []int32, x []float32) {
 //
 //	ln x = e·ln2 + f - f²/2 + f³·P(f)
 func entropy(x []float32) float32 {
-	switch active {
-	case amx, avx512:
-		return entropyAVX512(&x[0], len(x))
-	case avx2:
-		return entropyAVX2(&x[0], len(x))
-	default:
-		return entropyGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case amx, avx512:
+			total += entropyAVX512(&x[0], n)
+		case avx2:
+			total += entropyAVX2(&x[0], n)
+		default:
+			total += entropyGeneric(x[:n])
+		}
+		x = x[n:]
 	}
+	return total
 }
 
 // relu sets dst[i] = max(x[i], 0).
@@ -782,17 +968,22 @@ func reluGrad(dx, dy, x []float32) {
 	}
 }
 
-// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at
-// most reducePiece elements, and at least one.
+// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 func softmaxMean(dy, y []float32) float32 {
-	switch active {
-	case amx, avx512:
-		return softmaxMeanAVX512(&dy[0], &y[0], len(dy))
-	case avx2:
-		return softmaxMeanAVX2(&dy[0], &y[0], len(dy))
-	default:
-		return softmaxMeanGeneric(dy, y)
+	var total float32
+	for len(dy) > 0 {
+		n := min(len(dy), piece)
+		switch active {
+		case amx, avx512:
+			total += softmaxMeanAVX512(&dy[0], &y[0], n)
+		case avx2:
+			total += softmaxMeanAVX2(&dy[0], &y[0], n)
+		default:
+			total += softmaxMeanGeneric(dy[:n], y[:n])
+		}
+		dy, y = dy[n:], y[n:]
 	}
+	return total
 }
 
 // softmaxGrad sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0.
@@ -813,17 +1004,22 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 	}
 }
 
-// sumSquaresAbout returns Σ (x[i]-mean)². It gets at most reducePiece elements,
-// and at least one.
+// sumSquaresAbout returns Σ (x[i]-mean)².
 func sumSquaresAbout(x []float32, mean float32) float32 {
-	switch active {
-	case amx, avx512:
-		return sumSquaresAboutAVX512(&x[0], len(x), mean)
-	case avx2:
-		return sumSquaresAboutAVX2(&x[0], len(x), mean)
-	default:
-		return sumSquaresAboutGeneric(x, mean)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		switch active {
+		case amx, avx512:
+			total += sumSquaresAboutAVX512(&x[0], n, mean)
+		case avx2:
+			total += sumSquaresAboutAVX2(&x[0], n, mean)
+		default:
+			total += sumSquaresAboutGeneric(x[:n], mean)
+		}
+		x = x[n:]
 	}
+	return total
 }
 
 // norm sets dst[i] = gain[i]·u[i] + shift[i].
@@ -845,7 +1041,7 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 }
 
 // normSums returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most
-// reducePiece elements, and at least one.
+// piece elements, and at least one.
 func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	switch active {
 	case amx, avx512:
@@ -879,7 +1075,7 @@ func normGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 // inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too. Rows
 // that are too long for a kernel are left to those for vectors.
 func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
-	if len(gain) > mostBlock {
+	if len(gain) > piece {
 		layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
 		return
 	}
@@ -897,7 +1093,7 @@ func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 // flat and along are the means of gain·dy and of gain·dy·u. A row whose dy is 0
 // throughout adds nothing.
 func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
-	if len(gain) > mostBlock {
+	if len(gain) > piece {
 		layerNormGradGeneric(dx, dy, x, gain, mean, inv)
 		return
 	}
@@ -1035,6 +1231,11 @@ func fmaLoopKernel(n int) {
 	}
 }
 
-// fmaLoopIsGeneric reports whether the implementation in use has no kernels for
-// fmaLoop.
-func fmaLoopIsGeneric() bool { return active == generic }
+// fmaLoop runs n rounds of multiply-adds, n at least 1, and returns the
+// floating-point operations of a round.
+func fmaLoop(n int) float64 {
+	if active == generic {
+		return fmaLoopGeneric(n)
+	}
+	return fmaLoopAsm(n)
+}

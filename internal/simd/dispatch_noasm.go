@@ -22,6 +22,20 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 }
 
+// storedPanel computes m rows and n columns of C from depth rows of a panel of
+// b, of which the first is at the given place, in chains of so many rows, and
+// says whether it could.
+func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
+	return storedPanelGeneric(c, a, m, n, depth, b, at, accumulate, chain)
+}
+
+// multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if
+// more. Sums begin with the biases, unless these are nil, and are chains of so
+// many steps. What lies at next is asked for ahead, as many numbers as b has.
+func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
+	multiplyPanelGeneric(c, a, m, l, b, more, bias, chain, next)
+}
+
 // multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains
 // of so many steps.
 func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
@@ -125,12 +139,24 @@ func mulAdd(dst, x, y []float32) {
 
 // sum returns Σ x[i].
 func sum(x []float32) float32 {
-	return sumGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += sumGeneric(x[:n])
+		x = x[n:]
+	}
+	return total
 }
 
 // dot returns Σ x[i]·y[i].
 func dot(x, y []float32) float32 {
-	return dotGeneric(x, y)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += dotGeneric(x[:n], y[:n])
+		x, y = x[n:], y[n:]
+	}
+	return total
 }
 
 // maximum returns the largest x[i], and NaN if any is.
@@ -155,9 +181,15 @@ func exp(dst, x []float32) {
 }
 
 // expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being
-// added to lane i%16. It gets at most reducePiece elements, and at least one.
+// added to lane i%16.
 func expSum(dst, x []float32, shift float32) float32 {
-	return expSumGeneric(dst, x, shift)
+	var total float32
+	for len(dst) > 0 {
+		n := min(len(dst), piece)
+		total += expSumGeneric(dst[:n], x[:n], shift)
+		dst, x = dst[n:], x[n:]
+	}
+	return total
 }
 
 // sigmoid sets dst[i] = 1/(1+exp(-x[i])).
@@ -179,21 +211,6 @@ func gelu(dst, x []float32) {
 // geluGrad sets dst[i] = Φ(x[i]) + x[i]·exp(-x[i]²/2)/√(2π).
 func geluGrad(dst, x []float32) {
 	geluGradGeneric(dst, x)
-}
-
-// additiveScores sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-func additiveScores(dst, q, k, w []float32, nk, h int) {
-	additiveScoresGeneric(dst, q, k, w, nk, h)
-}
-
-// additiveGrad adds what the gradient ds of additiveScores gives: with t =
-// tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
-	additiveGradGeneric(dq, dk, dw, ds, q, k, w, nk, h)
 }
 
 // additiveExp sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
@@ -299,7 +316,13 @@ func ranks(dst []int32, x []float32) {
 //
 //	ln x = e·ln2 + f - f²/2 + f³·P(f)
 func entropy(x []float32) float32 {
-	return entropyGeneric(x)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += entropyGeneric(x[:n])
+		x = x[n:]
+	}
+	return total
 }
 
 // relu sets dst[i] = max(x[i], 0).
@@ -312,10 +335,15 @@ func reluGrad(dx, dy, x []float32) {
 	reluGradGeneric(dx, dy, x)
 }
 
-// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at
-// most reducePiece elements, and at least one.
+// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 func softmaxMean(dy, y []float32) float32 {
-	return softmaxMeanGeneric(dy, y)
+	var total float32
+	for len(dy) > 0 {
+		n := min(len(dy), piece)
+		total += softmaxMeanGeneric(dy[:n], y[:n])
+		dy, y = dy[n:], y[n:]
+	}
+	return total
 }
 
 // softmaxGrad sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0.
@@ -323,10 +351,15 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 	softmaxGradGeneric(dx, dy, y, mean)
 }
 
-// sumSquaresAbout returns Σ (x[i]-mean)². It gets at most reducePiece elements,
-// and at least one.
+// sumSquaresAbout returns Σ (x[i]-mean)².
 func sumSquaresAbout(x []float32, mean float32) float32 {
-	return sumSquaresAboutGeneric(x, mean)
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		total += sumSquaresAboutGeneric(x[:n], mean)
+		x = x[n:]
+	}
+	return total
 }
 
 // norm sets dst[i] = gain[i]·u[i] + shift[i].
@@ -335,7 +368,7 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 }
 
 // normSums returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most
-// reducePiece elements, and at least one.
+// piece elements, and at least one.
 func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	return normSumsGeneric(dy, x, gain, mean, inv)
 }

@@ -17,11 +17,7 @@ type distanceArgs struct {
 	last  int // columns in the last vector, 1 to its length
 }
 
-func distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
-	if distancesIsGeneric() {
-		distancesGeneric(c, q, m, k, j0, j1, w)
-		return
-	}
+func distancesAsm(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
 	b := &k.b
 	t := distanceArgs{aRow: 4 * q.Row, bRow: 4 * b.row, cRow: 4 * c.Row, depth: k.K}
 	if w != nil {
@@ -42,11 +38,7 @@ func distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
 	}
 }
 
-func distanceGrad(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
-	if distanceGradIsGeneric() {
-		distanceGradGeneric(g, ds, dsRow, i0, i1, j0, j1)
-		return
-	}
+func distanceGradAsm(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
 	t := gradArgs{row: 4 * g.row, dsRow: 4 * dsRow, keys: j1 - j0, rows: i1 - i0, ds: &ds[i0*dsRow]}
 	for f := 0; f < g.h; f += vectorLanes() {
 		t.e, t.dq = &g.q[i0*g.row+f], &g.dq[i0*g.row+f]

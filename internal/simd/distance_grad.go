@@ -38,7 +38,7 @@ type DistanceGrad struct {
 func (g *DistanceGrad) Set(k []float32, row, keys, h int, w []float32, wantW bool) {
 	checkRows("DistanceGrad.Set", len(k), row, keys, h)
 	if w != nil {
-		checkWeights("DistanceGrad.Set", len(w), h)
+		sameLen("DistanceGrad.Set", "w", len(w), "row of k", h)
 	}
 	g.w, g.wantW, g.keys, g.h, g.row = w, wantW, keys, h, additiveRow(h)
 	if keys == 0 {

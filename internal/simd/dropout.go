@@ -6,9 +6,7 @@ package simd
 // Which elements are dropped follows from key and their number alone, so a long
 // slice may be taken in pieces, and a backward pass finds the same ones.
 func Dropout(dst, x []float32, key uint64, first int, threshold uint32, keep float32) {
-	if len(dst) != len(x) {
-		mismatch("Dropout", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Dropout", "dst", len(dst), "x", len(x))
 	dropout(dst, x, key+uint64(first)*golden, threshold, keep)
 }
 
@@ -31,9 +29,7 @@ type Drops struct {
 // PowerDropRows is PowerRows followed by Dropout of every row. The sums are of what has not
 // been dropped yet.
 func PowerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
-	if len(shift) != len(sum) {
-		mismatch("PowerDropRows", "shift", len(shift), "sum", len(sum))
-	}
+	sameLen("PowerDropRows", "shift", len(shift), "sum", len(sum))
 	checkStrip("PowerDropRows", len(shift), len(x), stride, n)
 	if n == 0 {
 		clear(sum)

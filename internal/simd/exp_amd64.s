@@ -159,8 +159,7 @@ end1:
 	RET
 
 // expSumAVX512 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most reducePiece elements, and at least
-// one.
+// being added to lane i%16.
 //
 // func expSumAVX512(dst, x *float32, n int, shift float32) float32
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -281,8 +280,7 @@ done1:
 	RET
 
 // expSumAVX2 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most reducePiece elements, and at least
-// one.
+// being added to lane i%16.
 //
 // func expSumAVX2(dst, x *float32, n int, shift float32) float32
 // Requires: AVX, AVX2, FMA3, SSE

@@ -171,8 +171,7 @@ end1:
 	RET
 
 // expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most reducePiece elements, and at least
-// one.
+// being added to lane i%16.
 //
 // func expSumNEON(dst, x *float32, n int, shift float32) float32
 TEXT ·expSumNEON(SB), NOSPLIT, $0-36

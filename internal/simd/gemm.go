@@ -82,6 +82,26 @@ func Multiply(p *Product) {
 	m.free()
 }
 
+// begin sets columns j0 to j1 of row i of C to what their sums begin with.
+func (p *Product) begin(i, j0, j1 int) {
+	switch c := p.C.Data[i*p.C.Row:][j0:j1]; {
+	case p.Bias != nil:
+		copy(c, p.Bias[j0:j1])
+	case !p.Accumulate:
+		clear(c)
+	}
+}
+
+// part returns the product of some rows and columns.
+func (p *Product) part(i, rows, j, cols int) Product {
+	part := *p
+	part.M, part.N, part.A, part.B, part.C = rows, cols, p.A.from(i, 0), p.B.from(0, j), p.C.from(i, j)
+	if p.Bias != nil {
+		part.Bias = p.Bias[j : j+cols]
+	}
+	return part
+}
+
 // sumBlock returns how many steps of depth a block of a sum has: at most 384, all the same
 // number, but for the last.
 func sumBlock(depth int) int { return depthStep(depth, 384) }
@@ -98,9 +118,7 @@ func (p *Product) check() {
 		if p.Accumulate {
 			panic("simd: Multiply: Bias together with Accumulate")
 		}
-		if len(p.Bias) != p.N {
-			mismatch("Multiply", "Bias", len(p.Bias), "row of C", p.N)
-		}
+		sameLen("Multiply", "Bias", len(p.Bias), "row of C", p.N)
 	}
 	p.A.check("A", p.M, p.K, count, p.StepA)
 	p.B.check("B", p.K, p.N, count, p.StepB)

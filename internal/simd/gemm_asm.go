@@ -48,21 +48,13 @@ const (
 	kernelFloat32
 )
 
-// readsDirectly reports whether the kernels read B where it is. They can where
-// its rows are contiguous. Copying it first pays over many rows of A, if the
+// The kernels read B directly where its rows are contiguous. Copying it first pays over many rows of A, if the
 // rows of B are so far apart that a panel is scattered over many pages.
-func readsDirectly(p *Product) bool {
-	if readsDirectlyIsGeneric() {
-		return readsDirectlyGeneric(p)
-	}
+func readsDirectlyAsm(p *Product) bool {
 	return p.B.Col == 1 && (p.M <= rowBlock || p.B.Row <= 128)
 }
 
-func packPanel(dst []float32, m Mat, rows, cols, width int) {
-	if packPanelIsGeneric() {
-		packPanelGeneric(dst, m, rows, cols, width)
-		return
-	}
+func packPanelAsm(dst []float32, m Mat, rows, cols, width int) {
 	if m.Col == 1 { // the kernels do not read what is behind the last column
 		CopyRows(dst, width, m.Data, m.Row, rows, cols)
 	} else {
@@ -75,12 +67,7 @@ func packPanel(dst []float32, m Mat, rows, cols, width int) {
 // whole vectors or more; what is between is filled with anything.
 func packTransposed(dst []float32, m Mat, rows, cols, width int) {
 	if m.Row != 1 {
-		for i := range rows {
-			row, src := dst[i*width:][:cols], m.Data[i*m.Row:]
-			for j := range row {
-				row[j] = src[j*m.Col]
-			}
-		}
+		packPanelGeneric(dst, m, rows, cols, width)
 		return
 	}
 	lanes := vectorLanes()
@@ -89,22 +76,22 @@ func packTransposed(dst []float32, m Mat, rows, cols, width int) {
 	}
 }
 
-// block computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
-// k1, for which a and b hold A and B.
-func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
-	if blockIsGeneric() {
-		blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
-		return
+// start returns what the sums from step k0 on begin with, as a kernel has it, and the biases
+// of the columns from j on.
+func (p *Product) start(k0, j int) (start int, bias []float32) {
+	switch {
+	case k0 > 0:
+		return startC, nil
+	case p.Bias != nil:
+		return startBias, p.Bias[j:]
+	case !p.Accumulate:
+		return startZero, nil
 	}
-	start, bias := startC, []float32(nil)
-	if k0 == 0 {
-		switch {
-		case p.Bias != nil:
-			start, bias = startBias, p.Bias[j0:]
-		case !p.Accumulate:
-			start = startZero
-		}
-	}
+	return startC, nil
+}
+
+func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+	start, bias := p.start(k0, j0)
 	at := 0
 	if k1 > k0 {
 		at = (j0 - b.col) / b.width * b.step
@@ -198,14 +185,10 @@ func (t *tileArgs) ask(ahead *Ahead, depth int) {
 	t.next, t.nextStep = uintptr(unsafe.Pointer(&part[0])), ahead.step
 }
 
-// blockOfA returns a block of A for a kernel to read, which takes any strides.
-// But if the rows are not contiguous, every step reads from another cache line.
+// A kernel takes any strides, but if the rows are not contiguous, every step reads from another cache line.
 // Where the block will be read for many columns, it is worth a copy with rows
 // that are, if the columns are so far apart that each is in a page of its own.
-func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
-	if blockOfAIsGeneric() {
-		return blockOfAGeneric(p, i0, i1, cols, k0, k1, s)
-	}
+func blockOfAAsm(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 	if k0 == k1 {
 		return Mat{}
 	}
@@ -220,12 +203,7 @@ func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 	return RowMajor(s.a, stride)
 }
 
-// multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains of so many steps.
-func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
-	if multiplyPanelsIsGeneric() {
-		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
-		return
-	}
+func multiplyPanelsAsm(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	start := startZero
 	if accumulate {
 		start = startC
@@ -243,25 +221,14 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	}
 }
 
-// singleRow computes columns j0 to j1 of a product whose A is one row and whose
-// B has contiguous columns, as the keys of attention or the weights of PyTorch
-// have. Copying B for a single use would take longer than using it. For any
-// other product it returns false.
-func singleRow(p *Product, j0, j1 int, s *scratch) bool {
-	if singleRowIsGeneric() {
-		return singleRowGeneric(p, j0, j1, s)
-	}
+// The keys of attention and the weights of PyTorch have contiguous columns. Copying
+// them for a single use would take longer than using them.
+func singleRowAsm(p *Product, j0, j1 int, s *scratch) bool {
 	if p.M != 1 || p.B.Row != 1 || p.B.Col == 1 || p.K == 0 {
 		return false
 	}
-	c := p.C.Data[:p.N]
-	switch {
-	case p.Bias != nil:
-		copy(c[j0:j1], p.Bias[j0:j1])
-	case !p.Accumulate:
-		clear(c[j0:j1])
-	}
-	a := p.A.Data
+	p.begin(0, j0, j1)
+	c, a := p.C.Data[:p.N], p.A.Data
 	if p.A.Col != 1 {
 		s.a = grow(s.a, p.K)
 		a = s.a
@@ -298,14 +265,9 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 	return true
 }
 
-// multiplyRows adds to c the product of m rows of a and n rows of b, of depth elements
-// each. B is transposed in registers: a copy in panels would take longer than to use it
+// B is transposed in registers: a copy in panels would take longer than to use it
 // once.
-func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
-	if multiplyRowsIsGeneric() {
-		multiplyRowsGeneric(c, a, m, b, n, depth)
-		return
-	}
+func multiplyRowsAsm(c, a Mat, m int, b Mat, n, depth int) {
 	const step = 4096 // keeps a call below some ten microseconds
 	width := dotColumns()
 	t := tileArgs{aRow: 4 * a.Row, bRow: 4 * b.Row, cRow: 4 * c.Row}

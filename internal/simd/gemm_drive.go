@@ -21,8 +21,11 @@ const (
 
 // taskWork returns how many multiplications a task should have, about: some
 // microseconds' worth. A product of many times that is cut into tasks.
-func taskWork() int {
-	if active == generic {
+func taskWork(tiles bool) int {
+	switch {
+	case tiles:
+		return 1 << 20
+	case active == generic:
 		return 1 << 14
 	}
 	return 1 << 18
@@ -57,6 +60,7 @@ func newMultiplication(p *Product) *multiplication {
 	m := multiplications.Get().(*multiplication)
 	m.all = *p
 	m.all.Count = max(p.Count, 1)
+	m.all.Tiles = p.Tiles && p.K > 0
 	m.all.fold()
 	m.all.lay()
 	return m
@@ -103,11 +107,12 @@ func (p *Product) product(one *Product, i int) {
 
 func (m *multiplication) run() {
 	p := &m.all
-	if p.Tiles && p.K > 0 {
-		m.runTiles()
+	if p.Tiles && p.Count == 1 && p.isFew() {
+		m.one = m.all
+		m.runFew()
 		return
 	}
-	work, task := p.M*p.N*max(p.K, 1), taskWork()
+	work, task := p.M*p.N*max(p.K, 1), taskWork(p.Tiles)
 	if work < 2*task/p.Count {
 		m.doProducts(0, p.Count) // too little to share
 		return
@@ -120,6 +125,8 @@ func (m *multiplication) run() {
 	for i := range p.Count {
 		p.product(&m.one, i)
 		switch {
+		case p.Tiles:
+			m.runTiles()
 		case m.one.careful():
 			par.For(p.M, max(1, task/(p.K*p.N)), m.sparse)
 		case p.M <= rowBlock:
@@ -134,17 +141,20 @@ func (m *multiplication) run() {
 // doProducts computes products lo to hi, one after the other.
 func (m *multiplication) doProducts(lo, hi int) {
 	s := scratches.Get().(*scratch)
-	one := m.all
+	s.one = m.all
 	for i := lo; i < hi; i++ {
-		m.all.product(&one, i)
-		one.onVectors(s)
+		m.all.product(&s.one, i)
+		s.one.compute(s)
 	}
+	s.one = Product{}
 	s.free()
 }
 
-// onVectors computes a product on the calling goroutine.
-func (p *Product) onVectors(s *scratch) {
+// compute computes a product on the calling goroutine.
+func (p *Product) compute(s *scratch) {
 	switch {
+	case p.Tiles:
+		p.onTiles(s)
 	case p.careful():
 		sparseRows(p, 0, p.M, s)
 	case p.M <= rowBlock:
@@ -237,7 +247,7 @@ func highProduct(p *Product, s *scratch) {
 // block of B, then they share out the blocks of C that need it.
 func (m *multiplication) runBlocks() {
 	p := &m.one
-	step, task := p.depthStep(highDepth), taskWork()
+	step, task := p.depthStep(highDepth), taskWork(false)
 	for m.j0 = 0; m.j0 < p.N; m.j0 += colBlock {
 		m.j1 = min(m.j0+colBlock, p.N)
 		for m.k0 = 0; m.k0 == 0 || m.k0 < p.K; m.k0 += step {

@@ -10,6 +10,7 @@ type scratch struct {
 	panelLimbs []limbs
 	strips     []limbs
 	tile, room []float32
+	one        Product
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -81,13 +82,8 @@ func (b *panels) packPanels(lo, hi int) {
 // over the terms where A or B is 0. It is for operands that are not finite.
 func sparseRows(p *Product, i0, i1 int, s *scratch) {
 	for i := i0; i < i1; i++ {
+		p.begin(i, 0, p.N)
 		c := p.C.Data[i*p.C.Row:][:p.N]
-		switch {
-		case p.Bias != nil:
-			copy(c, p.Bias)
-		case !p.Accumulate:
-			clear(c)
-		}
 		chain := p.K
 		if p.Blocks {
 			chain = sumBlock(p.K)

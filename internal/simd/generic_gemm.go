@@ -22,12 +22,7 @@ func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 func blockInChains(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels, chain int, apart bool) {
 	if k0 == 0 {
 		for i := i0; i < i1; i++ {
-			switch c := p.C.Data[i*p.C.Row:][j0:j1]; {
-			case p.Bias != nil:
-				copy(c, p.Bias[j0:j1])
-			case !p.Accumulate:
-				clear(c)
-			}
+			p.begin(i, j0, j1)
 		}
 	}
 	if k0 < k1 {
@@ -78,12 +73,7 @@ func blockOfAGeneric(p *Product, i0, i1, _, k0, k1 int, s *scratch) Mat {
 	}
 	depth := k1 - k0
 	s.a = grow(s.a, (i1-i0)*depth)
-	for i := range i1 - i0 {
-		row, src := s.a[i*depth:][:depth], a.Data[i*a.Row:]
-		for k := range row {
-			row[k] = src[k*a.Col]
-		}
-	}
+	packPanelGeneric(s.a, a, i1-i0, depth, depth)
 	return RowMajor(s.a, depth)
 }
 
@@ -175,34 +165,16 @@ func tile2x4(t *[8]float32, a0, a1, b []float32) {
 // packPanelGeneric copies a matrix of rows×cols to dst, row by row, with zeros
 // up to width.
 func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
-	switch {
-	case m.Col == 1:
-		for k := range rows {
-			d := dst[k*width:][:width]
-			n := copy(d, m.Data[k*m.Row:][:cols])
-			clear(d[n:])
-		}
-	default:
-		for j := range cols {
-			src := m.Data[j*m.Col:]
-			d := dst[j:]
-			if m.Row == 1 {
-				src = src[:rows]
-				for k, v := range src {
-					d[k*width] = v
-				}
-				continue
-			}
-			for k := range rows {
-				d[k*width] = src[k*m.Row]
+	for k := range rows {
+		d, src := dst[k*width:][:width], m.Data[k*m.Row:]
+		if m.Col == 1 {
+			copy(d, src[:cols])
+		} else {
+			for j := range cols {
+				d[j] = src[j*m.Col]
 			}
 		}
-		for j := cols; j < width; j++ {
-			d := dst[j:]
-			for k := range rows {
-				d[k*width] = 0
-			}
-		}
+		clear(d[cols:])
 	}
 }
 

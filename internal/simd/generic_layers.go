@@ -71,7 +71,7 @@ func layerNormGeneric(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	for r := range mean {
 		x := x[r*d : (r+1)*d]
 		mean[r] = Sum(x) / float32(d)
-		inv[r] = float32(1 / math.Sqrt(float64(SumSquaresAbout(x, mean[r])/float32(d)+eps)))
+		inv[r] = float32(1 / math.Sqrt(float64(sumSquaresAbout(x, mean[r])/float32(d)+eps)))
 		Norm(dst[r*d:(r+1)*d], x, gain, shift, mean[r], inv[r])
 	}
 }

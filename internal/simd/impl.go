@@ -30,8 +30,9 @@ type shape struct {
 	additive int // keys next to one another in a panel of additive scores
 }
 
-// panelLanes returns what the width of a panel is a multiple of.
-func panelLanes() int { return shapes[active].lanes }
+// vectorLanes returns how many floats a vector has, of which the width of a panel is a
+// multiple.
+func vectorLanes() int { return shapes[active].lanes }
 
 func panelWidth() int { return shapes[active].panel }
 

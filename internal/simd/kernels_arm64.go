@@ -12,60 +12,10 @@ const rowGroups = 4
 // vector of C is not full.
 func storesPart() bool { return true }
 
-// gemmKernel calls a kernel: that for panels of so many vectors, or one of the others.
-func gemmKernel(t *tileArgs, kernel int) {
-	switch kernel {
-	case kernelBFloat16:
-		gemmBFloat16NEON(t)
-		return
-	case kernelInt8:
-		gemmInt8NEON(t)
-		return
-	}
-	if t.last < 4 {
-		switch kernel {
-		case 1:
-			gemm1maskedNEON(t)
-		case 2:
-			gemm2maskedNEON(t)
-		case 3:
-			gemm3maskedNEON(t)
-		default:
-			gemm4maskedNEON(t)
-		}
-		return
-	}
-	switch kernel {
-	case 1:
-		gemm1NEON(t)
-	case 2:
-		gemm2NEON(t)
-	case 3:
-		gemm3NEON(t)
-	default:
-		gemm4NEON(t)
-	}
-}
+// dotRows is how many rows dots takes, and dotColumns how many columns.
+const dotRows = 1
 
-// additiveTileKernel calls the kernel for so many vectors of keys.
-func additiveTileKernel(t *scoreArgs, vectors int) {
-	if vectors == 1 {
-		additiveTile1NEON(t)
-	} else {
-		additiveTile2NEON(t)
-	}
-}
+func dotColumns() int { return rowGroups * vectorLanes() }
 
-// distanceKernel calls the kernel for so many vectors of columns.
-func distanceKernel(t *distanceArgs, vectors int) {
-	switch vectors {
-	case 1:
-		distance1NEON(t)
-	case 2:
-		distance2NEON(t)
-	case 3:
-		distance3NEON(t)
-	default:
-		distance4NEON(t)
-	}
-}
+// dotsKernel is the kernel for a single row.
+func dotsKernel(t *tileArgs) { gemvTransposedKernel(t) }

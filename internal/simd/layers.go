@@ -2,20 +2,14 @@ package simd
 
 // ReLU sets dst[i] = max(x[i], 0), which is NaN where x[i] is.
 func ReLU(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("ReLU", "dst", len(dst), "x", len(x))
-	}
+	sameLen("ReLU", "dst", len(dst), "x", len(x))
 	relu(dst, x)
 }
 
 // ReLUGrad sets dx[i] += dy[i] where x[i] > 0.
 func ReLUGrad(dx, dy, x []float32) {
-	if len(dx) != len(dy) {
-		mismatch("ReLUGrad", "dx", len(dx), "dy", len(dy))
-	}
-	if len(dx) != len(x) {
-		mismatch("ReLUGrad", "dx", len(dx), "x", len(x))
-	}
+	sameLen("ReLUGrad", "dx", len(dx), "dy", len(dy))
+	sameLen("ReLUGrad", "dx", len(dx), "x", len(x))
 	reluGrad(dx, dy, x)
 }
 
@@ -25,29 +19,9 @@ func ReLUGrad(dx, dy, x []float32) {
 //
 // Where y is 0 nothing is added, and what dy holds there has no influence.
 func SoftmaxGrad(dx, dy, y []float32) {
-	if len(dx) != len(dy) {
-		mismatch("SoftmaxGrad", "dx", len(dx), "dy", len(dy))
-	}
-	if len(dx) != len(y) {
-		mismatch("SoftmaxGrad", "dx", len(dx), "y", len(y))
-	}
-	var mean float32
-	for at := 0; at < len(y); at += reducePiece {
-		end := min(at+reducePiece, len(y))
-		mean += softmaxMean(dy[at:end], y[at:end])
-	}
-	softmaxGrad(dx, dy, y, mean)
-}
-
-// SumSquaresAbout returns the sum of (x[i]-mean)².
-func SumSquaresAbout(x []float32, mean float32) float32 {
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), reducePiece)
-		total += sumSquaresAbout(x[:n], mean)
-		x = x[n:]
-	}
-	return total
+	sameLen("SoftmaxGrad", "dx", len(dx), "dy", len(dy))
+	sameLen("SoftmaxGrad", "dx", len(dx), "y", len(y))
+	softmaxGrad(dx, dy, y, softmaxMean(dy, y))
 }
 
 // Norm is the last step of a layer normalisation. It sets
@@ -56,15 +30,9 @@ func SumSquaresAbout(x []float32, mean float32) float32 {
 //
 // where mean is that of x and inv is 1 over the standard deviation.
 func Norm(dst, x, gain, shift []float32, mean, inv float32) {
-	if len(dst) != len(x) {
-		mismatch("Norm", "dst", len(dst), "x", len(x))
-	}
-	if len(dst) != len(gain) {
-		mismatch("Norm", "dst", len(dst), "gain", len(gain))
-	}
-	if len(dst) != len(shift) {
-		mismatch("Norm", "dst", len(dst), "shift", len(shift))
-	}
+	sameLen("Norm", "dst", len(dst), "x", len(x))
+	sameLen("Norm", "dst", len(dst), "gain", len(gain))
+	sameLen("Norm", "dst", len(dst), "shift", len(shift))
 	norm(dst, x, gain, shift, mean, inv)
 }
 
@@ -73,26 +41,13 @@ func Norm(dst, x, gain, shift []float32, mean, inv float32) {
 // writes to mean and inv.
 func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	d, rows := len(gain), len(mean)
-	if len(dst) != rows*d {
-		mismatch("LayerNorm", "dst", len(dst), "mean", rows)
-	}
-	if len(x) != rows*d {
-		mismatch("LayerNorm", "x", len(x), "mean", rows)
-	}
-	if len(shift) != d {
-		mismatch("LayerNorm", "gain", d, "shift", len(shift))
-	}
-	if len(inv) != rows {
-		mismatch("LayerNorm", "mean", rows, "inv", len(inv))
-	}
-	if d == 0 {
-		return
-	}
-	step := max(1, mostBlock/d)
-	for r := 0; r < rows; r += step {
-		end := min(r+step, rows)
+	sameLen("LayerNorm", "dst", len(dst), "mean by gain", rows*d)
+	sameLen("LayerNorm", "x", len(x), "mean by gain", rows*d)
+	sameLen("LayerNorm", "gain", d, "shift", len(shift))
+	sameLen("LayerNorm", "mean", rows, "inv", len(inv))
+	eachPiece(rows, d, func(r, end int) {
 		layerNorm(dst[r*d:end*d], x[r*d:end*d], gain, shift, mean[r:end], inv[r:end], eps)
-	}
+	})
 }
 
 // LayerNormGrad adds to dx what a gradient dy of the rows of LayerNorm gives;
@@ -100,39 +55,22 @@ func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 // nothing, whatever x holds.
 func LayerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	d, rows := len(gain), len(mean)
-	if len(dx) != rows*d {
-		mismatch("LayerNormGrad", "dx", len(dx), "mean", rows)
-	}
-	if len(dx) != len(dy) {
-		mismatch("LayerNormGrad", "dx", len(dx), "dy", len(dy))
-	}
-	if len(dx) != len(x) {
-		mismatch("LayerNormGrad", "dx", len(dx), "x", len(x))
-	}
-	if len(inv) != rows {
-		mismatch("LayerNormGrad", "mean", rows, "inv", len(inv))
-	}
-	if d == 0 {
-		return
-	}
-	step := max(1, mostBlock/d)
-	for r := 0; r < rows; r += step {
-		end := min(r+step, rows)
+	sameLen("LayerNormGrad", "dx", len(dx), "mean by gain", rows*d)
+	sameLen("LayerNormGrad", "dx", len(dx), "dy", len(dy))
+	sameLen("LayerNormGrad", "dx", len(dx), "x", len(x))
+	sameLen("LayerNormGrad", "mean", rows, "inv", len(inv))
+	eachPiece(rows, d, func(r, end int) {
 		layerNormGrad(dx[r*d:end*d], dy[r*d:end*d], x[r*d:end*d], gain, mean[r:end], inv[r:end])
-	}
+	})
 }
 
 // NormSums returns two sums over a vector that the gradient of Norm is made
 // of: that of gain[i]·dy[i] and that of gain[i]·dy[i]·u[i].
 func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
-	if len(dy) != len(x) {
-		mismatch("NormSums", "dy", len(dy), "x", len(x))
-	}
-	if len(dy) != len(gain) {
-		mismatch("NormSums", "dy", len(dy), "gain", len(gain))
-	}
+	sameLen("NormSums", "dy", len(dy), "x", len(x))
+	sameLen("NormSums", "dy", len(dy), "gain", len(gain))
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		f, a := normSums(dy[:n], x[:n], gain[:n], mean, inv)
 		flat, along = flat+f, along+a
 		dy, x, gain = dy[n:], x[n:], gain[n:]
@@ -144,15 +82,9 @@ func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 // gradient of Norm, mean and inv being functions of x, if flat and along are
 // the sums of NormSums divided by the length.
 func NormGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
-	if len(dx) != len(dy) {
-		mismatch("NormGrad", "dx", len(dx), "dy", len(dy))
-	}
-	if len(dx) != len(x) {
-		mismatch("NormGrad", "dx", len(dx), "x", len(x))
-	}
-	if len(dx) != len(gain) {
-		mismatch("NormGrad", "dx", len(dx), "gain", len(gain))
-	}
+	sameLen("NormGrad", "dx", len(dx), "dy", len(dy))
+	sameLen("NormGrad", "dx", len(dx), "x", len(x))
+	sameLen("NormGrad", "dx", len(dx), "gain", len(gain))
 	normGrad(dx, dy, x, gain, mean, inv, flat, along)
 }
 
@@ -164,12 +96,8 @@ func NormGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 //
 // There are as many rows as means.
 func NormGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
-	if len(dgain) != len(dshift) {
-		mismatch("NormGains", "dgain", len(dgain), "dshift", len(dshift))
-	}
-	if len(mean) != len(inv) {
-		mismatch("NormGains", "mean", len(mean), "inv", len(inv))
-	}
+	sameLen("NormGains", "dgain", len(dgain), "dshift", len(dshift))
+	sameLen("NormGains", "mean", len(mean), "inv", len(inv))
 	inBlocks(len(mean), len(dgain), func(r0, r1, j0, j1 int) {
 		at, end := r0*stride+j0, (r1-1)*stride+j1
 		normGains(dgain[j0:j1], dshift[j0:j1], dy[at:end], x[at:end], mean[r0:r1], inv[r0:r1], stride)

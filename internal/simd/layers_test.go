@@ -116,7 +116,7 @@ func TestNorm(t *testing.T) {
 				near("gradient", dx.x[i], float64(before[i])+g, 4e-7*(math.Abs(a*d)*2+math.Abs(u)+math.Abs(float64(before[i]))+1))
 			}
 			terms := float64(min(n, 1<<14)+10) / (1 << 24)
-			near("sum of squares", SumSquaresAbout(x.x, mean), squares, squares*terms)
+			near("sum of squares", sumSquaresAbout(x.x, mean), squares, squares*terms)
 			gotSum, gotDot := NormSums(dy.x, x.x, gain.x, mean, inv)
 			near("sum", gotSum, sum, sumAbs*terms)
 			near("product", gotDot, dot, dotAbs*terms)

@@ -7,8 +7,7 @@
 
 #include "textflag.h"
 
-// sumSquaresAboutAVX512 returns Σ (x[i]-mean)². It gets at most reducePiece
-// elements, and at least one.
+// sumSquaresAboutAVX512 returns Σ (x[i]-mean)².
 //
 // func sumSquaresAboutAVX512(x *float32, n int, mean float32) float32
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -132,8 +131,7 @@ done1:
 	VZEROUPPER
 	RET
 
-// sumSquaresAboutAVX2 returns Σ (x[i]-mean)². It gets at most reducePiece
-// elements, and at least one.
+// sumSquaresAboutAVX2 returns Σ (x[i]-mean)².
 //
 // func sumSquaresAboutAVX2(x *float32, n int, mean float32) float32
 // Requires: AVX, FMA3, SSE
@@ -508,7 +506,7 @@ end1:
 	RET
 
 // normSumsAVX512 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 //
 // func normSumsAVX512(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -630,7 +628,7 @@ done1:
 	RET
 
 // normSumsAVX2 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 //
 // func normSumsAVX2(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 // Requires: AVX, FMA3, SSE

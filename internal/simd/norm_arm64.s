@@ -7,8 +7,7 @@
 
 #include "textflag.h"
 
-// sumSquaresAboutNEON returns Σ (x[i]-mean)². It gets at most reducePiece
-// elements, and at least one.
+// sumSquaresAboutNEON returns Σ (x[i]-mean)².
 //
 // func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
 TEXT ·sumSquaresAboutNEON(SB), NOSPLIT, $0-28
@@ -660,7 +659,7 @@ end1:
 	RET
 
 // normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 //
 // func normSumsNEON(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 TEXT ·normSumsNEON(SB), NOSPLIT, $0-48

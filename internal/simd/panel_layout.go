@@ -10,7 +10,7 @@ type PanelLayout struct{ K, N, Width int }
 
 // NewPanelLayout returns the layout of k rows and n columns.
 func NewPanelLayout(k, n int) PanelLayout {
-	return PanelLayout{k, n, max(1, min(panelWidth(), roundUp(n, panelLanes())))}
+	return PanelLayout{k, n, max(1, min(panelWidth(), roundUp(n, vectorLanes())))}
 }
 
 // Len returns how many elements there are, those that fill up the last panel included.

@@ -42,7 +42,7 @@ func (p *Panels) Reserve(k, n int) {
 	}
 	width := p.Width()
 	if n < width {
-		width = roundUp(n, panelLanes())
+		width = roundUp(n, vectorLanes())
 	}
 	p.b = panels{width: width, row: width, step: k * width, copied: true, rows: k, cols: n}
 	if n == 0 {

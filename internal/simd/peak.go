@@ -2,6 +2,7 @@ package simd
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,15 +44,7 @@ func PeakFLOPs(threads int) float64 {
 			})
 		}
 		all.Wait()
-		first, last := begin[0], end[0]
-		for i := range threads {
-			if begin[i].Before(first) {
-				first = begin[i]
-			}
-			if end[i].After(last) {
-				last = end[i]
-			}
-		}
+		first, last := slices.MinFunc(begin, time.Time.Compare), slices.MaxFunc(end, time.Time.Compare)
 		best = min(best, last.Sub(first))
 	}
 	return flops / max(best, 1).Seconds()

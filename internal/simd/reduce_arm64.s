@@ -2,8 +2,7 @@
 
 // Loops that make one number of a slice. They add in lanes: element i goes to
 // lane i%64, and the lanes are then added in pairs, first those that are
-// furthest apart. They are called for at least one element and at most
-// reducePiece.
+// furthest apart. They are called for at least one element and at most piece.
 
 //go:build !purego
 

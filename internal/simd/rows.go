@@ -35,35 +35,27 @@ func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 // AddTransposed sets dst[r·dstStride+j] += x[j·stride+r]: it adds the transpose of x, which
 // has cols rows.
 func AddTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if rows == 0 || cols == 0 {
-		return
-	}
-	s := scratches.Get().(*scratch)
-	width := roundUp(cols, panelLanes())
-	s.b = grow(s.b, rows*width)
-	packPanel(s.b, RowMajor(x, stride).T(), rows, cols, width)
-	AddRows(dst, dstStride, s.b, width, rows, cols)
-	s.free()
+	eachTransposed(dst, dstStride, x, stride, rows, cols, AddRows)
 }
 
-// CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r]: it copies the transpose of x, which
-// has cols rows. dst and x must not overlap.
+// CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r] likewise. dst and x must not overlap.
 func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if rows == 0 || cols == 0 {
-		return
-	}
-	s := scratches.Get().(*scratch)
-	defer s.free()
-	// A part at a time, which stays in a cache.
+	eachTransposed(dst, dstStride, x, stride, rows, cols, CopyRows)
+}
+
+// eachTransposed transposes a part of x at a time, which stays in a cache.
+func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int, do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {
 	const side = 64
+	s := scratches.Get().(*scratch)
 	s.b = grow(s.b, side*side)
 	for r := 0; r < rows; r += side {
 		for j := 0; j < cols; j += side {
 			n, width := min(side, rows-r), min(side, cols-j)
 			packPanel(s.b, RowMajor(x[j*stride+r:], stride).T(), n, width, side)
-			CopyRows(dst[r*dstStride+j:], dstStride, s.b, side, n, width)
+			do(dst[r*dstStride+j:], dstStride, s.b, side, n, width)
 		}
 	}
+	s.free()
 }
 
 // eachRows cuts the rows of two matrices into blocks of a size that a kernel may
@@ -75,15 +67,12 @@ func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int,
 	})
 }
 
-// A kernel may be given so many columns, and so many elements in all.
-const (
-	mostCols  = 1 << 10
-	mostBlock = 1 << 14
-)
+// mostCols is how many columns a kernel may be given.
+const mostCols = 1 << 10
 
 // small reports whether a matrix may be given to a kernel as it is.
 func small(rows, cols int) bool {
-	return rows > 0 && cols > 0 && cols <= mostCols && rows <= mostBlock/cols
+	return rows > 0 && cols > 0 && cols <= mostCols && rows <= piece/cols
 }
 
 // inBlocks cuts a matrix into blocks that a kernel may be given.
@@ -91,7 +80,7 @@ func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
 	for j := 0; j < cols; j += mostCols {
 		width := min(mostCols, cols-j)
 		for r := 0; r < rows; {
-			r1 := min(r+mostBlock/width, rows)
+			r1 := min(r+piece/width, rows)
 			do(r, r1, j, j+width)
 			r = r1
 		}

@@ -5,21 +5,30 @@ import (
 	"math"
 )
 
-// reducePiece is how many elements of a slice are reduced to one number at a
-// time; longer slices are the sum, in order, of their pieces.
-const reducePiece = 1 << 14
+// piece is how many elements a kernel gets at a time. Go does not interrupt assembly, not
+// even to collect garbage, so no call may run for long; this many take some ten
+// microseconds. Sums of longer slices are those of their pieces, in order.
+const piece = 1 << 14
 
-// mismatch panics because two slices that must have the same length have not.
+// mismatch panics because two slices that must have the same length have not. It is not
+// inlined, so that sameLen is.
+//
+//go:noinline
 func mismatch(op, aName string, a int, bName string, b int) {
 	panic(fmt.Sprintf("simd: %s: len(%s)=%d, len(%s)=%d", op, aName, a, bName, b))
+}
+
+// sameLen panics unless two slices have the same length.
+func sameLen(op, aName string, a int, bName string, b int) {
+	if a != b {
+		mismatch(op, aName, a, bName, b)
+	}
 }
 
 // Exp sets dst[i] = exp(x[i]). The error is below 1 unit in the last place.
 // Results below 2e-38, about the smallest normal number, may come out as 0.
 func Exp(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Exp", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Exp", "dst", len(dst), "x", len(x))
 	exp(dst, x)
 }
 
@@ -31,32 +40,20 @@ func Exp(dst, x []float32) {
 // 16384 are summed like this, and their sums are added in order. So terms that
 // are 0, or missing, at the end change nothing.
 func ExpSum(dst, x []float32, shift float32) float32 {
-	if len(dst) != len(x) {
-		mismatch("ExpSum", "dst", len(dst), "x", len(x))
-	}
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), reducePiece)
-		total += expSum(dst[:n], x[:n], shift)
-		dst, x = dst[n:], x[n:]
-	}
-	return total
+	sameLen("ExpSum", "dst", len(dst), "x", len(x))
+	return expSum(dst, x, shift)
 }
 
 // Tanh sets dst[i] = tanh(x[i]). The error is below 2.5 units in the last place.
 func Tanh(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Tanh", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Tanh", "dst", len(dst), "x", len(x))
 	tanh(dst, x)
 }
 
 // Sigmoid sets dst[i] = 1/(1+exp(-x[i])). The error is below 2.5 units in the
 // last place. Results below 2e-38 may come out as 0.
 func Sigmoid(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Sigmoid", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Sigmoid", "dst", len(dst), "x", len(x))
 	sigmoid(dst, x)
 }
 
@@ -67,18 +64,14 @@ func Sigmoid(dst, x []float32) {
 // Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016,
 // https://arxiv.org/abs/1606.08415.
 func GELU(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("GELU", "dst", len(dst), "x", len(x))
-	}
+	sameLen("GELU", "dst", len(dst), "x", len(x))
 	gelu(dst, x)
 }
 
 // GELUGrad sets dst[i] to the derivative of GELU at x[i],
 // Φ(x) + x·exp(-x²/2)/√(2π). The error is below 3e-7.
 func GELUGrad(dst, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("GELUGrad", "dst", len(dst), "x", len(x))
-	}
+	sameLen("GELUGrad", "dst", len(dst), "x", len(x))
 	geluGrad(dst, x)
 }
 
@@ -86,7 +79,7 @@ func GELUGrad(dst, x []float32) {
 func Max(x []float32) float32 {
 	m := float32(math.Inf(-1))
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		m = max(m, maximum(x[:n]))
 		x = x[n:]
 	}
@@ -97,28 +90,12 @@ func Max(x []float32) float32 {
 // SumSquares, element i is added to a lane that depends on i only and the lanes
 // are then added, for every 16384 elements. Here there are 64 lanes, and 4 in
 // generic Go.
-func Sum(x []float32) float32 {
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), reducePiece)
-		total += sum(x[:n])
-		x = x[n:]
-	}
-	return total
-}
+func Sum(x []float32) float32 { return sum(x) }
 
 // Dot returns the sum of x[i]·y[i].
 func Dot(x, y []float32) float32 {
-	if len(x) != len(y) {
-		mismatch("Dot", "x", len(x), "y", len(y))
-	}
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), reducePiece)
-		total += dot(x[:n], y[:n])
-		x, y = x[n:], y[n:]
-	}
-	return total
+	sameLen("Dot", "x", len(x), "y", len(y))
+	return dot(x, y)
 }
 
 // SumSquares returns the sum of x[i]².
@@ -126,25 +103,19 @@ func SumSquares(x []float32) float32 { return Dot(x, x) }
 
 // Axpy sets y[i] += a·x[i].
 func Axpy(a float32, x, y []float32) {
-	if len(x) != len(y) {
-		mismatch("Axpy", "x", len(x), "y", len(y))
-	}
+	sameLen("Axpy", "x", len(x), "y", len(y))
 	axpy(a, x, y)
 }
 
 // Scale sets dst[i] = a·x[i].
 func Scale(dst []float32, a float32, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Scale", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Scale", "dst", len(dst), "x", len(x))
 	scale(dst, a, x)
 }
 
 // ScaleShift sets dst[i] = a·x[i] + b.
 func ScaleShift(dst []float32, a float32, x []float32, b float32) {
-	if len(dst) != len(x) {
-		mismatch("ScaleShift", "dst", len(dst), "x", len(x))
-	}
+	sameLen("ScaleShift", "dst", len(dst), "x", len(x))
 	scaleShift(dst, a, x, b)
 }
 
@@ -167,22 +138,9 @@ func MulAdd(dst, x, y []float32) {
 }
 
 func checkThree(op string, dst, x, y []float32) {
-	if len(dst) != len(x) {
-		mismatch(op, "dst", len(dst), "x", len(x))
-	}
-	if len(dst) != len(y) {
-		mismatch(op, "dst", len(dst), "y", len(y))
-	}
+	sameLen(op, "dst", len(dst), "x", len(x))
+	sameLen(op, "dst", len(dst), "y", len(y))
 }
 
 // Finite reports whether no element of x is NaN or infinite.
-func Finite(x []float32) bool {
-	for len(x) > 0 {
-		n := min(len(x), reducePiece)
-		if !finite(x[:n]) {
-			return false
-		}
-		x = x[n:]
-	}
-	return true
-}
+func Finite(x []float32) bool { return finite(x) }

@@ -11,25 +11,19 @@ import (
 // FromBFloat16 sets dst[i] to the value of the bfloat16 x[i], which is the upper half of
 // a float32.
 func FromBFloat16(dst []float32, x []uint16) {
-	if len(dst) != len(x) {
-		mismatch("FromBFloat16", "dst", len(dst), "x", len(x))
-	}
+	sameLen("FromBFloat16", "dst", len(dst), "x", len(x))
 	fromBFloat16(dst, x)
 }
 
 // FromFloat16 sets dst[i] to the value of the half x[i], with all bits of a NaN.
 func FromFloat16(dst []float32, x []uint16) {
-	if len(dst) != len(x) {
-		mismatch("FromFloat16", "dst", len(dst), "x", len(x))
-	}
+	sameLen("FromFloat16", "dst", len(dst), "x", len(x))
 	fromFloat16(dst, x)
 }
 
 // ToBFloat16 sets dst[i] to the bfloat16 nearest to x[i], as NearestBFloat16 does.
 func ToBFloat16(dst []uint16, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("ToBFloat16", "dst", len(dst), "x", len(x))
-	}
+	sameLen("ToBFloat16", "dst", len(dst), "x", len(x))
 	toBFloat16(dst, x)
 }
 
@@ -37,7 +31,7 @@ func ToBFloat16(dst []uint16, x []float32) {
 func Magnitude(x []float32) float32 {
 	var most uint32 // absolute values compare as their bits do
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		most = max(most, math.Float32bits(magnitude(x[:n])))
 		x = x[n:]
 	}
@@ -167,7 +161,12 @@ func magnitudeGeneric(x []float32) float32 {
 	return math.Float32frombits(most)
 }
 
-func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int) {
+// storedPanelGeneric has no kernel.
+func storedPanelGeneric(_, _ Mat, _, _, _ int, _ *StoredPanels, _ int, _ bool, _ int) bool {
+	return false
+}
+
+func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, _ stored) {
 	for i := 0; bias != nil && !more && i < m; i++ {
 		copy(c.Data[i*c.Row:], bias)
 	}

@@ -5,14 +5,12 @@ package simd
 // storedKernels has the kernel of each format, 0 for none.
 var storedKernels = [...]int{Float32: kernelFloat32, Float16: 0, BFloat16: kernelBFloat16, Int8: kernelInt8}
 
-// storedPanel computes m rows and n columns of C from depth rows of a panel of b, of
-// which the first is at the given place, in chains of so many rows, and says whether it could:
-// the kernels take whole panels, and not of every format.
-func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
+// The kernels take whole panels, and not of every format.
+func storedPanelAsm(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
 	lanes := vectorLanes()
 	vectors := (n + lanes - 1) / lanes
 	kernel := storedKernels[b.Format]
-	if kernel == 0 || blockIsGeneric() || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && !storesPart() {
+	if kernel == 0 || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && !storesPart() {
 		return false
 	}
 	from := b.address(at)
@@ -27,14 +25,7 @@ func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate 
 	return true
 }
 
-// multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if more. Sums begin
-// with the biases, unless these are nil, and are chains of so many steps. What lies at next is
-// asked for ahead, as many numbers as b has.
-func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
-	if blockIsGeneric() {
-		multiplyPanelGeneric(c, a, m, l, b, more, bias, chain)
-		return
-	}
+func multiplyPanelAsm(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
 	lanes := vectorLanes()
 	vectors := (l.N + lanes - 1) / lanes
 	t := tileArgs{

@@ -91,7 +91,7 @@ func (s Stored) round(x []float32, inverse float64) {
 }
 
 // apart is how many numbers that lie apart are converted at a time, in memory on the stack.
-const apart = 128
+const apart = 64
 
 // Round sets numbers from number at on, step apart, to x, or in a format with scales to x·inverse: each to the
 // nearest, of two the even one. As an integer, NaN may become any.
@@ -100,44 +100,28 @@ func (s Stored) Round(at, step int, x []float32, inverse float64) {
 		s.Part(at, at+len(x)).round(x, inverse)
 		return
 	}
-	if s.Format == Float32 {
-		scatter(view[float32](s.Memory)[at:], step, x)
-		return
-	}
-	var memory [apart / 4]uint64 // aligned
+	var memory [apart / 2]uint64 // aligned
 	for len(x) > 0 {
 		n := min(len(x), apart)
 		some := Stored{s.Format, bytesOf(memory[:])}.Part(0, n)
 		some.round(x[:n], inverse)
-		if s.Format.Size() == 1 {
-			scatter(s.Memory[at:], step, some.Memory)
-		} else {
-			scatter(view[uint16](s.Memory)[at:], step, view[uint16](some.Memory))
-		}
+		s.spread(at, step, some, 0, 1, n)
 		at, x = at+n*step, x[n:]
 	}
 }
 
 // Read sets x to the numbers from number at on, step apart, without their scales.
 func (s Stored) Read(x []float32, at, step int) {
-	switch {
-	case step == 1:
+	if step == 1 {
 		copy(x, s.Floats(at, at+len(x), x))
 		return
-	case s.Format == Float32:
-		gather(x, view[float32](s.Memory)[at:], step)
-		return
 	}
-	var memory [apart / 4]uint64
+	var memory [apart / 2]uint64
 	for len(x) > 0 {
 		n := min(len(x), apart)
 		some := Stored{s.Format, bytesOf(memory[:])}.Part(0, n)
-		if s.Format.Size() == 1 {
-			gather(some.Memory, s.Memory[at:], step)
-		} else {
-			gather(view[uint16](some.Memory), view[uint16](s.Memory)[at:], step)
-		}
-		some.Floats(0, n, x)
+		some.spread(0, 1, s, at, step, n)
+		copy(x, some.Floats(0, n, x))
 		at, x = at+n*step, x[n:]
 	}
 }
@@ -146,21 +130,21 @@ func bytesOf(x []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 8*len(x))
 }
 
-// scatter sets to[i·step] to x[i].
-func scatter[T any](to []T, step int, x []T) {
-	at := 0
-	for _, v := range x {
-		to[at] = v
-		at += step
+// spread sets n numbers, step apart, to those of src, also apart, of the same format.
+func (s Stored) spread(at, step int, src Stored, from, srcStep, n int) {
+	switch s.Format.Size() {
+	case 1:
+		spread(s.Memory[at:], step, src.Memory[from:], srcStep, n)
+	case 2:
+		spread(view[uint16](s.Memory)[at:], step, view[uint16](src.Memory)[from:], srcStep, n)
+	default:
+		spread(view[float32](s.Memory)[at:], step, view[float32](src.Memory)[from:], srcStep, n)
 	}
 }
 
-// gather sets x[i] to from[i·step].
-func gather[T any](x, from []T, step int) {
-	at := 0
-	for i := range x {
-		x[i] = from[at]
-		at += step
+func spread[T any](dst []T, step int, x []T, xStep, n int) {
+	for i := range n {
+		dst[i*step] = x[i*xStep]
 	}
 }
 

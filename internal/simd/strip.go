@@ -15,9 +15,6 @@ import (
 // row; who needs to know for certain asks Max.
 func RowMax(dst, x []float32, stride, n int) {
 	checkStrip("RowMax", len(dst), len(x), stride, n)
-	if len(dst) == 0 {
-		return
-	}
 	if n == 0 {
 		for i := range dst {
 			dst[i] = float32(math.Inf(-1))
@@ -36,9 +33,7 @@ func RowMax(dst, x []float32, stride, n int) {
 // Element j of a row is added to lane j%16, and the lanes are added as in
 // ExpSum, so zeros at the end change nothing.
 func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
-	if len(shift) != len(sum) {
-		mismatch("PowerRows", "shift", len(shift), "sum", len(sum))
-	}
+	sameLen("PowerRows", "shift", len(shift), "sum", len(sum))
 	checkStrip("PowerRows", len(shift), len(x), stride, n)
 	if n == 0 {
 		clear(sum)
@@ -50,13 +45,8 @@ func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 // WeightRows replaces x by 2^(c·(x − shift[i]))·factor[i]: what PowerRows makes,
 // normalised.
 func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
-	if len(shift) != len(factor) {
-		mismatch("WeightRows", "shift", len(shift), "factor", len(factor))
-	}
+	sameLen("WeightRows", "shift", len(shift), "factor", len(factor))
 	checkStrip("WeightRows", len(shift), len(x), stride, n)
-	if n == 0 {
-		return
-	}
 	eachPiece(len(shift), n, func(lo, hi int) { weightRows(x[lo*stride:], stride, n, c, shift[lo:hi], factor[lo:hi]) })
 }
 
@@ -65,9 +55,6 @@ func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 // the sum of w·dw over row i.
 func GradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	checkStrip("GradRows", len(mean), min(len(dw), len(w)), stride, n)
-	if n == 0 {
-		return
-	}
 	eachPiece(len(mean), n, func(lo, hi int) { gradRows(dw[lo*stride:], w[lo*stride:], stride, n, mean[lo:hi], factor) })
 }
 
@@ -75,9 +62,6 @@ func GradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 func ScaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	checkStrip("ScaleRows", len(factor), len(dst), dstStride, n)
 	checkStrip("ScaleRows", len(factor), len(src), srcStride, n)
-	if n == 0 {
-		return
-	}
 	eachPiece(len(factor), n, func(lo, hi int) {
 		scaleRows(dst[lo*dstStride:], dstStride, src[lo*srcStride:], srcStride, n, factor[lo:hi])
 	})
@@ -102,20 +86,16 @@ func StreamRows(dst []float32, dstStride int, src []float32, srcStride, n int, f
 
 // Hide sets to -Inf each element of x whose element of seen is false.
 func Hide(x []float32, seen []bool) {
-	if len(x) != len(seen) {
-		mismatch("Hide", "x", len(x), "seen", len(seen))
-	}
+	sameLen("Hide", "x", len(x), "seen", len(seen))
 	hide(x, seen)
 }
 
 // Bits sets bit k%64 of dst[k/64] to seen[k], and the bits behind the last to 0. dst has as
 // many words as that takes.
 func Bits(dst []uint64, seen []bool) {
-	if len(dst) != (len(seen)+63)/64 {
-		mismatch("Bits", "dst", len(dst), "words for seen", len(seen))
-	}
+	sameLen("Bits", "dst", len(dst), "words for seen", (len(seen)+63)/64)
 	for len(seen) >= 64 {
-		n := min(len(seen)/64, reducePiece)
+		n := min(len(seen)/64, piece)
 		packBits(dst[:n], seen[:64*n])
 		dst, seen = dst[n:], seen[64*n:]
 	}
@@ -126,9 +106,12 @@ func Bits(dst []uint64, seen []bool) {
 	}
 }
 
-// eachPiece calls f for rows that together have about a piece of elements.
+// eachPiece calls f for rows that together have about a piece of elements, if there are any.
 func eachPiece(rows, n int, f func(lo, hi int)) {
-	step := max(1, reducePiece/n)
+	if n == 0 {
+		return
+	}
+	step := max(1, piece/n)
 	for lo := 0; lo < rows; lo += step {
 		f(lo, min(lo+step, rows))
 	}
@@ -137,7 +120,7 @@ func eachPiece(rows, n int, f func(lo, hi int)) {
 // checkStrip panics unless length floats hold the rows. Rows of more than a piece
 // would keep a kernel from being interrupted.
 func checkStrip(op string, rows, length, stride, n int) {
-	if n < 0 || n > reducePiece || stride < n || rows > 0 && (rows-1)*stride+n > length {
+	if n < 0 || n > piece || stride < n || rows > 0 && (rows-1)*stride+n > length {
 		panic(fmt.Sprintf("simd: %s: %d rows of %d, %d apart, in %d floats", op, rows, n, stride, length))
 	}
 }

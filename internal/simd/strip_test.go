@@ -15,7 +15,7 @@ func strips(t *testing.T, f func(t *testing.T, r *rand.Rand, rows, stride, n int
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(2, 3))
 		for _, n := range lengths {
-			if n > reducePiece {
+			if n > piece {
 				continue
 			}
 			for _, rows := range []int{1, 2, 5} {

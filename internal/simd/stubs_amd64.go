@@ -380,15 +380,13 @@ func expAVX512(dst, x *float32, n int)
 func expAVX2(dst, x *float32, n int)
 
 // expSumAVX512 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most reducePiece elements, and at least
-// one.
+// being added to lane i%16.
 //
 //go:noescape
 func expSumAVX512(dst, x *float32, n int, shift float32) float32
 
 // expSumAVX2 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most reducePiece elements, and at least
-// one.
+// being added to lane i%16.
 //
 //go:noescape
 func expSumAVX2(dst, x *float32, n int, shift float32) float32
@@ -436,36 +434,6 @@ func geluGradAVX512(dst, x *float32, n int)
 //
 //go:noescape
 func geluGradAVX2(dst, x *float32, n int)
-
-// additiveScoresAVX512 sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-//
-//go:noescape
-func additiveScoresAVX512(dst, q, k, w *float32, nk, h int)
-
-// additiveScoresAVX2 sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-//
-//go:noescape
-func additiveScoresAVX2(dst, q, k, w *float32, nk, h int)
-
-// additiveGradAVX512 adds what the gradient ds of additiveScores gives: with t
-// = tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-//
-//go:noescape
-func additiveGradAVX512(dq, dk, dw, ds, q, k, w *float32, nk, h int)
-
-// additiveGradAVX2 adds what the gradient ds of additiveScores gives: with t =
-// tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-//
-//go:noescape
-func additiveGradAVX2(dq, dk, dw, ds, q, k, w *float32, nk, h int)
 
 // additiveExpAVX512 sets dst[i] = exp(2·x[i])·factor, with x[i] brought to
 // within ±limit, and NaN to limit, and reports whether all were.
@@ -743,14 +711,12 @@ func reluGradAVX512(dx, dy, x *float32, n int)
 //go:noescape
 func reluGradAVX2(dx, dy, x *float32, n int)
 
-// softmaxMeanAVX512 returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most reducePiece elements, and at least one.
+// softmaxMeanAVX512 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanAVX512(dy, y *float32, n int) float32
 
-// softmaxMeanAVX2 returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most reducePiece elements, and at least one.
+// softmaxMeanAVX2 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanAVX2(dy, y *float32, n int) float32
@@ -765,14 +731,12 @@ func softmaxGradAVX512(dx, dy, y *float32, n int, mean float32)
 //go:noescape
 func softmaxGradAVX2(dx, dy, y *float32, n int, mean float32)
 
-// sumSquaresAboutAVX512 returns Σ (x[i]-mean)². It gets at most reducePiece
-// elements, and at least one.
+// sumSquaresAboutAVX512 returns Σ (x[i]-mean)².
 //
 //go:noescape
 func sumSquaresAboutAVX512(x *float32, n int, mean float32) float32
 
-// sumSquaresAboutAVX2 returns Σ (x[i]-mean)². It gets at most reducePiece
-// elements, and at least one.
+// sumSquaresAboutAVX2 returns Σ (x[i]-mean)².
 //
 //go:noescape
 func sumSquaresAboutAVX2(x *float32, n int, mean float32) float32
@@ -788,13 +752,13 @@ func normAVX512(dst, x, gain, shift *float32, n int, mean, inv float32)
 func normAVX2(dst, x, gain, shift *float32, n int, mean, inv float32)
 
 // normSumsAVX512 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 //
 //go:noescape
 func normSumsAVX512(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 
 // normSumsAVX2 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 //
 //go:noescape
 func normSumsAVX2(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)

@@ -142,8 +142,7 @@ func finiteNEON(x *float32, n int) bool
 func expNEON(dst, x *float32, n int)
 
 // expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16. It gets at most reducePiece elements, and at least
-// one.
+// being added to lane i%16.
 //
 //go:noescape
 func expSumNEON(dst, x *float32, n int, shift float32) float32
@@ -169,21 +168,6 @@ func geluNEON(dst, x *float32, n int)
 //
 //go:noescape
 func geluGradNEON(dst, x *float32, n int)
-
-// additiveScoresNEON sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
-//
-//go:noescape
-func additiveScoresNEON(dst, q, k, w *float32, nk, h int)
-
-// additiveGradNEON adds what the gradient ds of additiveScores gives: with t =
-// tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-//
-//	dq[f]     += ds[j]·w[f]·(1-t²)
-//	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-//	dw[f]     += ds[j]·t
-//
-//go:noescape
-func additiveGradNEON(dq, dk, dw, ds, q, k, w *float32, nk, h int)
 
 // additiveExpNEON sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
 // ±limit, and NaN to limit, and reports whether all were.
@@ -302,8 +286,7 @@ func reluNEON(dst, x *float32, n int)
 //go:noescape
 func reluGradNEON(dx, dy, x *float32, n int)
 
-// softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It
-// gets at most reducePiece elements, and at least one.
+// softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanNEON(dy, y *float32, n int) float32
@@ -313,8 +296,7 @@ func softmaxMeanNEON(dy, y *float32, n int) float32
 //go:noescape
 func softmaxGradNEON(dx, dy, y *float32, n int, mean float32)
 
-// sumSquaresAboutNEON returns Σ (x[i]-mean)². It gets at most reducePiece
-// elements, and at least one.
+// sumSquaresAboutNEON returns Σ (x[i]-mean)².
 //
 //go:noescape
 func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
@@ -325,7 +307,7 @@ func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
 func normNEON(dst, x, gain, shift *float32, n int, mean, inv float32)
 
 // normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most reducePiece elements, and at least one.
+// most piece elements, and at least one.
 //
 //go:noescape
 func normSumsNEON(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)

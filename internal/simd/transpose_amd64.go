@@ -13,19 +13,11 @@ import (
 // a first-level cache until all of their columns are there.
 const packStep = 128
 
-func packBFloat16(dst, x []uint16, stride, depth, cols, width int) {
-	if packBFloat16IsGeneric() {
-		packBFloat16Generic(dst, x, stride, depth, cols, width)
-		return
-	}
+func packBFloat16Asm(dst, x []uint16, stride, depth, cols, width int) {
 	packPairs(dst, x, stride, depth, cols, width, transposeBFloat16Kernel, func(v uint16) uint16 { return v })
 }
 
-func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
-	if packWidenIsGeneric() {
-		packWidenGeneric(dst, x, stride, depth, cols, width)
-		return
-	}
+func packWidenAsm(dst []float32, x []uint16, stride, depth, cols, width int) {
 	packPairs(dst, x, stride, depth, cols, width, transposeWidenKernel, func(v uint16) float32 {
 		return math.Float32frombits(uint32(v) << 16)
 	})

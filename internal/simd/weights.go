@@ -16,7 +16,7 @@ func Above(dst []int32, x []float32, least float32) int {
 	}
 	count, first := 0, 0
 	for len(x) > 0 {
-		n := min(len(x), reducePiece)
+		n := min(len(x), piece)
 		count += above(x[:n], least, int32(first), dst[count:])
 		x, first = x[n:], first+n
 	}
@@ -29,9 +29,7 @@ const MostRanks = 64
 // Ranks sets dst[i] to the place of x[i] in descending order, those that are equal in the
 // order in which they are: to the number of x[j] > x[i] and of x[j] = x[i] with j < i.
 func Ranks(dst []int32, x []float32) {
-	if len(dst) != len(x) {
-		mismatch("Ranks", "dst", len(dst), "x", len(x))
-	}
+	sameLen("Ranks", "dst", len(dst), "x", len(x))
 	if len(x) > MostRanks {
 		mismatch("Ranks", "x", len(x), "at most", MostRanks)
 	}
@@ -43,15 +41,7 @@ func Ranks(dst []int32, x []float32) {
 // Entropy returns −Σ x[i]·ln x[i], for numbers that are not negative, where 0·ln 0 is 0.
 // The error of a logarithm is below 1e-7 of it, and 1e-38 of what is below the normal
 // numbers. Sums go by lanes, as those of Sum.
-func Entropy(x []float32) float32 {
-	var total float32
-	for len(x) > 0 {
-		n := min(len(x), reducePiece)
-		total += entropy(x[:n])
-		x = x[n:]
-	}
-	return total
-}
+func Entropy(x []float32) float32 { return entropy(x) }
 
 func aboveGeneric(x []float32, least float32, first int32, dst []int32) int {
 	n := 0

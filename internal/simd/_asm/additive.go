@@ -1,142 +1,213 @@
 package main
 
 import (
-	"math"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// exp2Poly approximates 2^f for |f| <= 1/2 with a relative error of 8e-8.
-var exp2Poly = []float64{1.0000001192092896, 0.6931469440460205, 0.24022118747234344,
-	0.05550713837146759, 0.00967560987919569, 0.001327640376985073}
+// Sizes and constants that package simd knows as well: see additive.go.
+const (
+	additiveRows  = 4 // queries at a time
+	additiveKeyIn = 25.25
+	additiveKeyBy = 1.0 / (1 << 13)
+)
 
-// A logistic holds the constants for r = 1/(1+exp(2x)), of which tanh is 1-2r.
-// This tanh has a small absolute error, a relative one only away from 0: a sum
-// of many does not see the difference, and it takes half the time.
-type logistic struct {
-	s               isa
-	high, low       reg.VecVirtual
-	round, one, two reg.VecVirtual // two is -2
-	log2e2          Op
-	poly            []Op
+// Offsets of the fields of scoreArgs in package simd.
+const (
+	scoreE = 8 * iota
+	scoreERow
+	scorePanel
+	scoreC
+	scoreCRow
+	scorePairs
+	scoreRows
+	scoreLast
+	scoreFactor // of four bytes
+	scoreSum    = scoreFactor + 4
+)
+
+// additiveExp writes the kernel for E and F. It says whether no x had to be
+// brought into the range. A NaN had to.
+func additiveExp(s isa) {
+	dst, x := pointer("dst"), pointer("x")
+	high, factor, low, moved := s.broadcast("limit"), s.broadcast("factor"), s.zero(), s.zero()
+	VSUBPS(high, low, low)
+	e := s.exponential()
+	st := s.along("n")
+	st.each(1, func(i int, m *mask) {
+		v, c, d := s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		VMINPS(high, v, c) // of two operands of which one is NaN, the first: high
+		VMAXPS(low, c, c)
+		VSUBPS(c, v, d)
+		s.or(d, moved, moved)
+		VADDPS(c, c, c)
+		c = e.of(c)
+		VMULPS(factor, c, c)
+		s.store(c, m, st.at(dst, i))
+	})
+	s.giveNone(moved)
 }
 
-func (s isa) logistic() logistic {
-	return logistic{
-		s: s, high: s.numReg(tanhHigh), low: s.numReg(-tanhHigh), round: s.numReg(magic + 127),
-		one: s.numReg(1), two: s.numReg(-2), log2e2: s.num(2 * math.Log2E), poly: s.nums(exp2Poly...),
+// additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row
+// of it has room for both, and holds k where G will be. A NaN stays one.
+func additiveKeys(s isa) {
+	panel, w, h := pointer("panel"), pointer("w"), pointer("h")
+	width := s.additive
+	high, low := s.numReg(additiveKeyIn), s.numReg(-additiveKeyIn)
+	minusTwo, factor := s.num(-2), s.num(additiveKeyBy)
+	e := s.exponential()
+	row := label("row")
+	Label(row)
+	wf := s.vec()
+	VBROADCASTSS(Mem{Base: w}, wf)
+	at, vectors, vector := GP64(), pointer("vectors"), label("vector")
+	MOVQ(panel, at)
+	Label(vector)
+	v := s.vec()
+	VMOVUPS(Mem{Base: at}, v)
+	VMINPS(v, high, v)
+	VMAXPS(v, low, v)
+	VMULPS(minusTwo, v, v)
+	v = e.of(v)
+	VMULPS(factor, v, v)
+	VMOVUPS(v, Mem{Base: at})
+	VMULPS(v, wf, v)
+	VMOVUPS(v, Mem{Base: at, Disp: 4 * width})
+	ADDQ(U8(s.bytes()), at)
+	DECQ(vectors)
+	JNZ(LabelRef(vector))
+	ADDQ(I32(8*width), panel)
+	ADDQ(U8(4), w)
+	DECQ(h)
+	JNZ(LabelRef(row))
+	s.end()
+}
+
+// A ladder says where rows are that lie at equal distances.
+type ladder struct{ row, row3 reg.GPVirtual }
+
+func newLadder(row reg.GPVirtual) ladder {
+	row3 := GP64()
+	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
+	return ladder{row, row3}
+}
+
+// at returns the place of row r, below additiveRows, of those that start at base.
+func (l ladder) at(base reg.GPVirtual, r int) Mem {
+	switch r {
+	case 0:
+		return Mem{Base: base}
+	case 3:
+		return Mem{Base: base, Index: l.row3, Scale: 1}
 	}
+	return Mem{Base: base, Index: l.row, Scale: uint8(r)}
 }
 
-// of returns r; it destroys x.
-func (l logistic) of(x reg.VecVirtual) reg.VecVirtual {
-	s := l.s
-	VMINPS(x, l.high, x) // of two operands of which one is NaN, the first
-	VMAXPS(x, l.low, x)
-	t, f := s.vec(), s.vec()
-	VMOVUPS(l.round, t)
-	VFMADD231PS(l.log2e2, x, t)
-	VSUBPS(l.round, t, f)
-	VFMSUB231PS(l.log2e2, x, f)
-	d := s.horner(f, l.poly)
-	VPSLLD(U8(23), t, t)
-	VFMADD213PS(l.one, t, d)
-	// One step of Newton's method on an approximate reciprocal; for the twelve
-	// bits that AVX2 has, one of third order.
-	r, e := s.vec(), s.vec()
+// eachHeight calls body for every number of rows from additiveRows down to 1,
+// to write the code for it.
+func eachHeight(rows Mem, body func(rows int)) {
+	for n := additiveRows; n > 1; n-- {
+		next := label("rows")
+		CMPQ(rows, U8(n))
+		JNE(LabelRef(next))
+		body(n)
+		Label(next)
+	}
+	body(1)
+}
+
+// additiveTile writes the kernel for the scores of up to additiveRows queries
+// and as many keys as so many vectors hold.
+func additiveTile(vectors int) func(s isa) {
+	return func(s isa) { s.additiveTile(vectors) }
+}
+
+func (s isa) additiveTile(vectors int) {
+	args := pointer("t")
+	field := fields(args)
+	e, panel, pairs := field(scoreE), field(scorePanel), field(scorePairs)
+	eRow := newLadder(field(scoreERow))
+	width := s.additive
+	one, two := s.num(1), s.num(2)
+	eachHeight(Mem{Base: args, Disp: scoreRows}, func(rows int) {
+		acc := make([][]reg.VecVirtual, rows)
+		for r := range acc {
+			acc[r] = s.accumulators(vectors * s.lanes)
+		}
+		loop := label("pair")
+		Label(loop)
+		// at returns G or, further on, w·G of one of two features.
+		at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
+		g0, g1 := s.vecs(vectors), s.vecs(vectors)
+		w0, w1 := make([]Op, vectors), make([]Op, vectors)
+		for v := range vectors {
+			VMOVUPS(at(0, v), g0[v])
+			VMOVUPS(at(1, v), g1[v])
+			w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
+			if s.lanes == 16 { // which has registers for them
+				x0, x1 := s.vec(), s.vec()
+				VMOVUPS(w0[v], x0)
+				VMOVUPS(w1[v], x1)
+				w0[v], w1[v] = x0, x1
+			}
+		}
+		for r := range rows {
+			e0, e1 := s.vec(), s.vec()
+			VBROADCASTSS(eRow.at(e, r), e0)
+			VBROADCASTSS(eRow.at(e, r).Offset(4), e1)
+			for v := range vectors {
+				// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
+				t0, t1, n := s.vec(), s.vec(), s.vec()
+				VADDPS(g0[v], e0, t0)
+				VADDPS(g1[v], e1, t1)
+				VMULPS(w0[v], t1, n)
+				VFMADD231PS(w1[v], t0, n)
+				d := t0
+				VMULPS(t0, t1, d)
+				s.addQuotient(n, d, one, two, acc[r][v])
+			}
+		}
+		ADDQ(U8(8), e)
+		ADDQ(I32(2*8*width), panel)
+		DECQ(pairs)
+		JNZ(LabelRef(loop))
+
+		m, c, cRow := s.firstLanes(field(scoreLast)), field(scoreC), newLadder(field(scoreCRow))
+		factor, sum := s.vec(), s.vec()
+		VBROADCASTSS(Mem{Base: args, Disp: scoreFactor}, factor)
+		VBROADCASTSS(Mem{Base: args, Disp: scoreSum}, sum)
+		for r := range acc {
+			for v, a := range acc[r] {
+				VFMADD213PS(sum, factor, a)
+				last := &m
+				if v < vectors-1 {
+					last = nil
+				}
+				s.store(a, last, cRow.at(c, r).Offset(v*s.bytes()))
+			}
+		}
+		s.end()
+	})
+}
+
+// addQuotient adds n/d to acc. It destroys n and d.
+func (s isa) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
+	r, c := s.vec(), s.vec()
 	if s.lanes == 16 {
 		VRCP14PS(d, r)
-	} else {
-		VRCPPS(d, r)
+		VMOVUPS(two, c)
+		VFNMADD231PS(r, d, c)
+		VMULPS(r, n, n)
+		VFMADD231PS(c, n, acc)
+		return
 	}
-	VMOVUPS(r, e)
-	VFNMADD213PS(l.one, d, e)
-	if s.lanes == 8 {
-		VFMADD213PS(e, e, e)
-	}
-	VFMADD213PS(r, r, e)
-	return e
-}
-
-func additiveScores(s isa) {
-	dst, q, k, w, nk := pointer("dst"), pointer("q"), pointer("k"), pointer("w"), pointer("nk")
-	l := s.logistic()
-	key := label("key")
-	Label(key)
-	acc := s.accumulators(16)
-	st := s.along("h")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		x, wi := s.vec(), s.vec()
-		s.sum(st, q, k, i, m, x)
-		t := l.of(x)
-		VFMADD213PS(l.one, l.two, t)
-		s.load(st.at(w, i), m, wi)
-		VFMADD231PS(wi, t, acc[i])
-	})
-	VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: dst})
-	nextKey(k)
-	ADDQ(U8(4), dst)
-	DECQ(nk)
-	JNZ(LabelRef(key))
-	s.end()
-}
-
-func additiveGrad(s isa) {
-	dq, dk, dw, ds := pointer("dq"), pointer("dk"), pointer("dw"), pointer("ds")
-	q, k, w, nk := pointer("q"), pointer("k"), pointer("w"), pointer("nk")
-	l := s.logistic()
-	key, skip := label("key"), label("skip")
-	Label(key)
-	bits := GP32()
-	MOVL(Mem{Base: ds}, bits)
-	ADDL(bits, bits) // 0 for -0 as well
-	JZ(LabelRef(skip))
-	d, d4 := s.vec(), s.vec()
-	VBROADCASTSS(Mem{Base: ds}, d)
-	VMULPS(s.num(4), d, d4)
-	st := s.along("h")
-	st.each(1, func(i int, m *mask) {
-		x, g, sum := s.vec(), s.vec(), s.vec()
-		s.sum(st, q, k, i, m, x)
-		r := l.of(x)
-		// 1-tanh² = 4·r·(1-r)
-		VSUBPS(r, l.one, g)
-		VMULPS(r, g, g)
-		VMULPS(d4, g, g)
-		s.load(st.at(w, i), m, sum)
-		VMULPS(sum, g, g)
-		s.load(st.at(dq, i), m, sum)
-		VADDPS(g, sum, sum)
-		s.store(sum, m, st.at(dq, i))
-		s.load(st.at(dk, i), m, sum)
-		VADDPS(g, sum, sum)
-		s.store(sum, m, st.at(dk, i))
-		VFMADD213PS(l.one, l.two, r)
-		s.load(st.at(dw, i), m, sum)
-		VFMADD231PS(r, d, sum)
-		s.store(sum, m, st.at(dw, i))
-	})
-	Label(skip)
-	nextKey(k)
-	nextKey(dk)
-	ADDQ(U8(4), ds)
-	DECQ(nk)
-	JNZ(LabelRef(key))
-	s.end()
-}
-
-// sum sets x to a vector of q plus one of k.
-func (s isa) sum(st stream, q, k reg.GPVirtual, i int, m *mask, x reg.VecVirtual) {
-	y := s.vec()
-	s.load(st.at(q, i), m, x)
-	s.load(st.at(k, i), m, y)
-	VADDPS(y, x, x)
-}
-
-// nextKey moves k on by h floats.
-func nextKey(k reg.GPVirtual) {
-	h := pointer("h")
-	LEAQ(Mem{Base: k, Index: h, Scale: 4}, k)
+	VRCPPS(d, r)
+	VMOVUPS(one, c)
+	VFNMADD231PS(r, d, c)
+	VFMADD213PS(c, c, c) // e+e²
+	VMULPS(r, n, n)
+	VFMADD213PS(n, n, c)
+	VADDPS(c, acc, acc)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"slices"
 	"strings"
 )
 
@@ -72,6 +73,9 @@ func dispatch(arch, constraint string) []byte {
 		for _, d := range f.drivers {
 			w.drive(&d, arch)
 		}
+		if f.choice != "" {
+			w.choice(&f, arch)
+		}
 	}
 	return w.file()
 }
@@ -132,18 +136,48 @@ func (w *writer) relay(k *kernel, arch string) {
 	w.line("}\n")
 }
 
-// drive writes what tells a driver whether it is to leave its work to generic Go,
-// or, where that is so for all implementations, generic Go in place of the driver.
-func (w *writer) drive(d *driver, arch string) {
-	assembly, plain := groups(arch, d.server)
+// choice writes the function that calls one of the kernels of a family.
+func (w *writer) choice(f *family, arch string) {
+	var some []*kernel // the first without a condition
+	for n := range f.kernels {
+		if k := &f.kernels[n]; k.byHand {
+			some = append(some, k)
+		}
+	}
+	assembly, _ := groups(arch, some[0].server)
 	if len(assembly) == 0 {
-		s := parse(d.op)
-		w.comment(d.name + " " + d.does)
-		w.line("func %s%s {\n%s\n}\n", d.name, d.op, s.call(d.name+generic.suffix, s.names()))
 		return
 	}
-	w.comment(d.name + "IsGeneric reports whether the implementation in use has no kernels for " + d.name + ".")
-	w.line("func %sIsGeneric() bool { return %s }\n", d.name, isOneOf(plain))
+	w.line("// %s calls the kernel of so many vectors, or that for some stored numbers.\nfunc %s {", strings.Split(f.choice, "(")[0], f.choice)
+	w.choose(assembly, func(i *implementation) string {
+		text := "switch {\n"
+		for _, k := range slices.Backward(some) {
+			switch {
+			case k.server(i) != i:
+			case k.when == "":
+				text += "default:\n" + k.name + i.suffix + "(t)\n"
+			default:
+				text += "case " + strings.ReplaceAll(k.when, "lanes", fmt.Sprint(i.lanes)) + ":\n" + k.name + i.suffix + "(t)\n"
+			}
+		}
+		return text + "}"
+	})
+	w.line("}\n")
+}
+
+// drive writes the function that takes the driver, whose name ends in Asm, or generic Go.
+func (w *writer) drive(d *driver, arch string) {
+	assembly, plain := groups(arch, d.server)
+	s := parse(d.op)
+	w.comment(d.name + " " + d.does)
+	w.line("func %s%s {", d.name, d.op)
+	if len(assembly) == 0 {
+		w.line("%s", s.call(d.name+generic.suffix, s.names()))
+	} else {
+		w.plain(d.name, s, isOneOf(plain))
+		w.line("%s", s.call(d.name+"Asm", s.names()))
+	}
+	w.line("}\n")
 }
 
 // operation writes the operation of a kernel on slices.
@@ -153,6 +187,8 @@ func (w *writer) operation(k *kernel, arch string) {
 	w.line("func %s%s {", k.name, k.op)
 	assembly, plain := groups(arch, k.server)
 	switch {
+	case k.sum:
+		w.sum(k, s, append(assembly, group{generic, plain}))
 	case len(assembly) == 0:
 		w.line("%s", s.call(k.name+generic.suffix, s.names()))
 	case k.pieces:
@@ -192,8 +228,7 @@ func (w *writer) pieces(k *kernel, s signature, assembly []group, plain []*imple
 		}
 		return call
 	})
-	names := s.slices()
-	w.line("%s = %s[n:]", strings.Join(names, ", "), strings.Join(names, "[n:], "))
+	w.advance(s)
 	if k.then != "" {
 		w.line("%s", k.then)
 	}
@@ -204,6 +239,32 @@ func (w *writer) pieces(k *kernel, s signature, assembly []group, plain []*imple
 	case s.result == "bool":
 		w.line("return all")
 	}
+}
+
+// sum writes the loop that adds the results of pieces of slices.
+func (w *writer) sum(k *kernel, s signature, all []group) {
+	first := s.slices()[0]
+	w.line("var total %s\nfor len(%s) > 0 {\nn := min(len(%s), piece)", s.result, first, first)
+	w.choose(all, func(i *implementation) string {
+		args := k.arguments(s, "n")
+		if i == generic {
+			args = s.names()
+			for n, p := range s.params {
+				if strings.HasPrefix(p.typ, "[]") {
+					args[n] += "[:n]"
+				}
+			}
+		}
+		return "total += " + k.name + i.suffix + "(" + strings.Join(args, ", ") + ")"
+	})
+	w.advance(s)
+	w.line("}\nreturn total")
+}
+
+// advance moves all slices to their next piece.
+func (w *writer) advance(s signature) {
+	names := s.slices()
+	w.line("%s = %s[n:]", strings.Join(names, ", "), strings.Join(names, "[n:], "))
 }
 
 // plain writes the call of generic Go under a condition.

@@ -1,132 +1,246 @@
 package main
 
-import (
-	"math"
+import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-	"github.com/attn-go/attn/internal/simd/_asm/a64"
-)
-
-// A neonLogistic holds the constants for r = 1/(1+exp(2x)), of which tanh is 1-2r.
-type neonLogistic struct {
-	f                                      *neonFunc
-	high, low, round, one, minusTwo, log2e a64.V
+// additiveExp writes the kernel for E and F. It says whether no x had to be brought
+// into the range. A NaN had to.
+func (f *neonFunc) additiveExp() {
+	dst, x := f.pointer("dst"), f.pointer("x")
+	high, factor, low, moved := f.broadcast("limit"), f.broadcast("factor"), f.V(), f.zero()
+	f.FNEG(low, high)
+	f.constants()
+	e := f.exponential()
+	f.along("n", dst, x).each(1, func(i int, p *part) {
+		v, c := f.V(), f.V()
+		f.load(v, at(x, i), p)
+		f.FCMGT(c, high, v)
+		f.BSL(c, v, high) // high for NaN
+		f.FMAX(c, c, low)
+		f.FSUB(v, v, c)
+		f.ORR(moved, moved, v)
+		f.FADD(c, c, c)
+		e.of(c)
+		f.FMUL(c, c, factor)
+		f.store(c, at(dst, i), p)
+	})
+	f.giveNone(moved)
 }
 
-func (f *neonFunc) logistic() neonLogistic {
-	return neonLogistic{
-		f: f, high: f.num(tanhHigh), low: f.num(-tanhHigh), round: f.num(magic + 127),
-		one: f.num(1), minusTwo: f.num(-2), log2e: f.num(2 * math.Log2E),
+// additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row of it
+// has room for both, and holds k where G will be. A NaN stays one.
+func (f *neonFunc) additiveKeys() {
+	panel, w, h := f.pointer("panel"), f.pointer("w"), f.pointer("h")
+	f.constants()
+	high, low := f.num(additiveKeyIn), f.num(-additiveKeyIn)
+	minusTwo, factor := f.num(-2), f.num(additiveKeyBy)
+	e := f.exponential()
+	row := f.NewLabel("row")
+	f.Place(row)
+	f.Scope(func() {
+		wf, place, vectors, vector := f.V(), f.X(), f.pointer("vectors"), f.NewLabel("vector")
+		f.spread(wf, w)
+		f.Do("MOVD", panel, place)
+		f.Place(vector)
+		v := f.V()
+		f.load(v, a64.At(place, 0), nil)
+		f.FMIN(v, v, high)
+		f.FMAX(v, v, low)
+		f.FMUL(v, v, minusTwo)
+		e.of(v)
+		f.FMUL(v, v, factor)
+		f.store(v, a64.At(place, 0), nil)
+		f.FMUL(v, v, wf)
+		f.store(v, a64.At(place, 4*f.additive), nil)
+		f.Do("ADD", vectorBytes, place)
+		f.countDown(vectors, vector)
+	})
+	f.Do("ADD", 8*f.additive, panel)
+	f.Do("ADD", 4, w)
+	f.countDown(h, row)
+	f.Return()
+}
+
+// eachHeight calls body for every number of rows from additiveRows down to 1, to write
+// the code for it.
+func (f *neonFunc) eachHeight(rows a64.X, body func(rows int)) {
+	for n := additiveRows; n > 1; n-- {
+		next := f.NewLabel("rows")
+		f.Do("CMP", n, rows)
+		f.Do("BNE", next)
+		f.Scope(func() { body(n) })
+		f.Place(next)
 	}
+	body(1)
 }
 
-// of replaces x by r.
-func (l neonLogistic) of(x a64.V) {
-	f := l.f
-	f.Scope(func() {
-		f.FMIN(x, x, l.high)
-		f.FMAX(x, x, l.low)
-		t, n, frac := f.num(magic+127), f.V(), f.V()
-		f.FMLA(t, x, l.log2e)
-		f.FSUB(n, l.round, t) // minus what n is in isa.logistic
-		f.MOV(frac, n)
-		f.FMLA(frac, x, l.log2e)
-		y := f.horner(frac, exp2Poly)
-		f.SHL(t, t, 23)
-		d := f.copy(l.one)
-		f.FMLA(d, y, t)
-		// Two steps of Newton's method on a reciprocal of eight bits, the second so
-		// that only its sum is rounded.
-		r, e := x, f.V()
-		f.FRECPE(r, d)
-		f.FRECPS(e, d, r)
-		f.FMUL(r, r, e)
-		f.MOV(e, l.one)
-		f.FMLS(e, d, r)
-		f.FMLA(r, r, e)
-	})
+// rowsFrom returns pointers to n rows that start at first, as far apart as distance says.
+func (f *neonFunc) rowsFrom(first, distance a64.X, n int) []a64.X {
+	all := []a64.X{first}
+	for len(all) < n {
+		next := f.X()
+		f.Do("ADD", distance, all[len(all)-1], next)
+		all = append(all, next)
+	}
+	return all
 }
 
-// tanh replaces r by tanh.
-func (l neonLogistic) tanh(r a64.V) {
-	f := l.f
-	f.Scope(func() {
-		t := f.copy(l.one)
-		f.FMLA(t, r, l.minusTwo)
-		f.MOV(r, t)
-	})
+// neonAdditiveTile writes the kernel for the scores of up to additiveRows queries and as
+// many keys as so many vectors hold.
+func neonAdditiveTile(vectors int) func(f *neonFunc) {
+	return func(f *neonFunc) { f.additiveTile(vectors) }
 }
 
-func (f *neonFunc) additiveScores() {
-	dst, q, k, w, nk := f.pointer("dst"), f.pointer("q"), f.pointer("k"), f.pointer("w"), f.pointer("nk")
-	f.constants()
-	l := f.logistic()
-	key := f.NewLabel("key")
-	f.Place(key)
-	f.Scope(func() {
-		acc := f.accumulators(16)
-		st, here := f.alongCopies("h", q, k, w)
-		st.inLanes(len(acc), func(i int, p *part) {
-			t, wi := f.pairSum(here[0], here[1], i, p), f.V()
-			l.of(t)
-			l.tanh(t)
-			f.load(wi, at(here[2], i), p)
-			f.FMLA(acc[i], wi, t)
-		})
-		f.STRS(f.fold(acc, f.FADD), a64.At(dst, 0))
-	})
-	f.nextRows("h", k)
-	f.Do("ADD", 4, dst)
-	f.countDown(nk, key)
-	f.Return()
-}
-
-func (f *neonFunc) additiveGrad() {
-	dq, dk, dw, ds := f.pointer("dq"), f.pointer("dk"), f.pointer("dw"), f.pointer("ds")
-	q, k, w, nk := f.pointer("q"), f.pointer("k"), f.pointer("w"), f.pointer("nk")
-	f.constants()
-	l, four := f.logistic(), f.num(4)
-	key, skip := f.NewLabel("key"), f.NewLabel("skip")
-	f.Place(key)
-	f.Scope(func() {
-		bits, d, d4 := f.X(), f.V(), f.V()
-		f.Do("MOVWU", a64.At(ds, 0), bits)
-		f.Do("LSL", 33, bits) // 0 for -0 as well
-		f.Do("CBZ", bits, skip)
-		f.spread(d, ds)
-		f.FMUL(d4, d, four)
-		st, here := f.alongCopies("h", q, k, w, dq, dk, dw)
-		st.each(1, func(i int, p *part) {
-			r, g, sum := f.pairSum(here[0], here[1], i, p), f.V(), f.V()
-			l.of(r)
-			// 1-tanh² = 4·r·(1-r)
-			f.FSUB(g, l.one, r)
-			f.FMUL(g, g, r)
-			f.FMUL(g, g, d4)
-			f.load(sum, at(here[2], i), p)
-			f.FMUL(g, g, sum)
-			for _, to := range here[3:5] {
-				f.load(sum, at(to, i), p)
-				f.FADD(sum, sum, g)
-				f.store(sum, at(to, i), p)
+func (f *neonFunc) additiveTile(vectors int) {
+	args := f.pointer("t")
+	first, eRow := f.field(args, scoreE), f.field(args, scoreERow)
+	panel, pairs := f.field(args, scorePanel), f.field(args, scorePairs)
+	f.eachHeight(f.field(args, scoreRows), func(rows int) {
+		e := f.rowsFrom(first, eRow, rows)
+		acc := make([][]a64.V, rows)
+		for r := range acc {
+			acc[r] = f.accumulators(vectors * f.lanes)
+		}
+		loop := f.NewLabel("pair")
+		f.Place(loop)
+		f.Scope(func() {
+			// read returns G, or w·G, of one of two features.
+			read := func(feature, half int) []a64.V {
+				all := f.Vs(vectors)
+				for v, x := range all {
+					f.load(x, a64.At(panel, 4*f.additive*(2*feature+half)+v*vectorBytes), nil)
+				}
+				return all
 			}
-			l.tanh(r)
-			f.load(sum, at(here[5], i), p)
-			f.FMLA(sum, r, d)
-			f.store(sum, at(here[5], i), p)
+			g0, w0, g1, w1 := read(0, 0), read(0, 1), read(1, 0), read(1, 1)
+			for r := range rows {
+				f.Scope(func() {
+					e0, e1 := f.V(), f.V()
+					f.LDRD(e1, a64.At(e[r], 0))
+					f.DUP(e0, e1, 0)
+					f.DUP(e1, e1, 1)
+					for v := range vectors {
+						f.Scope(func() {
+							// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
+							t0, t1, n := f.V(), f.V(), f.V()
+							f.FADD(t0, g0[v], e0)
+							f.FADD(t1, g1[v], e1)
+							f.FMUL(n, w0[v], t1)
+							f.FMLA(n, w1[v], t0)
+							f.FMUL(t0, t0, t1)
+							f.addQuotient(acc[r][v], n, t0)
+						})
+					}
+				})
+			}
 		})
+		for _, x := range e {
+			f.Do("ADD", 8, x)
+		}
+		f.Do("ADD", 2*8*f.additive, panel)
+		f.countDown(pairs, loop)
+
+		factor, sum, at0 := f.V(), f.V(), f.X()
+		f.Do("ADD", scoreFactor, args, at0)
+		f.spread(factor, at0)
+		f.Do("ADD", scoreSum, args, at0)
+		f.spread(sum, at0)
+		last := &part{f.field(args, scoreLast), true}
+		c, cRow := f.field(args, scoreC), f.field(args, scoreCRow)
+		for _, row := range acc {
+			for v, a := range row {
+				f.Scope(func() {
+					score := f.copy(sum)
+					f.FMLA(score, a, factor)
+					if v < vectors-1 {
+						f.store(score, at(c, v), nil)
+					} else {
+						f.store(score, at(c, v), last)
+					}
+				})
+			}
+			f.Do("ADD", cRow, c)
+		}
+		f.Return()
 	})
-	f.Place(skip)
-	f.nextRows("h", k, dk)
-	f.Do("ADD", 4, ds)
-	f.countDown(nk, key)
-	f.Return()
 }
 
-// pairSum returns vector i of q plus that of k.
-func (f *neonFunc) pairSum(q, k a64.X, i int, p *part) a64.V {
-	x, y := f.V(), f.V()
-	f.load(x, at(q, i), p)
-	f.load(y, at(k, i), p)
-	f.FADD(x, x, y)
-	return x
+// addQuotient adds n/d to acc. It destroys n. Of the reciprocal of eight bits, a step of
+// Newton's method makes sixteen, and a second more than there are.
+func (f *neonFunc) addQuotient(acc, n, d a64.V) {
+	f.Scope(func() {
+		r, c := f.V(), f.V()
+		f.FRECPE(r, d)
+		f.FRECPS(c, d, r)
+		f.FMUL(r, r, c)
+		f.FRECPS(c, d, r)
+		f.FMUL(n, n, r)
+		f.FMLA(acc, n, c)
+	})
+}
+
+// additiveTileGrad writes the kernel for the gradients of up to additiveRows queries and
+// any number of keys, for as many features as a vector holds.
+func (f *neonFunc) additiveTileGrad() {
+	args := f.pointer("t")
+	row, dsRow := f.field(args, gradRow), f.field(args, gradDSRow)
+	fk, dk, keys := f.field(args, gradF), f.field(args, gradDK), f.field(args, gradKeys)
+	f.constants()
+	half, one := f.num(0.5), f.num(1)
+	// each does something with the vectors of the rows that start at a pointer in args.
+	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
+		f.Scope(func() {
+			x := f.field(args, offset)
+			for _, v := range vectors {
+				do(v, a64.At(x, 0))
+				f.Do("ADD", row, x)
+			}
+		})
+	}
+	f.eachHeight(f.field(args, gradHeight), func(rows int) {
+		dq, dw, e := f.Vs(rows), f.Vs(rows), f.Vs(rows)
+		each(gradDQ, dq, f.LDRQ)
+		each(gradDW, dw, f.LDRQ)
+		each(gradE, e, f.LDRQ)
+		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
+		loop := f.NewLabel("key")
+		f.Place(loop)
+		f.Scope(func() {
+			fj, sum := f.V(), f.V()
+			f.LDRQ(fj, a64.At(fk, 0))
+			f.LDRQ(sum, a64.At(dk, 0))
+			for r := range rows {
+				f.Scope(func() {
+					x, d, g := f.copy(half), f.V(), f.copy(one)
+					f.FMLA(x, e[r], fj)
+					th := f.oneMinusInverse(x, one)
+					f.FMLS(g, th, th)
+					f.LDRS(d, a64.At(ds[r], 0))
+					f.FMLALane(dq[r], g, d, 0)
+					f.FMLALane(sum, g, d, 0)
+					f.FMLALane(dw[r], th, d, 0)
+				})
+			}
+			f.STRQ(sum, a64.At(dk, 0))
+		})
+		f.Do("ADD", row, fk)
+		f.Do("ADD", row, dk)
+		for _, x := range ds {
+			f.Do("ADD", 4, x)
+		}
+		f.countDown(keys, loop)
+		each(gradDQ, dq, f.STRQ)
+		each(gradDW, dw, f.STRQ)
+		f.Return()
+	})
+}
+
+// oneMinusInverse returns 1-1/x.
+func (f *neonFunc) oneMinusInverse(x, one a64.V) a64.V {
+	r, c, result := f.V(), f.V(), f.copy(one)
+	f.FRECPE(r, x)
+	f.FRECPS(c, x, r)
+	f.FMUL(r, r, c)
+	f.FRECPS(c, x, r)
+	f.FMLS(result, r, c)
+	return result
 }

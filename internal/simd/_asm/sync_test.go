@@ -81,7 +81,7 @@ func TestFallback(t *testing.T) {
 			"case wider, wide:\n\t\t\taddWide(&dst[0], &x[0], &y[0], n)\n\t\tcase amx, avx512:\n\t\t\taddAVX512(",
 			"case wider, wide, amx, avx512:\n\t\t\tmulAVX512(&dst[0], &x[0], &y[0], n)\n\t\tdefault:\n\t\t\tmulAVX2(",
 			"wider: {lanes: 16, panel: 64, additive: 32}", // those of AVX-512, whose kernels it calls
-			"func blockIsGeneric() bool { return active == generic }",
+			"if active == generic {\n\t\tblockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)\n\t\treturn\n\t}\n\tblockAsm(",
 		},
 		"riscv64": {
 			"func mul(dst, x, y []float32) {\n\tmulGeneric(dst, x, y)\n}",

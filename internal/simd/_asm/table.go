@@ -42,6 +42,10 @@ type family struct {
 	about   string
 	kernels []kernel
 	drivers []driver
+
+	// choice is the function that calls one of those kernels that are called by hand, as
+	// the first of their conditions says, from the last kernel on.
+	choice string
 }
 
 // A kernel is a function of package simd that has assembly. There are three
@@ -51,7 +55,7 @@ type family struct {
 //     it too; the function that chooses and calls is generated.
 //   - Without op a driver calls it, through a function whose name ends in Kernel,
 //     which is generated too.
-//   - With byHand a driver calls it by its full name.
+//   - With byHand a driver calls it by its full name, or the family has a choice.
 type kernel struct {
 	name string
 	does string // the comment, from the verb on, with a formula
@@ -65,11 +69,13 @@ type kernel struct {
 	with map[string]string
 
 	pieces bool   // may be called for a few elements at a time, of all slices
+	sum    bool   // the result is the sum of those of pieces, of which generic Go gets one at a time, too
 	then   string // a statement to follow such a piece of n elements
 	whole  int    // if not 0, what n is a multiple of; generic Go does the rest
 	unless string // the condition on which generic Go does it all
 
 	byHand bool
+	when   string // the condition on which the choice of the family takes it; the first has none
 }
 
 // code says how to write a kernel for the implementations that have one. The
@@ -90,9 +96,8 @@ func only(i *implementation, write func(isa)) code {
 }
 
 // A driver is an operation of package simd whose kernels take more preparation
-// than can be generated: a function written by hand. Generic Go of the same name
-// computes it too, and the driver has to leave the work to it where a function
-// that is generated, with IsGeneric after its name, says so.
+// than can be generated: a function written by hand, whose name ends in Asm. Generic Go
+// of the same name computes it too; the function that chooses is generated.
 type driver struct {
 	name  string
 	does  string
@@ -119,32 +124,43 @@ const (
 
 var families = []family{
 	{
-		name: "gemm",
+		name:   "gemm",
+		choice: "gemmKernel(t *tileArgs, kernel int)",
 		about: `Tiles of matrix products. A kernel computes a column of tiles of C = A·B, one below the
 other, each a few rows high and as wide as a panel of B, which is some vectors. The sums of a tile stay in
 registers for all steps of k.`,
 		kernels: []kernel{
 			{name: "gemm1", asm: tileAsm, byHand: true, code: avx(gemm(1)).neon(neonGEMM(1)),
 				does: "sets C = A·B + start for panels of one vector. AVX2 and NEON want that vector full."},
-			{name: "gemm1masked", asm: tileAsm, byHand: true, code: only(avx2, gemmMasked(1)).neon(neonGEMMMasked(1)),
+			{name: "gemm1masked", asm: tileAsm, byHand: true, when: "kernel == 1 && t.last < lanes",
+				code: only(avx2, gemmMasked(1)).neon(neonGEMMMasked(1)),
 				does: "sets C = A·B + start for panels of one vector, full or not."},
-			{name: "gemm2", asm: tileAsm, byHand: true, code: avx(gemm(2)).neon(neonGEMM(2)),
+			{name: "gemm2", asm: tileAsm, byHand: true, when: "kernel == 2",
+				code: avx(gemm(2)).neon(neonGEMM(2)),
 				does: "sets C = A·B + start for panels of two vectors. AVX2 and NEON want the second one full."},
-			{name: "gemm2masked", asm: tileAsm, byHand: true, code: only(avx2, gemmMasked(2)).neon(neonGEMMMasked(2)),
+			{name: "gemm2masked", asm: tileAsm, byHand: true, when: "kernel == 2 && t.last < lanes",
+				code: only(avx2, gemmMasked(2)).neon(neonGEMMMasked(2)),
 				does: "sets C = A·B + start for panels of two vectors, the second one full or not."},
-			{name: "gemm3", asm: tileAsm, byHand: true, code: only(avx512, gemm(3)).neon(neonGEMM(3)),
+			{name: "gemm3", asm: tileAsm, byHand: true, when: "kernel == 3",
+				code: only(avx512, gemm(3)).neon(neonGEMM(3)),
 				does: "sets C = A·B + start for panels of three vectors. NEON wants the third one full."},
-			{name: "gemm4", asm: tileAsm, byHand: true, code: only(avx512, gemm(4)).neon(neonGEMM(4)),
+			{name: "gemm4", asm: tileAsm, byHand: true, when: "kernel >= 4",
+				code: only(avx512, gemm(4)).neon(neonGEMM(4)),
 				does: "sets C = A·B + start for panels of four vectors. NEON wants the fourth one full."},
-			{name: "gemm3masked", asm: tileAsm, byHand: true, code: code{}.neon(neonGEMMMasked(3)),
+			{name: "gemm3masked", asm: tileAsm, byHand: true, when: "kernel == 3 && t.last < lanes",
+				code: code{}.neon(neonGEMMMasked(3)),
 				does: "sets C = A·B + start for panels of three vectors, of which the third one is not full."},
-			{name: "gemm4masked", asm: tileAsm, byHand: true, code: code{}.neon(neonGEMMMasked(4)),
+			{name: "gemm4masked", asm: tileAsm, byHand: true, when: "kernel >= 4 && t.last < lanes",
+				code: code{}.neon(neonGEMMMasked(4)),
 				does: "sets C = A·B + start for panels of four vectors, of which the fourth one is not full."},
-			{name: "gemmBFloat16", asm: tileAsm, byHand: true, code: avx(gemmStored(bfloat16)).neon(neonGEMMStored(bfloat16)),
+			{name: "gemmBFloat16", asm: tileAsm, byHand: true, when: "kernel == kernelBFloat16",
+				code: avx(gemmStored(bfloat16)).neon(neonGEMMStored(bfloat16)),
 				does: "sets C = A·B + start for whole panels of bfloat16, each the upper half of a float."},
-			{name: "gemmInt8", asm: tileAsm, byHand: true, code: avx(gemmStored(int8s)).neon(neonGEMMStored(int8s)),
+			{name: "gemmInt8", asm: tileAsm, byHand: true, when: "kernel == kernelInt8",
+				code: avx(gemmStored(int8s)).neon(neonGEMMStored(int8s)),
 				does: "sets C = A·B + start for whole panels of integers of a byte."},
-			{name: "gemmFloat32", asm: tileAsm, byHand: true, code: avx(gemmStored(float32s)),
+			{name: "gemmFloat32", asm: tileAsm, byHand: true, when: "kernel == kernelFloat32",
+				code: avx(gemmStored(float32s)),
 				does: "sets C = A·B + start for whole panels of floats that are read once, from memory and not from a cache."},
 		},
 		drivers: []driver{
@@ -152,6 +168,12 @@ registers for all steps of k.`,
 				does: "reports whether the kernels read B where it is."},
 			{name: "block", op: "(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels)", calls: []string{"gemm1"},
 				does: "computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1, for which a and b hold A and B."},
+			{name: "storedPanel", op: "(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool", calls: []string{"gemm1"},
+				does: `computes m rows and n columns of C from depth rows of a panel of b, of which the first is at the given
+place, in chains of so many rows, and says whether it could.`},
+			{name: "multiplyPanel", op: "(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored)", calls: []string{"gemm1"},
+				does: `computes m rows of C = A·B for a panel b, or of C += A·B if more. Sums begin with the biases, unless
+these are nil, and are chains of so many steps. What lies at next is asked for ahead, as many numbers as b has.`},
 			{name: "multiplyPanels", op: mulPanels, calls: []string{"gemm1"},
 				does: "is MultiplyPanels, for m and j1-j0 that are not 0, in chains of so many steps."},
 		},
@@ -254,15 +276,15 @@ other product it returns false.`},
 		name: "reduce",
 		about: `Loops that make one number of a slice. They add in lanes: element i goes to lane i%64, and the
 lanes are then added in pairs, first those that are furthest apart. They are called for at least one element
-and at most reducePiece.`,
+and at most piece.`,
 		kernels: []kernel{
-			{name: "sum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(sum).neon((*neonFunc).sum),
+			{name: "sum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", sum: true, code: avx(sum).neon((*neonFunc).sum),
 				does: "returns Σ x[i]."},
-			{name: "dot", op: "(x, y []float32) float32", asm: "(x, y *float32, n int) float32", code: avx(dot).neon((*neonFunc).dot),
+			{name: "dot", op: "(x, y []float32) float32", asm: "(x, y *float32, n int) float32", sum: true, code: avx(dot).neon((*neonFunc).dot),
 				does: "returns Σ x[i]·y[i]."},
 			{name: "maximum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(maximum).neon((*neonFunc).maximum),
 				does: "returns the largest x[i], and NaN if any is."},
-			{name: "finite", op: "(x []float32) bool", asm: "(x *float32, n int) bool", code: avx(finite).neon((*neonFunc).finite),
+			{name: "finite", op: "(x []float32) bool", asm: "(x *float32, n int) bool", pieces: true, code: avx(finite).neon((*neonFunc).finite),
 				does: "reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an infinity fulfils."},
 			{name: "magnitude", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(magnitude),
 				does: "returns the largest |x[i]|, and NaN if any is."},
@@ -277,8 +299,8 @@ number that rounds, and a polynomial does what is left:
 		kernels: []kernel{
 			{name: "exp", op: mapOp, asm: mapAsm, pieces: true, code: avx(exp).neon((*neonFunc).exp), does: "sets dst[i] = exp(x[i])."},
 			{name: "expSum", op: "(dst, x []float32, shift float32) float32", asm: "(dst, x *float32, n int, shift float32) float32",
-				code: avx(expSum).neon((*neonFunc).expSum),
-				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being added to lane i%16. It gets at most reducePiece elements, and at least one."},
+				sum: true, code: avx(expSum).neon((*neonFunc).expSum),
+				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being added to lane i%16."},
 			{name: "sigmoid", op: mapOp, asm: mapAsm, pieces: true, code: avx(sigmoid).neon((*neonFunc).sigmoid), does: "sets dst[i] = 1/(1+exp(-x[i]))."},
 			{name: "tanh", op: mapOp, asm: mapAsm, pieces: true, code: avx(tanh).neon((*neonFunc).tanh),
 				does: "sets dst[i] = tanh(x[i]) = sign(x[i])·e/(e+2), where e = exp(2·|x[i]|)-1."},
@@ -297,23 +319,8 @@ number that rounds, and a polynomial does what is left:
 		},
 	},
 	{
-		name: "additive",
-		about: `Additive scores of one query, and their gradient, with tanh computed for each pair of query
-and key. They are called for at least one key and one feature, and for as many keys as are worth a piece.`,
-		kernels: []kernel{
-			{name: "additiveScores", op: "(dst, q, k, w []float32, nk, h int)", asm: "(dst, q, k, w *float32, nk, h int)",
-				code: avx(additiveScores).neon((*neonFunc).additiveScores), does: "sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f])."},
-			{name: "additiveGrad", op: "(dq, dk, dw, ds, q, k, w []float32, nk, h int)",
-				asm: "(dq, dk, dw, ds, q, k, w *float32, nk, h int)", code: avx(additiveGrad).neon((*neonFunc).additiveGrad),
-				does: `adds what the gradient ds of additiveScores gives: with t = tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
-
-	dq[f]     += ds[j]·w[f]·(1-t²)
-	dk[j·h+f] += ds[j]·w[f]·(1-t²)
-	dw[f]     += ds[j]·t`},
-		},
-	},
-	{
-		name: "additive_tile",
+		name:   "additive",
+		choice: "additiveTileKernel(t *scoreArgs, vectors int)",
 		about: `Additive scores of some queries with many keys, and their gradients. The exponentials of
 queries and keys are computed once, and a pair of them takes a sum and a quotient:
 
@@ -328,7 +335,8 @@ whether all were.`},
 for the first vectors of the panel.`},
 			{name: "additiveTile1", asm: scoreAsm, byHand: true, code: avx(additiveTile(1)).neon(neonAdditiveTile(1)),
 				does: "sets c[i][j] = sum + factor·Σ w·G[j][f]/(G[j][f]+E[i][f]) for up to additiveRows queries i and one vector of keys j."},
-			{name: "additiveTile2", asm: scoreAsm, byHand: true, code: only(avx512, additiveTile(2)).neon(neonAdditiveTile(2)),
+			{name: "additiveTile2", asm: scoreAsm, byHand: true, when: "vectors == 2",
+				code: only(avx512, additiveTile(2)).neon(neonAdditiveTile(2)),
 				does: "is additiveTile1 for two vectors of keys."},
 			{name: "additiveTileGrad", asm: "(t *gradArgs)", code: avx(additiveTileGrad).neon((*neonFunc).additiveTileGrad),
 				does: `adds what the gradients ds of the scores of up to additiveRows queries i and any number of keys j give,
@@ -348,18 +356,22 @@ for a vector of features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 		},
 	},
 	{
-		name: "distance",
+		name:   "distance",
+		choice: "distanceKernel(t *distanceArgs, vectors int)",
 		about: `Squares of the distances of some queries from many keys, and their gradients. Differences come
 first, so that they are exact for what is close together, however far from the origin.`,
 		kernels: []kernel{
 			{name: "distance1", asm: distanceAsm, byHand: true, code: avx(distance(1)).neon(neonDistance(1)),
 				does: `sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to additiveRows rows i and one vector of columns j.
 Without w it is as if all were 1.`},
-			{name: "distance2", asm: distanceAsm, byHand: true, code: avx(distance(2)).neon(neonDistance(2)),
+			{name: "distance2", asm: distanceAsm, byHand: true, when: "vectors == 2",
+				code: avx(distance(2)).neon(neonDistance(2)),
 				does: "is distance1 for two vectors of columns."},
-			{name: "distance3", asm: distanceAsm, byHand: true, code: only(avx512, distance(3)).neon(neonDistance(3)),
+			{name: "distance3", asm: distanceAsm, byHand: true, when: "vectors == 3",
+				code: only(avx512, distance(3)).neon(neonDistance(3)),
 				does: "is distance1 for three vectors of columns."},
-			{name: "distance4", asm: distanceAsm, byHand: true, code: only(avx512, distance(4)).neon(neonDistance(4)),
+			{name: "distance4", asm: distanceAsm, byHand: true, when: "vectors == 4",
+				code: only(avx512, distance(4)).neon(neonDistance(4)),
 				does: "is distance1 for four vectors of columns."},
 			{name: "distanceGrad", asm: "(t *gradArgs)", code: avx(distanceGrad).neon((*neonFunc).distanceGrad),
 				does: `adds what the gradients ds of the squares of up to additiveRows queries i and any number of keys j
@@ -421,7 +433,7 @@ least threshold, and 0 elsewhere. keyRow is step·golden.`},
 	{
 		name: "weights",
 		about: `Statistics of a row of weights of attention. They are called for at least one element and at most
-reducePiece.`,
+piece.`,
 		kernels: []kernel{
 			{name: "above", op: "(x []float32, least float32, first int32, dst []int32) int",
 				asm: "(x *float32, n int, least float32, first int32, dst *int32) int", code: avx(above),
@@ -429,7 +441,7 @@ reducePiece.`,
 up to a vector beyond them.`},
 			{name: "ranks", op: "(dst []int32, x []float32)", asm: "(dst *int32, x *float32, n int)", code: avx(ranks),
 				does: "sets dst[i] to the number of those x[j] > x[i], and of those x[j] = x[i] with j < i. It is for few elements."},
-			{name: "entropy", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(entropy),
+			{name: "entropy", op: "(x []float32) float32", asm: "(x *float32, n int) float32", sum: true, code: avx(entropy),
 				does: `returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with x = 2^e·(1+f) between √½ and √2 times a power of two:
 
 	ln x = e·ln2 + f - f²/2 + f³·P(f)`},
@@ -442,8 +454,8 @@ up to a vector beyond them.`},
 			{name: "relu", op: mapOp, asm: mapAsm, pieces: true, code: avx(relu).neon((*neonFunc).relu), does: "sets dst[i] = max(x[i], 0)."},
 			{name: "reluGrad", op: "(dx, dy, x []float32)", asm: "(dx, dy, x *float32, n int)", pieces: true, code: avx(reluGrad).neon((*neonFunc).reluGrad),
 				does: "sets dx[i] += dy[i] where x[i] > 0."},
-			{name: "softmaxMean", op: "(dy, y []float32) float32", asm: "(dy, y *float32, n int) float32", code: avx(softmaxMean).neon((*neonFunc).softmaxMean),
-				does: "returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at most reducePiece elements, and at least one."},
+			{name: "softmaxMean", op: "(dy, y []float32) float32", asm: "(dy, y *float32, n int) float32", sum: true, code: avx(softmaxMean).neon((*neonFunc).softmaxMean),
+				does: "returns Σ y[i]·dy[i] over those i whose y[i] is not 0."},
 			{name: "softmaxGrad", op: "(dx, dy, y []float32, mean float32)", asm: "(dx, dy, y *float32, n int, mean float32)",
 				pieces: true, code: avx(softmaxGrad).neon((*neonFunc).softmaxGrad), does: "sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0."},
 		},
@@ -453,27 +465,27 @@ up to a vector beyond them.`},
 		about: "Layer normalisation, of a vector and of short rows one after the other, with u[i] = (x[i]-mean)·inv.",
 		kernels: []kernel{
 			{name: "sumSquaresAbout", op: "(x []float32, mean float32) float32", asm: "(x *float32, n int, mean float32) float32",
-				code: avx(sumSquaresAbout).neon((*neonFunc).sumSquaresAbout),
-				does: "returns Σ (x[i]-mean)². It gets at most reducePiece elements, and at least one."},
+				sum: true, code: avx(sumSquaresAbout).neon((*neonFunc).sumSquaresAbout),
+				does: "returns Σ (x[i]-mean)²."},
 			{name: "norm", op: "(dst, x, gain, shift []float32, mean, inv float32)",
 				asm: "(dst, x, gain, shift *float32, n int, mean, inv float32)", pieces: true, code: avx(norm).neon((*neonFunc).norm),
 				does: "sets dst[i] = gain[i]·u[i] + shift[i]."},
 			{name: "normSums", op: "(dy, x, gain []float32, mean, inv float32) (flat, along float32)",
 				asm: "(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)", code: avx(normSums).neon((*neonFunc).normSums),
-				does: "returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most reducePiece elements, and at least one."},
+				does: "returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most piece elements, and at least one."},
 			{name: "normGrad", op: "(dx, dy, x, gain []float32, mean, inv, flat, along float32)",
 				asm: "(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)", pieces: true, code: avx(normGrad).neon((*neonFunc).normGrad),
 				does: "sets dx[i] += inv·(gain[i]·dy[i] - flat - along·u[i])."},
 			{name: "layerNorm", op: "(dst, x, gain, shift, mean, inv []float32, eps float32)",
 				asm:    "(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)",
 				with:   map[string]string{"d": "len(gain)", "rows": "len(mean)", "size": "float32(len(gain))"},
-				unless: "len(gain) > mostBlock", code: avx(layerNorm).neon((*neonFunc).layerNorm),
+				unless: "len(gain) > piece", code: avx(layerNorm).neon((*neonFunc).layerNorm),
 				does: `normalises rows: each is norm of the row of x, with the mean and inv = 1/√(Σ (x[i]-mean)²/d + eps) of
 that row, which are results too. Rows that are too long for a kernel are left to those for vectors.`},
 			{name: "layerNormGrad", op: "(dx, dy, x, gain, mean, inv []float32)",
 				asm:    "(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)",
 				with:   map[string]string{"d": "len(gain)", "rows": "len(mean)", "size": "float32(len(gain))"},
-				unless: "len(gain) > mostBlock", code: avx(layerNormGrad).neon((*neonFunc).layerNormGrad),
+				unless: "len(gain) > piece", code: avx(layerNormGrad).neon((*neonFunc).layerNormGrad),
 				does: `sets dx += inv·(gain·dy - flat - along·u) for each row, where flat and along are the means of gain·dy and
 of gain·dy·u. A row whose dy is 0 throughout adds nothing.`},
 		},

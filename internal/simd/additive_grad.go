@@ -17,9 +17,6 @@ type AdditiveKeysGrad struct {
 	dk           []float32 // [keys][row]: Σ_i ds·(1-tanh²)
 	dw           []float32 // [row]: Σ_ij ds·tanh
 	sums         []float32 // [2][additiveRows][row]: see dqSum and dwSum
-	slow         bool      // some query was beyond, and slowDK and slowDW are in use
-	slowDK       []float32 // [keys][h]: its gradients, with w
-	slowDW       []float32 // [h]
 	k, w         []float32
 	keys, h, row int
 	kRow         int
@@ -41,7 +38,7 @@ func (a *AdditiveKeysGrad) dwSum(i int) []float32 { return a.dqSum(additiveRows 
 //	w  [h]
 func (a *AdditiveKeysGrad) Set(k []float32, row, keys, h int, w []float32) {
 	checkRows("AdditiveKeysGrad.Set", len(k), row, keys, h)
-	checkWeights("AdditiveKeysGrad.Set", len(w), h)
+	sameLen("AdditiveKeysGrad.Set", "w", len(w), "row of k", h)
 	a.k, a.w, a.keys, a.h, a.row, a.kRow = k, w, keys, h, additiveRow(h), row
 	if keys == 0 {
 		a.k, a.w = nil, nil
@@ -55,7 +52,6 @@ func (a *AdditiveKeysGrad) Set(k []float32, row, keys, h int, w []float32) {
 	}
 	clear(a.dk)
 	clear(a.dw)
-	a.slow = false
 }
 
 // AdditiveTileGrad adds what the gradient of the scores of queries i0 to i1
@@ -79,17 +75,14 @@ func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *Addit
 		return
 	}
 	for i := i0; i < i1; {
-		end := q.run(i, min(i1, i+additiveRows))
-		if end == i {
-			a.grad(dq[i*dqRow:][:a.h], ds[i*dsRow:][:j1-j0], q.e[i*q.row:][:a.h], j0)
-			i++
-			continue
+		clear(a.sums)
+		end := i + 1
+		if q.beyond[i] {
+			a.beyond(ds[i*dsRow:][:j1-j0], q.e[i*q.row:][:a.h], j0)
+		} else {
+			end = run(q.beyond, i, min(i1, i+additiveRows))
+			additiveTileGrad(a, ds, dsRow, q, i, end, j0, j1)
 		}
-		for r := range end - i {
-			clear(a.dqSum(r))
-			clear(a.dwSum(r))
-		}
-		additiveTileGrad(a, ds, dsRow, q, i, end, j0, j1)
 		for r := range end - i {
 			mulAdd(dq[(i+r)*dqRow:][:a.h], a.dqSum(r)[:a.h], a.w)
 			add(a.dw, a.dw, a.dwSum(r))
@@ -98,23 +91,25 @@ func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *Addit
 	}
 }
 
-// grad adds the gradients of a query that is beyond, against the keys from j on.
-func (a *AdditiveKeysGrad) grad(dq, ds, q []float32, j int) {
-	h := a.h
-	if !a.slow {
-		a.slow = true
-		a.slowDK, a.slowDW = grow(a.slowDK, a.keys*h), grow(a.slowDW, h)
-		clear(a.slowDK)
-		clear(a.slowDW)
+// beyond adds to the sums what a query that is beyond gives, against the keys from j on. Of
+// keys whose gradient is 0 it computes nothing, so that a NaN reaches none.
+func (a *AdditiveKeysGrad) beyond(ds, q []float32, j int) {
+	s := scratches.Get().(*scratch)
+	s.row = grow(s.row, a.h)
+	t, dq, dw := s.row, a.dqSum(0)[:a.h], a.dwSum(0)[:a.h]
+	for n, d := range ds {
+		if d == 0 {
+			continue
+		}
+		add(t, q, a.k[(j+n)*a.kRow:][:a.h])
+		tanh(t, t)
+		axpy(d, t, dw)
+		mul(t, t, t)
+		scaleShift(t, -1, t, 1)
+		axpy(d, t, dq)
+		axpy(d, t, a.dk[(j+n)*a.row:][:a.h])
 	}
-	dk := a.slowDK[j*h:][:len(ds)*h]
-	if a.kRow == h {
-		AdditiveGrad(dq, dk, a.slowDW, ds, q, a.k[j*h:][:len(ds)*h], a.w, len(ds), h)
-		return
-	}
-	for n := range ds {
-		AdditiveGrad(dq, dk[n*h:][:h], a.slowDW, ds[n:n+1], q, a.k[(j+n)*a.kRow:][:h], a.w, 1, h)
-	}
+	s.free()
 }
 
 // Flush adds the sums since Set to the gradients of the keys, element f of key
@@ -132,17 +127,10 @@ func (a *AdditiveKeysGrad) Flush(dk []float32, dkRow int, dw []float32) {
 	if dk != nil {
 		checkRows("AdditiveKeysGrad.Flush", len(dk), dkRow, a.keys, a.h)
 		for j := range a.keys {
-			row := dk[j*dkRow:][:a.h]
-			mulAdd(row, a.dk[j*a.row:][:a.h], a.w)
-			if a.slow {
-				add(row, row, a.slowDK[j*a.h:][:a.h])
-			}
+			mulAdd(dk[j*dkRow:][:a.h], a.dk[j*a.row:][:a.h], a.w)
 		}
 	}
 	if dw != nil {
 		Add(dw, dw, a.dw[:a.h])
-		if a.slow {
-			Add(dw, dw, a.slowDW)
-		}
 	}
 }

@@ -29,11 +29,7 @@ type gradArgs struct {
 	rows     int
 }
 
-func additiveKeys(panel, w []float32, n int) {
-	if additiveKeysIsGeneric() {
-		additiveKeysGeneric(panel, w, n)
-		return
-	}
+func additiveKeysAsm(panel, w []float32, n int) {
 	vectors := (n + vectorLanes() - 1) / vectorLanes()
 	for len(w) > 0 {
 		n := min(len(w), piece/additiveWidth())
@@ -42,11 +38,7 @@ func additiveKeys(panel, w []float32, n int) {
 	}
 }
 
-func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
-	if additiveTileIsGeneric() {
-		additiveTileGeneric(c, cRow, q, i0, i1, k, j0, j1)
-		return
-	}
+func additiveTileAsm(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
 	t := scoreArgs{eRow: 4 * q.row, cRow: 4 * cRow, pairs: k.f / 2, factor: k.factor, sum: k.sum}
 	lanes := vectorLanes()
 	most := max(1, min(additiveRows, piece/k.h))
@@ -63,11 +55,7 @@ func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *Addi
 	}
 }
 
-func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
-	if additiveTileGradIsGeneric() {
-		additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
-		return
-	}
+func additiveTileGradAsm(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
 	const keys = 2048 // keeps a call to ten microseconds or so
 	t := gradArgs{row: 4 * a.row, dsRow: 4 * dsRow, rows: i1 - i0}
 	for f := 0; f < a.h; f += vectorLanes() {
