@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -20,30 +18,30 @@ import (
 
 type applyCommand struct {
 	In      string `required:"" help:"Safetensors file with q, k, v and the optional tensors named above." placeholder:"FILE"`
-	Out     string `required:"" help:"Safetensors file to write." placeholder:"FILE"`
+	Out     string `required:"" help:"Safetensors file to write." placeholder:"FILE" writes:"file"`
 	Weights bool   `help:"Write the weights as well."`
 	LSE     bool   `name:"lse" help:"Write the log-sum-exp of each query's scores as well."`
 
 	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
-	Scale   *float32 `help:"Factor of the scores, for ${scaled_and}." placeholder:"S" group:"Scores"`
-	Softcap *float32 `help:"Bound the scores smoothly: C·tanh(score/C)." placeholder:"C" group:"Scores"`
+	Scale   *float32 `help:"Factor of the scores, for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
+	Softcap *float32 `help:"Bound the scores smoothly: C·tanh(score/C)." placeholder:"C" group:"Scores" want:"more than 0"`
 	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the published slopes or those in the file." group:"Scores"`
 
 	Rope         bool     `help:"RoPE: turn queries and keys by their positions." group:"Positions"`
-	RopeBase     *float64 `help:"Base of the frequencies of --rope (default 10000)." placeholder:"N" group:"Positions"`
-	RopeSize     *int     `help:"Elements of a head that --rope turns, the first N (default all)." placeholder:"N" group:"Positions"`
-	RopeAdjacent bool     `help:"Turn elements 2i and 2i+1 together (GPT-J), not i and i+N/2 (Llama of Hugging Face)." group:"Positions"`
+	RopeBase     *float64 `help:"Base of the frequencies of --rope (default 10000)." placeholder:"N" group:"Positions" want:"more than 1" needs:"rope"`
+	RopeSize     *int     `help:"Elements of a head that --rope turns, the first N (default all)." placeholder:"N" group:"Positions" needs:"rope"`
+	RopeAdjacent bool     `help:"Turn elements 2i and 2i+1 together (GPT-J), not i and i+N/2 (Llama of Hugging Face)." group:"Positions" needs:"rope"`
 
 	Causal    bool  `help:"Query i attends to key j only if j ≤ i + offset." group:"Masks"`
-	Window    []int `help:"Query i attends only to keys at most N away from i + offset, or at most N before and M after it." placeholder:"N" group:"Masks"`
-	Offset    *int  `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N" group:"Masks"`
-	Sink      *int  `help:"With --window, every query attends to the first N keys as well." placeholder:"N" group:"Masks"`
-	Documents []int `help:"Sequences hold several documents, which end in front of these positions; a query attends to the keys of its own." placeholder:"N" group:"Masks"`
+	Window    []int `help:"Query i attends only to keys at most N away from i + offset, or at most N before and M after it." placeholder:"N" group:"Masks" want:"at least 0"`
+	Offset    *int  `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N" group:"Masks" needs:"causal|window"`
+	Sink      *int  `help:"With --window, every query attends to the first N keys as well." placeholder:"N" group:"Masks" want:"at least 0" needs:"window" excludes:"offset"`
+	Documents []int `help:"Sequences hold several documents, which end in front of these positions; a query attends to the keys of its own." placeholder:"N" group:"Masks" want:"at least 0"`
 
-	Heads   *int   `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H" group:"Layer"`
-	KVHeads *int   `name:"kv-heads" help:"Heads of keys and values (default as many as k.weight has rows for)." placeholder:"G" group:"Layer"`
-	Layer   string `help:"Read the layer's parameters from this file, index or folder: a PyTorch state dict, or attn's own names." placeholder:"FILE" group:"Layer"`
-	Prefix  string `help:"What the names of the parameters in --layer begin with." placeholder:"TEXT" group:"Layer"`
+	Heads   *int   `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H" group:"Layer" want:"at least 1"`
+	KVHeads *int   `name:"kv-heads" help:"Heads of keys and values (default as many as k.weight has rows for)." placeholder:"G" group:"Layer" needs:"heads"`
+	Layer   string `help:"Read the layer's parameters from this file, index or folder: a PyTorch state dict, or attn's own names." placeholder:"FILE" group:"Layer" needs:"heads" reads:"tensors"`
+	Prefix  string `help:"What the names of the parameters in --layer begin with." placeholder:"TEXT" group:"Layer" needs:"layer"`
 }
 
 func (applyCommand) Help() string {
@@ -88,54 +86,19 @@ parameter NAME.`
 // Validate is called by the parser.
 func (cmd *applyCommand) Validate() error {
 	scaled := scaledScores()
-	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 	switch {
 	case cmd.Scale != nil && !slices.Contains(scaled, cmd.Score):
 		return fmt.Errorf("--scale goes with the scores %s, not %s", listed(scaled, "and"), cmd.Score)
-	case cmd.Scale != nil && !finite(float64(*cmd.Scale)):
-		return fmt.Errorf("--scale %v, want a finite number", *cmd.Scale)
-	case cmd.Softcap != nil && !(*cmd.Softcap > 0 && finite(float64(*cmd.Softcap))):
-		return fmt.Errorf("--softcap %v, want a positive number", *cmd.Softcap)
-	case cmd.RopeBase != nil && !cmd.Rope:
-		return errors.New("--rope-base goes with --rope")
-	case cmd.RopeSize != nil && !cmd.Rope:
-		return errors.New("--rope-size goes with --rope")
-	case cmd.RopeAdjacent && !cmd.Rope:
-		return errors.New("--rope-adjacent goes with --rope")
-	case cmd.RopeBase != nil && !(*cmd.RopeBase > 1 && finite(*cmd.RopeBase)):
-		return fmt.Errorf("--rope-base %v, want more than 1", *cmd.RopeBase)
 	case cmd.RopeSize != nil && (*cmd.RopeSize < 2 || *cmd.RopeSize%2 != 0):
 		return fmt.Errorf("--rope-size %d, want an even number, at least 2", *cmd.RopeSize)
-	case cmd.Offset != nil && !cmd.Causal && cmd.Window == nil:
-		return errors.New("--offset goes with --causal or --window")
-	case cmd.Window != nil && len(cmd.Window) == 0:
-		return errors.New("--window needs a value")
-	case cmd.Documents != nil && len(cmd.Documents) == 0:
-		return errors.New("--documents needs a value")
 	case len(cmd.Window) > 2:
 		return fmt.Errorf("--window %s, want one number or two", joined(cmd.Window))
-	case cmd.Window != nil && slices.Min(cmd.Window) < 0:
-		return fmt.Errorf("--window %s, want at least 0", joined(cmd.Window))
 	case cmd.Causal && len(cmd.Window) == 2 && cmd.Window[1] != 0:
 		return fmt.Errorf("--window %s: with --causal no key behind the query is attended to", joined(cmd.Window))
-	case cmd.Sink != nil && cmd.Window == nil:
-		return errors.New("--sink goes with --window")
-	case cmd.Sink != nil && *cmd.Sink < 0:
-		return fmt.Errorf("--sink %d, want at least 0", *cmd.Sink)
-	case cmd.Sink != nil && cmd.Offset != nil:
-		return errors.New("--sink and --offset exclude each other")
-	case cmd.Documents != nil && (slices.Min(cmd.Documents) < 0 || !slices.IsSorted(cmd.Documents)):
+	case !slices.IsSorted(cmd.Documents):
 		return fmt.Errorf("--documents %s, want cumulative lengths, which ascend", joined(cmd.Documents))
-	case cmd.Heads != nil && *cmd.Heads < 1:
-		return fmt.Errorf("--heads %d, want at least 1", *cmd.Heads)
-	case cmd.Heads == nil && cmd.KVHeads != nil:
-		return errors.New("--kv-heads goes with --heads")
 	case cmd.KVHeads != nil && (*cmd.KVHeads < 1 || *cmd.Heads%*cmd.KVHeads != 0):
 		return fmt.Errorf("--kv-heads %d, want a divisor of --heads %d", *cmd.KVHeads, *cmd.Heads)
-	case cmd.Heads == nil && cmd.Layer != "":
-		return errors.New("--layer goes with --heads")
-	case cmd.Layer == "" && cmd.Prefix != "":
-		return errors.New("--prefix goes with --layer")
 	}
 	return nil
 }
@@ -148,10 +111,6 @@ func joined(numbers []int) string {
 // scaledScores are the names of the scores that --scale goes with.
 func scaledScores() []string {
 	return slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Scaled == nil }).Names()
-}
-
-func (cmd *applyCommand) touches() touched {
-	return touched{reads: []place{{"--in", cmd.In}}, tensors: []place{{"--layer", cmd.Layer}}, writes: []place{{"--out", cmd.Out}}}
 }
 
 func (cmd *applyCommand) Run(_ context.Context, _ console) error {

@@ -20,8 +20,6 @@ func (completionCommand) Help() string {
   attn completion fish > ~/.config/fish/completions/attn.fish`
 }
 
-func (*completionCommand) touches() touched { return touched{} }
-
 // Run writes a script that knows every command, its flags, and what they take. It
 // runs nothing while somebody types.
 func (cmd *completionCommand) Run(parsed *kong.Context, c console) error {

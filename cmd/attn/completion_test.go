@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/attn-go/attn/internal/flags"
 )
 
 // Whatever the command line knows, each shell's script knows too.
@@ -57,7 +58,7 @@ func TestHelpShowsDefaults(t *testing.T) {
 				continue
 			}
 			for _, flag := range node.Flags {
-				if help := withDefault(flag.Value); !flag.IsBool() && !strings.Contains(help, "default") && !strings.Contains(strings.ToLower(help), "without it") {
+				if help := flags.WithDefault(flag.Value); !flag.IsBool() && !strings.Contains(help, "default") && !strings.Contains(strings.ToLower(help), "without it") {
 					t.Errorf("attn %s --%s: %q tells no default", name, flag.Name, help)
 				}
 			}
