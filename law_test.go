@@ -55,6 +55,8 @@ var order = []string{
 	"internal/pruning/reports",
 	"internal/curve",
 	"internal/filter",
+	"internal/flags",
+	"internal/guard",
 	"internal/shards",
 	"internal/jinja",
 	"internal/hub",

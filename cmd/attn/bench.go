@@ -3,11 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"time"
-	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"github.com/attn-go/attn/internal/bench"
@@ -73,31 +71,37 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		return usage("%w", err)
 	}
 	threads := cmp.Or(cmd.Threads, runtime.GOMAXPROCS(0))
-	format := tableFormats[0]
-	for _, f := range tableFormats {
-		if cmd.Format != nil && f.name == *cmd.Format {
-			format = f
-		}
+	t := &bench.Table{Out: c.out, Format: bench.Aligned, Machine: bench.ThisMachine(), Threads: threads}
+	set(&t.Format, cmd.Format)
+	if cmd.JSON {
+		t.Format = bench.JSON
 	}
-	machine := bench.ThisMachine()
-	if cmd.Ratios {
-		return cmd.runRatios(ctx, c, list, threads, machine, format)
+	if isTerminal(c.out) {
+		t.Width = columns(c.out)
 	}
-	t := newTable(c.out, format, machine, threads, benchColumns(list))
-	if !cmd.JSON {
-		if err := t.begin(); err != nil {
-			return err
+	if !cmd.Ratios {
+		return measure(t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) { return bench.Run(ctx, w, threads, cmd.Time) })
+	}
+	pairs := bench.Features()
+	if cmd.Op != nil {
+		p, err := bench.Against(list[0])
+		if err != nil {
+			return usage("--ratios: %w", err)
 		}
+		pairs = []bench.Pair{p}
+	}
+	return measure(t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) { return bench.Compare(ctx, p, threads, cmd.Time) })
+}
+
+// measure writes a row for each of a list.
+func measure[W any, R bench.Row](t *bench.Table, list []W, columns []bench.Column, run func(W) (R, error)) error {
+	if err := t.Begin(columns); err != nil {
+		return err
 	}
 	for _, w := range list {
-		r, err := bench.Run(ctx, w, threads, cmd.Time)
-		if err != nil {
-			return err
-		}
-		if cmd.JSON {
-			err = json.NewEncoder(c.out).Encode(newBenchResult(r, machine))
-		} else {
-			err = t.row(benchCells(r))
+		r, err := run(w)
+		if err == nil {
+			err = t.Add(r)
 		}
 		if err != nil {
 			return err
@@ -125,101 +129,4 @@ func (cmd *benchCommand) works(parsed *kong.Context) ([]bench.Work, error) {
 	}
 	w, err := w.Complete()
 	return []bench.Work{w}, err
-}
-
-// benchResult is a bench.Result in the form for programs. What does not apply is
-// left out.
-type benchResult struct {
-	Op           string          `json:"op"`
-	B            int             `json:"b,omitempty"`
-	H            int             `json:"h,omitempty"`
-	G            int             `json:"g,omitempty"`
-	Lq           int             `json:"lq"`
-	Lk           int             `json:"lk"`
-	E            int             `json:"e"`
-	V            int             `json:"v,omitempty"`
-	Width        int             `json:"width,omitempty"`
-	Causal       *bool           `json:"causal,omitempty"`
-	Mask         *string         `json:"mask,omitempty"`
-	Dropout      *float64        `json:"dropout,omitempty"`
-	Weights      *bool           `json:"weights,omitempty"`
-	Storage      *tensor.Numbers `json:"storage,omitempty"`
-	With         []string        `json:"with,omitempty"`
-	Threads      int             `json:"threads"`
-	Median       float64         `json:"ms_median"`
-	Min          float64         `json:"ms_min"`
-	Max          float64         `json:"ms_max"`
-	GFLOPS       float64         `json:"gflops"`
-	PeakGFLOPS   float64         `json:"peak_gflops"`
-	PeakShare    float64         `json:"peak_share"`
-	Bytes        float64         `json:"bytes_per_op"`
-	GTriples     float64         `json:"gtriples,omitempty"`
-	ReadGBps     float64         `json:"read_gbps,omitempty"`
-	PeakReadGBps float64         `json:"peak_read_gbps,omitempty"`
-	ReadShare    float64         `json:"read_share,omitempty"`
-
-	Machine bench.Machine `json:"machine"`
-}
-
-func newBenchResult(r bench.Result, machine bench.Machine) benchResult {
-	w := r.Work
-	b := benchResult{
-		Op: w.Op, B: w.B, H: w.H, G: w.G, Lq: w.Lq, Lk: w.Lk, E: w.E, V: w.V, Width: w.Width, With: w.With,
-		Machine: machine, Threads: r.Threads, Median: r.Median, Min: r.Min, Max: r.Max,
-		GFLOPS: r.GFLOPS(), PeakGFLOPS: r.PeakGFLOPS, PeakShare: r.PeakShare(), Bytes: r.Bytes, GTriples: r.GTriples(),
-	}
-	if w.Takes("causal") {
-		b.Causal, b.Mask, b.Weights = &w.Causal, &w.Mask, &w.Weights
-	}
-	if w.Takes("dropout") {
-		b.Dropout = &w.Dropout
-	}
-	if w.Takes("storage") {
-		b.Storage = &w.Storage
-	}
-	if r.ReadGBps() > 0 {
-		b.ReadGBps = r.ReadGBps()
-	}
-	if r.PeakReadGBps > 0 {
-		b.PeakReadGBps, b.ReadShare = r.PeakReadGBps, r.ReadShare()
-	}
-	return b
-}
-
-// benchColumns returns the head of the table.
-func benchColumns(list []bench.Work) []tableColumn {
-	width, besides, rank := 0, len("besides"), 1 // what all rows have besides matters
-	for _, w := range list {
-		width = max(width, utf8.RuneCountInString(w.Name()))
-		switch {
-		case w.CacheBytes() > 0:
-			besides = max(besides, len("00.0 GB/s of 00.0 GB/s, 00.0%"))
-		case w.Triples() > 0:
-			besides = max(besides, len("00.00 G triples/s"))
-		default:
-			rank = 5
-		}
-	}
-	return []tableColumn{
-		{"work", -width, 0}, {"ms median", 9, 0}, {"min", 9, 2}, {"max", 9, 2},
-		{"GFLOP/s", 7, 1}, {"peak", 7, 4}, {"share", 6, 1}, {"bytes", 9, 3}, {"besides", -besides, rank},
-	}
-}
-
-// benchCells returns a row of the table.
-func benchCells(r bench.Result) []string {
-	besides := ""
-	switch {
-	case r.GTriples() > 0:
-		besides = fmt.Sprintf("%.2f G triples/s", r.GTriples())
-	case r.PeakReadGBps > 0:
-		besides = fmt.Sprintf("%.1f GB/s of %.1f GB/s, %.1f%%", r.ReadGBps(), r.PeakReadGBps, 100*r.ReadShare())
-	case r.ReadGBps() > 0:
-		besides = fmt.Sprintf("%.1f GB/s", r.ReadGBps())
-	}
-	number := func(format string, x float64) string { return fmt.Sprintf(format, x) }
-	return []string{
-		r.Work.Name(), number("%.4g", r.Median), number("%.4g", r.Min), number("%.4g", r.Max), number("%.1f", r.GFLOPS()),
-		number("%.1f", r.PeakGFLOPS), number("%.1f%%", 100*r.PeakShare()), number("%.0f", r.Bytes), besides,
-	}
 }

@@ -25,9 +25,7 @@ func choices() kong.Vars {
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"ops":   bench.Ops(), "masks": bench.Masks(),
-	}
-	for _, f := range tableFormats {
-		lists["formats"] = append(lists["formats"], f.name)
+		"formats": {bench.Aligned, bench.Markdown, bench.CSV},
 	}
 	for _, m := range prune.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
