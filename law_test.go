@@ -57,6 +57,7 @@ var order = []string{
 	"internal/filter",
 	"internal/flags",
 	"internal/guard",
+	"internal/apply",
 	"internal/shards",
 	"internal/jinja",
 	"internal/hub",

@@ -53,7 +53,7 @@ func (cmd *fetchCommand) Validate() error {
 func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	h, err := hub.New(cmd.Endpoint, os.Getenv("HF_TOKEN"), "attn/"+version())
 	if err != nil {
-		return usageError{err}
+		return usage("%w", err)
 	}
 	shown := &arrival{statusLine: newStatusLine(c.err)}
 	h.Retry = shown.again

@@ -132,7 +132,7 @@ func run(ctx context.Context, args []string, c console) int {
 	if err == nil {
 		c.writes, err = checkFiles(parsed, c)
 	} else {
-		err = usageError{flags.Plain(err)}
+		err = usage("%w", flags.Plain(err))
 	}
 	if err == nil {
 		err = parsed.Run(c)
@@ -166,12 +166,8 @@ func filesOf(command *kong.Node) guard.Files {
 	return guard.Of(command)
 }
 
-// usageError is a command line that cannot be.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// usage returns the error of a command line that cannot be.
+func usage(format string, args ...any) error { return flags.Errorf(format, args...) }
 
 // interrupted is an error after which there is a way to go on.
 type interrupted struct{ hint string }
@@ -181,14 +177,13 @@ func (e interrupted) Error() string { return e.hint }
 // exitCode sorts an error into the codes that the command promises.
 func exitCode(err error) int {
 	var (
-		usage  usageError
+		usage  *flags.Error
 		input  *input.Error
 		format *safetensors.FormatError
 		tokens *tokenizer.FormatError
 		model  *models.FormatError
 		remote *hub.ModelError
 		parts  *shards.Error
-		spared *guard.Error
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -196,7 +191,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &paused), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), errors.As(err, &spared):
+	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck

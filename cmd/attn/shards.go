@@ -97,7 +97,7 @@ func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, 
 		fmt.Fprintf(c.err, "shard %d of %d is done\n", i, job.Of)
 		return nil
 	case errors.As(err, &there) && there.Other: // as where attn train finds another run
-		return usageError{err}
+		return usage("%w", err)
 	case err != nil:
 		return err
 	}

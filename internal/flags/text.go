@@ -9,6 +9,18 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// Error is a command line that cannot be, for exit codes.
+type Error struct{ err error }
+
+// Errorf returns an *Error.
+func Errorf(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
+
+// Error says what is wrong.
+func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.err }
+
 // FillIn replaces ${name} in help and enumerations. As variables of the parser they would be
 // expanded once for each flag, which is half of the time that a short command takes.
 func FillIn(vars map[string]string) kong.Option {

@@ -14,14 +14,6 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// Error is a command line whose output would replace something.
-type Error struct{ text string }
-
-// Error says which output, and what it would replace.
-func (e *Error) Error() string { return e.text }
-
-func refused(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
-
 // Place is a file or a directory that a flag names; without a path it is not given.
 type Place struct{ Flag, Path string }
 
@@ -91,7 +83,7 @@ type Adjuster interface{ AdjustFiles(f *Files) }
 // Outputs are the files that a command writes.
 type Outputs []file
 
-// Check returns the outputs, or an *Error if one would overwrite an input or another output, under
+// Check returns the outputs, or a *flags.Error if one would overwrite an input or another output, under
 // whatever name: links, other spellings of a path, and, where there is nothing yet, letters that
 // differ only in case; or another error if an output cannot be written where it is to be. In and
 // out are the standard streams, and modelFiles the names of what the directory of a model may
@@ -99,7 +91,7 @@ type Outputs []file
 func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 	for _, p := range f.Makes {
 		if p.Path == "-" {
-			return nil, refused("%s -: want a directory, not standard output", p.Flag)
+			return nil, flags.Errorf("%s -: want a directory, not standard output", p.Flag)
 		}
 		if at := identify(p.Path).exists; p.Path != "" && at != nil && !at.IsDir() {
 			return nil, fmt.Errorf("write to %s: %s is a file, want a folder", p.Path, at.Name())
@@ -108,7 +100,7 @@ func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 	inputs, outputs := f.inputs(in, modelFiles), f.outputs(out, modelFiles)
 	for i, out := range outputs {
 		if out.Path == "-" && !f.Stdout {
-			return nil, refused("%s -: want a file, not standard output", out.Flag)
+			return nil, flags.Errorf("%s -: want a file, not standard output", out.Flag)
 		}
 		if err := out.replaces(inputs); err != nil {
 			return nil, err
@@ -126,7 +118,7 @@ func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 	}))
 }
 
-// Spare returns an *Error if one of the outputs is a file that the model in a directory is read
+// Spare returns a *flags.Error if one of the outputs is a file that the model in a directory is read
 // from.
 func (o Outputs) Spare(dir string, paths []string) error {
 	var inputs []file
@@ -165,11 +157,11 @@ func (f file) replaces(inputs []file) error {
 		switch {
 		case !f.is(in.identity):
 		case in.dir != "":
-			return refused("%v would overwrite a file of the model in %s", f, quote.Shell(in.dir))
+			return flags.Errorf("%v would overwrite a file of the model in %s", f, quote.Shell(in.dir))
 		case in.Path == "":
-			return refused("%v would overwrite %v", f, in)
+			return flags.Errorf("%v would overwrite %v", f, in)
 		default:
-			return refused("%v would overwrite %s, which %s reads", f, quote.Shell(in.Path), in.Flag)
+			return flags.Errorf("%v would overwrite %s, which %s reads", f, quote.Shell(in.Path), in.Flag)
 		}
 	}
 	return nil
@@ -182,13 +174,13 @@ func twice(a, b file) error {
 	}
 	switch {
 	case a.dir != "":
-		return refused("%v would overwrite a file of the model in %s", b, quote.Shell(a.dir))
+		return flags.Errorf("%v would overwrite a file of the model in %s", b, quote.Shell(a.dir))
 	case b.Path == "-":
-		return refused("%s and %s are both standard output", a.Flag, b.Flag)
+		return flags.Errorf("%s and %s are both standard output", a.Flag, b.Flag)
 	case a.Path == b.Path:
-		return refused("%s and %s are both %s", a.Flag, b.Flag, quote.Shell(a.Path))
+		return flags.Errorf("%s and %s are both %s", a.Flag, b.Flag, quote.Shell(a.Path))
 	}
-	return refused("%v and %v are one file", a, b)
+	return flags.Errorf("%v and %v are one file", a, b)
 }
 
 // inputs returns every file that is read.
