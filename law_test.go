@@ -57,6 +57,7 @@ var order = []string{
 	"internal/filter",
 	"internal/flags",
 	"internal/guard",
+	"internal/completion",
 	"internal/apply",
 	"internal/shards",
 	"internal/jinja",
