@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/attn-go/attn/internal/flags"
 )
 
 // TestDocumentedCommands: every command line of the documentation is one that the command
@@ -28,7 +30,7 @@ func TestDocumentedCommands(t *testing.T) {
 			args := shellWords(line)
 			var parsed commands
 			parser := kong.Must(&parsed, append(options(console{out: new(bytes.Buffer), err: new(bytes.Buffer)}), kong.Exit(func(int) {}))...)
-			if _, err := parser.Parse(joinNegative(args[1:])); err != nil {
+			if _, err := parser.Parse(flags.JoinNegative(args[1:])); err != nil {
 				t.Errorf("%s: %s\n%v", filepath.Base(page), line, err)
 			}
 		}

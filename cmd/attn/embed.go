@@ -21,14 +21,14 @@ type embedCommand struct {
 	Model       string  `required:"" help:"Directory of a pretrained encoder." placeholder:"DIR"`
 	JSON        bool    `name:"json" help:"Write a JSON object for each line, with its vector." xor:"form"`
 	TSV         bool    `name:"tsv" help:"Write the numbers of each vector in columns, and the error in another." xor:"form"`
-	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form"`
-	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form"`
+	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
+	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
 	Strict      bool    `help:"Stop at the first line that cannot be embedded."`
 	Pooling     *string `help:"How hidden states become a vector, for a directory that does not say it: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
-	Normalize   bool    `help:"With --pooling, divide each vector by its length."`
+	Normalize   bool    `help:"With --pooling, divide each vector by its length." needs:"pooling"`
 	Prompt      *string `help:"What each text begins with (default as the directory says)." placeholder:"TEXT" xor:"prompt"`
 	PromptName  *string `help:"Name of the prompt of the directory with which each text begins." placeholder:"NAME" xor:"prompt"`
-	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." placeholder:"FILE"`
+	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
 func (embedCommand) Help() string {
@@ -48,21 +48,6 @@ depend on the others. docs/scale.md has more.
 Pooling, normalisation, the longest text and the prompt are those of the pipeline of
 sentence-transformers in the directory. Longer texts are cut off, and standard error
 tells how many.`
-}
-
-// Validate is called by the parser.
-func (cmd *embedCommand) Validate() error {
-	if cmd.Normalize && cmd.Pooling == nil {
-		return errors.New("--normalize goes with --pooling")
-	}
-	return nil
-}
-
-func (cmd *embedCommand) touches() touched {
-	return touched{
-		models: []place{{"--model", cmd.Model}}, reads: []place{{"file", cmd.File}},
-		writes: []place{{"--npy", cmd.NPY}, {"--safetensors", cmd.Safetensors}}, stdin: cmd.File == "",
-	}
 }
 
 func (cmd *embedCommand) Run(ctx context.Context, c console) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,17 +16,17 @@ import (
 
 type generateCommand struct {
 	Model       string         `required:"" help:"Directory of a model that predicts the next token: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
-	MaxTokens   int            `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N"`
-	Temperature float64        `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen"`
-	TopK        int            `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen"`
-	TopP        float64        `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
+	MaxTokens   int            `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N" want:"at least 1"`
+	Temperature float64        `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen" want:"at least 0"`
+	TopK        int            `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen" want:"at least 1" needs:"temperature" excludes:"temperature=0"`
+	TopP        float64        `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
 	Seed        uint64         `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
-	Context     int            `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
+	Context     int            `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run" want:"at least 1"`
 	Weights     tensor.Numbers `default:"float32" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; float16, slower than bfloat16; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
 	Chat        bool           `help:"Put the prompt into the chat template of the model, as what a user says." group:"Chats"`
-	System      *string        `help:"What the system says first." placeholder:"TEXT" group:"Chats"`
-	NoSpecial   bool           `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`
-	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it."`
+	System      *string        `help:"What the system says first." placeholder:"TEXT" group:"Chats" needs:"chat"`
+	NoSpecial   bool           `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run" excludes:"chat"`
+	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it." stdin:""`
 }
 
 func (generateCommand) Help() string {
@@ -50,36 +49,8 @@ turn of one conversation, which is answered. An answer also ends at the eos_toke
 tokenizer. A template that asks for what attn does not know is refused.`
 }
 
-// Validate is called by the parser.
-func (cmd *generateCommand) Validate() error {
-	switch {
-	case cmd.MaxTokens < 0:
-		return fmt.Errorf("--max-tokens %d, want at least 1", cmd.MaxTokens)
-	case cmd.Context < 0:
-		return fmt.Errorf("--context %d, want at least 1", cmd.Context)
-	case !(cmd.TopP >= 0 && cmd.TopP <= 1):
-		return fmt.Errorf("--top-p %v, want a probability", cmd.TopP)
-	case cmd.TopK < 0:
-		return fmt.Errorf("--top-k %d, want at least 1", cmd.TopK)
-	case cmd.System != nil && !cmd.Chat:
-		return errors.New("--system goes with --chat")
-	case cmd.NoSpecial && cmd.Chat:
-		return errors.New("--no-special and --chat exclude each other: a chat template has all tokens that the model wants")
-	case cmd.Temperature == 0 && (cmd.TopK > 0 || cmd.TopP > 0):
-		return errors.New("--top-k and --top-p go with a --temperature above 0")
-	}
-	if err := cmd.sampling().Check(); err != nil {
-		return fmt.Errorf("--temperature %v, want 0 or a positive number", cmd.Temperature)
-	}
-	return nil
-}
-
 func (cmd *generateCommand) sampling() models.Sampling {
 	return models.Sampling{Temperature: cmd.Temperature, TopK: cmd.TopK, TopP: cmd.TopP, Seed: cmd.Seed}
-}
-
-func (cmd *generateCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, stdin: cmd.Prompt == nil}
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -24,32 +23,32 @@ import (
 )
 
 type mapCommand struct {
-	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run"`
-	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run"`
-	Target  *string `help:"What the decoder writes, instead of its own translation." placeholder:"TEXT" group:"What to run"`
-	Pair    *string `help:"With a pretrained encoder, a second text." placeholder:"TEXT" group:"What to run"`
-	Steps   int     `name:"generate" help:"With a pretrained decoder, continue the text by N tokens, and draw what these attend to." placeholder:"N" group:"What to run"`
+	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run" either:"source"`
+	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run" either:"source" reads:"tensors" stdin:""`
+	Target  *string `help:"What the decoder writes, instead of its own translation." placeholder:"TEXT" group:"What to run" needs:"model"`
+	Pair    *string `help:"With a pretrained encoder, a second text." placeholder:"TEXT" group:"What to run" needs:"model"`
+	Steps   int     `name:"generate" help:"With a pretrained decoder, continue the text by N tokens, and draw what these attend to." placeholder:"N" group:"What to run" want:"at least 1" needs:"model" excludes:"pair"`
 	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if there is any)." placeholder:"NAME" group:"What to draw"`
-	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
+	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw" excludes:"mean=layers"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
-	All     bool    `help:"All heads; with --layer, those of one layer." group:"What to draw"`
-	Mean    *string `enum:"heads,layers" help:"Mean over the heads of a layer (heads, what is drawn without --head), or over the heads of all layers (layers)." placeholder:"OVER" group:"What to draw"`
-	Rollout bool    `help:"How much of each input token is in each vector behind the last layer, by attention rollout (Abnar and Zuidema 2020), of the encoder unless --kind decoder." group:"What to draw"`
-	Differ  bool    `name:"divergence" help:"How much heads differ: the Jensen–Shannon divergence of any two heads of one kind, or, with --layer, of one layer, in nats (Clark et al. 2019)." group:"What to draw"`
-	Values  bool    `name:"value-weighted" help:"Weights times the norms of what the values add to the layer's result (Kobayashi et al. 2020)." group:"What to draw"`
+	All     bool    `help:"All heads; with --layer, those of one layer." group:"What to draw" excludes:"head"`
+	Mean    *string `enum:"heads,layers" help:"Mean over the heads of a layer (heads, what is drawn without --head), or over the heads of all layers (layers)." placeholder:"OVER" group:"What to draw" excludes:"head,all"`
+	Rollout bool    `help:"How much of each input token is in each vector behind the last layer, by attention rollout (Abnar and Zuidema 2020), of the encoder unless --kind decoder." group:"What to draw" excludes:"all,head,layer,mean,kind=cross"`
+	Differ  bool    `name:"divergence" help:"How much heads differ: the Jensen–Shannon divergence of any two heads of one kind, or, with --layer, of one layer, in nats (Clark et al. 2019)." group:"What to draw" excludes:"all,head,mean,rollout,embed"`
+	Values  bool    `name:"value-weighted" help:"Weights times the norms of what the values add to the layer's result (Kobayashi et al. 2020)." group:"What to draw" excludes:"rollout,divergence"`
 	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight that the last colour stands for: 1 (unit) or the largest there is (largest)." placeholder:"NAME" group:"What to draw"`
-	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output"`
-	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output"`
-	HTML    string  `name:"html" help:"Write a page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output"`
-	CSV     string  `name:"csv" help:"Write a table with a line for each weight; an apostrophe keeps spreadsheets from running tokens." placeholder:"FILE" group:"Files, - for standard output"`
-	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output"`
-	Embed   string  `name:"embed" help:"Write the page of attn view as a fragment of HTML, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output"`
-	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output"`
-	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default one of the system)." placeholder:"FILE" group:"Files, - for standard output"`
+	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	HTML    string  `name:"html" help:"Write a page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	CSV     string  `name:"csv" help:"Write a table with a line for each weight; an apostrophe keeps spreadsheets from running tokens." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	Embed   string  `name:"embed" help:"Write the page of attn view as a fragment of HTML, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default one of the system)." placeholder:"FILE" group:"Files, - for standard output" needs:"png"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
-	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
-	ASCII   bool    `name:"ascii" help:"No colours, and weights in ASCII characters only." group:"On the terminal"`
-	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input."`
+	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal" want:"at least 24"`
+	ASCII   bool    `name:"ascii" help:"No colours, and weights in ASCII characters only." group:"On the terminal" excludes:"color=truecolor,color=256,color=16"`
+	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input." needs:"model" stdin:""`
 }
 
 func (mapCommand) Help() string {
@@ -72,62 +71,12 @@ Greek and Cyrillic letters, and others from --font or a font of the system, else
 code points; --svg and --html have all characters.`
 }
 
-// Validate is called by the parser.
-func (cmd *mapCommand) Validate() error {
-	switch {
-	case (cmd.Model == "") == (cmd.Weights == ""):
-		return errors.New("want either --model or --weights")
-	case cmd.Weights != "" && cmd.Text != nil:
-		return errors.New("a text goes with --model; --weights has its own")
-	case cmd.Weights != "" && cmd.Target != nil:
-		return errors.New("--target goes with --model")
-	case cmd.Weights != "" && cmd.Pair != nil:
-		return errors.New("--pair goes with --model")
-	case cmd.Steps < 0 || cmd.Steps > 0 && cmd.Model == "":
-		return errors.New("--generate goes with --model, and with a positive number")
-	case cmd.Steps > 0 && cmd.Pair != nil:
-		return errors.New("--generate and --pair exclude each other")
-	case cmd.Font != "" && cmd.PNG == "":
-		return errors.New("--font goes with --png")
-	case cmd.Rollout && (cmd.All || cmd.Head != nil || cmd.Layer != nil):
-		return errors.New("--rollout is of all layers and heads; it excludes --all, --layer and --head")
-	case cmd.Rollout && cmd.Kind != nil && *cmd.Kind == heads.Cross.String():
-		return errors.New("--rollout is within one text, want --kind encoder or decoder")
-	case cmd.Mean != nil && (cmd.All || cmd.Head != nil || cmd.Rollout || cmd.Differ):
-		return errors.New("--mean excludes --head, --all, --rollout and --divergence")
-	case cmd.Mean != nil && *cmd.Mean == "layers" && cmd.Layer != nil:
-		return errors.New("--mean layers is of all layers; it excludes --layer")
-	case cmd.Differ && (cmd.All || cmd.Head != nil || cmd.Rollout || cmd.Embed != ""):
-		return errors.New("--divergence is of several heads; it excludes --all, --head, --rollout and --embed")
-	case cmd.Values && (cmd.Rollout || cmd.Differ):
-		return errors.New("--rollout and --divergence are of weights; they exclude --value-weighted")
-	case cmd.All && cmd.Head != nil:
-		return errors.New("--head and --all exclude each other")
-	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":
-		return fmt.Errorf("--ascii has no colours, but --color is %s", cmd.Color)
-	case cmd.Width != nil && *cmd.Width < narrowestMap:
-		return fmt.Errorf("--width %d, want at least %d", *cmd.Width, narrowestMap)
-	}
-	return nil
-}
-
-func (cmd *mapCommand) touches() touched {
-	t := touched{
-		models: []place{{"--model", cmd.Model}}, tensors: []place{{"--weights", cmd.Weights}}, reads: []place{{"--font", cmd.Font}},
-		stdin: cmd.Model != "" && cmd.Text == nil, stdout: true,
-	}
-	for _, o := range cmd.outputs() {
-		t.writes = append(t.writes, o.place)
-	}
-	return t
-}
-
 // narrowestMap is the least width of a map, marked lines and all.
 const narrowestMap = 24
 
 // output is a file that was asked for.
 type output struct {
-	place
+	path  string
 	drawn bool // and not a table, in which tokens are written as they are
 	write func(viz.Figure, io.Writer) error
 	embed bool // of the whole record, and not of the figure
@@ -136,13 +85,13 @@ type output struct {
 // outputs returns the files that were asked for.
 func (cmd *mapCommand) outputs() []output {
 	return slices.DeleteFunc([]output{
-		{place{"--svg", cmd.SVG}, true, viz.Figure.SVG, false},
-		{place{"--png", cmd.PNG}, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }, false},
-		{place{"--html", cmd.HTML}, true, viz.Figure.HTML, false},
-		{place{"--csv", cmd.CSV}, false, viz.Figure.CSV, false},
-		{place{"--json", cmd.JSON}, false, viz.Figure.JSON, false},
-		{place{"--npy", cmd.NPY}, false, viz.Figure.NPY, false},
-		{place{"--embed", cmd.Embed}, false, nil, true},
+		{cmd.SVG, true, viz.Figure.SVG, false},
+		{cmd.PNG, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }, false},
+		{cmd.HTML, true, viz.Figure.HTML, false},
+		{cmd.CSV, false, viz.Figure.CSV, false},
+		{cmd.JSON, false, viz.Figure.JSON, false},
+		{cmd.NPY, false, viz.Figure.NPY, false},
+		{cmd.Embed, false, nil, true},
 	}, func(o output) bool { return o.path == "" })
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,17 +15,17 @@ import (
 
 type tokenizeCommand struct {
 	Model     string  `required:"" help:"Directory of a model with a tokenizer.json, or with the files of an older tokenizer." placeholder:"DIR"`
-	File      string  `help:"Read the lines of a file." placeholder:"FILE"`
+	File      string  `help:"Read the lines of a file." placeholder:"FILE" stdin:"" excludes:"text"`
 	JSON      bool    `name:"json" help:"Write a JSON object for each line: ids, tokens, offsets in bytes, type_ids, and texts (0 or 1, −1 for added tokens)." xor:"form"`
 	TSV       bool    `name:"tsv" help:"Write two columns, the ids and the error." xor:"form"`
 	Strict    bool    `help:"Stop at the first line that cannot be tokenized."`
 	Pair      *string `help:"A second text, which goes with each line." placeholder:"TEXT"`
 	NoSpecial bool    `help:"Leave out the tokens that the model wants around a text, such as [CLS]."`
 	AsText    bool    `name:"special-as-text" help:"Take special tokens that a text has, such as [SEP], for text."`
-	MaxLength int     `help:"Cut to this many tokens, those around a text included. 0 cuts nothing." placeholder:"N"`
-	Stride    *int    `help:"Write what --max-length cuts off too, as overflow: further pieces, each with this many tokens of the one before. Needs --json." placeholder:"N"`
-	Cut       string  `help:"Which text of a pair --max-length cuts: longest, first or second." enum:"longest,first,second" default:"longest" placeholder:"TEXT"`
-	Text      *string `arg:"" optional:"" help:"Text to tokenize; without it or --file, the lines of standard input."`
+	MaxLength int     `help:"Cut to this many tokens, those around a text included. 0 cuts nothing." placeholder:"N" want:"at least 0"`
+	Stride    *int    `help:"Write what --max-length cuts off too, as overflow: further pieces, each with this many tokens of the one before. Needs --json." placeholder:"N" want:"at least 0" needs:"max-length,json" excludes:"max-length=0"`
+	Cut       string  `help:"Which text of a pair --max-length cuts: longest, first or second." enum:"longest,first,second" default:"longest" placeholder:"TEXT" needs:"max-length,pair"`
+	Text      *string `arg:"" optional:"" help:"Text to tokenize; without it or --file, the lines of standard input." stdin:""`
 
 	columns int // of the terminal on which each token is shown above its id; 0 writes ids
 }
@@ -45,28 +44,6 @@ whoever runs the model; --max-length cuts at its side.
 
 One line out for each line in, in the same order, whatever the line holds: one that cannot
 be tokenized becomes {"error": "…"}, or ends the run with --strict. docs/scale.md has more.`
-}
-
-// Validate is called by the parser.
-func (cmd *tokenizeCommand) Validate() error {
-	if cmd.File != "" && cmd.Text != nil {
-		return errors.New("--file and a text exclude each other")
-	}
-	switch {
-	case cmd.MaxLength < 0:
-		return fmt.Errorf("--max-length is %d, want at least 0", cmd.MaxLength)
-	case cmd.Stride != nil && *cmd.Stride < 0:
-		return fmt.Errorf("--stride is %d, want at least 0", *cmd.Stride)
-	case cmd.Stride != nil && (cmd.MaxLength == 0 || !cmd.JSON):
-		return errors.New("--stride goes with --max-length and --json")
-	case cmd.Cut != "longest" && (cmd.MaxLength == 0 || cmd.Pair == nil):
-		return errors.New("--cut goes with --max-length and --pair")
-	}
-	return nil
-}
-
-func (cmd *tokenizeCommand) touches() touched {
-	return touched{reads: []place{{"--file", cmd.File}, {"--model", cmd.Model}}, stdin: cmd.File == "" && cmd.Text == nil}
 }
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {

@@ -8,14 +8,12 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"golang.org/x/term"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
 )
@@ -34,21 +32,6 @@ func columns(w io.Writer) int {
 		}
 	}
 	return 80
-}
-
-// quoted returns a file's name as it can be pasted into a shell.
-func quoted(path string) string {
-	if !quote.Fit(path) { // as bash, zsh and ksh read it
-		escaped := strconv.Quote(path)
-		return "$'" + strings.ReplaceAll(escaped[1:len(escaped)-1], "'", `\'`) + "'"
-	}
-	plain := func(r rune) bool {
-		return r >= 0x80 || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(`/\:._-+,@%=`, r)
-	}
-	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // invite says on a terminal what is read from standard input and how to end it, because

@@ -20,14 +20,14 @@ import (
 )
 
 type viewCommand struct {
-	Model   []string `help:"Directory of the model; further ones can be compared with it." placeholder:"DIR" sep:"none"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none"`
+	Model   []string `help:"Directory of the model; further ones can be compared with it." placeholder:"DIR" sep:"none" either:"source"`
+	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
-	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT"`
+	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT" needs:"text"`
 	Scores  string   `name:"importance" help:"Importance of heads, as attn heads --json writes it, to show beside the measures." placeholder:"FILE"`
-	Steps   int      `name:"generate" help:"With a pretrained decoder, continue each text by N tokens, and show what these attend to." placeholder:"N"`
-	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
+	Steps   int      `name:"generate" help:"With a pretrained decoder, continue each text by N tokens, and show what these attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
+	Text    []string `arg:"" optional:"" help:"Texts to begin with." needs:"model"`
 }
 
 func (viewCommand) Help() string {
@@ -48,33 +48,7 @@ the address can use the page, and nobody else can.`
 }
 
 // Validate is called by the parser.
-func (cmd *viewCommand) Validate() error {
-	switch {
-	case (len(cmd.Model) == 0) == (len(cmd.Weights) == 0):
-		return errors.New("want either --model or --weights")
-	case len(cmd.Model) == 0 && len(cmd.Text) > 0:
-		return errors.New("texts go with --model")
-	case cmd.Steps < 0 || cmd.Steps > 0 && len(cmd.Model) == 0:
-		return errors.New("--generate goes with --model, and with a positive number")
-	case cmd.Steps > 0 && cmd.Pair != nil:
-		return errors.New("--generate and --pair exclude each other")
-	case cmd.Pair != nil && len(cmd.Text) == 0:
-		return errors.New("--pair goes with a text")
-	}
-	return checkAddr(cmd.Addr)
-}
-
-func (cmd *viewCommand) touches() touched {
-	var t touched
-	for _, dir := range cmd.Model {
-		t.models = append(t.models, place{"--model", dir})
-	}
-	for _, path := range cmd.Weights {
-		t.tensors = append(t.tensors, place{"--weights", path})
-	}
-	t.reads = append(t.reads, place{"--importance", cmd.Scores})
-	return t
-}
+func (cmd *viewCommand) Validate() error { return checkAddr(cmd.Addr) }
 
 func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	o, err := cmd.options(ctx, c)
