@@ -24,8 +24,6 @@ import (
 	"github.com/gomlx/compute"
 	_ "github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/support/exceptions"
-
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // options are those of the command line.
@@ -87,7 +85,7 @@ func train(path string, o options, out io.Writer) error {
 		return errors.Join(e.read(r), r.save())
 	}
 	for done := 0; r.at.Epoch < o.epochs; {
-		batches := seq2seq.Batches(r.lengths, r.settings.Batch, r.settings.Seed, r.at.Epoch)
+		batches := train.Batches(r.lengths, r.settings.Batch, r.settings.Seed, r.at.Epoch)
 		for r.at.Step < len(batches) {
 			if o.steps > 0 && done == o.steps {
 				return save()
@@ -99,7 +97,7 @@ func train(path string, o options, out io.Writer) error {
 				return err
 			}
 			if sum := float64(loss) + float64(norm); math.IsNaN(sum) || math.IsInf(sum, 0) {
-				return fmt.Errorf("epoch %d, step %d: %w", r.at.Epoch+1, r.at.Step+1, seq2seq.ErrDiverged)
+				return fmt.Errorf("epoch %d, step %d: %w", r.at.Epoch+1, r.at.Step+1, train.ErrDiverged)
 			}
 			r.count(batch, float64(loss), time.Since(start))
 			done++

@@ -161,10 +161,10 @@ func TestTenSteps(t *testing.T) {
 	whole := prepare("whole")
 	without := prepare("without examples")
 	other := prepare("other pairs", "--limit", "70")
-	if err := os.Remove(filepath.Join(without, seq2seq.ExamplesFile)); err != nil {
+	if err := os.Remove(filepath.Join(without, train.ExamplesFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(whole, seq2seq.ExamplesFile), filepath.Join(other, seq2seq.ExamplesFile)); err != nil {
+	if err := os.Rename(filepath.Join(whole, train.ExamplesFile), filepath.Join(other, train.ExamplesFile)); err != nil {
 		t.Fatal(err)
 	}
 	gru := filepath.Join(dir, "gru")
