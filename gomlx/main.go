@@ -24,6 +24,8 @@ import (
 	"github.com/gomlx/compute"
 	_ "github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/support/exceptions"
+
+	"github.com/attn-go/attn/train"
 )
 
 // options are those of the command line.
@@ -48,15 +50,15 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := train(flag.Arg(0), o, os.Stdout); err != nil {
+	if err := trainRun(flag.Arg(0), o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "gomlx:", err)
 		os.Exit(1)
 	}
 }
 
-// train trains the run in a directory until all epochs, or the steps that were asked for,
+// trainRun trains the run in a directory until all epochs, or the steps that were asked for,
 // are done.
-func train(path string, o options, out io.Writer) error {
+func trainRun(path string, o options, out io.Writer) error {
 	r, err := openRun(path)
 	if err != nil {
 		return err
