@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // backend is on what the tests train: check.sh names others than GoMLX's own.
