@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
+	"github.com/attn-go/attn/train"
 )
 
 // The functions of packages that most commands use, by short names.
@@ -42,8 +43,8 @@ func ready(files []place) error { return guard.Ready(places(files)) }
 // runFiles returns the names of what attn train and attn prune write to the directory of a
 // run.
 func runFiles() []string {
-	return append(seq2seq.ModelFiles(), seq2seq.TrainingFile, seq2seq.ExamplesFile,
-		recipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
+	return append(seq2seq.ModelFiles(), train.TrainingFile, train.ExamplesFile,
+		train.RecipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
 }
 
 // exists reports whether there is something at a path, or will be when a save that was
