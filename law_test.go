@@ -75,6 +75,7 @@ var order = []string{
 	"cmd/attn",
 	"internal/tools/fma",
 	"internal/tools/targets",
+	"internal/tools/words",
 	"internal/conformance", // a tool of the repository, as those in front of it
 	"bench/compare",        // another
 }
