@@ -117,3 +117,12 @@ func Group(pairs []seq2seq.Pair) (sources []string, references [][]string) {
 	}
 	return sources, references
 }
+
+// Vocabularies splits the texts of both languages into units; see seq2seq.BuildVocabulary.
+func Vocabularies(pairs []seq2seq.Pair, units seq2seq.Units, size int) (source, target *seq2seq.Vocabulary) {
+	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		sources[i], targets[i] = p.Source, p.Target
+	}
+	return seq2seq.BuildVocabulary(sources, units, size), seq2seq.BuildVocabulary(targets, units, size)
+}
