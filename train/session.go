@@ -341,7 +341,8 @@ func (s *Session) tell(p Progress) error {
 	}
 	if w := p.Window; w != nil {
 		err := s.metrics.add(curve.Step{
-			Kind: curve.KindStep, Step: p.Total, TrainLoss: Number(w.Loss), LR: p.LR, Tokens: w.Tokens, Seconds: w.Time.Seconds(),
+			Kind: curve.KindStep, Step: p.Total, TrainLoss: Number(w.Loss), LR: p.LR,
+			Tokens: w.Tokens, Seconds: w.Time.Seconds(),
 		})
 		if err != nil {
 			return err

@@ -12,7 +12,10 @@ import (
 
 // open returns a new run, or the one in the directory.
 func (cmd *trainCommand) open(c console) (s *train.Session, err error) {
-	o := train.Options{Force: cmd.Force, Reserved: []string{reportFile, unfinishedFile}, Prepare: cmd.Prepare, Every: cmd.SaveEvery, Steps: cmd.Steps}
+	o := train.Options{
+		Force: cmd.Force, Reserved: []string{reportFile, unfinishedFile},
+		Prepare: cmd.Prepare, Every: cmd.SaveEvery, Steps: cmd.Steps,
+	}
 	if cmd.JSON {
 		o.JSON = c.out
 	}
