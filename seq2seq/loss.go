@@ -34,42 +34,26 @@ type PairLoss struct {
 // Losses returns the cross entropy of each pair. It is the same to the bit whatever the
 // other pairs are.
 func (m *Translator) Losses(ctx context.Context, pairs []Pair) ([]PairLoss, error) {
-	type numbered struct {
-		example
-		pair int
-	}
-	examples := make([]numbered, len(pairs))
-	for i, p := range pairs {
-		examples[i] = numbered{m.example(p), i}
-	}
-	slices.SortStableFunc(examples, func(a, b numbered) int { return a.compare(b.example) })
 	losses := make([]PairLoss, len(pairs))
 	t := tensor.NewTape(tensor.Infer)
-	for batch := range batched(examples, func(n numbered) int { return n.longest() }) {
+	for _, batch := range m.batches(pairs) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		list := make([]example, len(batch))
-		for i, n := range batch {
-			list[i] = n.example
-		}
 		t.Reset()
-		logits, write := m.logits(t, list, hooks{})
-		logp := tensor.LogSoftmax(t, logits).Data()
-		vocabulary := logits.Dim(-1)
-		for _, n := range batch {
-			tokens := len(n.write)
-			losses[n.pair] = PairLoss{crossEntropy(logp[:tokens*vocabulary], write[:tokens]), tokens}
-			logp, write = logp[tokens*vocabulary:], write[tokens:]
+		logits, _ := m.logits(t, batch, hooks{})
+		logp, vocabulary := tensor.LogSoftmax(t, logits).Data(), logits.Dim(-1)
+		for _, e := range batch {
+			losses[e.pair] = PairLoss{crossEntropy(logp, e.write, vocabulary), len(e.write)}
+			logp = logp[len(e.write)*vocabulary:]
 		}
 	}
 	return losses, nil
 }
 
-// crossEntropy returns that of some tokens, whose logarithms of probabilities are logp, a
-// row for each.
-func crossEntropy(logp []float32, tokens []int) (nats float64) {
-	vocabulary := len(logp) / max(len(tokens), 1)
+// crossEntropy returns that of tokens, whose logarithms of probabilities are the first rows
+// of logp.
+func crossEntropy(logp []float32, tokens []int, vocabulary int) (nats float64) {
 	for i, token := range tokens {
 		nats -= float64(logp[i*vocabulary+token])
 	}
@@ -81,15 +65,10 @@ func (m *Translator) batches(pairs []Pair) [][]example {
 	examples := make([]example, len(pairs))
 	for i, p := range pairs {
 		examples[i] = m.example(p)
+		examples[i].pair = i
 	}
-	slices.SortStableFunc(examples, example.compare)
-	return slices.Collect(batched(examples, example.longest))
+	slices.SortStableFunc(examples, func(a, b example) int {
+		return cmp.Or(cmp.Compare(len(a.src), len(b.src)), cmp.Compare(len(a.write), len(b.write)))
+	})
+	return slices.Collect(batched(examples, func(e example) int { return max(len(e.src), len(e.write)) }))
 }
-
-// compare orders examples by their lengths.
-func (e example) compare(o example) int {
-	return cmp.Or(cmp.Compare(len(e.src), len(o.src)), cmp.Compare(len(e.write), len(o.write)))
-}
-
-// longest returns the number of tokens of the longer side.
-func (e example) longest() int { return max(len(e.src), len(e.write)) }

@@ -333,7 +333,7 @@ func (m *Translator) Encode(p Pair) (source, target []int) {
 func (m *Translator) Logits(t *tensor.Tape, sources, targets [][]int) (logits *tensor.Tensor, tokens []int) {
 	examples := make([]example, len(sources))
 	for i, target := range targets {
-		examples[i] = example{sources[i], append([]int{BOS}, target[:len(target)-1]...), target}
+		examples[i] = example{src: sources[i], read: append([]int{BOS}, target[:len(target)-1]...), write: target}
 	}
 	return m.logits(t, examples, hooks{})
 }
@@ -372,9 +372,12 @@ func (m *Translator) vectors(t *tensor.Tape, examples []example, h hooks) (*tens
 }
 
 // example is a pair as numbers.
-type example struct{ src, read, write []int }
+type example struct {
+	src, read, write []int
+	pair             int // its number among the pairs of batches
+}
 
 func (m *Translator) example(p Pair) example {
 	read, write := m.encodeTarget(p.Target)
-	return example{m.encodeSource(p.Source), read, write}
+	return example{src: m.encodeSource(p.Source), read: read, write: write}
 }

@@ -47,6 +47,6 @@ func Evaluate(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pair, 
 	}
 	return Metrics{
 		Loss: Number(loss), Perplexity: Number(math.Exp(loss)), ExactMatch: Number(judged.Exact()),
-		BLEU: Number(judged.BLEU()), Sources: len(sources),
+		BLEU: Number(judged.Value(MetricBLEU)), Sources: len(sources),
 	}, nil
 }

@@ -46,7 +46,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := train.DatesRecipe()
-	source, target := r.Vocabularies(pairs)
+	source, target := train.Vocabularies(pairs, r.Units, r.VocabSize)
 	r.Network.Arch = seq2seq.Transformer
 	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
