@@ -188,7 +188,7 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	if want := []int{len(c.seqs), s.G, k.Dim(2), s.EV}; !slices.Equal(v.Shape(), want) {
 		panic(&tensor.ShapeError{Op: op, Arg: "value", Got: v.Shape(), Want: fmt.Sprintf("[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])})
 	}
-	raise(op, "lengths", wantCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))
+	panicAs(op, "lengths", checkCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))
 	c.wantRoom(op, k.Dim(2), lens)
 	c.append(headFirst(k), headFirst(v), lens)
 }
@@ -319,9 +319,9 @@ func (c *Cache) Truncate(lens ...int) {
 	}
 }
 
-// wantCounts returns an error unless lens is nil or has a number up to most for each
+// checkCounts returns an error unless lens is nil or has a number up to most for each
 // sequence.
-func wantCounts(what string, lens []int, letter string, batch, most int) error {
+func checkCounts(what string, lens []int, letter string, batch, most int) error {
 	if lens == nil {
 		return nil
 	}

@@ -28,9 +28,9 @@ func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	if o.QueryPositions.given() || o.KeyPositions.given() {
 		panic(noPositions(op))
 	}
-	x, kv := headFirst(q), KV{cache: c}
-	y := attend(t, op, x, kv, resolveSizes(op, x, kv, &o), &o, nil)
-	return Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
+	out, y := newCall(op, headFirst(q), KV{cache: c}, &o).attend(t, nil)
+	y.Out = out.x
+	return y
 }
 
 // wantNoRecord panics if gradients would have to pass through a cache.
@@ -41,7 +41,8 @@ func wantNoRecord(op string, t *tensor.Tape) {
 }
 
 // resolve completes sizes and options for queries of the cache.
-func (c *Cache) resolve(op string, d *dims, o *Options) {
+func (c *Cache) resolve(d *call) {
+	op, o := d.op, d.o
 	if c.config.Score != nil {
 		if o.Score != nil {
 			panic(&tensor.ValueError{Op: op, Arg: "score", Got: fmt.Sprintf("a %T", o.Score), Want: "none, as the cache has its own"})
@@ -51,7 +52,7 @@ func (c *Cache) resolve(op string, d *dims, o *Options) {
 	if o.KeyLens != nil {
 		panic(&tensor.ValueError{Op: op, Arg: "key lengths", Got: "given", Want: "none, as the cache has its own"})
 	}
-	raise(op, "query lengths", wantCounts("number of queries", o.QueryLens, "Lq", d.B, d.Lq))
+	panicAs(op, "query lengths", checkCounts("number of queries", o.QueryLens, "Lq", d.B, d.Lq))
 	for b, s := range c.seqs {
 		if s.n != d.Lk {
 			d.KeyLens = c.Lens()

@@ -60,7 +60,7 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 							simd.Axpy(g, row(dy, i, j), row(dx, i, j))
 						}
 						if dgates != nil {
-							sum += felt(row(dy, i, j), row(x.x.Data(), i, j))
+							sum += maskedDot(row(dy, i, j), row(x.x.Data(), i, j))
 						}
 					}
 					sums[i] = sum
@@ -77,8 +77,8 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	return y
 }
 
-// felt returns Σ dy·x over the elements in which dy is not zero.
-func felt(dy, x []float32) float32 {
+// maskedDot returns Σ dy·x over the elements in which dy is not zero.
+func maskedDot(dy, x []float32) float32 {
 	sum := simd.Dot(dy, x)
 	if math.IsNaN(float64(sum)) {
 		sum = 0
@@ -92,14 +92,14 @@ func felt(dy, x []float32) float32 {
 }
 
 // checkGates panics unless there is a gate for each head.
-func (d dims) checkGates(op string, gates *tensor.Tensor) {
+func checkGates(op string, gates *tensor.Tensor, s Sizes) {
 	if gates == nil {
 		return
 	}
 	rank := gates.Rank()
-	if rank < 1 || rank > 2 || gates.Dim(rank-1) != d.H || rank == 2 && gates.Dim(0) != d.B {
+	if rank < 1 || rank > 2 || gates.Dim(rank-1) != s.H || rank == 2 && gates.Dim(0) != s.B {
 		panic(&tensor.ShapeError{
-			Op: op, Arg: "gates", Got: gates.Shape(), Want: fmt.Sprintf("[H=%d] or [B=%d H=%d]", d.H, d.B, d.H),
+			Op: op, Arg: "gates", Got: gates.Shape(), Want: fmt.Sprintf("[H=%d] or [B=%d H=%d]", s.H, s.B, s.H),
 		})
 	}
 }

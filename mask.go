@@ -125,6 +125,6 @@ func (m Mask) array(s Sizes) []bool {
 // check panics with a *tensor.ShapeError unless every rule fits.
 func (m Mask) check(op string, s Sizes) {
 	for _, r := range m.rules {
-		raise(op, "mask", r.Check(s))
+		panicAs(op, "mask", r.Check(s))
 	}
 }

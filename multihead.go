@@ -397,13 +397,13 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	d := resolveSizes(opMultiHead, queries, kv, &o)
+	d := newCall(opMultiHead, queries, kv, &o)
 	if o.Score == nil {
 		o.Score = c.Score
 	}
 	if c.Heads == 0 {
-		o.check(opMultiHead, d)
-		return m.without(t, queries, d, o)
+		d.check()
+		return m.noHeads(t, d)
 	}
 	if c.Position == nil && (o.QueryPositions.given() || o.KeyPositions.given()) {
 		panic(&tensor.ValueError{Op: opMultiHead, Arg: "positions", Got: "given", Want: "none, as the layer has no Position"})
@@ -411,18 +411,20 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Sinks == nil {
 		o.Sinks = m.Sinks
 	}
-	queries = m.placeQueries(t, queries, d.Sizes, o.QueryPositions)
+	d.q = m.placeQueries(t, queries, d.Sizes, o.QueryPositions)
 	var last *tensor.Tensor
 	if o.Inspect != nil {
 		last = float32Weights(m.Out)
 	}
-	y := attend(t, opMultiHead, queries, kv, d, &o, last)
-	return Output{Out: m.Out.Forward(t, y.out.joined(t, queries.layout)), Weights: y.weights, LogSumExp: y.logSumExp}
+	out, y := d.attend(t, last)
+	y.Out = m.Out.Forward(t, out.joined(t, queries.layout))
+	return y
 }
 
-// without is attend for a layer that has no heads.
-func (m *MultiHead) without(t *tensor.Tape, queries heads, d dims, o Options) Output {
+// noHeads is the output of a layer that has no heads.
+func (m *MultiHead) noHeads(t *tensor.Tape, d *call) Output {
 	var out Output
+	o := d.o
 	for _, r := range o.Observers {
 		r.Begin(d.Sizes)
 	}
@@ -438,7 +440,7 @@ func (m *MultiHead) without(t *tensor.Tape, queries heads, d dims, o Options) Ou
 	if o.LogSumExp {
 		out.LogSumExp = t.Make(d.B, 0, d.Lq)
 	}
-	out.Out = m.Out.Forward(t, queries.own(t))
+	out.Out = m.Out.Forward(t, d.q.own(t))
 	return out
 }
 

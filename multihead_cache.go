@@ -85,7 +85,7 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	}
 	queries, next := m.self(t, x)
 	next.keys = m.placeKeys(t, next.keys, at)
-	raise(opMultiHead, "query lengths", wantCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length()))
+	panicAs(opMultiHead, "query lengths", checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length()))
 	cache.wantRoom(opMultiHead, queries.length(), o.QueryLens)
 	before, done := cache.Lens(), false
 	defer func() {

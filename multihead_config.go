@@ -142,7 +142,7 @@ func (c *MultiHeadConfig) validate() error {
 		return fail("%d heads are not divisible by %d key/value heads", c.Heads, c.KVHeads)
 	}
 	if c.Position != nil && c.Heads > 0 {
-		if err := tensor.Catch(func() { raise("attn: NewMultiHead", "position", c.Position.Check(c.HeadSize)) }); err != nil {
+		if err := tensor.Catch(func() { panicAs("attn: NewMultiHead", "position", c.Position.Check(c.HeadSize)) }); err != nil {
 			return err
 		}
 	}

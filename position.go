@@ -115,7 +115,7 @@ func (p Positions) ends(s Sizes) Positions {
 
 // placed returns heads whose vectors have been moved to their positions.
 func placed(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
-	raise(op, "position", p.Check(x.size))
+	panicAs(op, "position", p.Check(x.size))
 	b, l := x.batches(), x.length()
 	at.check(op, "positions", b, l)
 	y := x.like(t, x.size)
