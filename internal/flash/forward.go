@@ -18,53 +18,45 @@ func Forward(a *Attention) {
 		f.noKeys()
 		return
 	}
-	rows := a.H / a.G / f.count * a.Lq
-	heads := a.B * a.G
-	switch work := a.B * a.H * a.Lq * a.keys() * (a.E + a.EV); {
+	rows, heads := a.H/a.G/f.count*a.Lq, a.B*a.G
+	each := a.H / a.G * a.Lq * a.keys() * (a.E + a.EV) // the work of a head
+	switch procs := runtime.GOMAXPROCS(0); {
 	case a.H/a.G*a.Lq <= splitRows && a.keys() > blockKeys: // in any layout
 		f.splitKeys(rows)
-	case heads%procs() == 0 || heads >= 8*procs() || work < 1<<16:
-		f.wholeHeads(work / heads)
+	case heads%procs == 0 || heads >= 8*procs || heads*each < 1<<16:
+		// Whole heads: a task loads its keys once, for itself.
+		chunk := max(1, min(1<<20/(each+1), heads/(4*procs)))
+		par.For(heads, chunk, func(lo, hi int) {
+			w := f.worker()
+			for z := lo; z < hi; z++ {
+				if f.omits(z) {
+					continue
+				}
+				w.load(a, z/a.G, z%a.G, 0, a.keys())
+				for i := range f.count {
+					t := a.queryBlock(z/a.G, z%a.G, i, f.count)
+					if f.prefetches() {
+						next := z + 1
+						if next == hi { // if all are equally fast
+							next += (procs - 1) * chunk
+						}
+						f.prefetch(w, t, next)
+					}
+					f.attend(w, t, 0, t.n, 0, a.keys())
+				}
+			}
+			w.release()
+		})
 	default:
 		f.sharedKeys(rows)
 	}
 }
-
-func procs() int { return runtime.GOMAXPROCS(0) }
 
 // forward is a call of Forward.
 type forward struct {
 	*Attention
 	count int  // of query blocks of a head of keys
 	apart bool // blocks of keys are computed each by itself, so that no task has whole rows
-}
-
-// wholeHeads computes a head of keys, which is so much work, in a task that loads its keys once,
-// for itself.
-func (f *forward) wholeHeads(work int) {
-	heads := f.B * f.G
-	chunk := max(1, min(1<<20/(work+1), heads/(4*procs())))
-	par.For(heads, chunk, func(lo, hi int) {
-		w := f.worker()
-		for z := lo; z < hi; z++ {
-			if f.omits(z) {
-				continue
-			}
-			w.load(f.Attention, z/f.G, z%f.G, 0, f.keys())
-			for i := range f.count {
-				t := f.queryBlock(z/f.G, z%f.G, i, f.count)
-				if f.prefetches() {
-					next := z + 1
-					if next == hi { // if all are equally fast
-						next += (procs() - 1) * chunk
-					}
-					f.prefetch(w, t, next)
-				}
-				f.attend(w, t, 0, t.n, 0, f.keys())
-			}
-		}
-		w.release()
-	})
 }
 
 // omits reports whether nothing of head z of keys is asked for.
@@ -139,7 +131,8 @@ func (f *forward) returned() weights {
 // sharedKeys computes heads one after the other, each on all processors. A few rows are
 // shared out as well, such as those of a decoder whose heads have one key.
 func (f *forward) sharedKeys(rows int) {
-	part := min(bandRows, max(f.stripRows(), (f.count*rows+procs()-1)/procs()))
+	procs := runtime.GOMAXPROCS(0)
+	part := min(bandRows, max(f.stripRows(), (f.count*rows+procs-1)/procs))
 	parts := (rows + part - 1) / part
 	load := workers.Get().(*worker)
 	for z := range f.B * f.G {

@@ -307,10 +307,13 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
-	if w.values == nil && !careful {
+	switch {
+	case careful:
+		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, false, accumulate)
+	case w.values == nil:
 		simd.MultiplyStored(c, p, n, &w.storedValues, k0, k1, 0, a.EV, accumulate)
-	} else {
-		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, !careful, accumulate)
+	default:
+		simd.MultiplyPanels(c, p, n, w.values, k0, k1, 0, a.EV, accumulate)
 	}
 }
 
