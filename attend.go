@@ -129,7 +129,7 @@ func wantHeads(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_
 	tensor.Want(op, "key", k)
 	tensor.Want(op, "value", v)
 	if flat = q.Rank() == 3; flat {
-		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
+		q, k, v = withHeadAxis(t, op, "query", q), withHeadAxis(t, op, "key", k), withHeadAxis(t, op, "value", v)
 	}
 	checkHeads(op, q, k, v)
 	if o.QueryPositions.given() || o.KeyPositions.given() {
@@ -202,8 +202,8 @@ func wantNumber(op, arg string, x float32, ok bool, want string) {
 	}
 }
 
-// oneHead gives a tensor [B L E] a head axis of size 1.
-func oneHead(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
+// withHeadAxis gives a tensor [B L E] a head axis of size 1.
+func withHeadAxis(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() != 3 {
 		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: x.Shape(), Want: "[B L E], as the query has"})
 	}

@@ -121,7 +121,7 @@ func newCache(c CacheConfig, keyMap func(t *tensor.Tape, x *tensor.Tensor) *tens
 	}
 	for i := range x.seqs {
 		for at := 0; at < c.Capacity; at += flash.BlockKeys {
-			x.seqs[i].pages = append(x.seqs[i].pages, flash.NewPage(&x.shape, pageRoom(c.Capacity-at)))
+			x.seqs[i].pages = append(x.seqs[i].pages, flash.NewPage(&x.shape, pageCapacity(c.Capacity-at)))
 		}
 	}
 	return x
@@ -189,12 +189,12 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 		panic(&tensor.ShapeError{Op: op, Arg: "value", Got: v.Shape(), Want: fmt.Sprintf("[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])})
 	}
 	panicAs(op, "lengths", checkCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))
-	c.wantRoom(op, k.Dim(2), lens)
+	c.wantCapacity(op, k.Dim(2), lens)
 	c.append(headFirst(k), headFirst(v), lens)
 }
 
-// wantRoom panics unless so many positions fit the capacity.
-func (c *Cache) wantRoom(op string, length int, lens []int) {
+// wantCapacity panics unless so many positions fit the capacity.
+func (c *Cache) wantCapacity(op string, length int, lens []int) {
 	for b, s := range c.seqs {
 		if n := s.n + count(lens, b, length); c.config.Capacity > 0 && n > c.config.Capacity {
 			panic(&tensor.ShapeError{Op: op, Arg: "cache", What: "number of keys", Got: []int{n}, Want: fmt.Sprintf("at most its capacity of %d", c.config.Capacity)})
@@ -245,18 +245,18 @@ func (s *cached) grow(shape *flash.PageShape, n int) {
 		i, at := s.n/flash.BlockKeys, s.n%flash.BlockKeys
 		n := min(flash.BlockKeys-at, end-s.n)
 		if i == len(s.pages) {
-			s.pages = append(s.pages, flash.NewPage(shape, pageRoom(at+n)))
+			s.pages = append(s.pages, flash.NewPage(shape, pageCapacity(at+n)))
 		}
 		if !s.pages[i].Claim(at, n) { // it is full, or its next position is that of a fork
-			s.pages[i] = s.pages[i].Copy(at, pageRoom(at+n))
+			s.pages[i] = s.pages[i].Copy(at, pageCapacity(at+n))
 			s.pages[i].Claim(at, n)
 		}
 		s.n += n
 	}
 }
 
-// pageRoom returns for how many positions a page is made that will have n or more.
-func pageRoom(n int) int {
+// pageCapacity returns for how many positions a page is made that will have n or more.
+func pageCapacity(n int) int {
 	room := 16
 	for room < min(n, flash.BlockKeys) {
 		room *= 2

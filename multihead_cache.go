@@ -84,9 +84,9 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 		at = Positions{Offsets: cache.Lens()}
 	}
 	queries, next := m.self(t, x)
-	next.keys = m.placeKeys(t, next.keys, at)
+	next.keys = m.positionKeys(t, next.keys, at)
 	panicAs(opMultiHead, "query lengths", checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length()))
-	cache.wantRoom(opMultiHead, queries.length(), o.QueryLens)
+	cache.wantCapacity(opMultiHead, queries.length(), o.QueryLens)
 	before, done := cache.Lens(), false
 	defer func() {
 		for b := range before {

@@ -88,11 +88,11 @@ func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections,
 	}
 	switch x.Rank() {
 	case 3:
-		x = oneHead(t, op, "x", x)
-		y := placed(t, op, p, headFirst(x), of, at).x
+		x = withHeadAxis(t, op, "x", x)
+		y := applyPosition(t, op, p, headFirst(x), of, at).x
 		return tensor.Reshape(t, y, x.Dim(0), x.Dim(2), x.Dim(3))
 	case 4:
-		return placed(t, op, p, headFirst(x), of, at).x
+		return applyPosition(t, op, p, headFirst(x), of, at).x
 	}
 	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
 }
@@ -113,8 +113,8 @@ func (p Positions) ends(s Sizes) Positions {
 	return Positions{Offsets: offsets}
 }
 
-// placed returns heads whose vectors have been moved to their positions.
-func placed(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
+// applyPosition returns heads whose vectors have been moved to their positions.
+func applyPosition(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
 	panicAs(op, "position", p.Check(x.size))
 	b, l := x.batches(), x.length()
 	at.check(op, "positions", b, l)

@@ -198,7 +198,7 @@ func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor
 	tensor.Want(op, "scores", scores)
 	x := scores
 	if x.Rank() == 3 {
-		x = oneHead(t, op, "scores", x)
+		x = withHeadAxis(t, op, "scores", x)
 	}
 	if x.Rank() != 4 {
 		panic(&tensor.ShapeError{Op: op, Arg: "scores", Got: x.Shape(), Want: "[B H Lq Lk] or [B Lq Lk]"})

@@ -170,8 +170,8 @@ func (r biasTensor) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
 	return tensor.Reshape(t, r.x, shape[:]...)
 }
 
-// row returns the elements of a row: n from key at.Key on, or the one of all keys.
-func (r biasTensor) row(at Row, x []float32, n int) []float32 {
+// elements returns those of a row: n from key at.Key on, or the one of all keys.
+func (r biasTensor) elements(at Row, x []float32, n int) []float32 {
 	shape := r.shape()
 	if shape[2] > 1 {
 		x = x[at.Query*shape[3]:]
@@ -185,7 +185,7 @@ func (r biasTensor) row(at Row, x []float32, n int) []float32 {
 func (biasTensor) Adds() bool { return true }
 
 func (r biasTensor) Apply(at Row, param, scores []float32) {
-	x := r.row(at, param, len(scores))
+	x := r.elements(at, param, len(scores))
 	if len(x) == len(scores) {
 		simd.Add(scores, scores, x)
 		return
@@ -196,7 +196,7 @@ func (r biasTensor) Apply(at Row, param, scores []float32) {
 }
 
 func (r biasTensor) Back(at Row, _, dparam, _, _, grad []float32) {
-	if x := r.row(at, dparam, len(grad)); len(x) == len(grad) {
+	if x := r.elements(at, dparam, len(grad)); len(x) == len(grad) {
 		simd.Add(x, x, grad)
 	} else {
 		x[0] += simd.Sum(grad)

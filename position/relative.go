@@ -136,9 +136,9 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
 }
 
-// row returns the numbers of a query, and the one for the key at.Key: the next belong to
+// numbers returns those of a query, and the one for the key at.Key: the next belong to
 // the keys behind it, as far as there are any.
-func (x *relative) row(at attn.Row, param []float32) (all []float32, first int) {
+func (x *relative) numbers(at attn.Row, param []float32) (all []float32, first int) {
 	n := x.r.Dim(-2)
 	return param[at.Query*n:][:n], at.Key - at.Position + n/2
 }
@@ -146,14 +146,14 @@ func (x *relative) row(at attn.Row, param []float32) (all []float32, first int) 
 func (*relative) Adds() bool { return true }
 
 func (x *relative) Apply(at attn.Row, param, scores []float32) {
-	all, first := x.row(at, param)
+	all, first := x.numbers(at, param)
 	for j := range scores {
 		scores[j] += all[min(max(first+j, 0), len(all)-1)]
 	}
 }
 
 func (x *relative) Back(at attn.Row, _, dparam, _, _, grad []float32) {
-	all, first := x.row(at, dparam)
+	all, first := x.numbers(at, dparam)
 	for j, g := range grad {
 		all[min(max(first+j, 0), len(all)-1)] += g
 	}

@@ -206,22 +206,10 @@ func zero(x []float32) bool {
 func (b *backward) chunks() {
 	a := b.a
 	heads, chunks := a.B*a.G, b.nChunks
-	if slices.ContainsFunc(b.g.Changes, func(grad []float32) bool { return grad != nil }) {
-		b.inTurn()
-		return
-	}
 	const enough = 16
 	wave := min(chunks, max(1, enough/heads))
-	if wave == 1 {
-		par.For(heads, 1, func(lo, hi int) {
-			w := b.worker()
-			for z := lo; z < hi; z++ {
-				for c := range chunks {
-					w.chunk(b, z/a.G, z%a.G, c, b.g.Q)
-				}
-			}
-			w.release()
-		})
+	if wave == 1 || slices.ContainsFunc(b.g.Changes, func(grad []float32) bool { return grad != nil }) {
+		b.inTurn()
 		return
 	}
 	rows := a.B * a.H * a.Lq
@@ -254,8 +242,8 @@ func (b *backward) chunks() {
 	returnFloats(parts)
 }
 
-// inTurn runs all tasks so that those that add to the same elements of the gradient of a
-// change's numbers run one after the other.
+// inTurn runs the tasks of a head one after the other, and so those that add to the same elements
+// of the gradient of a change's numbers.
 func (b *backward) inTurn() {
 	a := b.a
 	nb, innerB, ng, innerG := a.B, 1, a.G, 1

@@ -265,7 +265,7 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 // changeGrads turns a row of gradients of the scores into those of the scores before the
 // changes and before their scale. The row is number i of the block and number row of all.
 func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
-	a, at := b.a, b.a.row(row, j0)
+	a, at := b.a, b.a.rowAt(row, j0)
 	d, p := w.dscores[i*w.stride:][:width], w.scores[i*w.stride:][:width]
 	for m := len(a.Changes) - 1; m >= 0; m-- {
 		c := &a.Changes[m]

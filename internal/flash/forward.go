@@ -99,7 +99,7 @@ func (f *forward) noKeys() {
 		clear(f.Out.at(b, h, i)[:f.EV])
 		f.statistics(row, []float32{negInf}, []float32{0})
 		if f.Row != nil {
-			f.Row(f.row(row, 0), nil)
+			f.Row(f.rowAt(row, 0), nil)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (f *forward) finish(w *worker, t queryBlock, r, n int) {
 	if w.weights.data == nil {
 		return
 	}
-	at, to := a.row(first, 0), f.final(w)
+	at, to := a.rowAt(first, 0), f.final(w)
 	for i := range n {
 		row := first + i
 		if f.nonFinite(row) {

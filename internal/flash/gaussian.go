@@ -110,7 +110,7 @@ func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, 
 	}
 	bias := make([]float32, a.keys())
 	for m := range a.Changes {
-		a.change(&a.Changes[m], a.row(row, 0), 0, bias)
+		a.change(&a.Changes[m], a.rowAt(row, 0), 0, bias)
 	}
 	b, h, i := a.split(row)
 	q, key := a.Q.at(b, h, i)[:a.E], make([]float32, a.E)

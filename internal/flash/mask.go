@@ -47,7 +47,7 @@ func Attended(s Sizes, rules []MaskRule, attended []bool) {
 // What they attend to may be stored in scratch, which has an element for each key of a row.
 func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	all := a.keys()
-	at := a.row(first, k0)
+	at := a.rowAt(first, k0)
 	queries, end := a.Queries(at.Batch), min(k1-a.Extra, a.Keys(at.Batch))
 	holes := 0
 	for _, r := range a.Mask {

@@ -49,7 +49,7 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 	}
 	c, plain := a.exponent()
 	if !plain {
-		at := a.row(t.first+r, j0)
+		at := a.rowAt(t.first+r, j0)
 		for i := range n {
 			w.adjust(a, at, j0, s[i*w.stride:][:width], i)
 			a.next(&at)
