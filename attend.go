@@ -133,14 +133,14 @@ func wantHeads(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_
 	}
 	checkHeads(op, q, k, v)
 	if o.QueryPositions.given() || o.KeyPositions.given() {
-		panic(noPositions(op))
+		refusePositions(op)
 	}
 	return q, k, v, flat
 }
 
-// noPositions is the error of positions that nobody would use.
-func noPositions(op string) error {
-	return &tensor.ValueError{Op: op, Arg: "positions", Got: "given", Want: "none: ApplyPosition moves queries and keys before Attend"}
+// refusePositions panics about positions that nobody would use.
+func refusePositions(op string) {
+	badValue(op, "positions", "given", "none: ApplyPosition moves queries and keys before Attend")
 }
 
 // score returns the score, ScaledDot if none is given.
@@ -159,7 +159,7 @@ func (c *call) check() {
 	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || validCap(o.SoftCap), "a positive finite number, or 0 for none")
 	for _, change := range o.changes(c.Sizes) {
 		if change == nil {
-			panic(&tensor.ValueError{Op: op, Arg: "score change", Got: "nil", Want: "a ScoreChange"})
+			badValue(op, "score change", "nil", "a ScoreChange")
 		}
 		panicAs(op, "score change", change.Check(c.Sizes))
 	}
@@ -167,7 +167,7 @@ func (c *call) check() {
 		panicAs(op, "sinks", tensor.CheckShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", c.H), c.H))
 	}
 	if slices.Contains(o.Observers, nil) {
-		panic(&tensor.ValueError{Op: op, Arg: "observer", Got: "nil", Want: "an Observer"})
+		badValue(op, "observer", "nil", "an Observer")
 	}
 	panicAs(op, "query lengths", checkCounts("number of queries", c.QueryLens, "Lq", c.B, c.Lq))
 	panicAs(op, "key lengths", checkCounts("number of keys", c.KeyLens, "Lk", c.B, c.Lk))
@@ -193,19 +193,30 @@ func panicAs(op, arg string, err error) {
 	panic(&tensor.ValueError{Op: op, Arg: arg, Got: "refused: " + err.Error(), Want: "one that fits the call"})
 }
 
+// badShape panics with a *tensor.ShapeError about a property of an argument, its shape if that is
+// empty.
+func badShape(op, arg, property string, got []int, want string, args ...any) {
+	panic(&tensor.ShapeError{Op: op, Arg: arg, What: property, Got: got, Want: fmt.Sprintf(want, args...)})
+}
+
+// badValue panics with a *tensor.ValueError.
+func badValue(op, arg, got, want string) {
+	panic(&tensor.ValueError{Op: op, Arg: arg, Got: got, Want: want})
+}
+
 func validDropout(p float32) bool { return p >= 0 && p < 1 }
 
 // wantNumber panics with a *tensor.ValueError unless x is in range.
 func wantNumber(op, arg string, x float32, ok bool, want string) {
 	if !ok {
-		panic(&tensor.ValueError{Op: op, Arg: arg, Got: fmt.Sprint(x), Want: want})
+		badValue(op, arg, fmt.Sprint(x), want)
 	}
 }
 
 // withHeadAxis gives a tensor [B L E] a head axis of size 1.
 func withHeadAxis(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() != 3 {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: x.Shape(), Want: "[B L E], as the query has"})
+		badShape(op, arg, "", x.Shape(), "[B L E], as the query has")
 	}
 	return tensor.Reshape(t, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
 }
@@ -213,21 +224,18 @@ func withHeadAxis(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tens
 // checkHeads panics unless q, k and v are [B H L E] and agree on their sizes. Whether the sizes
 // of a query and a key fit is the score's business.
 func checkHeads(op string, q, k, v *tensor.Tensor) {
-	bad := func(arg string, x *tensor.Tensor, want string, args ...any) {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: x.Shape(), Want: fmt.Sprintf(want, args...)})
-	}
 	if q.Rank() != 4 {
-		bad("query", q, "[B H Lq E] or [B Lq E]")
+		badShape(op, "query", "", q.Shape(), "[B H Lq E] or [B Lq E]")
 	}
 	b, h := q.Dim(0), q.Dim(1)
 	if k.Rank() != 4 || k.Dim(0) != b {
-		bad("key", k, "[B=%d G Lk E]", b)
+		badShape(op, "key", "", k.Shape(), "[B=%d G Lk E]", b)
 	}
 	g, lk := k.Dim(1), k.Dim(2)
 	if g == 0 || h%g != 0 {
-		bad("key", k, "[B=%d G Lk E] with G a divisor of H=%d", b, h)
+		badShape(op, "key", "", k.Shape(), "[B=%d G Lk E] with G a divisor of H=%d", b, h)
 	}
 	if v.Rank() != 4 || v.Dim(0) != b || v.Dim(1) != g || v.Dim(2) != lk {
-		bad("value", v, "[B=%d G=%d Lk=%d V]", b, g, lk)
+		badShape(op, "value", "", v.Shape(), "[B=%d G=%d Lk=%d V]", b, g, lk)
 	}
 }

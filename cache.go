@@ -100,7 +100,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		if err := tensor.Catch(func() {
 			f := c.Score.Form()
 			if f.MappedKeys != nil {
-				panic(&tensor.ValueError{Op: "attn: NewCache", Arg: "score", Got: "one of OnKeys", Want: "one for keys that are to come"})
+				badValue("attn: NewCache", "score", "one of OnKeys", "one for keys that are to come")
 			}
 			if keyMap = f.Keys; keyMap != nil {
 				size = keyMap(nil, tensor.Zeros(1, 1, 1, c.KeySize)).Dim(3)
@@ -183,10 +183,10 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	tensor.Want(op, "value", v)
 	s := &c.shape
 	if e := c.config.KeySize; k.Rank() != 4 || k.Dim(0) != len(c.seqs) || k.Dim(1) != s.G || k.Dim(3) != e {
-		panic(&tensor.ShapeError{Op: op, Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B=%d G=%d L E=%d]", len(c.seqs), s.G, e)})
+		badShape(op, "key", "", k.Shape(), "[B=%d G=%d L E=%d]", len(c.seqs), s.G, e)
 	}
 	if want := []int{len(c.seqs), s.G, k.Dim(2), s.EV}; !slices.Equal(v.Shape(), want) {
-		panic(&tensor.ShapeError{Op: op, Arg: "value", Got: v.Shape(), Want: fmt.Sprintf("[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])})
+		badShape(op, "value", "", v.Shape(), "[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])
 	}
 	panicAs(op, "lengths", checkCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))
 	c.wantCapacity(op, k.Dim(2), lens)
@@ -197,7 +197,7 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 func (c *Cache) wantCapacity(op string, length int, lens []int) {
 	for b, s := range c.seqs {
 		if n := s.n + count(lens, b, length); c.config.Capacity > 0 && n > c.config.Capacity {
-			panic(&tensor.ShapeError{Op: op, Arg: "cache", What: "number of keys", Got: []int{n}, Want: fmt.Sprintf("at most its capacity of %d", c.config.Capacity)})
+			badShape(op, "cache", "number of keys", []int{n}, "at most its capacity of %d", c.config.Capacity)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (c *Cache) Select(sequences []int) *Cache {
 	f.config.Batch = len(sequences)
 	for i, b := range sequences {
 		if b < 0 || b >= len(c.seqs) {
-			panic(&tensor.ValueError{Op: "attn: Select", Arg: "sequence", Got: fmt.Sprint(b), Want: fmt.Sprintf("0 to %d", len(c.seqs)-1)})
+			badValue("attn: Select", "sequence", fmt.Sprint(b), fmt.Sprintf("0 to %d", len(c.seqs)-1))
 		}
 		f.seqs[i] = c.seqs[b]
 		f.seqs[i].pages = slices.Clone(c.seqs[b].pages)
@@ -302,11 +302,11 @@ func (c *Cache) Select(sequences []int) *Cache {
 func (c *Cache) Truncate(lens ...int) {
 	const op = "attn: Truncate"
 	if len(lens) != 1 && len(lens) != len(c.seqs) {
-		panic(&tensor.ShapeError{Op: op, Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: fmt.Sprintf("one, or one for each of B=%d sequences", len(c.seqs))})
+		badShape(op, "lengths", "number", []int{len(lens)}, "one, or one for each of B=%d sequences", len(c.seqs))
 	}
 	for b, s := range c.seqs {
 		if n := lens[min(b, len(lens)-1)]; n < 0 || n > s.n || n < s.from && n > 0 {
-			panic(&tensor.ShapeError{Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "length", Got: []int{n}, Want: fmt.Sprintf("0, or %d to %d", s.from, s.n)})
+			badShape(op, fmt.Sprintf("sequence %d", b), "length", []int{n}, "0, or %d to %d", s.from, s.n)
 		}
 	}
 	for b := range c.seqs {

@@ -151,17 +151,11 @@ func (c *call) checkMapped() {
 			wantHeadSize(c.op, "key", k.size, q.size)
 		}
 		if lk := c.Extra + c.Lk; c.kv.batches() != c.B || k.count != c.G || k.length() != lk {
-			panic(&tensor.ShapeError{
-				Op: c.op, Arg: "key of the score", Got: k.x.Shape(),
-				Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", c.B, c.G, lk, k.size),
-			})
+			badShape(c.op, "key of the score", "", k.x.Shape(), "[B=%d G=%d Lk=%d %d]", c.B, c.G, lk, k.size)
 		}
 	}
 	if q.batches() != c.B || q.count != c.H || q.length() != c.Lq {
-		panic(&tensor.ShapeError{
-			Op: c.op, Arg: "query of the score", Got: q.x.Shape(),
-			Want: fmt.Sprintf("[B=%d H=%d Lq=%d %d]", c.B, c.H, c.Lq, q.size),
-		})
+		badShape(c.op, "query of the score", "", q.x.Shape(), "[B=%d H=%d Lq=%d %d]", c.B, c.H, c.Lq, q.size)
 	}
 	if f.Additive != nil {
 		panicAs(c.op, "w of the score", tensor.CheckShape("w of the score", f.Additive, fmt.Sprintf("[%d]", q.size), q.size))

@@ -1,7 +1,6 @@
 package attn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/internal/par"
@@ -98,8 +97,6 @@ func checkGates(op string, gates *tensor.Tensor, s Sizes) {
 	}
 	rank := gates.Rank()
 	if rank < 1 || rank > 2 || gates.Dim(rank-1) != s.H || rank == 2 && gates.Dim(0) != s.B {
-		panic(&tensor.ShapeError{
-			Op: op, Arg: "gates", Got: gates.Shape(), Want: fmt.Sprintf("[H=%d] or [B=%d H=%d]", s.H, s.B, s.H),
-		})
+		badShape(op, "gates", "", gates.Shape(), "[H=%d] or [B=%d H=%d]", s.H, s.B, s.H)
 	}
 }

@@ -69,7 +69,7 @@ func (kv KV) mapped(t *tensor.Tape, f Form) KV {
 func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
 	return func(t *tensor.Tape) *tensor.Tensor {
 		if kv.cache != nil && kv.cache.keyMap != nil {
-			panic(&tensor.ValueError{Op: op, Arg: "bias", Got: "one that depends on the keys", Want: "none, as the cache has keys that its score has mapped"})
+			badValue(op, "bias", "one that depends on the keys", "none, as the cache has keys that its score has mapped")
 		}
 		k := kv.dense(t).keys.split(t)
 		if kv.extra > 0 {
@@ -90,7 +90,7 @@ func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
 	rows := make([]int, len(sequences))
 	for i, b := range sequences {
 		if b < 0 || b >= kv.batches() {
-			panic(&tensor.ValueError{Op: "attn: Select", Arg: "sequence", Got: fmt.Sprint(b), Want: fmt.Sprintf("0 to %d", kv.batches()-1)})
+			badValue("attn: Select", "sequence", fmt.Sprint(b), fmt.Sprintf("0 to %d", kv.batches()-1))
 		}
 		if rows[i] = b; kv.rows != nil {
 			rows[i] = kv.rows[b]

@@ -194,7 +194,7 @@ func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) K
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
 	m.wantBuilt()
 	if kv.keys.x == nil {
-		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
+		badShape(opMultiHead, "kv", "number of keys", []int{0}, "what Project returns")
 	}
 	m.wantKV(kv)
 	wantInput("query", q, m.config.Layout, "Lq", kv.batches(), Infer, m.config.QueryWidth)
@@ -219,7 +219,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 		return m.noHeads(t, call)
 	}
 	if c.Position == nil && (o.QueryPositions.given() || o.KeyPositions.given()) {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "positions", Got: "given", Want: "none, as the layer has no Position"})
+		badValue(opMultiHead, "positions", "given", "none, as the layer has no Position")
 	}
 	if o.Sinks == nil {
 		o.Sinks = m.Sinks
@@ -259,7 +259,7 @@ const opMultiHead = "attn: MultiHead"
 // wantMade panics if the layer is none that NewMultiHead has made.
 func (m *MultiHead) wantMade() {
 	if m == nil || m.Out == nil {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "layer", Got: "nil or the zero MultiHead", Want: "what NewMultiHead returns"})
+		badValue(opMultiHead, "layer", "nil or the zero MultiHead", "what NewMultiHead returns")
 	}
 }
 
@@ -269,10 +269,7 @@ func (m *MultiHead) wantBuilt() {
 	m.building.Lock()
 	defer m.building.Unlock()
 	if c := &m.config; m.Q == nil {
-		panic(&tensor.ShapeError{
-			Op: opMultiHead, Arg: "layer", What: "input widths", Got: []int{c.QueryWidth, c.KeyWidth, c.ValueWidth},
-			Want: "Build or Forward to be called first",
-		})
+		badShape(opMultiHead, "layer", "input widths", []int{c.QueryWidth, c.KeyWidth, c.ValueWidth}, "Build or Forward to be called first")
 	}
 }
 
@@ -308,16 +305,13 @@ func (m *MultiHead) wantKV(kv KV) {
 	c := &m.config
 	want := [3]int{c.KVHeads, c.HeadSize, c.ValueSize}
 	if got := kv.sizes(); got != want {
-		panic(&tensor.ShapeError{
-			Op: opMultiHead, Arg: "kv", What: "heads and sizes", Got: got[:],
-			Want: fmt.Sprintf("[G=%d E=%d V=%d]", want[0], want[1], want[2]),
-		})
+		badShape(opMultiHead, "kv", "heads and sizes", got[:], "[G=%d E=%d V=%d]", want[0], want[1], want[2])
 	}
 	if kv.extra != c.extra() {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "kv", Got: "of a layer with other BiasKV or ZeroKV", Want: "what Project of this layer returns"})
+		badValue(opMultiHead, "kv", "of a layer with other BiasKV or ZeroKV", "what Project of this layer returns")
 	}
 	if kv.keys.layout != c.Layout {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "kv", Got: "of a layer of the other layout", Want: "what Project of this layer returns"})
+		badValue(opMultiHead, "kv", "of a layer of the other layout", "what Project of this layer returns")
 	}
 }
 

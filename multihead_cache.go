@@ -104,22 +104,19 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 // wantCache panics unless the keys and values of a cache are such as this layer's.
 func (m *MultiHead) wantCache(cache *Cache) {
 	if m.config.extra() > 0 {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "for a layer with BiasKV or ZeroKV", Want: "a layer without them"})
+		badValue(opMultiHead, "cache", "for a layer with BiasKV or ZeroKV", "a layer without them")
 	}
 	if cache == nil {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "nil", Want: "what NewCache returns"})
+		badValue(opMultiHead, "cache", "nil", "what NewCache returns")
 	}
 	c, s := &m.config, &cache.shape
 	if c.Heads == 0 && s.G == 0 {
 		return
 	}
 	if !sameScore(cache.config.Score, keyMapping(c.Score)) {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: fmt.Sprintf("one with keys for a score of type %T", cache.config.Score), Want: "what this layer's NewCache returns"})
+		badValue(opMultiHead, "cache", fmt.Sprintf("one with keys for a score of type %T", cache.config.Score), "what this layer's NewCache returns")
 	}
 	if got := []int{s.G, cache.config.KeySize, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
-		panic(&tensor.ShapeError{
-			Op: opMultiHead, Arg: "cache", What: "heads and sizes", Got: got,
-			Want: fmt.Sprintf("[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize),
-		})
+		badShape(opMultiHead, "cache", "heads and sizes", got, "[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize)
 	}
 }

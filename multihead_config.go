@@ -255,10 +255,7 @@ func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	c := m.config
 	c.QueryWidth, c.KeyWidth, c.ValueWidth = widths[0], widths[1], widths[2]
 	if slices.Min(widths[:]) == 0 || c.weights() > mostWeights {
-		panic(&tensor.ShapeError{
-			Op: "attn: Build", Arg: "layer", What: "input widths", Got: []int{queryWidth, keyWidth, valueWidth},
-			Want: fmt.Sprintf("positive numbers that make at most %.3g weights", float64(mostWeights)),
-		})
+		badShape("attn: Build", "layer", "input widths", []int{queryWidth, keyWidth, valueWidth}, "positive numbers that make at most %.3g weights", float64(mostWeights))
 	}
 	var maps [3]*nn.Linear
 	for i, f := range m.inputs() {
@@ -343,13 +340,13 @@ func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
 	biased := m.config.Bias&which != 0
 	l := m.config.Init(in, out, biased, m.rng)
 	if l == nil {
-		panic(&tensor.ValueError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: "nil", Want: "a *nn.Linear"})
+		badValue("attn: NewMultiHead", "result of Init", "nil", "a *nn.Linear")
 	}
 	if w := l.Weight; w != nil && !slices.Equal(w.Shape(), []int{out, in}) {
-		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: w.Shape(), Want: fmt.Sprint([]int{out, in})})
+		badShape("attn: NewMultiHead", "result of Init", "", w.Shape(), "%v", []int{out, in})
 	}
 	if b := l.Bias; b != nil && (!biased || !slices.Equal(b.Shape(), []int{out})) {
-		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "bias of Init", Got: b.Shape(), Want: fmt.Sprintf("[%d], and none where Bias has none", out)})
+		badShape("attn: NewMultiHead", "bias of Init", "", b.Shape(), "[%d], and none where Bias has none", out)
 	}
 	return l
 }

@@ -44,15 +44,15 @@ func (p Positions) given() bool { return p.Offsets != nil || p.IDs != nil }
 // check panics unless p has positions for a number of sequences of length vectors.
 func (p Positions) check(op, arg string, batches, length int) {
 	if p.Offsets != nil && p.IDs != nil {
-		panic(&tensor.ValueError{Op: op, Arg: arg, Got: "Offsets and IDs", Want: "at most one of them"})
+		badValue(op, arg, "Offsets and IDs", "at most one of them")
 	}
 	rows := max(len(p.Offsets), len(p.IDs))
 	if p.given() && rows != 1 && rows != batches {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of rows", Got: []int{rows}, Want: fmt.Sprintf("one, or one for each of B=%d sequences", batches)})
+		badShape(op, arg, "number of rows", []int{rows}, "one, or one for each of B=%d sequences", batches)
 	}
 	for _, row := range p.IDs {
 		if len(row) != length {
-			panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of positions", Got: []int{len(row)}, Want: fmt.Sprintf("%d, one for each vector", length)})
+			badShape(op, arg, "number of positions", []int{len(row)}, "%d, one for each vector", length)
 		}
 	}
 }
@@ -80,11 +80,11 @@ func (p Positions) at(b, l int) int {
 func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections, at Positions) *tensor.Tensor {
 	const op = "attn: ApplyPosition"
 	if p == nil {
-		panic(&tensor.ValueError{Op: op, Arg: "position", Got: "nil", Want: "a Position"})
+		badValue(op, "position", "nil", "a Position")
 	}
 	tensor.Want(op, "x", x)
 	if of != Query && of != Key {
-		panic(&tensor.ValueError{Op: op, Arg: "of", Got: fmt.Sprint(of), Want: "Query or Key"})
+		badValue(op, "of", fmt.Sprint(of), "Query or Key")
 	}
 	switch x.Rank() {
 	case 3:

@@ -96,7 +96,7 @@ func (f Form) check(op string) {
 		}
 	}
 	if n > 1 {
-		panic(&tensor.ValueError{Op: op, Arg: "form of the score", Got: fmt.Sprint(n, " of Additive, Gaussian and Given"), Want: "at most one"})
+		badValue(op, "form of the score", fmt.Sprint(n, " of Additive, Gaussian and Given"), "at most one")
 	}
 }
 
@@ -116,7 +116,7 @@ func (f Form) given(t *tensor.Tape, c *call) *tensor.Tensor {
 	s := f.Given(t, c.q.split(t), perQuery(t, c.kv.keys.split(t), c.H))
 	tensor.Want("attn: Attend", "score's result", s)
 	if want := []int{c.B, c.H, c.Lq, c.Extra + c.Lk}; !slices.Equal(s.Shape(), want) {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
+		badShape("attn: Attend", "score's result", "", s.Shape(), "%v", want)
 	}
 	return s
 }
@@ -133,7 +133,7 @@ func perQuery(t *tensor.Tape, k *tensor.Tensor, h int) *tensor.Tensor {
 
 func wantHeadSize(op, arg string, got, want int) {
 	if got != want {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", want)})
+		badShape(op, arg, "head size", []int{got}, "E=%d", want)
 	}
 }
 
@@ -201,7 +201,7 @@ func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor
 		x = withHeadAxis(t, op, "scores", x)
 	}
 	if x.Rank() != 4 {
-		panic(&tensor.ShapeError{Op: op, Arg: "scores", Got: x.Shape(), Want: "[B H Lq Lk] or [B Lq Lk]"})
+		badShape(op, "scores", "", x.Shape(), "[B H Lq Lk] or [B Lq Lk]")
 	}
 	// Queries and keys without elements, of which the scores are given.
 	given := func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return x }

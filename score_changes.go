@@ -1,7 +1,6 @@
 package attn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/internal/flash"
@@ -125,7 +124,7 @@ func bound(t *tensor.Tape, op string, c ScoreChange, x Inputs) (flash.Change, *t
 	}
 	shape := param.Shape()
 	if len(shape) < 2 || shape[0] != 1 && shape[0] != x.B || shape[1] != 1 && shape[1] != x.H {
-		panic(&tensor.ShapeError{Op: op, Arg: "param of a score change", Got: shape, Want: fmt.Sprintf("[B=%d or 1, H=%d or 1, …]", x.B, x.H)})
+		badShape(op, "param of a score change", "", shape, "[B=%d or 1, H=%d or 1, …]", x.B, x.H)
 	}
 	y.Param, y.Size = param.Data(), 1
 	for _, n := range shape[2:] {

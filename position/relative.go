@@ -119,9 +119,7 @@ func (x *relative) Check(s attn.Sizes) error {
 func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	q := in.Queries(t)
 	e := q.Dim(3)
-	if got := x.r.Dim(-1); got != e {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
-	}
+	wantHeadSize(x.r, e)
 	if x.v != nil {
 		q = tensor.Add(t, q, tensor.Reshape(t, x.v, 1, x.v.Dim(0), 1, e))
 	}
@@ -171,9 +169,7 @@ func (x keyBias) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	k := in.Keys(t)
 	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
 	h := x.u.Dim(0)
-	if got := x.u.Dim(-1); got != e {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
-	}
+	wantHeadSize(x.u, e)
 	u := tensor.Scale(t, tensor.Reshape(t, x.u, 1, g, h/g, e), float32(1/math.Sqrt(float64(e))))
 	return tensor.Reshape(t, tensor.MatMulT(t, tensor.BroadcastTo(t, u, b, g, h/g, e), k), b, h, lk)
 }
@@ -187,6 +183,13 @@ func (x keyBias) Apply(at attn.Row, param, scores []float32) {
 func (x keyBias) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	d := dparam[at.Key:][:len(grad)]
 	tensor.AddTo(d, grad)
+}
+
+// wantHeadSize panics unless vectors of relative positions have e elements.
+func wantHeadSize(x *tensor.Tensor, e int) {
+	if got := x.Dim(-1); got != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+	}
 }
 
 func abs(n int) int {

@@ -1,7 +1,6 @@
 package score
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -52,16 +51,14 @@ var l1Kind = Kind{
 // featureFactors returns the factors of e features, of which there may be one for all, or
 // none.
 func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor.Tensor {
-	switch {
-	case w == nil:
+	if w == nil {
 		return tensor.Full(1, e)
-	case w.Len() == e:
-		return w
-	case w.Len() == 1:
-		return tensor.BroadcastTo(t, w, e)
-	default:
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
 	}
+	wantShape(arg, w, w.Len() == e || w.Len() == 1, "[1] or [E=%d]", e)
+	if w.Len() == e {
+		return w
+	}
+	return tensor.BroadcastTo(t, w, e)
 }
 
 // l1Scores is L1 with w [E].
