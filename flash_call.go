@@ -99,10 +99,6 @@ func (c *call) describe(t *tensor.Tape) {
 	if o.Sinks != nil {
 		c.Sinks = o.Sinks.Data()
 	}
-	if x, ok := o.only(); ok {
-		head := x.batch*c.H + x.head
-		c.Only = &head
-	}
 	if o.Dropout > 0 && t.Training() {
 		c.Dropout, c.Key = o.Dropout, t.Stream()
 	}

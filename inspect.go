@@ -129,37 +129,27 @@ func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
 		if b < 0 || b >= c.B || h < 0 || h >= c.H {
 			badValue(c.op, "head", fmt.Sprintf("%d of sequence %d", h, b), fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B))
 		}
-		one, o, again := &onlyHead{batch: b, head: h}, *c.o, *c
+		one, only, o, again := &headWeights{batch: b, head: h}, b*c.H+h, *c.o, *c
 		o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout = false, false, nil, nil, nil, 0
 		o.Observers = []Observer{one}
-		again.o = &o
+		again.o, again.Only = &o, &only
 		again.attend(nil, nil)
 		return one.weights
 	}, retained
 }
 
-// onlyHead keeps the weights of one head. Without other observers, no other rows are
-// computed; the sizes stay those of the call, so that biases, masks and
-// modifications know no difference.
-type onlyHead struct {
+// headWeights keeps the weights of one head. The sizes stay those of the call, so that biases, masks
+// and changes see no difference.
+type headWeights struct {
 	batch, head int
 	keys        int
 	weights     []float32 // [Lq Lk]
 }
 
-func (x *onlyHead) Begin(s Sizes) { x.keys, x.weights = s.Lk, make([]float32, s.Lq*s.Lk) }
+func (x *headWeights) Begin(s Sizes) { x.keys, x.weights = s.Lk, make([]float32, s.Lq*s.Lk) }
 
-func (x *onlyHead) Row(at Row, weights []float32) {
+func (x *headWeights) Row(at Row, weights []float32) {
 	if at.Batch == x.batch && at.Head == x.head {
 		copy(x.weights[at.Query*x.keys:], weights)
 	}
-}
-
-// only returns the head that alone is asked for, if there is one.
-func (o *Options) only() (*onlyHead, bool) {
-	if len(o.Observers) != 1 {
-		return nil, false
-	}
-	x, ok := o.Observers[0].(*onlyHead)
-	return x, ok
 }
