@@ -29,7 +29,7 @@ type Grads struct {
 
 	Q, K, V  Heads       // as those of the Attention
 	Given    []float32   // as Attention.Given; nil if not asked for
-	Changes  [][]float32 // those of the numbers of Attention.Changes; nil if not asked for
+	Changes  [][]float32 // of the numbers of each of Attention.Changes; nil if not asked for
 	Additive []float32   // as Attention.Additive; nil if not asked for
 	Gaussian []float32   // of the w of Attention.Gaussian; nil if not asked for
 	Sinks    []float32   // as Attention.Sinks; nil if not asked for
@@ -93,15 +93,7 @@ type backward struct {
 }
 
 // changes reports whether change number i has a backward step.
-func (b *backward) changes(i int) bool { return b.changeGrad(i) != nil || !b.a.Changes[i].Rule.Adds() }
-
-// changeGrad returns the gradient of the numbers of change number i, nil if not asked for.
-func (b *backward) changeGrad(i int) []float32 {
-	if b.g.Changes == nil {
-		return nil
-	}
-	return b.g.Changes[i]
-}
+func (b *backward) changes(i int) bool { return b.g.Changes[i] != nil || !b.a.Changes[i].Rule.Adds() }
 
 // featuresPart returns the gradient of the w of the form for a chunk to add to.
 func (b *backward) featuresPart(s, g, c int) []float32 {
@@ -248,10 +240,10 @@ func (b *backward) inTurn() {
 	a := b.a
 	nb, innerB, ng, innerG := a.B, 1, a.G, 1
 	for i := range a.Changes {
-		if b.changeGrad(i) != nil && a.Changes[i].Batch == 0 {
+		if b.g.Changes[i] != nil && a.Changes[i].Batch == 0 {
 			nb, innerB = 1, a.B
 		}
-		if b.changeGrad(i) != nil && a.Changes[i].Head == 0 {
+		if b.g.Changes[i] != nil && a.Changes[i].Head == 0 {
 			ng, innerG = 1, a.G
 		}
 	}

@@ -277,7 +277,7 @@ func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 		if !c.Rule.Adds() {
 			before, after = w.stages[m][i*w.stride+skip:][:width-skip], w.stages[m+1][i*w.stride+skip:][:width-skip]
 		}
-		c.Rule.Back(at, c.part(at, c.Param), c.part(at, b.changeGrad(m)), before, after, d[skip:])
+		c.Rule.Back(at, c.part(at, c.Param), c.part(at, b.g.Changes[m]), before, after, d[skip:])
 		if !c.Rule.Adds() { // which may be anything where a key is hidden
 			for j, v := range p {
 				if v == 0 {
