@@ -54,9 +54,12 @@ type CacheConfig struct {
 type Cache struct {
 	config CacheConfig
 	shape  flash.PageShape
-	keyMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor // ψ of the score, through which keys are put before they are stored; nil if there is none
+	keyMap keyMap // ψ of the score, applied to keys before they are stored; nil if there is none
 	seqs   []cached
 }
+
+// keyMap maps keys as a score compares them.
+type keyMap = func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 
 // cached is a sequence.
 type cached struct {
@@ -95,26 +98,27 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Sinks > 0 && c.Window == 0 {
 		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
 	}
-	keyMap, size := (func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor)(nil), c.KeySize
+	var m keyMap
+	size := c.KeySize
 	if c.Score != nil {
 		if err := tensor.Catch(func() {
 			f := c.Score.Form()
 			if f.MappedKeys != nil {
 				badValue("attn: NewCache", "score", "one of OnKeys", "one for keys that are to come")
 			}
-			if keyMap = f.Keys; keyMap != nil {
-				size = keyMap(nil, tensor.Zeros(1, 1, 1, c.KeySize)).Dim(3)
+			if m = f.Keys; m != nil {
+				size = m(nil, tensor.Zeros(1, 1, 1, c.KeySize)).Dim(3)
 			}
 		}); err != nil {
 			return nil, err
 		}
 	}
-	return newCache(c, keyMap, size), nil
+	return newCache(c, m, size), nil
 }
 
 // newCache makes a cache of keys that have so many elements once they are mapped.
-func newCache(c CacheConfig, keyMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor, size int) *Cache {
-	x := &Cache{config: c, keyMap: keyMap, seqs: make([]cached, c.Batch)}
+func newCache(c CacheConfig, m keyMap, size int) *Cache {
+	x := &Cache{config: c, keyMap: m, seqs: make([]cached, c.Batch)}
 	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Storage)}
 	if c.Window > 0 {
 		return x // what it will hold at a time is less than the capacity
@@ -326,11 +330,13 @@ func checkCounts(what string, lens []int, letter string, batch, most int) error 
 		return nil
 	}
 	if len(lens) != batch {
-		return &tensor.ShapeError{Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: fmt.Sprintf("one for each of B=%d sequences", batch)}
+		want := fmt.Sprintf("one for each of B=%d sequences", batch)
+		return &tensor.ShapeError{Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: want}
 	}
 	for _, n := range lens {
 		if n < 0 || n > most {
-			return &tensor.ShapeError{Arg: "lengths", What: what, Got: []int{n}, Want: fmt.Sprintf("0 to %s=%d", letter, most)}
+			want := fmt.Sprintf("0 to %s=%d", letter, most)
+			return &tensor.ShapeError{Arg: "lengths", What: what, Got: []int{n}, Want: want}
 		}
 	}
 	return nil

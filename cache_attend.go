@@ -58,7 +58,8 @@ func (c *Cache) resolve(d *call) {
 			d.KeyLens = c.Lens()
 		}
 		if first := s.n - count(o.QueryLens, b, d.Lq); s.from > 0 && first < s.from {
-			badShape(op, fmt.Sprintf("sequence %d", b), "first query at position", []int{first}, "at least %d, as the window has passed", s.from)
+			sequence := fmt.Sprintf("sequence %d", b)
+			badShape(op, sequence, "first query at position", []int{first}, "at least %d, as the window has passed", s.from)
 		}
 	}
 	if c.config.Window > 0 {

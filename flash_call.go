@@ -27,8 +27,8 @@ type call struct {
 // the options what it knows.
 func newCall(op string, q heads, kv KV, o *Options) *call {
 	c := &call{op: op, o: o, q: q, kv: kv}
-	c.Sizes = Sizes{B: q.batches(), H: q.count, Lq: q.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}
-	c.Extra = kv.extra
+	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
+	c.QueryLens, c.KeyLens = o.QueryLens, o.KeyLens
 	if kv.cache != nil {
 		c.G, c.EV = kv.cache.shape.G, kv.cache.shape.EV
 		kv.cache.resolve(c)
@@ -154,7 +154,8 @@ func (c *call) checkMapped() {
 		badShape(c.op, "query of the score", "", q.x.Shape(), "[B=%d H=%d Lq=%d %d]", c.B, c.H, c.Lq, q.size)
 	}
 	if f.Additive != nil {
-		panicAs(c.op, "w of the score", tensor.CheckShape("w of the score", f.Additive, fmt.Sprintf("[%d]", q.size), q.size))
+		const arg = "w of the score"
+		panicAs(c.op, arg, tensor.CheckShape(arg, f.Additive, fmt.Sprintf("[%d]", q.size), q.size))
 	}
 }
 
@@ -169,7 +170,9 @@ func (c *call) operands() []*tensor.Tensor {
 
 // grads are the gradients of the operands.
 func (c *call) grads(t *tensor.Tape) *flash.Grads {
-	g := &flash.Grads{Additive: t.GradOf(c.additive), Gaussian: t.GradOf(c.gaussian), Sinks: t.GradOf(c.o.Sinks), Given: t.GradOf(c.given)}
+	g := &flash.Grads{
+		Additive: t.GradOf(c.additive), Gaussian: t.GradOf(c.gaussian), Sinks: t.GradOf(c.o.Sinks), Given: t.GradOf(c.given),
+	}
 	if v := c.kv.values; v.x != nil {
 		g.V = v.in(t.GradOf(v.x))
 	}

@@ -27,16 +27,13 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	}
 	y := x
 	y.x = t.Make(x.x.Shape()...)
-	factor := func(i int) *float32 { return &gates.Data()[i/n*own+i%n] }
-	row := func(data []float32, i, j int) []float32 {
-		at := x.at + i/n*x.batch + i%n*x.head + j*x.row
-		return data[at : at+x.size]
-	}
+	factor := func(i int) float32 { return gates.Data()[i/n*own+i%n] }
+	row := func(data []float32, i, j int) []float32 { return x.vector(data, i/n, i%n, j) }
 	const grain = 1 << 14
 	pairs := max(1, grain/max(1, l*x.size)) // of sequence and head, in a piece of work
 	par.For(b*n, pairs, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			g := *factor(i)
+			g := factor(i)
 			for j := range l {
 				if to := row(y.x.Data(), i, j); g == 0 {
 					clear(to)
@@ -52,7 +49,7 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 			sums := t.Floats(b * n)
 			par.For(b*n, pairs, func(lo, hi int) {
 				for i := lo; i < hi; i++ {
-					g := *factor(i)
+					g := factor(i)
 					sum := float32(0)
 					for j := range l {
 						if dx != nil && g != 0 {

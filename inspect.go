@@ -127,7 +127,8 @@ func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
 	}
 	return func(b, h int) []float32 {
 		if b < 0 || b >= c.B || h < 0 || h >= c.H {
-			badValue(c.op, "head", fmt.Sprintf("%d of sequence %d", h, b), fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B))
+			want := fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B)
+			badValue(c.op, "head", fmt.Sprintf("%d of sequence %d", h, b), want)
 		}
 		one, only, o, again := &headWeights{batch: b, head: h}, b*c.H+h, *c.o, *c
 		o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout = false, false, nil, nil, nil, 0

@@ -269,7 +269,8 @@ func (m *MultiHead) wantBuilt() {
 	m.building.Lock()
 	defer m.building.Unlock()
 	if c := &m.config; m.Q == nil {
-		badShape(opMultiHead, "layer", "input widths", []int{c.QueryWidth, c.KeyWidth, c.ValueWidth}, "Build or Forward to be called first")
+		widths := []int{c.QueryWidth, c.KeyWidth, c.ValueWidth}
+		badShape(opMultiHead, "layer", "input widths", widths, "Build or Forward to be called first")
 	}
 }
 

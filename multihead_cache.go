@@ -85,7 +85,8 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	}
 	queries, next := m.self(t, x)
 	next.keys = m.positionKeys(t, next.keys, at)
-	panicAs(opMultiHead, "query lengths", checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length()))
+	err := checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length())
+	panicAs(opMultiHead, "query lengths", err)
 	cache.wantCapacity(opMultiHead, queries.length(), o.QueryLens)
 	before, done := cache.Lens(), false
 	defer func() {
@@ -114,7 +115,8 @@ func (m *MultiHead) wantCache(cache *Cache) {
 		return
 	}
 	if !sameScore(cache.config.Score, keyMapping(c.Score)) {
-		badValue(opMultiHead, "cache", fmt.Sprintf("one with keys for a score of type %T", cache.config.Score), "what this layer's NewCache returns")
+		got := fmt.Sprintf("one with keys for a score of type %T", cache.config.Score)
+		badValue(opMultiHead, "cache", got, "what this layer's NewCache returns")
 	}
 	if got := []int{s.G, cache.config.KeySize, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
 		badShape(opMultiHead, "cache", "heads and sizes", got, "[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize)

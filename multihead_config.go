@@ -255,7 +255,8 @@ func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	c := m.config
 	c.QueryWidth, c.KeyWidth, c.ValueWidth = widths[0], widths[1], widths[2]
 	if slices.Min(widths[:]) == 0 || c.weights() > mostWeights {
-		badShape("attn: Build", "layer", "input widths", []int{queryWidth, keyWidth, valueWidth}, "positive numbers that make at most %.3g weights", float64(mostWeights))
+		got := []int{queryWidth, keyWidth, valueWidth}
+		badShape("attn: Build", "layer", "input widths", got, "positive numbers that make at most %.3g weights", float64(mostWeights))
 	}
 	var maps [3]*nn.Linear
 	for i, f := range m.inputs() {

@@ -119,30 +119,21 @@ func applyPosition(t *tensor.Tape, op string, p Position, x heads, of Projection
 	b, l := x.batches(), x.length()
 	at.check(op, "positions", b, l)
 	y := x.like(t, x.size)
-	vectors := func(lo, hi int, f func(from, to, p int)) {
-		for n := lo; n < hi; n++ {
-			s, i := n/max(l, 1), n%max(l, 1)
-			pos := at.at(s, i)
-			for h := range x.count {
-				f(x.at+s*x.batch+h*x.head+i*x.row, y.at+s*y.batch+h*y.head+i*y.row, pos)
+	each := func(f func(b, h, l, p int)) {
+		par.For(b*l, max(1, grain/max(1, x.count*x.size)), func(lo, hi int) {
+			for n := lo; n < hi; n++ {
+				for h := range x.count {
+					f(n/l, h, n%l, at.at(n/l, n%l))
+				}
 			}
-		}
-	}
-	each := max(1, grain/max(1, x.count*x.size))
-	par.For(b*l, each, func(lo, hi int) {
-		src, dst := x.x.Data(), y.x.Data()
-		vectors(lo, hi, func(from, to, pos int) {
-			p.Apply(dst[to:to+x.size], src[from:from+x.size], pos, of)
 		})
-	})
+	}
+	src, dst := x.x.Data(), y.x.Data()
+	each(func(b, h, l, pos int) { p.Apply(y.vector(dst, b, h, l), x.vector(src, b, h, l), pos, of) })
 	if t.Needs(x.x) {
 		t.Record(y.x, func(dy []float32) {
 			dx := t.GradOf(x.x)
-			par.For(b*l, each, func(lo, hi int) {
-				vectors(lo, hi, func(from, to, pos int) {
-					p.Back(dx[from:from+x.size], dy[to:to+x.size], pos, of)
-				})
-			})
+			each(func(b, h, l, pos int) { p.Back(x.vector(dx, b, h, l), y.vector(dy, b, h, l), pos, of) })
 		})
 	}
 	return y

@@ -35,13 +35,17 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil) {
 		return nil, fmt.Errorf("attn: Keep: layer %q normalises all heads together, want norms of each head", c.Name)
 	}
+	unfit := func(format string, n int) (*MultiHead, error) {
+		return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want "+format, heads, c.Name, n)
+	}
 	last := -1
 	for _, h := range heads {
 		if h <= last || h >= c.Heads {
-			return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want ascending numbers below %d", heads, c.Name, c.Heads)
+			return unfit("ascending numbers below %d", c.Heads)
 		}
 		last = h
 	}
+	const wholeGroups = "whole groups of %d that share keys and values"
 	var groups []int // of keys and values
 	for i, h := range heads {
 		size := c.Heads / c.KVHeads
@@ -49,11 +53,11 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 		case i%size == 0:
 			groups = append(groups, g)
 		case g != groups[len(groups)-1]:
-			return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want whole groups of %d that share keys and values", heads, c.Name, size)
+			return unfit(wholeGroups, size)
 		}
 	}
 	if size := c.Heads / max(c.KVHeads, 1); len(heads) != len(groups)*size {
-		return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want whole groups of %d that share keys and values", heads, c.Name, size)
+		return unfit(wholeGroups, size)
 	}
 	c.Heads, c.KVHeads = len(heads), len(groups)
 	c.Score = copyScore(c.Score)

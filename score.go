@@ -108,7 +108,8 @@ func (f Form) gaussianFactors(t *tensor.Tape, e int) *tensor.Tensor {
 	case 1:
 		return tensor.BroadcastTo(t, f.Gaussian, e)
 	}
-	panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the Gaussian score", Got: f.Gaussian.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
+	badShape("attn: Attend", "w of the Gaussian score", "", f.Gaussian.Shape(), "[1] or [E=%d]", e)
+	return nil
 }
 
 // given returns the scores [B H Lq Lk] of a form that is given.

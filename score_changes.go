@@ -48,8 +48,8 @@ type Row = flash.Row
 //	ThreeAxes           whether the caller's query, key and value have no axis of heads
 //
 // Its methods Queries and Keys return the numbers of a sequence without padding, Offset the
-// position of its first query, and Ragged whether there is padding; Shape returns the shape of the scores, and Broadcasts
-// reports whether another one broadcasts to it.
+// position of its first query, and Ragged whether there is padding; Shape returns the shape of
+// the scores, and Broadcasts reports whether another one broadcasts to it.
 type Sizes = flash.Sizes
 
 // Inputs gives a ScoreChange the sizes of a call and the vectors that are compared,

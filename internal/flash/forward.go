@@ -81,7 +81,8 @@ func (f *forward) prefetch(w *worker, t queryBlock, next int) {
 	b, g := next/f.G, next%f.G
 	first := f.queryBlock(b, g, 0, f.count)
 	k, v := keys(f.K, f.source(b), g), keys(f.V, f.source(b), g)
-	w.ahead.Set(work, out, contiguous(k, f.keys(), f.E), contiguous(first.q, first.n, f.E), contiguous(v, f.keys(), f.EV))
+	q := contiguous(first.q, first.n, f.E)
+	w.ahead.Set(work, out, contiguous(k, f.keys(), f.E), q, contiguous(v, f.keys(), f.EV))
 }
 
 // contiguous returns the elements of a matrix that are in one piece, or else nothing.
@@ -276,7 +277,8 @@ func (f *forward) normalise(w *worker, first, n int) {
 			}
 			factors = append(factors, factor)
 		}
-		scale(to.from(first, b), to.stride, w.weights.from(first, b), w.weights.stride, min(blockKeys, a.keys()-b), factors)
+		width := min(blockKeys, a.keys()-b)
+		scale(to.from(first, b), to.stride, w.weights.from(first, b), w.weights.stride, width, factors)
 	}
 	w.top = factors[:cap(factors)]
 }
