@@ -138,7 +138,7 @@ func wantHeads(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_
 	return q, k, v, flat
 }
 
-// refusePositions panics about positions that nobody would use.
+// refusePositions panics: positions were given that nothing would use.
 func refusePositions(op string) {
 	badValue(op, "positions", "given", "none: ApplyPosition moves queries and keys before Attend")
 }

@@ -38,7 +38,7 @@ type CacheConfig struct {
 // tokens costs what attention costs.
 //
 // The queries of a step are the last positions of their sequence: masks, biases and
-// positions go by the length of each sequence. With tensor.Float32, queries come to the same
+// positions go by the length of each sequence. With tensor.Float32, queries get the same
 // bits as those of the whole sequence under a causal mask, whether positions were
 // appended one by one or many at a time.
 //
@@ -116,7 +116,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	return newCache(c, m, size), nil
 }
 
-// newCache makes a cache of keys that have so many elements once they are mapped.
+// newCache makes a cache of keys that have size elements once they are mapped.
 func newCache(c CacheConfig, m keyMap, size int) *Cache {
 	x := &Cache{config: c, keyMap: m, seqs: make([]cached, c.Batch)}
 	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Storage)}
@@ -197,7 +197,7 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	c.append(headFirst(k), headFirst(v), lens)
 }
 
-// wantCapacity panics unless so many positions fit the capacity.
+// wantCapacity panics unless length more positions, or those of lens, fit the capacity.
 func (c *Cache) wantCapacity(op string, length int, lens []int) {
 	for b, s := range c.seqs {
 		if n := s.n + count(lens, b, length); c.config.Capacity > 0 && n > c.config.Capacity {

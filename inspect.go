@@ -50,7 +50,7 @@ type Parts struct {
 	// Weights computes the weights [Lq Lk] of head h of sequence b once more: the bits that
 	// an Observer receives, without memory for those of the other heads. It can be called
 	// later, as long as the tape's memory lives and what the options and the score hold,
-	// such as parameters, is what it was; by several goroutines, too, and a Cache may go on
+	// such as parameters, is what it was; by several goroutines, too, and a Cache may grow
 	// meanwhile. It panics with a *tensor.ValueError if there is no such head.
 	Weights func(b, h int) []float32
 	// RetainedBytes is about how many bytes of queries and keys Weights keeps.

@@ -101,11 +101,8 @@ func weightedSum(t *tensor.Tape, w *tensor.Tensor, xs []*tensor.Tensor) *tensor.
 				if dxs[p] != nil {
 					simd.Axpy(w.Data()[weight], d, dxs[p][i:][:size])
 				}
-				if dw == nil {
-					return
-				}
-				if dot := simd.Dot(d, xs[p].Data()[i:][:size]); dot == dot || slices.ContainsFunc(d, func(v float32) bool { return v != 0 }) {
-					dw[weight] += dot // else x is not finite, and nothing depends on it
+				if dw != nil {
+					dw[weight] += maskedDot(d, xs[p].Data()[i:][:size])
 				}
 			}, func(int) {})
 		})

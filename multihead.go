@@ -39,7 +39,7 @@ type MultiHead struct {
 	config MultiHeadConfig
 	rng    *rand.Rand // kept for maps that are made at the first batch
 
-	// building is held while the first batch settles what the configuration leaves
+	// building is locked while the first batch resolves what the configuration leaves
 	// open: goroutines may share a layer from the start.
 	building sync.Mutex
 }
@@ -290,7 +290,7 @@ func (m *MultiHead) wantInputs(q, k, v *tensor.Tensor, widths [3]int) {
 	m.wantKeys(k, v, batch, widths)
 }
 
-// wantKeys is wantInputs for keys and values alone, of so many sequences, or of any
+// wantKeys is wantInputs for keys and values alone, of batch sequences, or of any
 // number if that is Infer.
 func (m *MultiHead) wantKeys(k, v *tensor.Tensor, batch int, widths [3]int) {
 	b, l := 0, 1

@@ -65,7 +65,7 @@ func sameScore(a, b Score) bool {
 // [L B Width], to a cache of NewCache, and attends from x to all that are there: a step
 // of a decoder, or a part of its prompt. Where x has padding behind some sequences,
 // Options.QueryLens says how many positions are none; only these are added. Where the
-// layer has a Position, each sequence goes on behind its keys unless
+// layer has a Position, each sequence continues behind its keys unless
 // Options.KeyPositions says otherwise. Where the layer's score maps keys, the cache holds
 // them mapped, and Options.Score is nil.
 //

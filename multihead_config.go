@@ -40,7 +40,7 @@ const Infer = -1
 // MultiHeadConfig describes a MultiHead. Width and Heads are required; the zero
 // value of all else is the layer of Vaswani et al.
 type MultiHeadConfig struct {
-	// Name is what an Observer is told.
+	// Name is what Options.Observe and Options.Inspect receive.
 	Name string
 	// Width is D, the width of the model.
 	Width int
@@ -237,8 +237,8 @@ func (m *MultiHead) inputs() [3]input {
 
 // Build makes the maps of q, k and v, unless they exist, with the given widths
 // of inputs where the configuration says Infer. Forward calls it at the first
-// batch; whoever wants the parameters of such a layer earlier calls it first. It panics
-// with a *tensor.ShapeError if a width that it settles is not positive, or if there
+// batch; a caller that wants the parameters of such a layer earlier calls it first. It panics
+// with a *tensor.ShapeError if a width that it resolves is not positive, or if there
 // would be more weights than memory could hold.
 func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	m.building.Lock()

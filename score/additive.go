@@ -41,8 +41,8 @@ func (s *Additive) Form() attn.Form {
 	return attn.Form{Queries: mapped("query", s.WQ), Keys: mapped("key", s.WK), Additive: s.WV}
 }
 
-// check panics unless the parameters belong together, which whoever puts them
-// together from a file may get wrong.
+// check panics unless the parameters belong together, which a caller that reads them
+// from a file may get wrong.
 func (s *Additive) check() {
 	const wv, wq, wk = "wv of the additive score", "wq of the additive score", "wk of the additive score"
 	tensor.Want("attn: Attend", wv, s.WV)

@@ -128,8 +128,8 @@ func l1Grads(z, lq, lk int, ds, q, k, w, dq, dk, dw []float32) {
 	}
 }
 
-// gradOr returns the gradient of x to add to, or memory of its size that nobody
-// reads if x needs none.
+// gradOr returns the gradient of x to add to, or memory of its size that is not
+// read if x needs none.
 func gradOr(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	if g := t.GradOf(x); g != nil {
 		return g

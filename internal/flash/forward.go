@@ -255,7 +255,7 @@ func (f *forward) final(w *worker) weights {
 }
 
 // streamed is from how many weights on they are more than a second-level cache holds, so
-// that nobody will find them there.
+// that they will not be found there.
 const streamed = 1 << 20
 
 // normalise divides the weights of n rows, which are relative to the shifts of their
@@ -288,7 +288,7 @@ func (f *forward) normalise(w *worker, first, n int) {
 // normal number.
 const sinkLead = 60
 
-// statistics sets those of rows from row number first on, from what their keys have come to,
+// statistics sets those of rows from row number first on, from the sums over their keys,
 // and the sums to the factors by which Σ p·v becomes the result.
 func (f *forward) statistics(first int, shifts, sums []float32) {
 	if f.Sinks != nil || f.LogSumExp != nil {

@@ -177,7 +177,7 @@ func fill[T any](x []T, v T) {
 
 // look sets the spans of rows first to first+n, cut to the keys k0 to k1, and
 // returns the interval outside of which none of them sees anything. Without a mask
-// the spans are not set, and nobody but span reads them.
+// the spans are not set, and only span reads them.
 func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 	if !a.masked() {
 		return k0, k1
@@ -220,7 +220,7 @@ func sameInterval(spans []Span) bool {
 
 // pack turns the booleans of a span into bits, by which its keys are told apart 64 at a
 // time, and takes hidden keys from both of its ends. If it attends to all keys between
-// these, it goes on without booleans.
+// these, it has no booleans any more.
 func (x *Span) pack(words []uint64) {
 	from, to := x.Lo/64, (x.Hi+63)/64
 	simd.Bits(words[from:to], x.Seen[64*from:min(64*to, len(x.Seen))])

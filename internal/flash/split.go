@@ -16,7 +16,7 @@ func (f *forward) splitKeys(rows int) {
 	a := f.Attention
 	live := f.blocks()
 	blocks := len(live)
-	if f.Weights == nil && f.Row != nil { // a few rows, of which nobody has a whole one
+	if f.Weights == nil && f.Row != nil { // a few rows, of which no task has a whole one
 		all := borrowFloats(a.B * a.H * a.Lq * a.keys())
 		a.Weights = *all
 		defer func() { a.Weights = nil; returnFloats(all) }()
@@ -63,7 +63,7 @@ func (f *forward) splitKeys(rows int) {
 	returnFloats(parts)
 }
 
-// blocks returns the blocks of keys that have to be computed: all, if anybody wants to
+// blocks returns the blocks of keys that have to be computed: all, if the caller wants to
 // have the weights of hidden keys too, which are zeros.
 func (f *forward) blocks() []int {
 	a := f.Attention

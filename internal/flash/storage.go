@@ -12,7 +12,7 @@ type vectorStore struct {
 	scale []float32 // of each vector, NaN for one that is not finite; nil for a format without scales
 }
 
-// newVectorStore returns memory for n numbers, of so many vectors.
+// newVectorStore returns memory for n numbers, of a number of vectors.
 func newVectorStore(f simd.Format, n, vectors int) vectorStore {
 	r := vectorStore{Stored: simd.Stored{Format: f, Memory: make([]byte, n*f.Size())}}
 	if f.Scaled() {
@@ -21,7 +21,7 @@ func newVectorStore(f simd.Format, n, vectors int) vectorStore {
 	return r
 }
 
-// vectorLayout is where the elements of a vector are: in runs of so many, that follow one
+// vectorLayout is where the elements of a vector are: in runs of numbers that follow one
 // another at a distance of step, each run jump behind the last.
 type vectorLayout struct{ at, run, step, jump int }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// partial is what some keys come to for some queries: for each query the shift m
+// partial is the result of some keys for some queries: for each query the shift m
 // of its exponents, Σ p and Σ p·v. A query that attends to none of the keys has a
 // sum of 0, and any other at least the 1 of its largest score.
 type partial struct {
@@ -28,7 +28,7 @@ func (x partial) none() {
 	clear(x.acc)
 }
 
-// merge adds to x what other keys come to. The exponents become relative to the
+// merge adds to x the result of other keys. The exponents become relative to the
 // larger of the two shifts.
 func (x partial) merge(y partial, c float32, ev int) {
 	for i, m := range y.shift {
@@ -134,7 +134,7 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		}
 		w.top[k], x.shift[k] = orZero(m), m
 	}
-	early := a.Dropout > 0 && w.weights.data == nil // nobody wants the weights as they are before
+	early := a.Dropout > 0 && w.weights.data == nil // the weights as they are before are not asked for
 	if early {
 		simd.PowerDropRows(w.scores, w.stride, width, c, w.top[:n], x.sum, a.drops(t.first+r+i, lo))
 	} else {

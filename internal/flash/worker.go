@@ -24,7 +24,7 @@ type worker struct {
 	top          []float32                   // the shift of each row of a strip; 0 if it sees nothing
 	pieces       []piece                     // of a block, that a strip attends to
 	weights      weights                     // if they are asked for
-	bandWeights  []float32                   // where nobody keeps them
+	bandWeights  []float32                   // where the caller does not keep them
 	direct       bool                        // scores of a strip become weights there
 	shifts       []float32                   // and the shifts of the blocks of keys, bandRows each
 	stripRows    int                         // rows of a strip of the band
