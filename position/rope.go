@@ -130,28 +130,29 @@ func (r *RoPE) Check(e int) error {
 
 // Apply turns the vector x to position p.
 func (r *RoPE) Apply(dst, x []float32, p int, _ attn.Projections) {
-	n := r.size(len(x))
-	rot, err := r.rotation(n)
-	if err != nil {
-		panic(err) // Check has said so
-	}
-	cos, sin := rot.at(p)
+	n, cos, sin := r.angles(len(x), p)
 	copy(dst[n:], x[n:])
 	turn(dst[:n], x[:n], cos, sin, r.config.Pairs)
 }
 
 // Back turns the gradient dy back and adds it to dx.
 func (r *RoPE) Back(dx, dy []float32, p int, _ attn.Projections) {
-	n := r.size(len(dy))
-	rot, err := r.rotation(n)
-	if err != nil {
-		panic(err)
-	}
-	cos, sin := rot.at(p)
+	n, cos, sin := r.angles(len(dy), p)
 	for i := n; i < len(dy); i++ {
 		dx[i] += dy[i]
 	}
 	turnBack(dx[:n], dy[:n], cos, sin, r.config.Pairs)
+}
+
+// angles returns how many of e elements are turned, and the cosines and sines of position p.
+func (r *RoPE) angles(e, p int) (n int, cos, sin []float32) {
+	n = r.size(e)
+	rot, err := r.rotation(n)
+	if err != nil {
+		panic(err) // Check has said so
+	}
+	cos, sin = rot.at(p)
+	return n, cos, sin
 }
 
 // turn sets dst to x, turned by the angles of which these are the cosines and sines.
