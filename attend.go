@@ -2,6 +2,7 @@ package attn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn/tensor"
 )
@@ -106,21 +107,19 @@ type Output struct {
 func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
 	q, k, v, flat := wantHeads(t, op, q, k, v, &o)
-	x, kv := headFirst(q), KV{keys: headFirst(k), values: headFirst(v)}
-	d := resolveSizes(op, x, kv, &o)
-	d.ThreeAxes = flat
-	y := attend(t, op, x, kv, d, &o, nil)
-	result := Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
-	if d.ThreeAxes {
-		result.Out = tensor.Reshape(t, result.Out, d.B, d.Lq, d.V)
-		if result.Weights != nil {
-			result.Weights = tensor.Reshape(t, result.Weights, d.B, d.Lq, d.Lk)
+	c := newCall(op, headFirst(q), KV{keys: headFirst(k), values: headFirst(v)}, &o)
+	c.ThreeAxes = flat
+	out, y := c.attend(t, nil)
+	if y.Out = out.x; flat {
+		y.Out = tensor.Reshape(t, y.Out, c.B, c.Lq, c.EV)
+		if y.Weights != nil {
+			y.Weights = tensor.Reshape(t, y.Weights, c.B, c.Lq, c.Lk)
 		}
-		if result.LogSumExp != nil {
-			result.LogSumExp = tensor.Reshape(t, result.LogSumExp, d.B, d.Lq)
+		if y.LogSumExp != nil {
+			y.LogSumExp = tensor.Reshape(t, y.LogSumExp, c.B, c.Lq)
 		}
 	}
-	return result
+	return y
 }
 
 // wantHeads returns q, k and v with an axis of heads, and whether they had none. It panics
@@ -130,121 +129,55 @@ func wantHeads(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_
 	tensor.Want(op, "key", k)
 	tensor.Want(op, "value", v)
 	if flat = q.Rank() == 3; flat {
-		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
+		q, k, v = withHeadAxis(t, op, "query", q), withHeadAxis(t, op, "key", k), withHeadAxis(t, op, "value", v)
 	}
 	checkHeads(op, q, k, v)
 	if o.QueryPositions.given() || o.KeyPositions.given() {
-		panic(noPositions(op))
+		refusePositions(op)
 	}
 	return q, k, v, flat
 }
 
-// resolveSizes returns the sizes of a call, whatever it is called through. A cache adds to the
-// options what it knows.
-func resolveSizes(op string, q heads, kv KV, o *Options) dims {
-	d := dims{Sizes: Sizes{B: q.batches(), H: q.count, Lq: q.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}, extra: kv.extra}
-	if c := kv.cache; c != nil {
-		d.G, d.V = c.shape.G, c.shape.EV
-		c.resolve(op, &d, o)
-	} else {
-		d.G, d.V = kv.keys.count, kv.values.size
-	}
-	return d
-}
-
-// inputs are what a ScoreChange is given of a call.
-func inputs(d dims, q heads, keys func(t *tensor.Tape) *tensor.Tensor) Inputs {
-	return Inputs{
-		Sizes:   d.Sizes,
-		Queries: func(t *tensor.Tape) *tensor.Tensor { return q.split(t) },
-		Keys:    keys,
-	}
-}
-
-// noPositions is the error of positions that nobody would use.
-func noPositions(op string) error {
-	return &tensor.ValueError{Op: op, Arg: "positions", Got: "given", Want: "none: ApplyPosition moves queries and keys before Attend"}
-}
-
-// attend is attention between heads, wherever they lie: the one way of Attend and
-// MultiHead. The gates have been applied to the result. last is the weight of the map that
-// follows, or nil.
-func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last *tensor.Tensor) pooled {
-	o.check(op, d)
-	if t.Recording() {
-		kv = kv.dense(t)
-	}
-	c := newCall(t, op, inputs(d, q, kv.unmappedKeys(op)), d, o)
-	asked, of := q, kv // before they are mapped
-	for _, r := range o.Observers {
-		r.Begin(d.Sizes)
-	}
-	f := o.score().Form()
-	q = q.mapped(t, f.Queries)
-	if kv.cache == nil || kv.cache.keyMap == nil {
-		kv = kv.mapped(t, f)
-	}
-	if f.Given != nil {
-		kv = kv.dense(t)
-	}
-	d.checkMapped(op, f, q, kv)
-	c.compare(t, f, q, kv, d)
-	y := c.run(t, d, o)
-	if d.extra > 0 && y.weights != nil {
-		y.weights = tensor.Slice(t, y.weights, 3, d.extra, d.allKeys())
-	}
-	if o.Observe != nil {
-		o.Observe(o.Layer, y.weights.Detach())
-	}
-	if o.Inspect != nil {
-		p := parts(f, q, kv, d, last)
-		p.Sizes = d.Sizes
-		p.Weights, p.Held = again(op, asked, of, d, *o)
-		o.Inspect(o.Layer, p)
-	}
-	if !o.Weights {
-		y.weights = nil
-	}
-	y.out = gated(t, y.out, o.Gates)
-	return y
+// refusePositions panics: positions were given that nothing would use.
+func refusePositions(op string) {
+	badValue(op, "positions", "given", "none: ApplyPosition moves queries and keys before Attend")
 }
 
 // score returns the score, ScaledDot if none is given.
 func (o *Options) score() Score {
 	if o.Score == nil {
-		return scaledDot{}
+		return formScore{Scale: 1, PerRoot: true}
 	}
 	return o.Score
 }
 
-// check panics unless the options fit a call of the given sizes: the one check of all callers,
-// in training and in inference.
-func (o *Options) check(op string, d dims) {
+// check panics unless the options fit the sizes: the one check of all callers, in training and in
+// inference.
+func (c *call) check() {
+	op, o := c.op, c.o
 	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
 	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || validCap(o.SoftCap), "a positive finite number, or 0 for none")
-	for _, c := range o.changes(d.Sizes) {
-		if c == nil {
-			panic(&tensor.ValueError{Op: op, Arg: "score change", Got: "nil", Want: "a ScoreChange"})
+	for _, change := range o.changes(c.Sizes) {
+		if change == nil {
+			badValue(op, "score change", "nil", "a ScoreChange")
 		}
-		raise(op, "score change", c.Check(d.Sizes))
+		panicAs(op, "score change", change.Check(c.Sizes))
 	}
 	if o.Sinks != nil {
-		raise(op, "sinks", tensor.CheckShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", d.H), d.H))
+		panicAs(op, "sinks", tensor.CheckShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", c.H), c.H))
 	}
-	for _, r := range o.Observers {
-		if r == nil {
-			panic(&tensor.ValueError{Op: op, Arg: "observer", Got: "nil", Want: "an Observer"})
-		}
+	if slices.Contains(o.Observers, nil) {
+		badValue(op, "observer", "nil", "an Observer")
 	}
-	raise(op, "query lengths", wantCounts("number of queries", d.QueryLens, "Lq", d.B, d.Lq))
-	raise(op, "key lengths", wantCounts("number of keys", d.KeyLens, "Lk", d.B, d.Lk))
-	d.checkGates(op, o.Gates)
-	o.Mask.check(op, d.Sizes)
+	panicAs(op, "query lengths", checkCounts("number of queries", c.QueryLens, "Lq", c.B, c.Lq))
+	panicAs(op, "key lengths", checkCounts("number of keys", c.KeyLens, "Lk", c.B, c.Lk))
+	checkGates(op, o.Gates, c.Sizes)
+	o.Mask.check(op, c.Sizes)
 }
 
-// raise panics with an error that a value of the caller's has returned, under the name of
+// panicAs panics with an error that a value of the caller's has returned, under the name of
 // the operation.
-func raise(op, arg string, err error) {
+func panicAs(op, arg string, err error) {
 	switch e := err.(type) {
 	case nil:
 		return
@@ -260,29 +193,30 @@ func raise(op, arg string, err error) {
 	panic(&tensor.ValueError{Op: op, Arg: arg, Got: "refused: " + err.Error(), Want: "one that fits the call"})
 }
 
+// badShape panics with a *tensor.ShapeError about a property of an argument, its shape if that is
+// empty.
+func badShape(op, arg, property string, got []int, want string, args ...any) {
+	panic(&tensor.ShapeError{Op: op, Arg: arg, What: property, Got: got, Want: fmt.Sprintf(want, args...)})
+}
+
+// badValue panics with a *tensor.ValueError.
+func badValue(op, arg, got, want string) {
+	panic(&tensor.ValueError{Op: op, Arg: arg, Got: got, Want: want})
+}
+
 func validDropout(p float32) bool { return p >= 0 && p < 1 }
 
 // wantNumber panics with a *tensor.ValueError unless x is in range.
 func wantNumber(op, arg string, x float32, ok bool, want string) {
 	if !ok {
-		panic(&tensor.ValueError{Op: op, Arg: arg, Got: fmt.Sprint(x), Want: want})
+		badValue(op, arg, fmt.Sprint(x), want)
 	}
 }
 
-// dims are the resolved sizes of a call.
-type dims struct {
-	Sizes
-	V     int
-	extra int // keys in front of the Lk, to which every query attends
-}
-
-// allKeys returns how many keys the kernels meet.
-func (d dims) allKeys() int { return d.extra + d.Lk }
-
-// oneHead gives a tensor [B L E] a head axis of size 1.
-func oneHead(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
+// withHeadAxis gives a tensor [B L E] a head axis of size 1.
+func withHeadAxis(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() != 3 {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: x.Shape(), Want: "[B L E], as the query has"})
+		badShape(op, arg, "", x.Shape(), "[B L E], as the query has")
 	}
 	return tensor.Reshape(t, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
 }
@@ -290,49 +224,18 @@ func oneHead(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
 // checkHeads panics unless q, k and v are [B H L E] and agree on their sizes. Whether the sizes
 // of a query and a key fit is the score's business.
 func checkHeads(op string, q, k, v *tensor.Tensor) {
-	bad := func(arg string, x *tensor.Tensor, want string, args ...any) {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: x.Shape(), Want: fmt.Sprintf(want, args...)})
-	}
 	if q.Rank() != 4 {
-		bad("query", q, "[B H Lq E] or [B Lq E]")
+		badShape(op, "query", "", q.Shape(), "[B H Lq E] or [B Lq E]")
 	}
 	b, h := q.Dim(0), q.Dim(1)
 	if k.Rank() != 4 || k.Dim(0) != b {
-		bad("key", k, "[B=%d G Lk E]", b)
+		badShape(op, "key", "", k.Shape(), "[B=%d G Lk E]", b)
 	}
 	g, lk := k.Dim(1), k.Dim(2)
 	if g == 0 || h%g != 0 {
-		bad("key", k, "[B=%d G Lk E] with G a divisor of H=%d", b, h)
+		badShape(op, "key", "", k.Shape(), "[B=%d G Lk E] with G a divisor of H=%d", b, h)
 	}
 	if v.Rank() != 4 || v.Dim(0) != b || v.Dim(1) != g || v.Dim(2) != lk {
-		bad("value", v, "[B=%d G=%d Lk=%d V]", b, g, lk)
-	}
-}
-
-// checkMapped panics unless what a score makes of queries and keys goes together:
-// a score with keys of its own may have been given others than k.
-func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
-	f.check(op)
-	if k := kv.keys; kv.cache != nil {
-		wantHeadSize(op, "query", q.size, kv.cache.shape.E)
-	} else {
-		if f.Given == nil {
-			wantHeadSize(op, "key", k.size, q.size)
-		}
-		if kv.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {
-			panic(&tensor.ShapeError{
-				Op: op, Arg: "key of the score", Got: k.x.Shape(),
-				Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.allKeys(), k.size),
-			})
-		}
-	}
-	if q.batches() != d.B || q.count != d.H || q.length() != d.Lq {
-		panic(&tensor.ShapeError{
-			Op: op, Arg: "query of the score", Got: q.x.Shape(),
-			Want: fmt.Sprintf("[B=%d H=%d Lq=%d %d]", d.B, d.H, d.Lq, q.size),
-		})
-	}
-	if f.Additive != nil {
-		raise(op, "w of the score", tensor.CheckShape("w of the score", f.Additive, fmt.Sprintf("[%d]", q.size), q.size))
+		badShape(op, "value", "", v.Shape(), "[B=%d G=%d Lk=%d V]", b, g, lk)
 	}
 }

@@ -38,7 +38,7 @@ type CacheConfig struct {
 // tokens costs what attention costs.
 //
 // The queries of a step are the last positions of their sequence: masks, biases and
-// positions go by the length of each sequence. With tensor.Float32, queries come to the same
+// positions go by the length of each sequence. With tensor.Float32, queries get the same
 // bits as those of the whole sequence under a causal mask, whether positions were
 // appended one by one or many at a time.
 //
@@ -54,9 +54,12 @@ type CacheConfig struct {
 type Cache struct {
 	config CacheConfig
 	shape  flash.PageShape
-	keyMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor // ψ of the score, through which keys are put before they are stored; nil if there is none
+	keyMap keyMap // ψ of the score, applied to keys before they are stored; nil if there is none
 	seqs   []cached
 }
+
+// keyMap maps keys as a score compares them.
+type keyMap = func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 
 // cached is a sequence.
 type cached struct {
@@ -95,33 +98,34 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Sinks > 0 && c.Window == 0 {
 		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
 	}
-	keyMap, size := (func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor)(nil), c.KeySize
+	var m keyMap
+	size := c.KeySize
 	if c.Score != nil {
 		if err := tensor.Catch(func() {
 			f := c.Score.Form()
 			if f.MappedKeys != nil {
-				panic(&tensor.ValueError{Op: "attn: NewCache", Arg: "score", Got: "one of OnKeys", Want: "one for keys that are to come"})
+				badValue("attn: NewCache", "score", "one of OnKeys", "one for keys that are to come")
 			}
-			if keyMap = f.Keys; keyMap != nil {
-				size = keyMap(nil, tensor.Zeros(1, 1, 1, c.KeySize)).Dim(3)
+			if m = f.Keys; m != nil {
+				size = m(nil, tensor.Zeros(1, 1, 1, c.KeySize)).Dim(3)
 			}
 		}); err != nil {
 			return nil, err
 		}
 	}
-	return newCache(c, keyMap, size), nil
+	return newCache(c, m, size), nil
 }
 
-// newCache makes a cache of keys that have so many elements once they are mapped.
-func newCache(c CacheConfig, keyMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor, size int) *Cache {
-	x := &Cache{config: c, keyMap: keyMap, seqs: make([]cached, c.Batch)}
+// newCache makes a cache of keys that have size elements once they are mapped.
+func newCache(c CacheConfig, m keyMap, size int) *Cache {
+	x := &Cache{config: c, keyMap: m, seqs: make([]cached, c.Batch)}
 	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Storage)}
 	if c.Window > 0 {
 		return x // what it will hold at a time is less than the capacity
 	}
 	for i := range x.seqs {
 		for at := 0; at < c.Capacity; at += flash.BlockKeys {
-			x.seqs[i].pages = append(x.seqs[i].pages, flash.NewPage(&x.shape, pageRoom(c.Capacity-at)))
+			x.seqs[i].pages = append(x.seqs[i].pages, flash.NewPage(&x.shape, pageCapacity(c.Capacity-at)))
 		}
 	}
 	return x
@@ -183,21 +187,21 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	tensor.Want(op, "value", v)
 	s := &c.shape
 	if e := c.config.KeySize; k.Rank() != 4 || k.Dim(0) != len(c.seqs) || k.Dim(1) != s.G || k.Dim(3) != e {
-		panic(&tensor.ShapeError{Op: op, Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B=%d G=%d L E=%d]", len(c.seqs), s.G, e)})
+		badShape(op, "key", "", k.Shape(), "[B=%d G=%d L E=%d]", len(c.seqs), s.G, e)
 	}
 	if want := []int{len(c.seqs), s.G, k.Dim(2), s.EV}; !slices.Equal(v.Shape(), want) {
-		panic(&tensor.ShapeError{Op: op, Arg: "value", Got: v.Shape(), Want: fmt.Sprintf("[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])})
+		badShape(op, "value", "", v.Shape(), "[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])
 	}
-	raise(op, "lengths", wantCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))
-	c.wantRoom(op, k.Dim(2), lens)
+	panicAs(op, "lengths", checkCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))
+	c.wantCapacity(op, k.Dim(2), lens)
 	c.append(headFirst(k), headFirst(v), lens)
 }
 
-// wantRoom panics unless so many positions fit the capacity.
-func (c *Cache) wantRoom(op string, length int, lens []int) {
+// wantCapacity panics unless length more positions, or those of lens, fit the capacity.
+func (c *Cache) wantCapacity(op string, length int, lens []int) {
 	for b, s := range c.seqs {
 		if n := s.n + count(lens, b, length); c.config.Capacity > 0 && n > c.config.Capacity {
-			panic(&tensor.ShapeError{Op: op, Arg: "cache", What: "number of keys", Got: []int{n}, Want: fmt.Sprintf("at most its capacity of %d", c.config.Capacity)})
+			badShape(op, "cache", "number of keys", []int{n}, "at most its capacity of %d", c.config.Capacity)
 		}
 	}
 }
@@ -245,18 +249,18 @@ func (s *cached) grow(shape *flash.PageShape, n int) {
 		i, at := s.n/flash.BlockKeys, s.n%flash.BlockKeys
 		n := min(flash.BlockKeys-at, end-s.n)
 		if i == len(s.pages) {
-			s.pages = append(s.pages, flash.NewPage(shape, pageRoom(at+n)))
+			s.pages = append(s.pages, flash.NewPage(shape, pageCapacity(at+n)))
 		}
 		if !s.pages[i].Claim(at, n) { // it is full, or its next position is that of a fork
-			s.pages[i] = s.pages[i].Copy(at, pageRoom(at+n))
+			s.pages[i] = s.pages[i].Copy(at, pageCapacity(at+n))
 			s.pages[i].Claim(at, n)
 		}
 		s.n += n
 	}
 }
 
-// pageRoom returns for how many positions a page is made that will have n or more.
-func pageRoom(n int) int {
+// pageCapacity returns for how many positions a page is made that will have n or more.
+func pageCapacity(n int) int {
 	room := 16
 	for room < min(n, flash.BlockKeys) {
 		room *= 2
@@ -282,7 +286,7 @@ func (c *Cache) Select(sequences []int) *Cache {
 	f.config.Batch = len(sequences)
 	for i, b := range sequences {
 		if b < 0 || b >= len(c.seqs) {
-			panic(&tensor.ValueError{Op: "attn: Select", Arg: "sequence", Got: fmt.Sprint(b), Want: fmt.Sprintf("0 to %d", len(c.seqs)-1)})
+			badValue("attn: Select", "sequence", fmt.Sprint(b), fmt.Sprintf("0 to %d", len(c.seqs)-1))
 		}
 		f.seqs[i] = c.seqs[b]
 		f.seqs[i].pages = slices.Clone(c.seqs[b].pages)
@@ -302,11 +306,11 @@ func (c *Cache) Select(sequences []int) *Cache {
 func (c *Cache) Truncate(lens ...int) {
 	const op = "attn: Truncate"
 	if len(lens) != 1 && len(lens) != len(c.seqs) {
-		panic(&tensor.ShapeError{Op: op, Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: fmt.Sprintf("one, or one for each of B=%d sequences", len(c.seqs))})
+		badShape(op, "lengths", "number", []int{len(lens)}, "one, or one for each of B=%d sequences", len(c.seqs))
 	}
 	for b, s := range c.seqs {
 		if n := lens[min(b, len(lens)-1)]; n < 0 || n > s.n || n < s.from && n > 0 {
-			panic(&tensor.ShapeError{Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "length", Got: []int{n}, Want: fmt.Sprintf("0, or %d to %d", s.from, s.n)})
+			badShape(op, fmt.Sprintf("sequence %d", b), "length", []int{n}, "0, or %d to %d", s.from, s.n)
 		}
 	}
 	for b := range c.seqs {
@@ -319,18 +323,20 @@ func (c *Cache) Truncate(lens ...int) {
 	}
 }
 
-// wantCounts returns an error unless lens is nil or has a number up to most for each
+// checkCounts returns an error unless lens is nil or has a number up to most for each
 // sequence.
-func wantCounts(what string, lens []int, letter string, batch, most int) error {
+func checkCounts(what string, lens []int, letter string, batch, most int) error {
 	if lens == nil {
 		return nil
 	}
 	if len(lens) != batch {
-		return &tensor.ShapeError{Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: fmt.Sprintf("one for each of B=%d sequences", batch)}
+		want := fmt.Sprintf("one for each of B=%d sequences", batch)
+		return &tensor.ShapeError{Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: want}
 	}
 	for _, n := range lens {
 		if n < 0 || n > most {
-			return &tensor.ShapeError{Arg: "lengths", What: what, Got: []int{n}, Want: fmt.Sprintf("0 to %s=%d", letter, most)}
+			want := fmt.Sprintf("0 to %s=%d", letter, most)
+			return &tensor.ShapeError{Arg: "lengths", What: what, Got: []int{n}, Want: want}
 		}
 	}
 	return nil

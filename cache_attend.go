@@ -23,41 +23,43 @@ func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	wantNoRecord(op, t)
 	s := &c.shape
 	if q.Rank() != 4 || q.Dim(0) != len(c.seqs) || q.Dim(1)%s.G != 0 {
-		panic(&tensor.ShapeError{Op: op, Arg: "query", Got: q.Shape(), Want: fmt.Sprintf("[B=%d H Lq E] with H a multiple of G=%d", len(c.seqs), s.G)})
+		badShape(op, "query", "", q.Shape(), "[B=%d H Lq E] with H a multiple of G=%d", len(c.seqs), s.G)
 	}
 	if o.QueryPositions.given() || o.KeyPositions.given() {
-		panic(noPositions(op))
+		refusePositions(op)
 	}
-	x, kv := headFirst(q), KV{cache: c}
-	y := attend(t, op, x, kv, resolveSizes(op, x, kv, &o), &o, nil)
-	return Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
+	out, y := newCall(op, headFirst(q), KV{cache: c}, &o).attend(t, nil)
+	y.Out = out.x
+	return y
 }
 
 // wantNoRecord panics if gradients would have to pass through a cache.
 func wantNoRecord(op string, t *tensor.Tape) {
 	if t.Recording() {
-		panic(&tensor.ValueError{Op: op, Arg: "tape", Got: "one that records", Want: "nil or one of mode Infer, as no gradient passes through a cache"})
+		badValue(op, "tape", "one that records", "nil or one of mode Infer, as no gradient passes through a cache")
 	}
 }
 
 // resolve completes sizes and options for queries of the cache.
-func (c *Cache) resolve(op string, d *dims, o *Options) {
+func (c *Cache) resolve(d *call) {
+	op, o := d.op, d.o
 	if c.config.Score != nil {
 		if o.Score != nil {
-			panic(&tensor.ValueError{Op: op, Arg: "score", Got: fmt.Sprintf("a %T", o.Score), Want: "none, as the cache has its own"})
+			badValue(op, "score", fmt.Sprintf("a %T", o.Score), "none, as the cache has its own")
 		}
 		o.Score = c.config.Score
 	}
 	if o.KeyLens != nil {
-		panic(&tensor.ValueError{Op: op, Arg: "key lengths", Got: "given", Want: "none, as the cache has its own"})
+		badValue(op, "key lengths", "given", "none, as the cache has its own")
 	}
-	raise(op, "query lengths", wantCounts("number of queries", o.QueryLens, "Lq", d.B, d.Lq))
+	panicAs(op, "query lengths", checkCounts("number of queries", o.QueryLens, "Lq", d.B, d.Lq))
 	for b, s := range c.seqs {
 		if s.n != d.Lk {
 			d.KeyLens = c.Lens()
 		}
 		if first := s.n - count(o.QueryLens, b, d.Lq); s.from > 0 && first < s.from {
-			panic(&tensor.ShapeError{Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "first query at position", Got: []int{first}, Want: fmt.Sprintf("at least %d, as the window has passed", s.from)})
+			sequence := fmt.Sprintf("sequence %d", b)
+			badShape(op, sequence, "first query at position", []int{first}, "at least %d, as the window has passed", s.from)
 		}
 	}
 	if c.config.Window > 0 {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -184,7 +183,7 @@ func drawCombination(seed uint64) *combination {
 
 // drawKind draws a kind of score, for a good part the default.
 func drawKind(rng *rand.Rand) score.Kind {
-	kinds := slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Name == "l1" })
+	kinds := score.Kinds()
 	if rng.Float64() < 0.3 {
 		return kinds[0]
 	}

@@ -11,7 +11,7 @@ import (
 // EncoderConfig describes an EncoderLayer. Width and Heads are required; the zero
 // value of all else is the layer of Vaswani et al.
 type EncoderConfig struct {
-	// Name is what an Observer is told.
+	// Name is what Options.Observe and Options.Inspect receive.
 	Name string
 	// Width is D, the width of the model.
 	Width int

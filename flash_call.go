@@ -1,89 +1,183 @@
 package attn
 
 import (
+	"fmt"
+
 	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
 
-// pooled is the result of attention: the output of each head, laid out as the queries are,
-// and the weights [B H Lq Lk] and log-sum-exp [B H Lq] if they were asked for.
-type pooled struct {
-	out                heads
-	weights, logSumExp *tensor.Tensor
-}
-
-// call is a call of attention whose queries and keys have been mapped: what is computed, and
-// the tensors in whose memory that is.
+// call is one call of attention, the one way of Attend, MultiHead and Cache: its options and
+// tensors, and what the tiles read of them and write, forward and backward.
 type call struct {
 	flash.Attention
-	q, k, v                          heads
-	given, additive, gaussian, sinks *tensor.Tensor
-	params                           []*tensor.Tensor // of the changes
+	op   string
+	o    *Options
+	q    heads
+	kv   KV
+	form Form
+
+	given, additive, gaussian *tensor.Tensor   // of the form; the others are nil
+	params                    []*tensor.Tensor // of the changes
+	out                       heads            // laid out as the queries are
+	weights, logSumExp        *tensor.Tensor   // nil if not asked for
 }
 
-// newCall describes a call, of which compare adds what is compared. x are the queries and keys
-// before they are mapped.
-func newCall(t *tensor.Tape, op string, x Inputs, d dims, o *Options) *call {
-	c := &call{Attention: flash.Attention{Sizes: d.Sizes, Extra: d.extra, EV: d.V, Mask: o.Mask.rules}, sinks: o.Sinks}
-	for i, change := range o.changes(d.Sizes) {
-		y, param := bound(t, op, change, x)
-		y.Extra = i == 0 && o.SoftCap != 0 // the soft-cap, which goes by no key
-		c.Changes, c.params = append(c.Changes, y), append(c.params, param)
-	}
-	if o.Sinks != nil {
-		c.Sinks = o.Sinks.Data()
+// newCall resolves the sizes of a call between heads, wherever they are in memory. A cache adds to
+// the options what it knows.
+func newCall(op string, q heads, kv KV, o *Options) *call {
+	c := &call{op: op, o: o, q: q, kv: kv}
+	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
+	c.QueryLens, c.KeyLens = o.QueryLens, o.KeyLens
+	if kv.cache != nil {
+		c.G, c.EV = kv.cache.shape.G, kv.cache.shape.EV
+		kv.cache.resolve(c)
+	} else {
+		c.G, c.EV = kv.keys.count, kv.values.size
 	}
 	return c
 }
 
-// compare adds to the description mapped queries and keys, which are compared in the form f, and
-// values.
-func (c *call) compare(t *tensor.Tape, f Form, q heads, kv KV, d dims) {
-	c.q, c.k, c.v, c.additive = q, kv.keys, kv.values, f.Additive
+// attend checks and computes the call. The gates have been applied to the heads that it returns,
+// which go into Output.Out. last is the weight of the map that follows, or nil.
+func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
+	c.check()
+	if t.Recording() {
+		c.kv = c.kv.dense(t)
+	}
+	o := c.o
+	var replay *call
+	if o.Inspect != nil {
+		undescribed := *c
+		replay = &undescribed
+	}
+	c.describe(t)
+	for _, r := range o.Observers {
+		r.Begin(c.Sizes)
+	}
+	c.makeResults(t)
+	flash.Forward(&c.Attention)
+	c.record(t)
+	y := Output{Weights: c.weights, LogSumExp: c.logSumExp}
+	if c.Extra > 0 && y.Weights != nil {
+		y.Weights = tensor.Slice(t, y.Weights, 3, c.Extra, c.Extra+c.Lk)
+	}
+	if o.Observe != nil {
+		o.Observe(o.Layer, y.Weights.Detach())
+	}
+	if o.Inspect != nil {
+		p := c.parts(last)
+		p.Weights, p.RetainedBytes = replay.oneHead()
+		o.Inspect(o.Layer, p)
+	}
+	if !o.Weights {
+		y.Weights = nil
+	}
+	return gated(t, c.out, o.Gates), y
+}
+
+// describe completes the description for the tiles: the numbers of changes, and mapped queries and
+// keys in the form in which they are compared.
+func (c *call) describe(t *tensor.Tape) {
+	o := c.o
+	c.Mask = o.Mask.rules
+	x := Inputs{Sizes: c.Sizes, Queries: c.q.split, Keys: c.kv.unmappedKeys(c.op)}
+	for i, change := range o.changes(c.Sizes) {
+		y, param := bound(t, c.op, change, x)
+		y.Extra = i == 0 && o.SoftCap != 0 // the soft-cap, which goes by no key
+		c.Changes, c.params = append(c.Changes, y), append(c.params, param)
+	}
+	c.form = o.score().Form()
+	c.q = c.q.mapped(t, c.form.Queries)
+	if cache := c.kv.cache; cache == nil || cache.keyMap == nil {
+		c.kv = c.kv.mapped(t, c.form)
+	}
+	if c.form.Given != nil {
+		c.kv = c.kv.dense(t)
+	}
+	c.checkMapped()
+	if o.Sinks != nil {
+		c.Sinks = o.Sinks.Data()
+	}
+	if o.Dropout > 0 && t.Training() {
+		c.Dropout, c.Key = o.Dropout, t.Stream()
+	}
+	c.compare(t)
+}
+
+// compare describes queries, keys and values, and how they are compared.
+func (c *call) compare(t *tensor.Tape) {
+	f, k, v := c.form, c.kv.keys, c.kv.values
 	if f.Given != nil {
-		c.given = f.given(t, q.split(t), kv.keys.split(t), d)
+		c.given = f.given(t, c)
 		c.Given = c.given.Data()
 	} else {
-		c.E, c.Q, c.Scale = q.size, q.in(q.x.Data()), f.scale(q.size)
-	}
-	switch {
-	case kv.cache != nil:
-		c.Pages = kv.cache.pages()
-	default:
-		c.Source = kv.rows
-		if c.given == nil {
-			c.K = c.k.in(c.k.x.Data())
-		}
-		if c.v.x != nil {
-			c.V = c.v.in(c.v.x.Data())
-		}
+		c.E, c.Q, c.Scale = c.q.size, c.q.in(c.q.x.Data()), f.scale(c.q.size)
 	}
 	switch {
 	case f.Additive != nil:
+		c.additive = f.Additive
 		c.Additive = f.Additive.Data()
 	case f.Gaussian != nil:
-		c.gaussian = f.gaussianFactors(t, q.size)
+		c.gaussian = f.gaussianFactors(t, c.q.size)
 		c.Gaussian = flash.NewGaussian(c.gaussian.Data())
+	}
+	if c.kv.cache != nil {
+		c.Pages = c.kv.cache.pages()
+		return
+	}
+	c.Source = c.kv.rows
+	if c.given == nil {
+		c.K = k.in(k.x.Data())
+	}
+	if v.x != nil {
+		c.V = v.in(v.x.Data())
+	}
+}
+
+// checkMapped panics unless what a score makes of queries and keys goes together:
+// a score with keys of its own may have been given others than k.
+func (c *call) checkMapped() {
+	f, q, k := c.form, c.q, c.kv.keys
+	f.check(c.op)
+	if cache := c.kv.cache; cache != nil {
+		wantHeadSize(c.op, "query", q.size, cache.shape.E)
+	} else {
+		if f.Given == nil {
+			wantHeadSize(c.op, "key", k.size, q.size)
+		}
+		if lk := c.Extra + c.Lk; c.kv.batches() != c.B || k.count != c.G || k.length() != lk {
+			badShape(c.op, "key of the score", "", k.x.Shape(), "[B=%d G=%d Lk=%d %d]", c.B, c.G, lk, k.size)
+		}
+	}
+	if q.batches() != c.B || q.count != c.H || q.length() != c.Lq {
+		badShape(c.op, "query of the score", "", q.x.Shape(), "[B=%d H=%d Lq=%d %d]", c.B, c.H, c.Lq, q.size)
+	}
+	if f.Additive != nil {
+		const arg = "w of the score"
+		panicAs(c.op, arg, tensor.CheckShape(arg, f.Additive, fmt.Sprintf("[%d]", q.size), q.size))
 	}
 }
 
 // operands are the tensors to which gradients may flow.
 func (c *call) operands() []*tensor.Tensor {
-	all := []*tensor.Tensor{c.v.x, c.additive, c.gaussian, c.sinks, c.given}
+	all := []*tensor.Tensor{c.kv.values.x, c.additive, c.gaussian, c.o.Sinks, c.given}
 	if c.given == nil {
-		all = append(all, c.q.x, c.k.x)
+		all = append(all, c.q.x, c.kv.keys.x)
 	}
 	return append(all, c.params...)
 }
 
 // grads are the gradients of the operands.
-func (c *call) grads(t *tensor.Tape) flash.Grads {
-	g := flash.Grads{Additive: t.GradOf(c.additive), Gaussian: t.GradOf(c.gaussian), Sinks: t.GradOf(c.sinks), Given: t.GradOf(c.given)}
-	if c.v.x != nil {
-		g.V = c.v.in(t.GradOf(c.v.x))
+func (c *call) grads(t *tensor.Tape) *flash.Grads {
+	g := &flash.Grads{
+		Additive: t.GradOf(c.additive), Gaussian: t.GradOf(c.gaussian), Sinks: t.GradOf(c.o.Sinks), Given: t.GradOf(c.given),
 	}
-	if c.given == nil {
-		g.Q, g.K = c.q.in(t.GradOf(c.q.x)), c.k.in(t.GradOf(c.k.x))
+	if v := c.kv.values; v.x != nil {
+		g.V = v.in(t.GradOf(v.x))
+	}
+	if k := c.kv.keys; c.given == nil {
+		g.Q, g.K = c.q.in(t.GradOf(c.q.x)), k.in(t.GradOf(k.x))
 	}
 	for _, param := range c.params {
 		g.Changes = append(g.Changes, t.GradOf(param))
@@ -91,51 +185,43 @@ func (c *call) grads(t *tensor.Tape) flash.Grads {
 	return g
 }
 
-// run computes attention.
-func (c *call) run(t *tensor.Tape, d dims, o *Options) pooled {
-	if x, ok := o.only(); ok {
-		head := x.batch*d.H + x.head
-		c.Only = &head
+// makeResults makes the tensors of the results, and memory for what the backward pass reads.
+func (c *call) makeResults(t *tensor.Tape) {
+	o, rows := c.o, c.B*c.H*c.Lq
+	c.out = c.q.like(t, c.EV)
+	c.Results = flash.Results{
+		Out: c.out.in(c.out.x.Data()), Row: o.rowObserver(), Shift: t.Floats(rows), Inverse: t.Floats(rows),
 	}
-	if o.Dropout > 0 && t.Training() {
-		c.Dropout, c.Key = o.Dropout, t.Stream()
-	}
-	rows := d.B * d.H * d.Lq
-	st := flash.Stats{Shift: t.Floats(rows), Inverse: t.Floats(rows)}
-	y := pooled{out: c.q.like(t, d.V)}
-	to := flash.Results{Out: y.out.in(y.out.x.Data()), Row: o.row()}
 	if o.Weights || o.Observe != nil {
-		y.weights = t.Make(d.B, d.H, d.Lq, d.allKeys())
-		to.Weights = y.weights.Data()
+		c.weights = t.Make(c.B, c.H, c.Lq, c.Extra+c.Lk)
+		c.Weights = c.weights.Data()
 	}
 	if o.LogSumExp {
-		y.logSumExp = t.Make(d.B, d.H, d.Lq)
-		st.LogSumExp = y.logSumExp.Data()
+		c.logSumExp = t.Make(c.B, c.H, c.Lq)
+		c.LogSumExp = c.logSumExp.Data()
 	}
-	flash.Forward(&c.Attention, to, st)
-	if !t.Needs(c.operands()...) {
-		return y
-	}
+}
 
-	// This is one operation with up to three results. Its backward step must run when the
-	// gradients of all of them are complete. The tape runs steps in reverse order, so the
-	// step is recorded first, on the empty tensor all; the results are recorded after it
-	// with steps that only mark all as needed.
+// record records the backward step of the call, which is one operation with up to three results.
+// The step must run when the gradients of all of them are complete. The tape runs steps in
+// reverse order, so the step is recorded first, on the empty tensor all; the results are recorded
+// after it with steps that only mark all as needed.
+func (c *call) record(t *tensor.Tape) {
+	if !t.Needs(c.operands()...) {
+		return
+	}
 	all := t.Make(1)
 	t.Record(all, func([]float32) {
-		up := flash.Upstream{Out: to.Out, DOut: y.out.in(gradOrZeros(t, y.out.x))}
-		if g := gradOf(y.weights); g != nil {
-			up.Weights, up.DWeights = to.Weights, g
-		}
-		up.DLogSumExp = gradOf(y.logSumExp)
-		flash.Backward(&c.Attention, st, up, c.grads(t))
+		g := c.grads(t)
+		g.DOut = c.out.in(gradOrZeros(t, c.out.x))
+		g.DWeights, g.DLogSumExp = gradOf(c.weights), gradOf(c.logSumExp)
+		flash.Backward(&c.Attention, g)
 	})
-	for _, x := range []*tensor.Tensor{y.out.x, y.weights, y.logSumExp} {
+	for _, x := range []*tensor.Tensor{c.out.x, c.weights, c.logSumExp} {
 		if x != nil {
 			t.Record(x, func([]float32) { t.GradOf(all) })
 		}
 	}
-	return y
 }
 
 // gradOf returns the gradient that has reached x in this backward pass, nil if none has.
@@ -159,8 +245,8 @@ func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	return zeros
 }
 
-// row returns the function that is called with rows of weights, nil if there is none.
-func (o *Options) row() func(Row, []float32) {
+// rowObserver returns the function that is called with rows of weights, nil if there is none.
+func (o *Options) rowObserver() func(Row, []float32) {
 	if len(o.Observers) == 0 {
 		return nil
 	}

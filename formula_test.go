@@ -89,7 +89,15 @@ func formulaScore(t *tensor.Tape, scored attn.Score, q, k *tensor.Tensor) *tenso
 	pairs := func() (*tensor.Tensor, *tensor.Tensor) {
 		return tensor.Reshape(t, q, b, h, lq, 1, q.Dim(3)), tensor.Reshape(t, k, b, h, 1, lk, k.Dim(3))
 	}
+	l1, isL1 := scored.(*score.L1) // whose form calls its own code
 	switch {
+	case isL1: // −‖(q − k)∘w‖₁, where |x| = relu(x) + relu(−x)
+		q, k := pairs()
+		d := tensor.Sub(t, q, k)
+		if l1.W != nil {
+			d = tensor.Mul(t, d, l1.W)
+		}
+		return tensor.Scale(t, tensor.SumAxis(t, tensor.Add(t, tensor.ReLU(t, d), tensor.ReLU(t, tensor.Scale(t, d, -1))), 4), -1)
 	case f.Given != nil:
 		return f.Given(t, q, k)
 	case f.Additive != nil: // wᵀ·tanh(q + k)

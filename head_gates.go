@@ -1,7 +1,6 @@
 package attn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/internal/par"
@@ -28,16 +27,13 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	}
 	y := x
 	y.x = t.Make(x.x.Shape()...)
-	factor := func(i int) *float32 { return &gates.Data()[i/n*own+i%n] }
-	row := func(data []float32, i, j int) []float32 {
-		at := x.at + i/n*x.batch + i%n*x.head + j*x.row
-		return data[at : at+x.size]
-	}
+	factor := func(i int) float32 { return gates.Data()[i/n*own+i%n] }
+	row := func(data []float32, i, j int) []float32 { return x.vector(data, i/n, i%n, j) }
 	const grain = 1 << 14
 	pairs := max(1, grain/max(1, l*x.size)) // of sequence and head, in a piece of work
 	par.For(b*n, pairs, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			g := *factor(i)
+			g := factor(i)
 			for j := range l {
 				if to := row(y.x.Data(), i, j); g == 0 {
 					clear(to)
@@ -53,14 +49,14 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 			sums := t.Floats(b * n)
 			par.For(b*n, pairs, func(lo, hi int) {
 				for i := lo; i < hi; i++ {
-					g := *factor(i)
+					g := factor(i)
 					sum := float32(0)
 					for j := range l {
 						if dx != nil && g != 0 {
 							simd.Axpy(g, row(dy, i, j), row(dx, i, j))
 						}
 						if dgates != nil {
-							sum += felt(row(dy, i, j), row(x.x.Data(), i, j))
+							sum += maskedDot(row(dy, i, j), row(x.x.Data(), i, j))
 						}
 					}
 					sums[i] = sum
@@ -77,8 +73,8 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	return y
 }
 
-// felt returns Σ dy·x over the elements in which dy is not zero.
-func felt(dy, x []float32) float32 {
+// maskedDot returns Σ dy·x over the elements in which dy is not zero.
+func maskedDot(dy, x []float32) float32 {
 	sum := simd.Dot(dy, x)
 	if math.IsNaN(float64(sum)) {
 		sum = 0
@@ -92,14 +88,12 @@ func felt(dy, x []float32) float32 {
 }
 
 // checkGates panics unless there is a gate for each head.
-func (d dims) checkGates(op string, gates *tensor.Tensor) {
+func checkGates(op string, gates *tensor.Tensor, s Sizes) {
 	if gates == nil {
 		return
 	}
 	rank := gates.Rank()
-	if rank < 1 || rank > 2 || gates.Dim(rank-1) != d.H || rank == 2 && gates.Dim(0) != d.B {
-		panic(&tensor.ShapeError{
-			Op: op, Arg: "gates", Got: gates.Shape(), Want: fmt.Sprintf("[H=%d] or [B=%d H=%d]", d.H, d.B, d.H),
-		})
+	if rank < 1 || rank > 2 || gates.Dim(rank-1) != s.H || rank == 2 && gates.Dim(0) != s.B {
+		badShape(op, "gates", "", gates.Shape(), "[H=%d] or [B=%d H=%d]", s.H, s.B, s.H)
 	}
 }

@@ -50,17 +50,16 @@ type Parts struct {
 	// Weights computes the weights [Lq Lk] of head h of sequence b once more: the bits that
 	// an Observer receives, without memory for those of the other heads. It can be called
 	// later, as long as the tape's memory lives and what the options and the score hold,
-	// such as parameters, is what it was; by several goroutines, too, and a Cache may go on
+	// such as parameters, is what it was; by several goroutines, too, and a Cache may grow
 	// meanwhile. It panics with a *tensor.ValueError if there is no such head.
 	Weights func(b, h int) []float32
-	// Held is about how many bytes of queries and keys Weights keeps.
-	Held int
+	// RetainedBytes is about how many bytes of queries and keys Weights keeps.
+	RetainedBytes int
 }
 
-// parts returns the parts of a call whose queries and keys have been mapped to the form f.
-// w is the last map [Out H·V], or nil.
-func parts(f Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
-	kv = kv.dense(nil)
+// parts returns the parts of a call that has been described. w is the last map [Out H·V], or nil.
+func (c *call) parts(w *tensor.Tensor) Parts {
+	kv := c.kv.dense(nil)
 	own := func(h heads) *tensor.Tensor { // the keys of the caller
 		x := h.split(nil)
 		if kv.extra > 0 {
@@ -68,11 +67,10 @@ func parts(f Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
 		}
 		return x
 	}
-	var p Parts
-	if f.isDot() {
-		p.Queries, p.Keys, p.Scale = q.split(nil), own(kv.keys), f.scale(q.size)
+	p := Parts{Sizes: c.Sizes, ValueNorms: valueNorms(own(kv.values), w, c.H)}
+	if c.form.isDot() {
+		p.Queries, p.Keys, p.Scale = c.q.split(nil), own(kv.keys), c.form.scale(c.q.size)
 	}
-	p.ValueNorms = valueNorms(own(kv.values), w, d)
 	return p
 }
 
@@ -88,24 +86,18 @@ func float32Weights(l *nn.Linear) *tensor.Tensor {
 	return l.Packed.Rows(nil, rows)
 }
 
-// valueNorms returns ‖W_h·v‖ [B H Lk] of values [B G Lk V].
-func valueNorms(v, w *tensor.Tensor, d dims) *tensor.Tensor {
-	out := make([]float32, 0, d.B*d.H*d.Lk)
-	columns := make([]*tensor.Tensor, d.H) // W_h
-	for h := range columns {
-		if w != nil {
-			columns[h] = tensor.Slice(nil, w, 1, h*d.V, (h+1)*d.V)
-		}
-	}
-	for b := range d.B {
-		for h := range d.H {
-			g := h / (d.H / d.G)
-			values := tensor.New(v.Data()[(b*d.G+g)*d.Lk*d.V:][:d.Lk*d.V], d.Lk, d.V)
+// valueNorms returns ‖W_h·v‖ [B H Lk] of values [B G Lk V], for h query heads.
+func valueNorms(v, w *tensor.Tensor, heads int) *tensor.Tensor {
+	batch, g, lk, size := v.Dim(0), v.Dim(1), v.Dim(2), v.Dim(3)
+	out := make([]float32, 0, batch*heads*lk)
+	for b := range batch {
+		for h := range heads {
+			values := tensor.New(v.Data()[(b*g+h/(heads/g))*lk*size:][:lk*size], lk, size)
 			if w != nil {
-				values = tensor.MatMulT(nil, values, columns[h])
+				values = tensor.MatMulT(nil, values, tensor.Slice(nil, w, 1, h*size, (h+1)*size)) // W_h
 			}
 			n := values.Dim(1)
-			for j := range d.Lk {
+			for j := range lk {
 				sum := 0.
 				for _, x := range values.Data()[j*n : (j+1)*n] {
 					sum += float64(float64(x) * float64(x))
@@ -114,58 +106,51 @@ func valueNorms(v, w *tensor.Tensor, d dims) *tensor.Tensor {
 			}
 		}
 	}
-	return tensor.New(out, d.B, d.H, d.Lk)
+	return tensor.New(out, batch, heads, lk)
 }
 
-// again returns what computes the weights of one head of a call again, and how many bytes
-// that keeps. q and kv have not been mapped yet.
-func again(op string, q heads, kv KV, d dims, o Options) (weights func(b, h int) []float32, held int) {
-	held = 4 * q.x.Len()
+// oneHead returns a function that computes the weights of one head of a call that has not been
+// described, and how many bytes that retains.
+func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
+	q, kv := c.q, c.kv
+	retained = 4 * q.x.Len()
 	switch {
 	case kv.cache != nil: // it may grow, and its fork does not
-		kv.cache = kv.cache.Fork()
-		held += 4 * d.B * d.G * d.Lq * (kv.cache.shape.E + d.V) // of the positions that have come with the queries
+		c.kv.cache = kv.cache.Fork()
+		retained += 4 * c.B * c.G * c.Lq * (kv.cache.shape.E + c.EV) // of the positions that have come with the queries
 	default:
 		if kv.keys.x != q.x { // else a layer has mapped both as one
-			held += 4 * kv.keys.x.Len()
+			retained += 4 * kv.keys.x.Len()
 		}
 		// No value enters a weight: with keys in their place, values need not be kept.
-		kv.values, d.V = kv.keys, kv.keys.size
+		c.kv.values, c.EV = kv.keys, kv.keys.size
 	}
-	o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout = false, false, nil, nil, nil, 0
 	return func(b, h int) []float32 {
-		if b < 0 || b >= d.B || h < 0 || h >= d.H {
-			panic(&tensor.ValueError{Op: op, Arg: "head", Got: fmt.Sprintf("%d of sequence %d", h, b), Want: fmt.Sprintf("less than %d, of a sequence less than %d", d.H, d.B)})
+		if b < 0 || b >= c.B || h < 0 || h >= c.H {
+			want := fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B)
+			badValue(c.op, "head", fmt.Sprintf("%d of sequence %d", h, b), want)
 		}
-		o, one := o, &onlyHead{batch: b, head: h}
+		one, only, o, again := &headWeights{batch: b, head: h}, b*c.H+h, *c.o, *c
+		o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout = false, false, nil, nil, nil, 0
 		o.Observers = []Observer{one}
-		attend(nil, op, q, kv, d, &o, nil)
+		again.o, again.Only = &o, &only
+		again.attend(nil, nil)
 		return one.weights
-	}, held
+	}, retained
 }
 
-// onlyHead keeps the weights of one head. Without other observers, no other rows are
-// computed; the sizes stay those of the call, so that biases, masks and
-// modifications know no difference.
-type onlyHead struct {
+// headWeights keeps the weights of one head. The sizes stay those of the call, so that biases, masks
+// and changes see no difference.
+type headWeights struct {
 	batch, head int
 	keys        int
 	weights     []float32 // [Lq Lk]
 }
 
-func (x *onlyHead) Begin(s Sizes) { x.keys, x.weights = s.Lk, make([]float32, s.Lq*s.Lk) }
+func (x *headWeights) Begin(s Sizes) { x.keys, x.weights = s.Lk, make([]float32, s.Lq*s.Lk) }
 
-func (x *onlyHead) Row(at Row, weights []float32) {
+func (x *headWeights) Row(at Row, weights []float32) {
 	if at.Batch == x.batch && at.Head == x.head {
 		copy(x.weights[at.Query*x.keys:], weights)
 	}
-}
-
-// only returns the head that alone is asked for, if there is one.
-func (o *Options) only() (*onlyHead, bool) {
-	if len(o.Observers) != 1 {
-		return nil, false
-	}
-	x, ok := o.Observers[0].(*onlyHead)
-	return x, ok
 }

@@ -31,8 +31,8 @@ func (w *toldCall) same(t *testing.T) {
 	t.Helper()
 	p := w.parts
 	n := p.Sizes.Lq * p.Sizes.Lk
-	if w.weights.Len() != p.Sizes.B*p.Sizes.H*n || p.Held <= 0 {
-		t.Fatalf("weights %v of sizes %+v, with %d bytes held", w.weights.Shape(), p.Sizes, p.Held)
+	if w.weights.Len() != p.Sizes.B*p.Sizes.H*n || p.RetainedBytes <= 0 {
+		t.Fatalf("weights %v of sizes %+v, with %d bytes held", w.weights.Shape(), p.Sizes, p.RetainedBytes)
 	}
 	for z := range p.Sizes.B * p.Sizes.H {
 		got := p.Weights(z/p.Sizes.H, z%p.Sizes.H)
@@ -97,8 +97,8 @@ func TestWeightsAgainOfCache(t *testing.T) {
 		steps := make([]toldCall, len(lens))
 		for i, n := range lens {
 			layer.Extend(nil, tensor.Randn(rng, 2, n, 22), cache, steps[i].watch(attn.Options{Mask: mask.Causal()}))
-			if want := 4 * 2 * n * (6*7 + 2*3*7); steps[i].parts.Held < want {
-				t.Errorf("%s: %d bytes are held of %d positions, want at least %d", name, steps[i].parts.Held, n, want)
+			if want := 4 * 2 * n * (6*7 + 2*3*7); steps[i].parts.RetainedBytes < want {
+				t.Errorf("%s: %d bytes are held of %d positions, want at least %d", name, steps[i].parts.RetainedBytes, n, want)
 			}
 		}
 		for i := range steps {

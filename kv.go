@@ -2,8 +2,8 @@ package attn
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -69,7 +69,8 @@ func (kv KV) mapped(t *tensor.Tape, f Form) KV {
 func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
 	return func(t *tensor.Tape) *tensor.Tensor {
 		if kv.cache != nil && kv.cache.keyMap != nil {
-			panic(&tensor.ValueError{Op: op, Arg: "bias", Got: "one that depends on the keys", Want: "none, as the cache has keys that its score has mapped"})
+			const want = "none, as the cache has keys that its score has mapped"
+			badValue(op, "bias", "one that depends on the keys", want)
 		}
 		k := kv.dense(t).keys.split(t)
 		if kv.extra > 0 {
@@ -90,7 +91,7 @@ func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
 	rows := make([]int, len(sequences))
 	for i, b := range sequences {
 		if b < 0 || b >= kv.batches() {
-			panic(&tensor.ValueError{Op: "attn: Select", Arg: "sequence", Got: fmt.Sprint(b), Want: fmt.Sprintf("0 to %d", kv.batches()-1)})
+			badValue("attn: Select", "sequence", fmt.Sprint(b), fmt.Sprintf("0 to %d", kv.batches()-1))
 		}
 		if rows[i] = b; kv.rows != nil {
 			rows[i] = kv.rows[b]
@@ -135,59 +136,27 @@ func (c *MultiHeadConfig) extra() int {
 // withExtra puts the layer's own key and value, and one of zeros, in front of those of
 // each sequence.
 func (m *MultiHead) withExtra(t *tensor.Tape, kv KV) KV {
-	n := m.config.extra()
-	if n == 0 {
-		return kv
+	if n := m.config.extra(); n > 0 {
+		return KV{keys: m.behindExtra(t, kv.keys, m.BiasK), values: m.behindExtra(t, kv.values, m.BiasV), extra: n}
 	}
-	return KV{keys: kv.keys.behind(t, n, m.BiasK), values: kv.values.behind(t, n, m.BiasV), extra: n}
+	return kv
 }
 
-// behind returns heads behind n vectors in each sequence: first, unless it is nil, and
-// zeros. The heads lie side by side, as in first.
-func (h heads) behind(t *tensor.Tape, n int, first *tensor.Tensor) heads {
-	b, l, width := h.batches(), h.length(), h.count*h.size
-	shape := []int{b, n + l, width}
+// behindExtra returns heads behind the vector first, unless it is nil, and zeros if the layer has
+// ZeroKV.
+func (m *MultiHead) behindExtra(t *tensor.Tape, h heads, first *tensor.Tensor) heads {
+	x, axis := h.own(t), 1
 	if h.layout == SequenceFirst {
-		shape = []int{n + l, b, width}
+		axis = 0
 	}
-	y := headLast(t.Make(shape...), h.layout, 0, h.size, h.count)
-	row := func(x heads, data []float32, b, l int) []float32 { return data[x.at+b*x.batch+l*x.row:][:width] }
-	each := max(1, grain/max(1, width))
-	par.For(b*(n+l), each, func(lo, hi int) {
-		for z := lo; z < hi; z++ {
-			s, i := z/(n+l), z%(n+l)
-			switch dst := row(y, y.x.Data(), s, i); {
-			case i >= n:
-				copy(dst, row(h, h.x.Data(), s, i-n))
-			case i == 0 && first != nil:
-				copy(dst, first.Data())
-			default:
-				clear(dst)
-			}
-		}
-	})
-	if t.Needs(h.x, first) {
-		t.Record(y.x, func(dy []float32) {
-			if dx := t.GradOf(h.x); dx != nil {
-				par.For(b*l, each, func(lo, hi int) {
-					for z := lo; z < hi; z++ {
-						addTo(row(h, dx, z/l, z%l), row(y, dy, z/l, n+z%l))
-					}
-				})
-			}
-			if d := t.GradOf(first); d != nil {
-				for s := range b {
-					addTo(d, row(y, dy, s, 0))
-				}
-			}
-		})
+	shape := slices.Clone(x.Shape())
+	shape[axis] = 1
+	var all []*tensor.Tensor
+	if first != nil {
+		all = append(all, tensor.BroadcastTo(t, first, shape...))
 	}
-	return y
-}
-
-// addTo adds x to dst.
-func addTo(dst, x []float32) {
-	for i, v := range x {
-		dst[i] += v
+	if m.config.ZeroKV {
+		all = append(all, tensor.Zeros(shape...))
 	}
+	return headLast(tensor.Concat(t, axis, append(all, x)...), h.layout, 0, h.size, h.count)
 }

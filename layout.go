@@ -52,6 +52,11 @@ func (h heads) length() int {
 	return h.x.Dim(1)
 }
 
+// vector returns vector l of a head of sequence b in data, which is that of h.x or its gradient.
+func (h heads) vector(data []float32, b, head, l int) []float32 {
+	return data[h.at+b*h.batch+head*h.head+l*h.row:][:h.size]
+}
+
 // in returns the heads as they lie in data, which is that of h.x or its
 // gradient.
 func (h heads) in(data []float32) flash.Heads {

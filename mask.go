@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/flash"
-	"github.com/attn-go/attn/tensor"
 )
 
 // Mask says to which keys a query may attend. The zero value hides nothing; And
@@ -58,7 +57,7 @@ func (Intervals) Hide(Sizes, Row, int, int, []bool) {}
 // NewMask returns the mask of a rule.
 func NewMask(r MaskRule) Mask {
 	if r == nil {
-		panic(&tensor.ValueError{Op: "attn: NewMask", Arg: "rule", Got: "nil", Want: "a MaskRule"})
+		badValue("attn: NewMask", "rule", "nil", "a MaskRule")
 	}
 	return Mask{[]flash.MaskRule{r}}
 }
@@ -81,7 +80,7 @@ func (m Mask) Draw(s Sizes) string {
 	s.B, s.H = max(s.B, 1), max(s.H, 1)
 	s.G = cmp.Or(s.G, s.H)
 	if s.Lq < 0 || s.Lk < 0 {
-		panic(&tensor.ShapeError{Op: "attn: Draw", Arg: "sizes", Got: []int{s.B, s.H, s.Lq, s.Lk}, Want: "[B H Lq Lk]"})
+		badShape("attn: Draw", "sizes", "", []int{s.B, s.H, s.Lq, s.Lk}, "[B H Lq Lk]")
 	}
 	m.check("attn: Draw", s)
 	var b strings.Builder
@@ -125,6 +124,6 @@ func (m Mask) array(s Sizes) []bool {
 // check panics with a *tensor.ShapeError unless every rule fits.
 func (m Mask) check(op string, s Sizes) {
 	for _, r := range m.rules {
-		raise(op, "mask", r.Check(s))
+		panicAs(op, "mask", r.Check(s))
 	}
 }

@@ -101,11 +101,8 @@ func weightedSum(t *tensor.Tape, w *tensor.Tensor, xs []*tensor.Tensor) *tensor.
 				if dxs[p] != nil {
 					simd.Axpy(w.Data()[weight], d, dxs[p][i:][:size])
 				}
-				if dw == nil {
-					return
-				}
-				if dot := simd.Dot(d, xs[p].Data()[i:][:size]); dot == dot || slices.ContainsFunc(d, func(v float32) bool { return v != 0 }) {
-					dw[weight] += dot // else x is not finite, and nothing depends on it
+				if dw != nil {
+					dw[weight] += maskedDot(d, xs[p].Data()[i:][:size])
 				}
 			}, func(int) {})
 		})
@@ -116,30 +113,30 @@ func weightedSum(t *tensor.Tape, w *tensor.Tensor, xs []*tensor.Tensor) *tensor.
 // checkParts panics unless the parts can be merged.
 func checkParts(op string, parts []Output) {
 	if len(parts) == 0 {
-		panic(&tensor.ValueError{Op: op, Arg: "parts", Got: "none", Want: "at least one"})
+		badValue(op, "parts", "none", "at least one")
 	}
 	for p, part := range parts {
 		arg := func(what string) string { return fmt.Sprintf("%s of part %d", what, p) }
 		tensor.Want(op, arg("output"), part.Out)
 		if part.LogSumExp == nil {
-			panic(&tensor.ValueError{Op: op, Arg: arg("log-sum-exp"), Got: "nil", Want: "a tensor: ask for it with Options.LogSumExp"})
+			badValue(op, arg("log-sum-exp"), "nil", "a tensor: ask for it with Options.LogSumExp")
 		}
 		got, want := part.Out.Shape(), parts[0].Out.Shape()
 		if len(got) < 3 || len(got) > 4 {
-			panic(&tensor.ShapeError{Op: op, Arg: arg("output"), Got: got, Want: "[B H Lq V] or [B Lq V]"})
+			badShape(op, arg("output"), "", got, "[B H Lq V] or [B Lq V]")
 		}
 		if !slices.Equal(got, want) {
-			panic(&tensor.ShapeError{Op: op, Arg: arg("output"), Got: got, Want: fmt.Sprintf("%v, as part 0 has", want)})
+			badShape(op, arg("output"), "", got, "%v, as part 0 has", want)
 		}
 		rows := got[:len(got)-1]
 		if x := part.LogSumExp.Shape(); !slices.Equal(x, rows) {
-			panic(&tensor.ShapeError{Op: op, Arg: arg("log-sum-exp"), Got: x, Want: fmt.Sprintf("%v, as its output has", rows)})
+			badShape(op, arg("log-sum-exp"), "", x, "%v, as its output has", rows)
 		}
 		if part.Weights == nil {
 			continue
 		}
 		if x := part.Weights.Shape(); len(x) != len(got) || !slices.Equal(x[:len(rows)], rows) {
-			panic(&tensor.ShapeError{Op: op, Arg: arg("weights"), Got: x, Want: fmt.Sprintf("%v and an axis of keys", rows)})
+			badShape(op, arg("weights"), "", x, "%v and an axis of keys", rows)
 		}
 	}
 }

@@ -39,195 +39,9 @@ type MultiHead struct {
 	config MultiHeadConfig
 	rng    *rand.Rand // kept for maps that are made at the first batch
 
-	// building is held while the first batch settles what the configuration leaves
+	// building is locked while the first batch resolves what the configuration leaves
 	// open: goroutines may share a layer from the start.
 	building sync.Mutex
-}
-
-// NewMultiHead returns a layer with freshly drawn parameters. It returns an
-// error if the configuration contradicts itself, or if there is no rng to draw with
-// and no Init that does without.
-func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	if c.Init == nil {
-		if c.Init = xavier; rng == nil {
-			return nil, fmt.Errorf("attn: NewMultiHead: rng is nil, want a *rand.Rand")
-		}
-	}
-	m := &MultiHead{config: c, rng: rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
-	if err := tensor.Catch(func() {
-		m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
-		if c.Sinks {
-			m.Sinks = tensor.Zeros(c.Heads).Param()
-		}
-		if c.BiasKV {
-			m.BiasK, m.BiasV = m.row(c.KVHeads*c.HeadSize), m.row(c.KVHeads*c.ValueSize)
-		}
-		if !slices.Contains(m.given[:], Infer) {
-			m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
-			return
-		}
-		for i, f := range m.inputs() {
-			m.waiting[i] = &nn.Linear{Weight: tensor.Uninitialized(f.out, *f.width)}
-			if c.Bias&f.which != 0 {
-				m.waiting[i].Bias = tensor.Uninitialized(f.out)
-			}
-		}
-	}); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// xavier makes a map whose matrix is drawn by nn.Xavier, with a bias of 0.
-func xavier(in, out int, bias bool, rng *rand.Rand) *nn.Linear {
-	return &nn.Linear{Weight: nn.Xavier(rng, out, in), Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
-}
-
-// input says what maps one of the inputs.
-type input struct {
-	width *int // in the configuration
-	out   int
-	which Projections
-}
-
-// inputs returns those of q, k and v.
-func (m *MultiHead) inputs() [3]input {
-	c := &m.config
-	return [3]input{
-		{&c.QueryWidth, c.Heads * c.HeadSize, Query},
-		{&c.KeyWidth, c.KVHeads * c.HeadSize, Key},
-		{&c.ValueWidth, c.KVHeads * c.ValueSize, Value},
-	}
-}
-
-// Build makes the maps of q, k and v, unless they exist, with the given widths
-// of inputs where the configuration says Infer. Forward calls it at the first
-// batch; whoever wants the parameters of such a layer earlier calls it first. It panics
-// with a *tensor.ShapeError if a width that it settles is not positive, or if there
-// would be more weights than memory could hold.
-func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
-	m.building.Lock()
-	defer m.building.Unlock()
-	if m.adopt(); m.Q != nil {
-		return
-	}
-	widths := [3]int{queryWidth, keyWidth, valueWidth}
-	for i, f := range m.inputs() {
-		if widths[i] = max(widths[i], 0); *f.width != Infer {
-			widths[i] = *f.width
-		}
-	}
-	c := m.config
-	c.QueryWidth, c.KeyWidth, c.ValueWidth = widths[0], widths[1], widths[2]
-	if slices.Min(widths[:]) == 0 || c.weights() > mostWeights {
-		panic(&tensor.ShapeError{
-			Op: "attn: Build", Arg: "layer", What: "input widths", Got: []int{queryWidth, keyWidth, valueWidth},
-			Want: fmt.Sprintf("positive numbers that make at most %.3g weights", float64(mostWeights)),
-		})
-	}
-	var maps [3]*nn.Linear
-	for i, f := range m.inputs() {
-		maps[i] = m.linear(widths[i], f.out, f.which)
-	}
-	m.use(widths, maps)
-}
-
-// adopt uses the maps that have waited for their widths if a file has given them theirs.
-func (m *MultiHead) adopt() {
-	var widths [3]int
-	for i, l := range m.waiting {
-		if l == nil || !l.Weight.Initialized() || l.Bias != nil && !l.Bias.Initialized() {
-			return
-		}
-		widths[i] = l.Weight.Dim(1)
-	}
-	m.use(widths, m.waiting)
-}
-
-// use sets the maps of q, k and v, and their widths.
-func (m *MultiHead) use(widths [3]int, maps [3]*nn.Linear) {
-	for i, f := range m.inputs() {
-		*f.width = widths[i]
-	}
-	m.Q, m.K, m.V = maps[0], maps[1], maps[2]
-	m.joint = join(m.Q, m.K, m.V)
-	m.waiting = [3]*nn.Linear{}
-}
-
-// joint is the maps of q, k and v as one map, of which they are parts.
-type joint struct {
-	all     *nn.Linear
-	q, k, v nn.Linear
-}
-
-// join moves the parameters of maps of equal inputs into one, or returns nil if
-// they differ in that or in having a bias, or are none of ours to move.
-func join(q, k, v *nn.Linear) *joint {
-	maps := []*nn.Linear{q, k, v}
-	rows := 0
-	for _, l := range maps {
-		if l.Weight == nil || !l.Weight.NeedsGrad() {
-			return nil
-		}
-		if l.Weight.Dim(1) != q.Weight.Dim(1) || (l.Bias == nil) != (q.Bias == nil) {
-			return nil
-		}
-		rows += l.Weight.Dim(0)
-	}
-	j := &joint{all: &nn.Linear{Weight: tensor.Zeros(rows, q.Weight.Dim(1)).Param()}}
-	if q.Bias != nil {
-		j.all.Bias = tensor.Zeros(rows).Param()
-	}
-	at := 0
-	for _, l := range maps {
-		end := at + l.Weight.Dim(0)
-		part := j.all.Weight.Rows(at, end)
-		copy(part.Data(), l.Weight.Data())
-		l.Weight = part
-		if l.Bias != nil {
-			part := j.all.Bias.Rows(at, end)
-			copy(part.Data(), l.Bias.Data())
-			l.Bias = part
-		}
-		at = end
-	}
-	j.q, j.k, j.v = *q, *k, *v
-	return j
-}
-
-// whole returns the maps of q, k and v as one, or nil if they are not, or are not
-// any more: the fields may be set to other maps.
-func (m *MultiHead) whole() *nn.Linear {
-	if j := m.joint; j != nil && *m.Q == j.q && *m.K == j.k && *m.V == j.v {
-		return j.all
-	}
-	return nil
-}
-
-func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
-	biased := m.config.Bias&which != 0
-	l := m.config.Init(in, out, biased, m.rng)
-	if l == nil {
-		panic(&tensor.ValueError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: "nil", Want: "a *nn.Linear"})
-	}
-	if w := l.Weight; w != nil && !slices.Equal(w.Shape(), []int{out, in}) {
-		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: w.Shape(), Want: fmt.Sprint([]int{out, in})})
-	}
-	if b := l.Bias; b != nil && (!biased || !slices.Equal(b.Shape(), []int{out})) {
-		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "bias of Init", Got: b.Shape(), Want: fmt.Sprintf("[%d], and none where Bias has none", out)})
-	}
-	return l
-}
-
-// row draws a vector of n elements, as [1 1 n].
-func (m *MultiHead) row(n int) *tensor.Tensor {
-	if x := m.linear(n, 1, NoProjection).Weight; x != nil {
-		return like(x, x.Data(), 1, 1, n)
-	}
-	return nil
 }
 
 // Config returns the configuration with every default filled in. Heads is the number
@@ -295,26 +109,26 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 	}
 	if q == k && k == v {
 		queries, kv := m.self(t, q)
-		kv.keys = m.placeKeys(t, kv.keys, o.KeyPositions)
+		kv.keys = m.positionKeys(t, kv.keys, o.KeyPositions)
 		return m.attend(t, queries, m.withExtra(t, kv), o)
 	}
-	return m.attend(t, m.queries(t, q), m.withExtra(t, m.project(t, k, v, o.KeyPositions)), o)
+	return m.attend(t, m.view(m.Q.Forward(t, q), Query, 0), m.withExtra(t, m.project(t, k, v, o.KeyPositions)), o)
 }
 
-// placeKeys normalises keys and moves them to their positions.
-func (m *MultiHead) placeKeys(t *tensor.Tape, k heads, at Positions) heads {
+// positionKeys normalises keys and moves them to their positions.
+func (m *MultiHead) positionKeys(t *tensor.Tape, k heads, at Positions) heads {
 	k = m.normed(t, m.config.KeyNorm, k)
 	if p := m.config.Position; p != nil {
-		k = placed(t, opMultiHead, p, k, Key, at)
+		k = applyPosition(t, opMultiHead, p, k, Key, at)
 	}
 	return k
 }
 
-// placeQueries is placeKeys for queries of a call of the given sizes.
-func (m *MultiHead) placeQueries(t *tensor.Tape, q heads, s Sizes, at Positions) heads {
+// positionQueries is positionKeys for queries of a call of the given sizes.
+func (m *MultiHead) positionQueries(t *tensor.Tape, q heads, s Sizes, at Positions) heads {
 	q = m.normed(t, m.config.QueryNorm, q)
 	if p := m.config.Position; p != nil {
-		q = placed(t, opMultiHead, p, q, Query, at.ends(s))
+		q = applyPosition(t, opMultiHead, p, q, Query, at.ends(s))
 	}
 	return q
 }
@@ -330,32 +144,32 @@ func (m *MultiHead) normed(t *tensor.Tape, n nn.Norm, x heads) heads {
 	return x.mapped(t, n.Forward)
 }
 
-// queries maps q.
-func (m *MultiHead) queries(t *tensor.Tape, q *tensor.Tensor) heads {
-	c := &m.config
-	return headLast(m.Q.Forward(t, q), c.Layout, 0, c.HeadSize, c.Heads)
-}
-
 // self maps x to queries, keys and values, in one product where that is possible.
 func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (queries heads, kv KV) {
+	var y []*tensor.Tensor
+	var k, v int // the elements with which keys and values begin
 	if all := m.whole(); all != nil {
-		return m.parts(all.Forward(t, x))
+		joint := all.Forward(t, x)
+		y = []*tensor.Tensor{joint, joint, joint}
+		k = m.config.Heads * m.config.HeadSize
+		v = k + m.config.KVHeads*m.config.HeadSize
+	} else {
+		y = nn.Linears(t, x, m.Q, m.K, m.V)
 	}
-	c, y := &m.config, nn.Linears(t, x, m.Q, m.K, m.V)
-	queries = headLast(y[0], c.Layout, 0, c.HeadSize, c.Heads)
-	kv.keys = headLast(y[1], c.Layout, 0, c.HeadSize, c.KVHeads)
-	kv.values = headLast(y[2], c.Layout, 0, c.ValueSize, c.KVHeads)
-	return queries, kv
+	return m.view(y[0], Query, 0), KV{keys: m.view(y[1], Key, k), values: m.view(y[2], Value, v)}
 }
 
-// parts returns queries, keys and values that have been mapped as one.
-func (m *MultiHead) parts(x *tensor.Tensor) (queries heads, kv KV) {
+// view returns the heads of a projection, which begin with element at.
+func (m *MultiHead) view(x *tensor.Tensor, of Projections, at int) heads {
 	c := &m.config
-	at := c.Heads * c.HeadSize
-	queries = headLast(x, c.Layout, 0, c.HeadSize, c.Heads)
-	kv.keys = headLast(x, c.Layout, at, c.HeadSize, c.KVHeads)
-	kv.values = headLast(x, c.Layout, at+c.KVHeads*c.HeadSize, c.ValueSize, c.KVHeads)
-	return queries, kv
+	size, count := c.HeadSize, c.KVHeads
+	switch of {
+	case Query:
+		count = c.Heads
+	case Value:
+		size = c.ValueSize
+	}
+	return headLast(x, c.Layout, at, size, count)
 }
 
 // Project maps keys and values: the half of Forward that does not depend on the
@@ -368,10 +182,9 @@ func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 }
 
 func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) KV {
-	c := &m.config
 	return KV{
-		keys:   m.placeKeys(t, headLast(m.K.Forward(t, k), c.Layout, 0, c.HeadSize, c.KVHeads), at),
-		values: headLast(m.V.Forward(t, v), c.Layout, 0, c.ValueSize, c.KVHeads),
+		keys:   m.positionKeys(t, m.view(m.K.Forward(t, k), Key, 0), at),
+		values: m.view(m.V.Forward(t, v), Value, 0),
 	}
 }
 
@@ -381,11 +194,11 @@ func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) K
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
 	m.wantBuilt()
 	if kv.keys.x == nil {
-		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
+		badShape(opMultiHead, "kv", "number of keys", []int{0}, "what Project returns")
 	}
 	m.wantKV(kv)
 	wantInput("query", q, m.config.Layout, "Lq", kv.batches(), Infer, m.config.QueryWidth)
-	return m.attend(t, m.queries(t, q), kv, o)
+	return m.attend(t, m.view(m.Q.Forward(t, q), Query, 0), kv, o)
 }
 
 // attend is what follows after the projections.
@@ -397,49 +210,48 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	d := resolveSizes(opMultiHead, queries, kv, &o)
+	call := newCall(opMultiHead, queries, kv, &o)
 	if o.Score == nil {
 		o.Score = c.Score
 	}
 	if c.Heads == 0 {
-		o.check(opMultiHead, d)
-		return m.without(t, queries, d, o)
+		call.check()
+		return m.noHeads(t, call)
 	}
 	if c.Position == nil && (o.QueryPositions.given() || o.KeyPositions.given()) {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "positions", Got: "given", Want: "none, as the layer has no Position"})
+		badValue(opMultiHead, "positions", "given", "none, as the layer has no Position")
 	}
 	if o.Sinks == nil {
 		o.Sinks = m.Sinks
 	}
-	queries = m.placeQueries(t, queries, d.Sizes, o.QueryPositions)
+	call.q = m.positionQueries(t, queries, call.Sizes, o.QueryPositions)
 	var last *tensor.Tensor
 	if o.Inspect != nil {
 		last = float32Weights(m.Out)
 	}
-	y := attend(t, opMultiHead, queries, kv, d, &o, last)
-	return Output{Out: m.Out.Forward(t, y.out.joined(t, queries.layout)), Weights: y.weights, LogSumExp: y.logSumExp}
+	out, y := call.attend(t, last)
+	y.Out = m.Out.Forward(t, out.joined(t, queries.layout))
+	return y
 }
 
-// without is attend for a layer that has no heads.
-func (m *MultiHead) without(t *tensor.Tape, queries heads, d dims, o Options) Output {
-	var out Output
+// noHeads is the output of a layer that has no heads.
+func (m *MultiHead) noHeads(t *tensor.Tape, c *call) (y Output) {
+	o := c.o
 	for _, r := range o.Observers {
-		r.Begin(d.Sizes)
+		r.Begin(c.Sizes)
 	}
-	if o.Weights || o.Observe != nil {
-		out.Weights = t.Make(d.B, 0, d.Lq, d.Lk)
-	}
+	weights := t.Make(c.B, 0, c.Lq, c.Lk)
 	if o.Observe != nil {
-		o.Observe(o.Layer, out.Weights)
+		o.Observe(o.Layer, weights)
 	}
-	if !o.Weights {
-		out.Weights = nil
+	if o.Weights {
+		y.Weights = weights
 	}
 	if o.LogSumExp {
-		out.LogSumExp = t.Make(d.B, 0, d.Lq)
+		y.LogSumExp = t.Make(c.B, 0, c.Lq)
 	}
-	out.Out = m.Out.Forward(t, queries.own(t))
-	return out
+	y.Out = m.Out.Forward(t, c.q.own(t))
+	return y
 }
 
 const opMultiHead = "attn: MultiHead"
@@ -447,7 +259,7 @@ const opMultiHead = "attn: MultiHead"
 // wantMade panics if the layer is none that NewMultiHead has made.
 func (m *MultiHead) wantMade() {
 	if m == nil || m.Out == nil {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "layer", Got: "nil or the zero MultiHead", Want: "what NewMultiHead returns"})
+		badValue(opMultiHead, "layer", "nil or the zero MultiHead", "what NewMultiHead returns")
 	}
 }
 
@@ -457,10 +269,8 @@ func (m *MultiHead) wantBuilt() {
 	m.building.Lock()
 	defer m.building.Unlock()
 	if c := &m.config; m.Q == nil {
-		panic(&tensor.ShapeError{
-			Op: opMultiHead, Arg: "layer", What: "input widths", Got: []int{c.QueryWidth, c.KeyWidth, c.ValueWidth},
-			Want: "Build or Forward to be called first",
-		})
+		widths := []int{c.QueryWidth, c.KeyWidth, c.ValueWidth}
+		badShape(opMultiHead, "layer", "input widths", widths, "Build or Forward to be called first")
 	}
 }
 
@@ -480,7 +290,7 @@ func (m *MultiHead) wantInputs(q, k, v *tensor.Tensor, widths [3]int) {
 	m.wantKeys(k, v, batch, widths)
 }
 
-// wantKeys is wantInputs for keys and values alone, of so many sequences, or of any
+// wantKeys is wantInputs for keys and values alone, of batch sequences, or of any
 // number if that is Infer.
 func (m *MultiHead) wantKeys(k, v *tensor.Tensor, batch int, widths [3]int) {
 	b, l := 0, 1
@@ -496,16 +306,13 @@ func (m *MultiHead) wantKV(kv KV) {
 	c := &m.config
 	want := [3]int{c.KVHeads, c.HeadSize, c.ValueSize}
 	if got := kv.sizes(); got != want {
-		panic(&tensor.ShapeError{
-			Op: opMultiHead, Arg: "kv", What: "heads and sizes", Got: got[:],
-			Want: fmt.Sprintf("[G=%d E=%d V=%d]", want[0], want[1], want[2]),
-		})
+		badShape(opMultiHead, "kv", "heads and sizes", got[:], "[G=%d E=%d V=%d]", want[0], want[1], want[2])
 	}
 	if kv.extra != c.extra() {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "kv", Got: "of a layer with other BiasKV or ZeroKV", Want: "what Project of this layer returns"})
+		badValue(opMultiHead, "kv", "of a layer with other BiasKV or ZeroKV", "what Project of this layer returns")
 	}
 	if kv.keys.layout != c.Layout {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "kv", Got: "of a layer of the other layout", Want: "what Project of this layer returns"})
+		badValue(opMultiHead, "kv", "of a layer of the other layout", "what Project of this layer returns")
 	}
 }
 

@@ -65,7 +65,7 @@ func sameScore(a, b Score) bool {
 // [L B Width], to a cache of NewCache, and attends from x to all that are there: a step
 // of a decoder, or a part of its prompt. Where x has padding behind some sequences,
 // Options.QueryLens says how many positions are none; only these are added. Where the
-// layer has a Position, each sequence goes on behind its keys unless
+// layer has a Position, each sequence continues behind its keys unless
 // Options.KeyPositions says otherwise. Where the layer's score maps keys, the cache holds
 // them mapped, and Options.Score is nil.
 //
@@ -84,9 +84,10 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 		at = Positions{Offsets: cache.Lens()}
 	}
 	queries, next := m.self(t, x)
-	next.keys = m.placeKeys(t, next.keys, at)
-	raise(opMultiHead, "query lengths", wantCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length()))
-	cache.wantRoom(opMultiHead, queries.length(), o.QueryLens)
+	next.keys = m.positionKeys(t, next.keys, at)
+	err := checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length())
+	panicAs(opMultiHead, "query lengths", err)
+	cache.wantCapacity(opMultiHead, queries.length(), o.QueryLens)
 	before, done := cache.Lens(), false
 	defer func() {
 		for b := range before {
@@ -104,22 +105,20 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 // wantCache panics unless the keys and values of a cache are such as this layer's.
 func (m *MultiHead) wantCache(cache *Cache) {
 	if m.config.extra() > 0 {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "for a layer with BiasKV or ZeroKV", Want: "a layer without them"})
+		badValue(opMultiHead, "cache", "for a layer with BiasKV or ZeroKV", "a layer without them")
 	}
 	if cache == nil {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "nil", Want: "what NewCache returns"})
+		badValue(opMultiHead, "cache", "nil", "what NewCache returns")
 	}
 	c, s := &m.config, &cache.shape
 	if c.Heads == 0 && s.G == 0 {
 		return
 	}
 	if !sameScore(cache.config.Score, keyMapping(c.Score)) {
-		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: fmt.Sprintf("one with keys for a score of type %T", cache.config.Score), Want: "what this layer's NewCache returns"})
+		got := fmt.Sprintf("one with keys for a score of type %T", cache.config.Score)
+		badValue(opMultiHead, "cache", got, "what this layer's NewCache returns")
 	}
 	if got := []int{s.G, cache.config.KeySize, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
-		panic(&tensor.ShapeError{
-			Op: opMultiHead, Arg: "cache", What: "heads and sizes", Got: got,
-			Want: fmt.Sprintf("[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize),
-		})
+		badShape(opMultiHead, "cache", "heads and sizes", got, "[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize)
 	}
 }

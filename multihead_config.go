@@ -3,6 +3,8 @@ package attn
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -38,7 +40,7 @@ const Infer = -1
 // MultiHeadConfig describes a MultiHead. Width and Heads are required; the zero
 // value of all else is the layer of Vaswani et al.
 type MultiHeadConfig struct {
-	// Name is what an Observer is told.
+	// Name is what Options.Observe and Options.Inspect receive.
 	Name string
 	// Width is D, the width of the model.
 	Width int
@@ -142,7 +144,7 @@ func (c *MultiHeadConfig) validate() error {
 		return fail("%d heads are not divisible by %d key/value heads", c.Heads, c.KVHeads)
 	}
 	if c.Position != nil && c.Heads > 0 {
-		if err := tensor.Catch(func() { raise("attn: NewMultiHead", "position", c.Position.Check(c.HeadSize)) }); err != nil {
+		if err := tensor.Catch(func() { panicAs("attn: NewMultiHead", "position", c.Position.Check(c.HeadSize)) }); err != nil {
 			return err
 		}
 	}
@@ -172,4 +174,188 @@ func (c *MultiHeadConfig) weights() float64 {
 	}
 	return product(c.Heads, c.HeadSize, c.QueryWidth) + product(c.KVHeads, c.HeadSize, c.KeyWidth) +
 		product(c.KVHeads, c.ValueSize, c.ValueWidth) + product(c.Heads, c.ValueSize, c.OutWidth)
+}
+
+// NewMultiHead returns a layer with freshly drawn parameters. It returns an
+// error if the configuration contradicts itself, or if there is no rng to draw with
+// and no Init that does without.
+func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if c.Init == nil {
+		if c.Init = xavier; rng == nil {
+			return nil, fmt.Errorf("attn: NewMultiHead: rng is nil, want a *rand.Rand")
+		}
+	}
+	m := &MultiHead{config: c, rng: rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
+	if err := tensor.Catch(func() {
+		m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
+		if c.Sinks {
+			m.Sinks = tensor.Zeros(c.Heads).Param()
+		}
+		if c.BiasKV {
+			m.BiasK, m.BiasV = m.drawVector(c.KVHeads*c.HeadSize), m.drawVector(c.KVHeads*c.ValueSize)
+		}
+		if !slices.Contains(m.given[:], Infer) {
+			m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
+			return
+		}
+		for i, f := range m.inputs() {
+			m.waiting[i] = &nn.Linear{Weight: tensor.Uninitialized(f.out, *f.width)}
+			if c.Bias&f.which != 0 {
+				m.waiting[i].Bias = tensor.Uninitialized(f.out)
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// xavier makes a map whose matrix is drawn by nn.Xavier, with a bias of 0.
+func xavier(in, out int, bias bool, rng *rand.Rand) *nn.Linear {
+	return &nn.Linear{Weight: nn.Xavier(rng, out, in), Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
+}
+
+// input says what maps one of the inputs.
+type input struct {
+	width *int // in the configuration
+	out   int
+	which Projections
+}
+
+// inputs returns those of q, k and v.
+func (m *MultiHead) inputs() [3]input {
+	c := &m.config
+	return [3]input{
+		{&c.QueryWidth, c.Heads * c.HeadSize, Query},
+		{&c.KeyWidth, c.KVHeads * c.HeadSize, Key},
+		{&c.ValueWidth, c.KVHeads * c.ValueSize, Value},
+	}
+}
+
+// Build makes the maps of q, k and v, unless they exist, with the given widths
+// of inputs where the configuration says Infer. Forward calls it at the first
+// batch; a caller that wants the parameters of such a layer earlier calls it first. It panics
+// with a *tensor.ShapeError if a width that it resolves is not positive, or if there
+// would be more weights than memory could hold.
+func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
+	m.building.Lock()
+	defer m.building.Unlock()
+	if m.adopt(); m.Q != nil {
+		return
+	}
+	widths := [3]int{queryWidth, keyWidth, valueWidth}
+	for i, f := range m.inputs() {
+		if widths[i] = max(widths[i], 0); *f.width != Infer {
+			widths[i] = *f.width
+		}
+	}
+	c := m.config
+	c.QueryWidth, c.KeyWidth, c.ValueWidth = widths[0], widths[1], widths[2]
+	if slices.Min(widths[:]) == 0 || c.weights() > mostWeights {
+		got := []int{queryWidth, keyWidth, valueWidth}
+		badShape("attn: Build", "layer", "input widths", got, "positive numbers that make at most %.3g weights", float64(mostWeights))
+	}
+	var maps [3]*nn.Linear
+	for i, f := range m.inputs() {
+		maps[i] = m.linear(widths[i], f.out, f.which)
+	}
+	m.use(widths, maps)
+}
+
+// adopt uses the maps that have waited for their widths if a file has given them theirs.
+func (m *MultiHead) adopt() {
+	var widths [3]int
+	for i, l := range m.waiting {
+		if l == nil || !l.Weight.Initialized() || l.Bias != nil && !l.Bias.Initialized() {
+			return
+		}
+		widths[i] = l.Weight.Dim(1)
+	}
+	m.use(widths, m.waiting)
+}
+
+// use sets the maps of q, k and v, and their widths.
+func (m *MultiHead) use(widths [3]int, maps [3]*nn.Linear) {
+	for i, f := range m.inputs() {
+		*f.width = widths[i]
+	}
+	m.Q, m.K, m.V = maps[0], maps[1], maps[2]
+	m.joint = join(m.Q, m.K, m.V)
+	m.waiting = [3]*nn.Linear{}
+}
+
+// joint is the maps of q, k and v as one map, of which they are parts.
+type joint struct {
+	all     *nn.Linear
+	q, k, v nn.Linear
+}
+
+// join moves the parameters of maps of equal inputs into one, or returns nil if
+// they differ in that or in having a bias, or are none of ours to move.
+func join(q, k, v *nn.Linear) *joint {
+	maps := []*nn.Linear{q, k, v}
+	rows := 0
+	for _, l := range maps {
+		if l.Weight == nil || !l.Weight.NeedsGrad() {
+			return nil
+		}
+		if l.Weight.Dim(1) != q.Weight.Dim(1) || (l.Bias == nil) != (q.Bias == nil) {
+			return nil
+		}
+		rows += l.Weight.Dim(0)
+	}
+	j := &joint{all: &nn.Linear{Weight: tensor.Zeros(rows, q.Weight.Dim(1)).Param()}}
+	if q.Bias != nil {
+		j.all.Bias = tensor.Zeros(rows).Param()
+	}
+	at := 0
+	for _, l := range maps {
+		end := at + l.Weight.Dim(0)
+		part := j.all.Weight.Rows(at, end)
+		copy(part.Data(), l.Weight.Data())
+		l.Weight = part
+		if l.Bias != nil {
+			part := j.all.Bias.Rows(at, end)
+			copy(part.Data(), l.Bias.Data())
+			l.Bias = part
+		}
+		at = end
+	}
+	j.q, j.k, j.v = *q, *k, *v
+	return j
+}
+
+// whole returns the maps of q, k and v as one, or nil if they are not, or are not
+// any more: the fields may be set to other maps.
+func (m *MultiHead) whole() *nn.Linear {
+	if j := m.joint; j != nil && *m.Q == j.q && *m.K == j.k && *m.V == j.v {
+		return j.all
+	}
+	return nil
+}
+
+func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
+	biased := m.config.Bias&which != 0
+	l := m.config.Init(in, out, biased, m.rng)
+	if l == nil {
+		badValue("attn: NewMultiHead", "result of Init", "nil", "a *nn.Linear")
+	}
+	if w := l.Weight; w != nil && !slices.Equal(w.Shape(), []int{out, in}) {
+		badShape("attn: NewMultiHead", "result of Init", "", w.Shape(), "%v", []int{out, in})
+	}
+	if b := l.Bias; b != nil && (!biased || !slices.Equal(b.Shape(), []int{out})) {
+		badShape("attn: NewMultiHead", "bias of Init", "", b.Shape(), "[%d], and none where Bias has none", out)
+	}
+	return l
+}
+
+// drawVector draws a vector of n elements, as [1 1 n].
+func (m *MultiHead) drawVector(n int) *tensor.Tensor {
+	if x := m.linear(n, 1, NoProjection).Weight; x != nil {
+		return like(x, x.Data(), 1, 1, n)
+	}
+	return nil
 }

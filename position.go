@@ -44,15 +44,15 @@ func (p Positions) given() bool { return p.Offsets != nil || p.IDs != nil }
 // check panics unless p has positions for a number of sequences of length vectors.
 func (p Positions) check(op, arg string, batches, length int) {
 	if p.Offsets != nil && p.IDs != nil {
-		panic(&tensor.ValueError{Op: op, Arg: arg, Got: "Offsets and IDs", Want: "at most one of them"})
+		badValue(op, arg, "Offsets and IDs", "at most one of them")
 	}
 	rows := max(len(p.Offsets), len(p.IDs))
 	if p.given() && rows != 1 && rows != batches {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of rows", Got: []int{rows}, Want: fmt.Sprintf("one, or one for each of B=%d sequences", batches)})
+		badShape(op, arg, "number of rows", []int{rows}, "one, or one for each of B=%d sequences", batches)
 	}
 	for _, row := range p.IDs {
 		if len(row) != length {
-			panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of positions", Got: []int{len(row)}, Want: fmt.Sprintf("%d, one for each vector", length)})
+			badShape(op, arg, "number of positions", []int{len(row)}, "%d, one for each vector", length)
 		}
 	}
 }
@@ -80,19 +80,19 @@ func (p Positions) at(b, l int) int {
 func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections, at Positions) *tensor.Tensor {
 	const op = "attn: ApplyPosition"
 	if p == nil {
-		panic(&tensor.ValueError{Op: op, Arg: "position", Got: "nil", Want: "a Position"})
+		badValue(op, "position", "nil", "a Position")
 	}
 	tensor.Want(op, "x", x)
 	if of != Query && of != Key {
-		panic(&tensor.ValueError{Op: op, Arg: "of", Got: fmt.Sprint(of), Want: "Query or Key"})
+		badValue(op, "of", fmt.Sprint(of), "Query or Key")
 	}
 	switch x.Rank() {
 	case 3:
-		x = oneHead(t, op, "x", x)
-		y := placed(t, op, p, headFirst(x), of, at).x
+		x = withHeadAxis(t, op, "x", x)
+		y := applyPosition(t, op, p, headFirst(x), of, at).x
 		return tensor.Reshape(t, y, x.Dim(0), x.Dim(2), x.Dim(3))
 	case 4:
-		return placed(t, op, p, headFirst(x), of, at).x
+		return applyPosition(t, op, p, headFirst(x), of, at).x
 	}
 	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
 }
@@ -113,36 +113,27 @@ func (p Positions) ends(s Sizes) Positions {
 	return Positions{Offsets: offsets}
 }
 
-// placed returns heads whose vectors have been moved to their positions.
-func placed(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
-	raise(op, "position", p.Check(x.size))
+// applyPosition returns heads whose vectors have been moved to their positions.
+func applyPosition(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
+	panicAs(op, "position", p.Check(x.size))
 	b, l := x.batches(), x.length()
 	at.check(op, "positions", b, l)
 	y := x.like(t, x.size)
-	vectors := func(lo, hi int, f func(from, to, p int)) {
-		for n := lo; n < hi; n++ {
-			s, i := n/max(l, 1), n%max(l, 1)
-			pos := at.at(s, i)
-			for h := range x.count {
-				f(x.at+s*x.batch+h*x.head+i*x.row, y.at+s*y.batch+h*y.head+i*y.row, pos)
+	each := func(f func(b, h, l, p int)) {
+		par.For(b*l, max(1, grain/max(1, x.count*x.size)), func(lo, hi int) {
+			for n := lo; n < hi; n++ {
+				for h := range x.count {
+					f(n/l, h, n%l, at.at(n/l, n%l))
+				}
 			}
-		}
-	}
-	each := max(1, grain/max(1, x.count*x.size))
-	par.For(b*l, each, func(lo, hi int) {
-		src, dst := x.x.Data(), y.x.Data()
-		vectors(lo, hi, func(from, to, pos int) {
-			p.Apply(dst[to:to+x.size], src[from:from+x.size], pos, of)
 		})
-	})
+	}
+	src, dst := x.x.Data(), y.x.Data()
+	each(func(b, h, l, pos int) { p.Apply(y.vector(dst, b, h, l), x.vector(src, b, h, l), pos, of) })
 	if t.Needs(x.x) {
 		t.Record(y.x, func(dy []float32) {
 			dx := t.GradOf(x.x)
-			par.For(b*l, each, func(lo, hi int) {
-				vectors(lo, hi, func(from, to, pos int) {
-					p.Back(dx[from:from+x.size], dy[to:to+x.size], pos, of)
-				})
-			})
+			each(func(b, h, l, pos int) { p.Back(x.vector(dx, b, h, l), y.vector(dy, b, h, l), pos, of) })
 		})
 	}
 	return y

@@ -2,6 +2,7 @@ package attn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -34,85 +35,75 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil) {
 		return nil, fmt.Errorf("attn: Keep: layer %q normalises all heads together, want norms of each head", c.Name)
 	}
+	unfit := func(format string, n int) (*MultiHead, error) {
+		return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want "+format, heads, c.Name, n)
+	}
 	last := -1
 	for _, h := range heads {
 		if h <= last || h >= c.Heads {
-			return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want ascending numbers below %d", heads, c.Name, c.Heads)
+			return unfit("ascending numbers below %d", c.Heads)
 		}
 		last = h
 	}
+	const wholeGroups = "whole groups of %d that share keys and values"
 	var groups []int // of keys and values
-	if c.Heads > 0 {
+	for i, h := range heads {
 		size := c.Heads / c.KVHeads
-		for i, h := range heads {
-			if g := h / size; i%size == 0 {
-				groups = append(groups, g)
-			} else if g != groups[len(groups)-1] {
-				return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want whole groups of %d that share keys and values", heads, c.Name, size)
-			}
+		switch g := h / size; {
+		case i%size == 0:
+			groups = append(groups, g)
+		case g != groups[len(groups)-1]:
+			return unfit(wholeGroups, size)
 		}
-		if len(heads)%size != 0 {
-			return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want whole groups of %d that share keys and values", heads, c.Name, size)
-		}
+	}
+	if size := c.Heads / max(c.KVHeads, 1); len(heads) != len(groups)*size {
+		return unfit(wholeGroups, size)
 	}
 	c.Heads, c.KVHeads = len(heads), len(groups)
 	c.Score = copyScore(c.Score)
 	kept := &MultiHead{config: c, rng: m.rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
-	kept.Q = keepRows(m.Q, heads, c.HeadSize)
-	kept.K = keepRows(m.K, groups, c.HeadSize)
-	kept.V = keepRows(m.V, groups, c.ValueSize)
-	kept.Out = keepColumns(m.Out, heads, c.ValueSize)
+	kept.Q, kept.K = keepOutputs(m.Q, heads, c.HeadSize), keepOutputs(m.K, groups, c.HeadSize)
+	kept.V, kept.Out = keepOutputs(m.V, groups, c.ValueSize), keepInputs(m.Out, heads, c.ValueSize)
 	kept.joint = join(kept.Q, kept.K, kept.V)
 	if m.Sinks != nil {
-		sinks := make([]float32, len(heads))
-		for i, h := range heads {
-			sinks[i] = m.Sinks.Data()[h]
-		}
-		kept.Sinks = like(m.Sinks, sinks, len(sinks))
+		kept.Sinks = like(m.Sinks, keepBlocks(m.Sinks.Data(), heads, 1), len(heads))
 	}
 	if m.BiasK != nil {
-		kept.BiasK, kept.BiasV = keepBlocks(m.BiasK, groups, c.HeadSize), keepBlocks(m.BiasV, groups, c.ValueSize)
+		kept.BiasK = like(m.BiasK, keepBlocks(m.BiasK.Data(), groups, c.HeadSize), 1, 1, len(groups)*c.HeadSize)
+		kept.BiasV = like(m.BiasV, keepBlocks(m.BiasV.Data(), groups, c.ValueSize), 1, 1, len(groups)*c.ValueSize)
 	}
 	return kept, nil
 }
 
-// keepBlocks returns the given blocks of size elements of a vector [1 1 n].
-func keepBlocks(x *tensor.Tensor, blocks []int, size int) *tensor.Tensor {
+// keepBlocks returns the given blocks of size elements.
+func keepBlocks(x []float32, blocks []int, size int) []float32 {
 	y := make([]float32, 0, len(blocks)*size)
 	for _, b := range blocks {
-		y = append(y, x.Data()[b*size:(b+1)*size]...)
+		y = append(y, x[b*size:(b+1)*size]...)
 	}
-	return like(x, y, 1, 1, len(y))
+	return y
 }
 
-// keepRows returns the map to the given blocks of size outputs.
-func keepRows(l *nn.Linear, blocks []int, size int) *nn.Linear {
-	cut := func(x *tensor.Tensor, width int) *tensor.Tensor {
-		y := make([]float32, 0, len(blocks)*size*width)
-		for _, b := range blocks {
-			y = append(y, x.Data()[b*size*width:(b+1)*size*width]...)
-		}
-		return like(x, y, append([]int{len(blocks) * size}, x.Shape()[1:]...)...)
-	}
-	kept := &nn.Linear{Weight: cut(l.Weight, l.Weight.Dim(1))}
+// keepOutputs returns the map to the given blocks of size outputs.
+func keepOutputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
+	in, n := l.Weight.Dim(1), len(blocks)*size
+	kept := &nn.Linear{Weight: like(l.Weight, keepBlocks(l.Weight.Data(), blocks, size*in), n, in)}
 	if l.Bias != nil {
-		kept.Bias = cut(l.Bias, 1)
+		kept.Bias = like(l.Bias, keepBlocks(l.Bias.Data(), blocks, size), n)
 	}
 	return kept
 }
 
-// keepColumns returns the map from the given blocks of size inputs.
-func keepColumns(l *nn.Linear, blocks []int, size int) *nn.Linear {
+// keepInputs returns the map from the given blocks of size inputs.
+func keepInputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
 	out, in := l.Weight.Dim(0), l.Weight.Dim(1)
-	y := make([]float32, 0, out*len(blocks)*size)
+	var y []float32
 	for i := range out {
-		for _, b := range blocks {
-			y = append(y, l.Weight.Data()[i*in+b*size:i*in+(b+1)*size]...)
-		}
+		y = append(y, keepBlocks(l.Weight.Data()[i*in:][:in], blocks, size)...)
 	}
 	kept := &nn.Linear{Weight: like(l.Weight, y, out, len(blocks)*size)}
 	if l.Bias != nil {
-		kept.Bias = like(l.Bias, append([]float32(nil), l.Bias.Data()...), out)
+		kept.Bias = like(l.Bias, slices.Clone(l.Bias.Data()), out)
 	}
 	return kept
 }

@@ -39,11 +39,11 @@ func copyScore(s Score) Score {
 	return m.WithParams(params)
 }
 
-// scaledDot is the score of Options without one, qᵀk/√E.
-type scaledDot struct{}
+// formScore is a score of one form.
+type formScore Form
 
-// Form returns qᵀk/√E.
-func (scaledDot) Form() Form { return Form{Scale: 1, PerRoot: true} }
+// Form returns the form.
+func (s formScore) Form() Form { return Form(s) }
 
 // Form is how a Score compares φ(q) with ψ(k), the vectors that it makes of a query and of a
 // key:
@@ -96,7 +96,7 @@ func (f Form) check(op string) {
 		}
 	}
 	if n > 1 {
-		panic(&tensor.ValueError{Op: op, Arg: "form of the score", Got: fmt.Sprint(n, " of Additive, Gaussian and Given"), Want: "at most one"})
+		badValue(op, "form of the score", fmt.Sprint(n, " of Additive, Gaussian and Given"), "at most one")
 	}
 }
 
@@ -108,15 +108,16 @@ func (f Form) gaussianFactors(t *tensor.Tape, e int) *tensor.Tensor {
 	case 1:
 		return tensor.BroadcastTo(t, f.Gaussian, e)
 	}
-	panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the Gaussian score", Got: f.Gaussian.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
+	badShape("attn: Attend", "w of the Gaussian score", "", f.Gaussian.Shape(), "[1] or [E=%d]", e)
+	return nil
 }
 
 // given returns the scores [B H Lq Lk] of a form that is given.
-func (f Form) given(t *tensor.Tape, q, k *tensor.Tensor, d dims) *tensor.Tensor {
-	s := f.Given(t, q, perQuery(t, k, d.H))
+func (f Form) given(t *tensor.Tape, c *call) *tensor.Tensor {
+	s := f.Given(t, c.q.split(t), perQuery(t, c.kv.keys.split(t), c.H))
 	tensor.Want("attn: Attend", "score's result", s)
-	if want := []int{d.B, d.H, d.Lq, d.allKeys()}; !slices.Equal(s.Shape(), want) {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
+	if want := []int{c.B, c.H, c.Lq, c.Extra + c.Lk}; !slices.Equal(s.Shape(), want) {
+		badShape("attn: Attend", "score's result", "", s.Shape(), "%v", want)
 	}
 	return s
 }
@@ -133,7 +134,7 @@ func perQuery(t *tensor.Tape, k *tensor.Tensor, h int) *tensor.Tensor {
 
 func wantHeadSize(op, arg string, got, want int) {
 	if got != want {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", want)})
+		badShape(op, arg, "head size", []int{got}, "E=%d", want)
 	}
 }
 
@@ -160,25 +161,22 @@ const grain = 1 << 13
 func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	const op = "attn: Scores"
 	q, k, _, flat := wantHeads(t, op, q, k, k, &o)
-	x, kv := headFirst(q), KV{keys: headFirst(k)}
-	d := resolveSizes(op, x, kv, &o)
-	d.ThreeAxes = flat
-	o.check(op, d)
-	o.Sinks = nil
-	c := newCall(t, op, inputs(d, x, func(*tensor.Tape) *tensor.Tensor { return k }), d, &o)
-	f := o.score().Form()
-	x, kv = x.mapped(t, f.Queries), kv.mapped(t, f)
-	d.checkMapped(op, f, x, kv)
-	c.compare(t, f, x, kv, d)
-	s := t.Make(d.B, d.H, d.Lq, d.Lk)
+	c := newCall(op, headFirst(q), KV{keys: headFirst(k)}, &o)
+	c.ThreeAxes = flat
+	c.check()
+	o.Sinks, o.Dropout, o.Observers = nil, 0, nil
+	c.describe(t)
+	s := t.Make(c.B, c.H, c.Lq, c.Lk)
 	flash.Scores(&c.Attention, s.Data())
 	if t.Needs(c.operands()...) {
 		t.Record(s, func(ds []float32) {
-			flash.Backward(&c.Attention, flash.Stats{}, flash.Upstream{DScores: ds}, c.grads(t))
+			g := c.grads(t)
+			g.DScores = ds
+			flash.Backward(&c.Attention, g)
 		})
 	}
-	if d.ThreeAxes {
-		s = tensor.Reshape(t, s, d.B, d.Lq, d.Lk)
+	if flat {
+		s = tensor.Reshape(t, s, c.B, c.Lq, c.Lk)
 	}
 	return s
 }
@@ -201,17 +199,17 @@ func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor
 	tensor.Want(op, "scores", scores)
 	x := scores
 	if x.Rank() == 3 {
-		x = oneHead(t, op, "scores", x)
+		x = withHeadAxis(t, op, "scores", x)
 	}
 	if x.Rank() != 4 {
-		panic(&tensor.ShapeError{Op: op, Arg: "scores", Got: x.Shape(), Want: "[B H Lq Lk] or [B Lq Lk]"})
+		badShape(op, "scores", "", x.Shape(), "[B H Lq Lk] or [B Lq Lk]")
 	}
-	d := dims{Sizes: Sizes{B: x.Dim(0), H: x.Dim(1), G: x.Dim(1), Lq: x.Dim(2), Lk: x.Dim(3), ThreeAxes: scores.Rank() == 3}}
-	o := Options{Mask: m, Weights: true}
-	o.check(op, d)
-	given := Form{Given: func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return x }}
-	q, k := tensor.Zeros(d.B, d.H, d.Lq, 0), tensor.Zeros(d.B, d.H, d.Lk, 0)
-	c := newCall(t, op, Inputs{}, d, &o)
-	c.compare(t, given, headFirst(q), KV{keys: headFirst(k)}, d)
-	return tensor.Reshape(t, c.run(t, d, &o).weights, scores.Shape()...)
+	// Queries and keys without elements, of which the scores are given.
+	given := func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return x }
+	o := Options{Mask: m, Weights: true, Score: formScore{Given: given}}
+	q, k := tensor.Zeros(x.Dim(0), x.Dim(1), x.Dim(2), 0), tensor.Zeros(x.Dim(0), x.Dim(1), x.Dim(3), 0)
+	c := newCall(op, headFirst(q), KV{keys: headFirst(k)}, &o)
+	c.ThreeAxes = scores.Rank() == 3
+	_, y := c.attend(t, nil)
+	return tensor.Reshape(t, y.Weights, scores.Shape()...)
 }

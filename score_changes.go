@@ -1,7 +1,6 @@
 package attn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/internal/flash"
@@ -49,8 +48,8 @@ type Row = flash.Row
 //	ThreeAxes           whether the caller's query, key and value have no axis of heads
 //
 // Its methods Queries and Keys return the numbers of a sequence without padding, Offset the
-// position of its first query, and Ragged whether there is padding; Shape returns the shape of the scores, and Broadcasts
-// reports whether another one broadcasts to it.
+// position of its first query, and Ragged whether there is padding; Shape returns the shape of
+// the scores, and Broadcasts reports whether another one broadcasts to it.
 type Sizes = flash.Sizes
 
 // Inputs gives a ScoreChange the sizes of a call and the vectors that are compared,
@@ -125,7 +124,7 @@ func bound(t *tensor.Tape, op string, c ScoreChange, x Inputs) (flash.Change, *t
 	}
 	shape := param.Shape()
 	if len(shape) < 2 || shape[0] != 1 && shape[0] != x.B || shape[1] != 1 && shape[1] != x.H {
-		panic(&tensor.ShapeError{Op: op, Arg: "param of a score change", Got: shape, Want: fmt.Sprintf("[B=%d or 1, H=%d or 1, …]", x.B, x.H)})
+		badShape(op, "param of a score change", "", shape, "[B=%d or 1, H=%d or 1, …]", x.B, x.H)
 	}
 	y.Param, y.Size = param.Data(), 1
 	for _, n := range shape[2:] {
@@ -170,8 +169,8 @@ func (r biasTensor) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
 	return tensor.Reshape(t, r.x, shape[:]...)
 }
 
-// row returns the elements of a row: n from key at.Key on, or the one of all keys.
-func (r biasTensor) row(at Row, x []float32, n int) []float32 {
+// elements returns those of a row: n from key at.Key on, or the one of all keys.
+func (r biasTensor) elements(at Row, x []float32, n int) []float32 {
 	shape := r.shape()
 	if shape[2] > 1 {
 		x = x[at.Query*shape[3]:]
@@ -185,7 +184,7 @@ func (r biasTensor) row(at Row, x []float32, n int) []float32 {
 func (biasTensor) Adds() bool { return true }
 
 func (r biasTensor) Apply(at Row, param, scores []float32) {
-	x := r.row(at, param, len(scores))
+	x := r.elements(at, param, len(scores))
 	if len(x) == len(scores) {
 		simd.Add(scores, scores, x)
 		return
@@ -196,7 +195,7 @@ func (r biasTensor) Apply(at Row, param, scores []float32) {
 }
 
 func (r biasTensor) Back(at Row, _, dparam, _, _, grad []float32) {
-	if x := r.row(at, dparam, len(grad)); len(x) == len(grad) {
+	if x := r.elements(at, dparam, len(grad)); len(x) == len(grad) {
 		simd.Add(x, x, grad)
 	} else {
 		x[0] += simd.Sum(grad)

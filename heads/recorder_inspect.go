@@ -75,7 +75,7 @@ func (r *Recorder) keepAgain(layer string, p attn.Parts) error {
 	}
 	b, weights := r.options.Sequence, p.Weights // and no other part: tensors that nobody reads again would be kept
 	o.steps = append(o.steps, step{rows: p.Sizes.Lq, keys: p.Sizes.Lk, again: func(head int) []float32 { return weights(b, head) }})
-	o.held += p.Held
+	o.held += p.RetainedBytes
 	return nil
 }
 

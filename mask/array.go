@@ -67,17 +67,17 @@ func (*allow) Keys(s attn.Sizes, _ attn.Row) (lo, hi int) { return 0, s.Lk }
 func (*allow) Holes() bool                                { return true }
 
 func (a *allow) Rows(s attn.Sizes, at attn.Row) (attended []bool, step int) {
-	from, each := a.row(&s, &at)
+	from, each := a.element(&s, &at)
 	if each != 1 {
 		return nil, 0
 	}
 	at.Query++
-	next, _ := a.row(&s, &at)
+	next, _ := a.element(&s, &at)
 	return a.seen[from:], next - from
 }
 
 func (a *allow) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
-	from, step := a.row(&s, &at)
+	from, step := a.element(&s, &at)
 	for j := lo; j < hi; j++ {
 		if !a.seen[from+j*step] {
 			attended[j] = false
@@ -85,30 +85,23 @@ func (a *allow) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 	}
 }
 
-// row returns the place of a query's element of key 0 and the step from key to key.
+// element returns the place of a query's element of key 0 and the step from key to key.
 // Axes that are missing or 1 do not advance.
-func (a *allow) row(s *attn.Sizes, q *attn.Row) (at, step int) {
-	b, i := q.Batch, q.Query
-	if a.sequenceFirst {
-		if a.shape[0] > 1 {
-			at = i * a.shape[1] * a.shape[2]
-		}
-		if a.shape[2] > 1 {
-			at += b
-		}
-		return at, a.shape[2]
-	}
-	index := [4]int{b, q.Head, i, 0}
-	if s.ThreeAxes {
-		index = [4]int{0, b, i, 0}
+func (a *allow) element(s *attn.Sizes, q *attn.Row) (at, step int) {
+	index, key := [4]int{q.Batch, q.Head, q.Query, 0}, 3 // of the last four axes
+	switch {
+	case a.sequenceFirst:
+		index, key = [4]int{0, q.Query, 0, q.Batch}, 2
+	case s.ThreeAxes:
+		index = [4]int{0, q.Batch, q.Query, 0}
 	}
 	stride := 1
 	for axis := len(a.shape) - 1; axis >= 0; axis-- {
 		place := axis + len(index) - len(a.shape)
-		if n := a.shape[axis]; n > 1 {
+		if a.shape[axis] > 1 {
 			at += index[place] * stride
-			if place == len(index)-1 {
-				step = 1
+			if place == key {
+				step = stride
 			}
 		}
 		stride *= a.shape[axis]

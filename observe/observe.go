@@ -121,7 +121,7 @@ func (r *TopKeys) Begin(s attn.Sizes) {
 
 // Row keeps the largest weights of a query.
 func (r *TopKeys) Row(at attn.Row, weights []float32) {
-	keys, top := r.row(at.Batch, at.Head, at.Query)
+	keys, top := r.kept(at.Batch, at.Head, at.Query)
 	search := r.searches.Get().(*search)
 	found := search.find(weights)
 	for i, j := range found {
@@ -140,8 +140,8 @@ func (r *TopKeys) Row(at attn.Row, weights []float32) {
 	}
 }
 
-// row returns what is kept of a query.
-func (r *TopKeys) row(b, h, i int) ([]int, []float32) {
+// kept returns the keys and weights of a query.
+func (r *TopKeys) kept(b, h, i int) ([]int, []float32) {
 	k := min(r.K, r.sizes.Lk)
 	at := ((b*r.sizes.H+h)*r.sizes.Lq + i) * k
 	return r.keys[at : at+k : at+k], r.data[at : at+k : at+k]
@@ -154,7 +154,7 @@ func (r *TopKeys) Of(b, h, i int) (keys []int, weights []float32) {
 	if s := r.sizes; min(b, h, i) < 0 || b >= s.B || h >= s.H || i >= s.Lq {
 		panic(&tensor.ShapeError{Op: "observe: TopKeys", Arg: "query", What: "sequence, head and number", Got: []int{b, h, i}, Want: fmt.Sprintf("less than [B=%d H=%d Lq=%d]", s.B, s.H, s.Lq)})
 	}
-	return r.row(b, h, i)
+	return r.kept(b, h, i)
 }
 
 // ranked is a positive weight and its place as one number: the larger the weight, the

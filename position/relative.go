@@ -119,9 +119,7 @@ func (x *relative) Check(s attn.Sizes) error {
 func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	q := in.Queries(t)
 	e := q.Dim(3)
-	if got := x.r.Dim(-1); got != e {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
-	}
+	wantHeadSize(x.r, e)
 	if x.v != nil {
 		q = tensor.Add(t, q, tensor.Reshape(t, x.v, 1, x.v.Dim(0), 1, e))
 	}
@@ -136,9 +134,9 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
 }
 
-// row returns the numbers of a query, and the one for the key at.Key: the next belong to
+// numbers returns those of a query, and the one for the key at.Key: the next belong to
 // the keys behind it, as far as there are any.
-func (x *relative) row(at attn.Row, param []float32) (all []float32, first int) {
+func (x *relative) numbers(at attn.Row, param []float32) (all []float32, first int) {
 	n := x.r.Dim(-2)
 	return param[at.Query*n:][:n], at.Key - at.Position + n/2
 }
@@ -146,14 +144,14 @@ func (x *relative) row(at attn.Row, param []float32) (all []float32, first int) 
 func (*relative) Adds() bool { return true }
 
 func (x *relative) Apply(at attn.Row, param, scores []float32) {
-	all, first := x.row(at, param)
+	all, first := x.numbers(at, param)
 	for j := range scores {
 		scores[j] += all[min(max(first+j, 0), len(all)-1)]
 	}
 }
 
 func (x *relative) Back(at attn.Row, _, dparam, _, _, grad []float32) {
-	all, first := x.row(at, dparam)
+	all, first := x.numbers(at, dparam)
 	for j, g := range grad {
 		all[min(max(first+j, 0), len(all)-1)] += g
 	}
@@ -171,9 +169,7 @@ func (x keyBias) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	k := in.Keys(t)
 	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
 	h := x.u.Dim(0)
-	if got := x.u.Dim(-1); got != e {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
-	}
+	wantHeadSize(x.u, e)
 	u := tensor.Scale(t, tensor.Reshape(t, x.u, 1, g, h/g, e), float32(1/math.Sqrt(float64(e))))
 	return tensor.Reshape(t, tensor.MatMulT(t, tensor.BroadcastTo(t, u, b, g, h/g, e), k), b, h, lk)
 }
@@ -187,6 +183,13 @@ func (x keyBias) Apply(at attn.Row, param, scores []float32) {
 func (x keyBias) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	d := dparam[at.Key:][:len(grad)]
 	tensor.AddTo(d, grad)
+}
+
+// wantHeadSize panics unless vectors of relative positions have e elements.
+func wantHeadSize(x *tensor.Tensor, e int) {
+	if got := x.Dim(-1); got != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+	}
 }
 
 func abs(n int) int {

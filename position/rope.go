@@ -130,67 +130,63 @@ func (r *RoPE) Check(e int) error {
 
 // Apply turns the vector x to position p.
 func (r *RoPE) Apply(dst, x []float32, p int, _ attn.Projections) {
-	n := r.size(len(x))
-	rot, err := r.rotation(n)
-	if err != nil {
-		panic(err) // Check has said so
-	}
-	cos, sin := rot.at(p)
+	n, cos, sin := r.angles(len(x), p)
 	copy(dst[n:], x[n:])
 	turn(dst[:n], x[:n], cos, sin, r.config.Pairs)
 }
 
 // Back turns the gradient dy back and adds it to dx.
 func (r *RoPE) Back(dx, dy []float32, p int, _ attn.Projections) {
-	n := r.size(len(dy))
-	rot, err := r.rotation(n)
-	if err != nil {
-		panic(err)
-	}
-	cos, sin := rot.at(p)
+	n, cos, sin := r.angles(len(dy), p)
 	for i := n; i < len(dy); i++ {
 		dx[i] += dy[i]
 	}
 	turnBack(dx[:n], dy[:n], cos, sin, r.config.Pairs)
 }
 
+// angles returns how many of e elements are turned, and the cosines and sines of position p.
+func (r *RoPE) angles(e, p int) (n int, cos, sin []float32) {
+	n = r.size(e)
+	rot, err := r.rotation(n)
+	if err != nil {
+		panic(err) // Check has said so
+	}
+	cos, sin = rot.at(p)
+	return n, cos, sin
+}
+
 // turn sets dst to x, turned by the angles of which these are the cosines and sines.
 func turn(dst, x, cos, sin []float32, pairs Pairing) {
-	sin = sin[:len(cos)]
+	h := len(cos)
+	sin = sin[:h]
 	if pairs == AdjacentPairs {
-		x, dst = x[:2*len(cos)], dst[:2*len(cos)]
+		x, dst = x[:2*h], dst[:2*h]
 		for i, c := range cos {
-			a, b := x[2*i], x[2*i+1]
-			dst[2*i], dst[2*i+1] = float32(a*c)-float32(b*sin[i]), float32(a*sin[i])+float32(b*c)
+			dst[2*i], dst[2*i+1] = rotate(x[2*i], x[2*i+1], c, sin[i])
 		}
 		return
 	}
-	h := len(cos)
 	xa, xb, ya, yb := x[:h], x[h:][:h], dst[:h], dst[h:][:h]
 	for i, c := range cos {
-		a, b, s := xa[i], xb[i], sin[i]
-		ya[i], yb[i] = float32(a*c)-float32(b*s), float32(a*s)+float32(b*c)
+		ya[i], yb[i] = rotate(xa[i], xb[i], c, sin[i])
 	}
+}
+
+// rotate returns a pair of numbers turned by an angle.
+func rotate(a, b, cos, sin float32) (float32, float32) {
+	return float32(a*cos) - float32(b*sin), float32(a*sin) + float32(b*cos)
 }
 
 // turnBack adds to dx the gradient dy, turned the other way.
 func turnBack(dx, dy, cos, sin []float32, pairs Pairing) {
-	sin = sin[:len(cos)]
-	if pairs == AdjacentPairs {
-		dy, dx = dy[:2*len(cos)], dx[:2*len(cos)]
-		for i, c := range cos {
-			a, b := dy[2*i], dy[2*i+1]
-			dx[2*i] += float32(a*c) + float32(b*sin[i])
-			dx[2*i+1] += float32(b*c) - float32(a*sin[i])
-		}
-		return
-	}
-	h := len(cos)
-	ya, yb, xa, xb := dy[:h], dy[h:][:h], dx[:h], dx[h:][:h]
 	for i, c := range cos {
-		a, b, s := ya[i], yb[i], sin[i]
-		xa[i] += float32(a*c) + float32(b*s)
-		xb[i] += float32(b*c) - float32(a*s)
+		a, b := i, i+len(cos)
+		if pairs == AdjacentPairs {
+			a, b = 2*i, 2*i+1
+		}
+		x, y := rotate(dy[a], dy[b], c, -sin[i])
+		dx[a] += x
+		dx[b] += y
 	}
 }
 

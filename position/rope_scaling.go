@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// stretch reports whether a factor makes sequences longer, or leaves them as they are.
-func stretch(factor float64) bool { return factor >= 1 && !math.IsInf(factor, 1) }
+// lengthens reports whether a factor makes sequences longer, or leaves them as they are.
+func lengthens(factor float64) bool { return factor >= 1 && !math.IsInf(factor, 1) }
 
 // ScaleLinear divides all frequencies by a factor: position interpolation. Its
 // "rope_type" is "linear".
@@ -16,7 +16,7 @@ func stretch(factor float64) bool { return factor >= 1 && !math.IsInf(factor, 1)
 // Positional Interpolation", 2023, https://arxiv.org/abs/2306.15595.
 func ScaleLinear(factor float64) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
-		if !stretch(factor) {
+		if !lengthens(factor) {
 			return 0, fmt.Errorf("linear scaling by %v, want a factor of at least 1", factor)
 		}
 		for i := range freqs {
@@ -35,7 +35,7 @@ func ScaleLinear(factor float64) RoPEScaling {
 // https://arxiv.org/abs/2309.00071, section 3.3.
 func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
-		if !stretch(factor) || trained < 1 || length < 1 {
+		if !lengthens(factor) || trained < 1 || length < 1 {
 			return 0, fmt.Errorf("scaling by NTK by %v from %d positions to %d, want a factor of at least 1 and positive lengths", factor, trained, length)
 		}
 		// base·r^(d/(d−2)) in place of base multiplies frequency i by
@@ -97,7 +97,7 @@ type YaRN struct {
 func ScaleYaRN(y YaRN) RoPEScaling {
 	return func(base float64, freqs []float64) (float64, error) {
 		fast, slow := cmp.Or(y.Fast, 32), cmp.Or(y.Slow, 1)
-		if !stretch(y.Factor) || y.Trained < 1 || !(slow > 0 && fast > slow) || !(y.Attention >= 0 && y.MScale >= 0 && y.MScaleAllDim >= 0) {
+		if !lengthens(y.Factor) || y.Trained < 1 || !(slow > 0 && fast > slow) || !(y.Attention >= 0 && y.MScale >= 0 && y.MScaleAllDim >= 0) {
 			return 0, fmt.Errorf("scaling %+v, want a factor of at least 1, positive Trained, Fast above Slow and no negative number", y)
 		}
 		d := float64(2 * len(freqs))
@@ -192,7 +192,7 @@ func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 // Source: Llama 3.1, as in Hugging Face's rope_type "llama3".
 func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
-		if !stretch(factor) || !(low > 0) || !(high > low) || trained < 1 {
+		if !lengthens(factor) || !(low > 0) || !(high > low) || trained < 1 {
 			return 0, fmt.Errorf("scaling of Llama 3 by %v between %v and %v of %d positions, want a factor of at least 1, 0 < low < high and positive trained", factor, low, high, trained)
 		}
 		for i, f := range freqs {

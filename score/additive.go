@@ -1,7 +1,6 @@
 package score
 
 import (
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
@@ -42,21 +41,17 @@ func (s *Additive) Form() attn.Form {
 	return attn.Form{Queries: mapped("query", s.WQ), Keys: mapped("key", s.WK), Additive: s.WV}
 }
 
-// check panics unless the parameters belong together, which whoever puts them
-// together from a file may get wrong.
+// check panics unless the parameters belong together, which a caller that reads them
+// from a file may get wrong.
 func (s *Additive) check() {
-	want := func(arg string, w *tensor.Tensor, ok bool, shape string, args ...any) {
-		if !ok {
-			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg + " of the additive score", Got: w.Shape(), Want: fmt.Sprintf(shape, args...)})
-		}
-	}
-	tensor.Want("attn: Attend", "wv of the additive score", s.WV)
-	tensor.Want("attn: Attend", "wq of the additive score", s.WQ)
-	tensor.Want("attn: Attend", "wk of the additive score", s.WK)
-	want("wv", s.WV, s.WV.Rank() == 1, "[h]")
+	const wv, wq, wk = "wv of the additive score", "wq of the additive score", "wk of the additive score"
+	tensor.Want("attn: Attend", wv, s.WV)
+	tensor.Want("attn: Attend", wq, s.WQ)
+	tensor.Want("attn: Attend", wk, s.WK)
+	wantShape(wv, s.WV, s.WV.Rank() == 1, "[h]")
 	h := s.WV.Dim(0)
-	want("wq", s.WQ, s.WQ.Rank() == 2 && s.WQ.Dim(0) == h, "[h=%d Eq]", h)
-	want("wk", s.WK, s.WK.Rank() == 2 && s.WK.Dim(0) == h, "[h=%d Ek]", h)
+	wantShape(wq, s.WQ, s.WQ.Rank() == 2 && s.WQ.Dim(0) == h, "[h=%d Eq]", h)
+	wantShape(wk, s.WK, s.WK.Rank() == 2 && s.WK.Dim(0) == h, "[h=%d Ek]", h)
 }
 
 // Params returns "wq", "wk" and "wv".

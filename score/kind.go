@@ -60,7 +60,7 @@ var scoreKinds = Table{
 	scaledDotKind, dotKind, additiveKind, bilinearKind, scaledBilinearKind, gaussianKind, cosineKind, l1Kind,
 }
 
-// Kinds returns the table of the scores of this package. Whoever has scores of their
+// Kinds returns the table of the scores of this package. A program with scores of its
 // own appends them: append(Kinds(), mine).
 func Kinds() Table { return slices.Clone(scoreKinds) }
 

@@ -1,7 +1,6 @@
 package score
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -52,16 +51,14 @@ var l1Kind = Kind{
 // featureFactors returns the factors of e features, of which there may be one for all, or
 // none.
 func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor.Tensor {
-	switch {
-	case w == nil:
+	if w == nil {
 		return tensor.Full(1, e)
-	case w.Len() == e:
-		return w
-	case w.Len() == 1:
-		return tensor.BroadcastTo(t, w, e)
-	default:
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
 	}
+	wantShape(arg, w, w.Len() == e || w.Len() == 1, "[1] or [E=%d]", e)
+	if w.Len() == e {
+		return w
+	}
+	return tensor.BroadcastTo(t, w, e)
 }
 
 // l1Scores is L1 with w [E].
@@ -84,58 +81,55 @@ func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	})
 	if t.Needs(q, k, w) {
 		t.Record(out, func(ds []float32) {
-			// With u = (q−k)∘w: dq −= ds·sign(u)∘w, dk += ds·sign(u)∘w, dw −= ds·sign(u)∘(q−k).
-			dq, dk := gradOr(t, q), gradOr(t, k)
-			eachHead(t, b*heads, w, func(z int, dw []float32) {
-				for r := z * lq; r < (z+1)*lq; r++ {
-					for j := range lk {
-						d := ds[r*lk+j]
-						if d == 0 {
-							continue // hidden, or without influence
-						}
-						c := (z*lk + j) * e
-						for f, x := range w.Data() {
-							diff := q.Data()[r*e+f] - k.Data()[c+f]
-							switch u := diff * x; {
-							case u > 0:
-								dq[r*e+f] -= float32(d * x)
-								dk[c+f] += float32(d * x)
-								dw[f] -= float32(d * diff)
-							case u < 0:
-								dq[r*e+f] += float32(d * x)
-								dk[c+f] -= float32(d * x)
-								dw[f] += float32(d * diff)
-							}
-						}
-					}
+			// Heads run at the same time, so each adds to a dw of its own; these are added up in order.
+			dq, dk, dws := gradOr(t, q), gradOr(t, k), t.Floats(b*heads*e)
+			clear(dws)
+			par.For(b*heads, 1, func(lo, hi int) {
+				for z := lo; z < hi; z++ {
+					l1Grads(z, lq, lk, ds, q.Data(), k.Data(), w.Data(), dq, dk, dws[z*e:][:e])
 				}
 			})
+			if dw := t.GradOf(w); dw != nil {
+				for z := range b * heads {
+					simd.Add(dw, dw, dws[z*e:][:e])
+				}
+			}
 		})
 	}
 	return out
 }
 
-// eachHead runs the backward step of heads 0 to n, whose gradients of q, k and
-// the shared w come from the same factors and are worked out together. Heads run
-// at the same time, so each adds to a dw of its own; these are added up in order.
-func eachHead(t *tensor.Tape, n int, w *tensor.Tensor, back func(z int, dw []float32)) {
-	size := w.Len()
-	parts := t.Floats(n * size)
-	clear(parts)
-	par.For(n, 1, func(lo, hi int) {
-		for z := lo; z < hi; z++ {
-			back(z, parts[z*size:][:size])
-		}
-	})
-	if dw := t.GradOf(w); dw != nil {
-		for z := range n {
-			simd.Add(dw, dw, parts[z*size:][:size])
+// l1Grads adds to the gradients of head z what follows from ds: with u = (q−k)∘w,
+//
+//	dq −= ds·sign(u)∘w   dk += ds·sign(u)∘w   dw −= ds·sign(u)∘(q−k)
+func l1Grads(z, lq, lk int, ds, q, k, w, dq, dk, dw []float32) {
+	e := len(w)
+	for r := z * lq; r < (z+1)*lq; r++ {
+		for j := range lk {
+			d := ds[r*lk+j]
+			if d == 0 {
+				continue // hidden, or without influence
+			}
+			c := (z*lk + j) * e
+			for f, x := range w {
+				diff := q[r*e+f] - k[c+f]
+				switch u := diff * x; {
+				case u > 0:
+					dq[r*e+f] -= float32(d * x)
+					dk[c+f] += float32(d * x)
+					dw[f] -= float32(d * diff)
+				case u < 0:
+					dq[r*e+f] += float32(d * x)
+					dk[c+f] -= float32(d * x)
+					dw[f] += float32(d * diff)
+				}
+			}
 		}
 	}
 }
 
-// gradOr returns the gradient of x to add to, or memory of its size that nobody
-// reads if x needs none.
+// gradOr returns the gradient of x to add to, or memory of its size that is not
+// read if x needs none.
 func gradOr(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	if g := t.GradOf(x); g != nil {
 		return g

@@ -116,9 +116,7 @@ func NewBilinear(eq, ek int, rng *rand.Rand) *Bilinear {
 func (s *Bilinear) Form() attn.Form {
 	const op, arg = "attn: Attend", "w of the bilinear score"
 	tensor.Want(op, arg, s.W)
-	if s.W.Rank() != 2 {
-		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: s.W.Shape(), Want: "[Eq Ek]"})
-	}
+	wantShape(arg, s.W, s.W.Rank() == 2, "[Eq Ek]")
 	f := attn.Form{Scale: 1, Queries: func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 		wantSize("query", q, s.W.Dim(0))
 		return tensor.MatMul(t, q, s.W)
@@ -184,9 +182,7 @@ func (s *Cosine) unitQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 	if s.Scale == nil {
 		return q
 	}
-	if s.Scale.Len() != 1 {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "scale of the cosine score", Got: s.Scale.Shape(), Want: "one element"})
-	}
+	wantShape("scale of the cosine score", s.Scale, s.Scale.Len() == 1, "one element")
 	return times(t, q, s.Scale)
 }
 
@@ -237,6 +233,13 @@ var cosineKind = Kind{
 
 // grain is the number of scores that one thread takes at a time.
 const grain = 1 << 13
+
+// wantShape panics with a *tensor.ShapeError unless the shape of a parameter is ok.
+func wantShape(arg string, x *tensor.Tensor, ok bool, want string, args ...any) {
+	if !ok {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: x.Shape(), Want: fmt.Sprintf(want, args...)})
+	}
+}
 
 // wantSize panics unless the last axis of x has the given size. It does not name the whole shape,
 // because Attend may have put heads together.

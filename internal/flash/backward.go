@@ -19,51 +19,41 @@ func (a *Attention) chunkRows() int {
 	return 5 * vectorRows
 }
 
-// Grads is where the backward pass adds to gradients. A gradient without data is not
-// computed.
+// Grads are the gradients of the results, from which the backward pass starts, and those to which
+// it adds. Of the latter, one without data is not computed.
 type Grads struct {
+	DOut       Heads     // [B H Lq EV]
+	DWeights   []float32 // [B H Lq Lk], if Weights went somewhere as well; else nil
+	DLogSumExp []float32 // nil if there is none
+	DScores    []float32 // of the result of Scores, in place of all others; else nil
+
 	Q, K, V  Heads       // as those of the Attention
 	Given    []float32   // as Attention.Given; nil if not asked for
-	Changes  [][]float32 // those of the numbers of Attention.Changes; nil if not asked for
+	Changes  [][]float32 // of the numbers of each of Attention.Changes; nil if not asked for
 	Additive []float32   // as Attention.Additive; nil if not asked for
 	Gaussian []float32   // of the w of Attention.Gaussian; nil if not asked for
 	Sinks    []float32   // as Attention.Sinks; nil if not asked for
 }
 
-// Upstream is what the backward pass starts from.
-type Upstream struct {
-	Out, DOut Heads // the result, and its gradient [B H Lq EV]
-
-	// Weights and their gradient DWeights, [B H Lq Lk], if the weights went
-	// somewhere as well; else nil.
-	Weights, DWeights []float32
-
-	DLogSumExp []float32 // the gradient of Stats.LogSumExp; nil if there is none
-
-	// DScores is the gradient of what Scores has made, in place of all others; else nil.
-	DScores []float32
-}
-
-// Backward adds to the gradients what follows from up. The statistics are those
-// that Forward left.
-func Backward(a *Attention, st Stats, up Upstream, to Grads) {
+// Backward adds to gradients what follows from those of the results, which are as Forward or
+// Scores left them.
+func Backward(a *Attention, g *Grads) {
 	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
 	}
-	b := &backward{a: a, st: st, up: up, to: to}
-	b.plain = true
+	b := &backward{a: a, g: g, plain: true}
 	for i := range a.Changes {
 		b.plain = b.plain && !b.changes(i)
 		b.keep = b.keep || !a.Changes[i].Rule.Adds()
 	}
-	b.count = a.talls(a.Q, up.Out, up.DOut)
+	b.count = a.queryBlocks(a.Q, a.Out, g.DOut)
 	if a.tiles() {
 		// Sums over queries are in groups, which must not depend on how many queries the
 		// heads before have.
 		b.count = a.H / a.G
 	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
-	if up.DScores == nil {
+	if g.DScores == nil {
 		par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
 		b.sinks()
 	}
@@ -72,9 +62,9 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 		return
 	}
 	b.nChunks = (a.keys() + chunkKeys - 1) / chunkKeys
-	w := to.Additive
+	w := g.Additive
 	if a.Gaussian != nil {
-		w = to.Gaussian
+		w = g.Gaussian
 	}
 	if w != nil {
 		b.features = borrowFloats(a.B * a.G * b.nChunks * a.E)
@@ -93,27 +83,17 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 // backward is a call of Backward.
 type backward struct {
 	a        *Attention
-	st       Stats
-	up       Upstream
-	to       Grads
+	g        *Grads
 	plain    bool       // whether no change has a backward step
 	keep     bool       // whether one needs the scores
-	count    int        // of tall matrices of a head of keys
+	count    int        // of query blocks of a head of keys
 	nChunks  int        // of keys
 	mean     *[]float32 // D of each row
 	features *[]float32 // the gradient of the w of the form that each chunk gives; nil if not asked for
 }
 
 // changes reports whether change number i has a backward step.
-func (b *backward) changes(i int) bool { return b.changeGrad(i) != nil || !b.a.Changes[i].Rule.Adds() }
-
-// changeGrad returns the gradient of the numbers of change number i, nil if not asked for.
-func (b *backward) changeGrad(i int) []float32 {
-	if b.to.Changes == nil {
-		return nil
-	}
-	return b.to.Changes[i]
-}
+func (b *backward) changes(i int) bool { return b.g.Changes[i] != nil || !b.a.Changes[i].Rule.Adds() }
 
 // featuresPart returns the gradient of the w of the form for a chunk to add to.
 func (b *backward) featuresPart(s, g, c int) []float32 {
@@ -132,13 +112,13 @@ func (b *backward) means(lo, hi int) {
 	for row := lo; row < hi; {
 		s, h, i := a.split(row)
 		n := min(hi-row, a.Lq-i) // of the same head
-		do := simd.Mat{Data: b.up.DOut.at(s, h, i), Row: b.up.DOut.Row, Col: 1}
-		out := simd.Mat{Data: b.up.Out.at(s, h, i), Row: b.up.Out.Row, Col: 1}
+		do := simd.Mat{Data: b.g.DOut.at(s, h, i), Row: b.g.DOut.Row, Col: 1}
+		out := simd.Mat{Data: b.a.Out.at(s, h, i), Row: b.a.Out.Row, Col: 1}
 		mean := (*b.mean)[row:][:n]
 		simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
 		if a.Dropout > 0 { // else the result is the value
 			for k := range mean {
-				if b.st.Inverse[row+k] != 1 {
+				if b.a.Inverse[row+k] != 1 {
 					continue
 				}
 				if w == nil {
@@ -158,8 +138,8 @@ func (b *backward) means(lo, hi int) {
 			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // and out is not finite
 				mean[k] = 0
 			}
-			if b.up.DWeights != nil {
-				w, dw := b.up.Weights[(row+k)*a.keys():][:a.keys()], b.up.DWeights[(row+k)*a.keys():][:a.keys()]
+			if b.g.DWeights != nil {
+				w, dw := b.a.Weights[(row+k)*a.keys():][:a.keys()], b.g.DWeights[(row+k)*a.keys():][:a.keys()]
 				for j, x := range w {
 					if x != 0 && dw[j] != 0 {
 						mean[k] += float32(x * dw[j])
@@ -167,11 +147,11 @@ func (b *backward) means(lo, hi int) {
 				}
 			}
 		}
-		if b.up.DLogSumExp != nil {
+		if b.g.DLogSumExp != nil {
 			// The derivative of the log-sum-exp by a score is the weight.
 			for k := range mean {
-				if b.st.Inverse[row+k] != 0 {
-					mean[k] -= b.up.DLogSumExp[row+k]
+				if b.a.Inverse[row+k] != 0 {
+					mean[k] -= b.g.DLogSumExp[row+k]
 				}
 			}
 		}
@@ -183,22 +163,22 @@ func (b *backward) means(lo, hi int) {
 // gradient of its weight.
 func (b *backward) sinks() {
 	a := b.a
-	if b.to.Sinks == nil {
+	if b.g.Sinks == nil {
 		return
 	}
 	sums := make([]float64, a.H)
 	for row := range a.B * a.H * a.Lq {
 		_, h, _ := a.split(row)
-		if inverse := b.st.Inverse[row]; inverse != 0 {
+		if inverse := b.a.Inverse[row]; inverse != 0 {
 			if mean := (*b.mean)[row]; mean != 0 {
-				sums[h] -= float64(math.Exp2(a.sink(row, b.st.Shift[row])) * float64(inverse) * float64(mean))
+				sums[h] -= float64(math.Exp2(a.sink(row, b.a.Shift[row])) * float64(inverse) * float64(mean))
 			}
-		} else if b.up.DLogSumExp != nil { // which is the sink itself
-			sums[h] += float64(b.up.DLogSumExp[row])
+		} else if b.g.DLogSumExp != nil { // which is the sink itself
+			sums[h] += float64(b.g.DLogSumExp[row])
 		}
 	}
 	for h, sum := range sums {
-		b.to.Sinks[h] += float32(sum)
+		b.g.Sinks[h] += float32(sum)
 	}
 }
 
@@ -218,22 +198,10 @@ func zero(x []float32) bool {
 func (b *backward) chunks() {
 	a := b.a
 	heads, chunks := a.B*a.G, b.nChunks
-	if slices.ContainsFunc(b.to.Changes, func(grad []float32) bool { return grad != nil }) {
-		b.inTurn()
-		return
-	}
 	const enough = 16
 	wave := min(chunks, max(1, enough/heads))
-	if wave == 1 {
-		par.For(heads, 1, func(lo, hi int) {
-			w := b.worker()
-			for z := lo; z < hi; z++ {
-				for c := range chunks {
-					w.chunk(b, z/a.G, z%a.G, c, b.to.Q)
-				}
-			}
-			w.release()
-		})
+	if wave == 1 || slices.ContainsFunc(b.g.Changes, func(grad []float32) bool { return grad != nil }) {
+		b.inTurn()
 		return
 	}
 	rows := a.B * a.H * a.Lq
@@ -250,13 +218,13 @@ func (b *backward) chunks() {
 			}
 			w.release()
 		})
-		if b.to.Q.Data == nil {
+		if b.g.Q.Data == nil {
 			continue
 		}
 		par.For(rows, max(1, 1<<12/max(a.E, 1)), func(lo, hi int) {
 			for row := lo; row < hi; row++ {
 				s, h, i := a.split(row)
-				dq := b.to.Q.at(s, h, i)[:a.E]
+				dq := b.g.Q.at(s, h, i)[:a.E]
 				for c := range n {
 					simd.Add(dq, dq, (*parts)[(c*rows+row)*a.E:][:a.E])
 				}
@@ -266,16 +234,16 @@ func (b *backward) chunks() {
 	returnFloats(parts)
 }
 
-// inTurn runs all tasks so that those that add to the same elements of the gradient of a
-// change's numbers run one after the other.
+// inTurn runs the tasks of a head one after the other, and so those that add to the same elements
+// of the gradient of a change's numbers.
 func (b *backward) inTurn() {
 	a := b.a
 	nb, innerB, ng, innerG := a.B, 1, a.G, 1
 	for i := range a.Changes {
-		if b.changeGrad(i) != nil && a.Changes[i].Batch == 0 {
+		if b.g.Changes[i] != nil && a.Changes[i].Batch == 0 {
 			nb, innerB = 1, a.B
 		}
-		if b.changeGrad(i) != nil && a.Changes[i].Head == 0 {
+		if b.g.Changes[i] != nil && a.Changes[i].Head == 0 {
 			ng, innerG = 1, a.G
 		}
 	}
@@ -285,7 +253,7 @@ func (b *backward) inTurn() {
 			for inner := range innerB * innerG {
 				s, g := u/ng*innerB+inner/innerG, u%ng*innerG+inner%innerG
 				for c := range b.nChunks {
-					w.chunk(b, s, g, c, b.to.Q)
+					w.chunk(b, s, g, c, b.g.Q)
 				}
 			}
 		}

@@ -17,16 +17,18 @@ type results struct{ out, weights, lse, dq, dk, dv, dbias, dw, dsinks []float32 
 // run runs all three passes in the layout [B H L E]. Gradients start at 0.
 func run(p *problem) results {
 	var r results
-	var st Stats
-	r.out, st = forwardOf(p)
+	r.out = forwardOf(p)
 	r.weights = rubbish(p.B * p.H * p.Lq * p.Lk)
-	r.lse = st.LogSumExp
-	again, same := rubbish(len(r.out)), Stats{Shift: rubbish(len(st.Shift)), Inverse: rubbish(len(st.Shift))}
-	Forward(&p.Attention, Results{Out: HeadFirst(again, p.H, p.Lq, p.EV), Weights: r.weights}, same)
-	rows := rubbish(len(r.weights))
-	Forward(&p.Attention, Results{Out: HeadFirst(again, p.H, p.Lq, p.EV), Row: func(at Row, w []float32) {
+	r.lse = p.LogSumExp
+	again, rows := rubbish(len(r.out)), rubbish(len(r.weights))
+	a := p.Attention
+	a.Results = p.rubbishResults(HeadFirst(again, p.H, p.Lq, p.EV))
+	a.LogSumExp, a.Weights = nil, r.weights
+	Forward(&a)
+	a.Weights, a.Row = nil, func(at Row, w []float32) {
 		copy(rows[((at.Batch*p.H+at.Head)*p.Lq+at.Query)*p.Lk:], w)
-	}}, same)
+	}
+	Forward(&a)
 	for i, v := range rows { // as whoever is told of the rows sees them
 		if w := r.weights[i]; math.Float32bits(v) != math.Float32bits(w) && (v == v || w == w) {
 			panic(fmt.Sprint("row ", i/p.Lk, " has weight ", v, " instead of ", w))
@@ -49,12 +51,9 @@ func run(p *problem) results {
 		to.Sinks = r.dsinks
 	}
 	r.dw = p.wGrad(&to)
-	up := Upstream{Out: HeadFirst(r.out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
-	if p.dweights != nil {
-		up.Weights, up.DWeights = r.weights, p.dweights
-	}
-	up.DLogSumExp = p.dlse
-	Backward(&p.Attention, st, up, to)
+	to.DOut, to.DWeights, to.DLogSumExp = HeadFirst(p.dout, p.H, p.Lq, p.EV), p.dweights, p.dlse
+	p.Weights = r.weights
+	Backward(&p.Attention, &to)
 	return r
 }
 
@@ -269,13 +268,12 @@ func BenchmarkTraining(b *testing.B) {
 	} {
 		b.Run(fmt.Sprint(c), func(b *testing.B) {
 			p := newProblem(1, c.b, c.h, c.h, c.lq, c.lk, c.e, c.e)
-			out, st := forwardOf(p)
-			to := Grads{Q: p.Q, K: p.K, V: p.V}
+			forwardOf(p)
+			to := Grads{DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV), Q: p.Q, K: p.K, V: p.V}
 			to.Q.Data, to.K.Data, to.V.Data = make([]float32, len(p.Q.Data)), make([]float32, len(p.K.Data)), make([]float32, len(p.V.Data))
-			up := Upstream{Out: HeadFirst(out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
 			for b.Loop() {
-				Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV)}, st)
-				Backward(&p.Attention, st, up, to)
+				Forward(&p.Attention)
+				Backward(&p.Attention, &to)
 			}
 			flop := 14 * float64(c.b*c.h*c.lq*c.lk*c.e)
 			b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")

@@ -86,9 +86,9 @@ func (w *backWorker) release() {
 	backWorkers.Put(w)
 }
 
-// block is queries r to r+n of a tall matrix and keys j0 to j1.
+// block is queries r to r+n of a query block and keys j0 to j1.
 type block struct {
-	t         tall
+	t         queryBlock
 	r, n      int
 	j0, width int
 	do        simd.Mat // of these queries
@@ -103,8 +103,8 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	nk, rows, grain := k1-k0, a.chunkRows(), w.grain(a)
 	loaded := false
 	for i := range b.count {
-		t := a.tall(s, g, i, b.count)
-		do := a.rows(b.up.DOut, s, t.h)
+		t := a.queryBlock(s, g, i, b.count)
+		do := a.rows(b.g.DOut, s, t.h)
 		for r := 0; r < t.n; r += rows {
 			n := min(rows, t.n-r)
 			lo, hi := w.look(a, t.first+r, n, k0, k1)
@@ -123,8 +123,8 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 		return
 	}
 	var dk simd.Mat
-	if b.to.K.Data != nil {
-		dk = from(keys(b.to.K, s, g), k0)
+	if b.g.K.Data != nil {
+		dk = from(keys(b.g.K, s, g), k0)
 	}
 	switch {
 	case a.Given != nil:
@@ -135,8 +135,8 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	case dk.Data != nil:
 		addSums(dk, w.dk, nk, a.E)
 	}
-	if b.to.V.Data != nil {
-		addSums(from(keys(b.to.V, s, g), k0), w.dv, nk, a.EV)
+	if b.g.V.Data != nil {
+		addSums(from(keys(b.g.V, s, g), k0), w.dv, nk, a.EV)
 	}
 }
 
@@ -146,7 +146,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	a, t, n := b.a, x.t, x.n
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
-	w.ask(a, t, x.r, n)
+	w.setQueries(a, t, x.r, n)
 	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width, 0)
 	// GradRows multiplies by factor. Without changes that is the scale, so that its result is
 	// the gradient of q·k; with changes it is 1, as they need the gradient of the scaled score,
@@ -155,7 +155,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	if !b.plain {
 		factor = 1
 	}
-	if b.up.DScores != nil {
+	if b.g.DScores != nil {
 		w.scoreGrads(b, x, row, factor)
 	} else {
 		w.weightGrads(b, x, row, c, factor)
@@ -168,8 +168,8 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	dq := w.dq[:n*a.E]
 	switch {
 	case a.Given != nil:
-		for i := 0; i < n && b.to.Given != nil; i++ {
-			d := b.to.Given[(row+i)*a.keys()+x.j0:][:width]
+		for i := 0; i < n && b.g.Given != nil; i++ {
+			d := b.g.Given[(row+i)*a.keys()+x.j0:][:width]
 			simd.Add(d, d, w.dscores[i*w.stride:][:width])
 		}
 		return
@@ -193,9 +193,9 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 // scores times factor, and adds to the sums of the values.
 func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float32) {
 	a, n, at, width := b.a, x.n, x.j0-w.from, x.width
-	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
+	shift, inverse := b.a.Shift[row:][:n], b.a.Inverse[row:][:n]
 	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
-	w.mend(b, x)
+	w.repairNonFinite(b, x)
 	dw := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
 	multiply(dw, x.do, n, &w.valuesT, w.valuesAt.T(), 0, a.EV, at, at+width, w.valuesFinite, false)
 	if a.Dropout > 0 {
@@ -205,15 +205,15 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 			a.drop(w.kept[i*w.stride:][:width], w.scores[i*w.stride:][:width], row+i, x.j0)
 		}
 	}
-	if b.up.DWeights != nil {
+	if b.g.DWeights != nil {
 		for i := range n {
 			d := w.dscores[i*w.stride:][:width]
-			simd.Add(d, d, b.up.DWeights[(row+i)*a.keys()+x.j0:][:width])
+			simd.Add(d, d, b.g.DWeights[(row+i)*a.keys()+x.j0:][:width])
 		}
 	}
 	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n], factor)
 
-	if b.to.V.Data != nil {
+	if b.g.V.Data != nil {
 		w.sum(w.dv, a.EV, at, simd.RowMajor(w.kept, w.stride), x, x.do, &w.upstream)
 	}
 }
@@ -254,10 +254,10 @@ func addSums(to simd.Mat, sums []float32, n, size int) {
 func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	a := b.a
 	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1} // gradient of q·k, [queries keys]
-	if b.to.K.Data != nil {
+	if b.g.K.Data != nil {
 		w.sum(w.dk, a.E, at, ds, x, from(x.t.q, x.r), &w.queryRows)
 	}
-	if b.to.Q.Data != nil {
+	if b.g.Q.Data != nil {
 		multiply(simd.RowMajor(w.dq, a.E), ds, x.n, &w.keyRows, w.keysAt, at, at+x.width, 0, a.E, w.keysFinite, false)
 	}
 }
@@ -265,7 +265,7 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 // changeGrads turns a row of gradients of the scores into those of the scores before the
 // changes and before their scale. The row is number i of the block and number row of all.
 func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
-	a, at := b.a, b.a.row(row, j0)
+	a, at := b.a, b.a.rowAt(row, j0)
 	d, p := w.dscores[i*w.stride:][:width], w.scores[i*w.stride:][:width]
 	for m := len(a.Changes) - 1; m >= 0; m-- {
 		c := &a.Changes[m]
@@ -277,7 +277,7 @@ func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 		if !c.Rule.Adds() {
 			before, after = w.stages[m][i*w.stride+skip:][:width-skip], w.stages[m+1][i*w.stride+skip:][:width-skip]
 		}
-		c.Rule.Back(at, c.part(at, c.Param), c.part(at, b.changeGrad(m)), before, after, d[skip:])
+		c.Rule.Back(at, c.part(at, c.Param), c.part(at, b.g.Changes[m]), before, after, d[skip:])
 		if !c.Rule.Adds() { // which may be anything where a key is hidden
 			for j, v := range p {
 				if v == 0 {
@@ -291,33 +291,33 @@ func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 	}
 }
 
-// mend sets right the weights of rows that are not finite, as those of a query
+// repairNonFinite corrects the weights of rows that are not finite, as those of a query
 // with a NaN: NaN at the keys that it attends to, 0 elsewhere. A query without an upstream
 // gradient contributes 0.
-func (w *backWorker) mend(b *backward, x block) {
+func (w *backWorker) repairNonFinite(b *backward, x block) {
 	a := b.a
 	for i := range x.n {
 		row := x.t.first + x.r + i
-		if b.st.far(row) {
-			w.farWeights(b, row, x.j0, w.scores[i*w.stride:][:x.width])
+		if a.underflowed(row) {
+			w.underflowedWeights(b, row, x.j0, w.scores[i*w.stride:][:x.width])
 		}
-		bad := b.st.bad(row)
+		bad := a.nonFinite(row)
 		if !bad && w.valuesFinite {
 			continue
 		}
 		p := w.scores[i*w.stride:][:x.width]
 		silent := zero(x.do.Data[i*x.do.Row:][:a.EV])
-		if b.up.DWeights != nil {
-			silent = silent && zero(b.up.DWeights[row*a.keys():][:a.keys()])
+		if b.g.DWeights != nil {
+			silent = silent && zero(b.g.DWeights[row*a.keys():][:a.keys()])
 		}
-		if b.up.DLogSumExp != nil {
-			silent = silent && b.up.DLogSumExp[row] == 0
+		if b.g.DLogSumExp != nil {
+			silent = silent && b.g.DLogSumExp[row] == 0
 		}
 		switch {
 		case silent:
 			clear(p)
 		case bad:
-			a.span(w.spans, i).spoil(p, x.j0)
+			a.span(w.spans, i).setNonFinite(p, x.j0)
 		}
 	}
 }

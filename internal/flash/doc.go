@@ -1,5 +1,5 @@
 // Package flash computes attention without ever holding the scores of all pairs
-// of queries and keys: forward, backward, and the weights if somebody asks.
+// of queries and keys: forward, backward, and the weights if the caller asks.
 //
 // # Forward
 //
@@ -21,12 +21,12 @@
 //	dw_ij = Σ_v do_iv·v_jv            dv_j += Σ_i w_ij·do_i
 //	ds_ij = w_ij·(dw_ij − D_i)        and from there to queries and keys
 //
-// A task owns a chunk of the keys of one head, so that nobody else adds to their
+// A task owns a chunk of the keys of one head, so that no other task adds to their
 // gradients. The gradient of a query is the sum over the chunks in their order.
 //
 // # Same bits
 //
-// What a query comes to depends on the query, the keys that it attends to and where
+// The result of a query depends on the query, the keys that it attends to and where
 // they lie, and its head's sizes. A block is always the same 512 keys, computed as if it
 // were the only one, and within it a sum has one order, to which hidden keys add
 // zeros. So neither threads, nor heads, nor other sequences, nor other queries, nor

@@ -21,7 +21,8 @@ func HeadFirst(data []float32, heads, length, size int) Heads {
 // at returns the part of the data that starts with a vector.
 func (h Heads) at(b, head, l int) []float32 { return h.Data[b*h.Batch+head*h.Head+l*h.Row:] }
 
-// Attention describes one call.
+// Attention describes one call: what is computed of what, and where the results go. Forward and
+// Backward share it.
 type Attention struct {
 	Sizes       // of the caller's queries and keys
 	Extra int   // keys in front of those Lk, to which every query attends
@@ -56,27 +57,36 @@ type Attention struct {
 	// with probability Dropout and multiplies the others by 1/(1−Dropout).
 	Dropout float32
 	Key     uint64
+
+	Results
 }
 
-// Stats is what the forward pass leaves for the others: for row (b·H + h)·Lq + i
-// the shift m_i of its exponents and the inverse of their sum, 0 for a row that
-// attends to no key, and a shift of −Inf for one that is far; and, unless that is nil, the logarithm of the sum of the
-// exponentials of its scores, with the sink.
-type Stats struct{ Shift, Inverse, LogSumExp []float32 }
+// Results is what Forward computes, in memory of the caller's. Backward reads it.
+type Results struct {
+	Out     Heads                     // [B H Lq EV]
+	Weights []float32                 // [B H Lq L], before dropout; nil if not asked for
+	Row     func(at Row, w []float32) // called concurrently with every row of weights [Lk]; may be nil
 
-// bad reports whether the weights of a row are not finite. The conversion keeps
+	// For row (b·H + h)·Lq + i the shift m_i of its exponents and the inverse of their sum, 0
+	// for a row that attends to no key, and a shift of −Inf for one whose scores underflow.
+	Shift, Inverse []float32
+	LogSumExp      []float32 // of the scores of each row, with the sink; nil if not asked for
+}
+
+// nonFinite reports whether the weights of a row are not finite. The conversion keeps
 // the product from being fused with the subtraction, whose result would be the
 // rounding error of the product and not 0.
-func (st Stats) bad(row int) bool {
-	if st.far(row) {
+func (r *Results) nonFinite(row int) bool {
+	if r.underflowed(row) {
 		return false
 	}
-	x := float32(st.Shift[row] * st.Inverse[row])
+	x := float32(r.Shift[row] * r.Inverse[row])
 	return x-x != 0
 }
 
-// far reports whether the scores of a row are below the range of float32: see worker.far.
-func (st Stats) far(row int) bool { return st.Shift[row] == negInf }
+// underflowed reports whether the scores of a row are below the range of float32: see
+// Attention.exactWeights.
+func (r *Results) underflowed(row int) bool { return r.Shift[row] == negInf }
 
 const (
 	vectorRows = 12  // of a strip: two tiles of six
@@ -97,9 +107,9 @@ var (
 	log2e  = float32(math.Log2E)
 )
 
-// tall is the queries that share a key head and lie evenly spaced, as one
+// queryBlock is queries that share a key head and are evenly spaced in memory, as one
 // matrix.
-type tall struct {
+type queryBlock struct {
 	b, h  int // sequence, and head of the first row
 	first int // its row number
 	n     int
@@ -137,8 +147,8 @@ func (a *Attention) merges(x Heads) bool {
 	return a.Lq == 1 || a.H == a.G || x.Head == a.Lq*x.Row
 }
 
-// stretch returns the distance of rows of a tall matrix.
-func (a *Attention) stretch(x Heads) int {
+// rowStride returns the distance of the rows of a queryBlock.
+func (a *Attention) rowStride(x Heads) int {
 	if a.Lq == 1 {
 		return x.Head
 	}
@@ -166,9 +176,9 @@ func (a *Attention) highStrip() int {
 	return min(max(1, blockKeys/a.keys())*vectorRows, bandRows)
 }
 
-// talls returns into how many tall matrices the queries of a key head fall, for
+// queryBlocks returns into how many blocks the queries of a key head fall, for
 // the tensors that have a row for each query.
-func (a *Attention) talls(all ...Heads) int {
+func (a *Attention) queryBlocks(all ...Heads) int {
 	for _, x := range all {
 		if !a.merges(x) {
 			return a.H / a.G
@@ -177,19 +187,19 @@ func (a *Attention) talls(all ...Heads) int {
 	return 1
 }
 
-// tall returns number i of count of the key head g of sequence b.
-func (a *Attention) tall(b, g, i, count int) tall {
+// queryBlock returns number i of count of the key head g of sequence b.
+func (a *Attention) queryBlock(b, g, i, count int) queryBlock {
 	group := a.H / a.G
 	h := g*group + i*group/count
-	return tall{
+	return queryBlock{
 		b: b, h: h, first: (b*a.H + h) * a.Lq, n: group / count * a.Lq,
 		q: a.rows(a.Q, b, h),
 	}
 }
 
-// rows returns the vectors of a tall matrix that starts with head h.
+// rows returns the vectors of a block that starts with head h.
 func (a *Attention) rows(x Heads, b, h int) simd.Mat {
-	return simd.Mat{Data: x.at(b, h, 0), Row: a.stretch(x), Col: 1}
+	return simd.Mat{Data: x.at(b, h, 0), Row: a.rowStride(x), Col: 1}
 }
 
 // keys returns the vectors of head g of K or V.

@@ -8,12 +8,18 @@ import (
 )
 
 // forwardOf runs Forward into memory full of rubbish.
-func forwardOf(p *problem) ([]float32, Stats) {
+func forwardOf(p *problem) []float32 {
 	p.changes()
-	rows := p.B * p.H * p.Lq
-	out, st := rubbish(rows*p.EV), Stats{rubbish(rows), rubbish(rows), rubbish(rows)}
-	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV)}, st)
-	return out, st
+	out := rubbish(p.B * p.H * p.Lq * p.EV)
+	p.Results = p.rubbishResults(HeadFirst(out, p.H, p.Lq, p.EV))
+	Forward(&p.Attention)
+	return out
+}
+
+// rubbishResults returns results in memory full of rubbish but for out.
+func (a *Attention) rubbishResults(out Heads) Results {
+	rows := a.B * a.H * a.Lq
+	return Results{Out: out, Shift: rubbish(rows), Inverse: rubbish(rows), LogSumExp: rubbish(rows)}
 }
 
 func rubbish(n int) []float32 {
@@ -72,7 +78,7 @@ func TestForwardSizes(t *testing.T) {
 			t.Run(fmt.Sprintf("Lq=%d,Lk=%d,E=%d,EV=%d", lq, lk, e, ev), func(t *testing.T) {
 				p := newProblem(1, 1, 2, 1, lq, lk, e, ev)
 				want, single := solve[float64](p), singles(p)
-				out, _ := forwardOf(p)
+				out := forwardOf(p)
 				within(t, "out", out, want.out, single[0].out, single[1].out)
 			})
 		}
@@ -90,11 +96,11 @@ func TestStreamedWeights(t *testing.T) {
 	for uintptr(unsafe.Pointer(&got[0]))%64 != 0 {
 		got = got[1:]
 	}
-	out, st := forwardOf(p)
-	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV), Weights: got[:lq*lk]}, st)
-	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV), Row: func(at Row, w []float32) {
-		copy(want[at.Query*lk:], w)
-	}}, st)
+	forwardOf(p)
+	p.Weights = got[:lq*lk]
+	Forward(&p.Attention)
+	p.Weights, p.Row = nil, func(at Row, w []float32) { copy(want[at.Query*lk:], w) }
+	Forward(&p.Attention)
 	sameBits(t, "weights", got[:lq*lk], want)
 }
 
@@ -105,10 +111,10 @@ func BenchmarkForward(b *testing.B) {
 	} {
 		b.Run(fmt.Sprint(c), func(b *testing.B) {
 			p := newProblem(1, c.b, c.h, c.h, c.lq, c.lk, c.e, c.e)
-			out, st := forwardOf(p)
+			forwardOf(p)
 			b.ReportAllocs()
 			for b.Loop() {
-				Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV)}, st)
+				Forward(&p.Attention)
 			}
 			flop := 4 * float64(c.b*c.h*c.lq*c.lk*c.e)
 			b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")

@@ -38,7 +38,7 @@ func NewGaussian(w []float32) *Gaussian {
 }
 
 // distances is score in the Gaussian form.
-func (w *worker) distances(a *Attention, t tall, r int, spans []Span, s []float32, j0, j1 int) {
+func (w *worker) distances(a *Attention, t queryBlock, r int, spans []Span, s []float32, j0, j1 int) {
 	q, n := from(t.q, r), len(spans)
 	simd.Distances(simd.Mat{Data: s, Row: w.stride, Col: 1}, q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
 	for i := range n {
@@ -93,13 +93,13 @@ func (w *backWorker) flushDistances(b *backward, dk simd.Mat, dw []float32) {
 	}
 }
 
-// far computes a row of weights, all scores of which are below the range of float32, so
+// exactWeights computes a row of weights, all scores of which are below the range of float32, so
 // that its query seems to attend to no key. The softmax does not change when a number is
 // subtracted from all scores of a row: what is computed is the exact scores, in float64,
 // less the largest. It returns the weights before they are divided by their sum, and the
 // logarithm of the sum of exponentials; and false if the query does attend to no key, or to
 // nothing finite.
-func (a *Attention) far(row int) (p []float32, sum, logSumExp float64, ok bool) {
+func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, ok bool) {
 	spans := []Span{{Hi: a.keys()}}
 	if a.masked() {
 		a.spans(row, 0, a.keys(), spans, make([]bool, a.keys()))
@@ -110,7 +110,7 @@ func (a *Attention) far(row int) (p []float32, sum, logSumExp float64, ok bool) 
 	}
 	bias := make([]float32, a.keys())
 	for m := range a.Changes {
-		a.change(&a.Changes[m], a.row(row, 0), 0, bias)
+		a.change(&a.Changes[m], a.rowAt(row, 0), 0, bias)
 	}
 	b, h, i := a.split(row)
 	q, key := a.Q.at(b, h, i)[:a.E], make([]float32, a.E)
@@ -147,31 +147,31 @@ func (a *Attention) onlyAdds() bool {
 	return !slices.ContainsFunc(a.Changes, func(c Change) bool { return !c.Rule.Adds() })
 }
 
-// farRows returns those of n rows that may be far: which seem to attend to no key. A sink
+// underflowedRows returns those of n rows whose scores may underflow: which seem to attend to no key. A sink
 // has all the weight of such a row.
-func (f *forward) farRows(first, n int) (rows []int) {
-	if f.a.Gaussian == nil || f.a.Sinks != nil || !f.a.onlyAdds() {
+func (f *forward) underflowedRows(first, n int) (rows []int) {
+	if f.Gaussian == nil || f.Sinks != nil || !f.onlyAdds() {
 		return nil
 	}
 	for row := first; row < first+n; row++ {
-		if f.st.Inverse[row] == 0 {
+		if f.Inverse[row] == 0 {
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-// attendFar computes the results of a row if it is far.
-func (f *forward) attendFar(w *worker, row int) {
-	a := f.a
-	p, sum, logSumExp, ok := a.far(row)
+// attendUnderflowed computes the results of a row if its scores underflow.
+func (f *forward) attendUnderflowed(w *worker, row int) {
+	a := f.Attention
+	p, sum, logSumExp, ok := a.exactWeights(row)
 	if !ok {
 		return
 	}
 	inverse := float32(1 / sum)
-	f.st.Shift[row], f.st.Inverse[row] = negInf, inverse
-	if f.st.LogSumExp != nil {
-		f.st.LogSumExp[row] = float32(logSumExp)
+	f.Shift[row], f.Inverse[row] = negInf, inverse
+	if f.LogSumExp != nil {
+		f.LogSumExp[row] = float32(logSumExp)
 	}
 	simd.Scale(p, inverse, p)
 	if w.weights.data != nil {
@@ -191,8 +191,8 @@ func (f *forward) attendFar(w *worker, row int) {
 	}
 }
 
-// farWeights sets weights to those of a row that is far, from key j0 on.
-func (w *worker) farWeights(b *backward, row, j0 int, weights []float32) {
-	p, _, _, _ := b.a.far(row)
-	simd.Scale(weights, b.st.Inverse[row], p[j0:][:len(weights)])
+// underflowedWeights sets weights to those of a row whose scores underflow, from key j0 on.
+func (w *worker) underflowedWeights(b *backward, row, j0 int, weights []float32) {
+	p, _, _, _ := b.a.exactWeights(row)
+	simd.Scale(weights, b.a.Inverse[row], p[j0:][:len(weights)])
 }

@@ -150,13 +150,12 @@ func TestLayoutsAreAlike(t *testing.T) {
 
 			a := p.Attention // with the changes that run has set
 			a.Q, a.K, a.V = spread(p.Q.Data, s.b, s.h, s.lq, s.e), spread(p.K.Data, s.b, s.g, s.lk, s.e), spread(p.V.Data, s.b, s.g, s.lk, s.ev)
-			rows := s.b * s.h * s.lq
-			out := spread(make([]float32, rows*s.ev), s.b, s.h, s.lq, s.ev)
-			st := Stats{rubbish(rows), rubbish(rows), rubbish(rows)}
 			got := results{weights: rubbish(len(want.weights)), dbias: make([]float32, len(want.dbias))}
-			Forward(&a, Results{Out: out, Weights: got.weights}, st)
-			got.lse = st.LogSumExp
-			got.out = gather(out, s.b, s.h, s.lq, s.ev)
+			a.Results = a.rubbishResults(spread(make([]float32, s.b*s.h*s.lq*s.ev), s.b, s.h, s.lq, s.ev))
+			a.Weights = got.weights
+			Forward(&a)
+			got.lse = a.LogSumExp
+			got.out = gather(a.Out, s.b, s.h, s.lq, s.ev)
 			to := Grads{
 				Q: spread(make([]float32, len(want.dq)), s.b, s.h, s.lq, s.e),
 				K: spread(make([]float32, len(want.dk)), s.b, s.g, s.lk, s.e),
@@ -168,12 +167,8 @@ func TestLayoutsAreAlike(t *testing.T) {
 				to.Sinks = got.dsinks
 			}
 			got.dw = p.wGrad(&to)
-			up := Upstream{Out: out, DOut: spread(p.dout, s.b, s.h, s.lq, s.ev)}
-			up.DLogSumExp = p.dlse
-			if p.dweights != nil {
-				up.Weights, up.DWeights = got.weights, p.dweights
-			}
-			Backward(&a, st, up, to)
+			to.DOut, to.DLogSumExp, to.DWeights = spread(p.dout, s.b, s.h, s.lq, s.ev), p.dlse, p.dweights
+			Backward(&a, &to)
 			got.dq, got.dk, got.dv = gather(to.Q, s.b, s.h, s.lq, s.e), gather(to.K, s.b, s.g, s.lk, s.e), gather(to.V, s.b, s.g, s.lk, s.ev)
 			if p.Bias == nil {
 				got.dbias = nil
@@ -188,11 +183,10 @@ func TestLayoutsAreAlike(t *testing.T) {
 func TestGradientsAreAdded(t *testing.T) {
 	p := newProblem(8, 2, 4, 2, 30, 270, 16, 24)
 	want := run(p)
-	out, st := forwardOf(p)
-	up := Upstream{Out: HeadFirst(out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
+	forwardOf(p)
 	r := rand.New(rand.NewPCG(1, 1))
 	for asked := range 8 {
-		all := Grads{Q: p.Q, K: p.K, V: p.V}
+		all := Grads{DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV), Q: p.Q, K: p.K, V: p.V}
 		var checks []func()
 		for i, c := range []struct {
 			name string
@@ -213,7 +207,7 @@ func TestGradientsAreAdded(t *testing.T) {
 				}
 			})
 		}
-		Backward(&p.Attention, st, up, all)
+		Backward(&p.Attention, &all)
 		for _, f := range checks {
 			f()
 		}

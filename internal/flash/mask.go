@@ -47,7 +47,7 @@ func Attended(s Sizes, rules []MaskRule, attended []bool) {
 // What they attend to may be stored in scratch, which has an element for each key of a row.
 func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	all := a.keys()
-	at := a.row(first, k0)
+	at := a.rowAt(first, k0)
 	queries, end := a.Queries(at.Batch), min(k1-a.Extra, a.Keys(at.Batch))
 	holes := 0
 	for _, r := range a.Mask {
@@ -58,7 +58,7 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	for len(spans) > 0 { // a head at a time
 		n := min(len(spans), a.Lq-at.Query)
 		live := min(n, max(queries-at.Query, 0))
-		a.ofHead(at, end, holes, spans[:live], scratch)
+		a.headSpans(at, end, holes, spans[:live], scratch)
 		if a.Extra > 0 {
 			for r := range live {
 				spans[r] = spans[r].behind(a.Extra, k0, k1, scratch[r*all:][:all])
@@ -70,8 +70,8 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	}
 }
 
-// ofHead sets spans[r] to which of the keys at.Key to end the query r after at attends.
-func (a *Attention) ofHead(at Row, end, holes int, spans []Span, scratch []bool) {
+// headSpans sets spans[r] to which of the keys at.Key to end the query r after at attends.
+func (a *Attention) headSpans(at Row, end, holes int, spans []Span, scratch []bool) {
 	for r := range spans {
 		spans[r] = Span{Lo: at.Key, Hi: end}
 	}
@@ -169,7 +169,7 @@ func (x Span) behind(extra, k0, k1 int, row []bool) Span {
 	return y
 }
 
-func fill(x []bool, v bool) {
+func fill[T any](x []T, v T) {
 	for i := range x {
 		x[i] = v
 	}
@@ -177,7 +177,7 @@ func fill(x []bool, v bool) {
 
 // look sets the spans of rows first to first+n, cut to the keys k0 to k1, and
 // returns the interval outside of which none of them sees anything. Without a mask
-// the spans are not set, and nobody but span reads them.
+// the spans are not set, and only span reads them.
 func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 	if !a.masked() {
 		return k0, k1
@@ -208,8 +208,8 @@ func (a *Attention) span(spans []Span, i int) Span {
 	return spans[i]
 }
 
-// same reports whether all rows attend to the same interval of keys.
-func same(spans []Span) bool {
+// sameInterval reports whether all rows attend to the same interval of keys.
+func sameInterval(spans []Span) bool {
 	for _, s := range spans {
 		if s.Seen != nil || s.Lo != spans[0].Lo || s.Hi != spans[0].Hi {
 			return false
@@ -220,7 +220,7 @@ func same(spans []Span) bool {
 
 // pack turns the booleans of a span into bits, by which its keys are told apart 64 at a
 // time, and takes hidden keys from both of its ends. If it attends to all keys between
-// these, it goes on without booleans.
+// these, it has no booleans any more.
 func (x *Span) pack(words []uint64) {
 	from, to := x.Lo/64, (x.Hi+63)/64
 	simd.Bits(words[from:to], x.Seen[64*from:min(64*to, len(x.Seen))])
@@ -249,14 +249,14 @@ func (x *Span) pack(words []uint64) {
 // attends reports whether the query attends to a key.
 func (x Span) attends(j int) bool { return j >= x.Lo && j < x.Hi && (x.Seen == nil || x.Seen[j]) }
 
-// panels are the panels of 64 keys of a block in which some query attends to some key: bit p
+// panelSet is the panels of 64 keys of a block in which some query attends to some key: bit p
 // is of panel p.
-type panels uint64
+type panelSet uint64
 
 // livePanels returns the panels of the block that key lo is in. None is live from hi on.
-func livePanels(spans []Span, lo, hi int) (live panels) {
+func livePanels(spans []Span, lo, hi int) (live panelSet) {
 	first := lo / blockKeys * (blockKeys / 64)
-	all := panels(1)<<((hi+63)/64-first) - 1<<(lo/64-first)
+	all := panelSet(1)<<((hi+63)/64-first) - 1<<(lo/64-first)
 	for i := 0; i < len(spans) && live != all; i++ {
 		s := &spans[i]
 		from, to := max(s.Lo, lo), min(s.Hi, hi)
@@ -279,7 +279,7 @@ func livePanels(spans []Span, lo, hi int) (live panels) {
 
 // reach returns the part of the keys lo to hi, of a block and from the beginning of a panel
 // on, outside of which no query attends to any: from the beginning of a panel on.
-func (live panels) reach(spans []Span, lo, hi int) (int, int) {
+func (live panelSet) reach(spans []Span, lo, hi int) (int, int) {
 	if live == 0 {
 		return hi, hi
 	}
@@ -294,7 +294,7 @@ func (live panels) reach(spans []Span, lo, hi int) (int, int) {
 
 // next returns the first keys from j0 on that some query attends to: panels of 64, as many as
 // lie together, up to hi. Of the first panel there may be but a part.
-func (live panels) next(j0, hi int) (from, to int) {
+func (live panelSet) next(j0, hi int) (from, to int) {
 	block := j0 / blockKeys * blockKeys
 	p := (j0 - block) / 64
 	if skip := bits.TrailingZeros64(uint64(live >> p)); skip > 0 {
@@ -362,9 +362,9 @@ func cut(spans []Span, lo, hi, grain int) int {
 	return max(lo, first/grain*grain)
 }
 
-// spoil makes the weights of keys j0, j0+1, … those of a row that is not finite:
+// setNonFinite makes the weights of keys j0, j0+1, … those of a row that is not finite:
 // NaN where a key is seen, 0 elsewhere.
-func (x Span) spoil(weights []float32, j0 int) {
+func (x Span) setNonFinite(weights []float32, j0 int) {
 	for i := range weights {
 		weights[i] = 0
 		if x.attends(j0 + i) {

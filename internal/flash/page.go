@@ -32,15 +32,15 @@ type Page struct {
 	shared atomic.Bool  // whether there may be more than one
 
 	keyLayout, valueLayout simd.PanelLayout // of a head
-	keys, values           room
+	keys, values           vectorStore
 }
 
 // NewPage returns a page for up to n positions, at most BlockKeys.
 func NewPage(shape *PageShape, n int) *Page {
 	p := &Page{shape: shape, cap: n}
 	p.keyLayout, p.valueLayout = simd.NewPanelLayout(shape.E, n), simd.NewPanelLayout(n, shape.EV)
-	p.keys = newRoom(shape.Format, shape.G*p.keyLength(), shape.G*n)
-	p.values = newRoom(shape.Format, shape.G*p.valueLayout.Len(), shape.G*n)
+	p.keys = newVectorStore(shape.Format, shape.G*p.keyLength(), shape.G*n)
+	p.values = newVectorStore(shape.Format, shape.G*p.valueLayout.Len(), shape.G*n)
 	return p
 }
 
@@ -124,25 +124,25 @@ func (p *Page) copyKeys(src *Page, g, at int) {
 	}
 }
 
-// keyPlace and valuePlace return where position i of a head lies.
-func (p *Page) keyPlace(g, i int) place {
+// keyAt and valueAt return where position i of a head lies.
+func (p *Page) keyAt(g, i int) vectorLayout {
 	l := p.keyLayout
 	if p.inRows() {
-		return place{at: (g*p.cap + i) * l.K, run: l.K, step: 1}
+		return vectorLayout{at: (g*p.cap + i) * l.K, run: l.K, step: 1}
 	}
-	return place{at: g*l.Len() + l.At(0, i), run: l.K, step: l.Width}
+	return vectorLayout{at: g*l.Len() + l.At(0, i), run: l.K, step: l.Width}
 }
 
-func (p *Page) valuePlace(g, i int) place {
+func (p *Page) valueAt(g, i int) vectorLayout {
 	l := p.valueLayout
-	return place{at: g*l.Len() + l.At(i, 0), run: l.Width, step: 1, jump: l.Panel()}
+	return vectorLayout{at: g*l.Len() + l.At(i, 0), run: l.Width, step: 1, jump: l.Panel()}
 }
 
 // Put writes the keys and values of a position that has been claimed: those of head g begin
 // at keys[g·keyHead] and values[g·valueHead].
 func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHead int) {
 	s := p.shape
-	key, value := p.keyPlace(0, i), p.valuePlace(0, i) // which take divisions
+	key, value := p.keyAt(0, i), p.valueAt(0, i) // which take divisions
 	keyLength, valueLength := p.keyLength(), p.valueLayout.Len()
 	for g := range s.G {
 		p.keys.put(g*p.cap+i, key, keys[g*keyHead:][:s.E])
@@ -153,8 +153,8 @@ func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHe
 
 // Get reads the key and the value of a position. A nil slice is passed over.
 func (p *Page) Get(g, i int, key, value []float32) {
-	p.keys.get(g*p.cap+i, p.keyPlace(g, i), key)
-	p.values.get(g*p.cap+i, p.valuePlace(g, i), value)
+	p.keys.get(g*p.cap+i, p.keyAt(g, i), key)
+	p.values.get(g*p.cap+i, p.valueAt(g, i), value)
 }
 
 // Pages are the keys and values of a batch: position j of sequence b is in page
@@ -191,15 +191,15 @@ type paged struct {
 	page                     *Page
 	head                     int
 	storedKeys, storedValues simd.StoredPanels // in place of the worker's keys and values
-	rows                     simd.Mat          // keys one behind the other, in place of both
+	pageRows                 simd.Mat          // keys one behind the other, in place of both
 	scaleKeys, scaleValues   []float32         // of the block; nil for 1
 	wide                     []float32         // numbers that have become floats
 	keyRows, valueRows       []float32         // vectors one behind the other
 }
 
-// enter makes the keys of a block ready for n rows and says whether there are any. With
-// keys that load has made ready it does nothing.
-func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
+// loadPage prepares the keys of a block for n rows and reports whether there are any. With
+// keys that load has prepared it does nothing.
+func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	if a.Pages == nil {
 		return true
 	}
@@ -214,7 +214,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	w.page, w.head, w.from = p, g, k0
 	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
 	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
-	w.keys, w.values, w.rows = nil, nil, simd.Mat{}
+	w.keys, w.values, w.pageRows = nil, nil, simd.Mat{}
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := p.keyLength(), v.Len()
 	used := min(a.keys()-k0, p.cap)
@@ -233,16 +233,16 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	}
 	switch {
 	case p.inRows():
-		w.rows = simd.RowMajor(p.keys.Floats(g*nk, g*nk+used*a.E, w.wide), a.E)
+		w.pageRows = simd.RowMajor(p.keys.Floats(g*nk, g*nk+used*a.E, w.wide), a.E)
 		if scaled {
 			for i, scale := range w.scaleKeys[:used] {
-				key := w.rows.Data[i*a.E:][:a.E]
+				key := w.pageRows.Data[i*a.E:][:a.E]
 				simd.Scale(key, scale, key)
 			}
 		}
 		if many || simd.TilesForHeads(a.E) {
 			w.keys = w.ownKeys(a)
-			w.keys.Copy(w.rows.T(), a.E, used)
+			w.keys.Copy(w.pageRows.T(), a.E, used)
 		}
 	case panels:
 		numbers := p.keys.Floats(g*nk, (g+1)*nk, w.wide)
@@ -255,7 +255,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 		w.storedKeys = p.keys.stored(k, g*nk)
 		w.storedKeys.Tiles = simd.TilesForHeads(a.E)
 	}
-	if scaled {
+	if scaled || a.Additive != nil { // it is in them
 		w.scaleKeys = nil
 	}
 	if panels {
@@ -266,7 +266,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 		w.storedValues.Tiles, w.storedValues.Sparse = simd.TilesForHeads(a.EV), true
 	}
 	if a.Additive != nil {
-		w.keyRows = w.unpack(w.keyRows, &p.keys, p.keyPlace, used, a.E)
+		w.keyRows = w.unpack(w.keyRows, &p.keys, p.keyAt, used, a.E)
 		w.additive = &w.ownAdditive
 		w.additive.Set(w.keyRows, a.E, used, a.E, a.Additive)
 	}
@@ -286,36 +286,12 @@ func scaleColumns(l simd.PanelLayout, x, scales []float32) {
 
 // unpack returns the first n vectors of the head one behind the other, times their
 // scales, in dst if that is long enough.
-func (w *worker) unpack(dst []float32, r *room, where func(g, i int) place, n, size int) []float32 {
+func (w *worker) unpack(dst []float32, r *vectorStore, layout func(g, i int) vectorLayout, n, size int) []float32 {
 	dst = grow(dst, n*size)
 	for i := range n {
-		r.get(w.head*w.page.cap+i, where(w.head, i), dst[i*size:][:size])
+		r.get(w.head*w.page.cap+i, layout(w.head, i), dst[i*size:][:size])
 	}
 	return dst
-}
-
-// dots sets s to the products of n queries q and keys j0 to j1.
-func (w *worker) dots(a *Attention, s, q simd.Mat, n, j0, j1 int) {
-	j0, j1 = j0-w.from, j1-w.from
-	switch {
-	case w.keys != nil:
-		simd.MultiplyPanels(s, q, n, w.keys, 0, a.E, j0, j1, false)
-	case w.rows.Data != nil:
-		simd.MultiplyRows(s, q, n, from(w.rows, j0), j1-j0, a.E)
-	default:
-		l, end := &w.storedKeys, j1
-		if !l.Tiles { // there are kernels for whole panels only, and what is too much is nobody's
-			end = min((j1+l.Width-1)/l.Width*l.Width, l.N)
-		}
-		simd.MultiplyStored(s, q, n, l, 0, a.E, j0, end, false)
-	}
-	if w.scaleKeys == nil {
-		return
-	}
-	for i := range n {
-		row := s.Data[i*s.Row:][:j1-j0]
-		simd.Mul(row, row, w.scaleKeys[j0:j1])
-	}
 }
 
 // mix sets c to the sum of values j0 to j1 with the weights p, which it may change, or
@@ -328,13 +304,16 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.scale(p, n, k0, k1, careful || a.tiles()) // which find no reason to do it again
 		careful = false
 	case careful && w.page != nil:
-		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valuePlace, k1, a.EV)
+		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
-	if w.values == nil && !careful {
+	switch {
+	case careful:
+		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, false, accumulate)
+	case w.values == nil:
 		simd.MultiplyStored(c, p, n, &w.storedValues, k0, k1, 0, a.EV, accumulate)
-	} else {
-		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, !careful, accumulate)
+	default:
+		simd.MultiplyPanels(c, p, n, w.values, k0, k1, 0, a.EV, accumulate)
 	}
 }
 

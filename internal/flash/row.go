@@ -57,9 +57,9 @@ func (s Sizes) Broadcasts(shape []int) bool {
 // Row is attn.Row, which documents it.
 type Row struct{ Batch, Head, Query, Key, Position int }
 
-// row returns row number n from key j on, where the extra keys count. Row.Key is a key of
+// rowAt returns row number n from key j on, where the extra keys count. Row.Key is a key of
 // the caller's.
-func (a *Attention) row(n, j int) Row {
+func (a *Attention) rowAt(n, j int) Row {
 	b, h, i := a.split(n)
 	return Row{Batch: b, Head: h, Query: i, Key: max(0, j-a.Extra), Position: i + a.Offset(b)}
 }

@@ -6,35 +6,50 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// ask makes queries r to r+n ready for score, where that needs it.
-func (w *worker) ask(a *Attention, t tall, r, n int) {
+// setQueries prepares queries r to r+n for score, where that needs it.
+func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
 	if a.Additive != nil {
 		q := from(t.q, r)
 		w.queries.Set(q.Data, q.Row, n, a.E)
 	}
 }
 
-// score computes the scores of the queries asked, which begin with row r and see
-// these spans, with keys j0 to j1, hides what is hidden, and returns the factor
+// score computes the scores of the queries that setQueries prepared, which begin with row r and
+// attend to these spans, with keys j0 to j1, hides what is hidden, and returns the factor
 // that they still lack: scores·c are powers of two. The score of key j0 is in
 // column at.
-func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int) float32 {
-	s, n, width := w.scores[at:], len(spans), j1-j0
+func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, at int) float32 {
+	s, n, width, k0, k1 := w.scores[at:], len(spans), j1-j0, j0-w.from, j1-w.from
+	dst := simd.Mat{Data: s, Row: w.stride, Col: 1}
 	switch {
 	case a.Given != nil:
 		for i := range n {
 			copy(s[i*w.stride:][:width], a.Given[(t.first+r+i)*a.keys()+j0:])
 		}
 	case a.Additive != nil:
-		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
+		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, k0, k1)
 	case a.Gaussian != nil:
 		w.distances(a, t, r, spans, s, j0, j1)
+	case w.keys != nil:
+		simd.MultiplyPanels(dst, from(t.q, r), n, w.keys, 0, a.E, k0, k1, false)
+	case w.pageRows.Data != nil:
+		simd.MultiplyRows(dst, from(t.q, r), n, from(w.pageRows, k0), width, a.E)
 	default:
-		w.dots(a, simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, j0, j1)
+		l, end := &w.storedKeys, k1
+		if !l.Tiles { // there are kernels for whole panels only, and what is too much is not read
+			end = min((k1+l.Width-1)/l.Width*l.Width, l.N)
+		}
+		simd.MultiplyStored(dst, from(t.q, r), n, l, 0, a.E, k0, end, false)
+	}
+	if w.scaleKeys != nil {
+		for i := range n {
+			row := s[i*w.stride:][:width]
+			simd.Mul(row, row, w.scaleKeys[k0:k1])
+		}
 	}
 	c, plain := a.exponent()
 	if !plain {
-		at := a.row(t.first+r, j0)
+		at := a.rowAt(t.first+r, j0)
 		for i := range n {
 			w.adjust(a, at, j0, s[i*w.stride:][:width], i)
 			a.next(&at)

@@ -11,7 +11,7 @@ func Scores(a *Attention, to []float32) {
 	if a.keys() == 0 {
 		return
 	}
-	count := a.talls(a.Q)
+	count := a.queryBlocks(a.Q)
 	par.For(a.B*a.G, 1, func(lo, hi int) {
 		w := workers.Get().(*worker)
 		rows := a.stripRows()
@@ -20,11 +20,11 @@ func Scores(a *Attention, to []float32) {
 			b, g := z/a.G, z%a.G
 			w.loadKeys(a, b, g, 0, a.keys())
 			for i := range count {
-				t := a.tall(b, g, i, count)
+				t := a.queryBlock(b, g, i, count)
 				for r := 0; r < t.n; r += rows {
 					n := min(rows, t.n-r)
 					w.look(a, t.first+r, n, 0, a.keys())
-					w.ask(a, t, r, n)
+					w.setQueries(a, t, r, n)
 					for j := 0; j < a.keys(); j += blockKeys {
 						w.copyScores(a, t, r, n, j, min(j+blockKeys, a.keys()), to)
 					}
@@ -36,7 +36,7 @@ func Scores(a *Attention, to []float32) {
 }
 
 // copyScores computes the scores of n rows from row r on with keys j0 to j1.
-func (w *worker) copyScores(a *Attention, t tall, r, n, j0, j1 int, to []float32) {
+func (w *worker) copyScores(a *Attention, t queryBlock, r, n, j0, j1 int, to []float32) {
 	w.score(a, t, r, w.spans[:n], j0, j1, 0)
 	factor := float32(1)
 	if _, plain := a.exponent(); plain {
@@ -52,7 +52,7 @@ func (w *worker) copyScores(a *Attention, t tall, r, n, j0, j1 int, to []float32
 func (w *backWorker) scoreGrads(b *backward, x block, row int, factor float32) {
 	for i := range x.n {
 		s, d := w.scores[i*w.stride:][:x.width], w.dscores[i*w.stride:][:x.width]
-		for j, up := range b.up.DScores[(row+i)*b.a.keys()+x.j0:][:x.width] {
+		for j, up := range b.g.DScores[(row+i)*b.a.keys()+x.j0:][:x.width] {
 			if d[j] = 0; !b.a.span(w.spans, i).attends(x.j0 + j) {
 				s[j] = 0
 				continue

@@ -13,13 +13,13 @@ const splitRows = 4 * vectorRows
 // splitKeys computes every block of keys on its own, and merges them as a task does
 // that computes them one after the other.
 func (f *forward) splitKeys(rows int) {
-	a := f.a
+	a := f.Attention
 	live := f.blocks()
 	blocks := len(live)
-	if f.Weights == nil && f.Row != nil { // a few rows, of which nobody has a whole one
+	if f.Weights == nil && f.Row != nil { // a few rows, of which no task has a whole one
 		all := borrowFloats(a.B * a.H * a.Lq * a.keys())
-		f.Weights = *all
-		defer returnFloats(all)
+		a.Weights = *all
+		defer func() { a.Weights = nil; returnFloats(all) }()
 	}
 	f.apart = true
 	heads, each := a.B*a.G*f.count, rows*(a.EV+2)
@@ -33,8 +33,8 @@ func (f *forward) splitKeys(rows int) {
 			k1 := min(k0+blockKeys, a.keys())
 			w.load(a, z/a.G, z%a.G, k0, k1)
 			for i := range f.count {
-				t := a.tall(z/a.G, z%a.G, i, f.count)
-				w.attend(a, t, 0, t.n, k0, k1)
+				t := a.queryBlock(z/a.G, z%a.G, i, f.count)
+				f.attend(w, t, 0, t.n, k0, k1)
 				p := part(z*f.count+i, block)
 				copy(p.shift, w.all.shift)
 				copy(p.sum, w.all.sum)
@@ -56,17 +56,17 @@ func (f *forward) splitKeys(rows int) {
 					copy(w.shifts[live[k]*bandRows:], p.shift)
 				}
 			}
-			f.finish(w, a.tall(z/f.count/a.G, z/f.count%a.G, z%f.count, f.count), 0, rows)
+			f.finish(w, a.queryBlock(z/f.count/a.G, z/f.count%a.G, z%f.count, f.count), 0, rows)
 		}
 		w.release()
 	})
 	returnFloats(parts)
 }
 
-// blocks returns the blocks of keys that have to be computed: all, if anybody wants to
+// blocks returns the blocks of keys that have to be computed: all, if the caller wants to
 // have the weights of hidden keys too, which are zeros.
 func (f *forward) blocks() []int {
-	a := f.a
+	a := f.Attention
 	n := (a.keys() + blockKeys - 1) / blockKeys
 	if a.Pages != nil && f.Weights == nil && f.Row == nil {
 		return a.Pages.live(n)

@@ -6,34 +6,34 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// room is memory for vectors in a layout that is the caller's.
-type room struct {
+// vectorStore is memory for vectors of numbers, in a layout that is the caller's.
+type vectorStore struct {
 	simd.Stored
 	scale []float32 // of each vector, NaN for one that is not finite; nil for a format without scales
 }
 
-// newRoom returns memory for n numbers, of so many vectors.
-func newRoom(f simd.Format, n, vectors int) room {
-	r := room{Stored: simd.Stored{Format: f, Memory: make([]byte, n*f.Size())}}
+// newVectorStore returns memory for n numbers, of a number of vectors.
+func newVectorStore(f simd.Format, n, vectors int) vectorStore {
+	r := vectorStore{Stored: simd.Stored{Format: f, Memory: make([]byte, n*f.Size())}}
 	if f.Scaled() {
 		r.scale = make([]float32, vectors)
 	}
 	return r
 }
 
-// place is where the elements of a vector lie: in runs of so many, that follow one
+// vectorLayout is where the elements of a vector are: in runs of numbers that follow one
 // another at a distance of step, each run jump behind the last.
-type place struct{ at, run, step, jump int }
+type vectorLayout struct{ at, run, step, jump int }
 
 // runs calls f for each run of n elements: from element i of the vector on, at place at.
-func (p place) runs(n int, f func(i, at, n int)) {
+func (p vectorLayout) runs(n int, f func(i, at, n int)) {
 	for i, at := 0, p.at; i < n; i, at = i+p.run, at+p.jump {
 		f(i, at, min(p.run, n-i))
 	}
 }
 
 // put writes vector number n, which lies at p.
-func (r *room) put(n int, p place, x []float32) {
+func (r *vectorStore) put(n int, p vectorLayout, x []float32) {
 	inverse := 1.0
 	if r.scale != nil {
 		inverse = r.measure(n, x)
@@ -42,7 +42,7 @@ func (r *room) put(n int, p place, x []float32) {
 }
 
 // measure notes the scale of vector number n, and returns by what it is multiplied.
-func (r *room) measure(n int, x []float32) (inverse float64) {
+func (r *vectorStore) measure(n int, x []float32) (inverse float64) {
 	largest := simd.Magnitude(x)
 	scale := largest / 127
 	if largest-largest != 0 {
@@ -56,7 +56,7 @@ func (r *room) measure(n int, x []float32) (inverse float64) {
 }
 
 // get reads a vector, times its scale.
-func (r *room) get(n int, p place, x []float32) {
+func (r *vectorStore) get(n int, p vectorLayout, x []float32) {
 	p.runs(len(x), func(i, at, n int) { r.Read(x[i:i+n], at, p.step) })
 	if r.scale != nil {
 		simd.Scale(x, r.scale[n], x)
@@ -65,7 +65,7 @@ func (r *room) get(n int, p place, x []float32) {
 
 // transpose sets the first n columns of a matrix that lies in the given layout, at at, to
 // rows of x, which are numbers as they are stored.
-func (r *room) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
+func (r *vectorStore) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
 	memory := borrowFloats(l.Len())
 	l.SetColumns(*memory, x, n)
 	for j := 0; j < n; j += l.Width {
@@ -77,24 +77,24 @@ func (r *room) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
 	returnFloats(memory)
 }
 
-// copyScales sets n scales from number at on to those of a room of the same format.
-func (r *room) copyScales(at int, src *room, from, n int) {
+// copyScales sets n scales from number at on to those of a store of the same format.
+func (r *vectorStore) copyScales(at int, src *vectorStore, from, n int) {
 	if r.scale != nil {
 		copy(r.scale[at:at+n], src.scale[from:])
 	}
 }
 
 // stored returns the matrix of the given layout that begins with number at, as it is.
-func (r *room) stored(l simd.PanelLayout, at int) simd.StoredPanels {
+func (r *vectorStore) stored(l simd.PanelLayout, at int) simd.StoredPanels {
 	return simd.StoredPanels{PanelLayout: l, Stored: r.Part(at, at+l.Len())}
 }
 
 // scales returns by what the numbers of vectors lo to hi are multiplied; nil for 1.
-func (r *room) scales(lo, hi int) []float32 {
+func (r *vectorStore) scales(lo, hi int) []float32 {
 	if r.scale == nil {
 		return nil
 	}
 	return r.scale[lo:hi]
 }
 
-func (r *room) bytes() int { return len(r.Memory) + 4*len(r.scale) }
+func (r *vectorStore) bytes() int { return len(r.Memory) + 4*len(r.scale) }

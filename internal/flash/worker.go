@@ -24,7 +24,7 @@ type worker struct {
 	top          []float32                   // the shift of each row of a strip; 0 if it sees nothing
 	pieces       []piece                     // of a block, that a strip attends to
 	weights      weights                     // if they are asked for
-	bandWeights  []float32                   // where nobody keeps them
+	bandWeights  []float32                   // where the caller does not keep them
 	direct       bool                        // scores of a strip become weights there
 	shifts       []float32                   // and the shifts of the blocks of keys, bandRows each
 	stripRows    int                         // rows of a strip of the band
@@ -86,7 +86,7 @@ func newPartial(x []float32, n, ev int) partial { return partial{x[:n], x[n : 2*
 // load makes keys k0 to k1 of a head ready, k0 a multiple of 64.
 func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 	if a.Pages != nil {
-		return // for enter
+		return // for loadPage
 	}
 	w.loadKeys(a, b, g, k0, k1)
 	v := from(keys(a.V, a.source(b), g), k0)
@@ -157,7 +157,7 @@ func (w *worker) forget() {
 		clear(w.spans)
 	}
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
-	w.storedKeys, w.storedValues, w.rows = simd.StoredPanels{}, simd.StoredPanels{}, simd.Mat{}
+	w.storedKeys, w.storedValues, w.pageRows = simd.StoredPanels{}, simd.StoredPanels{}, simd.Mat{}
 	w.ahead.Reset()
 	w.own[0].Release()
 	w.own[1].Release()

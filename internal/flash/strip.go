@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// partial is what some keys come to for some queries: for each query the shift m
+// partial is the result of some keys for some queries: for each query the shift m
 // of its exponents, Σ p and Σ p·v. A query that attends to none of the keys has a
 // sum of 0, and any other at least the 1 of its largest score.
 type partial struct {
@@ -28,7 +28,7 @@ func (x partial) none() {
 	clear(x.acc)
 }
 
-// merge adds to x what other keys come to. The exponents become relative to the
+// merge adds to x the result of other keys. The exponents become relative to the
 // larger of the two shifts.
 func (x partial) merge(y partial, c float32, ev int) {
 	for i, m := range y.shift {
@@ -61,58 +61,25 @@ func (x partial) merge(y partial, c float32, ev int) {
 	}
 }
 
-// attend sets rows 0 to n of w.all to what the keys k0 to k1 come to for the n
-// queries from r on, k0 a multiple of blockKeys, and the weights to p, relative to
-// the shifts of their blocks, which w.shifts keeps.
-//
-// The queries meet a block of keys before the next comes, so that a block is
-// fetched once for all of them; and they do so strip by strip, so that the
-// scores stay in the first-level cache. Each block is computed by itself and then
-// merged, in the order of the keys. So what a query comes to does not depend on
-// which keys others attend to, nor on who computes which block.
-func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
-	lo, hi := w.look(a, t.first+r, n, k0, k1)
-	if w.weights.data != nil && a.masked() { // of what is hidden
-		for i := range n {
-			clear(w.weights.row(t.first + r + i)[k0:k1])
-		}
-		shifts := w.shifts[k0/blockKeys*bandRows : (k1+blockKeys-1)/blockKeys*bandRows]
-		for i := range shifts {
-			shifts[i] = negInf
-		}
+// clearWeights makes the weights of n rows with the keys k0 to k1 zeros, before those of keys to
+// which they attend are computed.
+func (w *worker) clearWeights(first, n, k0, k1 int) {
+	for i := range n {
+		clear(w.weights.row(first + i)[k0:k1])
 	}
-	if lo >= hi {
-		w.all.rows(0, n, a.EV).none()
-		return
-	}
-	w.stripRows = a.stripRows()
-	if !a.masked() || same(w.spans[:n]) {
-		w.stripRows = a.highStrip()
-	}
-	clear(w.started[:])
-	for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
-		if !w.enter(a, t, n, b) {
-			continue
-		}
-		for i := 0; i < n; i += w.stripRows {
-			w.strip(a, t, r, i, min(w.stripRows, n-i), max(b, lo&^63), min(b+blockKeys, hi), false)
-		}
-	}
-	for i := 0; i < n; i += w.stripRows {
-		w.complete(a, t, r, i, min(w.stripRows, n-i), lo, hi)
-	}
+	fill(w.shifts[k0/blockKeys*bandRows:(k1+blockKeys-1)/blockKeys*bandRows], negInf)
 }
 
 // complete ends the strip of n rows from row i on. It does the whole strip again if a
-// value that is not finite has met a weight: of 0 perhaps, where it must not be
-// felt.
-func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
+// value that is not finite has met a weight: of 0 perhaps, where it must
+// have no effect.
+func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
 	if *started && !simd.TilesForHeads(a.EV) && !simd.Finite(all.acc) {
 		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
-			if w.enter(a, t, n, b) {
+			if w.loadPage(a, t, n, b) {
 				w.strip(a, t, r, i, n, max(b, lo&^63), min(b+blockKeys, hi), true)
 			}
 		}
@@ -124,9 +91,9 @@ func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 
 // strip lets n rows, from row i on, meet the keys of a block from lo, the first of a panel,
 // to hi. If it is careful, values need not be finite.
-func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) {
+func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful bool) {
 	spans := w.spans[i : i+n]
-	var live panels
+	var live panelSet
 	if a.masked() {
 		live = livePanels(spans, lo, hi)
 		lo, hi = live.reach(spans, lo, hi)
@@ -144,7 +111,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 	if *started {
 		x = w.block.rows(0, n, a.EV)
 	}
-	w.ask(a, t, r+i, n)
+	w.setQueries(a, t, r+i, n)
 	w.pieces = w.pieces[:0]
 	for j := lo; j < hi; {
 		j0, j1 := j, hi
@@ -167,7 +134,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 		}
 		w.top[k], x.shift[k] = orZero(m), m
 	}
-	early := a.Dropout > 0 && w.weights.data == nil // nobody wants the weights as they are before
+	early := a.Dropout > 0 && w.weights.data == nil // the weights as they are before are not asked for
 	if early {
 		simd.PowerDropRows(w.scores, w.stride, width, c, w.top[:n], x.sum, a.drops(t.first+r+i, lo))
 	} else {
@@ -205,7 +172,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 func (w *worker) mixAgain(a *Attention, acc []float32, n, lo int) {
 	values := w.valuesAt
 	if w.page != nil {
-		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valuePlace, w.pieces[len(w.pieces)-1].j1-w.from, a.EV)
+		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, w.pieces[len(w.pieces)-1].j1-w.from, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
 	again := make([]float32, n*a.EV)
