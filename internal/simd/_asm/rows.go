@@ -69,7 +69,7 @@ func normGains(s isa) {
 			s.load(st.at(dshift, i), m, shifts[i])
 		}
 		s.downRows(st, func(r, at reg.GPVirtual) {
-			u := unit{s.vec(), s.vec()}
+			u := unit{s, s.vec(), s.vec()}
 			VBROADCASTSS(Mem{Base: mean, Index: r, Scale: 4}, u.mean)
 			VBROADCASTSS(Mem{Base: inv, Index: r, Scale: 4}, u.inv)
 			for i := range gains {
