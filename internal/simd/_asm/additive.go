@@ -58,30 +58,28 @@ func additiveKeys(s isa) {
 	high, low := s.numReg(additiveKeyIn), s.numReg(-additiveKeyIn)
 	minusTwo, factor := s.num(-2), s.num(additiveKeyBy)
 	e := s.exponential()
-	row := label("row")
-	Label(row)
-	wf := s.vec()
-	VBROADCASTSS(Mem{Base: w}, wf)
-	at, vectors, vector := GP64(), pointer("vectors"), label("vector")
-	MOVQ(panel, at)
-	Label(vector)
-	v := s.vec()
-	VMOVUPS(Mem{Base: at}, v)
-	VMINPS(v, high, v)
-	VMAXPS(v, low, v)
-	VMULPS(minusTwo, v, v)
-	v = e.of(v)
-	VMULPS(factor, v, v)
-	VMOVUPS(v, Mem{Base: at})
-	VMULPS(v, wf, v)
-	VMOVUPS(v, Mem{Base: at, Disp: 4 * width})
-	ADDQ(U8(s.bytes()), at)
-	DECQ(vectors)
-	JNZ(LabelRef(vector))
-	ADDQ(I32(8*width), panel)
-	ADDQ(U8(4), w)
-	DECQ(h)
-	JNZ(LabelRef(row))
+	repeat("row", h, func() {
+		wf := s.vec()
+		VBROADCASTSS(Mem{Base: w}, wf)
+		at, vectors, vector := GP64(), pointer("vectors"), label("vector")
+		MOVQ(panel, at)
+		Label(vector)
+		v := s.vec()
+		VMOVUPS(Mem{Base: at}, v)
+		VMINPS(v, high, v)
+		VMAXPS(v, low, v)
+		VMULPS(minusTwo, v, v)
+		v = e.of(v)
+		VMULPS(factor, v, v)
+		VMOVUPS(v, Mem{Base: at})
+		VMULPS(v, wf, v)
+		VMOVUPS(v, Mem{Base: at, Disp: 4 * width})
+		ADDQ(U8(s.bytes()), at)
+		DECQ(vectors)
+		JNZ(LabelRef(vector))
+		ADDQ(I32(8*width), panel)
+		ADDQ(U8(4), w)
+	})
 	s.end()
 }
 
@@ -136,43 +134,41 @@ func (s isa) additiveTile(vectors int) {
 		for r := range acc {
 			acc[r] = s.accumulators(vectors * s.lanes)
 		}
-		loop := label("pair")
-		Label(loop)
-		// at returns G or, further on, w·G of one of two features.
-		at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
-		g0, g1 := s.vecs(vectors), s.vecs(vectors)
-		w0, w1 := make([]Op, vectors), make([]Op, vectors)
-		for v := range vectors {
-			VMOVUPS(at(0, v), g0[v])
-			VMOVUPS(at(1, v), g1[v])
-			w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
-			if s.lanes == 16 { // which has registers for them
-				x0, x1 := s.vec(), s.vec()
-				VMOVUPS(w0[v], x0)
-				VMOVUPS(w1[v], x1)
-				w0[v], w1[v] = x0, x1
-			}
-		}
-		for r := range rows {
-			e0, e1 := s.vec(), s.vec()
-			VBROADCASTSS(eRow.at(e, r), e0)
-			VBROADCASTSS(eRow.at(e, r).Offset(4), e1)
+		repeat("pair", pairs, func() {
+			// at returns G or, further on, w·G of one of two features.
+			at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
+			g0, g1 := s.vecs(vectors), s.vecs(vectors)
+			w0, w1 := make([]Op, vectors), make([]Op, vectors)
 			for v := range vectors {
-				// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
-				t0, t1, n := s.vec(), s.vec(), s.vec()
-				VADDPS(g0[v], e0, t0)
-				VADDPS(g1[v], e1, t1)
-				VMULPS(w0[v], t1, n)
-				VFMADD231PS(w1[v], t0, n)
-				d := t0
-				VMULPS(t0, t1, d)
-				s.addQuotient(n, d, one, two, acc[r][v])
+				VMOVUPS(at(0, v), g0[v])
+				VMOVUPS(at(1, v), g1[v])
+				w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
+				if s.lanes == 16 { // which has registers for them
+					x0, x1 := s.vec(), s.vec()
+					VMOVUPS(w0[v], x0)
+					VMOVUPS(w1[v], x1)
+					w0[v], w1[v] = x0, x1
+				}
 			}
-		}
-		ADDQ(U8(8), e)
-		ADDQ(I32(2*8*width), panel)
-		DECQ(pairs)
-		JNZ(LabelRef(loop))
+			for r := range rows {
+				e0, e1 := s.vec(), s.vec()
+				VBROADCASTSS(eRow.at(e, r), e0)
+				VBROADCASTSS(eRow.at(e, r).Offset(4), e1)
+				for v := range vectors {
+					// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
+					t0, t1, n := s.vec(), s.vec(), s.vec()
+					VADDPS(g0[v], e0, t0)
+					VADDPS(g1[v], e1, t1)
+					VMULPS(w0[v], t1, n)
+					VFMADD231PS(w1[v], t0, n)
+					d := t0
+					VMULPS(t0, t1, d)
+					s.addQuotient(n, d, one, two, acc[r][v])
+				}
+			}
+			ADDQ(U8(8), e)
+			ADDQ(I32(2*8*width), panel)
+		})
 
 		m, c, cRow := s.firstLanes(field(scoreLast)), field(scoreC), newLadder(field(scoreCRow))
 		factor, sum := s.vec(), s.vec()

@@ -38,33 +38,31 @@ func (s isa) distance(vectors int) {
 			acc[r] = s.accumulators(vectors * s.lanes)
 		}
 		steps := func(factors bool) {
-			loop := label("step")
-			Label(loop)
-			row := s.vecs(vectors)
-			for v := range row {
-				VMOVUPS(Mem{Base: b, Disp: v * s.bytes()}, row[v])
-			}
-			f := s.vec()
-			if factors {
-				VBROADCASTSS(Mem{Base: w}, f)
-				ADDQ(U8(4), w)
-			}
-			for r := range acc {
-				x := s.vec()
-				VBROADCASTSS(aRow.at(a, r), x)
+			repeat("step", depth, func() {
+				row := s.vecs(vectors)
 				for v := range row {
-					d := s.vec()
-					VSUBPS(x, row[v], d)
-					if factors {
-						VMULPS(f, d, d)
-					}
-					VFNMADD231PS(d, d, acc[r][v])
+					VMOVUPS(Mem{Base: b, Disp: v * s.bytes()}, row[v])
 				}
-			}
-			ADDQ(U8(4), a)
-			ADDQ(bRow, b)
-			DECQ(depth)
-			JNZ(LabelRef(loop))
+				f := s.vec()
+				if factors {
+					VBROADCASTSS(Mem{Base: w}, f)
+					ADDQ(U8(4), w)
+				}
+				for r := range acc {
+					x := s.vec()
+					VBROADCASTSS(aRow.at(a, r), x)
+					for v := range row {
+						d := s.vec()
+						VSUBPS(x, row[v], d)
+						if factors {
+							VMULPS(f, d, d)
+						}
+						VFNMADD231PS(d, d, acc[r][v])
+					}
+				}
+				ADDQ(U8(4), a)
+				ADDQ(bRow, b)
+			})
 		}
 		plain, done := label("plain"), label("sums")
 		TESTQ(w, w)
@@ -114,28 +112,26 @@ func distanceGrad(s isa) {
 					VMOVUPS(row.at(dw, r), dwSum[r])
 				}
 			}
-			loop := label("key")
-			Label(loop)
-			kj, sum := s.vec(), s.vec()
-			VMOVUPS(Mem{Base: k}, kj)
-			VMOVUPS(Mem{Base: dk}, sum)
-			for r := range rows {
-				d, g := s.vec(), s.vec()
-				VSUBPS(qr[r], kj, d)
-				VBROADCASTSS(dsRow.at(ds, r), g)
-				VFMADD231PS(g, d, dqSum[r])
-				VFNMADD231PS(g, d, sum)
-				if factors {
-					VMULPS(d, d, d)
-					VFMADD231PS(g, d, dwSum[r])
+			repeat("key", keys, func() {
+				kj, sum := s.vec(), s.vec()
+				VMOVUPS(Mem{Base: k}, kj)
+				VMOVUPS(Mem{Base: dk}, sum)
+				for r := range rows {
+					d, g := s.vec(), s.vec()
+					VSUBPS(qr[r], kj, d)
+					VBROADCASTSS(dsRow.at(ds, r), g)
+					VFMADD231PS(g, d, dqSum[r])
+					VFNMADD231PS(g, d, sum)
+					if factors {
+						VMULPS(d, d, d)
+						VFMADD231PS(g, d, dwSum[r])
+					}
 				}
-			}
-			VMOVUPS(sum, Mem{Base: dk})
-			ADDQ(row.row, k)
-			ADDQ(row.row, dk)
-			ADDQ(U8(4), ds)
-			DECQ(keys)
-			JNZ(LabelRef(loop))
+				VMOVUPS(sum, Mem{Base: dk})
+				ADDQ(row.row, k)
+				ADDQ(row.row, dk)
+				ADDQ(U8(4), ds)
+			})
 			for r := range rows {
 				VMOVUPS(dqSum[r], row.at(dq, r))
 				if factors {

@@ -113,14 +113,12 @@ func (p *panel) ahead() bool { return p.vectors == 4 && p.stored == nil }
 
 // column writes the loop over tiles of the given number of rows.
 func (p *panel) column(rows int) {
-	next := label("tile")
-	Label(next)
-	p.tile(rows)
-	for range rows {
-		ADDQ(p.aRow, p.a)
-	}
-	DECQ(p.tiles)
-	JNZ(LabelRef(next))
+	repeat("tile", p.tiles, func() {
+		p.tile(rows)
+		for range rows {
+			ADDQ(p.aRow, p.a)
+		}
+	})
 	p.s.end()
 }
 

@@ -268,6 +268,15 @@ func label(name string) string {
 	return fmt.Sprintf("%s%d", name, labels)
 }
 
+// repeat writes a loop that runs n times, at least once.
+func repeat(name string, n reg.GPVirtual, body func()) {
+	loop := label(name)
+	Label(loop)
+	body()
+	DECQ(n)
+	JNZ(LabelRef(loop))
+}
+
 // pointer loads a parameter into a general register.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 

@@ -354,6 +354,14 @@ func (f *neonFunc) anyBit(v a64.V) a64.X {
 	return x
 }
 
+// repeat writes a loop that runs n times, at least once.
+func (f *neonFunc) repeat(name string, n a64.X, body func()) {
+	loop := f.NewLabel(name)
+	f.Place(loop)
+	f.Scope(body)
+	f.countDown(n, loop)
+}
+
 // countDown ends a loop that begins at a label and runs n times.
 func (f *neonFunc) countDown(n a64.X, loop a64.Label) {
 	f.Do("SUBS", 1, n, n)

@@ -34,9 +34,7 @@ func (f *neonFunc) additiveKeys() {
 	high, low := f.num(additiveKeyIn), f.num(-additiveKeyIn)
 	minusTwo, factor := f.num(-2), f.num(additiveKeyBy)
 	e := f.exponential()
-	row := f.NewLabel("row")
-	f.Place(row)
-	f.Scope(func() {
+	f.repeat("row", h, func() {
 		wf, place, vectors, vector := f.V(), f.X(), f.pointer("vectors"), f.NewLabel("vector")
 		f.spread(wf, w)
 		f.Do("MOVD", panel, place)
@@ -53,10 +51,9 @@ func (f *neonFunc) additiveKeys() {
 		f.store(v, a64.At(place, 4*f.additive), nil)
 		f.Do("ADD", vectorBytes, place)
 		f.countDown(vectors, vector)
+		f.Do("ADD", 8*f.additive, panel)
+		f.Do("ADD", 4, w)
 	})
-	f.Do("ADD", 8*f.additive, panel)
-	f.Do("ADD", 4, w)
-	f.countDown(h, row)
 	f.Return()
 }
 
@@ -100,9 +97,7 @@ func (f *neonFunc) additiveTile(vectors int) {
 		for r := range acc {
 			acc[r] = f.accumulators(vectors * f.lanes)
 		}
-		loop := f.NewLabel("pair")
-		f.Place(loop)
-		f.Scope(func() {
+		f.repeat("pair", pairs, func() {
 			// read returns G, or w·G, of one of two features.
 			read := func(feature, half int) []a64.V {
 				all := f.Vs(vectors)
@@ -132,12 +127,11 @@ func (f *neonFunc) additiveTile(vectors int) {
 					}
 				})
 			}
+			for _, x := range e {
+				f.Do("ADD", 8, x)
+			}
+			f.Do("ADD", 2*8*f.additive, panel)
 		})
-		for _, x := range e {
-			f.Do("ADD", 8, x)
-		}
-		f.Do("ADD", 2*8*f.additive, panel)
-		f.countDown(pairs, loop)
 
 		factor, sum, at0 := f.V(), f.V(), f.X()
 		f.Do("ADD", scoreFactor, args, at0)
@@ -202,9 +196,7 @@ func (f *neonFunc) additiveTileGrad() {
 		each(gradDW, dw, f.LDRQ)
 		each(gradE, e, f.LDRQ)
 		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
-		loop := f.NewLabel("key")
-		f.Place(loop)
-		f.Scope(func() {
+		f.repeat("key", keys, func() {
 			fj, sum := f.V(), f.V()
 			f.LDRQ(fj, a64.At(fk, 0))
 			f.LDRQ(sum, a64.At(dk, 0))
@@ -221,13 +213,12 @@ func (f *neonFunc) additiveTileGrad() {
 				})
 			}
 			f.STRQ(sum, a64.At(dk, 0))
+			f.Do("ADD", row, fk)
+			f.Do("ADD", row, dk)
+			for _, x := range ds {
+				f.Do("ADD", 4, x)
+			}
 		})
-		f.Do("ADD", row, fk)
-		f.Do("ADD", row, dk)
-		for _, x := range ds {
-			f.Do("ADD", 4, x)
-		}
-		f.countDown(keys, loop)
 		each(gradDQ, dq, f.STRQ)
 		each(gradDW, dw, f.STRQ)
 		f.Return()

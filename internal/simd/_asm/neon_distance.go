@@ -18,9 +18,7 @@ func (f *neonFunc) distance(vectors int) {
 		}
 		a := f.rowsFrom(f.field(args, distanceA), f.field(args, distanceARow), rows)
 		steps := func(factors bool) {
-			loop := f.NewLabel("step")
-			f.Place(loop)
-			f.Scope(func() {
+			f.repeat("step", depth, func() {
 				factor, x := f.V(), f.Vs(rows)
 				if factors {
 					f.spread(factor, w)
@@ -46,9 +44,8 @@ func (f *neonFunc) distance(vectors int) {
 						}
 					})
 				}
+				f.Do("ADD", bRow, b)
 			})
-			f.Do("ADD", bRow, b)
-			f.countDown(depth, loop)
 		}
 		plain, done := f.NewLabel("plain"), f.NewLabel("sums")
 		f.Do("CBZ", w, plain)
@@ -98,9 +95,7 @@ func (f *neonFunc) distanceGrad() {
 			if factors {
 				each(gradDW, dw, f.LDRQ)
 			}
-			loop := f.NewLabel("key")
-			f.Place(loop)
-			f.Scope(func() {
+			f.repeat("key", keys, func() {
 				kj, sum := f.V(), f.V()
 				f.LDRQ(kj, a64.At(k, 0))
 				f.LDRQ(sum, a64.At(dk, 0))
@@ -118,13 +113,12 @@ func (f *neonFunc) distanceGrad() {
 					})
 				}
 				f.STRQ(sum, a64.At(dk, 0))
+				f.Do("ADD", row, k)
+				f.Do("ADD", row, dk)
+				for _, x := range ds {
+					f.Do("ADD", 4, x)
+				}
 			})
-			f.Do("ADD", row, k)
-			f.Do("ADD", row, dk)
-			for _, x := range ds {
-				f.Do("ADD", 4, x)
-			}
-			f.countDown(keys, loop)
 			each(gradDQ, dq, f.STRQ)
 			if factors {
 				each(gradDW, dw, f.STRQ)

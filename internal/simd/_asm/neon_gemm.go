@@ -71,14 +71,13 @@ func (p *neonPanel) column(rows int) {
 			a[r] = f.X()
 			f.Do("ADD", p.aRow, a[r-1], a[r])
 		}
-		next := f.NewLabel("tile")
-		f.Place(next)
-		f.Scope(func() { p.tile(a) })
-		f.Do("ADD", p.aRow, a[rows-1], a[0])
-		for r := 1; r < rows; r++ {
-			f.Do("ADD", p.aRow, a[r-1], a[r])
-		}
-		f.countDown(p.tiles, next)
+		f.repeat("tile", p.tiles, func() {
+			f.Scope(func() { p.tile(a) })
+			f.Do("ADD", p.aRow, a[rows-1], a[0])
+			for r := 1; r < rows; r++ {
+				f.Do("ADD", p.aRow, a[r-1], a[r])
+			}
+		})
 		f.Return()
 	})
 }

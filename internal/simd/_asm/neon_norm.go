@@ -107,31 +107,32 @@ func (f *neonFunc) layerNorm() {
 	f.constants()
 	one := f.num(1)
 	f.eachRow(func() {
-		acc := f.accumulators(32)
-		st, here := f.alongCopies("d", x)
-		st.inLanes(len(acc), func(i int, p *part) {
-			v := f.V()
-			f.load(v, at(here[0], i), p)
-			f.FADD(acc[i], acc[i], v)
+		f.Scope(func() {
+			acc := f.accumulators(32)
+			st, here := f.alongCopies("d", x)
+			st.inLanes(len(acc), func(i int, p *part) {
+				v := f.V()
+				f.load(v, at(here[0], i), p)
+				f.FADD(acc[i], acc[i], v)
+			})
+			u := neonUnit{f, f.V(), f.V()}
+			f.mean(u.mean, f.fold(acc, f.FADD), size)
+			f.STRS(u.mean, a64.At(mean, 0))
+
+			for _, v := range acc {
+				f.Clear(v)
+			}
+			st, here = f.alongCopies("d", x)
+			f.sumSquares(st, here[0], u.mean, acc)
+			f.mean(u.inv, f.fold(acc, f.FADD), size)
+			f.FADD(u.inv, u.inv, eps)
+			f.FSQRT(u.inv, u.inv)
+			f.FDIV(u.inv, one, u.inv)
+			f.STRS(u.inv, a64.At(inv, 0))
+
+			st, here = f.alongCopies("d", all...)
+			f.normalise(st, here, u)
 		})
-		u := neonUnit{f, f.V(), f.V()}
-		f.mean(u.mean, f.fold(acc, f.FADD), size)
-		f.STRS(u.mean, a64.At(mean, 0))
-
-		for _, v := range acc {
-			f.Clear(v)
-		}
-		st, here = f.alongCopies("d", x)
-		f.sumSquares(st, here[0], u.mean, acc)
-		f.mean(u.inv, f.fold(acc, f.FADD), size)
-		f.FADD(u.inv, u.inv, eps)
-		f.FSQRT(u.inv, u.inv)
-		f.FDIV(u.inv, one, u.inv)
-		f.STRS(u.inv, a64.At(inv, 0))
-
-		st, here = f.alongCopies("d", all...)
-		f.normalise(st, here, u)
-	}, func() {
 		f.nextRows("d", dst, x)
 		f.Do("ADD", 4, mean)
 		f.Do("ADD", 4, inv)
@@ -161,22 +162,23 @@ func (f *neonFunc) layerNormGrad() {
 	mean, inv := f.pointer("mean"), f.pointer("inv")
 	size := f.broadcast("size")
 	f.eachRow(func() {
-		next := f.NewLabel("next")
-		u := neonUnit{f, f.V(), f.V()}
-		f.spread(u.mean, mean)
-		f.spread(u.inv, inv)
-		flat, along, seen := f.accumulators(32), f.accumulators(32), f.zero()
-		st, here := f.alongCopies("d", all[1:]...)
-		f.gradSums(st, here, u, flat, along, &seen)
-		f.SHL(seen, seen, 1) // 0 and -0 are all that has no other bit than the sign
-		f.Do("CBZ", f.anyBit(seen), next)
-		flatMean, alongMean := flat[1], along[1] // which have been folded
-		f.mean(flatMean, f.fold(flat, f.FADD), size)
-		f.mean(alongMean, f.fold(along, f.FADD), size)
-		st, here = f.alongCopies("d", all...)
-		f.normGradient(st, here, u, flatMean, alongMean)
-		f.Place(next)
-	}, func() {
+		f.Scope(func() {
+			next := f.NewLabel("next")
+			u := neonUnit{f, f.V(), f.V()}
+			f.spread(u.mean, mean)
+			f.spread(u.inv, inv)
+			flat, along, seen := f.accumulators(32), f.accumulators(32), f.zero()
+			st, here := f.alongCopies("d", all[1:]...)
+			f.gradSums(st, here, u, flat, along, &seen)
+			f.SHL(seen, seen, 1) // 0 and -0 are all that has no other bit than the sign
+			f.Do("CBZ", f.anyBit(seen), next)
+			flatMean, alongMean := flat[1], along[1] // which have been folded
+			f.mean(flatMean, f.fold(flat, f.FADD), size)
+			f.mean(alongMean, f.fold(along, f.FADD), size)
+			st, here = f.alongCopies("d", all...)
+			f.normGradient(st, here, u, flatMean, alongMean)
+			f.Place(next)
+		})
 		f.nextRows("d", dx, dy, x)
 		f.Do("ADD", 4, mean)
 		f.Do("ADD", 4, inv)

@@ -30,15 +30,10 @@ func (p neonPower) of(x a64.V) {
 	})
 }
 
-// eachRow writes a loop over rows. body writes the code for the row at the pointers,
-// next that which moves them to the row below.
-func (f *neonFunc) eachRow(body, next func()) {
-	rows := f.pointer("rows")
-	loop := f.NewLabel("row")
-	f.Place(loop)
-	f.Scope(body)
-	next()
-	f.countDown(rows, loop)
+// eachRow writes a loop over rows, and returns. body writes the code for the row at the
+// pointers and moves them to the row below.
+func (f *neonFunc) eachRow(body func()) {
+	f.repeat("row", f.pointer("rows"), body)
 	f.Return()
 }
 
@@ -63,7 +58,6 @@ func (f *neonFunc) powerRows() {
 			f.FADD(acc[i], acc[i], v)
 		})
 		f.STRS(f.fold(acc, f.FADD), a64.At(sum, 0))
-	}, func() {
 		f.Do("ADD", row, x)
 		f.Do("ADD", 4, shift)
 		f.Do("ADD", 4, sum)
@@ -89,7 +83,6 @@ func (f *neonFunc) weightRows() {
 			f.FMUL(v, v, by)
 			f.store(v, at(here[0], i), k)
 		})
-	}, func() {
 		f.Do("ADD", row, x)
 		f.Do("ADD", 4, shift)
 		f.Do("ADD", 4, factor)
@@ -114,7 +107,6 @@ func (f *neonFunc) gradRows() {
 			f.BIC(d, d, wi)
 			f.store(d, at(here[0], i), k)
 		})
-	}, func() {
 		f.Do("ADD", row, dw)
 		f.Do("ADD", row, w)
 		f.Do("ADD", 4, means)
@@ -135,7 +127,6 @@ func (f *neonFunc) scaleRows() {
 			f.FMUL(v, v, by)
 			f.store(v, at(here[0], i), k)
 		})
-	}, func() {
 		f.Do("ADD", dstRow, dst)
 		f.Do("ADD", srcRow, src)
 		f.Do("ADD", 4, factor)
@@ -162,7 +153,6 @@ func (f *neonFunc) rowMax() {
 			f.FMAXNM(acc[i], acc[i], v)
 		})
 		f.STRS(f.fold(acc, f.FMAXNM), a64.At(dst, 0))
-	}, func() {
 		f.Do("ADD", row, x)
 		f.Do("ADD", 4, dst)
 	})

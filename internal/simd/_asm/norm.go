@@ -136,7 +136,8 @@ func layerNorm(s isa) {
 		VMOVSS(sum, Mem{Base: inv})
 		VBROADCASTSS(sum, u.inv)
 		u.normalise("d", dst, x, gain, shift)
-	}, func() { nextRow(mean, inv, x, dst) })
+		nextRow(mean, inv, x, dst)
+	})
 	s.end()
 }
 
@@ -178,7 +179,8 @@ func layerNormGrad(s isa) {
 		}
 		u.gradient("d", dx, dy, x, gain, means[0], means[1])
 		Label(next)
-	}, func() { nextRow(mean, inv, dx, dy, x) })
+		nextRow(mean, inv, dx, dy, x)
+	})
 	s.end()
 }
 

@@ -48,16 +48,8 @@ func (p power) of(x reg.VecVirtual) reg.VecVirtual {
 }
 
 // eachRow writes a loop over rows. body writes the code for the row at the
-// pointers, next that which moves them to the row below.
-func eachRow(body, next func()) {
-	rows := pointer("rows")
-	loop := label("row")
-	Label(loop)
-	body()
-	next()
-	DECQ(rows)
-	JNZ(LabelRef(loop))
-}
+// pointers and moves them to the row below.
+func eachRow(body func()) { repeat("row", pointer("rows"), body) }
 
 func powerRows(s isa) {
 	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
@@ -65,7 +57,6 @@ func powerRows(s isa) {
 	p := s.power()
 	eachRow(func() {
 		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
-	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), sum)
@@ -108,7 +99,6 @@ func powerDropRows(s isa) {
 			VMULPS_Z(keep, v, d.next().k, v)
 			return v
 		})
-	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), sum)
@@ -135,7 +125,6 @@ func weightRows(s isa) {
 			VMULPS(f, v, v)
 			s.store(v, k, st.at(x, i))
 		})
-	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), factor)
@@ -161,7 +150,6 @@ func gradRows(s isa) {
 			s.keep(seen, v)
 			s.store(v, k, st.at(dw, i))
 		})
-	}, func() {
 		ADDQ(row, dw)
 		ADDQ(row, w)
 		ADDQ(U8(4), means)
@@ -202,7 +190,6 @@ func scaledRows(s isa, store func(v reg.VecVirtual, k *mask, to Mem)) {
 			VMULPS(f, v, v)
 			store(v, k, st.at(dst, i))
 		})
-	}, func() {
 		ADDQ(dstRow, dst)
 		ADDQ(srcRow, src)
 		ADDQ(U8(4), factor)
@@ -230,7 +217,6 @@ func rowMax(s isa) {
 			VMAXPS(s.blend(*k, v, lowest), acc[i], acc[i])
 		})
 		VMOVSS(s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) }).AsX(), Mem{Base: dst})
-	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), dst)
 	})
@@ -263,32 +249,30 @@ func hide(s isa) {
 // packBits writes the loop that packs booleans, 64 to a word.
 func packBits(s isa) {
 	dst, seen, n := pointer("dst"), pointer("seen"), pointer("n")
-	loop := label("loop")
-	Label(loop)
-	if s.lanes == 16 {
-		flags, k := ZMM(), K()
-		VMOVDQU8(Mem{Base: seen}, flags)
-		VPTESTMB(flags, flags, k)
-		KMOVQ(k, Mem{Base: dst})
-	} else {
-		var word reg.GPVirtual
-		for half := range 2 {
-			flags, part := YMM(), GP64()
-			VMOVDQU(Mem{Base: seen, Disp: 32 * half}, flags)
-			VPSLLW(U8(7), flags, flags) // a boolean is 0 or 1: now it is the sign of its byte
-			VPMOVMSKB(flags, part.As32())
-			if half == 0 {
-				word = part
-				continue
+	repeat("loop", n, func() {
+		if s.lanes == 16 {
+			flags, k := ZMM(), K()
+			VMOVDQU8(Mem{Base: seen}, flags)
+			VPTESTMB(flags, flags, k)
+			KMOVQ(k, Mem{Base: dst})
+		} else {
+			var word reg.GPVirtual
+			for half := range 2 {
+				flags, part := YMM(), GP64()
+				VMOVDQU(Mem{Base: seen, Disp: 32 * half}, flags)
+				VPSLLW(U8(7), flags, flags) // a boolean is 0 or 1: now it is the sign of its byte
+				VPMOVMSKB(flags, part.As32())
+				if half == 0 {
+					word = part
+					continue
+				}
+				SHLQ(U8(32), part)
+				ORQ(part, word)
 			}
-			SHLQ(U8(32), part)
-			ORQ(part, word)
+			MOVQ(word, Mem{Base: dst})
 		}
-		MOVQ(word, Mem{Base: dst})
-	}
-	ADDQ(U8(64), seen)
-	ADDQ(U8(8), dst)
-	DECQ(n)
-	JNZ(LabelRef(loop))
+		ADDQ(U8(64), seen)
+		ADDQ(U8(8), dst)
+	})
 	s.end()
 }
