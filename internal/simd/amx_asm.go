@@ -36,8 +36,8 @@ const (
 	stripHeight = 32 // rows of A that are packed together
 	limbWidth   = 32 // columns of B that are
 	limbStep    = 32 // elements of k
-	// tileAsked is how many bytes a step of the kernel asks for ahead, as the generator knows.
-	tileAsked = 4096
+	// tilePrefetched is how many bytes a step of the kernel asks for ahead, as the generator knows.
+	tilePrefetched = 4096
 	// stepFloats is how many floats have the room of a step of a strip or a panel.
 	stepFloats = 3 * limbStep * stripHeight / 2
 )
@@ -179,8 +179,8 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 	}
 	t.next = uintptr(unsafe.Pointer(t.a))
 	if ahead != nil && !ahead.empty() && rows > stripHeight/2 {
-		t.nextStep = tileAsked
-		t.next = uintptr(unsafe.Pointer(&ahead.takeBytes(tileAsked * t.steps * t.panels)[0]))
+		t.nextStep = tilePrefetched
+		t.next = uintptr(unsafe.Pointer(&ahead.takeBytes(tilePrefetched * t.steps * t.panels)[0]))
 	}
 	switch {
 	case rows%(stripHeight/2) != 0:
@@ -237,7 +237,7 @@ func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
 	cols := min(hi*limbWidth, b.j1-b.j0) - lo*limbWidth
 	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, sides{a: p.Sparse}, nil, s)
 	if b.k1 == p.K {
-		p.mendTiny(i, rows, j, cols)
+		p.recomputeTiny(i, rows, j, cols)
 	}
 }
 
@@ -356,8 +356,8 @@ func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 	s.free()
 }
 
-// mendTiny computes elements of C next to 0 again, of some rows and columns, by vectors.
-func (p *Product) mendTiny(i, rows, j, cols int) {
+// recomputeTiny computes elements of C next to 0 again, of some rows and columns, by vectors.
+func (p *Product) recomputeTiny(i, rows, j, cols int) {
 	c := p.C.from(i, j)
 	if p.Accumulate || !HasTiny(c.Data, c.Row, rows, cols) {
 		return

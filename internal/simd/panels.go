@@ -10,7 +10,7 @@ import "fmt"
 // The zero value has no rows. Panels keep their memory for the next matrix.
 type Panels struct {
 	K, N int
-	b    panels
+	b    blockOfB
 	mem  []float32 // of copies
 
 	// Tiles computes products on tile units, where TilesForHeads says so.
@@ -44,7 +44,7 @@ func (p *Panels) Reserve(k, n int) {
 	if n < width {
 		width = roundUp(n, vectorLanes())
 	}
-	p.b = panels{width: width, row: width, step: k * width, copied: true, rows: k, cols: n}
+	p.b = blockOfB{width: width, row: width, step: k * width, copied: true, rows: k, cols: n}
 	if n == 0 {
 		return
 	}
@@ -79,12 +79,12 @@ func (p *Panels) Use(b Mat, k, n int) bool {
 		return false
 	}
 	p.K, p.N = k, n
-	p.b = panels{data: b.Data, width: panelWidth(), step: panelWidth(), row: b.Row, rows: k, cols: n, from: b}
+	p.b = blockOfB{data: b.Data, width: panelWidth(), step: panelWidth(), row: b.Row, rows: k, cols: n, from: b}
 	return true
 }
 
 // Release lets go of a matrix that is not p's own.
-func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, panels{} }
+func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, blockOfB{} }
 
 // panelAlign returns what the first column of a product with Panels is a multiple of: whole
 // vectors, and the same number for all kernels.

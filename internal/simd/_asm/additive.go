@@ -43,11 +43,11 @@ func additiveExp(s isa) {
 		VSUBPS(c, v, d)
 		s.or(d, moved, moved)
 		VADDPS(c, c, c)
-		c = e.of(c)
+		c = e.apply(c)
 		VMULPS(factor, c, c)
 		s.store(c, m, st.at(dst, i))
 	})
-	s.giveNone(moved)
+	s.returnNone(moved)
 }
 
 // additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row
@@ -69,7 +69,7 @@ func additiveKeys(s isa) {
 		VMINPS(v, high, v)
 		VMAXPS(v, low, v)
 		VMULPS(minusTwo, v, v)
-		v = e.of(v)
+		v = e.apply(v)
 		VMULPS(factor, v, v)
 		VMOVUPS(v, Mem{Base: at})
 		VMULPS(v, wf, v)

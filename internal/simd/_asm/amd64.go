@@ -20,7 +20,7 @@ import (
 func assemblyAMD64() map[string][]byte {
 	for _, f := range families {
 		for _, k := range f.kernels {
-			for _, i := range of("amd64") {
+			for _, i := range implementationsOf("amd64") {
 				if write := k.code[i]; write != nil {
 					labels = 0
 					TEXT(k.name+i.suffix, NOSPLIT, "func"+foreign.ReplaceAllString(k.asm, "*byte"))
@@ -68,7 +68,7 @@ func (f *family) assembly(compiled *ir.File) []byte {
 	header := out.Len()
 	var constants []string // in the order of their use
 	for _, k := range f.kernels {
-		for _, i := range of("amd64") {
+		for _, i := range implementationsOf("amd64") {
 			if k.code[i] == nil {
 				continue
 			}

@@ -41,8 +41,8 @@ const (
 	amxNextStep
 )
 
-// amxAsked is how many bytes each step of 32 rows asks for ahead.
-const amxAsked = 4096
+// amxPrefetched is how many bytes each step of 32 rows asks for ahead.
+const amxPrefetched = 4096
 
 // The instructions on tiles, which neither avo nor Go's assembler knows, are written as
 // bytes. Their operands in general registers are fixed.
@@ -287,7 +287,7 @@ func (p *amxPanel) sums(high int) {
 	}
 	next := amxPtrC // which is free meanwhile
 	MOVQ(Mem{Base: p.args, Disp: amxNext}, next)
-	ahead, asked := 0, 0
+	ahead, fetched := 0, 0
 	products := func() {
 		for t := range 2 * high {
 			tileDot(t, 4+t/2, 6+t%2)
@@ -297,9 +297,9 @@ func (p *amxPanel) sums(high int) {
 				ahead++
 				others--
 			}
-			for high == 2 && others > 1 && asked < amxAsked {
-				PREFETCHT1(Mem{Base: next, Disp: asked})
-				asked += 64
+			for high == 2 && others > 1 && fetched < amxPrefetched {
+				PREFETCHT1(Mem{Base: next, Disp: fetched})
+				fetched += 64
 				others--
 			}
 			pause(others)

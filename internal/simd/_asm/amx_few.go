@@ -26,7 +26,7 @@ const (
 	amxFewPanels
 	amxFewLast
 	amxFewAccumulate
-	amxFewRoom
+	amxFewScratch
 	amxFewPanel // the kernel's own, as the next three: a panel of B,
 	amxFewTo    // its columns of C,
 	amxFewLeft  // how many steps it has left,
@@ -64,8 +64,8 @@ func amxFewOf(n stored, columns bool) func(s isa) {
 	}
 }
 
-// row returns how many bytes apart the rows of a panel are.
-func (k *amxFew) row() int { return fewColumns * k.n.bytes }
+// rowStride returns how many bytes apart the rows of a panel are.
+func (k *amxFew) rowStride() int { return fewColumns * k.n.bytes }
 
 func (k *amxFew) field(offset int) Mem { return Mem{Base: k.args, Disp: offset} }
 
@@ -80,7 +80,7 @@ func (k *amxFew) write() {
 	MOVQ(at, reg.RAX)
 	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
 	MOVQ(I32(64), amxStride)
-	MOVQ(k.field(amxFewRoom), k.to)
+	MOVQ(k.field(amxFewScratch), k.to)
 	LEAQ(Mem{Base: k.to, Disp: fewStep}, at)
 	MOVQ(at, amxPtrB)
 	MOVQ(k.field(amxFewB), k.from)
@@ -126,7 +126,7 @@ func (k *amxFew) write() {
 	if k.columns {
 		ADDQ(I32(32*k.n.bytes), k.from)
 	} else {
-		ADDQ(I32(32*k.row()), k.from)
+		ADDQ(I32(32*k.rowStride()), k.from)
 	}
 	DECQ(left)
 	Label(check)
@@ -250,7 +250,7 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 
 // pair cuts 16 columns of rows i and i+16 of a step into limbs.
 func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
-	s, row := k.s, k.row()
+	s, row := k.s, k.rowStride()
 	from := Mem{Base: k.from, Disp: i*row + columns*16*k.n.bytes}
 	upper := from
 	upper.Disp += 16 * row
@@ -325,14 +325,14 @@ func (k *amxFew) cutStep() {
 	CMPQ(next, rows)
 	JGE(LabelRef(half))
 	for c := range 4 {
-		k.read(Mem{Base: from, Disp: 16*k.row() + c*16*k.n.bytes}, y[c])
+		k.read(Mem{Base: from, Disp: 16*k.rowStride() + c*16*k.n.bytes}, y[c])
 	}
 	Label(half)
 	Label(zero)
 	for c := range 4 {
 		k.limbs(x[c], y[c], Mem{Base: to, Disp: c * tileBytes})
 	}
-	ADDQ(I32(k.row()), from)
+	ADDQ(I32(k.rowStride()), from)
 	ADDQ(I32(64), to)
 	INCQ(i)
 	CMPQ(i, U8(16))

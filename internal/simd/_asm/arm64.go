@@ -25,7 +25,7 @@ func (f *family) assemblyARM64() []byte {
 	header := out.Len()
 	t := new(table)
 	for _, k := range f.kernels {
-		for _, i := range of("arm64") {
+		for _, i := range implementationsOf("arm64") {
 			if k.code[i] == nil {
 				continue
 			}

@@ -49,10 +49,10 @@ func (s isa) exponential() exponential {
 	}
 }
 
-// of returns exp(x), and 0 for x below expLow; it destroys x.
+// apply returns exp(x), and 0 for x below expLow; it destroys x.
 //
 //	n = round(x/ln2);  r = x - n·ln2;  exp(x) = 2^(n-1) · 2·exp(r)
-func (e exponential) of(x reg.VecVirtual) reg.VecVirtual {
+func (e exponential) apply(x reg.VecVirtual) reg.VecVirtual {
 	s := e.s
 	VMINPS(x, e.high, x) // of two operands of which one is NaN, the first
 	normal := s.compare(notLess, e.low, x)
@@ -75,7 +75,7 @@ func (e exponential) of(x reg.VecVirtual) reg.VecVirtual {
 
 func exp(s isa) {
 	dst, x := pointer("dst"), pointer("x")
-	s.unary(dst, x, 1, s.exponential().of)
+	s.unary(dst, x, 1, s.exponential().apply)
 }
 
 func expSum(s isa) {
@@ -88,14 +88,14 @@ func expSum(s isa) {
 		v := s.vec()
 		s.load(st.at(x, i), m, v)
 		VSUBPS(shift, v, v)
-		v = e.of(v)
+		v = e.apply(v)
 		s.store(v, m, st.at(dst, i))
 		if m != nil {
 			s.keep(*m, v)
 		}
 		VADDPS(v, acc[i], acc[i])
 	})
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }
 
 func sigmoid(s isa) {
@@ -104,7 +104,7 @@ func sigmoid(s isa) {
 	zero, one := s.zero(), s.numReg(1)
 	s.unary(dst, x, 1, func(v reg.VecVirtual) reg.VecVirtual {
 		VSUBPS(v, zero, v)
-		v = e.of(v)
+		v = e.apply(v)
 		VADDPS(one, v, v)
 		VDIVPS(v, one, v)
 		return v

@@ -30,7 +30,7 @@ func stubsFile(arch string) []byte {
 	w := newWriter(arch + " && !purego")
 	for _, f := range families {
 		for _, k := range f.kernels {
-			for _, i := range of(arch) {
+			for _, i := range implementationsOf(arch) {
 				if k.code[i] != nil {
 					w.comment(k.name + i.suffix + " " + k.does)
 					w.line("//\n//go:noescape\nfunc %s%s%s\n", k.name, i.suffix, k.asm)
@@ -56,7 +56,7 @@ func dispatchFile(arch string) []byte { return dispatch(arch, arch+" && !purego"
 func dispatch(arch, constraint string) []byte {
 	w := newWriter(constraint)
 	w.line("// candidates are in the order in which they are to be tried.\nvar candidates = []candidate{")
-	for _, i := range of(arch) {
+	for _, i := range implementationsOf(arch) {
 		w.line("{%s, has%s},", i.name, i.suffix)
 	}
 	w.line("}\n")
@@ -109,7 +109,7 @@ func (w *writer) file() []byte {
 func (w *writer) shapes(arch string) {
 	block, tile := driverNamed("block"), driverNamed("additiveTile")
 	w.line("var shapes = [...]shape{")
-	for _, i := range of(arch) {
+	for _, i := range implementationsOf(arch) {
 		panel, additive := "genericWidth", "additiveWidthGeneric"
 		if by := block.server(i); by != generic {
 			panel = fmt.Sprint(by.panel)

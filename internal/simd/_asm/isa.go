@@ -415,14 +415,14 @@ func (s isa) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
 
 func addPS(a, b, dst Op) { VADDPS(a, b, dst) }
 
-// giveBack stores the first lane of v as the result and returns.
-func (s isa) giveBack(v reg.VecVirtual) {
+// returnFirst stores the first lane of v as the result and returns.
+func (s isa) returnFirst(v reg.VecVirtual) {
 	Store(v.AsX(), ReturnIndex(0))
 	s.end()
 }
 
-// giveNone stores as the result whether all bits of v are 0, and returns.
-func (s isa) giveNone(v reg.VecVirtual) {
+// returnNone stores as the result whether all bits of v are 0, and returns.
+func (s isa) returnNone(v reg.VecVirtual) {
 	if s.lanes == 16 {
 		k := K()
 		VPTESTMD(v, v, k)

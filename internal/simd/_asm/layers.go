@@ -43,7 +43,7 @@ func softmaxMean(s isa) {
 		s.keep(s.compare(notEqual, w, zero), d)
 		VFMADD231PS(w, d, acc[i])
 	})
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }
 
 func softmaxGrad(s isa) {

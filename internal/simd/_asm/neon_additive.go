@@ -19,11 +19,11 @@ func (f *neonFunc) additiveExp() {
 		f.FSUB(v, v, c)
 		f.ORR(moved, moved, v)
 		f.FADD(c, c, c)
-		e.of(c)
+		e.apply(c)
 		f.FMUL(c, c, factor)
 		f.store(c, at(dst, i), p)
 	})
-	f.giveNone(moved)
+	f.returnNone(moved)
 }
 
 // additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row of it
@@ -38,13 +38,13 @@ func (f *neonFunc) additiveKeys() {
 		wf, place, vectors, vector := f.V(), f.X(), f.pointer("vectors"), f.NewLabel("vector")
 		f.spread(wf, w)
 		f.Do("MOVD", panel, place)
-		f.Place(vector)
+		f.Bind(vector)
 		v := f.V()
 		f.load(v, a64.At(place, 0), nil)
 		f.FMIN(v, v, high)
 		f.FMAX(v, v, low)
 		f.FMUL(v, v, minusTwo)
-		e.of(v)
+		e.apply(v)
 		f.FMUL(v, v, factor)
 		f.store(v, a64.At(place, 0), nil)
 		f.FMUL(v, v, wf)
@@ -65,7 +65,7 @@ func (f *neonFunc) eachHeight(rows a64.X, body func(rows int)) {
 		f.Do("CMP", n, rows)
 		f.Do("BNE", next)
 		f.Scope(func() { body(n) })
-		f.Place(next)
+		f.Bind(next)
 	}
 	body(1)
 }

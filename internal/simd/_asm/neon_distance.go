@@ -51,9 +51,9 @@ func (f *neonFunc) distance(vectors int) {
 		f.Do("CBZ", w, plain)
 		steps(true)
 		f.Do("JMP", done)
-		f.Place(plain)
+		f.Bind(plain)
 		steps(false)
-		f.Place(done)
+		f.Bind(done)
 		last := &part{f.field(args, distanceLast), true}
 		c, cRow := f.field(args, distanceC), f.field(args, distanceCRow)
 		for _, row := range acc {
@@ -128,7 +128,7 @@ func (f *neonFunc) distanceGrad() {
 		plain := f.NewLabel("plain")
 		f.Scope(func() { f.Do("CBZ", f.field(args, gradDW), plain) })
 		loops(true)
-		f.Place(plain)
+		f.Bind(plain)
 		loops(false)
 	})
 }

@@ -24,8 +24,8 @@ func (f *neonFunc) exponential() neonExponential {
 	}
 }
 
-// of replaces x by exp(x), and by 0 for x below expLow, and returns it.
-func (e neonExponential) of(x a64.V) a64.V {
+// apply replaces x by exp(x), and by 0 for x below expLow, and returns it.
+func (e neonExponential) apply(x a64.V) a64.V {
 	f := e.f
 	f.Scope(func() {
 		f.FMIN(x, x, e.high)
@@ -46,7 +46,7 @@ func (e neonExponential) of(x a64.V) a64.V {
 func (f *neonFunc) exp() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	f.constants()
-	f.unary(dst, x, 2, f.exponential().of)
+	f.unary(dst, x, 2, f.exponential().apply)
 }
 
 func (f *neonFunc) expSum() {
@@ -59,12 +59,12 @@ func (f *neonFunc) expSum() {
 		v := f.V()
 		f.load(v, at(x, i), p)
 		f.FSUB(v, v, shift)
-		e.of(v)
+		e.apply(v)
 		f.store(v, at(dst, i), p)
 		f.keep(p, v)
 		f.FADD(acc[i], acc[i], v)
 	})
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 func (f *neonFunc) sigmoid() {
@@ -73,7 +73,7 @@ func (f *neonFunc) sigmoid() {
 	e, one := f.exponential(), f.num(1)
 	f.unary(dst, x, 2, func(v a64.V) a64.V {
 		f.FNEG(v, v)
-		e.of(v)
+		e.apply(v)
 		f.FADD(v, v, one)
 		f.FDIV(v, one, v)
 		return v

@@ -56,7 +56,7 @@ func (f *neonFunc) tiles(p neonPanel) {
 		f.Scope(func() { f.Do("CMP", rows, f.field(p.args, argRows)) })
 		f.Do("BNE", next)
 		p.column(rows)
-		f.Place(next)
+		f.Bind(next)
 	}
 	p.column(1)
 }
@@ -111,7 +111,7 @@ func (p *neonPanel) tile(a []a64.X) {
 		}
 		s.single()
 	})
-	f.Place(done)
+	f.Bind(done)
 	p.finish(acc, x[0])
 }
 
@@ -135,9 +135,9 @@ func (p *neonPanel) finish(acc [][]a64.V, x a64.V) {
 	f.Clear(x) // turns -0 into 0
 	store(func(int) {})
 	f.Do("JMP", end)
-	f.Place(add)
+	f.Bind(add)
 	store(func(v int) { f.load(x, at(p.c, v), p.partOf(v)) })
-	f.Place(end)
+	f.Bind(end)
 }
 
 // neonSteps are the steps of k of a tile.
@@ -159,7 +159,7 @@ func (s *neonSteps) four(done a64.Label) {
 	f.Do("BNE", single)
 	f.Do("SUBS", 4, s.depth, s.depth)
 	f.Do("BLT", few)
-	f.Place(loop)
+	f.Bind(loop)
 	for r, a := range s.a {
 		f.LDRQ(s.x[r], a64.Indexed(a, s.offset))
 	}
@@ -169,16 +169,16 @@ func (s *neonSteps) four(done a64.Label) {
 	f.Do("ADD", 16, s.offset)
 	f.Do("SUBS", 4, s.depth, s.depth)
 	f.Do("BGE", loop)
-	f.Place(few)
+	f.Bind(few)
 	f.Do("ADDS", 4, s.depth, s.depth)
 	f.Do("BEQ", done)
-	f.Place(single)
+	f.Bind(single)
 }
 
 // single writes the loop over single steps.
 func (s *neonSteps) single() {
 	f, loop := s.p.f, s.p.f.NewLabel("step")
-	f.Place(loop)
+	f.Bind(loop)
 	for r, a := range s.a {
 		f.LDRS(s.x[r], a64.Indexed(a, s.offset))
 	}
@@ -224,7 +224,7 @@ func (p *neonPanel) start(acc [][]a64.V) {
 			}
 		}
 		f.Do("JMP", done)
-		f.Place(notC)
+		f.Bind(notC)
 		f.Do("CMP", startBias, how)
 		f.Do("BNE", notBias)
 		bias := c
@@ -236,13 +236,13 @@ func (p *neonPanel) start(acc [][]a64.V) {
 			}
 		}
 		f.Do("JMP", done)
-		f.Place(notBias)
+		f.Bind(notBias)
 		for _, row := range acc {
 			for _, v := range row {
 				f.Clear(v)
 			}
 		}
-		f.Place(done)
+		f.Bind(done)
 	})
 }
 

@@ -35,7 +35,7 @@ func (f *neonFunc) softmaxMean() {
 		f.BIC(d, d, none)
 		f.FMLA(acc[i], w, d)
 	})
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 func (f *neonFunc) softmaxGrad() {

@@ -7,7 +7,7 @@ func (f *neonFunc) sumSquaresAbout() {
 	f.constants()
 	acc := f.accumulators(sumLanes)
 	f.sumSquares(f.along("n", x), x, mean, acc)
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 // sumSquares writes the loop that adds (x-mean)² to the accumulators.
@@ -35,7 +35,7 @@ func (f *neonFunc) normalise(st neonStream, all []a64.X, u neonUnit) {
 		f.load(v, at(x, i), p)
 		f.load(g, at(gain, i), p)
 		f.load(y, at(shift, i), p)
-		u.of(v)
+		u.apply(v)
 		f.FMLA(y, v, g)
 		f.store(y, at(dst, i), p)
 	})
@@ -63,7 +63,7 @@ func (f *neonFunc) gradSums(st neonStream, all []a64.X, u neonUnit, flat, along 
 		if seen != nil {
 			f.ORR(*seen, *seen, d)
 		}
-		u.of(v)
+		u.apply(v)
 		f.FMUL(g, g, d)
 		f.FADD(flat[i], flat[i], g)
 		f.FMLA(along[i], g, v)
@@ -89,7 +89,7 @@ func (f *neonFunc) normGradient(st neonStream, all []a64.X, u neonUnit, flat, al
 		f.load(g, at(gain, i), p)
 		f.load(d, at(dy, i), p)
 		f.load(sum, at(dx, i), p)
-		u.of(v)
+		u.apply(v)
 		t := f.copy(flat)
 		f.FMLA(t, g, d)
 		f.FMLS(t, v, along)
@@ -177,7 +177,7 @@ func (f *neonFunc) layerNormGrad() {
 			f.mean(alongMean, f.fold(along, f.FADD), size)
 			st, here = f.alongCopies("d", all...)
 			f.normGradient(st, here, u, flatMean, alongMean)
-			f.Place(next)
+			f.Bind(next)
 		})
 		f.nextRows("d", dx, dy, x)
 		f.Do("ADD", 4, mean)
@@ -193,8 +193,8 @@ type neonUnit struct {
 
 func (f *neonFunc) unit() neonUnit { return neonUnit{f, f.broadcast("mean"), f.broadcast("inv")} }
 
-// of replaces x.
-func (u neonUnit) of(x a64.V) {
+// apply replaces x.
+func (u neonUnit) apply(x a64.V) {
 	u.f.FSUB(x, x, u.mean)
 	u.f.FMUL(x, x, u.inv)
 }

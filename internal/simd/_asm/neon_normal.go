@@ -66,7 +66,7 @@ func (g neonGaussian) bell(x a64.V) (u, bell a64.V) {
 	f.FMLS(lost, u, u) // square - u·u
 	f.FMUL(bell, bell, g.minusHalf)
 	f.FMUL(lost, lost, g.half)
-	g.e.of(bell)
+	g.e.apply(bell)
 	f.FMLA(bell, bell, lost)
 	return u, bell
 }

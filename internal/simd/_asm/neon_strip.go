@@ -14,8 +14,8 @@ type neonPower struct {
 
 func (f *neonFunc) power() neonPower { return neonPower{f, f.num(magic + 127), f.num(powerLow)} }
 
-// of replaces x by 2^x, for x up to 127, and by 0 below powerLow.
-func (p neonPower) of(x a64.V) {
+// apply replaces x by 2^x, for x up to 127, and by 0 below powerLow.
+func (p neonPower) apply(x a64.V) {
 	f := p.f
 	f.Scope(func() {
 		small, t, n := f.V(), f.V(), f.V()
@@ -52,7 +52,7 @@ func (f *neonFunc) powerRows() {
 			f.load(v, at(here[0], i), k)
 			f.FSUB(v, v, m)
 			f.FMUL(v, v, c)
-			p.of(v)
+			p.apply(v)
 			f.store(v, at(here[0], i), k)
 			f.keep(k, v)
 			f.FADD(acc[i], acc[i], v)
@@ -79,7 +79,7 @@ func (f *neonFunc) weightRows() {
 			f.load(v, at(here[0], i), k)
 			f.FSUB(v, v, m)
 			f.FMUL(v, v, c)
-			p.of(v)
+			p.apply(v)
 			f.FMUL(v, v, by)
 			f.store(v, at(here[0], i), k)
 		})

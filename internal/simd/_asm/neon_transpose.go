@@ -54,13 +54,13 @@ func (f *neonFunc) eachGroup(args a64.X, acc []a64.V, do func(v a64.V, c a64.Mem
 			do(v, at(c, g), nil)
 			f.Do("SUB", f.lanes, left)
 			f.Do("JMP", next)
-			f.Place(few)
+			f.Bind(few)
 			f.Do("CBZ", left, end)
 			do(v, at(c, g), &part{n: left})
 			f.Do("JMP", end)
-			f.Place(next)
+			f.Bind(next)
 		}
-		f.Place(end)
+		f.Bind(end)
 	})
 }
 

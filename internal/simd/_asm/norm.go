@@ -10,7 +10,7 @@ func sumSquaresAbout(s isa) {
 	x, mean := pointer("x"), s.broadcast("mean")
 	acc := s.accumulators(sumLanes)
 	s.sumSquares("n", x, mean, acc)
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }
 
 // sumSquares writes the loop that adds (x-mean)² to the accumulators.
@@ -42,7 +42,7 @@ func (u unit) normalise(length string, dst, x, gain, shift reg.GPVirtual) {
 		s.load(st.at(x, i), m, v)
 		s.load(st.at(gain, i), m, g)
 		s.load(st.at(shift, i), m, y)
-		u.of(v)
+		u.apply(v)
 		VFMADD231PS(v, g, y)
 		s.store(y, m, st.at(dst, i))
 	})
@@ -71,7 +71,7 @@ func (u unit) sums(length string, dy, x, gain reg.GPVirtual, flat, along []reg.V
 		if seen != nil {
 			s.or(d, seen, seen)
 		}
-		u.of(v)
+		u.apply(v)
 		VMULPS(d, g, g)
 		VADDPS(g, flat[i], flat[i])
 		VFMADD231PS(v, g, along[i])
@@ -96,7 +96,7 @@ func (u unit) gradient(length string, dx, dy, x, gain reg.GPVirtual, flat, along
 		s.load(st.at(gain, i), m, g)
 		s.load(st.at(dy, i), m, d)
 		s.load(st.at(dx, i), m, sum)
-		u.of(v)
+		u.apply(v)
 		VFMSUB213PS(flat, d, g)
 		VFNMADD231PS(along, v, g)
 		VFMADD231PS(u.inv, g, sum)
@@ -192,8 +192,8 @@ type unit struct {
 
 func (s isa) unit() unit { return unit{s, s.broadcast("mean"), s.broadcast("inv")} }
 
-// of replaces x.
-func (u unit) of(x reg.VecVirtual) {
+// apply replaces x.
+func (u unit) apply(x reg.VecVirtual) {
 	VSUBPS(u.mean, x, x)
 	VMULPS(u.inv, x, x)
 }

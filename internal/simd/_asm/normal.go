@@ -86,7 +86,7 @@ func (g gaussian) bell(x reg.VecVirtual) (u, bell reg.VecVirtual) {
 	VFMSUB231PS(u, u, lost) // u·u - square
 	VMULPS(g.half, square, square)
 	VMULPS(g.half, lost, lost)
-	bell = g.e.of(square)
+	bell = g.e.apply(square)
 	VFMADD231PS(lost, bell, bell)
 	return u, bell
 }

@@ -76,7 +76,7 @@ func normGains(s isa) {
 				v, d := s.vec(), s.vec()
 				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)
 				s.load(Mem{Base: dy, Index: at, Scale: 1, Disp: i * s.bytes()}, m, d)
-				u.of(v)
+				u.apply(v)
 				s.keep(s.compare(notEqual, d, zero), v)
 				VADDPS(d, shifts[i], shifts[i])
 				VFMADD231PS(d, v, gains[i])

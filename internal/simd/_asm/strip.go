@@ -28,8 +28,8 @@ func (s isa) power() power {
 	return power{s: s, magic: s.numReg(magic + 127), low: s.num(powerLow), poly: s.nums(powerPoly...)}
 }
 
-// of returns 2^x for x up to 127, and 0 below powerLow; it destroys x.
-func (p power) of(x reg.VecVirtual) reg.VecVirtual {
+// apply returns 2^x for x up to 127, and 0 below powerLow; it destroys x.
+func (p power) apply(x reg.VecVirtual) reg.VecVirtual {
 	s := p.s
 	normal := s.compare(notLess, p.low, x)
 	t, n := s.vec(), s.vec()
@@ -56,7 +56,7 @@ func powerRows(s isa) {
 	shift, sum := pointer("shift"), pointer("sum")
 	p := s.power()
 	eachRow(func() {
-		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
+		p.rowLoop(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), sum)
@@ -64,9 +64,9 @@ func powerRows(s isa) {
 	s.end()
 }
 
-// row writes the loop over a row of powerRows. stored returns what is stored in place of
+// rowLoop writes the loop over a row of powerRows. stored returns what is stored in place of
 // the powers v.
-func (p power) row(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
+func (p power) rowLoop(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
 	s, m := p.s, p.s.vec()
 	VBROADCASTSS(Mem{Base: shift}, m)
 	acc := s.accumulators(16)
@@ -76,7 +76,7 @@ func (p power) row(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v 
 		s.load(st.at(x, i), k, v)
 		VSUBPS(m, v, v)
 		VMULPS(c, v, v)
-		v = p.of(v)
+		v = p.apply(v)
 		if k != nil {
 			s.keep(*k, v)
 		}
@@ -95,7 +95,7 @@ func powerDropRows(s isa) {
 	p, d := s.power(), s.unstarted()
 	eachRow(func() {
 		d.start(key)
-		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {
+		p.rowLoop(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {
 			VMULPS_Z(keep, v, d.next().k, v)
 			return v
 		})
@@ -121,7 +121,7 @@ func weightRows(s isa) {
 			s.load(st.at(x, i), k, v)
 			VSUBPS(m, v, v)
 			VMULPS(c, v, v)
-			v = p.of(v)
+			v = p.apply(v)
 			VMULPS(f, v, v)
 			s.store(v, k, st.at(x, i))
 		})

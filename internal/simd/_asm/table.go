@@ -166,7 +166,7 @@ registers for all steps of k.`,
 		drivers: []driver{
 			{name: "readsDirectly", op: "(p *Product) bool", calls: []string{"gemm1"},
 				does: "reports whether the kernels read B where it is."},
-			{name: "block", op: "(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels)", calls: []string{"gemm1"},
+			{name: "block", op: "(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB)", calls: []string{"gemm1"},
 				does: "computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1, for which a and b hold A and B."},
 			{name: "storedPanel", op: "(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool", calls: []string{"gemm1"},
 				does: `computes m rows and n columns of C from depth rows of a panel of b, of which the first is at the given
