@@ -13,7 +13,7 @@ import (
 // The drivers of the kernels for tile units.
 
 // amxArgs is what the kernel takes: a strip of A, and panels of B that follow one another,
-// both as limbs. Strides are in bytes. The generator knows the order of the fields.
+// both as limbs. Strides are in bytes. The generator reads where the fields are.
 type amxArgs struct {
 	a, b   *float32
 	c      *float32

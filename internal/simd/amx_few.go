@@ -13,7 +13,7 @@ import (
 // B whose columns are contiguous, as the weights of a layer.
 
 // amxFewArgs is what the kernels take: a strip of A as limbs, and panels of B as numbers.
-// Strides are in bytes. The generator knows the order of the fields.
+// Strides are in bytes. The generator reads where the fields are.
 type amxFewArgs struct {
 	a          *float32
 	b          unsafe.Pointer

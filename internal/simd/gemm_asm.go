@@ -8,7 +8,7 @@ import "unsafe"
 
 // tileArgs is what the gemm kernels take: a column of tiles, each rows high and
 // as wide as a panel of B, one below the other. Strides are in bytes. The
-// generator knows the order of the fields.
+// generator reads where the fields are.
 type tileArgs struct {
 	a          *float32
 	aRow, aCol int

@@ -13,20 +13,6 @@ const (
 	additiveKeyBy = 1.0 / (1 << 13)
 )
 
-// Offsets of the fields of scoreArgs in package simd.
-const (
-	scoreE = 8 * iota
-	scoreERow
-	scorePanel
-	scoreC
-	scoreCRow
-	scorePairs
-	scoreRows
-	scoreLast
-	scoreFactor // of four bytes
-	scoreSum    = scoreFactor + 4
-)
-
 // additiveExp writes the kernel for E and F. It says whether no x had to be
 // brought into the range. A NaN had to.
 func additiveExp(s isa) {
@@ -125,11 +111,11 @@ func additiveTile(vectors int) func(s isa) {
 func (s isa) additiveTile(vectors int) {
 	args := pointer("t")
 	field := fields(args)
-	e, panel, pairs := field(scoreE), field(scorePanel), field(scorePairs)
-	eRow := newLadder(field(scoreERow))
+	e, panel, pairs := field(scoreArg("e")), field(scoreArg("panel")), field(scoreArg("pairs"))
+	eRow := newLadder(field(scoreArg("eRow")))
 	width := s.additive
 	one, two := s.num(1), s.num(2)
-	eachHeight(Mem{Base: args, Disp: scoreRows}, func(rows int) {
+	eachHeight(Mem{Base: args, Disp: scoreArg("rows")}, func(rows int) {
 		acc := make([][]reg.VecVirtual, rows)
 		for r := range acc {
 			acc[r] = s.accumulators(vectors * s.lanes)
@@ -170,10 +156,10 @@ func (s isa) additiveTile(vectors int) {
 			ADDQ(I32(2*8*width), panel)
 		})
 
-		m, c, cRow := s.firstLanes(field(scoreLast)), field(scoreC), newLadder(field(scoreCRow))
+		m, c, cRow := s.firstLanes(field(scoreArg("last"))), field(scoreArg("c")), newLadder(field(scoreArg("cRow")))
 		factor, sum := s.vec(), s.vec()
-		VBROADCASTSS(Mem{Base: args, Disp: scoreFactor}, factor)
-		VBROADCASTSS(Mem{Base: args, Disp: scoreSum}, sum)
+		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("factor")}, factor)
+		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("sum")}, sum)
 		for r := range acc {
 			for v, a := range acc[r] {
 				VFMADD213PS(sum, factor, a)

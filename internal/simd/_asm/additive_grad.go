@@ -6,27 +6,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of gradArgs in package simd.
-const (
-	gradE = 8 * iota
-	gradF
-	gradDK
-	gradDQ
-	gradDW
-	gradRow // the distance of the rows of all these
-	gradDS
-	gradDSRow
-	gradKeys
-	gradHeight
-)
-
 // additiveTileGrad writes the kernel for the gradients of up to additiveRows
 // queries and any number of keys, for as many features as a vector holds.
 func additiveTileGrad(s isa) {
 	args := pointer("t")
 	field := fields(args)
-	e, f, dk, ds, keys := field(gradE), field(gradF), field(gradDK), field(gradDS), field(gradKeys)
-	row, dsRow := newLadder(field(gradRow)), newLadder(field(gradDSRow))
+	e, f, dk, ds, keys := field(gradArg("e")), field(gradArg("f")), field(gradArg("dk")), field(gradArg("ds")), field(gradArg("keys"))
+	row, dsRow := newLadder(field(gradArg("row"))), newLadder(field(gradArg("dsRow")))
 	// eachSum calls do for every sum of a row and its place.
 	eachSum := func(sums []reg.VecVirtual, offset int, do func(sum reg.VecVirtual, at Mem)) {
 		base := field(offset)
@@ -38,10 +24,10 @@ func additiveTileGrad(s isa) {
 	store := func(v reg.VecVirtual, at Mem) { VMOVUPS(v, at) }
 	one := s.numReg(1)
 	half, two := s.num(0.5), s.num(2)
-	eachHeight(Mem{Base: args, Disp: gradHeight}, func(rows int) {
+	eachHeight(Mem{Base: args, Disp: gradArg("rows")}, func(rows int) {
 		dqSum, dwSum, er := s.vecs(rows), s.vecs(rows), make([]Op, rows)
-		eachSum(dqSum, gradDQ, load)
-		eachSum(dwSum, gradDW, load)
+		eachSum(dqSum, gradArg("dq"), load)
+		eachSum(dwSum, gradArg("dw"), load)
 		for r := range rows {
 			er[r] = row.at(e, r)
 			if s.lanes == 16 { // which has registers for them
@@ -72,8 +58,8 @@ func additiveTileGrad(s isa) {
 			ADDQ(row.row, dk)
 			ADDQ(U8(4), ds)
 		})
-		eachSum(dqSum, gradDQ, store)
-		eachSum(dwSum, gradDW, store)
+		eachSum(dqSum, gradArg("dq"), store)
+		eachSum(dwSum, gradArg("dw"), store)
 		s.end()
 	})
 }

@@ -6,20 +6,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of distanceArgs in package simd.
-const (
-	distanceA = 8 * iota
-	distanceARow
-	distanceB
-	distanceBRow
-	distanceC
-	distanceCRow
-	distanceW
-	distanceDepth
-	distanceRows
-	distanceLast
-)
-
 // distance writes the kernel for up to additiveRows rows and so many vectors of columns.
 // Four by four are 16 sums; a step is three instructions for each of them, or two without
 // factors, all of which go to the units that multiply, and so they keep these busy.
@@ -30,9 +16,9 @@ func distance(vectors int) func(s isa) {
 func (s isa) distance(vectors int) {
 	args := pointer("t")
 	field := fields(args)
-	a, b, bRow, w, depth := field(distanceA), field(distanceB), field(distanceBRow), field(distanceW), field(distanceDepth)
-	aRow := newLadder(field(distanceARow))
-	eachHeight(Mem{Base: args, Disp: distanceRows}, func(rows int) {
+	a, b, bRow, w, depth := field(distanceArg("a")), field(distanceArg("b")), field(distanceArg("bRow")), field(distanceArg("w")), field(distanceArg("depth"))
+	aRow := newLadder(field(distanceArg("aRow")))
+	eachHeight(Mem{Base: args, Disp: distanceArg("rows")}, func(rows int) {
 		acc := make([][]reg.VecVirtual, rows)
 		for r := range acc {
 			acc[r] = s.accumulators(vectors * s.lanes)
@@ -72,7 +58,7 @@ func (s isa) distance(vectors int) {
 		Label(plain)
 		steps(false)
 		Label(done)
-		m, c, cRow := s.firstLanes(field(distanceLast)), field(distanceC), newLadder(field(distanceCRow))
+		m, c, cRow := s.firstLanes(field(distanceArg("last"))), field(distanceArg("c")), newLadder(field(distanceArg("cRow")))
 		for r := range acc {
 			for v, sum := range acc[r] {
 				last := &m
@@ -92,10 +78,10 @@ func (s isa) distance(vectors int) {
 func distanceGrad(s isa) {
 	args := pointer("t")
 	field := fields(args)
-	q, k, dk, ds, keys, dw := field(gradE), field(gradF), field(gradDK), field(gradDS), field(gradKeys), field(gradDW)
-	row, dsRow := newLadder(field(gradRow)), newLadder(field(gradDSRow))
-	dq := field(gradDQ)
-	eachHeight(Mem{Base: args, Disp: gradHeight}, func(rows int) {
+	q, k, dk, ds, keys, dw := field(gradArg("e")), field(gradArg("f")), field(gradArg("dk")), field(gradArg("ds")), field(gradArg("keys")), field(gradArg("dw"))
+	row, dsRow := newLadder(field(gradArg("row"))), newLadder(field(gradArg("dsRow")))
+	dq := field(gradArg("dq"))
+	eachHeight(Mem{Base: args, Disp: gradArg("rows")}, func(rows int) {
 		dqSum, dwSum, qr := s.vecs(rows), s.vecs(rows), make([]Op, rows)
 		for r := range rows {
 			VMOVUPS(row.at(dq, r), dqSum[r])

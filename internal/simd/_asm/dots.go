@@ -20,13 +20,13 @@ func dots(s isa) {
 	field := fields(args)
 	// Where the next columns of B begin, which the next call is likely to be for. They
 	// come in an order which the processor does not foresee.
-	ahead := field(argBRow)
+	ahead := field(tileArg("bRow"))
 	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
-	table := s.rowTable(s.lanes, field(argB), field(argBRow), field(argLast))
+	table := s.rowTable(s.lanes, field(tileArg("b")), field(tileArg("bRow")), field(tileArg("last")))
 	for rows := dotRows; rows > 0; rows-- {
 		next := label("rows")
 		if rows > 1 {
-			CMPQ(Mem{Base: args, Disp: argRows}, U8(rows))
+			CMPQ(Mem{Base: args, Disp: tileArg("rows")}, U8(rows))
 			JNE(LabelRef(next))
 		}
 		s.dots(rows, args, table, ahead)
@@ -40,19 +40,19 @@ func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) 
 	acc := s.vecs(rows)
 	// eachRow does something with every row of sums and its place in C.
 	eachRow := func(do func(sums reg.VecVirtual, m *mask, c Mem)) {
-		m := s.firstLanes(field(argLast))
-		c, row := field(argC), field(argCRow)
+		m := s.firstLanes(field(tileArg("last")))
+		c, row := field(tileArg("c")), field(tileArg("cRow"))
 		for _, sums := range acc {
 			do(sums, &m, Mem{Base: c})
 			ADDQ(row, c)
 		}
 	}
 	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.load(c, m, sums) })
-	a, aRow, aRow3, next := field(argA), field(argARow), GP64(), GP64()
+	a, aRow, aRow3, next := field(tileArg("a")), field(tileArg("aRow")), GP64(), GP64()
 	LEAQ(Mem{Base: aRow, Index: aRow, Scale: 2}, aRow3)
 	MOVQ(ahead, next)
 	// Of several rows of A the loads are the bottleneck, of one the shuffles.
-	s.squares(table, 1, s.lanes == 8 || rows == 1, field(argDepth), func(_, k int, column reg.VecVirtual) {
+	s.squares(table, 1, s.lanes == 8 || rows == 1, field(tileArg("depth")), func(_, k int, column reg.VecVirtual) {
 		for r := range acc {
 			at := Mem{Base: a, Disp: 4 * k}
 			switch r {

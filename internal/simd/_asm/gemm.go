@@ -6,26 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of tileArgs in package simd, all of eight bytes.
-const (
-	argA = 8 * iota
-	argARow
-	argACol
-	argB
-	argBRow
-	argC
-	argCRow
-	argDepth
-	argRows
-	argTiles
-	argLast
-	argStart
-	argBias
-	argNext
-	argNextStep
-)
-
-// Values of argStart.
+// Values of tileArg("start").
 const (
 	startZero = iota
 	startBias
@@ -85,22 +66,22 @@ func (s isa) kernel(vectors int, masked bool, n *stored) {
 	p := panel{s: s, vectors: vectors, args: pointer("t"), stored: n}
 	field := fields(p.args)
 	if masked {
-		m := s.firstLanes(field(argLast))
+		m := s.firstLanes(field(tileArg("last")))
 		p.last = &m
 	}
-	p.a, p.aRow, p.aCol = field(argA), field(argARow), field(argACol)
-	p.b, p.bRow = field(argB), field(argBRow)
-	p.c, p.cRow = field(argC), field(argCRow)
-	p.tiles = field(argTiles)
+	p.a, p.aRow, p.aCol = field(tileArg("a")), field(tileArg("aRow")), field(tileArg("aCol"))
+	p.b, p.bRow = field(tileArg("b")), field(tileArg("bRow"))
+	p.c, p.cRow = field(tileArg("c")), field(tileArg("cRow"))
+	p.tiles = field(tileArg("tiles"))
 	if p.ahead() {
-		p.next = field(argNext)
+		p.next = field(tileArg("next"))
 	}
 	p.aRow3, p.aRow5 = GP64(), GP64()
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
 	for rows := maxRows(vectors); rows > 1; rows-- {
 		next := label("rows")
-		CMPQ(Mem{Base: p.args, Disp: argRows}, U8(rows))
+		CMPQ(Mem{Base: p.args, Disp: tileArg("rows")}, U8(rows))
 		JNE(LabelRef(next))
 		p.column(rows)
 		Label(next)
@@ -165,7 +146,7 @@ func (p *panel) tile(rows int) {
 		ADDQ(p.aRow, a6)
 	}
 	MOVQ(p.b, b)
-	MOVQ(Mem{Base: p.args, Disp: argDepth}, depth)
+	MOVQ(Mem{Base: p.args, Disp: tileArg("depth")}, depth)
 	TESTQ(depth, depth)
 	JZ(LabelRef(done))
 	Label(loop)
@@ -191,7 +172,7 @@ func (p *panel) tile(rows int) {
 		}
 		// Nor does it fetch the next panel, of which each tile asks for a part.
 		PREFETCHT1(Mem{Base: p.next})
-		ADDQ(Mem{Base: p.args, Disp: argNextStep}, p.next)
+		ADDQ(Mem{Base: p.args, Disp: tileArg("nextStep")}, p.next)
 	}
 	for r := range acc {
 		x := s.vec()
@@ -227,7 +208,7 @@ func (p *panel) finish(acc [][]reg.VecVirtual) {
 			ADDQ(p.cRow, p.c)
 		}
 	}
-	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startAdd))
+	CMPQ(Mem{Base: p.args, Disp: tileArg("start")}, U8(startAdd))
 	JEQ(LabelRef(add))
 	zero := s.zero() // turns -0 into 0
 	store(func(int, Mem) reg.VecVirtual { return zero })
@@ -245,7 +226,7 @@ func (p *panel) finish(acc [][]reg.VecVirtual) {
 func (p *panel) start(acc [][]reg.VecVirtual) {
 	s := p.s
 	notC, notBias, done := label("notC"), label("notBias"), label("begin")
-	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startC))
+	CMPQ(Mem{Base: p.args, Disp: tileArg("start")}, U8(startC))
 	JNE(LabelRef(notC))
 	c := GP64()
 	MOVQ(p.c, c)
@@ -259,10 +240,10 @@ func (p *panel) start(acc [][]reg.VecVirtual) {
 	}
 	JMP(LabelRef(done))
 	Label(notC)
-	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startBias))
+	CMPQ(Mem{Base: p.args, Disp: tileArg("start")}, U8(startBias))
 	JNE(LabelRef(notBias))
 	bias := GP64()
-	MOVQ(Mem{Base: p.args, Disp: argBias}, bias)
+	MOVQ(Mem{Base: p.args, Disp: tileArg("bias")}, bias)
 	for v := range p.vectors {
 		s.load(Mem{Base: bias, Disp: v * s.bytes()}, p.maskOf(v), acc[0][v])
 		for _, row := range acc[1:] {

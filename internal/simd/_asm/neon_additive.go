@@ -89,9 +89,9 @@ func neonAdditiveTile(vectors int) func(f *neonFunc) {
 
 func (f *neonFunc) additiveTile(vectors int) {
 	args := f.pointer("t")
-	first, eRow := f.field(args, scoreE), f.field(args, scoreERow)
-	panel, pairs := f.field(args, scorePanel), f.field(args, scorePairs)
-	f.eachHeight(f.field(args, scoreRows), func(rows int) {
+	first, eRow := f.field(args, scoreArg("e")), f.field(args, scoreArg("eRow"))
+	panel, pairs := f.field(args, scoreArg("panel")), f.field(args, scoreArg("pairs"))
+	f.eachHeight(f.field(args, scoreArg("rows")), func(rows int) {
 		e := f.rowsFrom(first, eRow, rows)
 		acc := make([][]a64.V, rows)
 		for r := range acc {
@@ -134,12 +134,12 @@ func (f *neonFunc) additiveTile(vectors int) {
 		})
 
 		factor, sum, at0 := f.V(), f.V(), f.X()
-		f.Do("ADD", scoreFactor, args, at0)
+		f.Do("ADD", scoreArg("factor"), args, at0)
 		f.spread(factor, at0)
-		f.Do("ADD", scoreSum, args, at0)
+		f.Do("ADD", scoreArg("sum"), args, at0)
 		f.spread(sum, at0)
-		last := &part{f.field(args, scoreLast), true}
-		c, cRow := f.field(args, scoreC), f.field(args, scoreCRow)
+		last := &part{f.field(args, scoreArg("last")), true}
+		c, cRow := f.field(args, scoreArg("c")), f.field(args, scoreArg("cRow"))
 		for _, row := range acc {
 			for v, a := range row {
 				f.Scope(func() {
@@ -176,8 +176,8 @@ func (f *neonFunc) addQuotient(acc, n, d a64.V) {
 // any number of keys, for as many features as a vector holds.
 func (f *neonFunc) additiveTileGrad() {
 	args := f.pointer("t")
-	row, dsRow := f.field(args, gradRow), f.field(args, gradDSRow)
-	fk, dk, keys := f.field(args, gradF), f.field(args, gradDK), f.field(args, gradKeys)
+	row, dsRow := f.field(args, gradArg("row")), f.field(args, gradArg("dsRow"))
+	fk, dk, keys := f.field(args, gradArg("f")), f.field(args, gradArg("dk")), f.field(args, gradArg("keys"))
 	f.constants()
 	half, one := f.num(0.5), f.num(1)
 	// each does something with the vectors of the rows that start at a pointer in args.
@@ -190,12 +190,12 @@ func (f *neonFunc) additiveTileGrad() {
 			}
 		})
 	}
-	f.eachHeight(f.field(args, gradHeight), func(rows int) {
+	f.eachHeight(f.field(args, gradArg("rows")), func(rows int) {
 		dq, dw, e := f.Vs(rows), f.Vs(rows), f.Vs(rows)
-		each(gradDQ, dq, f.LDRQ)
-		each(gradDW, dw, f.LDRQ)
-		each(gradE, e, f.LDRQ)
-		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
+		each(gradArg("dq"), dq, f.LDRQ)
+		each(gradArg("dw"), dw, f.LDRQ)
+		each(gradArg("e"), e, f.LDRQ)
+		ds := f.rowsFrom(f.field(args, gradArg("ds")), dsRow, rows)
 		f.repeat("key", keys, func() {
 			fj, sum := f.V(), f.V()
 			f.LDRQ(fj, a64.At(fk, 0))
@@ -219,8 +219,8 @@ func (f *neonFunc) additiveTileGrad() {
 				f.Do("ADD", 4, x)
 			}
 		})
-		each(gradDQ, dq, f.STRQ)
-		each(gradDW, dw, f.STRQ)
+		each(gradArg("dq"), dq, f.STRQ)
+		each(gradArg("dw"), dw, f.STRQ)
 		f.Return()
 	})
 }

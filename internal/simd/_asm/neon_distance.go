@@ -10,13 +10,13 @@ func neonDistance(vectors int) func(f *neonFunc) {
 
 func (f *neonFunc) distance(vectors int) {
 	args := f.pointer("t")
-	b, bRow, w, depth := f.field(args, distanceB), f.field(args, distanceBRow), f.field(args, distanceW), f.field(args, distanceDepth)
-	f.eachHeight(f.field(args, distanceRows), func(rows int) {
+	b, bRow, w, depth := f.field(args, distanceArg("b")), f.field(args, distanceArg("bRow")), f.field(args, distanceArg("w")), f.field(args, distanceArg("depth"))
+	f.eachHeight(f.field(args, distanceArg("rows")), func(rows int) {
 		acc := make([][]a64.V, rows)
 		for r := range acc {
 			acc[r] = f.accumulators(vectors * f.lanes)
 		}
-		a := f.rowsFrom(f.field(args, distanceA), f.field(args, distanceARow), rows)
+		a := f.rowsFrom(f.field(args, distanceArg("a")), f.field(args, distanceArg("aRow")), rows)
 		steps := func(factors bool) {
 			f.repeat("step", depth, func() {
 				factor, x := f.V(), f.Vs(rows)
@@ -54,8 +54,8 @@ func (f *neonFunc) distance(vectors int) {
 		f.Bind(plain)
 		steps(false)
 		f.Bind(done)
-		last := &part{f.field(args, distanceLast), true}
-		c, cRow := f.field(args, distanceC), f.field(args, distanceCRow)
+		last := &part{f.field(args, distanceArg("last")), true}
+		c, cRow := f.field(args, distanceArg("c")), f.field(args, distanceArg("cRow"))
 		for _, row := range acc {
 			for v, sum := range row {
 				if v < vectors-1 {
@@ -74,8 +74,8 @@ func (f *neonFunc) distance(vectors int) {
 // number of keys, for as many features as a vector holds.
 func (f *neonFunc) distanceGrad() {
 	args := f.pointer("t")
-	row, dsRow := f.field(args, gradRow), f.field(args, gradDSRow)
-	k, dk, keys := f.field(args, gradF), f.field(args, gradDK), f.field(args, gradKeys)
+	row, dsRow := f.field(args, gradArg("row")), f.field(args, gradArg("dsRow"))
+	k, dk, keys := f.field(args, gradArg("f")), f.field(args, gradArg("dk")), f.field(args, gradArg("keys"))
 	// each does something with the vectors of the rows that start at a pointer in args.
 	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
 		f.Scope(func() {
@@ -86,14 +86,14 @@ func (f *neonFunc) distanceGrad() {
 			}
 		})
 	}
-	f.eachHeight(f.field(args, gradHeight), func(rows int) {
+	f.eachHeight(f.field(args, gradArg("rows")), func(rows int) {
 		dq, dw, q := f.Vs(rows), f.Vs(rows), f.Vs(rows)
-		each(gradDQ, dq, f.LDRQ)
-		each(gradE, q, f.LDRQ)
-		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
+		each(gradArg("dq"), dq, f.LDRQ)
+		each(gradArg("e"), q, f.LDRQ)
+		ds := f.rowsFrom(f.field(args, gradArg("ds")), dsRow, rows)
 		loops := func(factors bool) {
 			if factors {
-				each(gradDW, dw, f.LDRQ)
+				each(gradArg("dw"), dw, f.LDRQ)
 			}
 			f.repeat("key", keys, func() {
 				kj, sum := f.V(), f.V()
@@ -119,14 +119,14 @@ func (f *neonFunc) distanceGrad() {
 					f.Do("ADD", 4, x)
 				}
 			})
-			each(gradDQ, dq, f.STRQ)
+			each(gradArg("dq"), dq, f.STRQ)
 			if factors {
-				each(gradDW, dw, f.STRQ)
+				each(gradArg("dw"), dw, f.STRQ)
 			}
 			f.Return()
 		}
 		plain := f.NewLabel("plain")
-		f.Scope(func() { f.Do("CBZ", f.field(args, gradDW), plain) })
+		f.Scope(func() { f.Do("CBZ", f.field(args, gradArg("dw")), plain) })
 		loops(true)
 		f.Bind(plain)
 		loops(false)

@@ -44,16 +44,16 @@ func (f *neonFunc) field(args a64.X, offset int) a64.X {
 // tiles writes the kernel that computes a column of tiles, one below the other.
 func (f *neonFunc) tiles(p neonPanel) {
 	p.f, p.args = f, f.pointer("t")
-	p.aRow, p.aCol = f.field(p.args, argARow), f.field(p.args, argACol)
-	p.b, p.bRow = f.field(p.args, argB), f.field(p.args, argBRow)
-	p.c, p.cRow = f.field(p.args, argC), f.field(p.args, argCRow)
-	p.tiles = f.field(p.args, argTiles)
+	p.aRow, p.aCol = f.field(p.args, tileArg("aRow")), f.field(p.args, tileArg("aCol"))
+	p.b, p.bRow = f.field(p.args, tileArg("b")), f.field(p.args, tileArg("bRow"))
+	p.c, p.cRow = f.field(p.args, tileArg("c")), f.field(p.args, tileArg("cRow"))
+	p.tiles = f.field(p.args, tileArg("tiles"))
 	if p.masked {
-		p.last = &part{f.field(p.args, argLast), p.stored != nil}
+		p.last = &part{f.field(p.args, tileArg("last")), p.stored != nil}
 	}
 	for rows := maxRows(p.vectors); rows > 1; rows-- {
 		next := f.NewLabel("rows")
-		f.Scope(func() { f.Do("CMP", rows, f.field(p.args, argRows)) })
+		f.Scope(func() { f.Do("CMP", rows, f.field(p.args, tileArg("rows"))) })
 		f.Do("BNE", next)
 		p.column(rows)
 		f.Bind(next)
@@ -66,7 +66,7 @@ func (p *neonPanel) column(rows int) {
 	f := p.f
 	f.Scope(func() {
 		a := make([]a64.X, rows) // where the rows of A are
-		a[0] = f.field(p.args, argA)
+		a[0] = f.field(p.args, tileArg("a"))
 		for r := 1; r < rows; r++ {
 			a[r] = f.X()
 			f.Do("ADD", p.aRow, a[r-1], a[r])
@@ -104,7 +104,7 @@ func (p *neonPanel) tile(a []a64.X) {
 		s := neonSteps{p, acc, a, x, f.Vs(2), f.X(), f.X(), f.X()}
 		f.Do("MOVD", p.b, s.b)
 		f.Do("MOVD", 0, s.offset)
-		f.Do("MOVD", a64.At(p.args, argDepth), s.depth)
+		f.Do("MOVD", a64.At(p.args, tileArg("depth")), s.depth)
 		f.Do("CBZ", s.depth, done)
 		if !p.masked || p.stored != nil {
 			s.four(done)
@@ -130,7 +130,7 @@ func (p *neonPanel) finish(acc [][]a64.V, x a64.V) {
 			f.Do("ADD", p.cRow, p.c)
 		}
 	}
-	f.Scope(func() { f.Do("CMP", startAdd, f.field(p.args, argStart)) })
+	f.Scope(func() { f.Do("CMP", startAdd, f.field(p.args, tileArg("start"))) })
 	f.Do("BEQ", add)
 	f.Clear(x) // turns -0 into 0
 	store(func(int) {})
@@ -210,7 +210,7 @@ func (p *neonPanel) start(acc [][]a64.V) {
 	f := p.f
 	f.Scope(func() {
 		notC, notBias, done := f.NewLabel("notC"), f.NewLabel("notBias"), f.NewLabel("begin")
-		how := f.field(p.args, argStart)
+		how := f.field(p.args, tileArg("start"))
 		f.Do("CMP", startC, how)
 		f.Do("BNE", notC)
 		c := f.X()
@@ -228,7 +228,7 @@ func (p *neonPanel) start(acc [][]a64.V) {
 		f.Do("CMP", startBias, how)
 		f.Do("BNE", notBias)
 		bias := c
-		f.Do("MOVD", a64.At(p.args, argBias), bias)
+		f.Do("MOVD", a64.At(p.args, tileArg("bias")), bias)
 		for v := range p.vectors {
 			f.load(acc[0][v], at(bias, v), p.partOf(v))
 			for _, row := range acc[1:] {

@@ -25,9 +25,9 @@ func (f *neonFunc) gemvTransposed() {
 	acc := f.accumulators(neonRowGroups * f.lanes)
 	f.eachGroup(args, acc, f.load)
 	f.Scope(func() {
-		rows := f.rowPointers(len(acc)*f.lanes, f.field(args, argB), f.field(args, argBRow), f.field(args, argLast))
-		a, x := f.field(args, argA), f.V()
-		f.columns(rows, f.field(args, argDepth), func(steps int, offset a64.X) {
+		rows := f.rowPointers(len(acc)*f.lanes, f.field(args, tileArg("b")), f.field(args, tileArg("bRow")), f.field(args, tileArg("last")))
+		a, x := f.field(args, tileArg("a")), f.V()
+		f.columns(rows, f.field(args, tileArg("depth")), func(steps int, offset a64.X) {
 			if steps == 1 {
 				f.LDRS(x, a64.Indexed(a, offset))
 			} else {
@@ -46,7 +46,7 @@ func (f *neonFunc) gemvTransposed() {
 // eachGroup does something with every sum and its part of C.
 func (f *neonFunc) eachGroup(args a64.X, acc []a64.V, do func(v a64.V, c a64.Mem, p *part)) {
 	f.Scope(func() {
-		c, left, end := f.field(args, argC), f.field(args, argLast), f.NewLabel("groups")
+		c, left, end := f.field(args, tileArg("c")), f.field(args, tileArg("last")), f.NewLabel("groups")
 		for g, v := range acc {
 			few, next := f.NewLabel("few"), f.NewLabel("next")
 			f.Do("CMP", f.lanes, left)
