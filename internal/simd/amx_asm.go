@@ -199,8 +199,7 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 type limbProduct struct {
 	p              *Product
 	j0, j1, k0, k1 int
-	mem            []float32
-	panels         []limbs
+	limbPanels
 }
 
 // each calls f for each block in turn. A block that is not the first continues its sums.
@@ -209,21 +208,15 @@ func (b *limbProduct) each(f func()) {
 		b.j1 = min(b.j0+limbColumns, b.p.N)
 		for b.k0 = 0; b.k0 < b.p.K; b.k0 += limbDepth {
 			b.k1 = min(b.k0+limbDepth, b.p.K)
-			count := (b.j1 - b.j0 + limbWidth - 1) / limbWidth
-			b.mem = grow(b.mem, count*stripFloats(b.k1-b.k0))
-			b.panels = grow(b.panels, count)
+			b.reserve(b.k1-b.k0, b.j1-b.j0)
 			f()
 		}
 	}
 }
 
 // pack makes panels lo to hi of the block.
-func (b *limbProduct) pack(lo, hi int, s *scratch) {
-	size := stripFloats(b.k1 - b.k0)
-	for i := lo; i < hi; i++ {
-		j := b.j0 + i*limbWidth
-		b.panels[i] = packLimbs(b.mem[i*size:][:size], b.p.B.from(b.k0, j), b.k1-b.k0, min(limbWidth, b.j1-j), s)
-	}
+func (b *limbProduct) pack(lo, hi int) {
+	b.fill(b.p.B.from(b.k0, b.j0), b.k1-b.k0, 0, lo*limbWidth, min(hi*limbWidth, b.j1-b.j0))
 }
 
 // strip computes panels lo to hi of the strip of rows from i on.
@@ -263,14 +256,14 @@ func (m *multiplication) runTiles() {
 
 // onTiles computes a product on the calling goroutine.
 func (p *Product) onTiles(s *scratch) {
-	b := limbProduct{p: p, mem: s.limbs, panels: s.panelLimbs}
+	b := limbProduct{p: p, limbPanels: s.limbs}
 	b.each(func() {
-		b.pack(0, len(b.panels), s)
+		b.pack(0, len(b.panels))
 		for i := 0; i < p.M; i += stripHeight {
 			b.strip(i, 0, len(b.panels), s)
 		}
 	})
-	s.limbs, s.panelLimbs = b.mem, b.panels
+	s.limbs = b.limbPanels
 }
 
 // doTileBlock computes a block on all processors: first they pack the panels, then they
@@ -284,11 +277,7 @@ func (m *multiplication) doTileBlock() {
 	par.For(strips*t.groups, 1, t.strips)
 }
 
-func (m *multiplication) doTilePack(lo, hi int) {
-	s := scratches.Get().(*scratch)
-	m.tiling.limbProduct.pack(lo, hi, s)
-	s.free()
-}
+func (m *multiplication) doTilePack(lo, hi int) { m.tiling.limbProduct.pack(lo, hi) }
 
 // doTileStrips computes tasks lo to hi, of which each is a strip and a group of panels.
 func (m *multiplication) doTileStrips(lo, hi int) {
@@ -300,11 +289,14 @@ func (m *multiplication) doTileStrips(lo, hi int) {
 	s.free()
 }
 
-// limbPanels is what Panels hold for tile units.
+// limbPanels are panels of B for tile units, in memory that serves the next ones again.
 type limbPanels struct {
 	mem    []float32
 	panels []limbs
 }
+
+// release lets go of elements that have no limbs.
+func (b *limbPanels) release() { clear(b.panels) }
 
 // reserve makes room for k rows and n columns.
 func (b *limbPanels) reserve(k, n int) {
@@ -342,13 +334,14 @@ func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bo
 // rowDotsOnTiles is RowDots: the diagonal of a product.
 func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 	s := scratches.Get().(*scratch)
-	s.a, s.limbs = grow(s.a, stripFloats(n)), grow(s.limbs, stripFloats(n))
+	s.a = grow(s.a, stripFloats(n))
 	s.row = grow(s.row, stripHeight*limbWidth)
 	for i := 0; i < len(dst); i += stripHeight {
 		rows := min(stripHeight, len(dst)-i)
 		strip := packStrip(s.a, x.from(i, 0), rows, n, s)
-		panel := [1]limbs{packLimbs(s.limbs, y.from(i, 0).T(), n, rows, s)}
-		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, panel[:], 0, n, startZero, nil, sides{}, nil, s)
+		s.limbs.reserve(n, rows)
+		s.limbs.fill(y.from(i, 0).T(), n, 0, 0, rows)
+		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, s.limbs.panels, 0, n, startZero, nil, sides{}, nil, s)
 		for k := range rows {
 			dst[i+k] = s.row[k*limbWidth+k]
 		}

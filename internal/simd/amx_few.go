@@ -179,14 +179,8 @@ func (m *multiplication) runFew() {
 	if t.few == nil {
 		t.few = m.doFew
 	}
-	count, size := (p.M+limbWidth-1)/limbWidth, stripFloats(p.K)
-	t.mem, t.panels = grow(t.mem, count*size), grow(t.panels, count)
-	s := scratches.Get().(*scratch)
-	for i := range t.panels {
-		at := i * limbWidth
-		t.panels[i] = packLimbs(t.mem[i*size:][:size], p.A.from(at, 0).T(), p.K, min(limbWidth, p.M-at), s)
-	}
-	s.free()
+	t.reserve(p.K, p.M)
+	t.fill(p.A.T(), p.K, 0, 0, p.M)
 	columns := (p.N + fewColumns - 1) / fewColumns
 	par.For(columns, max(1, taskWork(true)/(fewColumns*p.K*tileHeight)), t.few)
 }

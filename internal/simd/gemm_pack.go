@@ -6,8 +6,7 @@ import "sync"
 type scratch struct {
 	a, b, row      []float32
 	block          blockOfB
-	limbs          []float32 // for tile units
-	panelLimbs     []limbs
+	limbs          limbPanels // for tile units
 	strips         []limbs
 	tile, fewLimbs []float32
 	one            Product
@@ -18,7 +17,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // free hands s back without the caller's slices.
 func (s *scratch) free() {
 	s.block.data, s.block.from.Data = nil, nil
-	clear(s.panelLimbs)
+	s.limbs.release()
 	scratches.Put(s)
 }
 
