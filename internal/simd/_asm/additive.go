@@ -110,9 +110,9 @@ func additiveTile(vectors int) func(s isa) {
 
 func (s isa) additiveTile(vectors int) {
 	args := pointer("t")
-	field := fields(args)
-	e, panel, pairs := field(scoreArg("e")), field(scoreArg("panel")), field(scoreArg("pairs"))
-	eRow := newLadder(field(scoreArg("eRow")))
+	field := fields(args, scoreArg)
+	e, panel, pairs := field("e"), field("panel"), field("pairs")
+	eRow := newLadder(field("eRow"))
 	width := s.additive
 	one, two := s.num(1), s.num(2)
 	eachHeight(Mem{Base: args, Disp: scoreArg("rows")}, func(rows int) {
@@ -156,7 +156,7 @@ func (s isa) additiveTile(vectors int) {
 			ADDQ(I32(2*8*width), panel)
 		})
 
-		m, c, cRow := s.firstLanes(field(scoreArg("last"))), field(scoreArg("c")), newLadder(field(scoreArg("cRow")))
+		m, c, cRow := s.firstLanes(field("last")), field("c"), newLadder(field("cRow"))
 		factor, sum := s.vec(), s.vec()
 		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("factor")}, factor)
 		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("sum")}, sum)

@@ -10,12 +10,12 @@ import (
 // queries and any number of keys, for as many features as a vector holds.
 func additiveTileGrad(s isa) {
 	args := pointer("t")
-	field := fields(args)
-	e, f, dk, ds, keys := field(gradArg("e")), field(gradArg("f")), field(gradArg("dk")), field(gradArg("ds")), field(gradArg("keys"))
-	row, dsRow := newLadder(field(gradArg("row"))), newLadder(field(gradArg("dsRow")))
+	field := fields(args, gradArg)
+	e, f, dk, ds, keys := field("e"), field("f"), field("dk"), field("ds"), field("keys")
+	row, dsRow := newLadder(field("row")), newLadder(field("dsRow"))
 	// eachSum calls do for every sum of a row and its place.
-	eachSum := func(sums []reg.VecVirtual, offset int, do func(sum reg.VecVirtual, at Mem)) {
-		base := field(offset)
+	eachSum := func(sums []reg.VecVirtual, name string, do func(sum reg.VecVirtual, at Mem)) {
+		base := field(name)
 		for r, v := range sums {
 			do(v, row.at(base, r))
 		}
@@ -26,8 +26,8 @@ func additiveTileGrad(s isa) {
 	half, two := s.num(0.5), s.num(2)
 	eachHeight(Mem{Base: args, Disp: gradArg("rows")}, func(rows int) {
 		dqSum, dwSum, er := s.vecs(rows), s.vecs(rows), make([]Op, rows)
-		eachSum(dqSum, gradArg("dq"), load)
-		eachSum(dwSum, gradArg("dw"), load)
+		eachSum(dqSum, "dq", load)
+		eachSum(dwSum, "dw", load)
 		for r := range rows {
 			er[r] = row.at(e, r)
 			if s.lanes == 16 { // which has registers for them
@@ -58,8 +58,8 @@ func additiveTileGrad(s isa) {
 			ADDQ(row.row, dk)
 			ADDQ(U8(4), ds)
 		})
-		eachSum(dqSum, gradArg("dq"), store)
-		eachSum(dwSum, gradArg("dw"), store)
+		eachSum(dqSum, "dq", store)
+		eachSum(dwSum, "dw", store)
 		s.end()
 	})
 }

@@ -93,16 +93,16 @@ func pause(n int) {
 // amxMultiply writes the kernel: 32 rows of A, or up to 16, by panels of 32 columns of B.
 func amxMultiply(s isa) {
 	args := pointer("t")
-	field := fields(args)
+	field := fields(args, amxArg)
 	config := amxConfig()
 	at := GP64()
 	LEAQ(config, at)
 	MOVQ(at, reg.RAX)
 	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
 
-	b, c, panels, bias := field(amxArg("b")), field(amxArg("c")), field(amxArg("panels")), field(amxArg("bias"))
-	cRow, masked := field(amxArg("cRow")), field(amxArg("masked"))
-	last := s.amxColumns(field(amxArg("last")))
+	b, c, panels, bias := field("b"), field("c"), field("panels"), field("bias")
+	cRow, masked := field("cRow"), field("masked")
+	last := s.amxColumns(field("last"))
 	full := GP64()
 	MOVQ(I32(32), full)
 	whole := s.amxColumns(full)

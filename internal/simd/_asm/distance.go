@@ -15,9 +15,9 @@ func distance(vectors int) func(s isa) {
 
 func (s isa) distance(vectors int) {
 	args := pointer("t")
-	field := fields(args)
-	a, b, bRow, w, depth := field(distanceArg("a")), field(distanceArg("b")), field(distanceArg("bRow")), field(distanceArg("w")), field(distanceArg("depth"))
-	aRow := newLadder(field(distanceArg("aRow")))
+	field := fields(args, distanceArg)
+	a, b, bRow, w, depth := field("a"), field("b"), field("bRow"), field("w"), field("depth")
+	aRow := newLadder(field("aRow"))
 	eachHeight(Mem{Base: args, Disp: distanceArg("rows")}, func(rows int) {
 		acc := make([][]reg.VecVirtual, rows)
 		for r := range acc {
@@ -58,7 +58,7 @@ func (s isa) distance(vectors int) {
 		Label(plain)
 		steps(false)
 		Label(done)
-		m, c, cRow := s.firstLanes(field(distanceArg("last"))), field(distanceArg("c")), newLadder(field(distanceArg("cRow")))
+		m, c, cRow := s.firstLanes(field("last")), field("c"), newLadder(field("cRow"))
 		for r := range acc {
 			for v, sum := range acc[r] {
 				last := &m
@@ -77,10 +77,10 @@ func (s isa) distance(vectors int) {
 // additiveTileGrad, with queries and keys in place of what that makes of them.
 func distanceGrad(s isa) {
 	args := pointer("t")
-	field := fields(args)
-	q, k, dk, ds, keys, dw := field(gradArg("e")), field(gradArg("f")), field(gradArg("dk")), field(gradArg("ds")), field(gradArg("keys")), field(gradArg("dw"))
-	row, dsRow := newLadder(field(gradArg("row"))), newLadder(field(gradArg("dsRow")))
-	dq := field(gradArg("dq"))
+	field := fields(args, gradArg)
+	q, k, dk, ds, keys, dw := field("e"), field("f"), field("dk"), field("ds"), field("keys"), field("dw")
+	row, dsRow := newLadder(field("row")), newLadder(field("dsRow"))
+	dq := field("dq")
 	eachHeight(Mem{Base: args, Disp: gradArg("rows")}, func(rows int) {
 		dqSum, dwSum, qr := s.vecs(rows), s.vecs(rows), make([]Op, rows)
 		for r := range rows {

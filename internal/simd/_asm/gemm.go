@@ -64,17 +64,17 @@ func (s isa) gemm(vectors int, masked bool) { s.kernel(vectors, masked, nil) }
 // numbers.
 func (s isa) kernel(vectors int, masked bool, n *stored) {
 	p := panel{s: s, vectors: vectors, args: pointer("t"), stored: n}
-	field := fields(p.args)
+	field := fields(p.args, tileArg)
 	if masked {
-		m := s.firstLanes(field(tileArg("last")))
+		m := s.firstLanes(field("last"))
 		p.last = &m
 	}
-	p.a, p.aRow, p.aCol = field(tileArg("a")), field(tileArg("aRow")), field(tileArg("aCol"))
-	p.b, p.bRow = field(tileArg("b")), field(tileArg("bRow"))
-	p.c, p.cRow = field(tileArg("c")), field(tileArg("cRow"))
-	p.tiles = field(tileArg("tiles"))
+	p.a, p.aRow, p.aCol = field("a"), field("aRow"), field("aCol")
+	p.b, p.bRow = field("b"), field("bRow")
+	p.c, p.cRow = field("c"), field("cRow")
+	p.tiles = field("tiles")
 	if p.ahead() {
-		p.next = field(tileArg("next"))
+		p.next = field("next")
 	}
 	p.aRow3, p.aRow5 = GP64(), GP64()
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)

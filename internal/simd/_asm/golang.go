@@ -25,6 +25,33 @@ func listFile() []byte {
 	return w.file()
 }
 
+// assemblyFiles returns the files of the families that have kernels for an architecture.
+func assemblyFiles(arch string, write func(f *family) string) map[string][]byte {
+	files := map[string][]byte{}
+	for _, f := range families {
+		if text := write(&f); text != "" {
+			head := marker + "\n" + comment(f.about) + "\n//go:build !purego\n\n#include \"textflag.h\"\n"
+			files[f.name+"_"+arch+".s"] = []byte(head + text)
+		}
+	}
+	return files
+}
+
+// assembly returns the functions of a family for an architecture, with their comments.
+func (f *family) assembly(arch string, write func(k *kernel, i *implementation, name string) string) string {
+	var out strings.Builder
+	for _, k := range f.kernels {
+		for _, i := range implementationsOf(arch) {
+			if k.code[i] != nil {
+				name := k.name + i.suffix
+				text := write(&k, i, name)
+				fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
+			}
+		}
+	}
+	return out.String()
+}
+
 // stubsFile returns the declarations of the functions in assembly.
 func stubsFile(arch string) []byte {
 	w := newWriter(arch + " && !purego")

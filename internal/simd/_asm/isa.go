@@ -280,11 +280,11 @@ func repeat(name string, n reg.GPVirtual, body func()) {
 // pointer loads a parameter into a general register.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
-// fields returns how to load the fields of the arguments at args.
-func fields(args reg.GPVirtual) func(offset int) reg.GPVirtual {
-	return func(offset int) reg.GPVirtual {
+// fields returns how to load the fields of the arguments at args, of the given layout.
+func fields(args reg.GPVirtual, layout func(field string) int) func(name string) reg.GPVirtual {
+	return func(name string) reg.GPVirtual {
 		r := GP64()
-		MOVQ(Mem{Base: args, Disp: offset}, r)
+		MOVQ(Mem{Base: args, Disp: layout(name)}, r)
 		return r
 	}
 }
