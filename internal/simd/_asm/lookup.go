@@ -5,6 +5,17 @@ import (
 	"slices"
 )
 
+// Kernels of operations have the assembly of their signature, unless the table has another.
+func init() {
+	for _, f := range families {
+		for i := range f.kernels {
+			if k := &f.kernels[i]; k.asm == "" {
+				k.asm = parse(k.op).assembly()
+			}
+		}
+	}
+}
+
 // architectures returns those that have assembly.
 func architectures() []string {
 	var all []string
