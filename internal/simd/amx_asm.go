@@ -167,7 +167,8 @@ func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse sides) {
 
 // multiplyLimbs computes rows×cols of c from a strip and from elements k0 to k1 of panels,
 // k0 a multiple of limbStep. It asks for what is ahead, which may be nil.
-func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32, sparse sides, ahead *Ahead, s *scratch) {
+func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32,
+	sparse sides, ahead *Ahead, s *scratch) {
 	s.tile = grow(s.tile, stripHeight*limbWidth)
 	t := amxArgs{
 		a: &a.data[0], b: &panels[0].data[k0/limbStep*stepFloats], c: &c.Data[0], cRow: 4 * c.Row,

@@ -104,7 +104,8 @@ func padRows(dst []float32, beyond []bool, x []float32, row, rows, h, to int) ([
 func (g *DistanceGrad) Add(dq []float32, dqRow int, ds []float32, dsRow, j0, j1 int) {
 	n := g.queries
 	if j0 < 0 || j1 < j0 || g.keys < j1 || n > 0 && (dsRow < 0 || len(ds) < (n-1)*dsRow+j1-j0) {
-		panic(fmt.Sprintf("simd: DistanceGrad.Add: keys %d to %d of %d, %d rows of gradients, %d apart, in %d floats", j0, j1, g.keys, n, dsRow, len(ds)))
+		panic(fmt.Sprintf("simd: DistanceGrad.Add: keys %d to %d of %d, %d rows of gradients, %d apart, in %d floats",
+			j0, j1, g.keys, n, dsRow, len(ds)))
 	}
 	checkRows("DistanceGrad.Add", len(dq), dqRow, n, g.h)
 	if n == 0 || g.h == 0 {

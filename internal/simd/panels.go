@@ -100,7 +100,8 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 // as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is
 // a multiple of 16 or of b.Width(); on tile units, of b.Width().
 func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
-	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelAlign() != 0 || b.Tiles && j0%panelWidth() != 0 {
+	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N ||
+		j0%panelAlign() != 0 || b.Tiles && j0%panelWidth() != 0 {
 		panic(fmt.Sprintf("simd: MultiplyPanels: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
 	}
 	if m == 0 || j0 == j1 {
@@ -123,7 +124,8 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 // It is for a few rows of A, for which it would not pay to make panels of B.
 func MultiplyRows(c, a Mat, m int, b Mat, n, depth int) {
 	if m < 0 || n < 0 || depth < 0 || c.Col != 1 || a.Col != 1 || b.Col != 1 {
-		panic(fmt.Sprintf("simd: MultiplyRows: m=%d, n=%d, depth=%d, C.Col=%d, A.Col=%d, B.Col=%d", m, n, depth, c.Col, a.Col, b.Col))
+		panic(fmt.Sprintf("simd: MultiplyRows: m=%d, n=%d, depth=%d, C.Col=%d, A.Col=%d, B.Col=%d",
+			m, n, depth, c.Col, a.Col, b.Col))
 	}
 	c.check("C", m, n, 1, 0)
 	a.check("A", m, depth, 1, 0)

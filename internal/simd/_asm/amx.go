@@ -65,11 +65,13 @@ func tileZero(t int) { emit(fmt.Sprintf("TILEZERO T%d", t), vex(0x7b, 0x49, 0xc0
 
 // tileLoad reads the tile at base+disp.
 func tileLoad(t, disp int, base, stride reg.GPPhysical) {
-	emit(fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t), vex(0x7b, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
+	text := fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t)
+	emit(text, vex(0x7b, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
 }
 
 func tileStore(t, disp int, base, stride reg.GPPhysical) {
-	emit(fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm()), vex(0x7a, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
+	text := fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm())
+	emit(text, vex(0x7a, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
 }
 
 // tileDot adds to tile c the products of pairs of tiles a and b.

@@ -175,7 +175,8 @@ func (w *writer) choice(f *family, arch string) {
 	if len(assembly) == 0 {
 		return
 	}
-	w.line("// %s calls the kernel of so many vectors, or that for some stored numbers.\nfunc %s {", strings.Split(f.choice, "(")[0], f.choice)
+	name, _, _ := strings.Cut(f.choice, "(")
+	w.line("// %s calls the kernel of so many vectors, or that for some stored numbers.\nfunc %s {", name, f.choice)
 	w.choose(assembly, func(i *implementation) string {
 		text := "switch {\n"
 		for _, k := range slices.Backward(some) {

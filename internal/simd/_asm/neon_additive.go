@@ -89,9 +89,10 @@ func neonAdditiveTile(vectors int) func(f *neonFunc) {
 
 func (f *neonFunc) additiveTile(vectors int) {
 	args := f.pointer("t")
-	first, eRow := f.field(args, scoreArg("e")), f.field(args, scoreArg("eRow"))
-	panel, pairs := f.field(args, scoreArg("panel")), f.field(args, scoreArg("pairs"))
-	f.eachHeight(f.field(args, scoreArg("rows")), func(rows int) {
+	field := f.fields(args, scoreArg)
+	first, eRow := field("e"), field("eRow")
+	panel, pairs := field("panel"), field("pairs")
+	f.eachHeight(field("rows"), func(rows int) {
 		e := f.rowsFrom(first, eRow, rows)
 		acc := make([][]a64.V, rows)
 		for r := range acc {
@@ -138,8 +139,8 @@ func (f *neonFunc) additiveTile(vectors int) {
 		f.spread(factor, at0)
 		f.Do("ADD", scoreArg("sum"), args, at0)
 		f.spread(sum, at0)
-		last := &part{f.field(args, scoreArg("last")), true}
-		c, cRow := f.field(args, scoreArg("c")), f.field(args, scoreArg("cRow"))
+		last := &part{field("last"), true}
+		c, cRow := field("c"), field("cRow")
 		for _, row := range acc {
 			for v, a := range row {
 				f.Scope(func() {
@@ -176,26 +177,27 @@ func (f *neonFunc) addQuotient(acc, n, d a64.V) {
 // any number of keys, for as many features as a vector holds.
 func (f *neonFunc) additiveTileGrad() {
 	args := f.pointer("t")
-	row, dsRow := f.field(args, gradArg("row")), f.field(args, gradArg("dsRow"))
-	fk, dk, keys := f.field(args, gradArg("f")), f.field(args, gradArg("dk")), f.field(args, gradArg("keys"))
+	field := f.fields(args, gradArg)
+	row, dsRow := field("row"), field("dsRow")
+	fk, dk, keys := field("f"), field("dk"), field("keys")
 	f.constants()
 	half, one := f.num(0.5), f.num(1)
 	// each does something with the vectors of the rows that start at a pointer in args.
-	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
+	each := func(name string, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
 		f.Scope(func() {
-			x := f.field(args, offset)
+			x := field(name)
 			for _, v := range vectors {
 				do(v, a64.At(x, 0))
 				f.Do("ADD", row, x)
 			}
 		})
 	}
-	f.eachHeight(f.field(args, gradArg("rows")), func(rows int) {
+	f.eachHeight(field("rows"), func(rows int) {
 		dq, dw, e := f.Vs(rows), f.Vs(rows), f.Vs(rows)
-		each(gradArg("dq"), dq, f.LDRQ)
-		each(gradArg("dw"), dw, f.LDRQ)
-		each(gradArg("e"), e, f.LDRQ)
-		ds := f.rowsFrom(f.field(args, gradArg("ds")), dsRow, rows)
+		each("dq", dq, f.LDRQ)
+		each("dw", dw, f.LDRQ)
+		each("e", e, f.LDRQ)
+		ds := f.rowsFrom(field("ds"), dsRow, rows)
 		f.repeat("key", keys, func() {
 			fj, sum := f.V(), f.V()
 			f.LDRQ(fj, a64.At(fk, 0))
@@ -219,8 +221,8 @@ func (f *neonFunc) additiveTileGrad() {
 				f.Do("ADD", 4, x)
 			}
 		})
-		each(gradArg("dq"), dq, f.STRQ)
-		each(gradArg("dw"), dw, f.STRQ)
+		each("dq", dq, f.STRQ)
+		each("dw", dw, f.STRQ)
 		f.Return()
 	})
 }

@@ -10,13 +10,14 @@ func neonDistance(vectors int) func(f *neonFunc) {
 
 func (f *neonFunc) distance(vectors int) {
 	args := f.pointer("t")
-	b, bRow, w, depth := f.field(args, distanceArg("b")), f.field(args, distanceArg("bRow")), f.field(args, distanceArg("w")), f.field(args, distanceArg("depth"))
-	f.eachHeight(f.field(args, distanceArg("rows")), func(rows int) {
+	field := f.fields(args, distanceArg)
+	b, bRow, w, depth := field("b"), field("bRow"), field("w"), field("depth")
+	f.eachHeight(field("rows"), func(rows int) {
 		acc := make([][]a64.V, rows)
 		for r := range acc {
 			acc[r] = f.accumulators(vectors * f.lanes)
 		}
-		a := f.rowsFrom(f.field(args, distanceArg("a")), f.field(args, distanceArg("aRow")), rows)
+		a := f.rowsFrom(field("a"), field("aRow"), rows)
 		steps := func(factors bool) {
 			f.repeat("step", depth, func() {
 				factor, x := f.V(), f.Vs(rows)
@@ -54,8 +55,8 @@ func (f *neonFunc) distance(vectors int) {
 		f.Bind(plain)
 		steps(false)
 		f.Bind(done)
-		last := &part{f.field(args, distanceArg("last")), true}
-		c, cRow := f.field(args, distanceArg("c")), f.field(args, distanceArg("cRow"))
+		last := &part{field("last"), true}
+		c, cRow := field("c"), field("cRow")
 		for _, row := range acc {
 			for v, sum := range row {
 				if v < vectors-1 {
@@ -74,26 +75,27 @@ func (f *neonFunc) distance(vectors int) {
 // number of keys, for as many features as a vector holds.
 func (f *neonFunc) distanceGrad() {
 	args := f.pointer("t")
-	row, dsRow := f.field(args, gradArg("row")), f.field(args, gradArg("dsRow"))
-	k, dk, keys := f.field(args, gradArg("f")), f.field(args, gradArg("dk")), f.field(args, gradArg("keys"))
+	field := f.fields(args, gradArg)
+	row, dsRow := field("row"), field("dsRow")
+	k, dk, keys := field("f"), field("dk"), field("keys")
 	// each does something with the vectors of the rows that start at a pointer in args.
-	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
+	each := func(name string, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
 		f.Scope(func() {
-			x := f.field(args, offset)
+			x := field(name)
 			for _, v := range vectors {
 				do(v, a64.At(x, 0))
 				f.Do("ADD", row, x)
 			}
 		})
 	}
-	f.eachHeight(f.field(args, gradArg("rows")), func(rows int) {
+	f.eachHeight(field("rows"), func(rows int) {
 		dq, dw, q := f.Vs(rows), f.Vs(rows), f.Vs(rows)
-		each(gradArg("dq"), dq, f.LDRQ)
-		each(gradArg("e"), q, f.LDRQ)
-		ds := f.rowsFrom(f.field(args, gradArg("ds")), dsRow, rows)
+		each("dq", dq, f.LDRQ)
+		each("e", q, f.LDRQ)
+		ds := f.rowsFrom(field("ds"), dsRow, rows)
 		loops := func(factors bool) {
 			if factors {
-				each(gradArg("dw"), dw, f.LDRQ)
+				each("dw", dw, f.LDRQ)
 			}
 			f.repeat("key", keys, func() {
 				kj, sum := f.V(), f.V()
@@ -119,14 +121,14 @@ func (f *neonFunc) distanceGrad() {
 					f.Do("ADD", 4, x)
 				}
 			})
-			each(gradArg("dq"), dq, f.STRQ)
+			each("dq", dq, f.STRQ)
 			if factors {
-				each(gradArg("dw"), dw, f.STRQ)
+				each("dw", dw, f.STRQ)
 			}
 			f.Return()
 		}
 		plain := f.NewLabel("plain")
-		f.Scope(func() { f.Do("CBZ", f.field(args, gradArg("dw")), plain) })
+		f.Scope(func() { f.Do("CBZ", field("dw"), plain) })
 		loops(true)
 		f.Bind(plain)
 		loops(false)

@@ -41,6 +41,11 @@ func (f *neonFunc) field(args a64.X, offset int) a64.X {
 	return x
 }
 
+// fields returns how to load the fields of the arguments at args, of the given layout.
+func (f *neonFunc) fields(args a64.X, layout func(field string) int) func(name string) a64.X {
+	return func(name string) a64.X { return f.field(args, layout(name)) }
+}
+
 // tiles writes the kernel that computes a column of tiles, one below the other.
 func (f *neonFunc) tiles(p neonPanel) {
 	p.f, p.args = f, f.pointer("t")

@@ -225,7 +225,8 @@ is how many i there are in src; the others stand for anything. The distances of 
 			{name: "transposeWiden", asm: "(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)",
 				code: avx(transposePairs(true)), does: "is transposeBFloat16 that writes floats."},
 			{name: "gemvTransposed", asm: tileAsm, code: all(gemvTransposed, (*neonFunc).gemvTransposed),
-				does: "adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where row j of b starts bRow bytes after the one before."},
+				does: `adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where row j of b starts bRow bytes
+after the one before.`},
 			{name: "dots", asm: tileAsm, code: avx(dots),
 				does: `adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows and j < last, up to four rows and
 a vector's length of columns.`},
@@ -350,7 +351,8 @@ whether all were.`},
 				does: `replaces k by G in the first half of each row f of a panel of keys and sets the second half to w[f]·G,
 for the first vectors of the panel.`},
 			{name: "additiveTile1", asm: scoreAsm, byHand: true, code: all(additiveTile(1), neonAdditiveTile(1)),
-				does: "sets c[i][j] = sum + factor·Σ w·G[j][f]/(G[j][f]+E[i][f]) for up to additiveRows queries i and one vector of keys j."},
+				does: `sets c[i][j] = sum + factor·Σ w·G[j][f]/(G[j][f]+E[i][f]) for up to additiveRows queries i and one
+vector of keys j.`},
 			{name: "additiveTile2", asm: scoreAsm, byHand: true, when: "vectors == 2",
 				code: only(avx512, additiveTile(2)).neon(neonAdditiveTile(2)),
 				does: "is additiveTile1 for two vectors of keys."},
@@ -364,7 +366,8 @@ for a vector of features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 		},
 		drivers: []driver{
 			{name: "additiveKeys", op: "(panel, w []float32, n int)", calls: []string{"additiveTile1", "additiveKeys"},
-				does: "replaces k by G in the first half of each row of a panel and sets the second half to w·G, for the first n keys."},
+				does: `replaces k by G in the first half of each row of a panel and sets the second half to w·G, for the
+first n keys.`},
 			{name: "additiveTile", op: tileOp, calls: []string{"additiveTile1", "additiveKeys"},
 				does: "is AdditiveTile for queries of which none is beyond, and at least one feature."},
 			{name: "additiveTileGrad", op: tileGrad, calls: []string{"additiveTileGrad"},
@@ -416,9 +419,11 @@ on the way through the softmax. They are called for at least one row and one ele
 				asm:  "(x *float32, row, rows, n int, c float32, shift, sum *float32)",
 				with: map[string]string{"row": "4*stride", "rows": "len(sum)"},
 				code: all(powerRows, (*neonFunc).powerRows),
-				does: "sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of row i, element j being added to lane j%16."},
+				does: `sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of row i, element j being added to
+lane j%16.`},
 			{name: "powerDropRows", op: "(x []float32, stride, n int, c float32, shift, sum []float32, d Drops)",
-				asm: "(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, threshold uint32, keep float32)",
+				asm: "(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, " +
+					"threshold uint32, keep float32)",
 				with: map[string]string{"row": "4*stride", "rows": "len(sum)", "key": "d.Key + uint64(d.First)*golden",
 					"keyRow": "uint64(d.Step) * golden", "threshold": "d.Threshold", "keep": "d.Keep"},
 				code: only(avx512, powerDropRows),
@@ -443,7 +448,8 @@ least threshold, and 0 elsewhere. keyRow is step·golden.`},
 				asm:  "(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)",
 				with: map[string]string{"dstRow": "4*dstStride", "srcRow": "4*srcStride", "rows": "len(factor)"},
 				code: all(streamRows, (*neonFunc).scaleRows),
-				does: "sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a multiple of 64 bytes; AVX2 and AVX-512 write past the caches."},
+				does: `sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a multiple of 64 bytes; AVX2 and AVX-512
+write past the caches.`},
 			{name: "hide", op: "(x []float32, seen []bool)", pieces: true, whole: 16, code: all(hide, (*neonFunc).hide),
 				does: "sets x[i] = -Inf where seen[i] is false."},
 			{name: "packBits", op: "(dst []uint64, seen []bool)", code: avx(packBits),
@@ -460,9 +466,11 @@ piece.`,
 				does: `writes first+i for each x[i] > least to dst, in their order, and returns how many they are. It writes
 up to a vector beyond them.`},
 			{name: "ranks", op: "(dst []int32, x []float32)", code: avx(ranks),
-				does: "sets dst[i] to the number of those x[j] > x[i], and of those x[j] = x[i] with j < i. It is for few elements."},
+				does: `sets dst[i] to the number of those x[j] > x[i], and of those x[j] = x[i] with j < i. It is for few
+elements.`},
 			{name: "entropy", op: "(x []float32) float32", sum: true, code: avx(entropy),
-				does: `returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with x = 2^e·(1+f) between √½ and √2 times a power of two:
+				does: `returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with
+x = 2^e·(1+f) between √½ and √2 times a power of two:
 
 	ln x = e·ln2 + f - f²/2 + f³·P(f)`},
 		},

@@ -142,7 +142,8 @@ func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 // time, and calls use for the columns of group g in their order. After the
 // squares of all groups it calls next. By quarters, a square takes fewer shuffles and
 // more loads.
-func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual, use func(g, k int, column reg.VecVirtual), next func()) {
+func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
+	use func(g, k int, column reg.VecVirtual), next func()) {
 	offset := GP64()
 	XORQ(offset, offset)
 	row := func(g, i int) Mem {
