@@ -4,7 +4,7 @@ package simd
 
 // scoreArgs is what the kernels of additive scores take: a tile of up to
 // additiveRows queries by one or two vectors of keys. Strides are in bytes. The
-// generator knows the order of the fields.
+// generator reads where the fields are.
 type scoreArgs struct {
 	e           *float32
 	eRow        int

@@ -78,7 +78,7 @@ func (x additiveResults) each(f func(name string, i int)) {
 	}
 }
 
-func (x additiveResults) of(i int) []float32 { return [][]float32{x.c, x.dq, x.dk, x.dw}[i] }
+func (x additiveResults) result(i int) []float32 { return [][]float32{x.c, x.dq, x.dk, x.dw}[i] }
 
 // results returns what run left, and fails if it wrote elsewhere.
 func (t *additiveCase) results(tb testing.TB) additiveResults {
@@ -163,7 +163,7 @@ func (t *additiveCase) check(tb testing.TB, what string) {
 	got, want, plain, size := t.results(tb), additiveLoop[float64](t), additiveLoop[float32](t), t.sizes()
 	got.each(func(name string, n int) {
 		worst, worstPlain, squares, squaresPlain := 0.0, 0.0, 0.0, 0.0
-		for i, v := range got.of(n) {
+		for i, v := range got.result(n) {
 			if size[n][i] == 0 {
 				continue
 			}

@@ -66,7 +66,8 @@ func (a *AdditiveKeysGrad) Set(k []float32, row, keys, h int, w []float32) {
 // order of i, over all tiles. A ds of 0 contributes nothing, whatever its query
 // and its key are; one that is NaN reaches dq of its query, dk of its key and
 // dw. The errors are like those of AdditiveTile, with Σ|ds·w| and Σ|ds|.
-func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *AdditiveQueries, i0, i1 int, a *AdditiveKeysGrad, j0, j1 int) {
+func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *AdditiveQueries, i0, i1 int,
+	a *AdditiveKeysGrad, j0, j1 int) {
 	checkTile("AdditiveTileGrad", len(ds), dsRow, q, i0, i1, a.h, a.keys, j0, j1)
 	if i0 < i1 {
 		checkRows("AdditiveTileGrad", len(dq), dqRow, i1, a.h)

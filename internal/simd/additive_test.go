@@ -208,7 +208,7 @@ func TestAdditiveTileScratch(t *testing.T) {
 			c.run(c.rows, c.keys)
 			got := c.results(t)
 			got.each(func(name string, n int) {
-				if !same(got.of(n), want.of(n)) {
+				if !same(got.result(n), want.result(n)) {
 					t.Fatalf("%v: %s with used scratch are others", c, name)
 				}
 			})

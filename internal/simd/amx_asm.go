@@ -13,7 +13,7 @@ import (
 // The drivers of the kernels for tile units.
 
 // amxArgs is what the kernel takes: a strip of A, and panels of B that follow one another,
-// both as limbs. Strides are in bytes. The generator knows the order of the fields.
+// both as limbs. Strides are in bytes. The generator reads where the fields are.
 type amxArgs struct {
 	a, b   *float32
 	c      *float32
@@ -36,8 +36,8 @@ const (
 	stripHeight = 32 // rows of A that are packed together
 	limbWidth   = 32 // columns of B that are
 	limbStep    = 32 // elements of k
-	// tileAsked is how many bytes a step of the kernel asks for ahead, as the generator knows.
-	tileAsked = 4096
+	// tilePrefetched is how many bytes a step of the kernel asks for ahead, as the generator knows.
+	tilePrefetched = 4096
 	// stepFloats is how many floats have the room of a step of a strip or a panel.
 	stepFloats = 3 * limbStep * stripHeight / 2
 )
@@ -167,7 +167,8 @@ func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse sides) {
 
 // multiplyLimbs computes rows×cols of c from a strip and from elements k0 to k1 of panels,
 // k0 a multiple of limbStep. It asks for what is ahead, which may be nil.
-func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32, sparse sides, ahead *Ahead, s *scratch) {
+func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32,
+	sparse sides, ahead *Ahead, s *scratch) {
 	s.tile = grow(s.tile, stripHeight*limbWidth)
 	t := amxArgs{
 		a: &a.data[0], b: &panels[0].data[k0/limbStep*stepFloats], c: &c.Data[0], cRow: 4 * c.Row,
@@ -179,8 +180,8 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 	}
 	t.next = uintptr(unsafe.Pointer(t.a))
 	if ahead != nil && !ahead.empty() && rows > stripHeight/2 {
-		t.nextStep = tileAsked
-		t.next = uintptr(unsafe.Pointer(&ahead.takeBytes(tileAsked * t.steps * t.panels)[0]))
+		t.nextStep = tilePrefetched
+		t.next = uintptr(unsafe.Pointer(&ahead.takeBytes(tilePrefetched * t.steps * t.panels)[0]))
 	}
 	switch {
 	case rows%(stripHeight/2) != 0:
@@ -199,8 +200,7 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 type limbProduct struct {
 	p              *Product
 	j0, j1, k0, k1 int
-	mem            []float32
-	panels         []limbs
+	limbPanels
 }
 
 // each calls f for each block in turn. A block that is not the first continues its sums.
@@ -209,21 +209,15 @@ func (b *limbProduct) each(f func()) {
 		b.j1 = min(b.j0+limbColumns, b.p.N)
 		for b.k0 = 0; b.k0 < b.p.K; b.k0 += limbDepth {
 			b.k1 = min(b.k0+limbDepth, b.p.K)
-			count := (b.j1 - b.j0 + limbWidth - 1) / limbWidth
-			b.mem = grow(b.mem, count*stripFloats(b.k1-b.k0))
-			b.panels = grow(b.panels, count)
+			b.reserve(b.k1-b.k0, b.j1-b.j0)
 			f()
 		}
 	}
 }
 
 // pack makes panels lo to hi of the block.
-func (b *limbProduct) pack(lo, hi int, s *scratch) {
-	size := stripFloats(b.k1 - b.k0)
-	for i := lo; i < hi; i++ {
-		j := b.j0 + i*limbWidth
-		b.panels[i] = packLimbs(b.mem[i*size:][:size], b.p.B.from(b.k0, j), b.k1-b.k0, min(limbWidth, b.j1-j), s)
-	}
+func (b *limbProduct) pack(lo, hi int) {
+	b.fill(b.p.B.from(b.k0, b.j0), b.k1-b.k0, 0, lo*limbWidth, min(hi*limbWidth, b.j1-b.j0))
 }
 
 // strip computes panels lo to hi of the strip of rows from i on.
@@ -237,7 +231,7 @@ func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
 	cols := min(hi*limbWidth, b.j1-b.j0) - lo*limbWidth
 	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, sides{a: p.Sparse}, nil, s)
 	if b.k1 == p.K {
-		p.mendTiny(i, rows, j, cols)
+		p.recomputeTiny(i, rows, j, cols)
 	}
 }
 
@@ -263,14 +257,14 @@ func (m *multiplication) runTiles() {
 
 // onTiles computes a product on the calling goroutine.
 func (p *Product) onTiles(s *scratch) {
-	b := limbProduct{p: p, mem: s.limbs, panels: s.panelLimbs}
+	b := limbProduct{p: p, limbPanels: s.limbs}
 	b.each(func() {
-		b.pack(0, len(b.panels), s)
+		b.pack(0, len(b.panels))
 		for i := 0; i < p.M; i += stripHeight {
 			b.strip(i, 0, len(b.panels), s)
 		}
 	})
-	s.limbs, s.panelLimbs = b.mem, b.panels
+	s.limbs = b.limbPanels
 }
 
 // doTileBlock computes a block on all processors: first they pack the panels, then they
@@ -284,11 +278,7 @@ func (m *multiplication) doTileBlock() {
 	par.For(strips*t.groups, 1, t.strips)
 }
 
-func (m *multiplication) doTilePack(lo, hi int) {
-	s := scratches.Get().(*scratch)
-	m.tiling.limbProduct.pack(lo, hi, s)
-	s.free()
-}
+func (m *multiplication) doTilePack(lo, hi int) { m.tiling.limbProduct.pack(lo, hi) }
 
 // doTileStrips computes tasks lo to hi, of which each is a strip and a group of panels.
 func (m *multiplication) doTileStrips(lo, hi int) {
@@ -300,11 +290,14 @@ func (m *multiplication) doTileStrips(lo, hi int) {
 	s.free()
 }
 
-// limbPanels is what Panels hold for tile units.
+// limbPanels are panels of B for tile units, in memory that serves the next ones again.
 type limbPanels struct {
 	mem    []float32
 	panels []limbs
 }
+
+// release lets go of elements that have no limbs.
+func (b *limbPanels) release() { clear(b.panels) }
 
 // reserve makes room for k rows and n columns.
 func (b *limbPanels) reserve(k, n int) {
@@ -342,13 +335,14 @@ func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bo
 // rowDotsOnTiles is RowDots: the diagonal of a product.
 func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 	s := scratches.Get().(*scratch)
-	s.a, s.limbs = grow(s.a, stripFloats(n)), grow(s.limbs, stripFloats(n))
+	s.a = grow(s.a, stripFloats(n))
 	s.row = grow(s.row, stripHeight*limbWidth)
 	for i := 0; i < len(dst); i += stripHeight {
 		rows := min(stripHeight, len(dst)-i)
 		strip := packStrip(s.a, x.from(i, 0), rows, n, s)
-		panel := [1]limbs{packLimbs(s.limbs, y.from(i, 0).T(), n, rows, s)}
-		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, panel[:], 0, n, startZero, nil, sides{}, nil, s)
+		s.limbs.reserve(n, rows)
+		s.limbs.fill(y.from(i, 0).T(), n, 0, 0, rows)
+		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, s.limbs.panels, 0, n, startZero, nil, sides{}, nil, s)
 		for k := range rows {
 			dst[i+k] = s.row[k*limbWidth+k]
 		}
@@ -356,8 +350,8 @@ func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 	s.free()
 }
 
-// mendTiny computes elements of C next to 0 again, of some rows and columns, by vectors.
-func (p *Product) mendTiny(i, rows, j, cols int) {
+// recomputeTiny computes elements of C next to 0 again, of some rows and columns, by vectors.
+func (p *Product) recomputeTiny(i, rows, j, cols int) {
 	c := p.C.from(i, j)
 	if p.Accumulate || !HasTiny(c.Data, c.Row, rows, cols) {
 		return

@@ -13,7 +13,7 @@ import (
 // B whose columns are contiguous, as the weights of a layer.
 
 // amxFewArgs is what the kernels take: a strip of A as limbs, and panels of B as numbers.
-// Strides are in bytes. The generator knows the order of the fields.
+// Strides are in bytes. The generator reads where the fields are.
 type amxFewArgs struct {
 	a          *float32
 	b          unsafe.Pointer
@@ -26,7 +26,7 @@ type amxFewArgs struct {
 	panels     int        // at least 1, counted down by the kernel
 	last       int        // rows of the last step, 1 to limbStep
 	accumulate int        // 0 or 1
-	room       uintptr    // for two steps as limbs
+	scratch    uintptr    // for two steps as limbs
 	_          [4]uintptr // the kernel's own
 	config     tileConfig
 }
@@ -44,9 +44,9 @@ const (
 	tileFloats = 16 * tileHeight
 	fewColumns = 64   // of B that a kernel takes side by side
 	fewAhead   = 1024 // bytes of a column that are asked for ahead, as the generator knows
-	// fewRoom is how many floats have the room of two steps of fewColumns as limbs, and of what
+	// fewScratch is how many floats have the room of two steps of fewColumns as limbs, and of what
 	// is missing to a cache line.
-	fewRoom = 2*3*limbStep*fewColumns/2 + 16
+	fewScratch = 2*3*limbStep*fewColumns/2 + 16
 )
 
 // multiplyStoredOnTiles is MultiplyStored on tile units.
@@ -163,8 +163,8 @@ func (x *storedProduct) strip(c Mat, strip limbs, m, j0, j1 int, s *scratch) {
 
 // prepare sets what is the same for all kernels.
 func (t *amxFewArgs) prepare(s *scratch) {
-	s.room = grow(s.room, fewRoom)
-	t.room = (uintptr(unsafe.Pointer(&s.room[0])) + 63) &^ 63
+	s.fewLimbs = grow(s.fewLimbs, fewScratch)
+	t.scratch = (uintptr(unsafe.Pointer(&s.fewLimbs[0])) + 63) &^ 63
 	t.config.palette = 1
 }
 
@@ -179,14 +179,8 @@ func (m *multiplication) runFew() {
 	if t.few == nil {
 		t.few = m.doFew
 	}
-	count, size := (p.M+limbWidth-1)/limbWidth, stripFloats(p.K)
-	t.mem, t.panels = grow(t.mem, count*size), grow(t.panels, count)
-	s := scratches.Get().(*scratch)
-	for i := range t.panels {
-		at := i * limbWidth
-		t.panels[i] = packLimbs(t.mem[i*size:][:size], p.A.from(at, 0).T(), p.K, min(limbWidth, p.M-at), s)
-	}
-	s.free()
+	t.reserve(p.K, p.M)
+	t.fill(p.A.T(), p.K, 0, 0, p.M)
 	columns := (p.N + fewColumns - 1) / fewColumns
 	par.For(columns, max(1, taskWork(true)/(fewColumns*p.K*tileHeight)), t.few)
 }
@@ -244,7 +238,7 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 		return false
 	}
 	packTransposed(c.Data, Mat{Data: s.tile, Row: 1, Col: tileHeight}, rows, fewColumns, c.Row)
-	p.mendTiny(i, rows, j, fewColumns)
+	p.recomputeTiny(i, rows, j, fewColumns)
 	return true
 }
 

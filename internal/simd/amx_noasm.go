@@ -22,6 +22,8 @@ func (p *Product) onTiles(*scratch) { panic("simd: no tile units") }
 
 type limbPanels struct{}
 
+func (*limbPanels) release() {}
+
 func (*limbPanels) reserve(k, n int) { panic("simd: no tile units") }
 
 func (*limbPanels) fill(m Mat, k, at, j0, j1 int) { panic("simd: no tile units") }

@@ -28,7 +28,7 @@ func readsDirectly(p *Product) bool {
 
 // block computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
 // k1, for which a and b hold A and B.
-func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	if active == generic {
 		blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 		return

@@ -3,7 +3,7 @@
 package simd
 
 // distanceArgs is what the kernels of distances take: a tile of up to additiveRows rows by
-// some vectors of columns. Strides are in bytes. The generator knows the order of the fields.
+// some vectors of columns. Strides are in bytes. The generator reads where the fields are.
 type distanceArgs struct {
 	a     *float32
 	aRow  int

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// distanceFar is beyond which a vector or a factor takes the slow way: what the kernels
+// distanceLimit is the length beyond which a vector or a factor takes the slow way: what the kernels
 // multiply then stays in range, and is not denormal where it counts.
-const distanceFar = 1 << 40
+const distanceLimit = 1 << 40
 
 // DistanceGrad is a block of keys, and some queries at a time, made ready for the gradients
 // of what Distances computes, and the sums that become these. Its memory is its own, but for
 // w, which is read and must not change before Flush.
 type DistanceGrad struct {
-	w            []float32 // nil for 1
-	wantW        bool
-	k, dk        []float32 // [keys][row]: the keys, and Σ_i ds·(q-k)
-	q, dq        []float32 // [queries][row]: the queries, and Σ_j ds·(k-q)
-	dw           []float32 // [row]: Σ_ij ds·(q-k)²
-	sums         []float32 // [queries][row]: the same of each query
-	farK, farQ   []bool    // which are beyond, or all if w is
-	slow         bool      // whether any were, and slowDK and slowDW are in use
-	slowDK       []float32 // [keys][h], with factors
-	slowDW       []float32 // [h]
-	keys, h, row int
-	queries      int
+	w                []float32 // nil for 1
+	wantW            bool
+	k, dk            []float32 // [keys][row]: the keys, and Σ_i ds·(q-k)
+	q, dq            []float32 // [queries][row]: the queries, and Σ_j ds·(k-q)
+	dw               []float32 // [row]: Σ_ij ds·(q-k)²
+	sums             []float32 // [queries][row]: the same of each query
+	beyondK, beyondQ []bool    // which are beyond, or all if w is
+	slow             bool      // whether any were, and slowDK and slowDW are in use
+	slowDK           []float32 // [keys][h], with factors
+	slowDW           []float32 // [h]
+	keys, h, row     int
+	queries          int
 }
 
 // Set takes the keys of which element f of key j is k[j·row+f] and the factors w, nil for 1,
@@ -45,11 +45,11 @@ func (g *DistanceGrad) Set(k []float32, row, keys, h int, w []float32, wantW boo
 		g.w = nil
 		return
 	}
-	g.k, g.farK = padRows(g.k, g.farK, k, row, keys, h, g.row)
+	g.k, g.beyondK = padRows(g.k, g.beyondK, k, row, keys, h, g.row)
 	for _, x := range w {
-		if x := float32(math.Abs(float64(x))); x != 0 && !(x <= distanceFar && x >= 1.0/distanceFar) {
-			for j := range g.farK {
-				g.farK[j] = true
+		if x := float32(math.Abs(float64(x))); x != 0 && !(x <= distanceLimit && x >= 1.0/distanceLimit) {
+			for j := range g.beyondK {
+				g.beyondK[j] = true
 			}
 			break
 		}
@@ -64,7 +64,7 @@ func (g *DistanceGrad) Set(k []float32, row, keys, h int, w []float32, wantW boo
 func (g *DistanceGrad) Queries(q []float32, row, queries int) {
 	checkRows("DistanceGrad.Queries", len(q), row, queries, g.h)
 	g.queries = queries
-	g.q, g.farQ = padRows(g.q, g.farQ, q, row, queries, g.h, g.row)
+	g.q, g.beyondQ = padRows(g.q, g.beyondQ, q, row, queries, g.h, g.row)
 	g.dq = grow(g.dq, queries*g.row)
 	clear(g.dq)
 	if g.wantW {
@@ -74,20 +74,20 @@ func (g *DistanceGrad) Queries(q []float32, row, queries int) {
 }
 
 // padRows copies rows of h elements to rows of to, the rest of which is 0, and says which
-// of them are far.
-func padRows(dst []float32, far []bool, x []float32, row, rows, h, to int) ([]float32, []bool) {
+// of them are beyond distanceLimit.
+func padRows(dst []float32, beyond []bool, x []float32, row, rows, h, to int) ([]float32, []bool) {
 	dst = grow(dst, rows*to)
-	if cap(far) < rows {
-		far = make([]bool, rows)
+	if cap(beyond) < rows {
+		beyond = make([]bool, rows)
 	}
-	far = far[:rows]
+	beyond = beyond[:rows]
 	for i := range rows {
 		d, src := dst[i*to:][:to], x[i*row:][:h]
 		copy(d, src)
 		clear(d[h:])
-		far[i] = !(Dot(src, src) <= distanceFar*distanceFar)
+		beyond[i] = !(Dot(src, src) <= distanceLimit*distanceLimit)
 	}
-	return dst, far
+	return dst, beyond
 }
 
 // Add adds what the gradients of the distances of the queries from keys j0 to j1 give, where
@@ -104,24 +104,25 @@ func padRows(dst []float32, far []bool, x []float32, row, rows, h, to int) ([]fl
 func (g *DistanceGrad) Add(dq []float32, dqRow int, ds []float32, dsRow, j0, j1 int) {
 	n := g.queries
 	if j0 < 0 || j1 < j0 || g.keys < j1 || n > 0 && (dsRow < 0 || len(ds) < (n-1)*dsRow+j1-j0) {
-		panic(fmt.Sprintf("simd: DistanceGrad.Add: keys %d to %d of %d, %d rows of gradients, %d apart, in %d floats", j0, j1, g.keys, n, dsRow, len(ds)))
+		panic(fmt.Sprintf("simd: DistanceGrad.Add: keys %d to %d of %d, %d rows of gradients, %d apart, in %d floats",
+			j0, j1, g.keys, n, dsRow, len(ds)))
 	}
 	checkRows("DistanceGrad.Add", len(dq), dqRow, n, g.h)
 	if n == 0 || g.h == 0 {
 		return
 	}
 	for i := 0; i < n; {
-		i1 := run(g.farQ, i, min(n, i+additiveRows))
-		for j := j0; j < j1 && !g.farQ[i]; {
-			end := run(g.farK, j, j1)
-			if !g.farK[j] {
+		i1 := run(g.beyondQ, i, min(n, i+additiveRows))
+		for j := j0; j < j1 && !g.beyondQ[i]; {
+			end := run(g.beyondK, j, j1)
+			if !g.beyondK[j] {
 				distanceGrad(g, ds[j-j0:], dsRow, i, i1, j, end)
 			}
 			j = end
 		}
 		i = i1
 	}
-	farKeys := slices.Contains(g.farK[j0:j1], true)
+	beyondKeys := slices.Contains(g.beyondK[j0:j1], true)
 	for i := range n {
 		sum := g.dq[i*g.row:][:g.h]
 		g.factor(sum)
@@ -129,11 +130,11 @@ func (g *DistanceGrad) Add(dq []float32, dqRow int, ds []float32, dsRow, j0, j1 
 		if g.wantW {
 			add(g.dw, g.dw, g.sums[i*g.row:][:g.row])
 		}
-		if !farKeys && !g.farQ[i] {
+		if !beyondKeys && !g.beyondQ[i] {
 			continue
 		}
 		for j, d := range ds[i*dsRow:][:j1-j0] {
-			if d != 0 && (g.farQ[i] || g.farK[j0+j]) {
+			if d != 0 && (g.beyondQ[i] || g.beyondK[j0+j]) {
 				g.add(dq[i*dqRow:][:g.h], d, i, j0+j)
 			}
 		}

@@ -122,7 +122,7 @@ func (t *distanceCase) check(tb testing.TB, what string) {
 	plain, _ := distanceLoop[float32](t)
 	got.each(func(name string, n int) {
 		worst, worstPlain := 0.0, 0.0
-		for i, v := range got.of(n) {
+		for i, v := range got.result(n) {
 			if size[n][i] == 0 {
 				continue
 			}
@@ -185,7 +185,7 @@ func TestDistanceBits(t *testing.T) {
 				c.run(tile[0], tile[1], true)
 				parts := c.results(t)
 				whole.each(func(name string, n int) {
-					if !same(parts.of(n), whole.of(n)) {
+					if !same(parts.result(n), whole.result(n)) {
 						t.Fatalf("%v: %s in tiles of %v are others", c, name, tile)
 					}
 				})
@@ -300,7 +300,7 @@ func TestDistanceScratch(t *testing.T) {
 			c.run(c.rows, c.keys, true)
 			got := c.results(t)
 			got.each(func(name string, n int) {
-				if !same(got.of(n), want.of(n)) {
+				if !same(got.result(n), want.result(n)) {
 					t.Fatalf("%v: %s with used memory are others", c, name)
 				}
 			})

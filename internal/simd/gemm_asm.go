@@ -8,7 +8,7 @@ import "unsafe"
 
 // tileArgs is what the gemm kernels take: a column of tiles, each rows high and
 // as wide as a panel of B, one below the other. Strides are in bytes. The
-// generator knows the order of the fields.
+// generator reads where the fields are.
 type tileArgs struct {
 	a          *float32
 	aRow, aCol int
@@ -90,7 +90,7 @@ func (p *Product) start(k0, j int) (start int, bias []float32) {
 	return startC, nil
 }
 
-func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	start, bias := p.start(k0, j0)
 	at := 0
 	if k1 > k0 {
@@ -109,7 +109,7 @@ func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 // tiles computes m rows and n columns of C from depth steps of A and of the
 // panels whose data start at the given place, in chains of so many steps. It asks
 // for what is ahead, or else for the panels behind the first.
-func tiles(c, a Mat, m, n, depth, chain int, b *panels, at, start int, bias []float32, ahead *Ahead) {
+func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []float32, ahead *Ahead) {
 	t := tileArgs{aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * c.Row}
 	if ahead != nil && ahead.empty() {
 		ahead = nil
@@ -155,7 +155,7 @@ func (t *tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead
 			t.rows, t.tiles = rows, count
 		}
 		if ahead != nil {
-			t.ask(ahead, depth)
+			t.prefetch(ahead, depth)
 		}
 		t.c, t.start, t.b = &c.Data[at*c.Row+j], start, b
 		for k := 0; ; t.start = startAdd {
@@ -173,9 +173,9 @@ func (t *tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead
 	}
 }
 
-// ask has the next tiles ask for what is ahead. They become fewer if it does not last for
+// prefetch has the next tiles ask for what is ahead. They become fewer if it does not last for
 // all of them.
-func (t *tileArgs) ask(ahead *Ahead, depth int) {
+func (t *tileArgs) prefetch(ahead *Ahead, depth int) {
 	if ahead.empty() {
 		t.next, t.nextStep = uintptr(unsafe.Pointer(t.b)), 0
 		return

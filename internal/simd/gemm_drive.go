@@ -41,7 +41,7 @@ type multiplication struct {
 	// blocks of rows by cols, of which colBlocks lie side by side.
 	j0, j1, k0, k1        int
 	rows, cols, colBlocks int
-	packed                panels
+	packed                blockOfB
 	mem                   []float32 // of packed
 
 	products, columns, blocks, pack, sparse func(lo, hi int)
@@ -62,13 +62,13 @@ func newMultiplication(p *Product) *multiplication {
 	m.all.Count = max(p.Count, 1)
 	m.all.Tiles = p.Tiles && p.K > 0
 	m.all.fold()
-	m.all.lay()
+	m.all.turnColumn()
 	return m
 }
 
 // free hands m back without the caller's slices, which it would keep alive.
 func (m *multiplication) free() {
-	m.all, m.one, m.packed = Product{}, Product{}, panels{}
+	m.all, m.one, m.packed = Product{}, Product{}, blockOfB{}
 	multiplications.Put(m)
 }
 
@@ -87,9 +87,9 @@ func (p *Product) fold() {
 	}
 }
 
-// lay turns a product whose result is a column into one whose result is a row,
+// turnColumn turns a product whose result is a column into one whose result is a row,
 // which is what the kernels are made for: Cᵀ = Bᵀ·Aᵀ, term by term the same.
-func (p *Product) lay() {
+func (p *Product) turnColumn() {
 	if p.Tiles || p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil {
 		return
 	}
@@ -208,7 +208,7 @@ func lowProduct(p *Product, j0, j1 int, s *scratch) {
 	if singleRow(p, j0, j1, s) {
 		return
 	}
-	step, width, b := p.depthStep(depthBlock), panelWidth(), &s.panels
+	step, width, b := p.depthStep(depthBlock), panelWidth(), &s.block
 	for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {
 		k1 := min(k0+step, p.K)
 		a := blockOfA(p, 0, p.M, j1-j0, k0, k1, s)
@@ -227,7 +227,7 @@ func lowProduct(p *Product, j0, j1 int, s *scratch) {
 
 // highProduct computes a product with many rows on the calling goroutine.
 func highProduct(p *Product, s *scratch) {
-	step, b := p.depthStep(highDepth), &s.panels
+	step, b := p.depthStep(highDepth), &s.block
 	for j0 := 0; j0 < p.N; j0 += colBlock {
 		j1 := min(j0+colBlock, p.N)
 		for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {

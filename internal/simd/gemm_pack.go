@@ -4,21 +4,20 @@ import "sync"
 
 // scratch is memory that a task packs matrices into.
 type scratch struct {
-	a, b, row  []float32
-	panels     panels
-	limbs      []float32 // for tile units
-	panelLimbs []limbs
-	strips     []limbs
-	tile, room []float32
-	one        Product
+	a, b, row      []float32
+	block          blockOfB
+	limbs          limbPanels // for tile units
+	strips         []limbs
+	tile, fewLimbs []float32
+	one            Product
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // free hands s back without the caller's slices.
 func (s *scratch) free() {
-	s.panels.data, s.panels.from.Data = nil, nil
-	clear(s.panelLimbs)
+	s.block.data, s.block.from.Data = nil, nil
+	s.limbs.release()
 	scratches.Put(s)
 }
 
@@ -30,11 +29,11 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// panels is a block of B as the kernels read it: cut into panels of width
+// blockOfB is a block of B as the kernels read it: cut into panels of width
 // columns, of which the last may be narrower. Row k of panel i starts at
 // data[i*step+k*row]. Either it is a copy, where each panel is in one piece and
 // the last is filled up with anything, or it is B itself.
-type panels struct {
+type blockOfB struct {
 	data      []float32
 	step, row int
 	width     int
@@ -45,11 +44,11 @@ type panels struct {
 	rows, cols int
 }
 
-func (b *panels) count() int { return (b.cols + b.width - 1) / b.width }
+func (b *blockOfB) count() int { return (b.cols + b.width - 1) / b.width }
 
 // pack prepares columns j0 to j1 of rows k0 to k1 of B. If they have to be
 // copied, it takes the memory from mem, and packPanels has to follow.
-func (b *panels) pack(p *Product, j0, j1, k0, k1 int, mem *[]float32) {
+func (b *blockOfB) pack(p *Product, j0, j1, k0, k1 int, mem *[]float32) {
 	b.width, b.col, b.rows, b.cols = panelWidth(), j0, k1-k0, j1-j0
 	b.copied = false
 	if b.rows == 0 {
@@ -67,7 +66,7 @@ func (b *panels) pack(p *Product, j0, j1, k0, k1 int, mem *[]float32) {
 }
 
 // packPanels copies panels lo to hi.
-func (b *panels) packPanels(lo, hi int) {
+func (b *blockOfB) packPanels(lo, hi int) {
 	if !b.copied {
 		return
 	}

@@ -9,7 +9,7 @@ func readsDirectlyGeneric(p *Product) bool { return p.M < 4 && (p.B.Col == 1 || 
 
 // blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps
 // k0 to k1, for which a and b hold A and B.
-func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	chain := k1 - k0
 	if p.Blocks {
 		chain = sumBlock(p.K)
@@ -19,7 +19,7 @@ func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 
 // blockInChains is blockGeneric, in chains of so many steps. The first begins with what C holds,
 // unless it is apart, as the others are.
-func blockInChains(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels, chain int, apart bool) {
+func blockInChains(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB, chain int, apart bool) {
 	if k0 == 0 {
 		for i := i0; i < i1; i++ {
 			p.begin(i, j0, j1)
@@ -39,7 +39,7 @@ func blockInChains(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels, cha
 }
 
 // addChains adds the product of a and of the columns of b from j on to c.
-func addChains(c, a Mat, rows, cols, depth int, b *panels, j, chain int, apart bool) {
+func addChains(c, a Mat, rows, cols, depth int, b *blockOfB, j, chain int, apart bool) {
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	for k := 0; k < depth; k += chain {

@@ -85,7 +85,8 @@ func choose(name string, has []implementation) (implementation, error) {
 		}
 		known = append(known, i.String())
 	}
-	return generic, fmt.Errorf("attn: ATTN_SIMD is %q, want one that this program has on this machine: %s", name, strings.Join(known, ", "))
+	return generic, fmt.Errorf("attn: ATTN_SIMD is %q, want one that this program has on this machine: %s",
+		name, strings.Join(known, ", "))
 }
 
 // Implementation returns the name of the implementation in use: "generic",

@@ -41,7 +41,7 @@ func (p *Panels) Lay(l PanelLayout, data []float32) {
 		return
 	}
 	p.K, p.N = l.K, l.N
-	p.b = panels{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
+	p.b = blockOfB{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 }
 
 // SetColumns makes the first n columns of the matrix that lies in data rows of x, whose

@@ -10,7 +10,7 @@ import "fmt"
 // The zero value has no rows. Panels keep their memory for the next matrix.
 type Panels struct {
 	K, N int
-	b    panels
+	b    blockOfB
 	mem  []float32 // of copies
 
 	// Tiles computes products on tile units, where TilesForHeads says so.
@@ -44,7 +44,7 @@ func (p *Panels) Reserve(k, n int) {
 	if n < width {
 		width = roundUp(n, vectorLanes())
 	}
-	p.b = panels{width: width, row: width, step: k * width, copied: true, rows: k, cols: n}
+	p.b = blockOfB{width: width, row: width, step: k * width, copied: true, rows: k, cols: n}
 	if n == 0 {
 		return
 	}
@@ -79,12 +79,12 @@ func (p *Panels) Use(b Mat, k, n int) bool {
 		return false
 	}
 	p.K, p.N = k, n
-	p.b = panels{data: b.Data, width: panelWidth(), step: panelWidth(), row: b.Row, rows: k, cols: n, from: b}
+	p.b = blockOfB{data: b.Data, width: panelWidth(), step: panelWidth(), row: b.Row, rows: k, cols: n, from: b}
 	return true
 }
 
 // Release lets go of a matrix that is not p's own.
-func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, panels{} }
+func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, blockOfB{} }
 
 // panelAlign returns what the first column of a product with Panels is a multiple of: whole
 // vectors, and the same number for all kernels.
@@ -100,7 +100,8 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 // as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is
 // a multiple of 16 or of b.Width(); on tile units, of b.Width().
 func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
-	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelAlign() != 0 || b.Tiles && j0%panelWidth() != 0 {
+	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N ||
+		j0%panelAlign() != 0 || b.Tiles && j0%panelWidth() != 0 {
 		panic(fmt.Sprintf("simd: MultiplyPanels: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
 	}
 	if m == 0 || j0 == j1 {
@@ -123,7 +124,8 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 // It is for a few rows of A, for which it would not pay to make panels of B.
 func MultiplyRows(c, a Mat, m int, b Mat, n, depth int) {
 	if m < 0 || n < 0 || depth < 0 || c.Col != 1 || a.Col != 1 || b.Col != 1 {
-		panic(fmt.Sprintf("simd: MultiplyRows: m=%d, n=%d, depth=%d, C.Col=%d, A.Col=%d, B.Col=%d", m, n, depth, c.Col, a.Col, b.Col))
+		panic(fmt.Sprintf("simd: MultiplyRows: m=%d, n=%d, depth=%d, C.Col=%d, A.Col=%d, B.Col=%d",
+			m, n, depth, c.Col, a.Col, b.Col))
 	}
 	c.check("C", m, n, 1, 0)
 	a.check("A", m, depth, 1, 0)

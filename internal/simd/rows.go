@@ -43,8 +43,11 @@ func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, col
 	eachTransposed(dst, dstStride, x, stride, rows, cols, CopyRows)
 }
 
+// A rowsFunc is CopyRows or AddRows.
+type rowsFunc func(dst []float32, dstStride int, x []float32, stride, rows, cols int)
+
 // eachTransposed transposes a part of x at a time, which stays in a cache.
-func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int, do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {
+func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {
 	const side = 64
 	s := scratches.Get().(*scratch)
 	s.b = grow(s.b, side*side)
@@ -60,7 +63,7 @@ func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, col
 
 // eachRows cuts the rows of two matrices into blocks of a size that a kernel may
 // be given.
-func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {
+func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {
 	inBlocks(rows, cols, func(r0, r1, j0, j1 int) {
 		d, s := dst[r0*dstStride+j0:(r1-1)*dstStride+j1], x[r0*stride+j0:(r1-1)*stride+j1]
 		do(d, dstStride, s, stride, r1-r0, j1-j0)

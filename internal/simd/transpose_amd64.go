@@ -25,7 +25,8 @@ func packWidenAsm(dst []float32, x []uint16, stride, depth, cols, width int) {
 
 // packPairs has a kernel transpose pairs of rows. The last of an odd number of rows becomes what
 // single makes of it.
-func packPairs[T any](dst []T, x []uint16, stride, depth, cols, width int, kernel func(dst *T, dstRow int, src *uint16, srcRow, cols, pairs int), single func(uint16) T) {
+func packPairs[T any](dst []T, x []uint16, stride, depth, cols, width int,
+	kernel func(dst *T, dstRow int, src *uint16, srcRow, cols, pairs int), single func(uint16) T) {
 	lanes, row := vectorLanes(), width*int(unsafe.Sizeof(dst[0]))
 	for k := 0; k+1 < depth; k += packStep {
 		for j := 0; j < cols; j += lanes {

@@ -13,20 +13,6 @@ const (
 	additiveKeyBy = 1.0 / (1 << 13)
 )
 
-// Offsets of the fields of scoreArgs in package simd.
-const (
-	scoreE = 8 * iota
-	scoreERow
-	scorePanel
-	scoreC
-	scoreCRow
-	scorePairs
-	scoreRows
-	scoreLast
-	scoreFactor // of four bytes
-	scoreSum    = scoreFactor + 4
-)
-
 // additiveExp writes the kernel for E and F. It says whether no x had to be
 // brought into the range. A NaN had to.
 func additiveExp(s isa) {
@@ -43,11 +29,11 @@ func additiveExp(s isa) {
 		VSUBPS(c, v, d)
 		s.or(d, moved, moved)
 		VADDPS(c, c, c)
-		c = e.of(c)
+		c = e.apply(c)
 		VMULPS(factor, c, c)
 		s.store(c, m, st.at(dst, i))
 	})
-	s.giveNone(moved)
+	s.returnNone(moved)
 }
 
 // additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row
@@ -58,30 +44,28 @@ func additiveKeys(s isa) {
 	high, low := s.numReg(additiveKeyIn), s.numReg(-additiveKeyIn)
 	minusTwo, factor := s.num(-2), s.num(additiveKeyBy)
 	e := s.exponential()
-	row := label("row")
-	Label(row)
-	wf := s.vec()
-	VBROADCASTSS(Mem{Base: w}, wf)
-	at, vectors, vector := GP64(), pointer("vectors"), label("vector")
-	MOVQ(panel, at)
-	Label(vector)
-	v := s.vec()
-	VMOVUPS(Mem{Base: at}, v)
-	VMINPS(v, high, v)
-	VMAXPS(v, low, v)
-	VMULPS(minusTwo, v, v)
-	v = e.of(v)
-	VMULPS(factor, v, v)
-	VMOVUPS(v, Mem{Base: at})
-	VMULPS(v, wf, v)
-	VMOVUPS(v, Mem{Base: at, Disp: 4 * width})
-	ADDQ(U8(s.bytes()), at)
-	DECQ(vectors)
-	JNZ(LabelRef(vector))
-	ADDQ(I32(8*width), panel)
-	ADDQ(U8(4), w)
-	DECQ(h)
-	JNZ(LabelRef(row))
+	repeat("row", h, func() {
+		wf := s.vec()
+		VBROADCASTSS(Mem{Base: w}, wf)
+		at, vectors, vector := GP64(), pointer("vectors"), label("vector")
+		MOVQ(panel, at)
+		Label(vector)
+		v := s.vec()
+		VMOVUPS(Mem{Base: at}, v)
+		VMINPS(v, high, v)
+		VMAXPS(v, low, v)
+		VMULPS(minusTwo, v, v)
+		v = e.apply(v)
+		VMULPS(factor, v, v)
+		VMOVUPS(v, Mem{Base: at})
+		VMULPS(v, wf, v)
+		VMOVUPS(v, Mem{Base: at, Disp: 4 * width})
+		ADDQ(U8(s.bytes()), at)
+		DECQ(vectors)
+		JNZ(LabelRef(vector))
+		ADDQ(I32(8*width), panel)
+		ADDQ(U8(4), w)
+	})
 	s.end()
 }
 
@@ -126,58 +110,56 @@ func additiveTile(vectors int) func(s isa) {
 
 func (s isa) additiveTile(vectors int) {
 	args := pointer("t")
-	field := fields(args)
-	e, panel, pairs := field(scoreE), field(scorePanel), field(scorePairs)
-	eRow := newLadder(field(scoreERow))
+	field := fields(args, scoreArg)
+	e, panel, pairs := field("e"), field("panel"), field("pairs")
+	eRow := newLadder(field("eRow"))
 	width := s.additive
 	one, two := s.num(1), s.num(2)
-	eachHeight(Mem{Base: args, Disp: scoreRows}, func(rows int) {
+	eachHeight(Mem{Base: args, Disp: scoreArg("rows")}, func(rows int) {
 		acc := make([][]reg.VecVirtual, rows)
 		for r := range acc {
 			acc[r] = s.accumulators(vectors * s.lanes)
 		}
-		loop := label("pair")
-		Label(loop)
-		// at returns G or, further on, w·G of one of two features.
-		at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
-		g0, g1 := s.vecs(vectors), s.vecs(vectors)
-		w0, w1 := make([]Op, vectors), make([]Op, vectors)
-		for v := range vectors {
-			VMOVUPS(at(0, v), g0[v])
-			VMOVUPS(at(1, v), g1[v])
-			w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
-			if s.lanes == 16 { // which has registers for them
-				x0, x1 := s.vec(), s.vec()
-				VMOVUPS(w0[v], x0)
-				VMOVUPS(w1[v], x1)
-				w0[v], w1[v] = x0, x1
-			}
-		}
-		for r := range rows {
-			e0, e1 := s.vec(), s.vec()
-			VBROADCASTSS(eRow.at(e, r), e0)
-			VBROADCASTSS(eRow.at(e, r).Offset(4), e1)
+		repeat("pair", pairs, func() {
+			// at returns G or, further on, w·G of one of two features.
+			at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
+			g0, g1 := s.vecs(vectors), s.vecs(vectors)
+			w0, w1 := make([]Op, vectors), make([]Op, vectors)
 			for v := range vectors {
-				// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
-				t0, t1, n := s.vec(), s.vec(), s.vec()
-				VADDPS(g0[v], e0, t0)
-				VADDPS(g1[v], e1, t1)
-				VMULPS(w0[v], t1, n)
-				VFMADD231PS(w1[v], t0, n)
-				d := t0
-				VMULPS(t0, t1, d)
-				s.addQuotient(n, d, one, two, acc[r][v])
+				VMOVUPS(at(0, v), g0[v])
+				VMOVUPS(at(1, v), g1[v])
+				w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
+				if s.lanes == 16 { // which has registers for them
+					x0, x1 := s.vec(), s.vec()
+					VMOVUPS(w0[v], x0)
+					VMOVUPS(w1[v], x1)
+					w0[v], w1[v] = x0, x1
+				}
 			}
-		}
-		ADDQ(U8(8), e)
-		ADDQ(I32(2*8*width), panel)
-		DECQ(pairs)
-		JNZ(LabelRef(loop))
+			for r := range rows {
+				e0, e1 := s.vec(), s.vec()
+				VBROADCASTSS(eRow.at(e, r), e0)
+				VBROADCASTSS(eRow.at(e, r).Offset(4), e1)
+				for v := range vectors {
+					// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
+					t0, t1, n := s.vec(), s.vec(), s.vec()
+					VADDPS(g0[v], e0, t0)
+					VADDPS(g1[v], e1, t1)
+					VMULPS(w0[v], t1, n)
+					VFMADD231PS(w1[v], t0, n)
+					d := t0
+					VMULPS(t0, t1, d)
+					s.addQuotient(n, d, one, two, acc[r][v])
+				}
+			}
+			ADDQ(U8(8), e)
+			ADDQ(I32(2*8*width), panel)
+		})
 
-		m, c, cRow := s.firstLanes(field(scoreLast)), field(scoreC), newLadder(field(scoreCRow))
+		m, c, cRow := s.firstLanes(field("last")), field("c"), newLadder(field("cRow"))
 		factor, sum := s.vec(), s.vec()
-		VBROADCASTSS(Mem{Base: args, Disp: scoreFactor}, factor)
-		VBROADCASTSS(Mem{Base: args, Disp: scoreSum}, sum)
+		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("factor")}, factor)
+		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("sum")}, sum)
 		for r := range acc {
 			for v, a := range acc[r] {
 				VFMADD213PS(sum, factor, a)

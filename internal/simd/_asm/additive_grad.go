@@ -6,30 +6,16 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of gradArgs in package simd.
-const (
-	gradE = 8 * iota
-	gradF
-	gradDK
-	gradDQ
-	gradDW
-	gradRow // the distance of the rows of all these
-	gradDS
-	gradDSRow
-	gradKeys
-	gradHeight
-)
-
 // additiveTileGrad writes the kernel for the gradients of up to additiveRows
 // queries and any number of keys, for as many features as a vector holds.
 func additiveTileGrad(s isa) {
 	args := pointer("t")
-	field := fields(args)
-	e, f, dk, ds, keys := field(gradE), field(gradF), field(gradDK), field(gradDS), field(gradKeys)
-	row, dsRow := newLadder(field(gradRow)), newLadder(field(gradDSRow))
+	field := fields(args, gradArg)
+	e, f, dk, ds, keys := field("e"), field("f"), field("dk"), field("ds"), field("keys")
+	row, dsRow := newLadder(field("row")), newLadder(field("dsRow"))
 	// eachSum calls do for every sum of a row and its place.
-	eachSum := func(sums []reg.VecVirtual, offset int, do func(sum reg.VecVirtual, at Mem)) {
-		base := field(offset)
+	eachSum := func(sums []reg.VecVirtual, name string, do func(sum reg.VecVirtual, at Mem)) {
+		base := field(name)
 		for r, v := range sums {
 			do(v, row.at(base, r))
 		}
@@ -38,10 +24,10 @@ func additiveTileGrad(s isa) {
 	store := func(v reg.VecVirtual, at Mem) { VMOVUPS(v, at) }
 	one := s.numReg(1)
 	half, two := s.num(0.5), s.num(2)
-	eachHeight(Mem{Base: args, Disp: gradHeight}, func(rows int) {
+	eachHeight(Mem{Base: args, Disp: gradArg("rows")}, func(rows int) {
 		dqSum, dwSum, er := s.vecs(rows), s.vecs(rows), make([]Op, rows)
-		eachSum(dqSum, gradDQ, load)
-		eachSum(dwSum, gradDW, load)
+		eachSum(dqSum, "dq", load)
+		eachSum(dwSum, "dw", load)
 		for r := range rows {
 			er[r] = row.at(e, r)
 			if s.lanes == 16 { // which has registers for them
@@ -50,32 +36,30 @@ func additiveTileGrad(s isa) {
 				er[r] = v
 			}
 		}
-		loop := label("key")
-		Label(loop)
-		fj, sum := s.vec(), s.vec()
-		VMOVUPS(Mem{Base: f}, fj)
-		VMOVUPS(Mem{Base: dk}, sum)
-		for r := range rows {
-			x, g := s.vec(), s.vec()
-			VMOVUPS(half, x)
-			VFMADD231PS(er[r], fj, x)
-			th := s.oneMinusInverse(x, one, two)
-			VMOVUPS(one, g)
-			VFNMADD231PS(th, th, g)
-			d := s.vec()
-			VBROADCASTSS(dsRow.at(ds, r), d)
-			VFMADD231PS(g, d, dqSum[r])
-			VFMADD231PS(g, d, sum)
-			VFMADD231PS(th, d, dwSum[r])
-		}
-		VMOVUPS(sum, Mem{Base: dk})
-		ADDQ(row.row, f)
-		ADDQ(row.row, dk)
-		ADDQ(U8(4), ds)
-		DECQ(keys)
-		JNZ(LabelRef(loop))
-		eachSum(dqSum, gradDQ, store)
-		eachSum(dwSum, gradDW, store)
+		repeat("key", keys, func() {
+			fj, sum := s.vec(), s.vec()
+			VMOVUPS(Mem{Base: f}, fj)
+			VMOVUPS(Mem{Base: dk}, sum)
+			for r := range rows {
+				x, g := s.vec(), s.vec()
+				VMOVUPS(half, x)
+				VFMADD231PS(er[r], fj, x)
+				th := s.oneMinusInverse(x, one, two)
+				VMOVUPS(one, g)
+				VFNMADD231PS(th, th, g)
+				d := s.vec()
+				VBROADCASTSS(dsRow.at(ds, r), d)
+				VFMADD231PS(g, d, dqSum[r])
+				VFMADD231PS(g, d, sum)
+				VFMADD231PS(th, d, dwSum[r])
+			}
+			VMOVUPS(sum, Mem{Base: dk})
+			ADDQ(row.row, f)
+			ADDQ(row.row, dk)
+			ADDQ(U8(4), ds)
+		})
+		eachSum(dqSum, "dq", store)
+		eachSum(dwSum, "dw", store)
 		s.end()
 	})
 }

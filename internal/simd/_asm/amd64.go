@@ -20,7 +20,7 @@ import (
 func assemblyAMD64() map[string][]byte {
 	for _, f := range families {
 		for _, k := range f.kernels {
-			for _, i := range of("amd64") {
+			for _, i := range implementationsOf("amd64") {
 				if write := k.code[i]; write != nil {
 					labels = 0
 					TEXT(k.name+i.suffix, NOSPLIT, "func"+foreign.ReplaceAllString(k.asm, "*byte"))
@@ -30,13 +30,7 @@ func assemblyAMD64() map[string][]byte {
 		}
 	}
 	compiled := compile()
-	files := map[string][]byte{}
-	for _, f := range families {
-		if text := f.assembly(compiled); text != nil {
-			files[f.name+"_amd64.s"] = text
-		}
-	}
-	return files
+	return assemblyFiles("amd64", func(f *family) string { return f.assemblyAMD64(compiled) })
 }
 
 // foreign matches the pointers to types that only package simd knows.
@@ -59,41 +53,27 @@ func compile() *ir.File {
 	return file
 }
 
-// assembly returns the file of a family, with copies of the constants that it
-// uses, or nil if it has no kernel for amd64.
-func (f *family) assembly(compiled *ir.File) []byte {
-	var out bytes.Buffer
-	out.WriteString(marker)
-	out.WriteString("\n" + comment(f.about) + "\n//go:build !purego\n\n#include \"textflag.h\"\n")
-	header := out.Len()
+// assemblyAMD64 returns the file of a family, with copies of the constants that it uses.
+func (f *family) assemblyAMD64(compiled *ir.File) string {
 	var constants []string // in the order of their use
-	for _, k := range f.kernels {
-		for _, i := range of("amd64") {
-			if k.code[i] == nil {
-				continue
-			}
-			name := k.name + i.suffix
-			fn := function(compiled, name)
-			// Avo's own comment names the parameters as avo knows them.
-			own, text, _ := strings.Cut(printed(fn), "\n")
-			if !strings.HasPrefix(own, "// func "+name+"(") {
-				panic("avo begins a function with " + own)
-			}
-			fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
-			for _, symbol := range symbols(fn) {
-				if !slices.Contains(constants, symbol) {
-					constants = append(constants, symbol)
-				}
+	text := f.assembly("amd64", func(k *kernel, i *implementation, name string) string {
+		fn := function(compiled, name)
+		for _, symbol := range symbols(fn) {
+			if !slices.Contains(constants, symbol) {
+				constants = append(constants, symbol)
 			}
 		}
-	}
-	if out.Len() == header {
-		return nil
-	}
+		// Avo's own comment names the parameters as avo knows them.
+		own, text, _ := strings.Cut(printed(fn), "\n")
+		if !strings.HasPrefix(own, "// func "+name+"(") {
+			panic("avo begins a function with " + own)
+		}
+		return text
+	})
 	for _, symbol := range constants {
-		out.WriteString("\n" + printed(global(compiled, symbol)))
+		text += "\n" + printed(global(compiled, symbol))
 	}
-	return out.Bytes()
+	return text
 }
 
 // printed returns the text of a function or of a constant.

@@ -22,27 +22,8 @@ const (
 	stepBytes = 3 * limbBytes
 )
 
-// Offsets of the fields of amxArgs in package simd, all of eight bytes.
-const (
-	amxA = 8 * iota
-	amxB
-	amxC
-	amxCRow
-	amxSteps
-	amxPanels
-	amxBPanel
-	amxRows
-	amxLast
-	amxStart
-	amxBias
-	amxBuffer
-	amxMasked
-	amxNext
-	amxNextStep
-)
-
-// amxAsked is how many bytes each step of 32 rows asks for ahead.
-const amxAsked = 4096
+// amxPrefetched is how many bytes each step of 32 rows asks for ahead.
+const amxPrefetched = 4096
 
 // The instructions on tiles, which neither avo nor Go's assembler knows, are written as
 // bytes. Their operands in general registers are fixed.
@@ -84,11 +65,13 @@ func tileZero(t int) { emit(fmt.Sprintf("TILEZERO T%d", t), vex(0x7b, 0x49, 0xc0
 
 // tileLoad reads the tile at base+disp.
 func tileLoad(t, disp int, base, stride reg.GPPhysical) {
-	emit(fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t), vex(0x7b, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
+	text := fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t)
+	emit(text, vex(0x7b, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
 }
 
 func tileStore(t, disp int, base, stride reg.GPPhysical) {
-	emit(fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm()), vex(0x7a, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
+	text := fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm())
+	emit(text, vex(0x7a, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
 }
 
 // tileDot adds to tile c the products of pairs of tiles a and b.
@@ -112,23 +95,23 @@ func pause(n int) {
 // amxMultiply writes the kernel: 32 rows of A, or up to 16, by panels of 32 columns of B.
 func amxMultiply(s isa) {
 	args := pointer("t")
-	field := fields(args)
+	field := fields(args, amxArg)
 	config := amxConfig()
 	at := GP64()
 	LEAQ(config, at)
 	MOVQ(at, reg.RAX)
 	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
 
-	b, c, panels, bias := field(amxB), field(amxC), field(amxPanels), field(amxBias)
-	cRow, masked := field(amxCRow), field(amxMasked)
-	last := s.amxColumns(field(amxLast))
+	b, c, panels, bias := field("b"), field("c"), field("panels"), field("bias")
+	cRow, masked := field("cRow"), field("masked")
+	last := s.amxColumns(field("last"))
 	full := GP64()
 	MOVQ(I32(32), full)
 	whole := s.amxColumns(full)
 	MOVQ(I32(64), amxStride)
 
 	high := label("high")
-	CMPQ(Mem{Base: args, Disp: amxRows}, U8(16))
+	CMPQ(Mem{Base: args, Disp: amxArg("rows")}, U8(16))
 	JG(LabelRef(high))
 	p := amxPanel{s: s, args: args, b: b, c: c, panels: panels, bias: bias, cRow: cRow, whole: whole, last: last,
 		masked: masked, buffer: GP64(), bufferRow: GP64()}
@@ -186,7 +169,7 @@ func (p *amxPanel) loop(high int) {
 	src, step := GP64(), GP64()
 	MOVQ(p.bias, src)
 	XORQ(step, step)
-	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startBias))
+	CMPQ(Mem{Base: p.args, Disp: amxArg("start")}, U8(startBias))
 	JE(LabelRef(from))
 	MOVQ(p.c, src)
 	MOVQ(p.cRow, step)
@@ -197,9 +180,9 @@ func (p *amxPanel) loop(high int) {
 	JMP(LabelRef(done))
 	Label(masked)
 	// A tile that C has only a part of goes through the buffer.
-	MOVQ(Mem{Base: p.args, Disp: amxBuffer}, p.buffer)
+	MOVQ(Mem{Base: p.args, Disp: amxArg("buffer")}, p.buffer)
 	MOVQ(I32(4*32), p.bufferRow)
-	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startZero))
+	CMPQ(Mem{Base: p.args, Disp: amxArg("start")}, U8(startZero))
 	JE(LabelRef(zero))
 	p.copy(src, step, p.buffer, p.bufferRow, columns)
 	Label(zero)
@@ -207,7 +190,7 @@ func (p *amxPanel) loop(high int) {
 	p.copy(p.buffer, p.bufferRow, p.c, p.cRow, columns)
 	Label(done)
 
-	ADDQ(Mem{Base: p.args, Disp: amxBPanel}, p.b)
+	ADDQ(Mem{Base: p.args, Disp: amxArg("bPanel")}, p.b)
 	ADDQ(I32(128), p.c)
 	ADDQ(I32(128), p.bias)
 	DECQ(p.panels)
@@ -232,7 +215,7 @@ func (p *amxPanel) tiles(high int, from, fromRow, to, toRow Op) {
 			tile(t, 64*(t%2), amxPtrC, amxStrideC)
 		}
 	}
-	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startZero))
+	CMPQ(Mem{Base: p.args, Disp: amxArg("start")}, U8(startZero))
 	JE(LabelRef(zero))
 	move(from, fromRow, tileLoad)
 	JMP(LabelRef(sums))
@@ -251,7 +234,7 @@ func (p *amxPanel) copy(from, fromRow, to, toRow Op, columns [2]mask) {
 	src, dst, rows := GP64(), GP64(), GP64()
 	MOVQ(from, src)
 	MOVQ(to, dst)
-	MOVQ(Mem{Base: p.args, Disp: amxRows}, rows)
+	MOVQ(Mem{Base: p.args, Disp: amxArg("rows")}, rows)
 	Label(loop)
 	for v := range 2 {
 		x := p.s.vec()
@@ -270,9 +253,9 @@ func (p *amxPanel) copy(from, fromRow, to, toRow Op, columns [2]mask) {
 func (p *amxPanel) sums(high int) {
 	loop := label("step")
 	steps := GP64()
-	MOVQ(Mem{Base: p.args, Disp: amxA}, amxPtrA)
+	MOVQ(Mem{Base: p.args, Disp: amxArg("a")}, amxPtrA)
 	MOVQ(p.b, amxPtrB)
-	MOVQ(Mem{Base: p.args, Disp: amxSteps}, steps)
+	MOVQ(Mem{Base: p.args, Disp: amxArg("steps")}, steps)
 	a := func(limb int) {
 		for t := range high {
 			tileLoad(4+t, limb*limbBytes+t*tileBytes, amxPtrA, amxStride)
@@ -286,8 +269,8 @@ func (p *amxPanel) sums(high int) {
 		}
 	}
 	next := amxPtrC // which is free meanwhile
-	MOVQ(Mem{Base: p.args, Disp: amxNext}, next)
-	ahead, asked := 0, 0
+	MOVQ(Mem{Base: p.args, Disp: amxArg("next")}, next)
+	ahead, fetched := 0, 0
 	products := func() {
 		for t := range 2 * high {
 			tileDot(t, 4+t/2, 6+t%2)
@@ -297,9 +280,9 @@ func (p *amxPanel) sums(high int) {
 				ahead++
 				others--
 			}
-			for high == 2 && others > 1 && asked < amxAsked {
-				PREFETCHT1(Mem{Base: next, Disp: asked})
-				asked += 64
+			for high == 2 && others > 1 && fetched < amxPrefetched {
+				PREFETCHT1(Mem{Base: next, Disp: fetched})
+				fetched += 64
 				others--
 			}
 			pause(others)
@@ -322,10 +305,10 @@ func (p *amxPanel) sums(high int) {
 	products()
 	ADDQ(I32(stepBytes), amxPtrA)
 	ADDQ(I32(stepBytes), amxPtrB)
-	ADDQ(Mem{Base: p.args, Disp: amxNextStep}, next)
+	ADDQ(Mem{Base: p.args, Disp: amxArg("nextStep")}, next)
 	DECQ(steps)
 	JNZ(LabelRef(loop))
-	MOVQ(next, Mem{Base: p.args, Disp: amxNext})
+	MOVQ(next, Mem{Base: p.args, Disp: amxArg("next")})
 }
 
 // amxTiny writes the kernel that finds numbers next to 0.

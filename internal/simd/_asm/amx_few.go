@@ -13,25 +13,13 @@ import (
 // Either B is panels of 64 columns of stored numbers, or its columns are contiguous, as in the
 // weights of a layer: then the tiles of B stand on the left, and C is transposed.
 
-// Offsets of the fields of amxFewArgs in package simd.
-const (
-	amxFewA = 8 * iota
-	amxFewB
-	amxFewBRow
-	amxFewBPanel
-	amxFewBAhead
-	amxFewC
-	amxFewCRow
-	amxFewSteps
-	amxFewPanels
-	amxFewLast
-	amxFewAccumulate
-	amxFewRoom
-	amxFewPanel // the kernel's own, as the next three: a panel of B,
-	amxFewTo    // its columns of C,
-	amxFewLeft  // how many steps it has left,
-	amxFewStrip // and the next step of A
-	amxFewConfig
+// The fields of amxFewArgs that are the kernel's own, before config.
+var (
+	fewOwn      = fewArg("config") - 4*8
+	amxFewPanel = fewOwn      // a panel of B,
+	amxFewTo    = fewOwn + 8  // its columns of C,
+	amxFewLeft  = fewOwn + 16 // how many steps it has left,
+	amxFewStrip = fewOwn + 24 // and the next step of A
 )
 
 const (
@@ -64,8 +52,8 @@ func amxFewOf(n stored, columns bool) func(s isa) {
 	}
 }
 
-// row returns how many bytes apart the rows of a panel are.
-func (k *amxFew) row() int { return fewColumns * k.n.bytes }
+// rowStride returns how many bytes apart the rows of a panel are.
+func (k *amxFew) rowStride() int { return fewColumns * k.n.bytes }
 
 func (k *amxFew) field(offset int) Mem { return Mem{Base: k.args, Disp: offset} }
 
@@ -76,30 +64,30 @@ func (k *amxFew) write() {
 	check, both, alone, turn := label("check"), label("both"), label("alone"), label("turn")
 	cut, done := label("cut"), label("done")
 	at := GP64()
-	LEAQ(k.field(amxFewConfig), at)
+	LEAQ(k.field(fewArg("config")), at)
 	MOVQ(at, reg.RAX)
 	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
 	MOVQ(I32(64), amxStride)
-	MOVQ(k.field(amxFewRoom), k.to)
+	MOVQ(k.field(fewArg("scratch")), k.to)
 	LEAQ(Mem{Base: k.to, Disp: fewStep}, at)
 	MOVQ(at, amxPtrB)
-	MOVQ(k.field(amxFewB), k.from)
+	MOVQ(k.field(fewArg("b")), k.from)
 	MOVQ(k.from, k.field(amxFewPanel))
-	MOVQ(k.field(amxFewC), at)
+	MOVQ(k.field(fewArg("c")), at)
 	MOVQ(at, k.field(amxFewTo))
 	left := GP64() // steps of the panel
-	MOVQ(k.field(amxFewSteps), left)
+	MOVQ(k.field(fewArg("steps")), left)
 	MOVQ(left, k.field(amxFewLeft))
 	JMP(LabelRef(cut))
 
 	Label(begin)
 	// A panel's first step begins its sums, and its last one ends them.
 	MOVQ(k.field(amxFewLeft), left)
-	CMPQ(left, k.field(amxFewSteps))
+	CMPQ(left, k.field(fewArg("steps")))
 	JNE(LabelRef(sums))
-	MOVQ(k.field(amxFewA), at)
+	MOVQ(k.field(fewArg("a")), at)
 	MOVQ(at, k.field(amxFewStrip))
-	CMPQ(k.field(amxFewAccumulate), U8(0))
+	CMPQ(k.field(fewArg("accumulate")), U8(0))
 	JNE(LabelRef(load))
 	for t := range 4 {
 		tileZero(t)
@@ -115,24 +103,24 @@ func (k *amxFew) write() {
 	// whole, it is cut by itself.
 	CMPQ(left, U8(1))
 	JNE(LabelRef(within))
-	CMPQ(k.field(amxFewPanels), U8(1))
+	CMPQ(k.field(fewArg("panels")), U8(1))
 	JE(LabelRef(alone))
 	MOVQ(k.field(amxFewPanel), k.from)
-	ADDQ(k.field(amxFewBPanel), k.from)
+	ADDQ(k.field(fewArg("bPanel")), k.from)
 	MOVQ(k.from, k.field(amxFewPanel))
-	MOVQ(k.field(amxFewSteps), left)
+	MOVQ(k.field(fewArg("steps")), left)
 	JMP(LabelRef(check))
 	Label(within)
 	if k.columns {
 		ADDQ(I32(32*k.n.bytes), k.from)
 	} else {
-		ADDQ(I32(32*k.row()), k.from)
+		ADDQ(I32(32*k.rowStride()), k.from)
 	}
 	DECQ(left)
 	Label(check)
 	CMPQ(left, U8(1))
 	JNE(LabelRef(both))
-	CMPQ(k.field(amxFewLast), U8(32))
+	CMPQ(k.field(fewArg("last")), U8(32))
 	JNE(LabelRef(alone))
 	Label(both)
 	k.step(true, left)
@@ -146,7 +134,7 @@ func (k *amxFew) write() {
 	DECQ(k.field(amxFewLeft))
 	JNZ(LabelRef(cut))
 	k.finish()
-	CMPQ(k.field(amxFewPanels), U8(0))
+	CMPQ(k.field(fewArg("panels")), U8(0))
 	JE(LabelRef(done))
 	Label(cut)
 	k.cutStep()
@@ -161,7 +149,7 @@ func (k *amxFew) write() {
 // sums moves the tiles of sums from or to C.
 func (k *amxFew) sums(move func(t, disp int, base, stride reg.GPPhysical)) {
 	MOVQ(k.field(amxFewTo), amxPtrC)
-	MOVQ(k.field(amxFewCRow), amxStrideC)
+	MOVQ(k.field(fewArg("cRow")), amxStrideC)
 	apart := 64
 	if k.columns { // one below the other, in rows that follow one another
 		apart = tileBytes
@@ -180,9 +168,9 @@ func (k *amxFew) finish() {
 		ADDQ(I32(4*fewColumns), k.field(amxFewTo))
 	}
 	steps := GP64()
-	MOVQ(k.field(amxFewSteps), steps)
+	MOVQ(k.field(fewArg("steps")), steps)
 	MOVQ(steps, k.field(amxFewLeft))
-	DECQ(k.field(amxFewPanels))
+	DECQ(k.field(fewArg("panels")))
 }
 
 // step writes the products of a step. If cuts, the next step is cut meanwhile, a pair of vectors
@@ -230,7 +218,7 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 		MOVQ(I32(fewColumnAhead), ahead)
 		CMPQ(left, U8(fewColumnAhead/128))
 		JG(LabelRef(near))
-		MOVQ(k.field(amxFewBAhead), ahead) // where the next columns are
+		MOVQ(k.field(fewArg("bAhead")), ahead) // where the next columns are
 	} else {
 		LEAQ(Mem{Base: k.from, Disp: fewAhead}, ahead)
 	}
@@ -241,7 +229,7 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 		}
 		if k.columns {
 			k.pairOfColumn(column, ahead, i)
-			ADDQ(k.field(amxFewBRow), column)
+			ADDQ(k.field(fewArg("bRow")), column)
 		} else {
 			k.pair(ahead, i/4, i%4)
 		}
@@ -250,7 +238,7 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 
 // pair cuts 16 columns of rows i and i+16 of a step into limbs.
 func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
-	s, row := k.s, k.row()
+	s, row := k.s, k.rowStride()
 	from := Mem{Base: k.from, Disp: i*row + columns*16*k.n.bytes}
 	upper := from
 	upper.Disp += 16 * row
@@ -298,7 +286,7 @@ func (k *amxFew) cutStep() {
 	MOVQ(I32(32), rows)
 	CMPQ(k.field(amxFewLeft), U8(1))
 	JNE(LabelRef(whole))
-	MOVQ(k.field(amxFewLast), rows)
+	MOVQ(k.field(fewArg("last")), rows)
 	Label(whole)
 	if k.columns {
 		k.cutColumns(rows)
@@ -325,14 +313,14 @@ func (k *amxFew) cutStep() {
 	CMPQ(next, rows)
 	JGE(LabelRef(half))
 	for c := range 4 {
-		k.read(Mem{Base: from, Disp: 16*k.row() + c*16*k.n.bytes}, y[c])
+		k.read(Mem{Base: from, Disp: 16*k.rowStride() + c*16*k.n.bytes}, y[c])
 	}
 	Label(half)
 	Label(zero)
 	for c := range 4 {
 		k.limbs(x[c], y[c], Mem{Base: to, Disp: c * tileBytes})
 	}
-	ADDQ(I32(k.row()), from)
+	ADDQ(I32(k.rowStride()), from)
 	ADDQ(I32(64), to)
 	INCQ(i)
 	CMPQ(i, U8(16))
@@ -352,7 +340,7 @@ func (k *amxFew) cutColumns(elements reg.GPVirtual) {
 	k.s.load(Mem{Base: from}, &masks[0], x)
 	k.s.load(Mem{Base: from, Disp: 64}, &masks[1], y)
 	k.limbs(x, y, Mem{Base: to})
-	ADDQ(k.field(amxFewBRow), from)
+	ADDQ(k.field(fewArg("bRow")), from)
 	ADDQ(I32(64), to)
 	DECQ(i)
 	JNZ(LabelRef(loop))

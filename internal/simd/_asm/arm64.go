@@ -1,45 +1,22 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
 // assemblyARM64 returns the assembly for arm64, a file for each family that has any.
-func assemblyARM64() map[string][]byte {
-	files := map[string][]byte{}
-	for _, f := range families {
-		if text := f.assemblyARM64(); text != nil {
-			files[f.name+"_arm64.s"] = text
-		}
-	}
-	return files
-}
+func assemblyARM64() map[string][]byte { return assemblyFiles("arm64", (*family).assemblyARM64) }
 
-func (f *family) assemblyARM64() []byte {
-	var out bytes.Buffer
-	out.WriteString(marker)
-	out.WriteString("\n" + comment(f.about) + "\n//go:build !purego\n\n#include \"textflag.h\"\n")
-	header := out.Len()
+func (f *family) assemblyARM64() string {
 	t := new(table)
-	for _, k := range f.kernels {
-		for _, i := range of("arm64") {
-			if k.code[i] == nil {
-				continue
-			}
-			name := k.name + i.suffix
-			writing = &neonFunc{Func: a64.New(name, k.asm), lanes: i.lanes, additive: i.additive, table: t}
-			k.code[i]()
-			fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, writing.Text())
-		}
-	}
-	if out.Len() == header {
-		return nil
-	}
-	out.WriteString(t.text())
-	return out.Bytes()
+	text := f.assembly("arm64", func(k *kernel, i *implementation, name string) string {
+		writing = &neonFunc{Func: a64.New(name, k.asm), lanes: i.lanes, additive: i.additive, table: t}
+		k.code[i]()
+		return writing.Text()
+	})
+	return text + t.text()
 }
 
 // A table is the constants of a file: vectors in memory.

@@ -6,20 +6,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of distanceArgs in package simd.
-const (
-	distanceA = 8 * iota
-	distanceARow
-	distanceB
-	distanceBRow
-	distanceC
-	distanceCRow
-	distanceW
-	distanceDepth
-	distanceRows
-	distanceLast
-)
-
 // distance writes the kernel for up to additiveRows rows and so many vectors of columns.
 // Four by four are 16 sums; a step is three instructions for each of them, or two without
 // factors, all of which go to the units that multiply, and so they keep these busy.
@@ -29,42 +15,40 @@ func distance(vectors int) func(s isa) {
 
 func (s isa) distance(vectors int) {
 	args := pointer("t")
-	field := fields(args)
-	a, b, bRow, w, depth := field(distanceA), field(distanceB), field(distanceBRow), field(distanceW), field(distanceDepth)
-	aRow := newLadder(field(distanceARow))
-	eachHeight(Mem{Base: args, Disp: distanceRows}, func(rows int) {
+	field := fields(args, distanceArg)
+	a, b, bRow, w, depth := field("a"), field("b"), field("bRow"), field("w"), field("depth")
+	aRow := newLadder(field("aRow"))
+	eachHeight(Mem{Base: args, Disp: distanceArg("rows")}, func(rows int) {
 		acc := make([][]reg.VecVirtual, rows)
 		for r := range acc {
 			acc[r] = s.accumulators(vectors * s.lanes)
 		}
 		steps := func(factors bool) {
-			loop := label("step")
-			Label(loop)
-			row := s.vecs(vectors)
-			for v := range row {
-				VMOVUPS(Mem{Base: b, Disp: v * s.bytes()}, row[v])
-			}
-			f := s.vec()
-			if factors {
-				VBROADCASTSS(Mem{Base: w}, f)
-				ADDQ(U8(4), w)
-			}
-			for r := range acc {
-				x := s.vec()
-				VBROADCASTSS(aRow.at(a, r), x)
+			repeat("step", depth, func() {
+				row := s.vecs(vectors)
 				for v := range row {
-					d := s.vec()
-					VSUBPS(x, row[v], d)
-					if factors {
-						VMULPS(f, d, d)
-					}
-					VFNMADD231PS(d, d, acc[r][v])
+					VMOVUPS(Mem{Base: b, Disp: v * s.bytes()}, row[v])
 				}
-			}
-			ADDQ(U8(4), a)
-			ADDQ(bRow, b)
-			DECQ(depth)
-			JNZ(LabelRef(loop))
+				f := s.vec()
+				if factors {
+					VBROADCASTSS(Mem{Base: w}, f)
+					ADDQ(U8(4), w)
+				}
+				for r := range acc {
+					x := s.vec()
+					VBROADCASTSS(aRow.at(a, r), x)
+					for v := range row {
+						d := s.vec()
+						VSUBPS(x, row[v], d)
+						if factors {
+							VMULPS(f, d, d)
+						}
+						VFNMADD231PS(d, d, acc[r][v])
+					}
+				}
+				ADDQ(U8(4), a)
+				ADDQ(bRow, b)
+			})
 		}
 		plain, done := label("plain"), label("sums")
 		TESTQ(w, w)
@@ -74,7 +58,7 @@ func (s isa) distance(vectors int) {
 		Label(plain)
 		steps(false)
 		Label(done)
-		m, c, cRow := s.firstLanes(field(distanceLast)), field(distanceC), newLadder(field(distanceCRow))
+		m, c, cRow := s.firstLanes(field("last")), field("c"), newLadder(field("cRow"))
 		for r := range acc {
 			for v, sum := range acc[r] {
 				last := &m
@@ -93,11 +77,11 @@ func (s isa) distance(vectors int) {
 // additiveTileGrad, with queries and keys in place of what that makes of them.
 func distanceGrad(s isa) {
 	args := pointer("t")
-	field := fields(args)
-	q, k, dk, ds, keys, dw := field(gradE), field(gradF), field(gradDK), field(gradDS), field(gradKeys), field(gradDW)
-	row, dsRow := newLadder(field(gradRow)), newLadder(field(gradDSRow))
-	dq := field(gradDQ)
-	eachHeight(Mem{Base: args, Disp: gradHeight}, func(rows int) {
+	field := fields(args, gradArg)
+	q, k, dk, ds, keys, dw := field("e"), field("f"), field("dk"), field("ds"), field("keys"), field("dw")
+	row, dsRow := newLadder(field("row")), newLadder(field("dsRow"))
+	dq := field("dq")
+	eachHeight(Mem{Base: args, Disp: gradArg("rows")}, func(rows int) {
 		dqSum, dwSum, qr := s.vecs(rows), s.vecs(rows), make([]Op, rows)
 		for r := range rows {
 			VMOVUPS(row.at(dq, r), dqSum[r])
@@ -114,28 +98,26 @@ func distanceGrad(s isa) {
 					VMOVUPS(row.at(dw, r), dwSum[r])
 				}
 			}
-			loop := label("key")
-			Label(loop)
-			kj, sum := s.vec(), s.vec()
-			VMOVUPS(Mem{Base: k}, kj)
-			VMOVUPS(Mem{Base: dk}, sum)
-			for r := range rows {
-				d, g := s.vec(), s.vec()
-				VSUBPS(qr[r], kj, d)
-				VBROADCASTSS(dsRow.at(ds, r), g)
-				VFMADD231PS(g, d, dqSum[r])
-				VFNMADD231PS(g, d, sum)
-				if factors {
-					VMULPS(d, d, d)
-					VFMADD231PS(g, d, dwSum[r])
+			repeat("key", keys, func() {
+				kj, sum := s.vec(), s.vec()
+				VMOVUPS(Mem{Base: k}, kj)
+				VMOVUPS(Mem{Base: dk}, sum)
+				for r := range rows {
+					d, g := s.vec(), s.vec()
+					VSUBPS(qr[r], kj, d)
+					VBROADCASTSS(dsRow.at(ds, r), g)
+					VFMADD231PS(g, d, dqSum[r])
+					VFNMADD231PS(g, d, sum)
+					if factors {
+						VMULPS(d, d, d)
+						VFMADD231PS(g, d, dwSum[r])
+					}
 				}
-			}
-			VMOVUPS(sum, Mem{Base: dk})
-			ADDQ(row.row, k)
-			ADDQ(row.row, dk)
-			ADDQ(U8(4), ds)
-			DECQ(keys)
-			JNZ(LabelRef(loop))
+				VMOVUPS(sum, Mem{Base: dk})
+				ADDQ(row.row, k)
+				ADDQ(row.row, dk)
+				ADDQ(U8(4), ds)
+			})
 			for r := range rows {
 				VMOVUPS(dqSum[r], row.at(dq, r))
 				if factors {

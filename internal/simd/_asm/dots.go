@@ -17,16 +17,16 @@ const dotRows = 4
 // depth and rows, bRow for the distance of the columns of B, and last for their number.
 func dots(s isa) {
 	args := pointer("t")
-	field := fields(args)
+	field := fields(args, tileArg)
 	// Where the next columns of B begin, which the next call is likely to be for. They
 	// come in an order which the processor does not foresee.
-	ahead := field(argBRow)
+	ahead := field("bRow")
 	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
-	table := s.rowTable(s.lanes, field(argB), field(argBRow), field(argLast))
+	table := s.rowTable(s.lanes, field("b"), field("bRow"), field("last"))
 	for rows := dotRows; rows > 0; rows-- {
 		next := label("rows")
 		if rows > 1 {
-			CMPQ(Mem{Base: args, Disp: argRows}, U8(rows))
+			CMPQ(Mem{Base: args, Disp: tileArg("rows")}, U8(rows))
 			JNE(LabelRef(next))
 		}
 		s.dots(rows, args, table, ahead)
@@ -36,23 +36,23 @@ func dots(s isa) {
 
 // dots writes the code for so many rows of A.
 func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) {
-	field := fields(args)
+	field := fields(args, tileArg)
 	acc := s.vecs(rows)
 	// eachRow does something with every row of sums and its place in C.
 	eachRow := func(do func(sums reg.VecVirtual, m *mask, c Mem)) {
-		m := s.firstLanes(field(argLast))
-		c, row := field(argC), field(argCRow)
+		m := s.firstLanes(field("last"))
+		c, row := field("c"), field("cRow")
 		for _, sums := range acc {
 			do(sums, &m, Mem{Base: c})
 			ADDQ(row, c)
 		}
 	}
 	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.load(c, m, sums) })
-	a, aRow, aRow3, next := field(argA), field(argARow), GP64(), GP64()
+	a, aRow, aRow3, next := field("a"), field("aRow"), GP64(), GP64()
 	LEAQ(Mem{Base: aRow, Index: aRow, Scale: 2}, aRow3)
 	MOVQ(ahead, next)
 	// Of several rows of A the loads are the bottleneck, of one the shuffles.
-	s.squares(table, 1, s.lanes == 8 || rows == 1, field(argDepth), func(_, k int, column reg.VecVirtual) {
+	s.squares(table, 1, s.lanes == 8 || rows == 1, field("depth"), func(_, k int, column reg.VecVirtual) {
 		for r := range acc {
 			at := Mem{Base: a, Disp: 4 * k}
 			switch r {

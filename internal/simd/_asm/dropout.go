@@ -100,7 +100,7 @@ func (d *draws) start(key reg.GPVirtual) {
 func (s isa) unstarted() *draws {
 	d := &draws{s: s, state: [2]reg.VecVirtual{s.vec(), s.vec()}}
 	step := uint64(s.lanes)
-	d.step = s.held(wide(step * golden))
+	d.step = s.inRegister(wide(step * golden))
 	d.mix = [2]factor{s.factor(0xbf58476d1ce4e5b9), s.factor(0x94d049bb133111eb)}
 	t := Load(Param("threshold"), GP32()).(reg.GPVirtual)
 	if s.lanes == 16 {
@@ -168,7 +168,7 @@ type factor struct {
 }
 
 func (s isa) factor(c uint64) factor {
-	f := factor{s: s, low: s.held(wide(c))}
+	f := factor{s: s, low: s.inRegister(wide(c))}
 	if s.lanes == 8 {
 		f.high = wide(c >> 32)
 	}
@@ -192,8 +192,8 @@ func (f factor) times(x reg.VecVirtual) {
 	VPADDQ(cross, x, x)
 }
 
-// held returns a constant as an operand: for AVX-512, in a register.
-func (s isa) held(m Mem) Op {
+// inRegister returns a constant as an operand: for AVX-512, in a register.
+func (s isa) inRegister(m Mem) Op {
 	if s.lanes == 8 {
 		return m
 	}

@@ -49,10 +49,10 @@ func (s isa) exponential() exponential {
 	}
 }
 
-// of returns exp(x), and 0 for x below expLow; it destroys x.
+// apply returns exp(x), and 0 for x below expLow; it destroys x.
 //
 //	n = round(x/ln2);  r = x - n·ln2;  exp(x) = 2^(n-1) · 2·exp(r)
-func (e exponential) of(x reg.VecVirtual) reg.VecVirtual {
+func (e exponential) apply(x reg.VecVirtual) reg.VecVirtual {
 	s := e.s
 	VMINPS(x, e.high, x) // of two operands of which one is NaN, the first
 	normal := s.compare(notLess, e.low, x)
@@ -75,14 +75,7 @@ func (e exponential) of(x reg.VecVirtual) reg.VecVirtual {
 
 func exp(s isa) {
 	dst, x := pointer("dst"), pointer("x")
-	e := s.exponential()
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		s.store(e.of(v), m, st.at(dst, i))
-	})
-	s.end()
+	s.unary(dst, x, 1, s.exponential().apply)
 }
 
 func expSum(s isa) {
@@ -95,31 +88,27 @@ func expSum(s isa) {
 		v := s.vec()
 		s.load(st.at(x, i), m, v)
 		VSUBPS(shift, v, v)
-		v = e.of(v)
+		v = e.apply(v)
 		s.store(v, m, st.at(dst, i))
 		if m != nil {
 			s.keep(*m, v)
 		}
 		VADDPS(v, acc[i], acc[i])
 	})
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }
 
 func sigmoid(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	e := s.exponential()
 	zero, one := s.zero(), s.numReg(1)
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	s.unary(dst, x, 1, func(v reg.VecVirtual) reg.VecVirtual {
 		VSUBPS(v, zero, v)
-		v = e.of(v)
+		v = e.apply(v)
 		VADDPS(one, v, v)
 		VDIVPS(v, one, v)
-		s.store(v, m, st.at(dst, i))
+		return v
 	})
-	s.end()
 }
 
 // tanhPoly approximates (exp(r)-1-r)/r² for |r| <= ln2/2, so well that the
@@ -139,10 +128,8 @@ func tanh(s isa) {
 	log2e2, ln2Hi, ln2Lo := s.num(2*math.Log2E), s.num(ln2High), s.num(ln2Low)
 	positive, negative := s.bits(notSign), s.bits(signBit)
 	poly := s.nums(tanhPoly...)
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v, a, sign, t, n := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
+	s.unary(dst, x, 1, func(v reg.VecVirtual) reg.VecVirtual {
+		a, sign, t, n := s.vec(), s.vec(), s.vec(), s.vec()
 		s.and(positive, v, a)
 		s.and(negative, v, sign)
 		VMINPS(a, high, a)
@@ -162,7 +149,6 @@ func tanh(s isa) {
 		VADDPS(two, q, less)
 		VDIVPS(less, q, q)
 		s.or(sign, q, q)
-		s.store(q, m, st.at(dst, i))
+		return q
 	})
-	s.end()
 }

@@ -6,26 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of tileArgs in package simd, all of eight bytes.
-const (
-	argA = 8 * iota
-	argARow
-	argACol
-	argB
-	argBRow
-	argC
-	argCRow
-	argDepth
-	argRows
-	argTiles
-	argLast
-	argStart
-	argBias
-	argNext
-	argNextStep
-)
-
-// Values of argStart.
+// Values of tileArg("start").
 const (
 	startZero = iota
 	startBias
@@ -83,24 +64,24 @@ func (s isa) gemm(vectors int, masked bool) { s.kernel(vectors, masked, nil) }
 // numbers.
 func (s isa) kernel(vectors int, masked bool, n *stored) {
 	p := panel{s: s, vectors: vectors, args: pointer("t"), stored: n}
-	field := fields(p.args)
+	field := fields(p.args, tileArg)
 	if masked {
-		m := s.firstLanes(field(argLast))
+		m := s.firstLanes(field("last"))
 		p.last = &m
 	}
-	p.a, p.aRow, p.aCol = field(argA), field(argARow), field(argACol)
-	p.b, p.bRow = field(argB), field(argBRow)
-	p.c, p.cRow = field(argC), field(argCRow)
-	p.tiles = field(argTiles)
+	p.a, p.aRow, p.aCol = field("a"), field("aRow"), field("aCol")
+	p.b, p.bRow = field("b"), field("bRow")
+	p.c, p.cRow = field("c"), field("cRow")
+	p.tiles = field("tiles")
 	if p.ahead() {
-		p.next = field(argNext)
+		p.next = field("next")
 	}
 	p.aRow3, p.aRow5 = GP64(), GP64()
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
 	for rows := maxRows(vectors); rows > 1; rows-- {
 		next := label("rows")
-		CMPQ(Mem{Base: p.args, Disp: argRows}, U8(rows))
+		CMPQ(Mem{Base: p.args, Disp: tileArg("rows")}, U8(rows))
 		JNE(LabelRef(next))
 		p.column(rows)
 		Label(next)
@@ -113,14 +94,12 @@ func (p *panel) ahead() bool { return p.vectors == 4 && p.stored == nil }
 
 // column writes the loop over tiles of the given number of rows.
 func (p *panel) column(rows int) {
-	next := label("tile")
-	Label(next)
-	p.tile(rows)
-	for range rows {
-		ADDQ(p.aRow, p.a)
-	}
-	DECQ(p.tiles)
-	JNZ(LabelRef(next))
+	repeat("tile", p.tiles, func() {
+		p.tile(rows)
+		for range rows {
+			ADDQ(p.aRow, p.a)
+		}
+	})
 	p.s.end()
 }
 
@@ -167,7 +146,7 @@ func (p *panel) tile(rows int) {
 		ADDQ(p.aRow, a6)
 	}
 	MOVQ(p.b, b)
-	MOVQ(Mem{Base: p.args, Disp: argDepth}, depth)
+	MOVQ(Mem{Base: p.args, Disp: tileArg("depth")}, depth)
 	TESTQ(depth, depth)
 	JZ(LabelRef(done))
 	Label(loop)
@@ -193,7 +172,7 @@ func (p *panel) tile(rows int) {
 		}
 		// Nor does it fetch the next panel, of which each tile asks for a part.
 		PREFETCHT1(Mem{Base: p.next})
-		ADDQ(Mem{Base: p.args, Disp: argNextStep}, p.next)
+		ADDQ(Mem{Base: p.args, Disp: tileArg("nextStep")}, p.next)
 	}
 	for r := range acc {
 		x := s.vec()
@@ -229,7 +208,7 @@ func (p *panel) finish(acc [][]reg.VecVirtual) {
 			ADDQ(p.cRow, p.c)
 		}
 	}
-	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startAdd))
+	CMPQ(Mem{Base: p.args, Disp: tileArg("start")}, U8(startAdd))
 	JEQ(LabelRef(add))
 	zero := s.zero() // turns -0 into 0
 	store(func(int, Mem) reg.VecVirtual { return zero })
@@ -247,7 +226,7 @@ func (p *panel) finish(acc [][]reg.VecVirtual) {
 func (p *panel) start(acc [][]reg.VecVirtual) {
 	s := p.s
 	notC, notBias, done := label("notC"), label("notBias"), label("begin")
-	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startC))
+	CMPQ(Mem{Base: p.args, Disp: tileArg("start")}, U8(startC))
 	JNE(LabelRef(notC))
 	c := GP64()
 	MOVQ(p.c, c)
@@ -261,10 +240,10 @@ func (p *panel) start(acc [][]reg.VecVirtual) {
 	}
 	JMP(LabelRef(done))
 	Label(notC)
-	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startBias))
+	CMPQ(Mem{Base: p.args, Disp: tileArg("start")}, U8(startBias))
 	JNE(LabelRef(notBias))
 	bias := GP64()
-	MOVQ(Mem{Base: p.args, Disp: argBias}, bias)
+	MOVQ(Mem{Base: p.args, Disp: tileArg("bias")}, bias)
 	for v := range p.vectors {
 		s.load(Mem{Base: bias, Disp: v * s.bytes()}, p.maskOf(v), acc[0][v])
 		for _, row := range acc[1:] {

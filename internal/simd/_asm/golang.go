@@ -25,12 +25,39 @@ func listFile() []byte {
 	return w.file()
 }
 
+// assemblyFiles returns the files of the families that have kernels for an architecture.
+func assemblyFiles(arch string, write func(f *family) string) map[string][]byte {
+	files := map[string][]byte{}
+	for _, f := range families {
+		if text := write(&f); text != "" {
+			head := marker + "\n" + comment(f.about) + "\n//go:build !purego\n\n#include \"textflag.h\"\n"
+			files[f.name+"_"+arch+".s"] = []byte(head + text)
+		}
+	}
+	return files
+}
+
+// assembly returns the functions of a family for an architecture, with their comments.
+func (f *family) assembly(arch string, write func(k *kernel, i *implementation, name string) string) string {
+	var out strings.Builder
+	for _, k := range f.kernels {
+		for _, i := range implementationsOf(arch) {
+			if k.code[i] != nil {
+				name := k.name + i.suffix
+				text := write(&k, i, name)
+				fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
+			}
+		}
+	}
+	return out.String()
+}
+
 // stubsFile returns the declarations of the functions in assembly.
 func stubsFile(arch string) []byte {
 	w := newWriter(arch + " && !purego")
 	for _, f := range families {
 		for _, k := range f.kernels {
-			for _, i := range of(arch) {
+			for _, i := range implementationsOf(arch) {
 				if k.code[i] != nil {
 					w.comment(k.name + i.suffix + " " + k.does)
 					w.line("//\n//go:noescape\nfunc %s%s%s\n", k.name, i.suffix, k.asm)
@@ -56,7 +83,7 @@ func dispatchFile(arch string) []byte { return dispatch(arch, arch+" && !purego"
 func dispatch(arch, constraint string) []byte {
 	w := newWriter(constraint)
 	w.line("// candidates are in the order in which they are to be tried.\nvar candidates = []candidate{")
-	for _, i := range of(arch) {
+	for _, i := range implementationsOf(arch) {
 		w.line("{%s, has%s},", i.name, i.suffix)
 	}
 	w.line("}\n")
@@ -109,7 +136,7 @@ func (w *writer) file() []byte {
 func (w *writer) shapes(arch string) {
 	block, tile := driverNamed("block"), driverNamed("additiveTile")
 	w.line("var shapes = [...]shape{")
-	for _, i := range of(arch) {
+	for _, i := range implementationsOf(arch) {
 		panel, additive := "genericWidth", "additiveWidthGeneric"
 		if by := block.server(i); by != generic {
 			panel = fmt.Sprint(by.panel)
@@ -148,7 +175,8 @@ func (w *writer) choice(f *family, arch string) {
 	if len(assembly) == 0 {
 		return
 	}
-	w.line("// %s calls the kernel of so many vectors, or that for some stored numbers.\nfunc %s {", strings.Split(f.choice, "(")[0], f.choice)
+	name, _, _ := strings.Cut(f.choice, "(")
+	w.line("// %s calls the kernel of so many vectors, or that for some stored numbers.\nfunc %s {", name, f.choice)
 	w.choose(assembly, func(i *implementation) string {
 		text := "switch {\n"
 		for _, k := range slices.Backward(some) {

@@ -268,14 +268,23 @@ func label(name string) string {
 	return fmt.Sprintf("%s%d", name, labels)
 }
 
+// repeat writes a loop that runs n times, at least once.
+func repeat(name string, n reg.GPVirtual, body func()) {
+	loop := label(name)
+	Label(loop)
+	body()
+	DECQ(n)
+	JNZ(LabelRef(loop))
+}
+
 // pointer loads a parameter into a general register.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
-// fields returns how to load the fields of the arguments at args.
-func fields(args reg.GPVirtual) func(offset int) reg.GPVirtual {
-	return func(offset int) reg.GPVirtual {
+// fields returns how to load the fields of the arguments at args, of the given layout.
+func fields(args reg.GPVirtual, layout func(field string) int) func(name string) reg.GPVirtual {
+	return func(name string) reg.GPVirtual {
 		r := GP64()
-		MOVQ(Mem{Base: args, Disp: offset}, r)
+		MOVQ(Mem{Base: args, Disp: layout(name)}, r)
 		return r
 	}
 }
@@ -334,6 +343,17 @@ func (st stream) steps(vectors int, body func(vectors int, m *mask)) {
 	JGE(LabelRef(loop))
 	Label(after)
 	ADDQ(I32(vectors*st.s.lanes), st.n)
+}
+
+// unary writes the loop that sets dst to what op returns of x, and returns.
+func (s isa) unary(dst, x reg.GPVirtual, unroll int, op func(v reg.VecVirtual) reg.VecVirtual) {
+	st := s.along("n")
+	st.each(unroll, func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		s.store(op(v), m, st.at(dst, i))
+	})
+	s.end()
 }
 
 // inLanes calls body so that vector i of the slice goes to accumulator
@@ -395,14 +415,14 @@ func (s isa) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
 
 func addPS(a, b, dst Op) { VADDPS(a, b, dst) }
 
-// giveBack stores the first lane of v as the result and returns.
-func (s isa) giveBack(v reg.VecVirtual) {
+// returnFirst stores the first lane of v as the result and returns.
+func (s isa) returnFirst(v reg.VecVirtual) {
 	Store(v.AsX(), ReturnIndex(0))
 	s.end()
 }
 
-// giveNone stores as the result whether all bits of v are 0, and returns.
-func (s isa) giveNone(v reg.VecVirtual) {
+// returnNone stores as the result whether all bits of v are 0, and returns.
+func (s isa) returnNone(v reg.VecVirtual) {
 	if s.lanes == 16 {
 		k := K()
 		VPTESTMD(v, v, k)

@@ -8,15 +8,11 @@ import (
 func relu(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	zero := s.zero()
-	st := s.along("n")
-	st.each(4, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	s.unary(dst, x, 4, func(v reg.VecVirtual) reg.VecVirtual {
 		VMAXPS(v, zero, v) // of NaN and 0, and of -0 and 0, the first,
 		VADDPS(zero, v, v) // which is to be 0
-		s.store(v, m, st.at(dst, i))
+		return v
 	})
-	s.end()
 }
 
 func reluGrad(s isa) {
@@ -47,7 +43,7 @@ func softmaxMean(s isa) {
 		s.keep(s.compare(notEqual, w, zero), d)
 		VFMADD231PS(w, d, acc[i])
 	})
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }
 
 func softmaxGrad(s isa) {

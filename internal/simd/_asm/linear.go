@@ -20,27 +20,19 @@ func axpy(s isa) {
 
 func scale(s isa) {
 	dst, a, x := pointer("dst"), s.broadcast("a"), pointer("x")
-	st := s.along("n")
-	st.each(4, func(i int, m *mask) {
-		xi := s.vec()
-		s.load(st.at(x, i), m, xi)
-		VMULPS(xi, a, xi)
-		s.store(xi, m, st.at(dst, i))
+	s.unary(dst, x, 4, func(v reg.VecVirtual) reg.VecVirtual {
+		VMULPS(v, a, v)
+		return v
 	})
-	s.end()
 }
 
 func scaleShift(s isa) {
 	dst, a, x := pointer("dst"), s.broadcast("a"), pointer("x")
 	b := s.broadcast("b")
-	st := s.along("n")
-	st.each(4, func(i int, m *mask) {
-		xi := s.vec()
-		s.load(st.at(x, i), m, xi)
-		VFMADD213PS(b, a, xi)
-		s.store(xi, m, st.at(dst, i))
+	s.unary(dst, x, 4, func(v reg.VecVirtual) reg.VecVirtual {
+		VFMADD213PS(b, a, v)
+		return v
 	})
-	s.end()
 }
 
 func add(s isa) { s.zip(false, func(x, y, _ reg.VecVirtual) { VADDPS(y, x, x) }) }

@@ -5,6 +5,17 @@ import (
 	"slices"
 )
 
+// Kernels of operations have the assembly of their signature, unless the table has another.
+func init() {
+	for _, f := range families {
+		for i := range f.kernels {
+			if k := &f.kernels[i]; k.asm == "" {
+				k.asm = parse(k.op).assembly()
+			}
+		}
+	}
+}
+
 // architectures returns those that have assembly.
 func architectures() []string {
 	var all []string
@@ -16,9 +27,9 @@ func architectures() []string {
 	return all
 }
 
-// of returns the implementations with assembly for an architecture, the best
+// implementationsOf returns the implementations with assembly for an architecture, the best
 // first.
-func of(arch string) []*implementation {
+func implementationsOf(arch string) []*implementation {
 	var all []*implementation
 	for _, i := range slices.Backward(implementations) {
 		if i != generic && i.goarch == arch {
@@ -85,7 +96,7 @@ type group struct {
 // groups returns the implementations of an architecture by who serves them, the
 // best first, and those that generic Go serves, among them itself.
 func groups(arch string, server func(*implementation) *implementation) (assembly []group, plain []*implementation) {
-	for _, i := range append(of(arch), generic) {
+	for _, i := range append(implementationsOf(arch), generic) {
 		s := server(i)
 		if s == generic {
 			plain = append(plain, i)

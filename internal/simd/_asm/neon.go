@@ -169,7 +169,7 @@ func (f *neonFunc) inPart(p *part, v a64.V, m a64.Mem, by mover) {
 			f.Do("TBZ", 2, p.n, few)
 			by.four(v, m)
 			f.Do("JMP", done)
-			f.Place(few)
+			f.Bind(few)
 		}
 		f.Do("TBZ", 1, p.n, single)
 		by.two(v, m)
@@ -178,9 +178,9 @@ func (f *neonFunc) inPart(p *part, v a64.V, m a64.Mem, by mover) {
 		f.Do("ADD", m.Disp+8, m.Base, third)
 		by.lane(v, 2, third)
 		f.Do("JMP", done)
-		f.Place(single)
+		f.Bind(single)
 		by.one(v, m)
-		f.Place(done)
+		f.Bind(done)
 	})
 }
 
@@ -235,6 +235,16 @@ func (s neonStream) each(unroll int, body func(i int, p *part)) {
 	})
 }
 
+// unary writes the loop that sets dst to what op returns of x, and returns.
+func (f *neonFunc) unary(dst, x a64.X, unroll int, op func(v a64.V) a64.V) {
+	f.along("n", dst, x).each(unroll, func(i int, p *part) {
+		v := f.V()
+		f.load(v, at(x, i), p)
+		f.store(op(v), at(dst, i), p)
+	})
+	f.Return()
+}
+
 // blocks is each for code that treats the vectors of a step together.
 func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
 	f, end := s.f, s.f.NewLabel("end")
@@ -244,7 +254,7 @@ func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
 	s.steps(1, body)
 	f.Do("CBZ", s.n, end)
 	f.Scope(func() { body(1, &part{n: s.n}) })
-	f.Place(end)
+	f.Bind(end)
 }
 
 // steps calls body to write the loop over steps of so many vectors.
@@ -263,11 +273,11 @@ func (f *neonFunc) whole(n a64.X, step int, body func()) {
 	loop, after := f.NewLabel("loop"), f.NewLabel("after")
 	f.Do("SUBS", step, n, n)
 	f.Do("BLT", after)
-	f.Place(loop)
+	f.Bind(loop)
 	body()
 	f.Do("SUBS", step, n, n)
 	f.Do("BGE", loop)
-	f.Place(after)
+	f.Bind(after)
 	f.Do("ADD", step, n)
 }
 
@@ -292,14 +302,14 @@ func (s neonStream) inLanes(count int, body func(i int, p *part)) {
 	}
 	f.Do("JMP", done)
 	for i := range count {
-		f.Place(rest[i])
+		f.Bind(rest[i])
 		f.Do("CBZ", s.n, done)
 		f.Scope(func() { body(i, &part{n: s.n}) })
 		if i < count-1 {
 			f.Do("JMP", done)
 		}
 	}
-	f.Place(done)
+	f.Bind(done)
 }
 
 // fold combines all lanes of the accumulators with op, first those that are furthest
@@ -321,14 +331,14 @@ func (f *neonFunc) fold(acc []a64.V, op func(d, n, m a64.V)) a64.V {
 	return v
 }
 
-// giveBack stores the first lane of v as the result and returns.
-func (f *neonFunc) giveBack(v a64.V) {
+// returnFirst stores the first lane of v as the result and returns.
+func (f *neonFunc) returnFirst(v a64.V) {
 	f.Do("FMOVS", v, f.Result(0))
 	f.Return()
 }
 
-// giveNone stores as the result whether all bits of v are 0, and returns.
-func (f *neonFunc) giveNone(v a64.V) {
+// returnNone stores as the result whether all bits of v are 0, and returns.
+func (f *neonFunc) returnNone(v a64.V) {
 	x := f.anyBit(v)
 	f.Do("CMP", 0, x)
 	f.Do("CSET", "EQ", x)
@@ -342,6 +352,14 @@ func (f *neonFunc) anyBit(v a64.V) a64.X {
 	f.UMAXV(v, v)
 	f.FMOVW(x, v)
 	return x
+}
+
+// repeat writes a loop that runs n times, at least once.
+func (f *neonFunc) repeat(name string, n a64.X, body func()) {
+	loop := f.NewLabel(name)
+	f.Bind(loop)
+	f.Scope(body)
+	f.countDown(n, loop)
 }
 
 // countDown ends a loop that begins at a label and runs n times.

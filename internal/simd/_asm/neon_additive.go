@@ -19,11 +19,11 @@ func (f *neonFunc) additiveExp() {
 		f.FSUB(v, v, c)
 		f.ORR(moved, moved, v)
 		f.FADD(c, c, c)
-		e.of(c)
+		e.apply(c)
 		f.FMUL(c, c, factor)
 		f.store(c, at(dst, i), p)
 	})
-	f.giveNone(moved)
+	f.returnNone(moved)
 }
 
 // additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row of it
@@ -34,29 +34,26 @@ func (f *neonFunc) additiveKeys() {
 	high, low := f.num(additiveKeyIn), f.num(-additiveKeyIn)
 	minusTwo, factor := f.num(-2), f.num(additiveKeyBy)
 	e := f.exponential()
-	row := f.NewLabel("row")
-	f.Place(row)
-	f.Scope(func() {
+	f.repeat("row", h, func() {
 		wf, place, vectors, vector := f.V(), f.X(), f.pointer("vectors"), f.NewLabel("vector")
 		f.spread(wf, w)
 		f.Do("MOVD", panel, place)
-		f.Place(vector)
+		f.Bind(vector)
 		v := f.V()
 		f.load(v, a64.At(place, 0), nil)
 		f.FMIN(v, v, high)
 		f.FMAX(v, v, low)
 		f.FMUL(v, v, minusTwo)
-		e.of(v)
+		e.apply(v)
 		f.FMUL(v, v, factor)
 		f.store(v, a64.At(place, 0), nil)
 		f.FMUL(v, v, wf)
 		f.store(v, a64.At(place, 4*f.additive), nil)
 		f.Do("ADD", vectorBytes, place)
 		f.countDown(vectors, vector)
+		f.Do("ADD", 8*f.additive, panel)
+		f.Do("ADD", 4, w)
 	})
-	f.Do("ADD", 8*f.additive, panel)
-	f.Do("ADD", 4, w)
-	f.countDown(h, row)
 	f.Return()
 }
 
@@ -68,7 +65,7 @@ func (f *neonFunc) eachHeight(rows a64.X, body func(rows int)) {
 		f.Do("CMP", n, rows)
 		f.Do("BNE", next)
 		f.Scope(func() { body(n) })
-		f.Place(next)
+		f.Bind(next)
 	}
 	body(1)
 }
@@ -92,17 +89,16 @@ func neonAdditiveTile(vectors int) func(f *neonFunc) {
 
 func (f *neonFunc) additiveTile(vectors int) {
 	args := f.pointer("t")
-	first, eRow := f.field(args, scoreE), f.field(args, scoreERow)
-	panel, pairs := f.field(args, scorePanel), f.field(args, scorePairs)
-	f.eachHeight(f.field(args, scoreRows), func(rows int) {
+	field := f.fields(args, scoreArg)
+	first, eRow := field("e"), field("eRow")
+	panel, pairs := field("panel"), field("pairs")
+	f.eachHeight(field("rows"), func(rows int) {
 		e := f.rowsFrom(first, eRow, rows)
 		acc := make([][]a64.V, rows)
 		for r := range acc {
 			acc[r] = f.accumulators(vectors * f.lanes)
 		}
-		loop := f.NewLabel("pair")
-		f.Place(loop)
-		f.Scope(func() {
+		f.repeat("pair", pairs, func() {
 			// read returns G, or w·G, of one of two features.
 			read := func(feature, half int) []a64.V {
 				all := f.Vs(vectors)
@@ -132,20 +128,19 @@ func (f *neonFunc) additiveTile(vectors int) {
 					}
 				})
 			}
+			for _, x := range e {
+				f.Do("ADD", 8, x)
+			}
+			f.Do("ADD", 2*8*f.additive, panel)
 		})
-		for _, x := range e {
-			f.Do("ADD", 8, x)
-		}
-		f.Do("ADD", 2*8*f.additive, panel)
-		f.countDown(pairs, loop)
 
 		factor, sum, at0 := f.V(), f.V(), f.X()
-		f.Do("ADD", scoreFactor, args, at0)
+		f.Do("ADD", scoreArg("factor"), args, at0)
 		f.spread(factor, at0)
-		f.Do("ADD", scoreSum, args, at0)
+		f.Do("ADD", scoreArg("sum"), args, at0)
 		f.spread(sum, at0)
-		last := &part{f.field(args, scoreLast), true}
-		c, cRow := f.field(args, scoreC), f.field(args, scoreCRow)
+		last := &part{field("last"), true}
+		c, cRow := field("c"), field("cRow")
 		for _, row := range acc {
 			for v, a := range row {
 				f.Scope(func() {
@@ -182,29 +177,28 @@ func (f *neonFunc) addQuotient(acc, n, d a64.V) {
 // any number of keys, for as many features as a vector holds.
 func (f *neonFunc) additiveTileGrad() {
 	args := f.pointer("t")
-	row, dsRow := f.field(args, gradRow), f.field(args, gradDSRow)
-	fk, dk, keys := f.field(args, gradF), f.field(args, gradDK), f.field(args, gradKeys)
+	field := f.fields(args, gradArg)
+	row, dsRow := field("row"), field("dsRow")
+	fk, dk, keys := field("f"), field("dk"), field("keys")
 	f.constants()
 	half, one := f.num(0.5), f.num(1)
 	// each does something with the vectors of the rows that start at a pointer in args.
-	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
+	each := func(name string, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
 		f.Scope(func() {
-			x := f.field(args, offset)
+			x := field(name)
 			for _, v := range vectors {
 				do(v, a64.At(x, 0))
 				f.Do("ADD", row, x)
 			}
 		})
 	}
-	f.eachHeight(f.field(args, gradHeight), func(rows int) {
+	f.eachHeight(field("rows"), func(rows int) {
 		dq, dw, e := f.Vs(rows), f.Vs(rows), f.Vs(rows)
-		each(gradDQ, dq, f.LDRQ)
-		each(gradDW, dw, f.LDRQ)
-		each(gradE, e, f.LDRQ)
-		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
-		loop := f.NewLabel("key")
-		f.Place(loop)
-		f.Scope(func() {
+		each("dq", dq, f.LDRQ)
+		each("dw", dw, f.LDRQ)
+		each("e", e, f.LDRQ)
+		ds := f.rowsFrom(field("ds"), dsRow, rows)
+		f.repeat("key", keys, func() {
 			fj, sum := f.V(), f.V()
 			f.LDRQ(fj, a64.At(fk, 0))
 			f.LDRQ(sum, a64.At(dk, 0))
@@ -221,15 +215,14 @@ func (f *neonFunc) additiveTileGrad() {
 				})
 			}
 			f.STRQ(sum, a64.At(dk, 0))
+			f.Do("ADD", row, fk)
+			f.Do("ADD", row, dk)
+			for _, x := range ds {
+				f.Do("ADD", 4, x)
+			}
 		})
-		f.Do("ADD", row, fk)
-		f.Do("ADD", row, dk)
-		for _, x := range ds {
-			f.Do("ADD", 4, x)
-		}
-		f.countDown(keys, loop)
-		each(gradDQ, dq, f.STRQ)
-		each(gradDW, dw, f.STRQ)
+		each("dq", dq, f.STRQ)
+		each("dw", dw, f.STRQ)
 		f.Return()
 	})
 }

@@ -10,17 +10,16 @@ func neonDistance(vectors int) func(f *neonFunc) {
 
 func (f *neonFunc) distance(vectors int) {
 	args := f.pointer("t")
-	b, bRow, w, depth := f.field(args, distanceB), f.field(args, distanceBRow), f.field(args, distanceW), f.field(args, distanceDepth)
-	f.eachHeight(f.field(args, distanceRows), func(rows int) {
+	field := f.fields(args, distanceArg)
+	b, bRow, w, depth := field("b"), field("bRow"), field("w"), field("depth")
+	f.eachHeight(field("rows"), func(rows int) {
 		acc := make([][]a64.V, rows)
 		for r := range acc {
 			acc[r] = f.accumulators(vectors * f.lanes)
 		}
-		a := f.rowsFrom(f.field(args, distanceA), f.field(args, distanceARow), rows)
+		a := f.rowsFrom(field("a"), field("aRow"), rows)
 		steps := func(factors bool) {
-			loop := f.NewLabel("step")
-			f.Place(loop)
-			f.Scope(func() {
+			f.repeat("step", depth, func() {
 				factor, x := f.V(), f.Vs(rows)
 				if factors {
 					f.spread(factor, w)
@@ -46,19 +45,18 @@ func (f *neonFunc) distance(vectors int) {
 						}
 					})
 				}
+				f.Do("ADD", bRow, b)
 			})
-			f.Do("ADD", bRow, b)
-			f.countDown(depth, loop)
 		}
 		plain, done := f.NewLabel("plain"), f.NewLabel("sums")
 		f.Do("CBZ", w, plain)
 		steps(true)
 		f.Do("JMP", done)
-		f.Place(plain)
+		f.Bind(plain)
 		steps(false)
-		f.Place(done)
-		last := &part{f.field(args, distanceLast), true}
-		c, cRow := f.field(args, distanceC), f.field(args, distanceCRow)
+		f.Bind(done)
+		last := &part{field("last"), true}
+		c, cRow := field("c"), field("cRow")
 		for _, row := range acc {
 			for v, sum := range row {
 				if v < vectors-1 {
@@ -77,30 +75,29 @@ func (f *neonFunc) distance(vectors int) {
 // number of keys, for as many features as a vector holds.
 func (f *neonFunc) distanceGrad() {
 	args := f.pointer("t")
-	row, dsRow := f.field(args, gradRow), f.field(args, gradDSRow)
-	k, dk, keys := f.field(args, gradF), f.field(args, gradDK), f.field(args, gradKeys)
+	field := f.fields(args, gradArg)
+	row, dsRow := field("row"), field("dsRow")
+	k, dk, keys := field("f"), field("dk"), field("keys")
 	// each does something with the vectors of the rows that start at a pointer in args.
-	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
+	each := func(name string, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
 		f.Scope(func() {
-			x := f.field(args, offset)
+			x := field(name)
 			for _, v := range vectors {
 				do(v, a64.At(x, 0))
 				f.Do("ADD", row, x)
 			}
 		})
 	}
-	f.eachHeight(f.field(args, gradHeight), func(rows int) {
+	f.eachHeight(field("rows"), func(rows int) {
 		dq, dw, q := f.Vs(rows), f.Vs(rows), f.Vs(rows)
-		each(gradDQ, dq, f.LDRQ)
-		each(gradE, q, f.LDRQ)
-		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
+		each("dq", dq, f.LDRQ)
+		each("e", q, f.LDRQ)
+		ds := f.rowsFrom(field("ds"), dsRow, rows)
 		loops := func(factors bool) {
 			if factors {
-				each(gradDW, dw, f.LDRQ)
+				each("dw", dw, f.LDRQ)
 			}
-			loop := f.NewLabel("key")
-			f.Place(loop)
-			f.Scope(func() {
+			f.repeat("key", keys, func() {
 				kj, sum := f.V(), f.V()
 				f.LDRQ(kj, a64.At(k, 0))
 				f.LDRQ(sum, a64.At(dk, 0))
@@ -118,23 +115,22 @@ func (f *neonFunc) distanceGrad() {
 					})
 				}
 				f.STRQ(sum, a64.At(dk, 0))
+				f.Do("ADD", row, k)
+				f.Do("ADD", row, dk)
+				for _, x := range ds {
+					f.Do("ADD", 4, x)
+				}
 			})
-			f.Do("ADD", row, k)
-			f.Do("ADD", row, dk)
-			for _, x := range ds {
-				f.Do("ADD", 4, x)
-			}
-			f.countDown(keys, loop)
-			each(gradDQ, dq, f.STRQ)
+			each("dq", dq, f.STRQ)
 			if factors {
-				each(gradDW, dw, f.STRQ)
+				each("dw", dw, f.STRQ)
 			}
 			f.Return()
 		}
 		plain := f.NewLabel("plain")
-		f.Scope(func() { f.Do("CBZ", f.field(args, gradDW), plain) })
+		f.Scope(func() { f.Do("CBZ", field("dw"), plain) })
 		loops(true)
-		f.Place(plain)
+		f.Bind(plain)
 		loops(false)
 	})
 }

@@ -24,8 +24,8 @@ func (f *neonFunc) exponential() neonExponential {
 	}
 }
 
-// of replaces x by exp(x), and by 0 for x below expLow.
-func (e neonExponential) of(x a64.V) {
+// apply replaces x by exp(x), and by 0 for x below expLow, and returns it.
+func (e neonExponential) apply(x a64.V) a64.V {
 	f := e.f
 	f.Scope(func() {
 		f.FMIN(x, x, e.high)
@@ -40,19 +40,13 @@ func (e neonExponential) of(x a64.V) {
 		f.FMUL(x, y, t)
 		f.BIC(x, x, small)
 	})
+	return x
 }
 
 func (f *neonFunc) exp() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	f.constants()
-	e := f.exponential()
-	f.along("n", dst, x).each(2, func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
-		e.of(v)
-		f.store(v, at(dst, i), p)
-	})
-	f.Return()
+	f.unary(dst, x, 2, f.exponential().apply)
 }
 
 func (f *neonFunc) expSum() {
@@ -65,28 +59,25 @@ func (f *neonFunc) expSum() {
 		v := f.V()
 		f.load(v, at(x, i), p)
 		f.FSUB(v, v, shift)
-		e.of(v)
+		e.apply(v)
 		f.store(v, at(dst, i), p)
 		f.keep(p, v)
 		f.FADD(acc[i], acc[i], v)
 	})
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 func (f *neonFunc) sigmoid() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	f.constants()
 	e, one := f.exponential(), f.num(1)
-	f.along("n", dst, x).each(2, func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
+	f.unary(dst, x, 2, func(v a64.V) a64.V {
 		f.FNEG(v, v)
-		e.of(v)
+		e.apply(v)
 		f.FADD(v, v, one)
 		f.FDIV(v, one, v)
-		f.store(v, at(dst, i), p)
+		return v
 	})
-	f.Return()
 }
 
 // tanh writes the loop that isa.tanh describes.

@@ -41,22 +41,27 @@ func (f *neonFunc) field(args a64.X, offset int) a64.X {
 	return x
 }
 
+// fields returns how to load the fields of the arguments at args, of the given layout.
+func (f *neonFunc) fields(args a64.X, layout func(field string) int) func(name string) a64.X {
+	return func(name string) a64.X { return f.field(args, layout(name)) }
+}
+
 // tiles writes the kernel that computes a column of tiles, one below the other.
 func (f *neonFunc) tiles(p neonPanel) {
 	p.f, p.args = f, f.pointer("t")
-	p.aRow, p.aCol = f.field(p.args, argARow), f.field(p.args, argACol)
-	p.b, p.bRow = f.field(p.args, argB), f.field(p.args, argBRow)
-	p.c, p.cRow = f.field(p.args, argC), f.field(p.args, argCRow)
-	p.tiles = f.field(p.args, argTiles)
+	p.aRow, p.aCol = f.field(p.args, tileArg("aRow")), f.field(p.args, tileArg("aCol"))
+	p.b, p.bRow = f.field(p.args, tileArg("b")), f.field(p.args, tileArg("bRow"))
+	p.c, p.cRow = f.field(p.args, tileArg("c")), f.field(p.args, tileArg("cRow"))
+	p.tiles = f.field(p.args, tileArg("tiles"))
 	if p.masked {
-		p.last = &part{f.field(p.args, argLast), p.stored != nil}
+		p.last = &part{f.field(p.args, tileArg("last")), p.stored != nil}
 	}
 	for rows := maxRows(p.vectors); rows > 1; rows-- {
 		next := f.NewLabel("rows")
-		f.Scope(func() { f.Do("CMP", rows, f.field(p.args, argRows)) })
+		f.Scope(func() { f.Do("CMP", rows, f.field(p.args, tileArg("rows"))) })
 		f.Do("BNE", next)
 		p.column(rows)
-		f.Place(next)
+		f.Bind(next)
 	}
 	p.column(1)
 }
@@ -66,19 +71,18 @@ func (p *neonPanel) column(rows int) {
 	f := p.f
 	f.Scope(func() {
 		a := make([]a64.X, rows) // where the rows of A are
-		a[0] = f.field(p.args, argA)
+		a[0] = f.field(p.args, tileArg("a"))
 		for r := 1; r < rows; r++ {
 			a[r] = f.X()
 			f.Do("ADD", p.aRow, a[r-1], a[r])
 		}
-		next := f.NewLabel("tile")
-		f.Place(next)
-		f.Scope(func() { p.tile(a) })
-		f.Do("ADD", p.aRow, a[rows-1], a[0])
-		for r := 1; r < rows; r++ {
-			f.Do("ADD", p.aRow, a[r-1], a[r])
-		}
-		f.countDown(p.tiles, next)
+		f.repeat("tile", p.tiles, func() {
+			f.Scope(func() { p.tile(a) })
+			f.Do("ADD", p.aRow, a[rows-1], a[0])
+			for r := 1; r < rows; r++ {
+				f.Do("ADD", p.aRow, a[r-1], a[r])
+			}
+		})
 		f.Return()
 	})
 }
@@ -105,14 +109,14 @@ func (p *neonPanel) tile(a []a64.X) {
 		s := neonSteps{p, acc, a, x, f.Vs(2), f.X(), f.X(), f.X()}
 		f.Do("MOVD", p.b, s.b)
 		f.Do("MOVD", 0, s.offset)
-		f.Do("MOVD", a64.At(p.args, argDepth), s.depth)
+		f.Do("MOVD", a64.At(p.args, tileArg("depth")), s.depth)
 		f.Do("CBZ", s.depth, done)
 		if !p.masked || p.stored != nil {
 			s.four(done)
 		}
 		s.single()
 	})
-	f.Place(done)
+	f.Bind(done)
 	p.finish(acc, x[0])
 }
 
@@ -131,14 +135,14 @@ func (p *neonPanel) finish(acc [][]a64.V, x a64.V) {
 			f.Do("ADD", p.cRow, p.c)
 		}
 	}
-	f.Scope(func() { f.Do("CMP", startAdd, f.field(p.args, argStart)) })
+	f.Scope(func() { f.Do("CMP", startAdd, f.field(p.args, tileArg("start"))) })
 	f.Do("BEQ", add)
 	f.Clear(x) // turns -0 into 0
 	store(func(int) {})
 	f.Do("JMP", end)
-	f.Place(add)
+	f.Bind(add)
 	store(func(v int) { f.load(x, at(p.c, v), p.partOf(v)) })
-	f.Place(end)
+	f.Bind(end)
 }
 
 // neonSteps are the steps of k of a tile.
@@ -160,7 +164,7 @@ func (s *neonSteps) four(done a64.Label) {
 	f.Do("BNE", single)
 	f.Do("SUBS", 4, s.depth, s.depth)
 	f.Do("BLT", few)
-	f.Place(loop)
+	f.Bind(loop)
 	for r, a := range s.a {
 		f.LDRQ(s.x[r], a64.Indexed(a, s.offset))
 	}
@@ -170,16 +174,16 @@ func (s *neonSteps) four(done a64.Label) {
 	f.Do("ADD", 16, s.offset)
 	f.Do("SUBS", 4, s.depth, s.depth)
 	f.Do("BGE", loop)
-	f.Place(few)
+	f.Bind(few)
 	f.Do("ADDS", 4, s.depth, s.depth)
 	f.Do("BEQ", done)
-	f.Place(single)
+	f.Bind(single)
 }
 
 // single writes the loop over single steps.
 func (s *neonSteps) single() {
 	f, loop := s.p.f, s.p.f.NewLabel("step")
-	f.Place(loop)
+	f.Bind(loop)
 	for r, a := range s.a {
 		f.LDRS(s.x[r], a64.Indexed(a, s.offset))
 	}
@@ -211,7 +215,7 @@ func (p *neonPanel) start(acc [][]a64.V) {
 	f := p.f
 	f.Scope(func() {
 		notC, notBias, done := f.NewLabel("notC"), f.NewLabel("notBias"), f.NewLabel("begin")
-		how := f.field(p.args, argStart)
+		how := f.field(p.args, tileArg("start"))
 		f.Do("CMP", startC, how)
 		f.Do("BNE", notC)
 		c := f.X()
@@ -225,11 +229,11 @@ func (p *neonPanel) start(acc [][]a64.V) {
 			}
 		}
 		f.Do("JMP", done)
-		f.Place(notC)
+		f.Bind(notC)
 		f.Do("CMP", startBias, how)
 		f.Do("BNE", notBias)
 		bias := c
-		f.Do("MOVD", a64.At(p.args, argBias), bias)
+		f.Do("MOVD", a64.At(p.args, tileArg("bias")), bias)
 		for v := range p.vectors {
 			f.load(acc[0][v], at(bias, v), p.partOf(v))
 			for _, row := range acc[1:] {
@@ -237,13 +241,13 @@ func (p *neonPanel) start(acc [][]a64.V) {
 			}
 		}
 		f.Do("JMP", done)
-		f.Place(notBias)
+		f.Bind(notBias)
 		for _, row := range acc {
 			for _, v := range row {
 				f.Clear(v)
 			}
 		}
-		f.Place(done)
+		f.Bind(done)
 	})
 }
 

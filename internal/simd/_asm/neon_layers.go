@@ -4,13 +4,10 @@ import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
 func (f *neonFunc) relu() {
 	dst, x, zero := f.pointer("dst"), f.pointer("x"), f.zero()
-	f.along("n", dst, x).each(4, func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
+	f.unary(dst, x, 4, func(v a64.V) a64.V {
 		f.FMAX(v, v, zero) // 0 for -0, NaN for NaN
-		f.store(v, at(dst, i), p)
+		return v
 	})
-	f.Return()
 }
 
 func (f *neonFunc) reluGrad() {
@@ -38,7 +35,7 @@ func (f *neonFunc) softmaxMean() {
 		f.BIC(d, d, none)
 		f.FMLA(acc[i], w, d)
 	})
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 func (f *neonFunc) softmaxGrad() {

@@ -18,26 +18,20 @@ func (f *neonFunc) axpy() {
 func (f *neonFunc) scale() {
 	a := f.broadcast("a")
 	dst, x := f.pointer("dst"), f.pointer("x")
-	f.along("n", dst, x).each(4, func(i int, p *part) {
-		xi := f.V()
-		f.load(xi, at(x, i), p)
-		f.FMUL(xi, xi, a)
-		f.store(xi, at(dst, i), p)
+	f.unary(dst, x, 4, func(v a64.V) a64.V {
+		f.FMUL(v, v, a)
+		return v
 	})
-	f.Return()
 }
 
 func (f *neonFunc) scaleShift() {
 	a, b := f.broadcast("a"), f.broadcast("b")
 	dst, x := f.pointer("dst"), f.pointer("x")
-	f.along("n", dst, x).each(4, func(i int, p *part) {
-		xi := f.V()
-		f.load(xi, at(x, i), p)
+	f.unary(dst, x, 4, func(v a64.V) a64.V {
 		sum := f.copy(b)
-		f.FMLA(sum, xi, a)
-		f.store(sum, at(dst, i), p)
+		f.FMLA(sum, v, a)
+		return sum
 	})
-	f.Return()
 }
 
 func (f *neonFunc) add() { f.zip(false, func(x, y, _ a64.V) a64.V { f.FADD(x, x, y); return x }) }

@@ -7,7 +7,7 @@ func (f *neonFunc) sumSquaresAbout() {
 	f.constants()
 	acc := f.accumulators(sumLanes)
 	f.sumSquares(f.along("n", x), x, mean, acc)
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 // sumSquares writes the loop that adds (x-mean)² to the accumulators.
@@ -35,7 +35,7 @@ func (f *neonFunc) normalise(st neonStream, all []a64.X, u neonUnit) {
 		f.load(v, at(x, i), p)
 		f.load(g, at(gain, i), p)
 		f.load(y, at(shift, i), p)
-		u.of(v)
+		u.apply(v)
 		f.FMLA(y, v, g)
 		f.store(y, at(dst, i), p)
 	})
@@ -63,7 +63,7 @@ func (f *neonFunc) gradSums(st neonStream, all []a64.X, u neonUnit, flat, along 
 		if seen != nil {
 			f.ORR(*seen, *seen, d)
 		}
-		u.of(v)
+		u.apply(v)
 		f.FMUL(g, g, d)
 		f.FADD(flat[i], flat[i], g)
 		f.FMLA(along[i], g, v)
@@ -89,7 +89,7 @@ func (f *neonFunc) normGradient(st neonStream, all []a64.X, u neonUnit, flat, al
 		f.load(g, at(gain, i), p)
 		f.load(d, at(dy, i), p)
 		f.load(sum, at(dx, i), p)
-		u.of(v)
+		u.apply(v)
 		t := f.copy(flat)
 		f.FMLA(t, g, d)
 		f.FMLS(t, v, along)
@@ -107,31 +107,32 @@ func (f *neonFunc) layerNorm() {
 	f.constants()
 	one := f.num(1)
 	f.eachRow(func() {
-		acc := f.accumulators(32)
-		st, here := f.alongCopies("d", x)
-		st.inLanes(len(acc), func(i int, p *part) {
-			v := f.V()
-			f.load(v, at(here[0], i), p)
-			f.FADD(acc[i], acc[i], v)
+		f.Scope(func() {
+			acc := f.accumulators(32)
+			st, here := f.alongCopies("d", x)
+			st.inLanes(len(acc), func(i int, p *part) {
+				v := f.V()
+				f.load(v, at(here[0], i), p)
+				f.FADD(acc[i], acc[i], v)
+			})
+			u := neonUnit{f, f.V(), f.V()}
+			f.mean(u.mean, f.fold(acc, f.FADD), size)
+			f.STRS(u.mean, a64.At(mean, 0))
+
+			for _, v := range acc {
+				f.Clear(v)
+			}
+			st, here = f.alongCopies("d", x)
+			f.sumSquares(st, here[0], u.mean, acc)
+			f.mean(u.inv, f.fold(acc, f.FADD), size)
+			f.FADD(u.inv, u.inv, eps)
+			f.FSQRT(u.inv, u.inv)
+			f.FDIV(u.inv, one, u.inv)
+			f.STRS(u.inv, a64.At(inv, 0))
+
+			st, here = f.alongCopies("d", all...)
+			f.normalise(st, here, u)
 		})
-		u := neonUnit{f, f.V(), f.V()}
-		f.mean(u.mean, f.fold(acc, f.FADD), size)
-		f.STRS(u.mean, a64.At(mean, 0))
-
-		for _, v := range acc {
-			f.Clear(v)
-		}
-		st, here = f.alongCopies("d", x)
-		f.sumSquares(st, here[0], u.mean, acc)
-		f.mean(u.inv, f.fold(acc, f.FADD), size)
-		f.FADD(u.inv, u.inv, eps)
-		f.FSQRT(u.inv, u.inv)
-		f.FDIV(u.inv, one, u.inv)
-		f.STRS(u.inv, a64.At(inv, 0))
-
-		st, here = f.alongCopies("d", all...)
-		f.normalise(st, here, u)
-	}, func() {
 		f.nextRows("d", dst, x)
 		f.Do("ADD", 4, mean)
 		f.Do("ADD", 4, inv)
@@ -161,22 +162,23 @@ func (f *neonFunc) layerNormGrad() {
 	mean, inv := f.pointer("mean"), f.pointer("inv")
 	size := f.broadcast("size")
 	f.eachRow(func() {
-		next := f.NewLabel("next")
-		u := neonUnit{f, f.V(), f.V()}
-		f.spread(u.mean, mean)
-		f.spread(u.inv, inv)
-		flat, along, seen := f.accumulators(32), f.accumulators(32), f.zero()
-		st, here := f.alongCopies("d", all[1:]...)
-		f.gradSums(st, here, u, flat, along, &seen)
-		f.SHL(seen, seen, 1) // 0 and -0 are all that has no other bit than the sign
-		f.Do("CBZ", f.anyBit(seen), next)
-		flatMean, alongMean := flat[1], along[1] // which have been folded
-		f.mean(flatMean, f.fold(flat, f.FADD), size)
-		f.mean(alongMean, f.fold(along, f.FADD), size)
-		st, here = f.alongCopies("d", all...)
-		f.normGradient(st, here, u, flatMean, alongMean)
-		f.Place(next)
-	}, func() {
+		f.Scope(func() {
+			next := f.NewLabel("next")
+			u := neonUnit{f, f.V(), f.V()}
+			f.spread(u.mean, mean)
+			f.spread(u.inv, inv)
+			flat, along, seen := f.accumulators(32), f.accumulators(32), f.zero()
+			st, here := f.alongCopies("d", all[1:]...)
+			f.gradSums(st, here, u, flat, along, &seen)
+			f.SHL(seen, seen, 1) // 0 and -0 are all that has no other bit than the sign
+			f.Do("CBZ", f.anyBit(seen), next)
+			flatMean, alongMean := flat[1], along[1] // which have been folded
+			f.mean(flatMean, f.fold(flat, f.FADD), size)
+			f.mean(alongMean, f.fold(along, f.FADD), size)
+			st, here = f.alongCopies("d", all...)
+			f.normGradient(st, here, u, flatMean, alongMean)
+			f.Bind(next)
+		})
 		f.nextRows("d", dx, dy, x)
 		f.Do("ADD", 4, mean)
 		f.Do("ADD", 4, inv)
@@ -191,8 +193,8 @@ type neonUnit struct {
 
 func (f *neonFunc) unit() neonUnit { return neonUnit{f, f.broadcast("mean"), f.broadcast("inv")} }
 
-// of replaces x.
-func (u neonUnit) of(x a64.V) {
+// apply replaces x.
+func (u neonUnit) apply(x a64.V) {
 	u.f.FSUB(x, x, u.mean)
 	u.f.FMUL(x, x, u.inv)
 }

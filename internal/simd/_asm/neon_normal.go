@@ -10,17 +10,14 @@ func (f *neonFunc) gelu() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	f.constants()
 	g, zero := f.gaussian(), f.zero()
-	f.along("n", dst, x).each(2, func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
+	f.unary(dst, x, 2, func(v a64.V) a64.V {
 		u, bell := g.bell(v)
 		q := g.tail(u, bell)
 		// x·Φ(x) = max(x, 0) - u·Φ(-u)
 		f.FMAX(v, v, zero)
 		f.FMLS(v, u, q)
-		f.store(v, at(dst, i), p)
+		return v
 	})
-	f.Return()
 }
 
 func (f *neonFunc) geluGrad() {
@@ -28,9 +25,7 @@ func (f *neonFunc) geluGrad() {
 	f.constants()
 	g := f.gaussian()
 	density, negative := f.num(1/math.Sqrt(2*math.Pi)), f.constant(bits4(signBit))
-	f.along("n", dst, x).each(2, func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
+	f.unary(dst, x, 2, func(v a64.V) a64.V {
 		u, bell := g.bell(v)
 		q := g.tail(u, bell)
 		cumulative, below := f.V(), f.V()
@@ -41,9 +36,8 @@ func (f *neonFunc) geluGrad() {
 		f.FMUL(bell, bell, density)
 		f.BIT(u, v, negative)
 		f.FMLA(cumulative, u, bell)
-		f.store(cumulative, at(dst, i), p)
+		return cumulative
 	})
-	f.Return()
 }
 
 // A neonGaussian holds the constants of exp(-u²/2) and of the tail.
@@ -72,7 +66,7 @@ func (g neonGaussian) bell(x a64.V) (u, bell a64.V) {
 	f.FMLS(lost, u, u) // square - u·u
 	f.FMUL(bell, bell, g.minusHalf)
 	f.FMUL(lost, lost, g.half)
-	g.e.of(bell)
+	g.e.apply(bell)
 	f.FMLA(bell, bell, lost)
 	return u, bell
 }

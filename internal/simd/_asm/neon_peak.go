@@ -13,11 +13,10 @@ func (f *neonFunc) fmaLoop() {
 	for _, v := range chains {
 		f.MOV(v, one)
 	}
-	loop := f.NewLabel("loop")
-	f.Place(loop)
-	for _, v := range chains {
-		f.FMLA(v, one, tiny)
-	}
-	f.countDown(n, loop)
+	f.repeat("loop", n, func() {
+		for _, v := range chains {
+			f.FMLA(v, one, tiny)
+		}
+	})
 	f.Return()
 }

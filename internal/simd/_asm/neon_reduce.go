@@ -10,7 +10,7 @@ func (f *neonFunc) sum() {
 		f.load(v, at(x, i), p)
 		f.FADD(acc[i], acc[i], v)
 	})
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 func (f *neonFunc) dot() {
@@ -22,7 +22,7 @@ func (f *neonFunc) dot() {
 		f.load(yi, at(y, i), p)
 		f.FMLA(acc[i], xi, yi)
 	})
-	f.giveBack(f.fold(acc, f.FADD))
+	f.returnFirst(f.fold(acc, f.FADD))
 }
 
 func (f *neonFunc) maximum() {
@@ -41,7 +41,7 @@ func (f *neonFunc) maximum() {
 		}
 		f.FMAX(acc[i], acc[i], v)
 	})
-	f.giveBack(f.fold(acc, f.FMAX))
+	f.returnFirst(f.fold(acc, f.FMAX))
 }
 
 // finite writes the loop that looks for x-x != 0, which holds for infinities and NaN.
@@ -54,5 +54,5 @@ func (f *neonFunc) finite() {
 		f.FSUB(v, v, v)
 		f.ORR(seen, seen, v)
 	})
-	f.giveNone(seen)
+	f.returnNone(seen)
 }

@@ -73,7 +73,7 @@ func (f *neonFunc) normGains() {
 					v, di, none := f.V(), f.V(), f.V()
 					f.load(v, at(row, i), p)
 					f.load(di, at(d, i), p)
-					u.of(v)
+					u.apply(v)
 					f.FCMEQ0(none, di)
 					f.BIC(v, v, none)
 					f.FADD(shifts[i], shifts[i], di)
@@ -98,7 +98,7 @@ func (f *neonFunc) downRows(stride string, first a64.X, body func(row a64.X)) {
 	f.Scope(func() {
 		rows, step, row, loop := f.pointer("rows"), f.pointer(stride), f.X(), f.NewLabel("row")
 		f.Do("MOVD", first, row)
-		f.Place(loop)
+		f.Bind(loop)
 		f.Scope(func() { body(row) })
 		f.Do("ADD", step.String()+"<<2", row)
 		f.countDown(rows, loop)

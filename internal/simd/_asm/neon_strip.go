@@ -14,8 +14,8 @@ type neonPower struct {
 
 func (f *neonFunc) power() neonPower { return neonPower{f, f.num(magic + 127), f.num(powerLow)} }
 
-// of replaces x by 2^x, for x up to 127, and by 0 below powerLow.
-func (p neonPower) of(x a64.V) {
+// apply replaces x by 2^x, for x up to 127, and by 0 below powerLow.
+func (p neonPower) apply(x a64.V) {
 	f := p.f
 	f.Scope(func() {
 		small, t, n := f.V(), f.V(), f.V()
@@ -30,15 +30,10 @@ func (p neonPower) of(x a64.V) {
 	})
 }
 
-// eachRow writes a loop over rows. body writes the code for the row at the pointers,
-// next that which moves them to the row below.
-func (f *neonFunc) eachRow(body, next func()) {
-	rows := f.pointer("rows")
-	loop := f.NewLabel("row")
-	f.Place(loop)
-	f.Scope(body)
-	next()
-	f.countDown(rows, loop)
+// eachRow writes a loop over rows, and returns. body writes the code for the row at the
+// pointers and moves them to the row below.
+func (f *neonFunc) eachRow(body func()) {
+	f.repeat("row", f.pointer("rows"), body)
 	f.Return()
 }
 
@@ -57,13 +52,12 @@ func (f *neonFunc) powerRows() {
 			f.load(v, at(here[0], i), k)
 			f.FSUB(v, v, m)
 			f.FMUL(v, v, c)
-			p.of(v)
+			p.apply(v)
 			f.store(v, at(here[0], i), k)
 			f.keep(k, v)
 			f.FADD(acc[i], acc[i], v)
 		})
 		f.STRS(f.fold(acc, f.FADD), a64.At(sum, 0))
-	}, func() {
 		f.Do("ADD", row, x)
 		f.Do("ADD", 4, shift)
 		f.Do("ADD", 4, sum)
@@ -85,11 +79,10 @@ func (f *neonFunc) weightRows() {
 			f.load(v, at(here[0], i), k)
 			f.FSUB(v, v, m)
 			f.FMUL(v, v, c)
-			p.of(v)
+			p.apply(v)
 			f.FMUL(v, v, by)
 			f.store(v, at(here[0], i), k)
 		})
-	}, func() {
 		f.Do("ADD", row, x)
 		f.Do("ADD", 4, shift)
 		f.Do("ADD", 4, factor)
@@ -114,7 +107,6 @@ func (f *neonFunc) gradRows() {
 			f.BIC(d, d, wi)
 			f.store(d, at(here[0], i), k)
 		})
-	}, func() {
 		f.Do("ADD", row, dw)
 		f.Do("ADD", row, w)
 		f.Do("ADD", 4, means)
@@ -135,7 +127,6 @@ func (f *neonFunc) scaleRows() {
 			f.FMUL(v, v, by)
 			f.store(v, at(here[0], i), k)
 		})
-	}, func() {
 		f.Do("ADD", dstRow, dst)
 		f.Do("ADD", srcRow, src)
 		f.Do("ADD", 4, factor)
@@ -162,7 +153,6 @@ func (f *neonFunc) rowMax() {
 			f.FMAXNM(acc[i], acc[i], v)
 		})
 		f.STRS(f.fold(acc, f.FMAXNM), a64.At(dst, 0))
-	}, func() {
 		f.Do("ADD", row, x)
 		f.Do("ADD", 4, dst)
 	})

@@ -22,12 +22,13 @@ const neonRowGroups = 4
 // of B are contiguous. See that for amd64.
 func (f *neonFunc) gemvTransposed() {
 	args := f.pointer("t")
+	field := f.fields(args, tileArg)
 	acc := f.accumulators(neonRowGroups * f.lanes)
-	f.eachGroup(args, acc, f.load)
+	f.eachGroup(field, acc, f.load)
 	f.Scope(func() {
-		rows := f.rowPointers(len(acc)*f.lanes, f.field(args, argB), f.field(args, argBRow), f.field(args, argLast))
-		a, x := f.field(args, argA), f.V()
-		f.columns(rows, f.field(args, argDepth), func(steps int, offset a64.X) {
+		rows := f.rowPointers(len(acc)*f.lanes, field("b"), field("bRow"), field("last"))
+		a, x := field("a"), f.V()
+		f.columns(rows, field("depth"), func(steps int, offset a64.X) {
 			if steps == 1 {
 				f.LDRS(x, a64.Indexed(a, offset))
 			} else {
@@ -39,14 +40,14 @@ func (f *neonFunc) gemvTransposed() {
 	for _, v := range acc {
 		f.FADD(v, v, zero)
 	}
-	f.eachGroup(args, acc, f.store)
+	f.eachGroup(field, acc, f.store)
 	f.Return()
 }
 
 // eachGroup does something with every sum and its part of C.
-func (f *neonFunc) eachGroup(args a64.X, acc []a64.V, do func(v a64.V, c a64.Mem, p *part)) {
+func (f *neonFunc) eachGroup(field func(name string) a64.X, acc []a64.V, do func(v a64.V, c a64.Mem, p *part)) {
 	f.Scope(func() {
-		c, left, end := f.field(args, argC), f.field(args, argLast), f.NewLabel("groups")
+		c, left, end := field("c"), field("last"), f.NewLabel("groups")
 		for g, v := range acc {
 			few, next := f.NewLabel("few"), f.NewLabel("next")
 			f.Do("CMP", f.lanes, left)
@@ -54,13 +55,13 @@ func (f *neonFunc) eachGroup(args a64.X, acc []a64.V, do func(v a64.V, c a64.Mem
 			do(v, at(c, g), nil)
 			f.Do("SUB", f.lanes, left)
 			f.Do("JMP", next)
-			f.Place(few)
+			f.Bind(few)
 			f.Do("CBZ", left, end)
 			do(v, at(c, g), &part{n: left})
 			f.Do("JMP", end)
-			f.Place(next)
+			f.Bind(next)
 		}
-		f.Place(end)
+		f.Bind(end)
 	})
 }
 
@@ -81,7 +82,8 @@ func (f *neonFunc) rowPointers(n int, first, distance, rows a64.X) []a64.X {
 // columns writes the loops that transpose groups of four rows: four steps of each at a
 // time, and then single ones. It calls begin with the number of steps and how many bytes
 // into the rows they are, and then use for the columns of each group g.
-func (f *neonFunc) columns(rows []a64.X, depth a64.X, begin func(steps int, offset a64.X), use func(g, k int, column a64.V)) {
+func (f *neonFunc) columns(rows []a64.X, depth a64.X, begin func(steps int, offset a64.X),
+	use func(g, k int, column a64.V)) {
 	offset := f.X()
 	f.Do("MOVD", 0, offset)
 	f.whole(depth, f.lanes, func() {

@@ -26,18 +26,14 @@ func gelu(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	g := s.gaussian()
 	zero := s.zero()
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	s.unary(dst, x, 1, func(v reg.VecVirtual) reg.VecVirtual {
 		u, bell := g.bell(v)
 		q := g.tail(u, bell)
 		// x·Φ(x) = max(x, 0) - u·Φ(-u)
 		VMAXPS(v, zero, v)
 		VFNMADD231PS(u, q, v)
-		s.store(v, m, st.at(dst, i))
+		return v
 	})
-	s.end()
 }
 
 func geluGrad(s isa) {
@@ -45,10 +41,7 @@ func geluGrad(s isa) {
 	g := s.gaussian()
 	zero, one := s.zero(), s.numReg(1)
 	density, negative := s.num(1/math.Sqrt(2*math.Pi)), s.bits(signBit)
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	s.unary(dst, x, 1, func(v reg.VecVirtual) reg.VecVirtual {
 		u, bell := g.bell(v)
 		q := g.tail(u, bell)
 		rest := s.vec()
@@ -59,9 +52,8 @@ func geluGrad(s isa) {
 		s.and(negative, v, v)
 		s.or(v, u, u)
 		VFMADD231PS(u, bell, cumulative)
-		s.store(cumulative, m, st.at(dst, i))
+		return cumulative
 	})
-	s.end()
 }
 
 // A gaussian holds the constants of exp(-u²/2) and of the tail.
@@ -94,7 +86,7 @@ func (g gaussian) bell(x reg.VecVirtual) (u, bell reg.VecVirtual) {
 	VFMSUB231PS(u, u, lost) // u·u - square
 	VMULPS(g.half, square, square)
 	VMULPS(g.half, lost, lost)
-	bell = g.e.of(square)
+	bell = g.e.apply(square)
 	VFMADD231PS(lost, bell, bell)
 	return u, bell
 }

@@ -30,7 +30,7 @@ func sum(s isa) {
 		s.load(st.at(x, i), m, v)
 		VADDPS(v, acc[i], acc[i])
 	})
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }
 
 func dot(s isa) {
@@ -43,7 +43,7 @@ func dot(s isa) {
 		s.load(st.at(y, i), m, yi)
 		VFMADD231PS(xi, yi, acc[i])
 	})
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }
 
 // maximum writes a loop that keeps apart whether it has seen a NaN, for VMAXPS
@@ -87,7 +87,7 @@ func maximum(s isa) {
 	JZ(LabelRef(clean))
 	VMOVUPS(s.bitsReg(0x7fc00000), v)
 	Label(clean)
-	s.giveBack(v)
+	s.returnFirst(v)
 }
 
 // finite writes the loop that looks for x-x != 0, which holds for infinities
@@ -102,5 +102,5 @@ func finite(s isa) {
 		VSUBPS(v, v, v)
 		s.or(v, seen, seen)
 	})
-	s.giveNone(seen)
+	s.returnNone(seen)
 }

@@ -69,14 +69,14 @@ func normGains(s isa) {
 			s.load(st.at(dshift, i), m, shifts[i])
 		}
 		s.downRows(st, func(r, at reg.GPVirtual) {
-			u := unit{s.vec(), s.vec()}
+			u := unit{s, s.vec(), s.vec()}
 			VBROADCASTSS(Mem{Base: mean, Index: r, Scale: 4}, u.mean)
 			VBROADCASTSS(Mem{Base: inv, Index: r, Scale: 4}, u.inv)
 			for i := range gains {
 				v, d := s.vec(), s.vec()
 				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)
 				s.load(Mem{Base: dy, Index: at, Scale: 1, Disp: i * s.bytes()}, m, d)
-				u.of(v)
+				u.apply(v)
 				s.keep(s.compare(notEqual, d, zero), v)
 				VADDPS(d, shifts[i], shifts[i])
 				VFMADD231PS(d, v, gains[i])

@@ -216,5 +216,5 @@ func magnitude(s isa) {
 		s.and(v, clear, v)
 		VPMAXSD(v, acc[i], acc[i])
 	})
-	s.giveBack(s.fold(acc, func(a, b, dst Op) { VPMAXSD(a, b, dst) }))
+	s.returnFirst(s.fold(acc, func(a, b, dst Op) { VPMAXSD(a, b, dst) }))
 }

@@ -28,8 +28,8 @@ func (s isa) power() power {
 	return power{s: s, magic: s.numReg(magic + 127), low: s.num(powerLow), poly: s.nums(powerPoly...)}
 }
 
-// of returns 2^x for x up to 127, and 0 below powerLow; it destroys x.
-func (p power) of(x reg.VecVirtual) reg.VecVirtual {
+// apply returns 2^x for x up to 127, and 0 below powerLow; it destroys x.
+func (p power) apply(x reg.VecVirtual) reg.VecVirtual {
 	s := p.s
 	normal := s.compare(notLess, p.low, x)
 	t, n := s.vec(), s.vec()
@@ -48,24 +48,15 @@ func (p power) of(x reg.VecVirtual) reg.VecVirtual {
 }
 
 // eachRow writes a loop over rows. body writes the code for the row at the
-// pointers, next that which moves them to the row below.
-func eachRow(body, next func()) {
-	rows := pointer("rows")
-	loop := label("row")
-	Label(loop)
-	body()
-	next()
-	DECQ(rows)
-	JNZ(LabelRef(loop))
-}
+// pointers and moves them to the row below.
+func eachRow(body func()) { repeat("row", pointer("rows"), body) }
 
 func powerRows(s isa) {
 	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
 	shift, sum := pointer("shift"), pointer("sum")
 	p := s.power()
 	eachRow(func() {
-		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
-	}, func() {
+		p.rowLoop(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), sum)
@@ -73,9 +64,9 @@ func powerRows(s isa) {
 	s.end()
 }
 
-// row writes the loop over a row of powerRows. stored returns what is stored in place of
+// rowLoop writes the loop over a row of powerRows. stored returns what is stored in place of
 // the powers v.
-func (p power) row(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
+func (p power) rowLoop(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
 	s, m := p.s, p.s.vec()
 	VBROADCASTSS(Mem{Base: shift}, m)
 	acc := s.accumulators(16)
@@ -85,7 +76,7 @@ func (p power) row(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v 
 		s.load(st.at(x, i), k, v)
 		VSUBPS(m, v, v)
 		VMULPS(c, v, v)
-		v = p.of(v)
+		v = p.apply(v)
 		if k != nil {
 			s.keep(*k, v)
 		}
@@ -104,11 +95,10 @@ func powerDropRows(s isa) {
 	p, d := s.power(), s.unstarted()
 	eachRow(func() {
 		d.start(key)
-		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {
+		p.rowLoop(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {
 			VMULPS_Z(keep, v, d.next().k, v)
 			return v
 		})
-	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), sum)
@@ -131,11 +121,10 @@ func weightRows(s isa) {
 			s.load(st.at(x, i), k, v)
 			VSUBPS(m, v, v)
 			VMULPS(c, v, v)
-			v = p.of(v)
+			v = p.apply(v)
 			VMULPS(f, v, v)
 			s.store(v, k, st.at(x, i))
 		})
-	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), factor)
@@ -161,7 +150,6 @@ func gradRows(s isa) {
 			s.keep(seen, v)
 			s.store(v, k, st.at(dw, i))
 		})
-	}, func() {
 		ADDQ(row, dw)
 		ADDQ(row, w)
 		ADDQ(U8(4), means)
@@ -202,7 +190,6 @@ func scaledRows(s isa, store func(v reg.VecVirtual, k *mask, to Mem)) {
 			VMULPS(f, v, v)
 			store(v, k, st.at(dst, i))
 		})
-	}, func() {
 		ADDQ(dstRow, dst)
 		ADDQ(srcRow, src)
 		ADDQ(U8(4), factor)
@@ -230,7 +217,6 @@ func rowMax(s isa) {
 			VMAXPS(s.blend(*k, v, lowest), acc[i], acc[i])
 		})
 		VMOVSS(s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) }).AsX(), Mem{Base: dst})
-	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), dst)
 	})
@@ -263,32 +249,30 @@ func hide(s isa) {
 // packBits writes the loop that packs booleans, 64 to a word.
 func packBits(s isa) {
 	dst, seen, n := pointer("dst"), pointer("seen"), pointer("n")
-	loop := label("loop")
-	Label(loop)
-	if s.lanes == 16 {
-		flags, k := ZMM(), K()
-		VMOVDQU8(Mem{Base: seen}, flags)
-		VPTESTMB(flags, flags, k)
-		KMOVQ(k, Mem{Base: dst})
-	} else {
-		var word reg.GPVirtual
-		for half := range 2 {
-			flags, part := YMM(), GP64()
-			VMOVDQU(Mem{Base: seen, Disp: 32 * half}, flags)
-			VPSLLW(U8(7), flags, flags) // a boolean is 0 or 1: now it is the sign of its byte
-			VPMOVMSKB(flags, part.As32())
-			if half == 0 {
-				word = part
-				continue
+	repeat("loop", n, func() {
+		if s.lanes == 16 {
+			flags, k := ZMM(), K()
+			VMOVDQU8(Mem{Base: seen}, flags)
+			VPTESTMB(flags, flags, k)
+			KMOVQ(k, Mem{Base: dst})
+		} else {
+			var word reg.GPVirtual
+			for half := range 2 {
+				flags, part := YMM(), GP64()
+				VMOVDQU(Mem{Base: seen, Disp: 32 * half}, flags)
+				VPSLLW(U8(7), flags, flags) // a boolean is 0 or 1: now it is the sign of its byte
+				VPMOVMSKB(flags, part.As32())
+				if half == 0 {
+					word = part
+					continue
+				}
+				SHLQ(U8(32), part)
+				ORQ(part, word)
 			}
-			SHLQ(U8(32), part)
-			ORQ(part, word)
+			MOVQ(word, Mem{Base: dst})
 		}
-		MOVQ(word, Mem{Base: dst})
-	}
-	ADDQ(U8(64), seen)
-	ADDQ(U8(8), dst)
-	DECQ(n)
-	JNZ(LabelRef(loop))
+		ADDQ(U8(64), seen)
+		ADDQ(U8(8), dst)
+	})
 	s.end()
 }

@@ -45,6 +45,27 @@ func (s signature) call(name string, args []string) string {
 	return call
 }
 
+// assembly returns the parameters and results of a kernel for an operation of this signature:
+// pointers for its slices, and behind the last of them n, how many elements they have.
+func (s signature) assembly() string {
+	var params []param
+	last := s.slices()[len(s.slices())-1]
+	for _, p := range s.params {
+		params = append(params, param{p.name, strings.Replace(p.typ, "[]", "*", 1)})
+		if p.name == last {
+			params = append(params, param{"n", "int"})
+		}
+	}
+	var text []string
+	for i, p := range params {
+		if i == len(params)-1 || params[i+1].typ != p.typ {
+			p.name += " " + p.typ
+		}
+		text = append(text, p.name)
+	}
+	return strings.TrimSpace("(" + strings.Join(text, ", ") + ") " + s.result)
+}
+
 func (s signature) names() []string {
 	var names []string
 	for _, p := range s.params {

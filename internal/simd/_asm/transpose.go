@@ -86,12 +86,12 @@ const rowGroups = 2
 // for the distance of the columns of B, and last for their number.
 func gemvTransposed(s isa) {
 	args := pointer("t")
-	field := fields(args)
-	rows := s.rowTable(rowGroups*s.lanes, field(argB), field(argBRow), field(argLast))
+	field := fields(args, tileArg)
+	rows := s.rowTable(rowGroups*s.lanes, field("b"), field("bRow"), field("last"))
 	acc := s.accumulators(rowGroups * s.lanes)
 	// eachGroup does something with the part of C that belongs to a group.
 	eachGroup := func(do func(g int, m mask, c Mem)) {
-		c, left, most := field(argC), field(argLast), GP64()
+		c, left, most := field("c"), field("last"), GP64()
 		MOVQ(I32(s.lanes), most)
 		end := label("groups")
 		for g := range rowGroups {
@@ -108,8 +108,8 @@ func gemvTransposed(s isa) {
 		Label(end)
 	}
 	eachGroup(func(g int, m mask, c Mem) { s.load(c, &m, acc[g]) })
-	a := field(argA)
-	s.squares(rows, rowGroups, true, field(argDepth), func(g, k int, column reg.VecVirtual) {
+	a := field("a")
+	s.squares(rows, rowGroups, true, field("depth"), func(g, k int, column reg.VecVirtual) {
 		x := s.vec()
 		VBROADCASTSS(Mem{Base: a, Disp: 4 * k}, x)
 		VFMADD231PS(x, column, acc[g])
@@ -142,7 +142,8 @@ func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 // time, and calls use for the columns of group g in their order. After the
 // squares of all groups it calls next. By quarters, a square takes fewer shuffles and
 // more loads.
-func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual, use func(g, k int, column reg.VecVirtual), next func()) {
+func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
+	use func(g, k int, column reg.VecVirtual), next func()) {
 	offset := GP64()
 	XORQ(offset, offset)
 	row := func(g, i int) Mem {

@@ -184,5 +184,5 @@ func entropy(s isa) {
 		VFMADD231PS(ln2, e, p)
 		VFNMADD231PS(v, p, acc[i])
 	})
-	s.giveBack(s.fold(acc, addPS))
+	s.returnFirst(s.fold(acc, addPS))
 }

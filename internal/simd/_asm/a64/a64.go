@@ -74,8 +74,8 @@ const vectors = 32
 // A Func is a function of assembly while it is being written.
 type Func struct {
 	name    string
-	params  []place
-	results []place
+	params  []argument
+	results []argument
 	size    int // of parameters and results
 	text    strings.Builder
 	labels  int
@@ -83,13 +83,13 @@ type Func struct {
 	v       []V
 }
 
-// A place is a parameter or a result and where it is.
-type place struct {
+// An argument is a parameter or a result and where it is.
+type argument struct {
 	name   string
 	offset int
 }
 
-func (p place) String() string { return fmt.Sprintf("%s+%d(FP)", p.name, p.offset) }
+func (p argument) String() string { return fmt.Sprintf("%s+%d(FP)", p.name, p.offset) }
 
 // New returns the function of the given name whose parameters and results, in Go, are
 // those of the signature.
@@ -103,17 +103,17 @@ func New(name, signature string) *Func {
 		panic(fmt.Sprintf("%s%s: %v", name, signature, err))
 	}
 	fn := expr.(*ast.FuncType)
-	f.params = f.lay(fn.Params)
+	f.params = f.layout(fn.Params)
 	if fn.Results != nil {
 		f.size = align(f.size, 8)
-		f.results = f.lay(fn.Results)
+		f.results = f.layout(fn.Results)
 	}
 	return f
 }
 
-// lay places the fields of a list after what there is.
-func (f *Func) lay(list *ast.FieldList) []place {
-	var places []place
+// layout places the fields of a list after what there is.
+func (f *Func) layout(list *ast.FieldList) []argument {
+	var places []argument
 	for _, field := range list.List {
 		size := 8
 		switch types.ExprString(field.Type) {
@@ -131,7 +131,7 @@ func (f *Func) lay(list *ast.FieldList) []place {
 		}
 		for _, name := range names {
 			f.size = align(f.size, size)
-			places = append(places, place{name, f.size})
+			places = append(places, argument{name, f.size})
 			f.size += size
 		}
 	}
@@ -203,8 +203,8 @@ func (f *Func) NewLabel(name string) Label {
 	return Label(fmt.Sprint(name, f.labels))
 }
 
-// Place puts the label here.
-func (f *Func) Place(l Label) { fmt.Fprintf(&f.text, "\n%s:\n", l) }
+// Bind puts the label here.
+func (f *Func) Bind(l Label) { fmt.Fprintf(&f.text, "\n%s:\n", l) }
 
 // Do writes an instruction that Go's assembler knows. Of its operands, which are in
 // that assembler's order, numbers are immediate.
@@ -214,7 +214,7 @@ func (f *Func) Do(op string, operands ...any) {
 		switch o := o.(type) {
 		case int:
 			text[i] = fmt.Sprintf("$%d", o)
-		case X, Mem, Label, place, string:
+		case X, Mem, Label, argument, string:
 			text[i] = fmt.Sprint(o)
 		case V:
 			text[i] = fmt.Sprintf("F%d", int(o))
