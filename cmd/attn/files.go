@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
@@ -19,6 +20,9 @@ var (
 	listed   = flags.Listed
 	sameFile = guard.Same
 	writable = guard.Writable
+
+	newPanel   = panels.New
+	shortMarks = panels.ShortMarks
 )
 
 // place is a file or a directory that a flag names.
