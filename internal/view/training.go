@@ -42,18 +42,13 @@ func (s *Server) trainingRoutes(t Training) http.Handler {
 		answer(w, http.StatusOK, "text/css; charset=utf-8", bytes.Clone(dark))
 	})
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("GET /api/training", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /api/training", respond(func(r *http.Request) (any, error) {
 		width, err := strconv.Atoi(r.URL.Query().Get("width"))
 		if err != nil || width < leastPicture || width > mostPicture {
-			refuse(w, http.StatusBadRequest, "width is not 300 to 1600")
-			return
+			return nil, bad("width is not %d to %d", leastPicture, mostPicture)
 		}
 		run, err := t(float64(width))
-		if err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
-			return
-		}
-		send(w, map[string]any{"name": s.options.Name, "run": run})
-	})
+		return map[string]any{"name": s.options.Name, "run": run}, err
+	}))
 	return mux
 }
