@@ -63,6 +63,7 @@ var order = []string{
 	"internal/apply",
 	"internal/shards",
 	"internal/jinja",
+	"internal/chat",
 	"internal/hub",
 	"internal/hub/hubtest", // for tests only
 	"internal/pruning",

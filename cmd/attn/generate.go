@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/chat"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
@@ -79,7 +84,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return &input.Error{Name: name, Err: err}
 	}
-	if template, _, _ := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
+	if template, _, _ := chat.Template(cmd.Model); template != "" && !cmd.NoSpecial {
 		c.say("%s has a chat template, which the prompt is taken without; --chat applies it", template)
 	}
 	_, err = cmd.write(ctx, c, m, nil, t, e, nil)
@@ -221,4 +226,65 @@ func (cmd *generateCommand) most(m *models.Model, prompt int) int {
 		return longestTarget(prompt)
 	}
 	return cmd.MaxTokens
+}
+
+// converse answers the prompt, or each line of standard input.
+func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.Model, t *tokenizer.Tokenizer) error {
+	talk, err := chat.New(cmd.Model, t, max(t.Size(), m.Sizes().Vocabulary))
+	if err != nil {
+		return err
+	}
+	ends, err := m.EndTokens()
+	if err != nil {
+		return err
+	}
+	if end, ok := talk.End(); ok {
+		ends = append(slices.Clone(ends), end)
+	}
+	if cmd.System != nil {
+		talk.Say("system", *cmd.System)
+	}
+	var session *models.Session // an encoder-decoder has none: it reads its source at once
+	if m.Sizes().Decoder == nil {
+		if session, err = m.NewSession(attn.CacheConfig{}); err != nil {
+			return err
+		}
+	}
+	turn := func(name string, line int, said string) error {
+		talk.Say("user", said)
+		e, err := talk.Encode()
+		if err == nil {
+			err = cmd.fits(m, e)
+		}
+		if err != nil {
+			if errors.As(err, new(*input.Error)) {
+				return err
+			}
+			return &input.Error{Name: name, Line: line, Err: err}
+		}
+		answer, err := cmd.write(ctx, c, m, session, t, e, ends)
+		talk.Say("assistant", answer)
+		return err
+	}
+	if cmd.Prompt != nil {
+		return turn("argument", 0, *cmd.Prompt)
+	}
+	c.invite("each line is answered; " + endOfInput() + " ends it")
+	lines := bufio.NewScanner(c.in)
+	lines.Buffer(nil, longestPrompt)
+	line := 1
+	for ; lines.Scan(); line++ {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		if err := turn("standard input", line, strings.TrimSuffix(lines.Text(), "\r")); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return &input.Error{Name: "standard input", Line: line, Err: fmt.Errorf("line longer than %d bytes", longestPrompt)}
+	} else if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return nil
 }
