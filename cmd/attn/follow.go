@@ -39,7 +39,7 @@ func (cmd *followCommand) Validate() error {
 			return err
 		}
 	}
-	return checkAddr(cmd.Addr)
+	return view.CheckAddress(cmd.Addr)
 }
 
 func (cmd *followCommand) touches() touched {
@@ -56,14 +56,14 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	last := sampler{dir: cmd.Dir, text: cmd.Text}
-	server := view.NewTraining(cmd.Dir, hostOf(cmd.Addr), func(width float64) (any, error) {
+	server := view.NewTraining(cmd.Dir, func(width float64) (any, error) {
 		page, err := cmd.page(width)
 		if err == nil {
 			page.Note, page.Sample = last.read(ctx)
 		}
 		return page, err
 	})
-	return serve(ctx, c, server, cmd.Addr, cmd.Open)
+	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
 // leastWidth is one at which every chart can be drawn.

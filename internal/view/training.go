@@ -20,10 +20,9 @@ var trainingPage embed.FS
 // Widths of pictures that a page may ask for.
 const leastPicture, mostPicture = 300, 1600
 
-// NewTraining returns a server of a page that follows the training of a model. Host is
-// that of Options.
-func NewTraining(name, host string, t Training) *Server {
-	s := &Server{options: Options{Name: name, Host: host}, secret: newSecret()}
+// NewTraining returns a server of a page that follows the training of a model.
+func NewTraining(name string, t Training) *Server {
+	s := &Server{options: Options{Name: name}, secret: newSecret()}
 	s.handler = s.guard(s.trainingRoutes(t))
 	return s
 }
