@@ -61,6 +61,7 @@ var order = []string{
 	"internal/guard",
 	"internal/completion",
 	"internal/apply",
+	"internal/texts",
 	"internal/shards",
 	"internal/jinja",
 	"internal/chat",
