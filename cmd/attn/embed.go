@@ -2,19 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 type embedCommand struct {
@@ -59,11 +57,11 @@ func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	return cmd.writeArray(e.Width(), func(spool io.Writer) (int, error) {
+	return texts.WriteArray(cmd.NPY, cmd.Safetensors, e.Width(), func(spool io.Writer) (int, error) {
 		c := c
 		c.out = spool
-		f := cmd.filter(e)
-		f.Strict, f.Write = true, writeVector // an array has no place for an error
+		f := texts.Vectors(e)
+		f.Strict, f.Write = true, texts.WriteNumbers // an array has no place for an error
 		s, err := runStream(ctx, c, embeddingStream(f, e, c), cmd.File, invitation)
 		return s.Lines, err
 	})
@@ -85,7 +83,36 @@ func (cmd *embedCommand) stream(c console) (lineStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return embeddingStream(cmd.filter(e), e, c), nil
+	f := texts.Vectors(e)
+	f.Strict = cmd.Strict
+	switch {
+	case cmd.JSON:
+		f.Write = filter.JSON[texts.Vector]
+	case cmd.TSV:
+		f.Write = filter.TSV(e.Width(), texts.Vector.Columns)
+	}
+	return embeddingStream(f, e, c), nil
+}
+
+// embeddingStream returns the stream of a filter, which says at the end how many texts were
+// cut off.
+func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c console) lineStream {
+	cut, write := 0, f.Write
+	f.Write = func(w io.Writer, l *filter.Line[texts.Vector]) error {
+		if l.Value.Cut {
+			cut++
+		}
+		return write(w, l)
+	}
+	s := newStream(f, c)
+	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
+		cut = 0
+		stats, err := s(ctx, in, name, out)
+		if cut > 0 {
+			fmt.Fprintf(c.err, "%d of %d texts were cut off at %d tokens\n", cut, stats.Lines, e.MostTokens)
+		}
+		return stats, err
+	}
 }
 
 // embedder loads the model, which has a tokenizer.
@@ -149,91 +176,4 @@ func (cmd *embedCommand) load(c console) (*models.Embedder, error) {
 		behind = append(behind, models.Normalize())
 	}
 	return models.NewEmbedder(m, []models.Pooling{p}, behind...), nil
-}
-
-// How large a batch is: padding included, its hidden states stay within the caches.
-const (
-	mostInBatch  = 64
-	tokensAtOnce = 2048
-)
-
-// embedding is what a line becomes.
-type embedding struct {
-	Vector []float32           `json:"vector"`
-	tokens *tokenizer.Encoding // until there is the vector
-	cut    bool                // the text has more tokens
-}
-
-// filter returns the filter, which is written as the flags say.
-func (cmd *embedCommand) filter(e *models.Embedder) filter.Filter[embedding] {
-	f := filter.Filter[embedding]{Batch: mostInBatch, Room: tokensAtOnce, Strict: cmd.Strict}
-	f.Prepare = func(l *filter.Line[embedding]) (int, error) {
-		x, cut, err := e.Encode(l.Text)
-		if err != nil {
-			return 0, err
-		}
-		l.Value = embedding{tokens: x, cut: cut}
-		return len(x.IDs), nil
-	}
-	tape := tensor.NewTape(tensor.Infer)
-	f.Work = func(_ context.Context, batch []*filter.Line[embedding]) error {
-		texts := make([]*tokenizer.Encoding, len(batch))
-		for i, l := range batch {
-			texts[i] = l.Value.tokens
-		}
-		tape.Reset()
-		all, width := e.Forward(tape, models.BatchOf(texts...)).Data(), e.Width()
-		for i, l := range batch {
-			l.Value.tokens, l.Value.Vector = nil, slices.Clone(all[i*width:(i+1)*width])
-			if !finite(l.Value.Vector) {
-				l.Err = errors.New("the vector is not finite")
-			}
-		}
-		return nil
-	}
-	switch {
-	case cmd.JSON:
-		f.Write = filter.JSON[embedding]
-	case cmd.TSV:
-		f.Write = filter.TSV(e.Width(), func(x embedding) []string {
-			cells := make([]string, len(x.Vector))
-			for i, v := range x.Vector {
-				cells[i] = strconv.FormatFloat(float64(v), 'g', -1, 32)
-			}
-			return cells
-		})
-	default:
-		f.Write = func(w io.Writer, l *filter.Line[embedding]) error {
-			if l.Err != nil {
-				return filter.JSON(w, l)
-			}
-			return json.NewEncoder(w).Encode(l.Value.Vector)
-		}
-	}
-	return f
-}
-
-func finite(v []float32) bool {
-	return !slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 })
-}
-
-// embeddingStream returns the stream of a filter, which says at the end how many texts were
-// cut off.
-func embeddingStream(f filter.Filter[embedding], e *models.Embedder, c console) lineStream {
-	cut, write := 0, f.Write
-	f.Write = func(w io.Writer, l *filter.Line[embedding]) error {
-		if l.Value.cut {
-			cut++
-		}
-		return write(w, l)
-	}
-	s := newStream(f, c)
-	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
-		cut = 0
-		stats, err := s(ctx, in, name, out)
-		if cut > 0 {
-			fmt.Fprintf(c.err, "%d of %d texts were cut off at %d tokens\n", cut, stats.Lines, e.MostTokens)
-		}
-		return stats, err
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tokenizer"
@@ -18,6 +19,9 @@ var (
 	listed   = flags.Listed
 	sameFile = guard.Same
 	writable = guard.Writable
+
+	newPanel   = panels.New
+	shortMarks = panels.ShortMarks
 )
 
 // place is a file or a directory that a flag names.

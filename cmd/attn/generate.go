@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"time"
-	"unicode"
 
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/chat"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
@@ -79,7 +82,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return &input.Error{Name: name, Err: err}
 	}
-	if template, _, _ := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
+	if template, _, _ := chat.Template(cmd.Model); template != "" && !cmd.NoSpecial {
 		c.say("%s has a chat template, which the prompt is taken without; --chat applies it", template)
 	}
 	_, err = cmd.write(ctx, c, m, nil, t, e, nil)
@@ -105,37 +108,38 @@ func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Mode
 	if err != nil {
 		return "", err
 	}
-	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Target().Stream()} // which is t but of a translator
+	w := &chat.Printer{Out: c.out, Plain: !isTerminal(c.out)}
+	stream := t.Target().Stream() // of t itself but for a translator
 	z := m.Sizes()
 	for _, id := range e.IDs {
 		if z.Decoder != nil || cmd.Chat { // whose text begins anew
 			break
 		}
-		w.stream.Next(id) // what follows may be written otherwise than at the beginning of a text
+		stream.Next(id) // what follows may be written otherwise than at the beginning of a text
 	}
-	speed := newPace(len(e.IDs))
+	speed := chat.NewPace(len(e.IDs))
 	for id := range tokens {
-		speed.token()
-		w.print(w.stream.Next(id))
-		if w.err != nil || ctx.Err() != nil {
+		speed.Token()
+		w.Print(stream.Next(id))
+		if w.Err != nil || ctx.Err() != nil {
 			break
 		}
 	}
 	if s != nil {
-		speed.prompt = s.Fresh()
+		speed.Prompt = s.Fresh()
 	}
-	w.print(w.stream.Rest())
-	answer := w.text.String()
-	w.print("\n")
-	if w.err != nil {
-		return answer, w.err
+	w.Print(stream.Rest())
+	answer := w.Text.String()
+	w.Print("\n")
+	if w.Err != nil {
+		return answer, w.Err
 	}
 	fmt.Fprintln(c.err, speed)
-	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
+	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.Tokens > most && ctx.Err() == nil {
 		fmt.Fprintf(c.err, "ended at %d tokens, which is as many as the model takes\n", most)
 	}
 	if ctx.Err() != nil {
-		return answer, interrupted{fmt.Sprintf("interrupted after %d tokens", speed.tokens)}
+		return answer, interrupted{fmt.Sprintf("interrupted after %d tokens", speed.Tokens)}
 	}
 	return answer, nil
 }
@@ -159,61 +163,6 @@ func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
 // longestPrompt is in bytes, more than any model takes.
 const longestPrompt = 1 << 25
 
-// printer writes pieces of a text as they come.
-type printer struct {
-	w      io.Writer
-	plain  bool // every character is written as it is
-	stream *tokenizer.Stream
-	text   strings.Builder // all of it
-	err    error
-}
-
-// print writes a piece. A model may come up with anything: on a terminal, characters that
-// would control it are replaced.
-func (p *printer) print(text string) {
-	if p.err != nil || text == "" {
-		return
-	}
-	p.text.WriteString(text)
-	if !p.plain {
-		text = strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) && r != '\n' && r != '\t' {
-				return unicode.ReplacementChar
-			}
-			return r
-		}, text)
-	}
-	_, p.err = io.WriteString(p.w, text)
-}
-
-// pace is how fast tokens come.
-type pace struct {
-	prompt, tokens     int
-	start, first, last time.Time
-}
-
-func newPace(prompt int) *pace { return &pace{prompt: prompt, start: time.Now()} }
-
-// token counts a token.
-func (p *pace) token() {
-	p.last = time.Now()
-	if p.tokens++; p.tokens == 1 {
-		p.first = p.last
-	}
-}
-
-// String says how fast the prompt was read, and how fast tokens followed the first one.
-func (p *pace) String() string {
-	if p.tokens == 0 {
-		return fmt.Sprintf("%d tokens read, none written", p.prompt)
-	}
-	text := fmt.Sprintf("%d tokens read in %.2f s, %d written", p.prompt, p.first.Sub(p.start).Seconds(), p.tokens)
-	if d := p.last.Sub(p.first).Seconds(); p.tokens > 1 && d > 0 {
-		text += fmt.Sprintf(" at %.1f tokens/s", float64(p.tokens-1)/d)
-	}
-	return text
-}
-
 // most returns how many tokens may be written behind a prompt. An encoder-decoder may have
 // no limit of its own, and one that finds no end would write for ever.
 func (cmd *generateCommand) most(m *models.Model, prompt int) int {
@@ -221,4 +170,65 @@ func (cmd *generateCommand) most(m *models.Model, prompt int) int {
 		return longestTarget(prompt)
 	}
 	return cmd.MaxTokens
+}
+
+// converse answers the prompt, or each line of standard input.
+func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.Model, t *tokenizer.Tokenizer) error {
+	talk, err := chat.New(cmd.Model, t, max(t.Size(), m.Sizes().Vocabulary))
+	if err != nil {
+		return err
+	}
+	ends, err := m.EndTokens()
+	if err != nil {
+		return err
+	}
+	if end, ok := talk.End(); ok {
+		ends = append(slices.Clone(ends), end)
+	}
+	if cmd.System != nil {
+		talk.Say("system", *cmd.System)
+	}
+	var session *models.Session // an encoder-decoder has none: it reads its source at once
+	if m.Sizes().Decoder == nil {
+		if session, err = m.NewSession(attn.CacheConfig{}); err != nil {
+			return err
+		}
+	}
+	turn := func(name string, line int, said string) error {
+		talk.Say("user", said)
+		e, err := talk.Encode()
+		if err == nil {
+			err = cmd.fits(m, e)
+		}
+		if err != nil {
+			if errors.As(err, new(*input.Error)) {
+				return err
+			}
+			return &input.Error{Name: name, Line: line, Err: err}
+		}
+		answer, err := cmd.write(ctx, c, m, session, t, e, ends)
+		talk.Say("assistant", answer)
+		return err
+	}
+	if cmd.Prompt != nil {
+		return turn("argument", 0, *cmd.Prompt)
+	}
+	c.invite("each line is answered; " + endOfInput() + " ends it")
+	lines := bufio.NewScanner(c.in)
+	lines.Buffer(nil, longestPrompt)
+	line := 1
+	for ; lines.Scan(); line++ {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		if err := turn("standard input", line, strings.TrimSuffix(lines.Text(), "\r")); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return &input.Error{Name: "standard input", Line: line, Err: fmt.Errorf("line longer than %d bytes", longestPrompt)}
+	} else if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return nil
 }

@@ -1,22 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 
 	"golang.org/x/term"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/fonts"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -75,25 +72,12 @@ code points; --svg and --html have all characters.`
 // narrowestMap is the least width of a map, marked lines and all.
 const narrowestMap = 24
 
-// output is a file that was asked for.
-type output struct {
-	path  string
-	drawn bool // and not a table, in which tokens are written as they are
-	write func(viz.Figure, io.Writer) error
-	embed bool // of the whole record, and not of the figure
-}
-
-// outputs returns the files that were asked for.
-func (cmd *mapCommand) outputs() []output {
-	return slices.DeleteFunc([]output{
-		{cmd.SVG, true, viz.Figure.SVG, false},
-		{cmd.PNG, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }, false},
-		{cmd.HTML, true, viz.Figure.HTML, false},
-		{cmd.CSV, false, viz.Figure.CSV, false},
-		{cmd.JSON, false, viz.Figure.JSON, false},
-		{cmd.NPY, false, viz.Figure.NPY, false},
-		{cmd.Embed, false, nil, true},
-	}, func(o output) bool { return o.path == "" })
+// choice says what is drawn.
+func (cmd *mapCommand) choice() panels.Choice {
+	return panels.Choice{
+		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All, MeanOfLayers: deref(cmd.Mean) == "layers",
+		Rollout: cmd.Rollout, Divergence: cmd.Differ, ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: mostPretrained,
+	}
 }
 
 func (cmd *mapCommand) Run(ctx context.Context, c console) error {
@@ -101,91 +85,58 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	drawnFrom := record
-	if cmd.Values {
-		if drawnFrom, err = cmd.valueWeighted(record); err != nil {
-			return err
-		}
-	}
-	figure, err := cmd.figure(drawnFrom)
+	figure, err := cmd.choice().Figure(record)
 	if err != nil {
 		return err
 	}
-	drawn := shortMarks(figure, record.Special)
+	drawn := panels.ShortMarks(figure, record.Special)
 	if cmd.PNG != "" {
-		if drawn.Fonts, err = fontsFor(cmd.Font, drawn.Lacking()); err != nil {
+		if drawn.Fonts, err = fonts.For(cmd.Font, drawn.Lacking()); err != nil {
 			return err
 		}
 	}
-	outputs := cmd.outputs()
+	outputs := cmd.outputs(ctx, record, figure, drawn)
 	if len(outputs) == 0 {
 		return drawn.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, cmd.ASCII))
 	}
-	var files []atomicfile.File
-	stdout := func(io.Writer) error { return nil }
-	for _, o := range outputs {
-		of := figure
-		if o.drawn {
-			of = drawn
-		}
-		write := func(w io.Writer) error { return o.write(of, w) }
-		if o.embed {
-			fragment, err := cmd.fragment(ctx, record)
-			if err != nil {
-				return err
-			}
-			write = func(w io.Writer) error { _, err := w.Write(fragment); return err }
-		}
-		if o.path == "-" {
-			stdout = write
-		} else {
-			files = append(files, atomicfile.File{Path: o.path, Write: write})
-		}
-	}
-	if err := atomicfile.WriteAll(files...); err != nil {
+	if err := atomicfile.WriteAll(slices.DeleteFunc(slices.Clone(outputs), toStandardOutput)...); err != nil {
 		return err
 	}
-	return stdout(c.out)
-}
-
-// opened returns the layer and the head that a page is to show, or what is in its
-// place, and whether the command line says so. The figure has been made of them before.
-func (cmd *mapCommand) opened(r *heads.Record, layers []*heads.Layer) (layer *heads.Layer, head string, said bool) {
-	layer, last := layers[0], layers[len(layers)-1]
-	switch {
-	case cmd.Rollout:
-		all := ofKind(r, cmd.rolloutKind(r))
-		return &all[len(all)-1], "rollout", true
-	case cmd.Mean != nil && *cmd.Mean == "layers" && len(layers) > 1:
-		return last, "all", true
-	case cmd.Mean != nil && last.Heads > 1:
-		return last, "mean", true
-	case cmd.Head != nil:
-		return layer, strconv.Itoa(headAt(layer, *cmd.Head)), true
+	if at := slices.IndexFunc(outputs, toStandardOutput); at >= 0 {
+		return outputs[at].Write(c.out)
 	}
-	return layer, "0", cmd.Kind != nil || cmd.Layer != nil
+	return nil
 }
 
-// fragment returns the page with the record for another page to hold.
-func (cmd *mapCommand) fragment(ctx context.Context, r *heads.Record) ([]byte, error) {
-	layers, err := cmd.layers(r)
+func toStandardOutput(f atomicfile.File) bool { return f.Path == "-" }
+
+// outputs returns the files that were asked for, of which tables have tokens as they are, and not
+// as they are drawn.
+func (cmd *mapCommand) outputs(ctx context.Context, r *heads.Record, figure, drawn viz.Figure) []atomicfile.File {
+	return slices.DeleteFunc([]atomicfile.File{
+		{Path: cmd.SVG, Write: drawn.SVG},
+		{Path: cmd.PNG, Write: func(w io.Writer) error { return drawn.PNG(w, 2) }},
+		{Path: cmd.HTML, Write: drawn.HTML},
+		{Path: cmd.CSV, Write: figure.CSV},
+		{Path: cmd.JSON, Write: figure.JSON},
+		{Path: cmd.NPY, Write: figure.NPY},
+		{Path: cmd.Embed, Write: func(w io.Writer) error { return cmd.embed(ctx, r, w) }},
+	}, func(f atomicfile.File) bool { return f.Path == "" })
+}
+
+// embed writes the page with the record for another page to contain.
+func (cmd *mapCommand) embed(ctx context.Context, r *heads.Record, w io.Writer) error {
+	choice := cmd.choice()
+	state, err := choice.State(r, cmd.Mean != nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	state := url.Values{}
-	if cmd.Values {
-		state.Set("vw", "1")
-	}
-	if layer, head, said := cmd.opened(r, layers); said {
-		at := slices.IndexFunc(r.Layers, func(l heads.Layer) bool { return l.Name == layer.Name })
-		state.Set("a", fmt.Sprintf("%d.%s", at, head))
-	}
-	title := cmd.title(r)
+	title := choice.Title(r)
 	page, err := view.Page(ctx, view.Options{Name: title, Records: []*heads.Record{r}}, state)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = w.Write(view.Embed(page, "Attention: "+title))
 	}
-	return view.Embed(page, "Attention: "+title), nil
+	return err
 }
 
 // record returns what is to be drawn from.
@@ -287,38 +238,4 @@ func terminalOf(w io.Writer, color string, width *int, ascii bool) viz.Terminal 
 		t.Colors = viz.NoColors
 	}
 	return t
-}
-
-// shortMarks returns the figure with ∎ for a mark that ends a text: its name would stand
-// tall above the map, or turn all other tokens on end. Beside other marks, as [SEP] is
-// beside [CLS], it keeps its name.
-func shortMarks(f viz.Figure, special []string) viz.Figure {
-	short := func(tokens []string) []string {
-		last := len(tokens) - 1
-		isMark := func(token string) bool { return slices.Contains(special, token) }
-		if last < 0 || !isMark(tokens[last]) || slices.ContainsFunc(tokens[:last], isMark) {
-			return tokens
-		}
-		return append(slices.Clone(tokens[:last]), endMark)
-	}
-	f.Panels = slices.Clone(f.Panels)
-	for i := range f.Panels {
-		p := &f.Panels[i]
-		p.Rows, p.Columns = short(p.Rows), short(p.Columns)
-	}
-	return f
-}
-
-// title is what stands above a figure.
-func (cmd *mapCommand) title(r *heads.Record) string {
-	switch between := " → "; {
-	case r.Source != "" && r.Target != "":
-		if r.Layer(heads.Cross, 0) == nil { // two texts that an encoder has read as one
-			between = " | "
-		}
-		return r.Source + between + r.Target
-	case cmd.Weights != "":
-		return cmp.Or(r.Source, r.Target, filepath.Base(cmd.Weights))
-	}
-	return cmp.Or(r.Source, r.Target)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
 )
@@ -60,9 +61,6 @@ func tryHint(dir, text string) string {
 	return fmt.Sprintf("try: attn translate --model %s --map %s", quoted(dir), quoted(text))
 }
 
-// endMark stands for the end of a text.
-const endMark = "∎"
-
 // drawAlignment draws what the last layer of cross attention attends to, on average
 // over its heads.
 func drawAlignment(w io.Writer, t viz.Terminal, m *seq2seq.Translator, source, target string) error {
@@ -72,7 +70,7 @@ func drawAlignment(w io.Writer, t viz.Terminal, m *seq2seq.Translator, source, t
 	}
 	l := &record.Layers[len(record.Layers)-1]
 	// Both end in the end mark, whose name would stand tall above the map.
-	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = endMark, endMark
-	f := viz.Figure{Panels: []viz.Panel{newPanel(l, viz.Mean, l.Mean())}}
+	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = panels.EndMark, panels.EndMark
+	f := viz.Figure{Panels: []viz.Panel{panels.New(l, viz.Mean, l.Mean())}}
 	return f.Text(w, t)
 }

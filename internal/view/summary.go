@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/attn-go/attn/heads"
 )
@@ -254,56 +253,25 @@ type summaryKey struct {
 }
 
 // memo holds the summaries that were used last: the page asks for the rows of one
-// after the other. The zero value is ready for use, and nil holds nothing.
-type memo struct {
-	mu     sync.Mutex
-	latest []memoized // the one used last at the end
-}
-
-type memoized struct {
-	key     summaryKey
-	weights []float32
-}
+// after the other.
+type memo struct{ recent[summaryKey, []float32] }
 
 const (
 	mostSummaries  = 64
-	mostSummarized = 32 << 20 // weights of all of them, but for the latest
+	mostSummarized = 128 << 20 // bytes of all of them, but for the latest
 )
+
+func newMemo() *memo { return &memo{recent[summaryKey, []float32]{most: mostSummarized}} }
 
 // find returns what is held under a key, nil if nothing is.
 func (m *memo) find(key summaryKey) []float32 {
-	if m == nil {
-		return nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := slices.IndexFunc(m.latest, func(x memoized) bool { return x.key == key })
-	if at < 0 {
-		return nil
-	}
-	x := m.latest[at]
-	m.latest = append(slices.Delete(m.latest, at, at+1), x)
-	return x.weights
+	w, _ := m.recent.get(key)
+	return w
 }
 
-// put holds weights, and lets go of those that have not been used for the longest.
+// put holds weights. Small ones count as a share of all.
 func (m *memo) put(key summaryKey, weights []float32) {
-	if m == nil || m.find(key) != nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.latest = append(m.latest, memoized{key, weights})
-	for {
-		size := 0
-		for _, x := range m.latest {
-			size += len(x.weights)
-		}
-		if len(m.latest) == 1 || len(m.latest) <= mostSummaries && size <= mostSummarized {
-			return
-		}
-		m.latest = slices.Delete(m.latest, 0, 1)
-	}
+	m.recent.put(key, weights, max(4*len(weights), mostSummarized/mostSummaries))
 }
 
 // get returns what make returns, or has returned.
