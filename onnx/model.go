@@ -238,8 +238,8 @@ func (w *weight) header() message {
 // write writes the numbers.
 func (w *weight) write(to io.Writer) {
 	buffer := make([]byte, 0, 1<<16)
-	flush := func(room int) {
-		if len(buffer)+room > cap(buffer) {
+	flush := func(next int) {
+		if len(buffer)+next > cap(buffer) {
 			to.Write(buffer)
 			buffer = buffer[:0]
 		}
