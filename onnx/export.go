@@ -65,7 +65,7 @@ func FromMultiHead(m *attn.MultiHead, o Options) (*Model, error) {
 }
 
 // FromEncoderLayer returns a model with the input "x" and those that o asks for, and the
-// output "out", both [batch length Width]. It is FromMultiHead in all else.
+// output "out", both [batch length Width]. Otherwise it is FromMultiHead.
 func FromEncoderLayer(l *attn.EncoderLayer, o Options) (*Model, error) {
 	return from("encoder", o, func(g *Graph) {
 		axes := []Axis{Named("batch"), Named("length"), Sized(l.Config().Width)}

@@ -52,7 +52,7 @@ type body struct {
 	ports           map[string]bool // the names of inputs and outputs
 }
 
-// node is an operator put to values.
+// node is an operator applied to values.
 type node struct {
 	op         string
 	in, out    []Value

@@ -60,7 +60,7 @@ func (m *Model) Opset() int { return m.opset }
 // cannot express, or inputs and outputs of one name.
 func (m *Model) Err() error { return m.err }
 
-// SetMetadata adds a text to the file under a key, which a runtime hands on to whoever asks.
+// SetMetadata adds a text to the file under a key, which runtimes return as the metadata of the model.
 func (m *Model) SetMetadata(key, value string) {
 	m.metadata = append(m.metadata, [2]string{key, value})
 }
@@ -82,7 +82,7 @@ func (m *Model) Save(path string) error {
 // mostBytes is what protobuf, and with it an ONNX file, can hold.
 const mostBytes = math.MaxInt32
 
-// check settles what the outputs need, and returns an error if the model cannot be
+// check finds what the outputs need, and returns an error if the model cannot be
 // written.
 func (m *Model) check() error {
 	m.used = map[Value]bool{}
