@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn/internal/pages"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/safetensors"
 )
@@ -236,33 +237,25 @@ type Misshapen struct {
 // Error names the first few of each kind, in one line.
 func (e *MismatchError) Error() string {
 	var kinds []string
-	add := func(n int, name func(i int) string, one, many string) {
-		if n == 0 {
-			return
+	add := func(n int, names, one, many string) {
+		switch {
+		case n == 1:
+			kinds = append(kinds, "tensor "+names+one)
+		case n > 1:
+			kinds = append(kinds, "tensors "+names+many)
 		}
-		const most = 3
-		var names []string
-		for i := range min(n, most) {
-			names = append(names, name(i))
-		}
-		text := "tensor " + names[0] + one
-		if n > 1 {
-			text = "tensors " + strings.Join(names, ", ")
-			if n > most {
-				text += fmt.Sprintf(" and %d more", n-most)
-			}
-			text += many
-		}
-		kinds = append(kinds, text)
 	}
-	quoted := func(names []string) func(int) string {
-		return func(i int) string { return fmt.Sprintf("%.100q", names[i]) }
+	const most = 3
+	var shapes []string
+	for _, m := range e.Misshapen[:min(most, len(e.Misshapen))] {
+		shapes = append(shapes, fmt.Sprintf("%s has shape %v, want %v", quote.Text(m.Name), m.Got, m.Want))
 	}
-	add(len(e.Missing), quoted(e.Missing), " is missing", " are missing")
-	add(len(e.Misshapen), func(i int) string {
-		m := e.Misshapen[i]
-		return fmt.Sprintf("%.100q has shape %v, want %v", m.Name, m.Got, m.Want)
-	}, "", "")
-	add(len(e.Unread), quoted(e.Unread), " is not read", " are not read")
+	misshapen := strings.Join(shapes, ", ")
+	if more := len(e.Misshapen) - most; more > 0 {
+		misshapen += fmt.Sprintf(" and %d more", more)
+	}
+	add(len(e.Missing), quote.Texts(e.Missing), " is missing", " are missing")
+	add(len(e.Misshapen), misshapen, "", "")
+	add(len(e.Unread), quote.Texts(e.Unread), " is not read", " are not read")
 	return strings.Join(kinds, "; ")
 }

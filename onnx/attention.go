@@ -41,16 +41,13 @@ func (g *Graph) ValidLens(lens, lk Value) Value {
 	return g.Node("Less", []Value{g.Count(g.Int(0), lk), g.unsqueeze(lens, 1, 2, 3)})
 }
 
-// Length returns the size of an axis, an integer.
-func (g *Graph) Length(x Value, axis int) Value { return g.length(x, axis) }
-
 // Attend is attn.Attend with one head, without parameters but those of the score, between
 // queries and values of one size and keys that Keys has mapped.
 //
 // Shapes: q and v [B L size], keys as Keys returns them, out [B Lq size].
 func (g *Graph) Attend(score attn.Score, q, keys, v Value, size int, a Attention) Value {
 	f := g.form(score, size)
-	queries := f.queries.of(g, heads{v: q, count: 1, size: size})
+	queries := f.queries.apply(g, heads{v: q, count: 1, size: size})
 	k := heads{v: keys, count: 1, size: f.size}
 	return g.join(g.attend(f, queries, k, heads{v: v, count: 1, size: size}, nil, a))
 }
@@ -59,7 +56,7 @@ func (g *Graph) Attend(score attn.Score, q, keys, v Value, size int, a Attention
 //
 // Shapes: k [B Lk size], out [B Lk ScoreSize].
 func (g *Graph) Keys(score attn.Score, k Value, size int) Value {
-	return g.join(g.form(score, size).keys.of(g, heads{v: k, count: 1, size: size}))
+	return g.join(g.form(score, size).keys.apply(g, heads{v: k, count: 1, size: size}))
 }
 
 // ScoreSize returns the size of the vectors that a score compares, where keys have e
@@ -161,7 +158,7 @@ func (g *Graph) attentionWrittenOut(f form, q, k, v heads, sinks *tensor.Tensor,
 		s = g.mul(g.tanh(g.div(s, g.Scalar(a.SoftCap))), g.Scalar(a.SoftCap))
 	}
 	if a.Bias != "" {
-		s = g.add(s, a.Bias)
+		s = g.Add(s, a.Bias)
 	}
 	if a.Mask != "" {
 		s = g.where(a.Mask, s, g.Scalar(negativeInfinity))
@@ -197,8 +194,8 @@ type form struct {
 // vectorMap makes vectors [B H L size] of others, one by one. Nil leaves them.
 type vectorMap func(g *Graph, x Value) heads
 
-// of applies the map to heads.
-func (f vectorMap) of(g *Graph, h heads) heads {
+// apply applies the map to heads.
+func (f vectorMap) apply(g *Graph, h heads) heads {
 	if f == nil {
 		return h
 	}
@@ -271,7 +268,7 @@ func (g *Graph) form(scored attn.Score, e int) form {
 	case c.Additive != nil: // Σ w·tanh(q + k)
 		v := g.Weight("wv", c.Additive)
 		f.pairs = func(g *Graph, q, k Value) Value {
-			return g.matmul(g.tanh(g.add(g.unsqueeze(q, 3), g.unsqueeze(k, 2))), v)
+			return g.matmul(g.tanh(g.Add(g.unsqueeze(q, 3), g.unsqueeze(k, 2))), v)
 		}
 	default:
 		if f.scale = c.Scale; c.PerRoot {

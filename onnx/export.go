@@ -59,18 +59,18 @@ func FromMultiHead(m *attn.MultiHead, o Options) (*Model, error) {
 		if c.Layout == attn.SequenceFirst {
 			length = 0
 		}
-		a := o.attention(g, g.length(q, length), g.length(k, length))
+		a := o.attention(g, g.Length(q, length), g.Length(k, length))
 		g.Output("out", g.MultiHead(m, q, k, v, a), Float32, axes("queries", c.OutWidth)...)
 	})
 }
 
 // FromEncoderLayer returns a model with the input "x" and those that o asks for, and the
-// output "out", both [batch length Width]. It is FromMultiHead in all else.
+// output "out", both [batch length Width]. Otherwise it is FromMultiHead.
 func FromEncoderLayer(l *attn.EncoderLayer, o Options) (*Model, error) {
 	return from("encoder", o, func(g *Graph) {
 		axes := []Axis{Named("batch"), Named("length"), Sized(l.Config().Width)}
 		x := g.Input("x", Float32, axes...)
-		n := g.length(x, 1)
+		n := g.Length(x, 1)
 		g.Output("out", g.EncoderLayer(l, x, o.attention(g, n, n)), Float32, axes...)
 	})
 }

@@ -52,7 +52,7 @@ type body struct {
 	ports           map[string]bool // the names of inputs and outputs
 }
 
-// node is an operator put to values.
+// node is an operator applied to values.
 type node struct {
 	op         string
 	in, out    []Value
@@ -222,13 +222,13 @@ func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph)
 
 // Weight adds a parameter of a layer to the model, once however often it is used.
 func (g *Graph) Weight(name string, x *tensor.Tensor) Value {
-	return g.weight(x, weight{name: name, shape: x.Shape(), floats: x.Data()})
+	return g.weight(x, weight{name: name, shape: x.Shape(), data: x.Data()})
 }
 
 // WeightT is Weight for a matrix that is stored transposed.
 func (g *Graph) WeightT(name string, x *tensor.Tensor) Value {
 	shape := []int{x.Dim(1), x.Dim(0)}
-	return g.weight(transposed{x}, weight{name: name + ".T", shape: shape, floats: x.Data(), transpose: true})
+	return g.weight(transposed{x}, weight{name: name + ".T", shape: shape, data: x.Data(), transpose: true})
 }
 
 // weight adds a weight, unless there is one of this key.
@@ -244,20 +244,28 @@ func (g *Graph) weight(key any, w weight) Value {
 
 // Scalar adds a float32 to the model.
 func (g *Graph) Scalar(v float32) Value {
-	return g.constant("float", v, weight{floats: []float32{v}})
+	return g.constant("float", v, weight{data: []float32{v}})
 }
 
 // Ints adds a list of integers to the model.
 func (g *Graph) Ints(v ...int) Value {
-	return g.constant("ints", fmt.Sprint(v), weight{shape: []int{len(v)}, ints: append([]int{}, v...)})
+	return g.constant("ints", fmt.Sprint(v), weight{shape: []int{len(v)}, data: int64s(v)})
 }
 
 // Int adds an integer to the model.
-func (g *Graph) Int(v int) Value { return g.constant("int", v, weight{ints: []int{v}}) }
+func (g *Graph) Int(v int) Value { return g.constant("int", v, weight{data: int64s([]int{v})}) }
+
+func int64s(list []int) []int64 {
+	all := make([]int64, len(list))
+	for i, v := range list {
+		all[i] = int64(v)
+	}
+	return all
+}
 
 // doubles adds numbers of type Float64 to the model.
 func (g *Graph) doubles(v []float64, shape ...int) Value {
-	return g.constant("doubles", fmt.Sprint(v, shape), weight{shape: shape, doubles: v})
+	return g.constant("doubles", fmt.Sprint(v, shape), weight{shape: shape, data: v})
 }
 
 // constant adds a weight that belongs to no part of the model.

@@ -14,7 +14,7 @@ import (
 func (g *Graph) Linear(l *nn.Linear, x Value) Value {
 	y := g.matmul(x, g.WeightT("weight", l.Weight))
 	if l.Bias != nil {
-		y = g.add(y, g.Weight("bias", l.Bias))
+		y = g.Add(y, g.Weight("bias", l.Bias))
 	}
 	return y
 }
@@ -44,7 +44,7 @@ func (g *Graph) Sinusoids(positions Value, width int) Value {
 		phase[i] = float64(i%2) * math.Pi / 2 // a cosine is a sine that is ahead
 	}
 	p := g.unsqueeze(g.cast(positions, Float64), 1)
-	angle := g.add(g.mul(p, g.doubles(frequency, width)), g.doubles(phase, width))
+	angle := g.Add(g.mul(p, g.doubles(frequency, width)), g.doubles(phase, width))
 	return g.cast(g.Node("Sin", []Value{angle}), Float32)
 }
 
@@ -56,7 +56,7 @@ func (g *Graph) LayerNorm(n *nn.LayerNorm, x Value) Value {
 
 // RMSNorm is tensor.RMSNorm: gain·x/√(mean(x²) + eps).
 func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
-	square := g.add(g.mean(g.mul(x, x)), g.Scalar(eps))
+	square := g.Add(g.mean(g.mul(x, x)), g.Scalar(eps))
 	return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", gain))
 }
 
@@ -83,7 +83,7 @@ var activations = []struct {
 	{tensor.Sigmoid, func(g *Graph, x Value) Value { return g.Node("Sigmoid", []Value{x}) }},
 	{tensor.GELU, func(g *Graph, x Value) Value { // x·½(1 + erf(x/√2))
 		erf := g.Node("Erf", []Value{g.mul(x, g.Scalar(math.Sqrt2/2))})
-		return g.mul(x, g.mul(g.Scalar(0.5), g.add(g.Scalar(1), erf)))
+		return g.mul(x, g.mul(g.Scalar(0.5), g.Add(g.Scalar(1), erf)))
 	}},
 }
 

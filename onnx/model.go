@@ -60,7 +60,7 @@ func (m *Model) Opset() int { return m.opset }
 // cannot express, or inputs and outputs of one name.
 func (m *Model) Err() error { return m.err }
 
-// SetMetadata adds a text to the file under a key, which a runtime hands on to whoever asks.
+// SetMetadata adds a text to the file under a key, which runtimes return as the metadata of the model.
 func (m *Model) SetMetadata(key, value string) {
 	m.metadata = append(m.metadata, [2]string{key, value})
 }
@@ -82,7 +82,7 @@ func (m *Model) Save(path string) error {
 // mostBytes is what protobuf, and with it an ONNX file, can hold.
 const mostBytes = math.MaxInt32
 
-// check settles what the outputs need, and returns an error if the model cannot be
+// check finds what the outputs need, and returns an error if the model cannot be
 // written.
 func (m *Model) check() error {
 	m.used = map[Value]bool{}
@@ -188,23 +188,20 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// weight is an initializer: numbers that are part of the model. One of the slices holds
-// them.
+// weight is an initializer: numbers that are part of the model.
 type weight struct {
 	name      string
 	shape     []int
-	floats    []float32
-	doubles   []float64
-	ints      []int
-	transpose bool // the matrix floats, whose shape is that after it
+	data      any  // []float32, []float64 or []int64
+	transpose bool // the matrix of floats, whose shape is that after it
 }
 
 // kind returns the type and its size in bytes.
 func (w *weight) kind() (Type, int64) {
-	switch {
-	case w.doubles != nil:
+	switch w.data.(type) {
+	case []float64:
 		return Float64, 8
-	case w.ints != nil:
+	case []int64:
 		return Int64, 8
 	}
 	return Float32, 4
@@ -235,38 +232,25 @@ func (w *weight) header() message {
 	return append(field, t...)
 }
 
-// write writes the numbers.
-func (w *weight) write(to io.Writer) {
-	buffer := make([]byte, 0, 1<<16)
-	flush := func(room int) {
-		if len(buffer)+room > cap(buffer) {
-			to.Write(buffer)
-			buffer = buffer[:0]
-		}
-	}
-	for _, v := range w.doubles {
-		flush(8)
-		buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
-	}
-	for _, v := range w.ints {
-		flush(8)
-		buffer = binary.LittleEndian.AppendUint64(buffer, uint64(v))
-	}
-	rows, columns := 1, len(w.floats)
-	if w.transpose {
-		rows, columns = w.shape[0], w.shape[1]
-	}
-	for r := range rows {
-		for c := range columns {
-			at := c
-			if w.transpose {
-				at = c*rows + r
+// write writes the numbers. The writer keeps the first error.
+func (w *weight) write(to *counter) {
+	floats, ok := w.data.([]float32)
+	switch {
+	case !ok: // a few constants
+		_ = binary.Write(to, binary.LittleEndian, w.data)
+	case w.transpose:
+		row := make([]float32, w.shape[1])
+		for r := range w.shape[0] {
+			for c := range row {
+				row[c] = floats[c*w.shape[0]+r]
 			}
-			flush(4)
-			buffer = binary.LittleEndian.AppendUint32(buffer, math.Float32bits(w.floats[at]))
+			_ = binary.Write(to, binary.LittleEndian, row)
+		}
+	default:
+		for part := range slices.Chunk(floats, 1<<14) { // all at once would take the memory twice
+			_ = binary.Write(to, binary.LittleEndian, part)
 		}
 	}
-	to.Write(buffer)
 }
 
 // transposed is the key of a matrix that is stored the other way round.

@@ -73,7 +73,7 @@ func (g *Graph) Extend(m *attn.MultiHead, x Value, kv KV, a Attention) (Value, K
 	case l.Heads == 0:
 		return l.without(x), kv
 	}
-	k, v := g.splitHeads(l.keys(x, g.length(kv.Keys, 2))), g.splitHeads(l.values(x))
+	k, v := g.splitHeads(l.keys(x, g.Length(kv.Keys, 2))), g.splitHeads(l.values(x))
 	kv = KV{g.concat(2, kv.Keys, k.v), g.concat(2, kv.Values, v.v)}
 	return g.Query(m, x, kv, a), kv
 }
@@ -122,9 +122,9 @@ func (l *layer) keys(k, from Value) heads {
 		h = l.g.In("k_norm").norm(l.KeyNorm, h)
 	}
 	if l.Position != nil {
-		h = l.g.placed(l.Position, h, l.g.Count(from, l.g.add(from, l.g.length(k, 1))))
+		h = l.g.placed(l.Position, h, l.g.Count(from, l.g.Add(from, l.g.Length(k, 1))))
 	}
-	return l.form.keys.of(l.g, h)
+	return l.form.keys.apply(l.g, h)
 }
 
 func (l *layer) values(v Value) heads { return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize) }
@@ -141,10 +141,10 @@ func (l *layer) query(q Value, k, v heads, a Attention) Value {
 		if k.split {
 			axis = 2
 		}
-		lk := g.length(k.v, axis)
-		h = g.placed(l.Position, h, g.Count(g.sub(lk, g.length(q, 1)), lk))
+		lk := g.Length(k.v, axis)
+		h = g.placed(l.Position, h, g.Count(g.sub(lk, g.Length(q, 1)), lk))
 	}
-	h = l.form.queries.of(g, h)
+	h = l.form.queries.apply(g, h)
 	return g.In("out").Linear(l.m.Out, g.join(g.attend(l.form, h, k, v, l.m.Sinks, a)))
 }
 
@@ -171,12 +171,9 @@ func (g *Graph) EncoderLayer(l *attn.EncoderLayer, x Value, a Attention) Value {
 	norm1 := func(h Value) Value { return g.In("norm1").LayerNorm(l.Norm1, h) }
 	norm2 := func(h Value) Value { return g.In("norm2").LayerNorm(l.Norm2, h) }
 	if l.Config().NormFirst {
-		x = g.add(x, self(norm1(x)))
-		return g.add(x, ff(norm2(x)))
+		x = g.Add(x, self(norm1(x)))
+		return g.Add(x, ff(norm2(x)))
 	}
-	x = norm1(g.add(x, self(x)))
-	return norm2(g.add(x, ff(x)))
+	x = norm1(g.Add(x, self(x)))
+	return norm2(g.Add(x, ff(x)))
 }
-
-// Add returns a + b, a residual connection.
-func (g *Graph) Add(a, b Value) Value { return g.add(a, b) }

@@ -4,7 +4,9 @@ import "math"
 
 // Operators by the names that formulas give them. Values broadcast as NumPy's do.
 
-func (g *Graph) add(a, b Value) Value    { return g.Node("Add", []Value{a, b}) }
+// Add returns a + b, such as a residual connection.
+func (g *Graph) Add(a, b Value) Value { return g.Node("Add", []Value{a, b}) }
+
 func (g *Graph) sub(a, b Value) Value    { return g.Node("Sub", []Value{a, b}) }
 func (g *Graph) mul(a, b Value) Value    { return g.Node("Mul", []Value{a, b}) }
 func (g *Graph) div(a, b Value) Value    { return g.Node("Div", []Value{a, b}) }
@@ -79,8 +81,8 @@ func (g *Graph) dims(x Value, from, to int) Value {
 	return g.Node("Shape", []Value{x}, Int("start", from), Int("end", to))
 }
 
-// length returns the size of an axis, an integer.
-func (g *Graph) length(x Value, axis int) Value {
+// Length returns the size of an axis, an integer.
+func (g *Graph) Length(x Value, axis int) Value {
 	return g.Node("Squeeze", []Value{g.dims(x, axis, axis+1), g.Ints(0)})
 }
 

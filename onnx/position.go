@@ -57,7 +57,7 @@ func (g *Graph) rope(r *position.RoPE, x Value, e int, positions Value) Value {
 	} else {
 		a, b = g.slice(x, 3, 0, n/2, 1), g.slice(x, 3, n/2, n, 1)
 	}
-	a, b = g.sub(g.mul(a, cos), g.mul(b, sin)), g.add(g.mul(a, sin), g.mul(b, cos))
+	a, b = g.sub(g.mul(a, cos), g.mul(b, sin)), g.Add(g.mul(a, sin), g.mul(b, cos))
 	var y Value
 	if c.Pairs == position.AdjacentPairs {
 		y = g.reshape(g.concat(4, g.unsqueeze(a, 4), g.unsqueeze(b, 4)), 0, 0, 0, n)

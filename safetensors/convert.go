@@ -19,7 +19,7 @@ func (d DType) isFloat() bool { return d == F16 || d == BF16 || d == F32 || d ==
 // Float32s returns the elements of a tensor of type F16, BF16, F32 or F64. Those
 // of F64 are rounded to the nearest float32, the others are exact. Integers are
 // refused, because what they stand for is often another number, by a scale that is
-// elsewhere; AsFloat32s takes them as they are.
+// elsewhere; Ints and Bools return them as they are.
 //
 // Errors: a *FormatError for any other type.
 //
@@ -57,51 +57,6 @@ func decodeFloat32s(x []float32, d DType, data []byte) {
 			x[i] = float32(math.Float64frombits(little.Uint64(data[8*i:])))
 		}
 	}
-}
-
-// AsFloat32s is Float32s that takes integers and truth values as well: true is 1.
-// Of type I32, U32, I64 and U64 what is beyond ±2²⁴ is rounded to the nearest
-// float32; all other integers are exact.
-//
-// Errors: a *FormatError for any other type, and for a BOOL that is neither 0
-// nor 1.
-//
-// Aliasing: the result is a copy.
-func (t *Tensor) AsFloat32s() ([]float32, error) {
-	switch t.DType {
-	case U8:
-		return decodeAll(t, func(b []byte) float32 { return float32(b[0]) })
-	case I8:
-		return decodeAll(t, func(b []byte) float32 { return float32(int8(b[0])) })
-	case U16:
-		return decodeAll(t, func(b []byte) float32 { return float32(little.Uint16(b)) })
-	case I16:
-		return decodeAll(t, func(b []byte) float32 { return float32(int16(little.Uint16(b))) })
-	case U32:
-		return decodeAll(t, func(b []byte) float32 { return float32(little.Uint32(b)) })
-	case I32:
-		return decodeAll(t, func(b []byte) float32 { return float32(int32(little.Uint32(b))) })
-	case U64:
-		return decodeAll(t, func(b []byte) float32 { return float32(little.Uint64(b)) })
-	case I64:
-		return decodeAll(t, func(b []byte) float32 { return float32(int64(little.Uint64(b))) })
-	case BOOL:
-		truths, err := t.Bools()
-		if err != nil {
-			return nil, err
-		}
-		x := make([]float32, len(truths))
-		for i, v := range truths {
-			if v {
-				x[i] = 1
-			}
-		}
-		return x, nil
-	}
-	if !t.DType.isFloat() {
-		return nil, t.wrongType(floatTypes + ", an integer type or BOOL")
-	}
-	return t.Float32s()
 }
 
 // Float64s returns the elements of a tensor of type F16, BF16, F32 or F64, all

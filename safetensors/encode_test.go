@@ -85,51 +85,6 @@ func TestAppendFloat32sExact(t *testing.T) {
 	}
 }
 
-func TestAsFloat32s(t *testing.T) {
-	// 2²⁴+1 and 2²⁴+3 lie between two float32 and round to the even one, as
-	// does the largest of 64 bits.
-	of := func(d DType, list ...uint64) *Tensor {
-		q := &Tensor{Name: "q", DType: d, Shape: []int{len(list)}}
-		for _, v := range list {
-			q.Data = append(q.Data, little.AppendUint64(nil, v)[:d.Bits()/8]...)
-		}
-		return q
-	}
-	minus := func(n int64) uint64 { return uint64(-n) }
-	for _, c := range []struct {
-		q    *Tensor
-		want []float32
-	}{
-		{of(BOOL, 0, 1), []float32{0, 1}},
-		{of(U8, 0, 255), []float32{0, 255}},
-		{of(I8, 127, minus(128)), []float32{127, -128}},
-		{of(U16, 65535), []float32{65535}},
-		{of(I16, 32767, minus(32768)), []float32{32767, -32768}},
-		{of(U32, 1<<24+1, 1<<24+3, math.MaxUint32), []float32{1 << 24, 1<<24 + 4, 1 << 32}},
-		{of(I32, 1<<24, minus(1<<24+1), 1<<31), []float32{1 << 24, -1 << 24, -1 << 31}},
-		{of(U64, 1<<24+1, math.MaxUint64), []float32{1 << 24, 1 << 64}},
-		{of(I64, 1<<24+3, minus(1<<24+3), 1<<63), []float32{1<<24 + 4, -1<<24 - 4, -1 << 63}},
-		{of(F16, 0x3c00), []float32{1}},
-	} {
-		got, err := c.q.AsFloat32s()
-		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %v, %v, want %v", c.q.DType, got, err, c.want)
-		}
-	}
-	for _, c := range []struct {
-		q    *Tensor
-		want string
-	}{
-		{of(BOOL, 2), `safetensors: tensor "q": element 0 is the byte 2, want 0 or 1`},
-		{of(F8E4M3, 1), `safetensors: tensor "q": dtype is F8_E4M3, want F16, BF16, F32 or F64, an integer type or BOOL`},
-		{&Tensor{Name: "q", DType: I16, Shape: []int{2}, Data: []byte{1}}, `safetensors: tensor "q": data have 1 bytes, want 4 for I16 [2]`},
-	} {
-		if _, err := c.q.AsFloat32s(); err == nil || err.Error() != c.want {
-			t.Errorf("error %v, want %s", err, c.want)
-		}
-	}
-}
-
 func BenchmarkReadFloat32s(b *testing.B) {
 	for _, d := range []DType{F32, BF16, F16} {
 		b.Run(string(d), func(b *testing.B) {

@@ -68,7 +68,6 @@ func survives(t *testing.T, data []byte) {
 		if (err == nil) != (errAlone == nil) || !slices.EqualFunc(single, alone, func(a, b float32) bool { return same(float64(a), float64(b)) }) {
 			t.Fatalf("%q is %v, %v, and read alone %v, %v", q.Name, single, err, alone, errAlone)
 		}
-		q.AsFloat32s()
 		q.Float64s()
 		q.Ints()
 		q.Bools()

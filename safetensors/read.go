@@ -172,16 +172,16 @@ func (s *shard) bad(err error) error { return &FormatError{s.path, err} }
 
 func headerLength(prefix []byte, size int64) (int, error) {
 	n := binary.LittleEndian.Uint64(prefix)
-	room := uint64(size) - prefixSize
+	follow := uint64(size) - prefixSize
 	switch {
-	case n > min(maxHeader, room):
+	case n > min(maxHeader, follow):
 		if kind := otherFormat(prefix); kind != "" {
 			return 0, fmt.Errorf("is %s", kind)
 		}
 		if n > maxHeader {
 			return 0, fmt.Errorf("is not a safetensors file: it begins with %q", prefix)
 		}
-		return 0, fmt.Errorf("header length is %d, but only %d bytes follow", n, room)
+		return 0, fmt.Errorf("header length is %d, but only %d bytes follow", n, follow)
 	case n < 2:
 		return 0, fmt.Errorf("header length is %d, want at least 2", n)
 	}

@@ -99,7 +99,7 @@ func inFolder(dir string) (string, error) {
 //
 // Aliasing: r is kept, and Close leaves it open.
 func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
-	// Behind an interface of its own, so that Close does not find a file.
+	// Behind another interface, so that Close does not find a file.
 	s, err := newShard("", struct{ io.ReaderAt }{r}, size)
 	if err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ var blocks = sync.Pool{New: func() any {
 
 // readInPlace reads F32, F16 or BF16 without memory besides dst: models come by the gigabyte.
 // Halves are read into the second half of a block of dst and become floats from the front:
-// the one that is written never lies over one that has not been read.
+// the one that is written is never at the place of one that has not been read.
 func (s *shard) readInPlace(dst []float32, d DType, offset int64) error {
 	if d == F32 {
 		return s.readAt(bytesOf(dst), offset)

@@ -173,7 +173,7 @@ func byteSize(d DType, shape []int) (int, error) {
 		return 0, fmt.Errorf("shape has %d dimensions, want at most %d", len(shape), maxRank)
 	}
 	// A zero among the dimensions must not hide that the others overflow:
-	// whoever computes strides from such a shape would overflow later.
+	// a caller that computes strides from such a shape would overflow later.
 	count, empty := uint64(width), false
 	for _, n := range shape {
 		if n < 0 {

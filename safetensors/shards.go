@@ -69,14 +69,14 @@ func (s *Stream) WriteShards(path string, most int) error {
 // where that ends, and the size of all data. The header is valid.
 func (s *Stream) split(most int) (bounds []int, total int) {
 	bounds = []int{0}
-	room := most
+	left := most
 	for i, t := range s.Tensors {
 		size, _ := byteSize(t.DType, t.Shape)
-		if size > room && i > bounds[len(bounds)-1] {
+		if size > left && i > bounds[len(bounds)-1] {
 			bounds = append(bounds, i)
-			room = most
+			left = most
 		}
-		room -= size
+		left -= size
 		total += size
 	}
 	return slices.Compact(append(bounds, len(s.Tensors))), total

@@ -23,11 +23,11 @@ func Softmax(t *Tape, x *Tensor) *Tensor {
 // from one to the other.
 func rowwise(t *Tape, x, y *Tensor, n, width, kept int, f func(y, x, kept []float32), back func(dx, dy, x, y, kept []float32)) *Tensor {
 	memory := t.Floats(n * kept)
-	of := func(a []float32, r int) []float32 { return a[r*len(a)/n : (r+1)*len(a)/n] } // row r of n
+	row := func(a []float32, r int) []float32 { return a[r*len(a)/n : (r+1)*len(a)/n] } // row r of n
 	chunk := rowsPerChunk(width)
 	par.For(n, chunk, func(from, to int) {
 		for r := from; r < to; r++ {
-			f(of(y.data, r), of(x.data, r), of(memory, r))
+			f(row(y.data, r), row(x.data, r), row(memory, r))
 		}
 	})
 	if t.Needs(x) {
@@ -36,8 +36,8 @@ func rowwise(t *Tape, x, y *Tensor, n, width, kept int, f func(y, x, kept []floa
 			par.For(n, chunk, func(from, to int) {
 				clearIf(fresh, dx[from*width:to*width])
 				for r := from; r < to; r++ {
-					if dy := of(dy, r); !zero(dy) {
-						back(of(dx, r), dy, of(x.data, r), of(y.data, r), of(memory, r))
+					if dy := row(dy, r); !zero(dy) {
+						back(row(dx, r), dy, row(x.data, r), row(y.data, r), row(memory, r))
 					}
 				}
 			})

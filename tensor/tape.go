@@ -243,8 +243,8 @@ func (t *Tape) header(shape []int) *Tensor {
 	if t == nil {
 		return &Tensor{shape: append([]int(nil), shape...)}
 	}
-	// Headers are not used again: whoever keeps one beyond Reset is told that it is
-	// stale, and not that it is some other tensor.
+	// Headers are not used again: one that is kept beyond Reset is recognised as
+	// stale, and not taken for another tensor.
 	if len(t.headers) == 0 {
 		t.headers = make([]Tensor, 32)
 	}
@@ -339,7 +339,7 @@ func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
 		if len(x.data) == len(x.base.data) {
 			return t.gradOf(x.base)
 		}
-		// Whoever sets these rows would leave the others as they are.
+		// To set these rows would leave the others as they are.
 		if g := t.GradOf(x.base); g != nil {
 			dx = g[x.at:][:len(x.data)]
 		}

@@ -166,8 +166,8 @@ func measureLoad(args []string) (o once, err error) {
 // weightBytes returns how many bytes the weights of a decoder take.
 func weightBytes(m *models.Model, s tensor.Numbers) int {
 	z := m.Sizes()
-	of := shape{layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary}
-	return cmp.Or(s, tensor.Float32).Bytes(of.weights())
+	held := shape{layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary}
+	return cmp.Or(s, tensor.Float32).Bytes(held.weights())
 }
 
 // readAll reads a file into a buffer, again and again from its beginning, and returns how

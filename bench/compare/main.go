@@ -77,33 +77,31 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	} else {
 		err = s.compare(ctx, out, messages)
 	}
+	code := exitFailed
 	switch {
+	case err == nil:
+		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintln(messages, "compare: interrupted")
-		return exitInterrupted
+		err, code = errors.New("interrupted"), exitInterrupted
 	case errors.Is(err, errSlower):
-		fmt.Fprintln(messages, "compare:", err)
-		return exitSlower
-	case err != nil:
-		fmt.Fprintln(messages, "compare:", err)
-		return exitFailed
+		code = exitSlower
 	}
-	return 0
+	fmt.Fprintln(messages, "compare:", err)
+	return code
 }
 
 // again runs the program with another implementation, which is chosen when a program
 // starts, and returns its exit code.
 func again(ctx context.Context, implementation string, args []string, out, messages io.Writer) int {
 	self, err := os.Executable()
-	if err != nil {
-		fmt.Fprintln(messages, "compare:", err)
-		return exitFailed
-	}
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env = append(os.Environ(), "ATTN_SIMD="+implementation)
 	cmd.Stdout, cmd.Stderr = out, messages
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+	if err == nil {
+		err = cmd.Run()
+	}
+	if cmd.ProcessState == nil {
 		fmt.Fprintln(messages, "compare:", err)
 		return exitFailed
 	}

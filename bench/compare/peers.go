@@ -49,7 +49,7 @@ var libraries = map[string]library{
 	"llama.cpp":   {name: "llama.cpp", where: generateRequirements, checked: true},
 }
 
-// peer is a library that runs in a process of its own.
+// peer is a library in its own process.
 type peer struct {
 	library
 	version string

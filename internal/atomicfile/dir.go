@@ -18,8 +18,8 @@ import (
 //
 //  1. The new files are written into a new folder within the directory. Nobody
 //     looks there.
-//  2. The folder is renamed to ".attn-save". This is the step: whoever reads a file
-//     of the directory through Read takes it from there first.
+//  2. The folder is renamed to ".attn-save". This is the step: Read takes a file of the
+//     directory from there first.
 //  3. The files are moved, one by one, to where people and other programs expect
 //     them, and the folder goes. No move changes what Read finds.
 //

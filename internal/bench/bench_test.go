@@ -242,7 +242,7 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("%s against %s: there twice, or the same", name, p.Base.Name())
 		}
 		seen[p.Work.Name()] = true
-		if !(p.Per.of(p.Work) > 0) || !(p.Per.of(p.Base) > 0) || p.Most != 0 && p.Most < 1 {
+		if !(p.Per.units(p.Work) > 0) || !(p.Per.units(p.Base) > 0) || p.Most != 0 && p.Most < 1 {
 			t.Errorf("%s: %+v", p.Work.Name(), p)
 		}
 	}

@@ -31,8 +31,8 @@ const (
 	PerTile Per = "live tile" // Work.Tiles
 )
 
-// of returns how many units work has.
-func (p Per) of(w Work) float64 {
+// units returns how many units work has.
+func (p Per) units(w Work) float64 {
 	if p == PerTile {
 		return w.Tiles()
 	}
@@ -164,7 +164,7 @@ func compare(ctx context.Context, p Pair, threads int, d time.Duration) (Compari
 		for side, t := range took {
 			times[side] = append(times[side], t)
 		}
-		ratios = append(ratios, took[0]/p.Per.of(p.Work)/(took[1]/p.Per.of(p.Base)))
+		ratios = append(ratios, took[0]/p.Per.units(p.Work)/(took[1]/p.Per.units(p.Base)))
 	}
 	c.Rounds = len(ratios)
 	c.Time, c.BaseTime, c.Ratio = Median(times[0]), Median(times[1]), Median(ratios)

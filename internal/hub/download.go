@@ -15,11 +15,11 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// Watch is told how a download goes. Its zero value tells nobody.
+// Watch has callbacks that follow a download. A nil one is not called.
 type Watch struct {
-	// Bytes is told how many bytes of all files there are now.
+	// Bytes receives how many bytes of all files have arrived.
 	Bytes func(have, all int64)
-	// Whole is told of each file that is whole.
+	// Whole receives each file that is complete.
 	Whole func(f File)
 }
 

@@ -26,8 +26,8 @@ type Hub struct {
 	client   *http.Client
 	token    bool // there is one
 	patience time.Duration
-	// Retry is told of each failure after which there is another attempt, and how long it
-	// is till then. Nil tells nobody.
+	// Retry, if not nil, receives each failure after which there is another attempt, and the
+	// pause until then.
 	Retry func(err error, after time.Duration)
 	wait  func(context.Context, time.Duration) error
 }

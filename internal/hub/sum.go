@@ -13,7 +13,7 @@ import (
 // sum is the hash of a file on its way.
 type sum struct {
 	hash.Hash
-	of File
+	file File
 }
 
 func newSum(f File) sum {
@@ -27,12 +27,12 @@ func newSum(f File) sum {
 
 // check returns an error unless the hash is the right one.
 func (s sum) check() error {
-	got, want, kind := hex.EncodeToString(s.Sum(nil)), s.of.SHA256, "SHA-256"
+	got, want, kind := hex.EncodeToString(s.Sum(nil)), s.file.SHA256, "SHA-256"
 	if want == "" {
-		want, kind = s.of.Blob, "git's hash"
+		want, kind = s.file.Blob, "git's hash"
 	}
 	if got != want {
-		return fmt.Errorf("%s came with %s %.12s…, want %.12s…", s.of.Path, kind, got, want)
+		return fmt.Errorf("%s came with %s %.12s…, want %.12s…", s.file.Path, kind, got, want)
 	}
 	return nil
 }

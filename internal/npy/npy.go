@@ -8,7 +8,7 @@
 //	\x93NUMPY 1 0 v\0 {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 //
 // The files come from strangers, so nothing in them is believed, and nothing in
-// them is run: the header is read by a grammar that knows these three keys, and
+// them is run: the header is matched with a pattern of these three keys, and
 // arrays of objects are refused. Memory is allocated only in proportion to bytes
 // that are there.
 //

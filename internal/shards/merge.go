@@ -61,41 +61,41 @@ func manifests(dir string) ([]*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	of, found := 0, ""
+	n, found := 0, ""
 	for _, e := range entries {
-		_, n, ok := parseFolder(e.Name())
+		_, shards, ok := parseFolder(e.Name())
 		switch {
 		case !ok:
-		case of == 0:
-			of, found = n, e.Name()
-		case n != of:
+		case n == 0:
+			n, found = shards, e.Name()
+		case n != shards:
 			return nil, bad("%s holds both %s and %s, want the shards of one division", dir, found, e.Name())
 		}
 	}
-	if of == 0 {
+	if n == 0 {
 		return nil, bad("%s holds no shards", dir)
 	}
 	var list []*Manifest
 	var missing []string
-	for i := range of {
-		m, err := readManifest(filepath.Join(dir, folder(i, of)))
+	for i := range n {
+		m, err := readManifest(filepath.Join(dir, folder(i, n)))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, fmt.Sprint(i))
 		case err != nil:
 			return nil, err
-		case m.Shard != i || m.Shards != of:
-			return nil, bad("%s holds shard %d of %d", filepath.Join(dir, folder(i, of)), m.Shard, m.Shards)
+		case m.Shard != i || m.Shards != n:
+			return nil, bad("%s holds shard %d of %d", filepath.Join(dir, folder(i, n)), m.Shard, m.Shards)
 		default:
 			list = append(list, m)
 		}
 	}
-	if n := len(missing); n > 0 {
+	if lacks := len(missing); lacks > 0 {
 		const most = 20
-		if n > most {
+		if lacks > most {
 			missing = append(missing[:most], "and others")
 		}
-		return nil, bad("%s lacks %d of %d shards: %s", dir, n, of, strings.Join(missing, " "))
+		return nil, bad("%s lacks %d of %d shards: %s", dir, lacks, n, strings.Join(missing, " "))
 	}
 	return list, nil
 }
