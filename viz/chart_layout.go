@@ -178,7 +178,7 @@ func (s *chartSheet) tell(c Chart, f frame) {
 	texts := map[float64]string{}
 	for _, l := range c.Lines {
 		for i, x := range l.X {
-			if !f.shows(x, l.Y[i]) {
+			if l.Points || !f.shows(x, l.Y[i]) {
 				continue
 			}
 			text := texts[x]
@@ -250,7 +250,9 @@ func (s *chartSheet) draw(c Chart, f frame) {
 	}
 	for i, l := range c.Lines {
 		color := c.color(i)
-		s.shapes = append(s.shapes, stroke(l, color, f.clipped(f.runs(l.X, l.Y))))
+		if !l.Points {
+			s.shapes = append(s.shapes, stroke(l, color, f.clipped(f.runs(l.X, l.Y))))
+		}
 		bars := shape{tint: lineTint(color), width: 1.1}
 		var marks []shape
 		for j := range l.X {
@@ -263,7 +265,7 @@ func (s *chartSheet) draw(c Chart, f frame) {
 				bars.paths = append(bars.paths, []point{{at.x, low}, {at.x, high}},
 					[]point{{at.x - 3, low}, {at.x + 3, low}}, []point{{at.x - 3, high}, {at.x + 3, high}})
 			}
-			if l.Markers {
+			if l.Markers || l.Points {
 				mark := marker(color, at)
 				mark.title = pointTitle(c, l, j)
 				marks = append(marks, mark)
@@ -273,15 +275,6 @@ func (s *chartSheet) draw(c Chart, f frame) {
 			s.shapes = append(s.shapes, bars)
 		}
 		s.shapes = append(s.shapes, marks...)
-	}
-	for i, p := range c.Points {
-		for j := range p.X {
-			if f.shows(p.X[j], p.Y[j]) {
-				mark := marker(c.pointColor(i), f.point(p.X[j], p.Y[j]))
-				mark.title = pointTitle(c, Line{Name: p.Name, X: p.X, Y: p.Y}, j)
-				s.shapes = append(s.shapes, mark)
-			}
-		}
 	}
 }
 
@@ -296,13 +289,7 @@ func (f frame) bar(x, y float64) float64 {
 
 // pointTitle says in words what a point is.
 func pointTitle(c Chart, l Line, j int) string {
-	name := func(axis, otherwise string) string {
-		if axis == "" {
-			return otherwise
-		}
-		return axis
-	}
-	text := fmt.Sprintf("%s: %s %s, %s %s", l.Name, fourDigits(l.X[j]), name(c.X, "x"), name(c.Y, "y"), fourDigits(l.Y[j]))
+	text := fmt.Sprintf("%s: %s %s, %s %s", l.Name, fourDigits(l.X[j]), cmp.Or(c.X, "x"), cmp.Or(c.Y, "y"), fourDigits(l.Y[j]))
 	if l.Low != nil && finite(l.Low[j]) && finite(l.High[j]) {
 		text += fmt.Sprintf(" (%.4g to %.4g)", l.Low[j], l.High[j])
 	}
@@ -391,16 +378,15 @@ func (s *chartSheet) legend(c Chart, y float64) float64 {
 		x += room + 16
 	}
 	for i, l := range c.Lines {
-		entry(l.Name, func(a, b point) []shape {
-			list := []shape{stroke(l, c.color(i), [][]point{{a, b}})}
-			if l.Markers {
+		entry(l.Name, func(a, b point) (list []shape) {
+			if !l.Points {
+				list = append(list, stroke(l, c.color(i), [][]point{{a, b}}))
+			}
+			if l.Markers || l.Points {
 				list = append(list, marker(c.color(i), point{(a.x + b.x) / 2, a.y}))
 			}
 			return list
 		})
-	}
-	for i, p := range c.Points {
-		entry(p.Name, func(a, b point) []shape { return []shape{marker(c.pointColor(i), point{(a.x + b.x) / 2, a.y})} })
 	}
 	for _, band := range c.Bands {
 		entry(band.Name, func(a, b point) []shape {

@@ -57,15 +57,15 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 		}
 	}
 	for i, l := range c.Lines {
-		for _, run := range f.clipped(f.runs(l.X, l.Y)) {
-			p.line(run, i)
+		if !l.Points {
+			for _, run := range f.clipped(f.runs(l.X, l.Y)) {
+				p.line(run, i)
+			}
+			continue
 		}
-	}
-	for i, q := range c.Points {
-		for j := range q.X {
-			if f.shows(q.X[j], q.Y[j]) {
-				at := f.point(q.X[j], q.Y[j])
-				p.mark(at.x, at.y, len(c.Lines)+i)
+		for j := range l.X {
+			if f.shows(l.X[j], l.Y[j]) {
+				p.mark(f.point(l.X[j], l.Y[j]), i)
 			}
 		}
 	}
@@ -127,8 +127,8 @@ func (p *plot) dot(x, y float64, series int) {
 }
 
 // mark sets a whole character: a single dot is hardly seen.
-func (p *plot) mark(x, y float64, series int) {
-	i, j := int(math.Round(x)), int(math.Round(y))
+func (p *plot) mark(to point, series int) {
+	i, j := int(math.Round(to.x)), int(math.Round(to.y))
 	if at := j/4*p.columns + i/2; i >= 0 && j >= 0 && i < 2*p.columns && at < len(p.cells) {
 		p.cells[at] = cellDots{set: 1, owner: series + 1, mark: true}
 	}
@@ -172,10 +172,7 @@ func (d *drawing) dots(c Chart, cell cellDots) {
 // paint begins the colour of a series.
 func (d *drawing) paint(c Chart, owner int) {
 	tint := levelTint
-	switch {
-	case owner > len(c.Lines):
-		tint = lineTint(c.pointColor(owner - 1 - len(c.Lines)))
-	case owner > 0:
+	if owner > 0 {
 		tint = lineTint(c.color(owner - 1))
 	}
 	ink := tint.on(d.t.on())
@@ -226,7 +223,7 @@ func (d *drawing) series(c Chart) {
 			d.WriteByte(seriesMarks[(owner-1)%len(seriesMarks)])
 		} else {
 			d.paint(c, owner)
-			if owner > len(c.Lines) {
+			if c.Lines[owner-1].Points {
 				d.WriteString("•")
 			} else {
 				d.WriteString("⣿")
@@ -242,9 +239,6 @@ func (d *drawing) series(c Chart) {
 	}
 	for i, l := range c.Lines {
 		entry(l.Name, i+1)
-	}
-	for i, p := range c.Points {
-		entry(p.Name, len(c.Lines)+i+1)
 	}
 	for _, l := range c.Levels {
 		if l.Name != "" {

@@ -1,3 +1,8 @@
+// Package viz draws attention weights: on a terminal, as SVG, PNG or a web page
+// that needs no network, and writes them as CSV, JSON and NPY.
+//
+// All of these draw a Figure, whose rows are queries and whose columns are the keys that
+// they attend to. A Chart draws lines: numbers that depend on another.
 package viz
 
 import (

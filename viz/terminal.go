@@ -19,6 +19,13 @@ type Terminal struct {
 	ASCII  bool // with NoColors: nothing but ASCII in maps and legends
 }
 
+// shades are five degrees of ink for weights up to 1/8, 1/4, 1/2, 3/4 and
+// above.
+var shades = []struct {
+	below float32
+	ink   string
+}{{1. / 8, "··"}, {1. / 4, "░░"}, {1. / 2, "▒▒"}, {3. / 4, "▓▓"}, {2, "██"}}
+
 // narrowest is the least width on which something can be drawn.
 const narrowest = 24
 
@@ -332,5 +339,43 @@ func (d *drawing) flow(parts []string) {
 	}
 	for _, line := range cells.Lines(parts, "  ", width) {
 		d.text(line)
+	}
+}
+
+// writeHeads writes the columns' tokens downwards, their ends at the bottom.
+func writeHeads(b *strings.Builder, columns []string, margin, most int) {
+	heads := make([][]string, len(columns)) // characters as people see them
+	height := 0
+	for j, token := range columns {
+		heads[j] = cells.Clusters(label(token, most))
+		height = max(height, len(heads[j]))
+	}
+	for line := range height {
+		pad(b, margin+1)
+		for _, h := range heads {
+			c := " "
+			if at := line - (height - len(h)); at >= 0 {
+				c = h[at]
+			}
+			b.WriteString(c)
+			pad(b, 2-cells.Width(c))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// ink returns the shade of a weight.
+func ink(weight float32) string {
+	for _, s := range shades {
+		if weight < s.below {
+			return s.ink
+		}
+	}
+	return "??" // NaN, or no weight at all
+}
+
+func pad(b *strings.Builder, n int) {
+	for range max(n, 0) {
+		b.WriteByte(' ')
 	}
 }
