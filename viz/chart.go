@@ -70,11 +70,7 @@ const Grey = -1
 // SVG draws the chart as a vector picture: on white, and in a browser that prefers dark
 // pages on a dark ground. Text stays text.
 func (c Chart) SVG(w io.Writer) error {
-	s, err := c.layout()
-	if err != nil {
-		return err
-	}
-	return s.writeSVG(w)
+	return writeSVG(w, c)
 }
 
 // PNG draws the picture of SVG in pixels, so many for each pixel of CSS, as
@@ -82,11 +78,7 @@ func (c Chart) SVG(w io.Writer) error {
 //
 // Errors: those of Chart, and a picture of more than 64 Mi pixels.
 func (c Chart) PNG(w io.Writer, scale float64) error {
-	s, err := c.layout()
-	if err != nil {
-		return err
-	}
-	return s.writePNG(w, scale)
+	return writePNG(w, c, scale)
 }
 
 // Limits of numbers that are drawn, and of sizes.

@@ -10,17 +10,6 @@ import (
 	"strings"
 )
 
-// chartSheet is a chart laid out on paper, in pixels of CSS: shapes, the first
-// of which lie below the others, and text. SVG and PNG draw the same.
-type chartSheet struct {
-	width, height float64
-	title         string
-	shapes        []shape
-	texts         []caption
-	strips        []strip
-	inline        bool
-}
-
 // strip is an area that tells numbers where a pointer rests on it, of one x.
 type strip struct {
 	rectangle
@@ -112,7 +101,7 @@ func (c Chart) yTicks(f frame) (values []float64, texts []string) {
 	return values, texts
 }
 
-func (c Chart) layout() (*chartSheet, error) {
+func (c Chart) layout() (*sheet, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -121,8 +110,8 @@ func (c Chart) layout() (*chartSheet, error) {
 
 // layoutBehind is layout of a chart that has been checked, with so much room for the
 // numbers of y.
-func (c Chart) layoutBehind(left float64) *chartSheet {
-	s := &chartSheet{title: c.Title, inline: c.Inline}
+func (c Chart) layoutBehind(left float64) *sheet {
+	s := &sheet{title: c.Title, inline: c.Inline}
 	width, height := c.size()
 	s.width = width
 	add := func(t caption) { s.texts = append(s.texts, t) }
@@ -174,7 +163,7 @@ func (c Chart) layoutBehind(left float64) *chartSheet {
 
 // tell adds a strip for each x that a line has a point at, as wide as it is nearer to it
 // than to others.
-func (s *chartSheet) tell(c Chart, f frame) {
+func (s *sheet) tell(c Chart, f frame) {
 	texts := map[float64]string{}
 	for _, l := range c.Lines {
 		for i, x := range l.X {
@@ -205,7 +194,7 @@ func (s *chartSheet) tell(c Chart, f frame) {
 }
 
 // xAxis draws the axis of x with as many numbers as there is room for.
-func (s *chartSheet) xAxis(c Chart, f frame) {
+func (s *sheet) xAxis(c Chart, f frame) {
 	values, texts := f.ax.ticks(f.x, int(max(2, f.w/60)))
 	if c.Ticks != nil {
 		values, texts = nil, nil
@@ -238,7 +227,7 @@ func (s *chartSheet) xAxis(c Chart, f frame) {
 }
 
 // draw adds bands, levels and lines.
-func (s *chartSheet) draw(c Chart, f frame) {
+func (s *sheet) draw(c Chart, f frame) {
 	for _, b := range c.Bands {
 		s.shapes = append(s.shapes, shape{paths: f.area(b), filled: true, tint: lineTint(b.color()), opacity: bandOpacity})
 	}
@@ -358,7 +347,7 @@ func (f frame) area(b Band) [][]point {
 
 // legend adds a sample and the name of each line, band and level, in rows from y
 // on, and returns where they end.
-func (s *chartSheet) legend(c Chart, y float64) float64 {
+func (s *sheet) legend(c Chart, y float64) float64 {
 	x := edge
 	first := true
 	entry := func(name string, sample func(a, b point) []shape) {

@@ -47,9 +47,7 @@ p { margin: 12px 4px 0 }
 <figure>
 `)
 	hover := s.cells() <= mostVectors
-	if err := s.svg(&b, hover); err != nil {
-		return err
-	}
+	s.svg(&b, hover)
 	b.WriteString("</figure>\n")
 	if hover {
 		told := "its query → its key, and the weight"

@@ -22,7 +22,11 @@ const mostPixels = 64 << 20
 //
 // Errors: those of Figure, and a picture of more than 64 Mi pixels.
 func (f Figure) PNG(w io.Writer, scale float64) error {
-	s, err := f.layout()
+	return writePNG(w, f, scale)
+}
+
+func writePNG(w io.Writer, d drawable, scale float64) error {
+	s, err := d.layout()
 	if err != nil {
 		return err
 	}
@@ -30,18 +34,15 @@ func (f Figure) PNG(w io.Writer, scale float64) error {
 	if err != nil {
 		return err
 	}
-	c.fonts = f.Fonts
+	c.fonts = s.fonts
 	for _, p := range s.panels {
 		c.panel(s, p)
 	}
-	c.bar(s)
-	if s.holes {
-		c.fill(c.pixels(s.swatch), holeTint.light)
-		c.frame(s.swatch)
+	if s.panels != nil {
+		c.legend(s)
 	}
-	if s.masked {
-		c.hatch(c.pixels(s.veiled))
-		c.frame(s.veiled)
+	for _, p := range s.shapes {
+		c.shape(p)
 	}
 	for _, t := range s.texts {
 		c.text(t)
@@ -128,8 +129,8 @@ func (c *canvas) frame(o rectangle) {
 // frameGrey is that of thin lines, on both grounds.
 var frameGrey = rgb(0x999999)
 
-// bar draws all colours, one beside the other.
-func (c *canvas) bar(s *sheet) {
+// legend draws all colours, one beside the other, and swatches.
+func (c *canvas) legend(s *sheet) {
 	r, colors := c.pixels(s.bar), s.colors(OnLight)
 	for x := r.Min.X; x < r.Max.X; x++ {
 		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), s.least())])
@@ -137,6 +138,14 @@ func (c *canvas) bar(s *sheet) {
 	c.frame(s.bar)
 	for _, x := range s.ticks {
 		c.fill(c.pixels(rectangle{x - 0.25, s.bar.y + s.bar.h, 0.5, tickLength}).Union(c.pixels(rectangle{x, s.bar.y + s.bar.h, 1 / c.scale, tickLength})), frameGrey)
+	}
+	if s.holes {
+		c.fill(c.pixels(s.swatch), holeTint.light)
+		c.frame(s.swatch)
+	}
+	if s.masked {
+		c.hatch(c.pixels(s.veiled))
+		c.frame(s.veiled)
 	}
 }
 

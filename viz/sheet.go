@@ -9,20 +9,25 @@ import (
 	"strings"
 )
 
-// sheet is a figure laid out on paper: what stands where, in pixels of CSS, of
-// which 96 are an inch. SVG and PNG draw the same sheet.
+// sheet is a picture laid out on paper: what stands where, in pixels of CSS, of which 96 are
+// an inch. SVG and PNG draw the same sheet. That of a figure has panels, that of a chart shapes.
 type sheet struct {
 	width, height float64
 	title         string
-	panels        []placed
+	inline        bool
 	texts         []caption
-	bar           rectangle // of colours
-	ticks         []float64 // where its numbers stand, from the left
-	swatch        rectangle // of values that are no numbers, if there are any
-	veiled        rectangle // of masked cells, if there are any
+
+	panels []placed
 	extent
-	unit   string // of the values
-	inline bool
+	bar    rectangle // of colours
+	ticks  []float64 // where its numbers stand, from the left
+	swatch rectangle // of values that are no numbers, if there are any
+	veiled rectangle // of masked cells, if there are any
+	unit   string    // of the values
+	fonts  []*Font
+
+	shapes []shape // the first are below the others
+	strips []strip
 }
 
 type rectangle struct{ x, y, w, h float64 }
@@ -87,7 +92,7 @@ func (f Figure) layout() (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{title: f.Title, extent: e, unit: f.unit(), inline: f.Inline}
+	s := &sheet{title: f.Title, extent: e, unit: f.unit(), inline: f.Inline, fonts: f.Fonts}
 	columns := f.Columns
 	if columns <= 0 {
 		columns = sideBySide(len(f.Panels))
@@ -127,7 +132,7 @@ func (f Figure) layout() (*sheet, error) {
 	if note := thinned(worst[0], worst[1]); note != "" {
 		notes = append(notes, note)
 	}
-	s.legend(y, notes)
+	s.colorBar(y, notes)
 	if f.Title != "" {
 		s.width = max(s.width, min(textWidth(visible(f.Title), titleSize)*boldly+2*edge, 640))
 		s.texts = append(s.texts, caption{text: fit(f.Title, titleSize, (s.width-2*edge)/boldly), x: edge, y: edge + titleSize, size: titleSize, bold: true})
@@ -306,8 +311,8 @@ func (s *sheet) place(b box, x, top, y float64) {
 	}
 }
 
-// legend places the bar of colours and what is to be said below it.
-func (s *sheet) legend(y float64, notes []string) {
+// colorBar places the bar of colours and what is to be said below it.
+func (s *sheet) colorBar(y float64, notes []string) {
 	add := func(c caption) {
 		c.size, c.grey = legendSize, true
 		s.texts = append(s.texts, c)
