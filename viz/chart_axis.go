@@ -3,8 +3,6 @@ package viz
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 )
 
 // Axis says what of an axis is drawn. The zero value is all of the numbers, evenly.
@@ -82,7 +80,7 @@ func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
 		}
 	}
 	for _, at := range places {
-		texts = append(texts, strings.ReplaceAll(grouped(strconv.FormatFloat(math.Pow(10, at), 'g', 6, 64)), "-", "−"))
+		texts = append(texts, plain(math.Pow(10, at)))
 	}
 	return places, texts
 }

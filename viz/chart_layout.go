@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // strip is an area that tells numbers where a pointer rests on it, of one x.
@@ -201,7 +200,7 @@ func (s *sheet) xAxis(c Chart, f frame) {
 		for _, v := range c.Ticks {
 			if at := f.ax.place(v); at >= f.x.low && at <= f.x.high {
 				values = append(values, at)
-				texts = append(texts, strings.ReplaceAll(grouped(strconv.FormatFloat(v, 'g', 6, 64)), "-", "−"))
+				texts = append(texts, plain(v))
 			}
 		}
 	}

@@ -180,12 +180,11 @@ func (d *drawing) paint(c Chart, owner int) {
 		ink = tint.even()
 	}
 	switch d.t.Colors {
-	case TrueColor:
-		d.set(fmt.Sprintf("38;2;%d;%d;%d", ink.R, ink.G, ink.B))
-	case Colors256:
-		d.set(fmt.Sprintf("38;5;%d", nearestInCube(ink)))
+	case NoColors:
 	case Colors16:
 		d.set(fmt.Sprint([...]int{37, 94, 33, 35, 36, 96, 31, 93, 95}[max(owner, 0)%9]))
+	default:
+		d.set(d.t.code(ink, true))
 	}
 }
 

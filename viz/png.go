@@ -159,8 +159,7 @@ func (c *canvas) text(t caption) {
 		if t.bold {
 			face = bold()
 		}
-		p = newPen(face, t.size*c.scale)
-		p.others = otherPens(c.fonts, p.size)
+		p = newPen(face, t.size*c.scale, c.fonts...)
 		c.pens[key] = p
 	}
 	width := p.width(t.text)
@@ -203,11 +202,8 @@ func (p *pen) write(mask *image.Alpha, text string) {
 		switch ink := (image.Rectangle{}); {
 		case own(r, &ink, x, w, p.size):
 			draw.Draw(mask, ink, image.Opaque, image.Point{}, draw.Src)
-		case p.has(r):
-			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: p.face, Dot: fixedPoint(x, 0)}
-			d.DrawString(string(r))
-		case p.other(r) != nil:
-			o := p.other(r)
+		case p.drawing(r) != nil:
+			o := p.drawing(r)
 			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: o.face, Dot: fixedPoint(x+(w-o.advance(r))/2, 0)}
 			d.DrawString(string(r))
 		case w > 0:

@@ -166,16 +166,20 @@ func (d *drawing) cell(p Panel, at int) {
 
 // hatch draws that cells are masked, in so many characters.
 func (d *drawing) hatch(n int) {
-	stroke := "╱"
-	if d.t.ASCII {
-		stroke = "/"
-	}
 	if d.t.Colors != NoColors {
 		d.plain()
 		d.set("90")
 	}
-	d.WriteString(strings.Repeat(stroke, n))
+	d.WriteString(strings.Repeat(d.stroke(), n))
 	d.plain()
+}
+
+// stroke is the character of masked cells.
+func (d *drawing) stroke() string {
+	if d.t.ASCII {
+		return "/"
+	}
+	return "╱"
 }
 
 // asciiInk is what shades are without colours and without Unicode.
@@ -312,11 +316,7 @@ func (d *drawing) legend() {
 		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", d.unit, d.top))
 	}
 	if d.masked {
-		stroke := "╱"
-		if d.t.ASCII {
-			stroke = "/"
-		}
-		d.notes = append(d.notes, stroke+" is masked")
+		d.notes = append(d.notes, d.stroke()+" is masked")
 	}
 	if d.holes {
 		mark := "??"
