@@ -49,12 +49,11 @@ type cell struct {
 
 // Chosen returns the values of the method of the result.
 func (r *Report) Chosen() measured {
-	for _, s := range r.Scores {
-		if s.Method == r.Result.Method {
-			return r.measured(s.Method, in(s.Values))
-		}
+	s := find(r.Scores, func(s Scores) bool { return s.Method == r.Result.Method })
+	if s == nil {
+		return r.measured("", in(nil))
 	}
-	return r.measured("", in(nil))
+	return r.measured(s.Method, in(s.Values))
 }
 
 // Measured returns the values of all methods and measures.
@@ -65,17 +64,18 @@ func (r *Report) Measured() (list []measured) {
 	for _, s := range r.Scores {
 		list = append(list, r.measured(s.Method, in(s.Values)))
 	}
-	measures := map[string][][]Number{}
-	for i, l := range r.Layers {
-		for name, row := range l.Measures {
-			if measures[name] == nil {
-				measures[name] = make([][]Number, len(r.Layers))
-			}
-			measures[name][i] = row
+	names := map[string]bool{}
+	for _, l := range r.Layers {
+		for name := range l.Measures {
+			names[name] = true
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(measures)) {
-		m := r.measured(name, in(measures[name]))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		rows := make([][]Number, len(r.Layers))
+		for i, l := range r.Layers {
+			rows[i] = l.Measures[name]
+		}
+		m := r.measured(name, in(rows))
 		m.Say = "a measure of the weights"
 		list = append(list, m)
 	}

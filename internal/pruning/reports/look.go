@@ -12,14 +12,17 @@ import (
 // What templates look up in a report. It may come from a file: whatever is missing there is
 // NaN or nothing, and never a panic.
 
-// Curve returns the curve with a name, or nil if it has no points.
-func (r *Report) Curve(name string) *Curve {
-	for i := range r.Curves {
-		if r.Curves[i].Name == name && len(r.Curves[i].Points) > 0 {
-			return &r.Curves[i]
-		}
+// find returns the first of a list for which a condition holds, or nil.
+func find[T any](list []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return &list[i]
 	}
 	return nil
+}
+
+// Curve returns the curve with a name, or nil if it has no points.
+func (r *Report) Curve(name string) *Curve {
+	return find(r.Curves, func(c Curve) bool { return c.Name == name && len(c.Points) > 0 })
 }
 
 // at returns the point with n heads left, or nil.
@@ -27,22 +30,12 @@ func (c *Curve) at(left int) *Point {
 	if c == nil {
 		return nil
 	}
-	for i := range c.Points {
-		if c.Points[i].Left == left {
-			return &c.Points[i]
-		}
-	}
-	return nil
+	return find(c.Points, func(p Point) bool { return p.Left == left })
 }
 
 // At returns the point with n heads left, or nil.
 func (b *Band) At(left int) *BandPoint {
-	for i := range b.Points {
-		if b.Points[i].Left == left {
-			return &b.Points[i]
-		}
-	}
-	return nil
+	return find(b.Points, func(p BandPoint) bool { return p.Left == left })
 }
 
 // PointOf returns the point of a method's curve that has as many heads left as the result, or nil.
@@ -278,16 +271,11 @@ func (s Speed) Gained() Number {
 }
 
 // MainSpeed is the time of the whole model, or else of what was measured first; nil if nothing was.
-func (r *Report) MainSpeed() (first *Speed) {
-	for i := range r.Speed {
-		switch s := &r.Speed[i]; {
-		case s.Ratio.Known() && s.Whole() != "":
-			return s
-		case s.Ratio.Known() && first == nil:
-			first = s
-		}
+func (r *Report) MainSpeed() *Speed {
+	if s := find(r.Speed, func(s Speed) bool { return s.Ratio.Known() && s.Whole() != "" }); s != nil {
+		return s
 	}
-	return first
+	return find(r.Speed, func(s Speed) bool { return s.Ratio.Known() })
 }
 
 // Works returns the first measurements of two kinds of work.

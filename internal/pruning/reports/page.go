@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
-	"image/color"
 	"io"
 	"strconv"
 	"strings"
@@ -74,20 +73,18 @@ var pageStyle = sync.OnceValue(func() string {
 	const dark = "@media screen and (prefers-color-scheme: dark) {\n"
 	var b strings.Builder
 	b.WriteString(reportStyle)
-	shade := func(i int, c color.RGBA) {
-		ink := "#16181d"
-		if int(c.R)*3+int(c.G)*6+int(c.B) < 1250 { // about half of white's light
-			ink = "#fff"
+	shades := func(from, step float64) {
+		for i := range shadeLevels + 1 {
+			c, ink := viz.OnLight.Color(from+step*float64(i)/shadeLevels), "#16181d"
+			if int(c.R)*3+int(c.G)*6+int(c.B) < 1250 { // about half of white's light
+				ink = "#fff"
+			}
+			fmt.Fprintf(&b, ".grid .v%d{background:#%02x%02x%02x;color:%s}", i, c.R, c.G, c.B, ink)
 		}
-		fmt.Fprintf(&b, ".grid .v%d{background:#%02x%02x%02x;color:%s}", i, c.R, c.G, c.B, ink)
 	}
-	for i := range shadeLevels + 1 {
-		shade(i, viz.OnLight.Color(0.03+0.87*float64(i)/shadeLevels))
-	}
+	shades(0.03, 0.87)
 	b.WriteString("\n" + dark)
-	for i := range shadeLevels + 1 {
-		shade(i, viz.OnLight.Color(0.93-0.85*float64(i)/shadeLevels))
-	}
+	shades(0.93, -0.85)
 	b.WriteString("\n" + viz.DarkCharts() + "\n}\n")
 	return b.String()
 })
