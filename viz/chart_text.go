@@ -52,7 +52,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 		if at := f.ay.place(l.Y); at >= f.y.low && at <= f.y.high {
 			y := f.at(f.x.low, at).y
 			for x := 0; x < 2*columns; x += 4 {
-				p.dot(float64(x), y, -1)
+				p.dot(point{float64(x), y}, -1)
 			}
 		}
 	}
@@ -112,15 +112,24 @@ type cellDots struct {
 	mark  bool // a point of its own
 }
 
-// dot sets the dot at a place, if there is one.
-func (p *plot) dot(x, y float64, series int) {
-	i, j := int(math.Round(x)), int(math.Round(y))
+// at returns the character at a place and the column and row of its dot there, nil if the
+// place is outside.
+func (p *plot) at(to point) (c *cellDots, i, j int) {
+	i, j = int(math.Round(to.x)), int(math.Round(to.y))
 	if i < 0 || j < 0 || i >= 2*p.columns || j/4*p.columns+i/2 >= len(p.cells) {
+		return nil, 0, 0
+	}
+	return &p.cells[j/4*p.columns+i/2], i % 2, j % 4
+}
+
+// dot sets the dot at a place, if there is one.
+func (p *plot) dot(to point, series int) {
+	c, i, j := p.at(to)
+	if c == nil {
 		return
 	}
-	c := &p.cells[j/4*p.columns+i/2]
 	// Braille counts the upper six dots down each column, and then the lowest two.
-	c.set |= [4][2]uint8{{1, 8}, {2, 16}, {4, 32}, {64, 128}}[j%4][i%2]
+	c.set |= [4][2]uint8{{1, 8}, {2, 16}, {4, 32}, {64, 128}}[j][i]
 	if series >= 0 || c.owner == 0 {
 		c.owner = series + 1
 	}
@@ -128,9 +137,8 @@ func (p *plot) dot(x, y float64, series int) {
 
 // mark sets a whole character: a single dot is hardly seen.
 func (p *plot) mark(to point, series int) {
-	i, j := int(math.Round(to.x)), int(math.Round(to.y))
-	if at := j/4*p.columns + i/2; i >= 0 && j >= 0 && i < 2*p.columns && at < len(p.cells) {
-		p.cells[at] = cellDots{set: 1, owner: series + 1, mark: true}
+	if c, _, _ := p.at(to); c != nil {
+		*c = cellDots{set: 1, owner: series + 1, mark: true}
 	}
 }
 
@@ -141,7 +149,7 @@ func (p *plot) line(run []point, series int) {
 		steps := max(1, int(math.Ceil(max(math.Abs(b.x-a.x), math.Abs(b.y-a.y)))))
 		for k := range steps + 1 {
 			at := float64(k) / float64(steps)
-			p.dot(a.x+at*(b.x-a.x), a.y+at*(b.y-a.y), series)
+			p.dot(point{a.x + at*(b.x-a.x), a.y + at*(b.y-a.y)}, series)
 		}
 	}
 }

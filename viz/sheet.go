@@ -112,7 +112,7 @@ func (f Figure) layout() (*sheet, error) {
 		boxes := make([]box, len(row))
 		above := 0. // the room that the row needs over its cells
 		for j, p := range row {
-			b := newBox(p, side, f, e.keep())
+			b := newBox(p, side, f, e)
 			worst = [2]int{max(worst[0], b.down), max(worst[1], b.across)}
 			boxes[j], above = b, max(above, b.above)
 		}
@@ -219,10 +219,10 @@ func (l labels) widest(tokens []string) float64 {
 }
 
 // newBox fits a panel into a square of the given side.
-func newBox(p Panel, side float64, f Figure, keep func(a, b float32) float32) box {
+func newBox(p Panel, side float64, f Figure, e extent) box {
 	var b box
 	many := len(f.Panels) > 1
-	b.Panel, b.down, b.across = p.thin(int(side), int(side), keep)
+	b.Panel, b.down, b.across = e.thin(p, int(side), int(side))
 	b.cw, b.ch = cellSize(len(b.Rows), len(b.Columns), side)
 	b.rows, b.heads = newLabels(b.Rows, b.ch), newLabels(b.Columns, b.cw)
 	fits := func(l labels) bool { return l.stride == 1 || l.scale }

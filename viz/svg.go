@@ -218,7 +218,7 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 		b.WriteString("</g>\n")
 	}
 	// The hatching must not be magnified with the cells.
-	if d := veiled(p); d != nil {
+	if d := s.veils(p); d != nil {
 		fmt.Fprintf(b, `<path fill="url(#masked)" d="%s"/>`+"\n", d)
 	}
 	fmt.Fprintf(b, `<path fill="none" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", number(p.x), number(p.y), outline(p.width(), p.height()))
@@ -227,43 +227,43 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 // holePath is the place of what is no number among paths.
 const holePath = 256
 
-// paths returns the outlines of the cells of each shade, runs of them as one.
-func (s *sheet) paths(p placed) (paths [257][]byte) {
+// runs calls f for each run of cells of a row that have one shade.
+func (s *sheet) runs(p placed, f func(row, column, n, shade int)) {
 	w := len(p.Columns)
 	for i := range p.Rows {
-		for j := 0; j < w; {
+		for j, n := 0, 0; j < w; j += n {
 			shade := s.shadeOf(p.Panel, i*w+j)
-			n := 1
-			for j+n < w && s.shadeOf(p.Panel, i*w+j+n) == shade {
-				n++
+			for n = 1; j+n < w && s.shadeOf(p.Panel, i*w+j+n) == shade; n++ {
 			}
-			at := shade
-			if shade == hole {
-				at = holePath
-			}
-			if shade != veil {
-				paths[at] = fmt.Appendf(paths[at], "M%d %dh%dv1h-%dz", j, i, n, n)
-			}
-			j += n
+			f(i, j, n, shade)
 		}
 	}
+}
+
+// paths returns the outlines of the cells of each shade.
+func (s *sheet) paths(p placed) (paths [257][]byte) {
+	s.runs(p, func(i, j, n, shade int) {
+		if shade == hole {
+			shade = holePath
+		}
+		if shade != veil {
+			paths[shade] = fmt.Appendf(paths[shade], "M%d %dh%dv1h-%dz", j, i, n, n)
+		}
+	})
 	return paths
 }
 
-// veiled returns the outlines of masked cells, in the sheet's coordinates.
-func veiled(p placed) (d []byte) {
-	for i := range p.Masked {
-		j := i % len(p.Columns)
-		if !p.Masked[i] || j > 0 && p.Masked[i-1] {
-			continue
-		}
-		n := 1
-		for j+n < len(p.Columns) && p.Masked[i+n] {
-			n++
-		}
-		at := p.cell(i/len(p.Columns), j)
-		d = fmt.Appendf(d, "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
+// veils returns the outlines of masked cells, in the sheet's coordinates.
+func (s *sheet) veils(p placed) (d []byte) {
+	if p.Masked == nil {
+		return nil
 	}
+	s.runs(p, func(i, j, n, shade int) {
+		if shade == veil {
+			at := p.cell(i, j)
+			d = fmt.Appendf(d, "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
+		}
+	})
 	return d
 }
 

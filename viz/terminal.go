@@ -263,7 +263,7 @@ func (d *drawing) dense(p Panel) {
 	digits := len(fmt.Sprint(len(p.Rows) - 1))
 	margin := min(d.marginOf(p.Rows, d.longest()), 8)
 	left := digits + 1 + margin + 1
-	small, down, across := p.thin(60*d.step(), width-left, d.keep())
+	small, down, across := d.thin(p, 60*d.step(), width-left)
 	if note := thinned(down, across); note != "" {
 		d.notes = append(d.notes, note)
 	}
