@@ -116,13 +116,17 @@ func (c *canvas) hatch(r image.Rectangle) {
 
 // frame draws a thin line around a rectangle.
 func (c *canvas) frame(o rectangle) {
-	r := c.pixels(o)
 	n := max(int(c.scale/2), 1)
-	for _, side := range []image.Rectangle{
-		{r.Min.Sub(image.Pt(n, n)), image.Pt(r.Max.X+n, r.Min.Y)}, {image.Pt(r.Min.X-n, r.Max.Y), r.Max.Add(image.Pt(n, n))},
-		{r.Min.Sub(image.Pt(n, 0)), image.Pt(r.Min.X, r.Max.Y)}, {image.Pt(r.Max.X, r.Min.Y), r.Max.Add(image.Pt(n, 0))},
-	} {
+	for _, side := range sides(c.pixels(o).Inset(-n), n) {
 		c.fill(side, frameGrey)
+	}
+}
+
+// sides returns the sides of a box, of a thickness.
+func sides(r image.Rectangle, n int) [4]image.Rectangle {
+	return [...]image.Rectangle{
+		image.Rect(r.Min.X, r.Min.Y, r.Max.X, r.Min.Y+n), image.Rect(r.Min.X, r.Max.Y-n, r.Max.X, r.Max.Y),
+		image.Rect(r.Min.X, r.Min.Y, r.Min.X+n, r.Max.Y), image.Rect(r.Max.X-n, r.Min.Y, r.Max.X, r.Max.Y),
 	}
 }
 
@@ -241,20 +245,15 @@ func (p *pen) codeBox(mask *image.Alpha, r rune, x, w float64) {
 	}
 	half := len(digits) / 2
 	gap := 0.05 * p.size
-	left, right := int(math.Round(x+gap)), int(math.Round(x+w-gap))
-	top, bottom := int(math.Round(-0.8*p.size)), int(math.Round(0.12*p.size))
-	line := max(int(p.size/16), 1)
-	faint := image.NewUniform(color.Alpha{0x90})
-	for _, side := range []image.Rectangle{
-		image.Rect(left, top, right, top+line), image.Rect(left, bottom-line, right, bottom),
-		image.Rect(left, top, left+line, bottom), image.Rect(right-line, top, right, bottom),
-	} {
-		draw.Draw(mask, side, faint, image.Point{}, draw.Src)
+	at := func(v float64) int { return int(math.Round(v)) }
+	box := image.Rect(at(x+gap), at(-0.8*p.size), at(x+w-gap), at(0.12*p.size))
+	for _, side := range sides(box, max(int(p.size/16), 1)) {
+		draw.Draw(mask, side, image.NewUniform(color.Alpha{0x90}), image.Point{}, draw.Src)
 	}
 	small := newPen(p.font, 0.42*p.size)
 	for i, s := range []string{digits[:half], digits[half:]} {
-		at := x + (w-small.width(s))/2
-		d := font.Drawer{Dst: mask, Src: image.Opaque, Face: small.face, Dot: fixedPoint(at, (0.41*float64(i)-0.38)*p.size)}
+		middle := x + (w-small.width(s))/2
+		d := font.Drawer{Dst: mask, Src: image.Opaque, Face: small.face, Dot: fixedPoint(middle, (0.41*float64(i)-0.38)*p.size)}
 		d.DrawString(s)
 	}
 }
