@@ -34,7 +34,8 @@ func (f Figure) HTML(w io.Writer) error {
 	var picture bytes.Buffer
 	s.svg(&picture, hover)
 	_, err = strings.NewReplacer(
-		"{title}", escape(visible(cmp.Or(f.Title, "Attention"))), "{families}", families, "{picture}", picture.String(), "{note}", note,
+		"{title}", escape(visible(cmp.Or(f.Title, "Attention"))), "{families}", families,
+		"{picture}", picture.String(), "{note}", note,
 	).WriteString(w, figurePage)
 	return err
 }

@@ -25,7 +25,8 @@ func (r *Report) measures() []measure {
 	if u := r.Settings.Unit; u != "" {
 		unit = u + ", " + unit
 	}
-	loss := measure{"Loss", r.LossUnit() + ", lower is better", "Loss shows damage before the metric does. Lines as above.",
+	loss := measure{"Loss", r.LossUnit() + ", lower is better",
+		"Loss shows damage before the metric does. Lines as above.",
 		func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss}
 	of := "KL, nats"
 	if strings.HasPrefix(r.LossUnit(), "nats") { // of the same things as the loss
@@ -72,7 +73,9 @@ func (r *Report) Charts() (list []figure, err error) {
 
 // chart returns that of one measure; without lines if it has no numbers.
 func (r *Report) chart(m measure, wide bool) viz.Chart {
-	c := viz.Chart{Title: m.title, X: "heads left", Y: m.unit, Falling: true, Width: 460, Height: 230, Bare: !wide, Ticks: r.ticks()}
+	c := viz.Chart{
+		Title: m.title, X: "heads left", Y: m.unit, Falling: true, Width: 460, Height: 230, Bare: !wide, Ticks: r.ticks(),
+	}
 	if wide {
 		c.Width, c.Height = 500, 250
 	}

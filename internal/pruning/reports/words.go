@@ -32,7 +32,6 @@ var functions = map[string]any{
 	"join":     strings.Join,
 	"singular": func(name string) string { return strings.TrimSuffix(name, "s") },
 	"capital":  func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
-	"shell":    shellWord,
 	"facts":    newFacts,
 	"choose": func(which bool, yes, no string) string {
 		if which {
