@@ -75,39 +75,30 @@ var even = sync.OnceValue(func() (list [256]color.RGBA) {
 // character, in a shade. On a dark terminal 0 is the dark end of the colours, and
 // where nothing is known of it neither end is black or white.
 func (t Terminal) ground(shade int, front bool) string {
-	if t.Colors == Colors16 {
-		switch ramp := ramp16[:]; {
-		case shade == hole:
-			return paletteCode(105, front) // bright magenta
-		case !t.known():
-			ramp = ramp[1 : len(ramp)-1]
-			return paletteCode(ramp[shade*len(ramp)/256], front)
-		case t.Light:
-			return paletteCode(ramp[(255-shade)*len(ramp)/256], front)
-		default:
-			return paletteCode(ramp[shade*len(ramp)/256], front)
-		}
-	}
-	var c color.RGBA
 	switch {
-	case shade == hole:
-		c = holeTint.light // seen on both grounds
-	case !t.known() && t.Colors == Colors256:
-		return cubeCode(cubeEven()[shade], front)
-	case !t.known():
-		c = even()[shade]
-	case t.Colors == Colors256:
-		if !t.Light {
+	case t.Colors == Colors16 && shade == hole:
+		return paletteCode(105, front) // bright magenta
+	case t.Colors == Colors16:
+		ramp := ramp16[:]
+		if !t.known() {
+			ramp = ramp[1 : len(ramp)-1]
+		}
+		if t.Light {
 			shade = 255 - shade
 		}
+		return paletteCode(ramp[shade*len(ramp)/256], front)
+	case shade == hole:
+		return t.code(holeTint.light, front) // seen on both grounds
+	case t.Colors == Colors256 && !t.known():
+		return cubeCode(cubeEven()[shade], front)
+	case t.Colors == Colors256 && t.Light:
 		return cubeCode(cube()[shade], front)
-	default:
-		c = t.on().Color(float64(shade) / 255)
+	case t.Colors == Colors256:
+		return cubeCode(cube()[255-shade], front)
+	case !t.known():
+		return t.code(even()[shade], front)
 	}
-	if t.Colors == Colors256 {
-		return cubeCode(nearestInCube(c), front)
-	}
-	return colorCode(c, front)
+	return t.code(t.on().Color(float64(shade)/255), front)
 }
 
 // paletteCode returns a code of the palette's backgrounds, or that of the same colour in
@@ -120,19 +111,14 @@ func paletteCode(code int, front bool) string {
 }
 
 // cubeCode returns the code of a colour of xterm's 256.
-func cubeCode(at int, front bool) string {
-	if front {
-		return fmt.Sprintf("38;5;%d", at)
-	}
-	return fmt.Sprintf("48;5;%d", at)
-}
+func cubeCode(at int, front bool) string { return paletteCode(48, front) + fmt.Sprintf(";5;%d", at) }
 
-// colorCode returns the code of any colour.
-func colorCode(c color.RGBA, front bool) string {
-	if front {
-		return fmt.Sprintf("38;2;%d;%d;%d", c.R, c.G, c.B)
+// code returns the code of any colour; with 256 colours that of the nearest.
+func (t Terminal) code(c color.RGBA, front bool) string {
+	if t.Colors == Colors256 {
+		return cubeCode(nearestInCube(c), front)
 	}
-	return fmt.Sprintf("48;2;%d;%d;%d", c.R, c.G, c.B)
+	return paletteCode(48, front) + fmt.Sprintf(";2;%d;%d;%d", c.R, c.G, c.B)
 }
 
 // Paint returns a text on the colour of a value from 0 to 1, as cells of a figure
@@ -168,19 +154,41 @@ var (
 
 // onPath returns for each colour that of a path of xterm's cube that is as light.
 func onPath(colors [256]color.RGBA, path []int) (list [256]int) {
-	level := [...]uint8{0, 95, 135, 175, 215, 255}
 	for shade, c := range colors {
 		want, _, _ := oklab(c)
 		best := math.Inf(1)
 		for _, at := range path {
-			i := at - 16
-			l, _, _ := oklab(color.RGBA{level[i/36], level[i/6%6], level[i%6], 255})
+			l, _, _ := oklab(cubeColor(at))
 			if d := math.Abs(l - want); d < best {
 				best, list[shade] = d, at
 			}
 		}
 	}
 	return list
+}
+
+// cubeColor returns one of xterm's colours behind the first 16: a cube, and greys.
+func cubeColor(at int) color.RGBA {
+	if at >= 232 {
+		grey := uint8(8 + 10*(at-232))
+		return color.RGBA{grey, grey, grey, 255}
+	}
+	level := [...]uint8{0, 95, 135, 175, 215, 255}
+	at -= 16
+	return color.RGBA{level[at/36], level[at/6%6], level[at%6], 255}
+}
+
+// nearestInCube returns the number of xterm's colour that is nearest to c in Oklab.
+func nearestInCube(c color.RGBA) int {
+	l, a, b := oklab(c)
+	nearest, best := 16, math.Inf(1)
+	for at := 16; at < 256; at++ {
+		l2, a2, b2 := oklab(cubeColor(at))
+		if d := math.Hypot(l-l2, math.Hypot(a-a2, b-b2)); d < best {
+			nearest, best = at, d
+		}
+	}
+	return nearest
 }
 
 // painter writes text with colours, and a code only where one changes.

@@ -24,11 +24,10 @@ import (
 // as many as they should be are refused before anything is written.
 type Chart struct {
 	Title   string
-	X, Y    string // what the axes measure
-	Lines   []Line
-	Points  []Points // in front of the lines
-	Bands   []Band   // behind the lines
-	Levels  []Level  // to compare with
+	X, Y    string  // what the axes measure
+	Lines   []Line  // the last one is in front of the others
+	Bands   []Band  // behind the lines
+	Levels  []Level // to compare with
 	XAxis   Axis
 	YAxis   Axis
 	Ticks   []float64 // where x is written; nil chooses, with an empty list another chart has the axis
@@ -49,13 +48,7 @@ type Line struct {
 	Color     int  // 1 to 8, or Grey; 0 is the line's place among the lines
 	Dashed    bool // as is fit for a counterpart of another line with its colour
 	Markers   bool // the points are marked, each colour's in its own shape
-}
-
-// Points are single points, as measurements are, without a line.
-type Points struct {
-	Name  string
-	X, Y  []float64
-	Color int // as of a line; 0 is the place behind the lines
+	Points    bool // nothing but the marks of points, as measurements are
 }
 
 // Band is the area between two lines.
@@ -77,11 +70,7 @@ const Grey = -1
 // SVG draws the chart as a vector picture: on white, and in a browser that prefers dark
 // pages on a dark ground. Text stays text.
 func (c Chart) SVG(w io.Writer) error {
-	s, err := c.layout()
-	if err != nil {
-		return err
-	}
-	return s.writeSVG(w)
+	return writeSVG(w, c)
 }
 
 // PNG draws the picture of SVG in pixels, so many for each pixel of CSS, as
@@ -89,11 +78,7 @@ func (c Chart) SVG(w io.Writer) error {
 //
 // Errors: those of Chart, and a picture of more than 64 Mi pixels.
 func (c Chart) PNG(w io.Writer, scale float64) error {
-	s, err := c.layout()
-	if err != nil {
-		return err
-	}
-	return s.writePNG(w, scale)
+	return writePNG(w, c, scale)
 }
 
 // Limits of numbers that are drawn, and of sizes.
@@ -109,20 +94,11 @@ func finite(v float64) bool { return math.Abs(v) <= mostNumber }
 
 // check refuses charts that cannot be drawn.
 func (c Chart) check() error {
-	if len(c.Lines)+len(c.Points) == 0 {
-		return errors.New("viz: a chart without lines and points")
+	if len(c.Lines) == 0 {
+		return errors.New("viz: a chart without lines")
 	}
 	if err := errors.Join(c.XAxis.check("x"), c.YAxis.check("y")); err != nil {
 		return err
-	}
-	for i, p := range c.Points {
-		name := titled("points", i, p.Name)
-		if len(p.X) == 0 || len(p.X) != len(p.Y) {
-			return fmt.Errorf("viz: %s has %d x and %d y, want as many and at least one", name, len(p.X), len(p.Y))
-		}
-		if err := checkColor(p.Color, name); err != nil {
-			return err
-		}
 	}
 	for i, l := range c.Lines {
 		name := titled("line", i, l.Name)
@@ -187,14 +163,6 @@ func (c Chart) color(i int) int {
 	return i%paletteSize + 1
 }
 
-// pointColor returns the colour of points i.
-func (c Chart) pointColor(i int) int {
-	if chosen := c.Points[i].Color; chosen != 0 {
-		return chosen
-	}
-	return (len(c.Lines)+i)%paletteSize + 1
-}
-
 // spans returns what the places of the numbers span, x and y. What a given end of
 // the x axis cuts off has no say in y.
 func (c Chart) spans() (x, y span) {
@@ -220,11 +188,6 @@ func (c Chart) spans() (x, y span) {
 			if l.Low != nil && finite(l.Low[i]) && finite(l.High[i]) {
 				add(l.X[i], l.Low[i], l.High[i])
 			}
-		}
-	}
-	for _, p := range c.Points {
-		for i := range p.X {
-			add(p.X[i], p.Y[i])
 		}
 	}
 	for _, b := range c.Bands {

@@ -3,8 +3,6 @@ package viz
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 )
 
 // Axis says what of an axis is drawn. The zero value is all of the numbers, evenly.
@@ -82,7 +80,7 @@ func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
 		}
 	}
 	for _, at := range places {
-		texts = append(texts, strings.ReplaceAll(grouped(strconv.FormatFloat(math.Pow(10, at), 'g', 6, 64)), "-", "−"))
+		texts = append(texts, plain(math.Pow(10, at)))
 	}
 	return places, texts
 }
@@ -124,22 +122,17 @@ func clipLine(line []point, r rectangle) (pieces [][]point) {
 
 // clipArea returns the part of an area within a rectangle.
 func clipArea(area []point, r rectangle) []point {
-	for _, side := range []struct {
-		inside func(p point) bool
-		cut    func(a, b point) point
-	}{
-		{func(p point) bool { return p.x >= r.x }, func(a, b point) point { return cutX(a, b, r.x) }},
-		{func(p point) bool { return p.x <= r.x+r.w }, func(a, b point) point { return cutX(a, b, r.x+r.w) }},
-		{func(p point) bool { return p.y >= r.y }, func(a, b point) point { return cutY(a, b, r.y) }},
-		{func(p point) bool { return p.y <= r.y+r.h }, func(a, b point) point { return cutY(a, b, r.y+r.h) }},
-	} {
+	for _, side := range []struct{ x, y, limit float64 }{{1, 0, r.x}, {-1, 0, -(r.x + r.w)}, {0, 1, r.y}, {0, -1, -(r.y + r.h)}} {
+		depth := func(p point) float64 { return side.x*p.x + side.y*p.y - side.limit } // inside from 0 on
 		var kept []point
 		for i, b := range area {
 			a := area[(i+len(area)-1)%len(area)]
-			if side.inside(a) != side.inside(b) {
-				kept = append(kept, side.cut(a, b))
+			from, to := depth(a), depth(b)
+			if (from >= 0) != (to >= 0) {
+				t := from / (from - to)
+				kept = append(kept, point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)})
 			}
-			if side.inside(b) {
+			if to >= 0 {
 				kept = append(kept, b)
 			}
 		}
@@ -147,9 +140,6 @@ func clipArea(area []point, r rectangle) []point {
 	}
 	return area
 }
-
-func cutX(a, b point, x float64) point { return point{x, a.y + (x-a.x)/(b.x-a.x)*(b.y-a.y)} }
-func cutY(a, b point, y float64) point { return point{a.x + (y-a.y)/(b.y-a.y)*(b.x-a.x), y} }
 
 // has reports whether a point is in the rectangle, or hardly outside.
 func (r rectangle) has(p point) bool {

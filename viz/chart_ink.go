@@ -84,11 +84,6 @@ func darkText(class string) string {
 	return strings.ReplaceAll(".X text{fill:#e3e6ec}.X text[fill]{fill:#a3abba}", "X", class)
 }
 
-// inTheDark returns an element that applies a style where a viewer prefers a dark ground.
-func inTheDark(style string) string {
-	return "<style>@media screen and (prefers-color-scheme:dark){" + style + "}</style>\n"
-}
-
 // stroke returns the pieces of a line as a shape.
 func stroke(l Line, color int, runs [][]point) shape {
 	s := shape{paths: runs, tint: lineTint(color), width: lineWidth}

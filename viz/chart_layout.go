@@ -7,19 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
-
-// chartSheet is a chart laid out on paper, in pixels of CSS: shapes, the first
-// of which lie below the others, and text. SVG and PNG draw the same.
-type chartSheet struct {
-	width, height float64
-	title         string
-	shapes        []shape
-	texts         []caption
-	strips        []strip
-	inline        bool
-}
 
 // strip is an area that tells numbers where a pointer rests on it, of one x.
 type strip struct {
@@ -112,7 +100,7 @@ func (c Chart) yTicks(f frame) (values []float64, texts []string) {
 	return values, texts
 }
 
-func (c Chart) layout() (*chartSheet, error) {
+func (c Chart) layout() (*sheet, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -121,8 +109,8 @@ func (c Chart) layout() (*chartSheet, error) {
 
 // layoutBehind is layout of a chart that has been checked, with so much room for the
 // numbers of y.
-func (c Chart) layoutBehind(left float64) *chartSheet {
-	s := &chartSheet{title: c.Title, inline: c.Inline}
+func (c Chart) layoutBehind(left float64) *sheet {
+	s := &sheet{title: c.Title, inline: c.Inline}
 	width, height := c.size()
 	s.width = width
 	add := func(t caption) { s.texts = append(s.texts, t) }
@@ -174,11 +162,11 @@ func (c Chart) layoutBehind(left float64) *chartSheet {
 
 // tell adds a strip for each x that a line has a point at, as wide as it is nearer to it
 // than to others.
-func (s *chartSheet) tell(c Chart, f frame) {
+func (s *sheet) tell(c Chart, f frame) {
 	texts := map[float64]string{}
 	for _, l := range c.Lines {
 		for i, x := range l.X {
-			if !f.shows(x, l.Y[i]) {
+			if l.Points || !f.shows(x, l.Y[i]) {
 				continue
 			}
 			text := texts[x]
@@ -205,14 +193,14 @@ func (s *chartSheet) tell(c Chart, f frame) {
 }
 
 // xAxis draws the axis of x with as many numbers as there is room for.
-func (s *chartSheet) xAxis(c Chart, f frame) {
+func (s *sheet) xAxis(c Chart, f frame) {
 	values, texts := f.ax.ticks(f.x, int(max(2, f.w/60)))
 	if c.Ticks != nil {
 		values, texts = nil, nil
 		for _, v := range c.Ticks {
 			if at := f.ax.place(v); at >= f.x.low && at <= f.x.high {
 				values = append(values, at)
-				texts = append(texts, strings.ReplaceAll(grouped(strconv.FormatFloat(v, 'g', 6, 64)), "-", "−"))
+				texts = append(texts, plain(v))
 			}
 		}
 	}
@@ -238,7 +226,7 @@ func (s *chartSheet) xAxis(c Chart, f frame) {
 }
 
 // draw adds bands, levels and lines.
-func (s *chartSheet) draw(c Chart, f frame) {
+func (s *sheet) draw(c Chart, f frame) {
 	for _, b := range c.Bands {
 		s.shapes = append(s.shapes, shape{paths: f.area(b), filled: true, tint: lineTint(b.color()), opacity: bandOpacity})
 	}
@@ -250,7 +238,9 @@ func (s *chartSheet) draw(c Chart, f frame) {
 	}
 	for i, l := range c.Lines {
 		color := c.color(i)
-		s.shapes = append(s.shapes, stroke(l, color, f.clipped(f.runs(l.X, l.Y))))
+		if !l.Points {
+			s.shapes = append(s.shapes, stroke(l, color, f.clipped(f.runs(l.X, l.Y))))
+		}
 		bars := shape{tint: lineTint(color), width: 1.1}
 		var marks []shape
 		for j := range l.X {
@@ -263,7 +253,7 @@ func (s *chartSheet) draw(c Chart, f frame) {
 				bars.paths = append(bars.paths, []point{{at.x, low}, {at.x, high}},
 					[]point{{at.x - 3, low}, {at.x + 3, low}}, []point{{at.x - 3, high}, {at.x + 3, high}})
 			}
-			if l.Markers {
+			if l.Markers || l.Points {
 				mark := marker(color, at)
 				mark.title = pointTitle(c, l, j)
 				marks = append(marks, mark)
@@ -273,15 +263,6 @@ func (s *chartSheet) draw(c Chart, f frame) {
 			s.shapes = append(s.shapes, bars)
 		}
 		s.shapes = append(s.shapes, marks...)
-	}
-	for i, p := range c.Points {
-		for j := range p.X {
-			if f.shows(p.X[j], p.Y[j]) {
-				mark := marker(c.pointColor(i), f.point(p.X[j], p.Y[j]))
-				mark.title = pointTitle(c, Line{Name: p.Name, X: p.X, Y: p.Y}, j)
-				s.shapes = append(s.shapes, mark)
-			}
-		}
 	}
 }
 
@@ -296,13 +277,7 @@ func (f frame) bar(x, y float64) float64 {
 
 // pointTitle says in words what a point is.
 func pointTitle(c Chart, l Line, j int) string {
-	name := func(axis, otherwise string) string {
-		if axis == "" {
-			return otherwise
-		}
-		return axis
-	}
-	text := fmt.Sprintf("%s: %s %s, %s %s", l.Name, fourDigits(l.X[j]), name(c.X, "x"), name(c.Y, "y"), fourDigits(l.Y[j]))
+	text := fmt.Sprintf("%s: %s %s, %s %s", l.Name, fourDigits(l.X[j]), cmp.Or(c.X, "x"), cmp.Or(c.Y, "y"), fourDigits(l.Y[j]))
 	if l.Low != nil && finite(l.Low[j]) && finite(l.High[j]) {
 		text += fmt.Sprintf(" (%.4g to %.4g)", l.Low[j], l.High[j])
 	}
@@ -371,7 +346,7 @@ func (f frame) area(b Band) [][]point {
 
 // legend adds a sample and the name of each line, band and level, in rows from y
 // on, and returns where they end.
-func (s *chartSheet) legend(c Chart, y float64) float64 {
+func (s *sheet) legend(c Chart, y float64) float64 {
 	x := edge
 	first := true
 	entry := func(name string, sample func(a, b point) []shape) {
@@ -391,16 +366,15 @@ func (s *chartSheet) legend(c Chart, y float64) float64 {
 		x += room + 16
 	}
 	for i, l := range c.Lines {
-		entry(l.Name, func(a, b point) []shape {
-			list := []shape{stroke(l, c.color(i), [][]point{{a, b}})}
-			if l.Markers {
+		entry(l.Name, func(a, b point) (list []shape) {
+			if !l.Points {
+				list = append(list, stroke(l, c.color(i), [][]point{{a, b}}))
+			}
+			if l.Markers || l.Points {
 				list = append(list, marker(c.color(i), point{(a.x + b.x) / 2, a.y}))
 			}
 			return list
 		})
-	}
-	for i, p := range c.Points {
-		entry(p.Name, func(a, b point) []shape { return []shape{marker(c.pointColor(i), point{(a.x + b.x) / 2, a.y})} })
 	}
 	for _, band := range c.Bands {
 		entry(band.Name, func(a, b point) []shape {

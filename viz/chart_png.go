@@ -76,12 +76,7 @@ func trace(path []point, width float64, round bool, add func([]point)) {
 	half := width / 2
 	for i, p := range path {
 		if round {
-			disc := polygon(12, 0, half, 0)
-			for j := range disc {
-				disc[j].x += p.x
-				disc[j].y += p.y
-			}
-			add(disc)
+			add(moved(polygon(12, 0, half, 0), p.x, p.y))
 		}
 		if i == 0 {
 			continue

@@ -186,7 +186,7 @@ func TestChartRefused(t *testing.T) {
 		c    Chart
 		want string
 	}{
-		{Chart{}, "viz: a chart without lines and points"},
+		{Chart{}, "viz: a chart without lines"},
 		{Chart{Lines: []Line{{}}}, "viz: line 0 has no points"},
 		{Chart{Lines: []Line{line, {Name: "b\n", X: two, Y: three}}}, `viz: line 1 (b\n) has 2 x and 3 y, want as many`},
 		{Chart{Lines: []Line{{X: two, Y: two, Low: two}}}, "viz: line 0 has 2 points with error bars from 2 to 0 numbers, want as many"},

@@ -52,20 +52,20 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 		if at := f.ay.place(l.Y); at >= f.y.low && at <= f.y.high {
 			y := f.at(f.x.low, at).y
 			for x := 0; x < 2*columns; x += 4 {
-				p.dot(float64(x), y, -1)
+				p.dot(point{float64(x), y}, -1)
 			}
 		}
 	}
 	for i, l := range c.Lines {
-		for _, run := range f.clipped(f.runs(l.X, l.Y)) {
-			p.line(run, i)
+		if !l.Points {
+			for _, run := range f.clipped(f.runs(l.X, l.Y)) {
+				p.line(run, i)
+			}
+			continue
 		}
-	}
-	for i, q := range c.Points {
-		for j := range q.X {
-			if f.shows(q.X[j], q.Y[j]) {
-				at := f.point(q.X[j], q.Y[j])
-				p.mark(at.x, at.y, len(c.Lines)+i)
+		for j := range l.X {
+			if f.shows(l.X[j], l.Y[j]) {
+				p.mark(f.point(l.X[j], l.Y[j]), i)
 			}
 		}
 	}
@@ -112,25 +112,33 @@ type cellDots struct {
 	mark  bool // a point of its own
 }
 
-// dot sets the dot at a place, if there is one.
-func (p *plot) dot(x, y float64, series int) {
-	i, j := int(math.Round(x)), int(math.Round(y))
+// at returns the character at a place and the column and row of its dot there, nil if the
+// place is outside.
+func (p *plot) at(to point) (c *cellDots, i, j int) {
+	i, j = int(math.Round(to.x)), int(math.Round(to.y))
 	if i < 0 || j < 0 || i >= 2*p.columns || j/4*p.columns+i/2 >= len(p.cells) {
+		return nil, 0, 0
+	}
+	return &p.cells[j/4*p.columns+i/2], i % 2, j % 4
+}
+
+// dot sets the dot at a place, if there is one.
+func (p *plot) dot(to point, series int) {
+	c, i, j := p.at(to)
+	if c == nil {
 		return
 	}
-	c := &p.cells[j/4*p.columns+i/2]
 	// Braille counts the upper six dots down each column, and then the lowest two.
-	c.set |= [4][2]uint8{{1, 8}, {2, 16}, {4, 32}, {64, 128}}[j%4][i%2]
+	c.set |= [4][2]uint8{{1, 8}, {2, 16}, {4, 32}, {64, 128}}[j][i]
 	if series >= 0 || c.owner == 0 {
 		c.owner = series + 1
 	}
 }
 
 // mark sets a whole character: a single dot is hardly seen.
-func (p *plot) mark(x, y float64, series int) {
-	i, j := int(math.Round(x)), int(math.Round(y))
-	if at := j/4*p.columns + i/2; i >= 0 && j >= 0 && i < 2*p.columns && at < len(p.cells) {
-		p.cells[at] = cellDots{set: 1, owner: series + 1, mark: true}
+func (p *plot) mark(to point, series int) {
+	if c, _, _ := p.at(to); c != nil {
+		*c = cellDots{set: 1, owner: series + 1, mark: true}
 	}
 }
 
@@ -141,7 +149,7 @@ func (p *plot) line(run []point, series int) {
 		steps := max(1, int(math.Ceil(max(math.Abs(b.x-a.x), math.Abs(b.y-a.y)))))
 		for k := range steps + 1 {
 			at := float64(k) / float64(steps)
-			p.dot(a.x+at*(b.x-a.x), a.y+at*(b.y-a.y), series)
+			p.dot(point{a.x + at*(b.x-a.x), a.y + at*(b.y-a.y)}, series)
 		}
 	}
 }
@@ -172,10 +180,7 @@ func (d *drawing) dots(c Chart, cell cellDots) {
 // paint begins the colour of a series.
 func (d *drawing) paint(c Chart, owner int) {
 	tint := levelTint
-	switch {
-	case owner > len(c.Lines):
-		tint = lineTint(c.pointColor(owner - 1 - len(c.Lines)))
-	case owner > 0:
+	if owner > 0 {
 		tint = lineTint(c.color(owner - 1))
 	}
 	ink := tint.on(d.t.on())
@@ -183,12 +188,11 @@ func (d *drawing) paint(c Chart, owner int) {
 		ink = tint.even()
 	}
 	switch d.t.Colors {
-	case TrueColor:
-		d.set(fmt.Sprintf("38;2;%d;%d;%d", ink.R, ink.G, ink.B))
-	case Colors256:
-		d.set(fmt.Sprintf("38;5;%d", nearestInCube(ink)))
+	case NoColors:
 	case Colors16:
 		d.set(fmt.Sprint([...]int{37, 94, 33, 35, 36, 96, 31, 93, 95}[max(owner, 0)%9]))
+	default:
+		d.set(d.t.code(ink, true))
 	}
 }
 
@@ -226,7 +230,7 @@ func (d *drawing) series(c Chart) {
 			d.WriteByte(seriesMarks[(owner-1)%len(seriesMarks)])
 		} else {
 			d.paint(c, owner)
-			if owner > len(c.Lines) {
+			if c.Lines[owner-1].Points {
 				d.WriteString("•")
 			} else {
 				d.WriteString("⣿")
@@ -242,9 +246,6 @@ func (d *drawing) series(c Chart) {
 	}
 	for i, l := range c.Lines {
 		entry(l.Name, i+1)
-	}
-	for i, p := range c.Points {
-		entry(p.Name, len(c.Lines)+i+1)
 	}
 	for _, l := range c.Levels {
 		if l.Name != "" {

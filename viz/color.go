@@ -41,19 +41,6 @@ var (
 	stripeTint = tint{"stripe", rgb(0xb2b7c2), rgb(0x585f6e)}
 )
 
-// Color returns the colour that pictures give to a value from 0 to 1: white to
-// nearly black, and a red to what is no number. On a dark ground they are taken
-// from the other end.
-func Color(v float64) color.RGBA { return shadeColor(extent{top: 1}.shade(float32(v))) }
-
-// shadeColor returns the colour of a shade.
-func shadeColor(shade int) color.RGBA {
-	if shade == hole {
-		return holeTint.light
-	}
-	return colormap()[shade]
-}
-
 // fromOklab returns the sRGB colour of a lightness, chroma and hue (radians),
 // and whether there is one.
 func fromOklab(lightness, chroma, hue float64) (color.RGBA, bool) {

@@ -75,10 +75,7 @@ func (d *drawing) ground(shade int, front bool) string {
 	if d.t.known() {
 		c = d.t.on().Difference(v)
 	}
-	if d.t.Colors == Colors256 {
-		return cubeCode(nearestInCube(c), front)
-	}
-	return colorCode(c, front)
+	return d.t.code(c, front)
 }
 
 // evenDifference is Difference where the ground is unknown: from grey over ever stronger
@@ -89,26 +86,6 @@ func evenDifference(v float64) color.RGBA {
 		hue = warmHue
 	}
 	return inGamut(0.64, 0.2*math.Abs(v), hue*math.Pi/180)
-}
-
-// nearestInCube returns the number of the colour of xterm's cube and greys that is
-// nearest to c in Oklab.
-func nearestInCube(c color.RGBA) int {
-	levels := [...]uint8{0, 95, 135, 175, 215, 255}
-	l, a, b := oklab(c)
-	nearest, best := 16, math.Inf(1)
-	for at := 16; at < 256; at++ {
-		grey := uint8(8 + 10*(at-232))
-		o := color.RGBA{grey, grey, grey, 255}
-		if i := at - 16; at < 232 {
-			o = color.RGBA{levels[i/36], levels[i/6%6], levels[i%6], 255}
-		}
-		l2, a2, b2 := oklab(o)
-		if d := math.Hypot(l-l2, math.Hypot(a-a2, b-b2)); d < best {
-			nearest, best = at, d
-		}
-	}
-	return nearest
 }
 
 // The arms of the diverging colours go, as the others do, along a path in Oklab

@@ -2,13 +2,10 @@ package viz_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"os"
-	"strings"
 
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -57,26 +54,4 @@ func ExampleChart() {
 			log.Fatal(err)
 		}
 	}
-}
-
-// One matrix on any terminal, without colours.
-func ExampleHeatmap() {
-	h := viz.Heatmap{
-		Rows: []string{"the", "cat"}, Columns: []string{"le", "chat"},
-		Weights: tensor.New([]float32{0.9, 0.1, 0.2, 0.8}, 2, 2),
-	}
-	var b strings.Builder
-	if err := h.Text(&b); err != nil {
-		log.Fatal(err)
-	}
-	for line := range strings.Lines(b.String()) {
-		fmt.Println(strings.TrimRight(line, " \n"))
-	}
-	// Output:
-	//       c
-	//       h
-	//     l a
-	//     e t
-	// the ██··
-	// cat ░░██
 }

@@ -1,3 +1,8 @@
+// Package viz draws attention weights: on a terminal, as SVG, PNG or a web page
+// that needs no network, and writes them as CSV, JSON and NPY.
+//
+// All of these draw a Figure, whose rows are queries and whose columns are the keys that
+// they attend to. A Chart draws lines: numbers that depend on another.
 package viz
 
 import (
@@ -214,12 +219,12 @@ func (e extent) shade(v float32) int {
 	return int(math.Round(255 * min(max(float64(v)/e.top, 0), 1)))
 }
 
-// thin returns the panel with at most so many rows and columns, and how many of
+// thin returns a panel with at most so many rows and columns, and how many of
 // the old ones each of the new stands for. A weight becomes the largest of its
 // block, since attention is made of few large weights that a mean would wash
 // away; a value that is no number spoils its block, since it must not go unseen. A
 // block is masked if all of it is.
-func (p Panel) thin(rows, columns int, keep func(a, b float32) float32) (small Panel, down, across int) {
+func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int) {
 	down = (len(p.Rows) + rows - 1) / rows
 	across = (len(p.Columns) + columns - 1) / columns
 	if down == 1 && across == 1 {
@@ -245,7 +250,7 @@ func (p Panel) thin(rows, columns int, keep func(a, b float32) float32) (small P
 			if !isNumber(v) {
 				v = float32(math.NaN())
 			}
-			small.Values[to] = keep(small.Values[to], v)
+			small.Values[to] = e.larger(small.Values[to], v)
 			if p.Masked != nil {
 				small.Masked[to] = false
 			}
@@ -254,24 +259,20 @@ func (p Panel) thin(rows, columns int, keep func(a, b float32) float32) (small P
 	return small, down, across
 }
 
-// keep returns what thin keeps of two values: the larger, on a scale with a sign the
+// larger returns what thin keeps of two values: the larger, on a scale with a sign the
 // one that is farther from 0.
-func (e extent) keep() func(a, b float32) float32 {
-	if !e.signed {
-		return func(a, b float32) float32 { return max(a, b) }
+func (e extent) larger(a, b float32) float32 {
+	switch {
+	case !e.signed:
+		return max(a, b)
+	case math.IsInf(float64(a), -1): // nothing yet
+		return b
+	case a != a || b != b:
+		return float32(math.NaN())
+	case math.Abs(float64(b)) > math.Abs(float64(a)):
+		return b
 	}
-	return func(a, b float32) float32 {
-		size := func(v float32) float64 { return math.Abs(float64(v)) }
-		switch {
-		case math.IsInf(float64(a), -1): // nothing yet
-			return b
-		case a != a || b != b:
-			return float32(math.NaN())
-		case size(b) > size(a):
-			return b
-		}
-		return a
-	}
+	return a
 }
 
 // every returns the first of each n tokens.

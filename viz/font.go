@@ -42,18 +42,36 @@ type pen struct {
 	others []*pen // for characters that the font lacks
 }
 
-func newPen(f *sfnt.Font, size float64) *pen {
+// newPen returns a font in a size, and others for the characters that it lacks.
+func newPen(f *sfnt.Font, size float64, others ...*Font) *pen {
 	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72})
 	if err != nil {
 		panic(err) // it has no way to fail
 	}
-	return &pen{font: f, face: face, size: size}
+	p := &pen{font: f, face: face, size: size}
+	for _, o := range others {
+		p.others = append(p.others, newPen(o.font, size))
+	}
+	return p
 }
 
 // has reports whether the font has a character.
 func (p *pen) has(r rune) bool {
 	i, err := p.font.GlyphIndex(&p.buffer, r)
 	return err == nil && i != 0
+}
+
+// drawing returns the pen that has a character: this one, the first other that has it, or nil.
+func (p *pen) drawing(r rune) *pen {
+	if p.has(r) {
+		return p
+	}
+	for _, o := range p.others {
+		if o.has(r) {
+			return o
+		}
+	}
+	return nil
 }
 
 // advance returns the width of a character.

@@ -45,8 +45,7 @@ func (f *Font) Has(r rune) bool {
 // Lacking returns the characters of a figure's texts that PNG has no glyph for, each
 // once: those that one of its Fonts should have.
 func (f Figure) Lacking() []rune {
-	p := newPen(regular(), 10)
-	p.others = otherPens(f.Fonts, 10)
+	p := newPen(regular(), 10, f.Fonts...)
 	var list []rune
 	seen := map[rune]bool{}
 	look := func(texts ...string) {
@@ -56,7 +55,7 @@ func (f Figure) Lacking() []rune {
 					continue
 				}
 				seen[r] = true
-				if !p.has(r) && !strings.ContainsRune(ownSigns, r) && p.other(r) == nil && p.advance(r) > 0 {
+				if !strings.ContainsRune(ownSigns, r) && p.drawing(r) == nil && p.advance(r) > 0 {
 					list = append(list, r)
 				}
 			}
@@ -69,22 +68,4 @@ func (f Figure) Lacking() []rune {
 		look(p.Columns...)
 	}
 	return list
-}
-
-// otherPens returns the fonts in a size.
-func otherPens(fonts []*Font, size float64) (list []*pen) {
-	for _, f := range fonts {
-		list = append(list, newPen(f.font, size))
-	}
-	return list
-}
-
-// other returns the pen of the first other font that has a character, or nil.
-func (p *pen) other(r rune) *pen {
-	for _, o := range p.others {
-		if o.has(r) {
-			return o
-		}
-	}
-	return nil
 }

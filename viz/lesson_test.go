@@ -13,9 +13,9 @@ import (
 // and an axis that cuts some off.
 func lesson() Chart {
 	c := Chart{Title: "Nadaraya–Watson regression", X: "x", Y: "y", YAxis: Axis{Low: -0.5, High: 3.5},
-		Lines:  []Line{{Name: "estimate"}, {Name: "truth", Dashed: true}},
+		Lines:  []Line{{Name: "estimate"}, {Name: "truth", Dashed: true}, {Name: "observations", Points: true}},
 		Bands:  []Band{{Name: "95%", Color: 1}},
-		Points: []Points{{Name: "observations"}}, Levels: []Level{{Name: "mean", Y: 2}},
+		Levels: []Level{{Name: "mean", Y: 2}},
 	}
 	for i := range 51 {
 		x := float64(i) / 10
@@ -24,7 +24,7 @@ func lesson() Chart {
 		c.Lines[1].X, c.Lines[1].Y = append(c.Lines[1].X, x), append(c.Lines[1].Y, y)
 		c.Bands[0].X, c.Bands[0].Low, c.Bands[0].High = append(c.Bands[0].X, x), append(c.Bands[0].Low, y-0.5), append(c.Bands[0].High, y+0.5)
 		if i%3 == 0 {
-			c.Points[0].X, c.Points[0].Y = append(c.Points[0].X, x), append(c.Points[0].Y, y+0.7*math.Cos(23*x))
+			c.Lines[2].X, c.Lines[2].Y = append(c.Lines[2].X, x), append(c.Lines[2].Y, y+0.7*math.Cos(23*x))
 		}
 	}
 	return c
@@ -87,11 +87,11 @@ func TestLessonCharts(t *testing.T) {
 
 func TestAxisRefused(t *testing.T) {
 	for want, change := range map[string]func(*Chart){
-		"viz: the y axis goes from 2 to 1, want numbers that rise":                     func(c *Chart) { c.YAxis = Axis{Low: 2, High: 1} },
-		"viz: the x axis goes from -1 on a logarithmic scale, want more than 0":        func(c *Chart) { c.XAxis = Axis{Low: -1, High: 1, Log: true} },
-		"viz: the x axis goes from NaN to 1, want numbers that rise":                   func(c *Chart) { c.XAxis = Axis{Low: math.NaN(), High: 1} },
-		"viz: points 0 (observations) has 17 x and 0 y, want as many and at least one": func(c *Chart) { c.Points[0].Y = nil },
-		"viz: points 0 (observations) has colour 9, want at most 8":                    func(c *Chart) { c.Points[0].Color = 9 },
+		"viz: the y axis goes from 2 to 1, want numbers that rise":              func(c *Chart) { c.YAxis = Axis{Low: 2, High: 1} },
+		"viz: the x axis goes from -1 on a logarithmic scale, want more than 0": func(c *Chart) { c.XAxis = Axis{Low: -1, High: 1, Log: true} },
+		"viz: the x axis goes from NaN to 1, want numbers that rise":            func(c *Chart) { c.XAxis = Axis{Low: math.NaN(), High: 1} },
+		"viz: line 2 (observations) has 17 x and 0 y, want as many":             func(c *Chart) { c.Lines[2].Y = nil },
+		"viz: line 2 (observations) has colour 9, want at most 8":               func(c *Chart) { c.Lines[2].Color = 9 },
 	} {
 		c := lesson()
 		change(&c)

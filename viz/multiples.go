@@ -15,26 +15,18 @@ type Multiples struct {
 //
 // Errors: those of Chart, and no charts.
 func (m Multiples) SVG(w io.Writer) error {
-	s, err := m.layout()
-	if err != nil {
-		return err
-	}
-	return s.writeSVG(w)
+	return writeSVG(w, m)
 }
 
 // PNG draws the picture of SVG in pixels, so many for each pixel of CSS.
 //
 // Errors: those of Chart.PNG, and no charts.
 func (m Multiples) PNG(w io.Writer, scale float64) error {
-	s, err := m.layout()
-	if err != nil {
-		return err
-	}
-	return s.writePNG(w, scale)
+	return writePNG(w, m, scale)
 }
 
 // layout puts the sheets of the charts beside and below each other.
-func (m Multiples) layout() (*chartSheet, error) {
+func (m Multiples) layout() (*sheet, error) {
 	if len(m.Charts) == 0 {
 		return (Chart{}).layout() // the same error
 	}
@@ -42,7 +34,7 @@ func (m Multiples) layout() (*chartSheet, error) {
 	if columns <= 0 {
 		columns = sideBySide(len(m.Charts))
 	}
-	all := &chartSheet{title: m.Charts[0].Title, inline: m.Charts[0].Inline}
+	all := &sheet{title: m.Charts[0].Title, inline: m.Charts[0].Inline}
 	margins := make([]float64, columns) // of the charts below each other
 	for i, c := range m.Charts {
 		if err := c.check(); err != nil {
@@ -56,28 +48,38 @@ func (m Multiples) layout() (*chartSheet, error) {
 			x, y = 0, bottom
 		}
 		s := c.layoutBehind(margins[i%columns])
-		for _, p := range s.shapes {
-			for j, path := range p.paths {
-				moved := make([]point, len(path))
-				for k, at := range path {
-					moved[k] = point{at.x + x, at.y + y}
-				}
-				p.paths[j] = moved
-			}
-			all.shapes = append(all.shapes, p)
-		}
-		for _, t := range s.texts {
-			t.x, t.y = t.x+x, t.y+y
-			all.texts = append(all.texts, t)
-		}
-		for _, t := range s.strips {
-			t.rectangle.x, t.y = t.rectangle.x+x, t.y+y
-			all.strips = append(all.strips, t)
-		}
+		all.add(s, x, y)
 		x += s.width
 		all.width = max(all.width, x)
 		bottom = max(bottom, y+s.height)
 	}
 	all.height = bottom
 	return all, nil
+}
+
+// add puts what is on another sheet at a place.
+func (s *sheet) add(o *sheet, x, y float64) {
+	for _, p := range o.shapes {
+		for i, path := range p.paths {
+			p.paths[i] = moved(path, x, y)
+		}
+		s.shapes = append(s.shapes, p)
+	}
+	for _, t := range o.texts {
+		t.x, t.y = t.x+x, t.y+y
+		s.texts = append(s.texts, t)
+	}
+	for _, t := range o.strips {
+		t.rectangle.x, t.y = t.rectangle.x+x, t.y+y
+		s.strips = append(s.strips, t)
+	}
+}
+
+// moved returns a path at another place.
+func moved(path []point, x, y float64) []point {
+	list := make([]point, len(path))
+	for i, p := range path {
+		list[i] = point{p.x + x, p.y + y}
+	}
+	return list
 }

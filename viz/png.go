@@ -22,7 +22,11 @@ const mostPixels = 64 << 20
 //
 // Errors: those of Figure, and a picture of more than 64 Mi pixels.
 func (f Figure) PNG(w io.Writer, scale float64) error {
-	s, err := f.layout()
+	return writePNG(w, f, scale)
+}
+
+func writePNG(w io.Writer, d drawable, scale float64) error {
+	s, err := d.layout()
 	if err != nil {
 		return err
 	}
@@ -30,18 +34,15 @@ func (f Figure) PNG(w io.Writer, scale float64) error {
 	if err != nil {
 		return err
 	}
-	c.fonts = f.Fonts
+	c.fonts = s.fonts
 	for _, p := range s.panels {
 		c.panel(s, p)
 	}
-	c.bar(s)
-	if s.holes {
-		c.fill(c.pixels(s.swatch), holeTint.light)
-		c.frame(s.swatch)
+	if s.panels != nil {
+		c.legend(s)
 	}
-	if s.masked {
-		c.hatch(c.pixels(s.veiled))
-		c.frame(s.veiled)
+	for _, p := range s.shapes {
+		c.shape(p)
 	}
 	for _, t := range s.texts {
 		c.text(t)
@@ -115,21 +116,25 @@ func (c *canvas) hatch(r image.Rectangle) {
 
 // frame draws a thin line around a rectangle.
 func (c *canvas) frame(o rectangle) {
-	r := c.pixels(o)
 	n := max(int(c.scale/2), 1)
-	for _, side := range []image.Rectangle{
-		{r.Min.Sub(image.Pt(n, n)), image.Pt(r.Max.X+n, r.Min.Y)}, {image.Pt(r.Min.X-n, r.Max.Y), r.Max.Add(image.Pt(n, n))},
-		{r.Min.Sub(image.Pt(n, 0)), image.Pt(r.Min.X, r.Max.Y)}, {image.Pt(r.Max.X, r.Min.Y), r.Max.Add(image.Pt(n, 0))},
-	} {
+	for _, side := range sides(c.pixels(o).Inset(-n), n) {
 		c.fill(side, frameGrey)
+	}
+}
+
+// sides returns the sides of a box, of a thickness.
+func sides(r image.Rectangle, n int) [4]image.Rectangle {
+	return [...]image.Rectangle{
+		image.Rect(r.Min.X, r.Min.Y, r.Max.X, r.Min.Y+n), image.Rect(r.Min.X, r.Max.Y-n, r.Max.X, r.Max.Y),
+		image.Rect(r.Min.X, r.Min.Y, r.Min.X+n, r.Max.Y), image.Rect(r.Max.X-n, r.Min.Y, r.Max.X, r.Max.Y),
 	}
 }
 
 // frameGrey is that of thin lines, on both grounds.
 var frameGrey = rgb(0x999999)
 
-// bar draws all colours, one beside the other.
-func (c *canvas) bar(s *sheet) {
+// legend draws all colours, one beside the other, and swatches.
+func (c *canvas) legend(s *sheet) {
 	r, colors := c.pixels(s.bar), s.colors(OnLight)
 	for x := r.Min.X; x < r.Max.X; x++ {
 		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), s.least())])
@@ -137,6 +142,14 @@ func (c *canvas) bar(s *sheet) {
 	c.frame(s.bar)
 	for _, x := range s.ticks {
 		c.fill(c.pixels(rectangle{x - 0.25, s.bar.y + s.bar.h, 0.5, tickLength}).Union(c.pixels(rectangle{x, s.bar.y + s.bar.h, 1 / c.scale, tickLength})), frameGrey)
+	}
+	if s.holes {
+		c.fill(c.pixels(s.swatch), holeTint.light)
+		c.frame(s.swatch)
+	}
+	if s.masked {
+		c.hatch(c.pixels(s.veiled))
+		c.frame(s.veiled)
 	}
 }
 
@@ -150,8 +163,7 @@ func (c *canvas) text(t caption) {
 		if t.bold {
 			face = bold()
 		}
-		p = newPen(face, t.size*c.scale)
-		p.others = otherPens(c.fonts, p.size)
+		p = newPen(face, t.size*c.scale, c.fonts...)
 		c.pens[key] = p
 	}
 	width := p.width(t.text)
@@ -194,11 +206,8 @@ func (p *pen) write(mask *image.Alpha, text string) {
 		switch ink := (image.Rectangle{}); {
 		case own(r, &ink, x, w, p.size):
 			draw.Draw(mask, ink, image.Opaque, image.Point{}, draw.Src)
-		case p.has(r):
-			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: p.face, Dot: fixedPoint(x, 0)}
-			d.DrawString(string(r))
-		case p.other(r) != nil:
-			o := p.other(r)
+		case p.drawing(r) != nil:
+			o := p.drawing(r)
 			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: o.face, Dot: fixedPoint(x+(w-o.advance(r))/2, 0)}
 			d.DrawString(string(r))
 		case w > 0:
@@ -236,20 +245,15 @@ func (p *pen) codeBox(mask *image.Alpha, r rune, x, w float64) {
 	}
 	half := len(digits) / 2
 	gap := 0.05 * p.size
-	left, right := int(math.Round(x+gap)), int(math.Round(x+w-gap))
-	top, bottom := int(math.Round(-0.8*p.size)), int(math.Round(0.12*p.size))
-	line := max(int(p.size/16), 1)
-	faint := image.NewUniform(color.Alpha{0x90})
-	for _, side := range []image.Rectangle{
-		image.Rect(left, top, right, top+line), image.Rect(left, bottom-line, right, bottom),
-		image.Rect(left, top, left+line, bottom), image.Rect(right-line, top, right, bottom),
-	} {
-		draw.Draw(mask, side, faint, image.Point{}, draw.Src)
+	at := func(v float64) int { return int(math.Round(v)) }
+	box := image.Rect(at(x+gap), at(-0.8*p.size), at(x+w-gap), at(0.12*p.size))
+	for _, side := range sides(box, max(int(p.size/16), 1)) {
+		draw.Draw(mask, side, image.NewUniform(color.Alpha{0x90}), image.Point{}, draw.Src)
 	}
 	small := newPen(p.font, 0.42*p.size)
 	for i, s := range []string{digits[:half], digits[half:]} {
-		at := x + (w-small.width(s))/2
-		d := font.Drawer{Dst: mask, Src: image.Opaque, Face: small.face, Dot: fixedPoint(at, (0.41*float64(i)-0.38)*p.size)}
+		middle := x + (w-small.width(s))/2
+		d := font.Drawer{Dst: mask, Src: image.Opaque, Face: small.face, Dot: fixedPoint(middle, (0.41*float64(i)-0.38)*p.size)}
 		d.DrawString(s)
 	}
 }

@@ -9,20 +9,25 @@ import (
 	"strings"
 )
 
-// sheet is a figure laid out on paper: what stands where, in pixels of CSS, of
-// which 96 are an inch. SVG and PNG draw the same sheet.
+// sheet is a picture laid out on paper: what stands where, in pixels of CSS, of which 96 are
+// an inch. SVG and PNG draw the same sheet. That of a figure has panels, that of a chart shapes.
 type sheet struct {
 	width, height float64
 	title         string
-	panels        []placed
+	inline        bool
 	texts         []caption
-	bar           rectangle // of colours
-	ticks         []float64 // where its numbers stand, from the left
-	swatch        rectangle // of values that are no numbers, if there are any
-	veiled        rectangle // of masked cells, if there are any
+
+	panels []placed
 	extent
-	unit   string // of the values
-	inline bool
+	bar    rectangle // of colours
+	ticks  []float64 // where its numbers stand, from the left
+	swatch rectangle // of values that are no numbers, if there are any
+	veiled rectangle // of masked cells, if there are any
+	unit   string    // of the values
+	fonts  []*Font
+
+	shapes []shape // the first are below the others
+	strips []strip
 }
 
 type rectangle struct{ x, y, w, h float64 }
@@ -87,7 +92,7 @@ func (f Figure) layout() (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{title: f.Title, extent: e, unit: f.unit(), inline: f.Inline}
+	s := &sheet{title: f.Title, extent: e, unit: f.unit(), inline: f.Inline, fonts: f.Fonts}
 	columns := f.Columns
 	if columns <= 0 {
 		columns = sideBySide(len(f.Panels))
@@ -107,7 +112,7 @@ func (f Figure) layout() (*sheet, error) {
 		boxes := make([]box, len(row))
 		above := 0. // the room that the row needs over its cells
 		for j, p := range row {
-			b := newBox(p, side, f, e.keep())
+			b := newBox(p, side, f, e)
 			worst = [2]int{max(worst[0], b.down), max(worst[1], b.across)}
 			boxes[j], above = b, max(above, b.above)
 		}
@@ -127,7 +132,7 @@ func (f Figure) layout() (*sheet, error) {
 	if note := thinned(worst[0], worst[1]); note != "" {
 		notes = append(notes, note)
 	}
-	s.legend(y, notes)
+	s.colorBar(y, notes)
 	if f.Title != "" {
 		s.width = max(s.width, min(textWidth(visible(f.Title), titleSize)*boldly+2*edge, 640))
 		s.texts = append(s.texts, caption{text: fit(f.Title, titleSize, (s.width-2*edge)/boldly), x: edge, y: edge + titleSize, size: titleSize, bold: true})
@@ -214,10 +219,10 @@ func (l labels) widest(tokens []string) float64 {
 }
 
 // newBox fits a panel into a square of the given side.
-func newBox(p Panel, side float64, f Figure, keep func(a, b float32) float32) box {
+func newBox(p Panel, side float64, f Figure, e extent) box {
 	var b box
 	many := len(f.Panels) > 1
-	b.Panel, b.down, b.across = p.thin(int(side), int(side), keep)
+	b.Panel, b.down, b.across = e.thin(p, int(side), int(side))
 	b.cw, b.ch = cellSize(len(b.Rows), len(b.Columns), side)
 	b.rows, b.heads = newLabels(b.Rows, b.ch), newLabels(b.Columns, b.cw)
 	fits := func(l labels) bool { return l.stride == 1 || l.scale }
@@ -306,8 +311,8 @@ func (s *sheet) place(b box, x, top, y float64) {
 	}
 }
 
-// legend places the bar of colours and what is to be said below it.
-func (s *sheet) legend(y float64, notes []string) {
+// colorBar places the bar of colours and what is to be said below it.
+func (s *sheet) colorBar(y float64, notes []string) {
 	add := func(c caption) {
 		c.size, c.grey = legendSize, true
 		s.texts = append(s.texts, c)

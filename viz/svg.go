@@ -19,14 +19,19 @@ import (
 // more than a reader could tell apart, a panel is an image within the picture.
 // Text stays text. A large panel is thinned out, and the legend says so.
 func (f Figure) SVG(w io.Writer) error {
-	s, err := f.layout()
+	return writeSVG(w, f)
+}
+
+// drawable is what has a layout.
+type drawable interface{ layout() (*sheet, error) }
+
+func writeSVG(w io.Writer, d drawable) error {
+	s, err := d.layout()
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	if err := s.svg(&b, false); err != nil {
-		return err
-	}
+	s.svg(&b, false)
 	_, err = w.Write(b.Bytes())
 	return err
 }
@@ -35,16 +40,57 @@ func (f Figure) SVG(w io.Writer) error {
 const families = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'Noto Sans CJK SC', 'DejaVu Sans', sans-serif"
 
 // svg writes the sheet; with hover, cells show their tokens and weights to a
-// pointer that rests on them.
-func (s *sheet) svg(b *bytes.Buffer, hover bool) error {
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" class="map" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" font-family="%[3]s" role="img">`+"\n",
-		number(s.width), number(s.height), families)
+// pointer that rests on them. Colours are attributes, which give way to the style of a
+// page, if it has one. Charts have no ids, so that a page may hold many.
+func (s *sheet) svg(b *bytes.Buffer, hover bool) {
+	class := "chart"
+	if s.panels != nil {
+		class = "map"
+	}
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" class="%[1]s" width="%[2]s" height="%[3]s" viewBox="0 0 %[2]s %[3]s" font-family="%[4]s" role="img">`+"\n",
+		class, number(s.width), number(s.height), families)
 	if s.title != "" {
 		fmt.Fprintf(b, "<title>%s</title>\n", escape(visible(s.title)))
 	}
 	if !s.inline {
-		b.WriteString(inTheDark(s.dark()))
+		b.WriteString("<style>@media screen and (prefers-color-scheme:dark){" + s.dark() + "}</style>\n")
 	}
+	paper := fmt.Sprintf(`color="%s" fill="currentColor"`, hex(paperTint.light))
+	if s.panels != nil {
+		s.svgDefs(b)
+		paper = `fill="#fff"`
+	}
+	fmt.Fprintf(b, `<path class="paper" %s d="M0 0%s"/>`+"\n", paper, outline(s.width, s.height))
+	for _, p := range s.panels {
+		s.svgPanel(b, p)
+	}
+	if s.panels != nil {
+		s.svgLegend(b)
+	}
+	for _, p := range s.shapes {
+		svgShape(b, p)
+	}
+	for _, c := range s.texts {
+		svgText(b, c)
+	}
+	if hover {
+		for _, p := range s.panels {
+			svgHover(b, p)
+		}
+	}
+	if s.strips != nil {
+		b.WriteString(`<g class="strips" fill-opacity="0">` + "\n")
+		for _, t := range s.strips {
+			fmt.Fprintf(b, `<path data-x="%s" d="M%s %s%s"><title>%s</title></path>`+"\n",
+				t.x, number(t.rectangle.x), number(t.y), outline(t.w, t.h), escape(visible(t.text)))
+		}
+		b.WriteString("</g>\n")
+	}
+	b.WriteString("</svg>\n")
+}
+
+// svgDefs writes the colours of the legend, and the hatching.
+func (s *sheet) svgDefs(b *bytes.Buffer) {
 	b.WriteString("<defs>\n")
 	for on, id := range [...]string{OnLight: "weight", OnDark: "weight-dark"} {
 		fmt.Fprintf(b, `<linearGradient id="%s">`, id)
@@ -60,12 +106,11 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) error {
 			`<path class="mask" fill="%[2]s" d="M0 0%[3]s"/><path class="stripe" fill="%[4]s" d="M0 0%[5]s"/></pattern>`+"\n",
 			hatching, hex(maskTint.light), outline(hatching, hatching), hex(stripeTint.light), outline(hatching, 1))
 	}
-	b.WriteString("</defs>\n" + `<path class="paper" fill="#fff" d="M0 0` + outline(s.width, s.height) + `"/>` + "\n")
-	for _, p := range s.panels {
-		if err := s.svgPanel(b, p); err != nil {
-			return err
-		}
-	}
+	b.WriteString("</defs>\n")
+}
+
+// svgLegend draws the bar of colours and the swatches beside it.
+func (s *sheet) svgLegend(b *bytes.Buffer) {
 	swatch := func(class, fill string, r rectangle) {
 		fmt.Fprintf(b, `<path class="%s" fill="%s" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", class, fill, number(r.x), number(r.y), outline(r.w, r.h))
 	}
@@ -79,21 +124,14 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) error {
 	if s.holes {
 		swatch(holeTint.class, hex(holeTint.light), s.swatch)
 	}
-	for _, c := range s.texts {
-		svgText(b, c)
-	}
-	if hover {
-		for _, p := range s.panels {
-			svgHover(b, p)
-		}
-	}
-	b.WriteString("</svg>\n")
-	return nil
 }
 
 // dark returns the colours for a dark ground, by classes; those of shades only as far as
 // the picture has them.
 func (s *sheet) dark() string {
+	if s.panels == nil {
+		return DarkCharts()
+	}
 	var used [256]bool
 	for _, p := range s.panels {
 		for i := range p.Values {
@@ -155,15 +193,13 @@ func grid(p placed) string {
 }
 
 // svgPanel draws the cells and a frame.
-func (s *sheet) svgPanel(b *bytes.Buffer, p placed) error {
+func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 	if s.asImage(p) {
 		for on, attributes := range [...]string{OnLight: `class="day"`, OnDark: `class="night" display="none"`} {
 			// Viewers that smooth images smooth less if a cell has many pixels.
 			img := s.picture(p, max(1, min(8, 1024/max(len(p.Rows), len(p.Columns)))), Ground(on))
 			var file bytes.Buffer
-			if err := png.Encode(&file, img); err != nil {
-				return err
-			}
+			_ = png.Encode(&file, img) // a Buffer does not fail
 			fmt.Fprintf(b, `<image %s x="%s" y="%s" width="%s" height="%s" preserveAspectRatio="none" style="image-rendering:pixelated" href="data:image/png;base64,%s"/>`+"\n",
 				attributes, number(p.x), number(p.y), number(p.width()), number(p.height()), base64.StdEncoding.EncodeToString(file.Bytes()))
 		}
@@ -182,53 +218,52 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) error {
 		b.WriteString("</g>\n")
 	}
 	// The hatching must not be magnified with the cells.
-	if d := veiled(p); d != nil {
+	if d := s.veils(p); d != nil {
 		fmt.Fprintf(b, `<path fill="url(#masked)" d="%s"/>`+"\n", d)
 	}
 	fmt.Fprintf(b, `<path fill="none" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", number(p.x), number(p.y), outline(p.width(), p.height()))
-	return nil
 }
 
 // holePath is the place of what is no number among paths.
 const holePath = 256
 
-// paths returns the outlines of the cells of each shade, runs of them as one.
-func (s *sheet) paths(p placed) (paths [257][]byte) {
+// runs calls f for each run of cells of a row that have one shade.
+func (s *sheet) runs(p placed, f func(row, column, n, shade int)) {
 	w := len(p.Columns)
 	for i := range p.Rows {
-		for j := 0; j < w; {
+		for j, n := 0, 0; j < w; j += n {
 			shade := s.shadeOf(p.Panel, i*w+j)
-			n := 1
-			for j+n < w && s.shadeOf(p.Panel, i*w+j+n) == shade {
-				n++
+			for n = 1; j+n < w && s.shadeOf(p.Panel, i*w+j+n) == shade; n++ {
 			}
-			at := shade
-			if shade == hole {
-				at = holePath
-			}
-			if shade != veil {
-				paths[at] = fmt.Appendf(paths[at], "M%d %dh%dv1h-%dz", j, i, n, n)
-			}
-			j += n
+			f(i, j, n, shade)
 		}
 	}
+}
+
+// paths returns the outlines of the cells of each shade.
+func (s *sheet) paths(p placed) (paths [257][]byte) {
+	s.runs(p, func(i, j, n, shade int) {
+		if shade == hole {
+			shade = holePath
+		}
+		if shade != veil {
+			paths[shade] = fmt.Appendf(paths[shade], "M%d %dh%dv1h-%dz", j, i, n, n)
+		}
+	})
 	return paths
 }
 
-// veiled returns the outlines of masked cells, in the sheet's coordinates.
-func veiled(p placed) (d []byte) {
-	for i := range p.Masked {
-		j := i % len(p.Columns)
-		if !p.Masked[i] || j > 0 && p.Masked[i-1] {
-			continue
-		}
-		n := 1
-		for j+n < len(p.Columns) && p.Masked[i+n] {
-			n++
-		}
-		at := p.cell(i/len(p.Columns), j)
-		d = fmt.Appendf(d, "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
+// veils returns the outlines of masked cells, in the sheet's coordinates.
+func (s *sheet) veils(p placed) (d []byte) {
+	if p.Masked == nil {
+		return nil
 	}
+	s.runs(p, func(i, j, n, shade int) {
+		if shade == veil {
+			at := p.cell(i, j)
+			d = fmt.Appendf(d, "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
+		}
+	})
 	return d
 }
 
@@ -246,6 +281,50 @@ func svgHover(b *bytes.Buffer, p placed) {
 		}
 	}
 	b.WriteString("</g>\n")
+}
+
+// svgShape draws lines or areas; a shape without any is none.
+func svgShape(b *bytes.Buffer, p shape) {
+	if len(p.paths) == 0 {
+		return
+	}
+	fmt.Fprintf(b, `<path class="%s" color="%s"`, p.tint.class, hex(p.tint.light))
+	if p.filled {
+		b.WriteString(` fill="currentColor"`)
+	} else {
+		fmt.Fprintf(b, ` fill="none" stroke="currentColor" stroke-width="%s" stroke-linejoin="round" stroke-linecap="%s"`, number(p.width), p.cap())
+	}
+	if p.opacity != 0 {
+		fmt.Fprintf(b, ` opacity="%s"`, number(p.opacity))
+	}
+	for i, d := range p.dash {
+		fmt.Fprintf(b, [...]string{` stroke-dasharray="%s`, ` %s"`}[i], number(d))
+	}
+	b.WriteString(` d="`)
+	for _, path := range p.paths {
+		for i, at := range path {
+			fmt.Fprintf(b, "%c%s %s", "ML"[min(i, 1)], number(at.x), number(at.y))
+		}
+		switch {
+		case p.filled:
+			b.WriteByte('z')
+		case len(path) == 1:
+			b.WriteString("h0") // a dot, by the round ends
+		}
+	}
+	if p.title == "" {
+		b.WriteString("\"/>\n")
+		return
+	}
+	fmt.Fprintf(b, "\"><title>%s</title></path>\n", escape(visible(p.title)))
+}
+
+// cap returns how lines end: dashes keep their lengths.
+func (p shape) cap() string {
+	if p.dash != nil {
+		return "butt"
+	}
+	return "round"
 }
 
 // svgText writes a caption.

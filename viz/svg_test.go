@@ -265,3 +265,11 @@ func FuzzToken(f *testing.F) {
 		}
 	})
 }
+
+// shadeColor returns the colour of a shade on white.
+func shadeColor(shade int) color.RGBA {
+	if shade == hole {
+		return holeTint.light
+	}
+	return colormap()[shade]
+}

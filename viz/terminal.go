@@ -19,6 +19,13 @@ type Terminal struct {
 	ASCII  bool // with NoColors: nothing but ASCII in maps and legends
 }
 
+// shades are five degrees of ink for weights up to 1/8, 1/4, 1/2, 3/4 and
+// above.
+var shades = []struct {
+	below float32
+	ink   string
+}{{1. / 8, "··"}, {1. / 4, "░░"}, {1. / 2, "▒▒"}, {3. / 4, "▓▓"}, {2, "██"}}
+
 // narrowest is the least width on which something can be drawn.
 const narrowest = 24
 
@@ -159,16 +166,20 @@ func (d *drawing) cell(p Panel, at int) {
 
 // hatch draws that cells are masked, in so many characters.
 func (d *drawing) hatch(n int) {
-	stroke := "╱"
-	if d.t.ASCII {
-		stroke = "/"
-	}
 	if d.t.Colors != NoColors {
 		d.plain()
 		d.set("90")
 	}
-	d.WriteString(strings.Repeat(stroke, n))
+	d.WriteString(strings.Repeat(d.stroke(), n))
 	d.plain()
+}
+
+// stroke is the character of masked cells.
+func (d *drawing) stroke() string {
+	if d.t.ASCII {
+		return "/"
+	}
+	return "╱"
 }
 
 // asciiInk is what shades are without colours and without Unicode.
@@ -252,7 +263,7 @@ func (d *drawing) dense(p Panel) {
 	digits := len(fmt.Sprint(len(p.Rows) - 1))
 	margin := min(d.marginOf(p.Rows, d.longest()), 8)
 	left := digits + 1 + margin + 1
-	small, down, across := p.thin(60*d.step(), width-left, d.keep())
+	small, down, across := d.thin(p, 60*d.step(), width-left)
 	if note := thinned(down, across); note != "" {
 		d.notes = append(d.notes, note)
 	}
@@ -305,11 +316,7 @@ func (d *drawing) legend() {
 		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", d.unit, d.top))
 	}
 	if d.masked {
-		stroke := "╱"
-		if d.t.ASCII {
-			stroke = "/"
-		}
-		d.notes = append(d.notes, stroke+" is masked")
+		d.notes = append(d.notes, d.stroke()+" is masked")
 	}
 	if d.holes {
 		mark := "??"
@@ -332,5 +339,43 @@ func (d *drawing) flow(parts []string) {
 	}
 	for _, line := range cells.Lines(parts, "  ", width) {
 		d.text(line)
+	}
+}
+
+// writeHeads writes the columns' tokens downwards, their ends at the bottom.
+func writeHeads(b *strings.Builder, columns []string, margin, most int) {
+	heads := make([][]string, len(columns)) // characters as people see them
+	height := 0
+	for j, token := range columns {
+		heads[j] = cells.Clusters(label(token, most))
+		height = max(height, len(heads[j]))
+	}
+	for line := range height {
+		pad(b, margin+1)
+		for _, h := range heads {
+			c := " "
+			if at := line - (height - len(h)); at >= 0 {
+				c = h[at]
+			}
+			b.WriteString(c)
+			pad(b, 2-cells.Width(c))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// ink returns the shade of a weight.
+func ink(weight float32) string {
+	for _, s := range shades {
+		if weight < s.below {
+			return s.ink
+		}
+	}
+	return "??" // NaN, or no weight at all
+}
+
+func pad(b *strings.Builder, n int) {
+	for range max(n, 0) {
+		b.WriteByte(' ')
 	}
 }

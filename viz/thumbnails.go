@@ -23,7 +23,7 @@ func (d *drawing) thumbnails(f Figure) {
 	var list []thumbnail
 	worst, short := [2]int{1, 1}, false
 	for _, p := range f.Panels {
-		small, down, across := p.thin(thumbnailSide, most, d.keep())
+		small, down, across := d.thin(p, thumbnailSide, most)
 		worst = [2]int{max(worst[0], down), max(worst[1], across)}
 		t := thumbnail{Panel: small, width: len(small.Columns)}
 		// A title may be somewhat wider than its panel, but the grid is

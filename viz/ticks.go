@@ -84,6 +84,11 @@ func tickText(v float64, decimals int) string {
 	return strings.ReplaceAll(grouped(text), "-", "−")
 }
 
+// plain writes a number with up to six digits that mean something.
+func plain(v float64) string {
+	return strings.ReplaceAll(grouped(strconv.FormatFloat(v, 'g', 6, 64)), "-", "−")
+}
+
 // grouped writes a whole number in groups of three digits.
 func grouped(text string) string {
 	if strings.ContainsAny(text, ".e") {

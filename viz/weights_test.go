@@ -78,7 +78,7 @@ func TestDivergingFigure(t *testing.T) {
 	if err != nil || e.shade(0) != e.paper() || e.colors(OnLight)[e.shade(0)] != OnLight.Color(0) || e.shade(-0.5) != 1 || e.shade(0.5) != 255 {
 		t.Errorf("%+v, %v", e, err)
 	}
-	small, _, _ := Panel{Rows: tokens(1), Columns: tokens(4), Values: []float32{0.25, -0.5, 0.5, nan}}.thin(1, 2, e.keep())
+	small, _, _ := e.thin(Panel{Rows: tokens(1), Columns: tokens(4), Values: []float32{0.25, -0.5, 0.5, nan}}, 1, 2)
 	if small.Values[0] != -0.5 || small.Values[1] == small.Values[1] {
 		t.Errorf("thinned out it is %v, want -0.5 and NaN", small.Values)
 	}

@@ -70,8 +70,7 @@ func run(dir string) error {
 
 	curve := func(title string, out *tensor.Tensor) viz.Chart {
 		c := viz.Chart{Title: title, X: "x", Y: "y", YAxis: viz.Axis{Low: -1, High: 5},
-			Lines:  []viz.Line{{Name: "truth", Color: viz.Grey, Dashed: true}, {Name: "estimate", Color: 1}},
-			Points: []viz.Points{{Name: "observations", X: floats(x), Y: floats(y), Color: 2}}}
+			Lines:  []viz.Line{{Name: "truth", Color: viz.Grey, Dashed: true}, {Name: "estimate", Color: 1}}}
 		for i := range c.Lines {
 			c.Lines[i].X = floats(at)
 		}
@@ -79,6 +78,7 @@ func run(dir string) error {
 		for _, v := range c.Lines[0].X {
 			c.Lines[0].Y = append(c.Lines[0].Y, truth(v))
 		}
+		c.Lines = append(c.Lines, viz.Line{Name: "observations", X: floats(x), Y: floats(y), Color: 2, Points: true})
 		return c
 	}
 	charts := viz.Multiples{Charts: []viz.Chart{curve("w = 1", fixed.Out), curve(fmt.Sprintf("w = %.1f, learnt", kernel.W.Item()), learnt.Out)}}

@@ -82,12 +82,11 @@ func Read(dir string) (r Run, err error) {
 	if err != nil && !(r.Live != nil && errors.Is(err, fs.ErrNotExist)) {
 		return r, err
 	}
-	if r.Live == nil {
+	if r.Live == nil || !r.Live.Unsaved { // else the lines are of a run that this one replaces
 		r.History = Parse(Lines(data))
-		return r, nil
 	}
-	if !r.Live.Unsaved { // else the lines are of a run that this one replaces
-		r.History = Parse(Lines(data))
+	if r.Live == nil {
+		return r, nil
 	}
 	last := 0
 	if n := len(r.Steps); n > 0 {

@@ -1,14 +1,14 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
 )
@@ -28,52 +28,44 @@ type Importance struct {
 // Figure returns the grid: a panel for each method and kind, a row for each layer,
 // a column for each head. Each method's largest value has the last colour.
 func (r Importance) Figure() viz.Figure {
+	kinds := slices.DeleteFunc(kindsOf(r.Layers), func(k kind) bool { return k.widest() == 0 }) // all were removed
 	f := viz.Figure{
-		Title: fmt.Sprintf("Importance of heads: %s", r.Model),
-		Unit:  "part of the method's largest", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
+		Title: fmt.Sprintf("Importance of heads: %s", r.Model), Columns: len(kinds),
+		Unit: "part of the method's largest", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
 	}
-	kinds := map[string]bool{}
 	for _, s := range r.Scores {
-		largest := largestScore(s)
-		for k := heads.Encoder; k <= heads.Cross; k++ {
-			p := viz.Panel{Kind: k.String(), Title: k.String() + ", " + s.Method, Head: viz.Mean}
-			widest := 0
-			for _, l := range r.Layers {
-				if l.Kind == k.String() {
-					widest = max(widest, l.Heads)
-				}
-			}
-			for h := range widest {
+		largest := s.largest()
+		for _, k := range kinds {
+			p := viz.Panel{Kind: k.Name, Title: k.Name + ", " + s.Method, Head: viz.Mean}
+			for h := range k.widest() {
 				p.Columns = append(p.Columns, fmt.Sprint(h))
 			}
-			for i, l := range r.Layers {
-				if l.Kind != k.String() || widest == 0 {
-					continue
-				}
+			for _, l := range k.Layers {
 				p.Rows = append(p.Rows, fmt.Sprint("layer ", l.Index))
-				for h := range widest {
-					v := math.NaN()
-					if h < len(s.Values[i]) {
-						v = max(float64(s.Values[i][h]), 0)
-						if largest > 0 {
-							v /= largest
-						}
+				for h := range p.Columns {
+					v := float64(in(s.Values)(l.at, h))
+					if v = max(v, 0); largest > 0 {
+						v /= largest
 					}
 					p.Values = append(p.Values, float32(v))
 				}
 			}
-			if len(p.Rows) > 0 {
-				kinds[p.Kind] = true
-				f.Panels = append(f.Panels, p)
-			}
+			f.Panels = append(f.Panels, p)
 		}
 	}
-	f.Columns = len(kinds)
 	return f
 }
 
-// largestScore returns the largest score that is a number, at least 0.
-func largestScore(s Scores) float64 {
+// widest returns how many heads the widest layer has.
+func (k kind) widest() (n int) {
+	for _, l := range k.Layers {
+		n = max(n, l.Heads)
+	}
+	return n
+}
+
+// largest returns the largest score that is a number, at least 0.
+func (s Scores) largest() float64 {
 	largest := 0.
 	for _, row := range s.Values {
 		for _, v := range row {
@@ -111,131 +103,147 @@ func shade(v, largest float64) string {
 // Write writes the grid of importance, then tables of importance and measures, a
 // line for each head: in colour, and no wider than the terminal.
 func (r Importance) Write(w io.Writer, t viz.Terminal) error {
-	var b strings.Builder
+	d := drawing{Importance: r, t: t}
 	examples := quote.Counted(r.Pairs, "pair", "pairs")
 	if r.Task != "" {
 		examples = fmt.Sprintf("the %s of %s", r.Task, quote.Counted(r.Texts, strings.TrimSuffix(r.Items, "s"), r.Items))
 	}
-	flow(&b, t.Width, fmt.Sprintf("importance on %s of %s;", examples, r.Data), "larger is more important")
-	b.WriteByte('\n')
-	r.grid(&b, t)
-	b.WriteByte('\n')
-	var columns []column
-	rank, seconds := row{name: "rank correlation"}, row{name: "seconds"}
-	ranks := false
-	for _, s := range r.Scores {
-		largest := largestScore(s)
-		c := column{name: s.Method, format: decimals(largest), full: largest}
-		for i := range r.Layers {
-			c.values = append(c.values, s.Values[i]...)
-		}
-		columns = append(columns, c)
-		rank.values, seconds.values = append(rank.values, decimal(s.Rank, "%.2f")), append(seconds.values, fmt.Sprintf("%.1f", s.Seconds))
-		ranks = ranks || s.Rank.Known()
-	}
-	below := []row{seconds}
-	if ranks {
-		below = []row{rank, seconds}
-	}
-	r.table(&b, t, columns, below)
-	if ranks {
-		flow(&b, t.Width, "rank correlation:", "Spearman's,", "with leave-one-out")
+	d.flow(fmt.Sprintf("importance on %s of %s;", examples, r.Data), "larger is more important")
+	d.line("")
+	d.grid()
+	d.line("")
+	columns, ranks := d.methods()
+	if !ranks {
+		d.table(columns, "seconds")
+	} else {
+		d.table(columns, "rank correlation", "seconds")
+		d.flow("rank correlation:", "Spearman's,", "with leave-one-out")
 	}
 	if len(r.Layers) > 0 && r.Layers[0].Measures != nil {
-		b.WriteByte('\n')
-		columns = nil
-		for _, m := range []struct {
-			name, key string
-			full      float64
-		}{{"entropy", "entropy", 0}, {"uniform", "bound", 0}, {"distance", "distance", 0}, {"confidence", "confidence", 1},
-			{"previous", "previous", 1}, {"same", "same", 1}, {"next", "next", 1}, {"special", "special", 1}} {
-			c := column{name: m.name, format: "%.2f", full: m.full}
-			for _, l := range r.Layers {
-				c.values = append(c.values, l.Measures[m.key]...)
-			}
-			columns = append(columns, c)
-		}
-		r.table(&b, t, columns, nil)
-		flow(&b, t.Width, "uniform is the entropy", "of uniform weights, ln n;", "a dash does not apply")
+		d.line("")
+		d.table(d.measures())
+		d.flow("uniform is the entropy", "of uniform weights, ln n;", "a dash does not apply")
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, d.String())
 	return err
+}
+
+// drawing is importance on its way to a terminal.
+type drawing struct {
+	Importance
+	strings.Builder
+	t viz.Terminal
+}
+
+func (d *drawing) line(text string) { d.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+// flow writes parts of a sentence in lines no wider than the terminal, or 100 columns.
+func (d *drawing) flow(parts ...string) {
+	for _, line := range cells.Lines(parts, " ", cmp.Or(d.t.Width, 100)) {
+		d.line(line)
+	}
 }
 
 // column is a column of a table: a value for each head.
 type column struct {
 	name, format string
 	values       []Number
-	full         float64 // the value of the last colour; 0 has none
+	full         float64           // the value of the last colour; 0 has none
+	below        map[string]string // further lines, by their names
 }
 
-// row stands below a table.
-type row struct {
-	name   string
-	values []string
+// methods returns a column for each method, and whether any has a rank correlation.
+func (d *drawing) methods() (columns []column, ranks bool) {
+	for _, s := range d.Scores {
+		c := column{name: s.Method, format: decimals(s.largest()), full: s.largest()}
+		c.below = map[string]string{"rank correlation": decimal(s.Rank, "%.2f"), "seconds": fmt.Sprintf("%.1f", s.Seconds)}
+		for i := range d.Layers {
+			c.values = append(c.values, s.Values[i]...)
+		}
+		columns, ranks = append(columns, c), ranks || s.Rank.Known()
+	}
+	return columns, ranks
 }
 
-// table writes columns beside the names of heads, in as few pieces as fit, about equally
-// wide. For a terminal a head is in one column, for a program in three.
-func (r Importance) table(b *strings.Builder, t viz.Terminal, columns []column, below []row) {
+// measures returns a column for each measure.
+func (d *drawing) measures() (columns []column) {
+	for _, name := range []string{"entropy", "uniform", "distance", "confidence", "previous", "same", "next", "special"} {
+		c, key := column{name: name, format: "%.2f", full: 1}, name
+		switch name {
+		case "entropy", "distance":
+			c.full = 0
+		case "uniform":
+			c.full, key = 0, "bound"
+		}
+		for _, l := range d.Layers {
+			c.values = append(c.values, l.Measures[key]...)
+		}
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// table writes a line for each head, and those below: where the terminal is too narrow for all
+// columns, in several pieces.
+func (d *drawing) table(columns []column, below ...string) {
 	head := fmt.Sprintf("%-8s %5s %4s", "kind", "layer", "head")
 	name := func(l Layer, h int) string { return fmt.Sprintf("%-8s %5d %4d", l.Kind, l.Index, h) }
-	if t.Width > 0 {
+	if d.t.Width > 0 {
 		head = fmt.Sprintf("%-13s", "head")
 		name = func(l Layer, h int) string { return fmt.Sprintf("%-7s %5s", l.Kind, fmt.Sprintf("%d.%d", l.Index, h)) }
 	}
-	names := len(head)
-	for pieces := tablePieces(columns, names, t.Width); len(columns) > 0; pieces-- {
-		n := (len(columns) + pieces - 1) / pieces
-		b.WriteString(head)
-		for _, c := range columns[:n] {
-			fmt.Fprintf(b, " %*s", c.width(), c.name)
+	for i, piece := range pieces(columns, len(head), d.t.Width) {
+		if i > 0 {
+			d.line("")
 		}
-		b.WriteByte('\n')
+		line := head
+		for _, c := range piece {
+			line += fmt.Sprintf(" %*s", c.width(), c.name)
+		}
+		d.line(line)
 		at := 0
-		for _, l := range r.Layers {
+		for _, l := range d.Layers {
 			for h := range l.Heads {
-				b.WriteString(name(l, h))
-				for _, c := range columns[:n] {
-					b.WriteString(" " + c.cell(at, t))
+				d.WriteString(name(l, h))
+				for _, c := range piece {
+					d.WriteString(" " + c.cell(at, d.t))
 				}
-				b.WriteByte('\n')
+				d.WriteByte('\n')
 				at++
 			}
 		}
-		for i, line := range below {
-			text, end := line.name, names // a long name takes the spaces in front of the first value
-			for j, c := range columns[:n] {
+		for _, text := range below {
+			line, end := text, len(head) // a long name takes the spaces in front of the first value
+			for _, c := range piece {
 				end += 1 + c.width()
-				text += fmt.Sprintf("%*s", end-len(text), " "+line.values[j])
+				line += fmt.Sprintf("%*s", end-len(line), " "+c.below[text])
 			}
-			b.WriteString(text + "\n")
-			below[i].values = line.values[n:]
-		}
-		if columns = columns[n:]; len(columns) > 0 {
-			b.WriteByte('\n')
+			d.line(line)
 		}
 	}
 }
 
-// tablePieces returns how many pieces columns take so that none is wider than a terminal,
-// with about as many in each.
-func tablePieces(columns []column, names, width int) int {
-	for pieces := 1; pieces < len(columns); pieces++ {
+// pieces cuts columns into as few pieces as are no wider than a terminal, with about as many in
+// each.
+func pieces(columns []column, names, width int) (list [][]column) {
+	for n := 1; n <= len(columns); n++ {
+		list = nil
 		fits := true
-		for left, rest := pieces, columns; left > 0; left-- {
-			n := (len(rest) + left - 1) / left
+		for rest := columns; len(rest) > 0; {
+			left := n - len(list)
+			piece := rest[:(len(rest)+left-1)/left]
+			list, rest = append(list, piece), rest[len(piece):]
 			used := names
-			for _, c := range rest[:n] {
+			for _, c := range piece {
 				used += 1 + c.width()
 			}
-			fits, rest = fits && (width == 0 || used <= width), rest[n:]
+			fits = fits && (width == 0 || used <= width)
 		}
 		if fits {
-			return pieces
+			break
 		}
 	}
-	return max(1, len(columns))
+	return list
 }
 
 // width returns that of the widest number or the name.
@@ -268,107 +276,86 @@ func decimals(largest float64) string {
 
 // grid draws importance: a line for each layer, a cell for each head. Kinds stand side by
 // side as far as the terminal is wide enough.
-func (r Importance) grid(b *strings.Builder, t viz.Terminal) {
+func (d *drawing) grid() {
 	const names = 19 // characters of method and layer
-	var kinds []string
+	kinds := kindsOf(d.Layers)
 	heads := 0
-	for _, l := range r.Layers {
-		if !slices.Contains(kinds, l.Kind) {
-			kinds = append(kinds, l.Kind)
-		}
-		heads = max(heads, l.Heads)
+	for _, k := range kinds {
+		heads = max(heads, k.widest())
 	}
 	cell := 1
-	if t.Colors != viz.NoColors && (t.Width == 0 || names+2+2*heads <= t.Width) {
+	if d.t.Colors != viz.NoColors && (d.t.Width == 0 || names+2+2*heads <= d.t.Width) {
 		cell = 2
 	}
 	width := max(8, cell*heads)
-	for len(kinds) > 0 {
-		n := len(kinds)
-		if t.Width > 0 {
-			n = min(n, max(1, (t.Width-names)/(2+width)))
-		}
-		r.gridOf(b, t, kinds[:n], width, cell)
-		if kinds = kinds[n:]; len(kinds) > 0 {
-			b.WriteByte('\n')
-		}
+	row := len(kinds)
+	if d.t.Width > 0 {
+		row = max(1, (d.t.Width-names)/(2+width))
 	}
-	if t.Colors != viz.NoColors {
-		bar := ""
-		for i := range 16 {
-			bar += t.Paint(float64(i)/15, " ")
+	for i := 0; i < len(kinds); i += row {
+		if i > 0 {
+			d.line("")
 		}
-		flow(b, t.Width, "a cell for each head;", "- below 0,", "? not measured")
-		b.WriteString("0 " + bar + " the method's largest\n")
+		d.gridOf(kinds[i:min(i+row, len(kinds))], width, cell)
+	}
+	if d.t.Colors == viz.NoColors {
+		d.flow("a column for each head,", "relative to the method's largest:", "█ from 3/4,", "▓ from 1/2,", "▒ from 1/4,",
+			"░ from 1/8,", "· less,", "- below 0,", "? not measured")
 		return
 	}
-	flow(b, t.Width, "a column for each head,", "relative to the method's largest:", "█ from 3/4,", "▓ from 1/2,", "▒ from 1/4,", "░ from 1/8,", "· less,", "- below 0,", "? not measured")
+	d.flow("a cell for each head;", "- below 0,", "? not measured")
+	bar := ""
+	for i := range 16 {
+		bar += d.t.Paint(float64(i)/15, " ")
+	}
+	d.line("0 " + bar + " the method's largest")
 }
 
 // gridOf draws importance in layers of some kinds.
-func (r Importance) gridOf(b *strings.Builder, t viz.Terminal, kinds []string, width, cell int) {
+func (d *drawing) gridOf(kinds []kind, width, cell int) {
 	layers := 0
-	for _, l := range r.Layers {
-		if slices.Contains(kinds, l.Kind) {
+	first := fmt.Sprintf("%-13s layer", "")
+	for _, k := range kinds {
+		first += fmt.Sprintf("  %-*s", width, k.Name)
+		for _, l := range k.Layers {
 			layers = max(layers, l.Index+1)
 		}
 	}
-	first := fmt.Sprintf("%-13s layer", "")
-	for _, k := range kinds {
-		first += fmt.Sprintf("  %-*s", width, k)
-	}
-	b.WriteString(strings.TrimRight(first, " ") + "\n")
-	for _, s := range r.Scores {
-		name, largest := s.Method, largestScore(s)
+	d.line(first)
+	for _, s := range d.Scores {
+		name, largest := s.Method, s.largest()
 		for index := range layers {
 			line := fmt.Sprintf("%-13s %5d", name, index)
 			name = ""
 			for _, k := range kinds {
-				cells, n := "", 0
-				for i, l := range r.Layers {
-					if l.Kind != k || l.Index != index {
+				line += "  "
+				room := width
+				for _, l := range k.Layers {
+					if l.Index != index {
 						continue
 					}
-					for _, v := range s.Values[i] {
-						mark := shade(float64(v), largest)
-						switch {
-						case t.Colors == viz.NoColors:
-						case mark == "-" || mark == "?":
-							mark += strings.Repeat(" ", cell-1)
-						default:
-							mark = t.Paint(float64(v)/max(largest, math.SmallestNonzeroFloat64), strings.Repeat(" ", cell))
-						}
-						cells, n = cells+mark, n+cell
+					for _, v := range s.Values[l.at] {
+						line += d.mark(float64(v), largest, cell)
+						room -= cell
 					}
 				}
-				line += "  " + cells + strings.Repeat(" ", max(0, width-n))
+				line += strings.Repeat(" ", max(0, room))
 			}
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			d.line(line)
 		}
 	}
 }
 
-// flow writes parts of a sentence in lines of at most so many characters, or 100.
-func flow(b *strings.Builder, width int, parts ...string) {
-	if width == 0 {
-		width = 100
+// mark draws a score.
+func (d *drawing) mark(v, largest float64, cell int) string {
+	mark := shade(v, largest)
+	switch {
+	case d.t.Colors == viz.NoColors:
+		return mark
+	case mark == "-" || mark == "?":
+		return mark + strings.Repeat(" ", cell-1)
 	}
-	at := 0
-	for i, p := range parts {
-		n := utf8.RuneCountInString(p)
-		switch {
-		case i == 0:
-		case at+1+n > width:
-			b.WriteByte('\n')
-			at = 0
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(p)
-		at += n
-	}
-	b.WriteByte('\n')
+	return d.t.Paint(v/max(largest, math.SmallestNonzeroFloat64), strings.Repeat(" ", cell))
 }
 
 // decimal writes a number, or a dash for what is none.

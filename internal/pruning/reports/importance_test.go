@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -69,5 +70,20 @@ func TestImportanceOnTerminals(t *testing.T) {
 	var b strings.Builder
 	if err := r.Write(&b, viz.Terminal{}); err != nil || strings.Count(b.String(), "\nkind     layer head ") != 2 {
 		t.Errorf("whole tables: %v\n%s", err, b.String())
+	}
+}
+
+// A kind that lost all its heads is left out of the figure, which cannot draw a panel without
+// columns.
+func TestImportanceWithoutHeads(t *testing.T) {
+	f := Importance{
+		Layers: []Layer{{Kind: "encoder", Heads: 2}, {Kind: "cross"}},
+		Scores: []Scores{{Method: "leave-one-out", Values: [][]Number{{1, 2}, nil}}},
+	}.Figure()
+	if len(f.Panels) != 1 || f.Columns != 1 {
+		t.Errorf("%d panels in %d columns, want 1 in 1", len(f.Panels), f.Columns)
+	}
+	if err := f.SVG(io.Discard); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -8,58 +9,54 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// What page and summary ask of a report. It may come from a file: whatever is
-// missing there is NaN or nothing, and never a panic.
+// What templates look up in a report. It may come from a file: whatever is missing there is
+// NaN or nothing, and never a panic.
 
-// scores returns those of a method, or nil.
-func (r *Report) scores(method string) *Scores {
-	for i := range r.Scores {
-		if r.Scores[i].Method == method {
-			return &r.Scores[i]
-		}
+// find returns the first of a list for which a condition holds, or nil.
+func find[T any](list []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return &list[i]
 	}
 	return nil
 }
 
-// value returns the importance of a head; NaN if it was not measured.
-func (s *Scores) value(layer, head int) Number {
-	if s == nil || layer >= len(s.Values) || head >= len(s.Values[layer]) {
-		return NaN
-	}
-	return s.Values[layer][head]
+// Curve returns the curve with a name, or nil if it has no points.
+func (r *Report) Curve(name string) *Curve {
+	return find(r.Curves, func(c Curve) bool { return c.Name == name && len(c.Points) > 0 })
 }
 
-// curve returns that of a name, or nil.
-func (r *Report) curve(name string) *Curve {
-	for i := range r.Curves {
-		if r.Curves[i].Name == name && len(r.Curves[i].Points) > 0 {
-			return &r.Curves[i]
-		}
-	}
-	return nil
-}
-
-// at returns the point with so many heads left, or nil.
+// at returns the point with n heads left, or nil.
 func (c *Curve) at(left int) *Point {
 	if c == nil {
 		return nil
 	}
-	for i := range c.Points {
-		if c.Points[i].Left == left {
-			return &c.Points[i]
-		}
+	return find(c.Points, func(p Point) bool { return p.Left == left })
+}
+
+// At returns the point with n heads left, or nil.
+func (b *Band) At(left int) *BandPoint {
+	return find(b.Points, func(p BandPoint) bool { return p.Left == left })
+}
+
+// PointOf returns the point of a method's curve that has as many heads left as the result, or nil.
+func (r *Report) PointOf(method string) *Point { return r.Curve(method).at(r.Result.Left) }
+
+// MeasuredLeft reports whether any method has such a point.
+func (r *Report) MeasuredLeft() bool {
+	return slices.ContainsFunc(r.Scores, func(s Scores) bool { return r.PointOf(s.Method) != nil })
+}
+
+// RandomLeft returns the metric of random orders with as many heads left as the result, or nil.
+func (r *Report) RandomLeft() *Spread {
+	if p := r.Random.At(r.Result.Left); p != nil && p.Metric.Mean.Known() {
+		return &p.Metric
 	}
 	return nil
 }
 
-// at returns the point with so many heads left, or nil.
-func (b *Band) at(left int) *BandPoint {
-	for i := range b.Points {
-		if b.Points[i].Left == left {
-			return &b.Points[i]
-		}
-	}
-	return nil
+// HasPoints reports whether any curve has points.
+func (r *Report) HasPoints() bool {
+	return len(r.Random.Points) > 0 || slices.ContainsFunc(r.Curves, func(c Curve) bool { return len(c.Points) > 0 })
 }
 
 const reversedSuffix = ", reversed"
@@ -70,31 +67,168 @@ func (c *Curve) ordered() (method string, reversed bool) {
 	return strings.CutSuffix(c.Name, reversedSuffix)
 }
 
-// whole returns the metric of the whole model.
-func (r *Report) whole() Number {
+// Whole returns the metric of the whole model.
+func (r *Report) Whole() Number {
 	if r.Result.Before.Metric.Known() {
 		return r.Result.Before.Metric
 	}
 	for _, c := range r.Curves {
-		if p := c.at(r.heads()); p != nil {
+		if p := c.at(r.Heads()); p != nil {
 			return p.Metric
 		}
 	}
 	return NaN
 }
 
-// kinds returns the layers of each kind, by their places in the report: first
-// those of the encoder, of the decoder and across, then what else there is.
-func (r *Report) kinds() (names []string, layers map[string][]int) {
-	names = []string{"encoder", "decoder", "cross"}
-	layers = make(map[string][]int)
-	for i, l := range r.Layers {
-		if !slices.Contains(names, l.Kind) {
-			names = append(names, l.Kind)
-		}
-		layers[l.Kind] = append(layers[l.Kind], i)
+// Heads returns how many heads the whole model has.
+func (r *Report) Heads() int {
+	if r.Model.Heads > 0 {
+		return r.Model.Heads
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return layers[name] == nil }), layers
+	n := 0
+	for _, l := range r.Layers {
+		n += l.Heads
+	}
+	return n
+}
+
+// Metric is the name of the metric that is to stay.
+func (r *Report) Metric() string { return cmp.Or(r.Settings.Metric, "metric") }
+
+// Unit follows metrics where no head of a table names it.
+func (r *Report) Unit() string {
+	if r.Settings.Unit == "%" {
+		return "%"
+	}
+	return ""
+}
+
+// Digits is how many decimals the metric has: hundredths of a loss matter.
+func (r *Report) Digits() int {
+	if r.Settings.Lower {
+		return 3
+	}
+	return 1
+}
+
+// possible holds a number within what the metric can be: the interval of a difference may
+// reach beyond.
+func (r *Report) possible(n Number) Number {
+	n = max(n, Number(r.Settings.Least))
+	if r.Settings.Lower {
+		return n
+	}
+	return min(n, 100)
+}
+
+// LossUnit is the unit of the loss.
+func (r *Report) LossUnit() string { return cmp.Or(r.Settings.LossUnit, "nats per token") }
+
+// Items is what the data are counted in.
+func (r *Report) Items() string { return cmp.Or(r.Data.Items, "sources") }
+
+// Known reports whether the interval of the difference is known.
+func (r Result) Known() bool { return r.Low.Known() && r.High.Known() }
+
+// Significant reports whether the interval excludes 0.
+func (r Result) Significant() bool { return !(r.Low <= 0 && r.High >= 0) }
+
+// Fewer returns the share of parameters that went, in per cent; 0 if none did.
+func (r Result) Fewer() Number {
+	if before, after := r.Before.Parameters, r.After.Parameters; 0 < after && after < before {
+		return Number(100 * float64(before-after) / float64(before))
+	}
+	return 0
+}
+
+// Harm returns how much worse the model may be by its interval: 0 or less if it is better.
+func (r *Report) Harm() Number {
+	if r.Settings.Lower {
+		return r.Result.High
+	}
+	return -r.Result.Low
+}
+
+// kind is the layers of one kind of attention.
+type kind struct {
+	Name   string
+	Layers []placed
+}
+
+// placed is a layer with its place in the report.
+type placed struct {
+	*Layer
+	at int
+}
+
+// kindsOf returns the layers of each kind: first those of the encoder, of the decoder and
+// across, then other kinds.
+func kindsOf(layers []Layer) []kind {
+	kinds := []kind{{Name: "encoder"}, {Name: "decoder"}, {Name: "cross"}}
+	for i := range layers {
+		l := placed{&layers[i], i}
+		at := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == l.Kind })
+		if at < 0 {
+			at, kinds = len(kinds), append(kinds, kind{Name: l.Kind})
+		}
+		kinds[at].Layers = append(kinds[at].Layers, l)
+	}
+	return slices.DeleteFunc(kinds, func(k kind) bool { return k.Layers == nil })
+}
+
+// Kinds returns the layers of each kind, and where there are several kinds also of all.
+func (r *Report) Kinds() []kind {
+	kinds := kindsOf(r.Layers)
+	if len(kinds) < 2 {
+		return kinds
+	}
+	all := kind{Name: "all"}
+	for _, k := range kinds {
+		all.Layers = append(all.Layers, k.Layers...)
+	}
+	return append(kinds, all)
+}
+
+// Heads returns how many heads the layers had.
+func (k kind) Heads() (n int) {
+	for _, l := range k.Layers {
+		n += l.Heads
+	}
+	return n
+}
+
+// Lost returns how many of them were removed.
+func (k kind) Lost() (n int) {
+	for _, l := range k.Layers {
+		n += l.lost()
+	}
+	return n
+}
+
+// Left returns how many of them are left.
+func (k kind) Left() int { return k.Heads() - k.Lost() }
+
+// Share returns the share that was removed, in per cent.
+func (k kind) Share() Number { return Number(100 * float64(k.Lost()) / float64(k.Heads())) }
+
+// Bar returns the share that is left, in 24ths.
+func (k kind) Bar() int {
+	if k.Heads() <= 0 {
+		return 0
+	}
+	return (24*k.Left() + k.Heads()/2) / k.Heads()
+}
+
+// Emptied returns the names of layers that lost all their heads.
+func (r *Report) Emptied() (names []string) {
+	for _, k := range kindsOf(r.Layers) {
+		for _, l := range k.Layers {
+			if l.Heads > 0 && l.lost() == l.Heads {
+				names = append(names, l.Name)
+			}
+		}
+	}
+	return names
 }
 
 func (l *Layer) kept(head int) bool { return slices.Contains(l.Kept, head) }
@@ -115,27 +249,41 @@ func (r *Report) turn(layer string, head int) int {
 	return 1 + slices.Index(r.Result.Removed, prune.Head{Layer: layer, Number: head})
 }
 
-// share is what a value is of the largest, from 0 to 1, on a scale on which it
-// is seen: of its root, because a few heads tower over all the others.
-func share(v, top Number) float64 {
-	if !v.Known() {
-		return math.NaN()
+// wholeWork is what a model does as a whole, by the names of works.
+var wholeWork = map[string]string{"translate": "translation", "encode": "encoding", "read": "reading"}
+
+// Whole is what the model did as a whole; empty if the work is a part of it.
+func (s Speed) Whole() string { return wholeWork[s.Work] }
+
+// Known reports whether the interval of the ratio is known.
+func (s Speed) Known() bool { return s.Low.Known() && s.High.Known() }
+
+// Result reports whether the ratio is a result: whether its interval excludes 1.
+func (s Speed) Result() bool { return s.Known() && (s.Low > 1 || s.High < 1) }
+
+// Gained is the share of the possible gain in speed that was reached, in per
+// cent: all of it is 100, none is 0. It is unknown where the ratio is no result.
+func (s Speed) Gained() Number {
+	if !s.Result() || !(s.Bound > 1.005) { // nothing to gain, or unknown
+		return Number(math.NaN())
 	}
-	if !(top > 0) {
-		return 0
-	}
-	return math.Sqrt(max(0, min(1, float64(v/top))))
+	return 100 * (s.Ratio - 1) / (s.Bound - 1)
 }
 
-// largest returns the largest value of all heads; NaN if none was measured.
-func (r *Report) largest(value func(layer, head int) Number) Number {
-	top := NaN
-	for i, l := range r.Layers {
-		for head := range l.Heads {
-			if v := value(i, head); v.Known() && !(v <= top) {
-				top = v
-			}
+// MainSpeed is the time of the whole model, or else of what was measured first; nil if nothing was.
+func (r *Report) MainSpeed() *Speed {
+	if s := find(r.Speed, func(s Speed) bool { return s.Ratio.Known() && s.Whole() != "" }); s != nil {
+		return s
+	}
+	return find(r.Speed, func(s Speed) bool { return s.Ratio.Known() })
+}
+
+// Works returns the first measurements of two kinds of work.
+func (r *Report) Works() (list []Speed) {
+	for _, s := range r.Speed {
+		if len(list) < 2 && (list == nil || list[0].Work != s.Work) {
+			list = append(list, s)
 		}
 	}
-	return top
+	return list
 }

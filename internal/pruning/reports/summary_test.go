@@ -2,6 +2,8 @@ package reports
 
 import (
 	"flag"
+	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -72,8 +74,8 @@ func TestVerdict(t *testing.T) {
 	} {
 		r := filled()
 		c.change(r)
-		if got := r.verdict(); got != c.want {
-			t.Errorf("verdict: %s\nwant     %s", got, c.want)
+		if got, err := r.Verdict(); err != nil || got != c.want {
+			t.Errorf("verdict: %s, %v\nwant     %s", got, err, c.want)
 		}
 	}
 }
@@ -105,21 +107,25 @@ func TestWorseThanChance(t *testing.T) {
 		{dates(1, 98, 97, 29.2, 11, 4), ""},
 		{dates(16, 98, NaN, NaN, NaN, NaN), ""},
 	} {
-		if got := c.r.worseThanChance("gradient"); got != c.want {
+		if got := c.r.WorseThanChance("gradient"); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
 	r := dates(16, 98, 97, 29.2, 11, 4)
 	r.Settings.Step = 4
-	if got, want := r.verdict(), ". With heads scored once, from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"; !strings.HasSuffix(got, want) {
+	if got, want := written(t, func(w io.Writer) error {
+		text, err := r.Verdict()
+		fmt.Fprint(w, text)
+		return err
+	}), ". With heads scored once, from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"; !strings.HasSuffix(got, want) {
 		t.Errorf("verdict %s, want %s at its end", got, want)
 	}
 	r.Result.Method = "taylor"
-	if notes := strings.Join(r.notes(), "\n"); strings.Count(notes, "gradient is worse than random orders") != 1 {
-		t.Errorf("notes: %s", notes)
+	if page := written(t, r.HTML); strings.Count(page, "gradient is worse than random orders") != 1 {
+		t.Errorf("the notes do not say once that gradient is worse: %s", page)
 	}
 	r.Settings.Lower, r.Result.Method = true, "gradient"
-	if got, want := r.worseThanChance("gradient"), "with heads scored once, with 10 heads left, gradient is worse than random orders: 97.000 against 90.000%"; got != want {
+	if got, want := r.WorseThanChance("gradient"), "with heads scored once, with 10 heads left, gradient is worse than random orders: 97.000 against 90.000%"; got != want {
 		t.Errorf("by loss %s, want %s", got, want)
 	}
 }
@@ -130,7 +136,7 @@ func TestFewPoints(t *testing.T) {
 		left int
 		want []int
 	}{{36, []int{72, 56, 36, 20, 0}}, {72, []int{72, 56, 36, 20, 0}}, {3, []int{72, 40, 24, 4, 0}}} {
-		got := fewPoints(points, c.left, 5)
+		got := (&Report{Result: Result{Left: c.left}}).FewPoints(points)
 		if len(got) != len(c.want) {
 			t.Errorf("left %d: %d points", c.left, len(got))
 			continue
@@ -157,13 +163,13 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if got := (Speed{Ratio: 1.1, Low: 1.05, High: 1.15, Bound: 1.2}).gained(); math.Abs(float64(got)-50) > 1e-9 {
+	if got := (Speed{Ratio: 1.1, Low: 1.05, High: 1.15, Bound: 1.2}).Gained(); math.Abs(float64(got)-50) > 1e-9 {
 		t.Errorf("half of the possible is %v%%", got)
 	}
-	if got := (Speed{Ratio: 1.28, Low: 0.68, High: 2.11, Bound: 1.038}).gained(); got.Known() {
+	if got := (Speed{Ratio: 1.28, Low: 0.68, High: 2.11, Bound: 1.038}).Gained(); got.Known() {
 		t.Errorf("%v%% of the possible is told of a ratio that is no result", got)
 	}
-	if got := (Speed{Ratio: 1.1, Low: 1.05, High: 1.15, Bound: 1}).gained(); got.Known() {
+	if got := (Speed{Ratio: 1.1, Low: 1.05, High: 1.15, Bound: 1}).Gained(); got.Known() {
 		t.Errorf("of nothing possible %v%% is reached", got)
 	}
 }

@@ -1,20 +1,47 @@
 package reports
 
 import (
-	"cmp"
+	"bytes"
+	_ "embed"
 	"fmt"
+	"io"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"text/template"
 	"time"
 
+	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/internal/quote"
 )
 
 // none is written for what was not measured.
 const none = "–"
 
-// fixed writes a number with so many decimals, and a true minus.
+// functions are what the templates of texts and page call beside the methods of a report.
+var functions = map[string]any{
+	"fixed": fixed, "signed": signed, "three": three, "between": between, "betweenSigned": betweenSigned,
+	"lasted": lasted, "moment": moment, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
+	"minus":    func(text string) string { return strings.ReplaceAll(text, "-", "−") },
+	"add":      func(a, b int) int { return a + b },
+	"less":     func(a, b Number) Number { return a - b },
+	"passes":   func(n float64) string { return strings.TrimSuffix(fixed(Number(n), 1), ".0") },
+	"join":     strings.Join,
+	"singular": func(name string) string { return strings.TrimSuffix(name, "s") },
+	"capital":  func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
+	"facts":    newFacts,
+	"choose": func(which bool, yes, no string) string {
+		if which {
+			return yes
+		}
+		return no
+	},
+}
+
+// fixed writes a number with the given decimals, and a true minus.
 func fixed(v Number, decimals int) string {
 	if !v.Known() {
 		return none
@@ -33,6 +60,21 @@ func signed(v Number, decimals int) string {
 		return "+" + text
 	}
 	return text
+}
+
+// between writes an interval, as far as it is known.
+func between(low, high Number, decimals int) string { return interval(low, high, decimals, fixed) }
+
+// betweenSigned is between with signs.
+func betweenSigned(low, high Number, decimals int) string {
+	return interval(low, high, decimals, signed)
+}
+
+func interval(low, high Number, decimals int, write func(Number, int) string) string {
+	if !low.Known() || !high.Known() {
+		return none
+	}
+	return write(low, decimals) + " to " + write(high, decimals)
 }
 
 // three writes a number with about three digits.
@@ -80,181 +122,105 @@ func moment(text string) string {
 
 // superscript writes an exponent.
 func superscript(n int) string {
-	var text string
-	for _, c := range fmt.Sprint(n) {
-		if c == '-' {
-			text += "⁻"
-		} else {
-			text += string([]rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[c-'0'])
+	digits := []rune("⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+	return strings.Map(func(c rune) rune { return digits[strings.IndexRune("-0123456789", c)] }, strconv.Itoa(n))
+}
+
+// shellWord quotes a word for a shell where it must.
+func shellWord(s string) string {
+	if safeWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var safeWord = regexp.MustCompile(`^[a-zA-Z0-9/._+=:@%][a-zA-Z0-9/._+=:@%-]*$`)
+
+// summaryWidth is that of an ordinary terminal.
+const summaryWidth = 80
+
+//go:embed report.txt
+var reportTexts string
+
+var texts = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("texts").Funcs(functions).Parse(reportTexts))
+})
+
+// say returns a text of report.txt.
+func (r *Report) say(name string) (string, error) {
+	var b bytes.Buffer
+	err := texts().ExecuteTemplate(&b, name, r)
+	return b.String(), err
+}
+
+// Verdict says in one sentence what came of it, and in another where chance does better.
+func (r *Report) Verdict() (string, error) { return r.say("verdict") }
+
+// VerdictLines returns the verdict in lines of a terminal.
+func (r *Report) VerdictLines() ([]string, error) {
+	text, err := r.Verdict()
+	return cells.Lines(strings.Fields(quote.Name(text)), " ", summaryWidth), err
+}
+
+// Summary writes what a person reads in ten seconds: the verdict, some points of
+// the curve beside what random orders do, the speed, and where everything is.
+func (r *Report) Summary(w io.Writer) error {
+	text, err := r.say("summary")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, trailing.ReplaceAllString(text, ""))
+	return err
+}
+
+var trailing = regexp.MustCompile(`(?m) +$`)
+
+// FewPoints returns five of a curve's points in their order: the first, the last, that with
+// about as many heads left as the result, and what fills the largest gaps.
+func (r *Report) FewPoints(points []Point) []Point {
+	const n = 5
+	if len(points) <= n {
+		return points
+	}
+	near := 0
+	far := func(i int) int { return max(points[i].Left-r.Result.Left, r.Result.Left-points[i].Left) }
+	for i := range points {
+		if far(i) < far(near) {
+			near = i
 		}
 	}
-	return text
-}
-
-// heads returns how many heads the whole model has.
-func (r *Report) heads() int {
-	if r.Model.Heads > 0 {
-		return r.Model.Heads
-	}
-	n := 0
-	for _, l := range r.Layers {
-		n += l.Heads
-	}
-	return n
-}
-
-func (r *Report) metricName() string { return cmp.Or(r.Settings.Metric, "metric") }
-
-// unit follows metrics where no head of a table names it.
-func (r *Report) unit() string {
-	if r.Settings.Unit == "%" {
-		return "%"
-	}
-	return ""
-}
-
-// digits is how many decimals the metric has: hundredths of a loss matter.
-func (r *Report) digits() int {
-	if r.Settings.Lower {
-		return 3
-	}
-	return 1
-}
-
-// possible holds a number within what the metric can be: the interval of a difference may
-// reach beyond.
-func (r *Report) possible(n Number) Number {
-	n = max(n, Number(r.Settings.Least))
-	if r.Settings.Lower {
-		return n
-	}
-	return min(n, 100)
-}
-
-func (r *Report) lossUnit() string { return cmp.Or(r.Settings.LossUnit, "nats per token") }
-
-// divergenceUnit is that of the KL divergence, of the same things as the loss.
-func (r *Report) divergenceUnit() string {
-	if strings.HasPrefix(r.lossUnit(), "nats") {
-		return "KL, " + r.lossUnit()
-	}
-	return "KL, nats"
-}
-
-// items returns a number of what the data are counted in.
-func (r *Report) items(n int) string {
-	name := r.itemsName()
-	return quote.Counted(n, strings.TrimSuffix(name, "s"), name)
-}
-
-func (r *Report) itemsName() string { return cmp.Or(r.Data.Items, "sources") }
-
-// harm returns how much worse the model may be by its interval: 0 or less if it is better.
-func (r *Report) harm() Number {
-	if r.Settings.Lower {
-		return r.Result.High
-	}
-	return -r.Result.Low
-}
-
-// verdict says in one sentence what came of it, and in another where chance does better.
-func (r *Report) verdict() string {
-	parts := []string{r.verdictQuality()}
-	if len(r.Result.Removed) > 0 {
-		if s := r.verdictSpeed(); s != "" {
-			parts = append(parts, s)
+	chosen := []int{0, near, len(points) - 1}
+	for slices.Sort(chosen); ; slices.Sort(chosen) {
+		chosen = slices.Compact(chosen)
+		if len(chosen) >= n {
+			break
 		}
-		before, after := r.Result.Before.Parameters, r.Result.After.Parameters
-		if before > 0 && after > 0 && after < before {
-			parts = append(parts, fixed(Number(100*float64(before-after)/float64(before)), 0)+"% fewer parameters")
-		}
-	}
-	text := strings.Join(parts, ", ")
-	if worse := r.worseThanChance(r.Result.Method); worse != "" {
-		text += ". " + strings.ToUpper(worse[:1]) + worse[1:]
-	}
-	return text
-}
-
-// worseThanChance says where the curve of a method is worse than the mean of random orders, by
-// more than the 95% interval of that mean; empty where it is nowhere. Of several stretches
-// it is that of the largest loss.
-func (r *Report) worseThanChance(method string) string {
-	c := r.curve(method)
-	if c == nil || r.Random.Orders < 2 {
-		return ""
-	}
-	loses := func(p Point) (by, mean Number) {
-		at := r.Random.at(p.Left)
-		if at == nil || !p.Metric.Known() || !at.Metric.Mean.Known() {
-			return 0, 0
-		}
-		by, mean = at.Metric.Mean-p.Metric, at.Metric.Mean
-		if r.Settings.Lower {
-			by = -by
-		}
-		if uncertain := (at.Metric.High - at.Metric.Low) / 2 / Number(math.Sqrt(float64(r.Random.Orders))); !(by > uncertain) {
-			return 0, 0
-		}
-		return by, mean
-	}
-	d, most, worst := r.digits(), Number(0), ""
-	for i := 0; i < len(c.Points); i++ {
-		from, largest := i, Number(0)
-		for ; i < len(c.Points); i++ {
-			by, _ := loses(c.Points[i])
-			if by == 0 {
-				break
+		widest := 1
+		for i := 2; i < len(chosen); i++ {
+			if chosen[i]-chosen[i-1] > chosen[widest]-chosen[widest-1] {
+				widest = i
 			}
-			largest = max(largest, by)
 		}
-		if largest <= most {
-			continue
-		}
-		where := fmt.Sprintf("with %d to %d heads left", c.Points[from].Left, c.Points[i-1].Left)
-		switch {
-		case i == from+1:
-			where = fmt.Sprintf("with %s left", quote.Counted(c.Points[from].Left, "head", "heads"))
-		case i == len(c.Points):
-			where = fmt.Sprintf("from %d heads left on", c.Points[from].Left)
-		}
-		if simpler := r.simpler(); simpler != "" {
-			where = simpler + ", " + where
-		}
-		_, mean := loses(c.Points[from])
-		most, worst = largest, fmt.Sprintf("%s, %s is worse than random orders: %s against %s%s", where, method, fixed(c.Points[from].Metric, d), fixed(mean, d), r.unit())
+		chosen = append(chosen, (chosen[widest]+chosen[widest-1])/2)
 	}
-	return worst
+	few := make([]Point, len(chosen))
+	for i, at := range chosen {
+		few[i] = points[at]
+	}
+	return few
 }
 
-func (r *Report) verdictQuality() string {
-	removed := len(r.Result.Removed)
-	if removed == 0 {
-		return fmt.Sprintf("None of the %d heads was removed: %s stays %s%s", r.heads(), r.metricName(), fixed(r.Result.Before.Metric, r.digits()), r.unit())
+// Use returns how a model that was made is loaded: a command and a line of Go.
+func (r *Report) Use(dir string) string {
+	if r.Model.Task != "" {
+		return fmt.Sprintf("attn view --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", shellWord(dir), dir)
 	}
-	by := ""
-	if r.Result.Method != "" {
-		by = " by " + r.Result.Method
-	}
-	if r.Settings.FineTune > 0 {
-		by += " and fine-tuned"
-	}
-	text := fmt.Sprintf("%d of %d heads removed%s", removed, r.heads(), by)
-	before, after := r.Result.Before.Metric, r.Result.After.Metric
-	if !before.Known() || !after.Known() {
-		return text
-	}
-	d := r.digits()
-	text += fmt.Sprintf(": %s %s → %s%s (%s", r.metricName(), fixed(before, d), fixed(after, d), r.unit(), signed(after-before, d))
-	if r.Result.Low.Known() && r.Result.High.Known() {
-		text += fmt.Sprintf(", 95%% interval %s to %s: %s", signed(r.Result.Low, d), signed(r.Result.High, d), r.significance())
-	}
-	return text + ")"
+	return fmt.Sprintf("attn translate --model %s \"…\"\nm, err := seq2seq.Load(%q)", shellWord(dir), dir)
 }
 
-// simpler says how the models of the curves were made, if not as the result was: they
+// Simpler says how the models of the curves were made, if not as the result was: they
 // lost their heads in one order, and nothing was trained. Else it is empty.
-func (r *Report) simpler() string {
+func (r *Report) Simpler() string {
 	switch s := r.Settings; {
 	case s.Step > 0 && s.FineTune > 0:
 		return "with heads scored once and without fine-tuning"
@@ -266,59 +232,69 @@ func (r *Report) simpler() string {
 	return ""
 }
 
-// significance says whether the interval holds 0.
-func (r *Report) significance() string {
-	if r.Result.Low <= 0 && r.Result.High >= 0 {
-		return "not significant"
+// WorseThanChance says where the curve of a method is worse than the mean of random orders, by
+// more than the 95% interval of that mean; empty where it is nowhere. Of several stretches
+// it is that of the largest loss.
+func (r *Report) WorseThanChance(method string) string {
+	c := r.Curve(method)
+	if c == nil || r.Random.Orders < 2 {
+		return ""
 	}
-	return "significant"
-}
-
-// wholeWork is what a model does as a whole, by the names of works.
-var wholeWork = map[string]string{"translate": "translation", "encode": "encoding", "read": "reading"}
-
-// verdictSpeed tells the time of the whole model, or else of what was measured first.
-func (r *Report) verdictSpeed() string {
-	for _, s := range r.Speed {
-		if what := wholeWork[s.Work]; what != "" && s.Ratio.Known() {
-			text := s.verdict(fmt.Sprintf("%s (batch %d)", what, s.Batch))
-			if goal := r.Settings.Speed; float64(s.Ratio) < goal {
-				text += fmt.Sprintf(", measured again, for a goal of %g ×", goal)
+	d, most, worst := r.Digits(), Number(0), ""
+	for i := 0; i < len(c.Points); i++ {
+		from, largest := i, Number(0)
+		for ; i < len(c.Points); i++ {
+			by := r.loss(c.Points[i])
+			if by == 0 {
+				break
 			}
-			return text
+			largest = max(largest, by)
+		}
+		if largest <= most {
+			continue
+		}
+		first := c.Points[from]
+		where := fmt.Sprintf("with %d to %d heads left", first.Left, c.Points[i-1].Left)
+		switch {
+		case i == from+1:
+			where = fmt.Sprintf("with %s left", quote.Counted(first.Left, "head", "heads"))
+		case i == len(c.Points):
+			where = fmt.Sprintf("from %d heads left on", first.Left)
+		}
+		if simpler := r.Simpler(); simpler != "" {
+			where = simpler + ", " + where
+		}
+		most, worst = largest, fmt.Sprintf("%s, %s is worse than random orders: %s against %s%s",
+			where, method, fixed(first.Metric, d), fixed(r.Random.At(first.Left).Metric.Mean, d), r.Unit())
+	}
+	return worst
+}
+
+// loss returns by how much a point is worse than the mean of random orders, 0 if by no more
+// than the 95% interval of that mean.
+func (r *Report) loss(p Point) Number {
+	at := r.Random.At(p.Left)
+	if at == nil || !p.Metric.Known() || !at.Metric.Mean.Known() {
+		return 0
+	}
+	by := at.Metric.Mean - p.Metric
+	if r.Settings.Lower {
+		by = -by
+	}
+	if uncertain := (at.Metric.High - at.Metric.Low) / 2 / Number(math.Sqrt(float64(r.Random.Orders))); !(by > uncertain) {
+		return 0
+	}
+	return by
+}
+
+// WorseMethods returns WorseThanChance of the methods that were not chosen.
+func (r *Report) WorseMethods() (list []string) {
+	for _, c := range r.Curves {
+		if method, reversed := c.ordered(); !reversed && method != r.Result.Method {
+			if worse := r.WorseThanChance(method); worse != "" {
+				list = append(list, worse)
+			}
 		}
 	}
-	for _, s := range r.Speed {
-		if s.Ratio.Known() {
-			return s.verdict(quote.Name(s.Work))
-		}
-	}
-	return ""
-}
-
-func (s Speed) verdict(work string) string {
-	times := fixed(s.Ratio, 2) + " ×"
-	switch {
-	case !s.Low.Known() || !s.High.Known():
-		return fmt.Sprintf("no result on the speed of %s (%s, without an interval)", work, times)
-	case !s.result():
-		return fmt.Sprintf("no result on the speed of %s (%s, 95%% interval %s)", work, times, between(s.Low, s.High, fixed, 2))
-	case s.Ratio < 1:
-		return fmt.Sprintf("%s slower (%s)", work, times)
-	}
-	return times + " faster " + work
-}
-
-// result reports whether the ratio is one: whether its interval excludes 1.
-func (s Speed) result() bool {
-	return s.Low.Known() && s.High.Known() && (s.Low > 1 || s.High < 1)
-}
-
-// gained is the share of the possible gain in speed that was reached, in per
-// cent: all of it is 100, none is 0. It is unknown where the ratio is no result.
-func (s Speed) gained() Number {
-	if !s.result() || !(s.Bound > 1.005) { // nothing to gain, or unknown
-		return Number(math.NaN())
-	}
-	return 100 * (s.Ratio - 1) / (s.Bound - 1)
+	return list
 }

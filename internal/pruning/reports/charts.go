@@ -2,20 +2,12 @@ package reports
 
 import (
 	"bytes"
-	"fmt"
 	"html/template"
 	"math"
+	"strings"
 
-	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
 )
-
-// pageChart is a chart with what is to be said about it.
-type pageChart struct {
-	SVG     template.HTML
-	Caption string
-	Wide    bool
-}
 
 // measure is a quantity that a curve follows.
 type measure struct {
@@ -33,12 +25,18 @@ func (r *Report) measures() []measure {
 	if u := r.Settings.Unit; u != "" {
 		unit = u + ", " + unit
 	}
-	loss := measure{"Loss", r.lossUnit() + ", lower is better", "Loss shows damage before the metric does. Lines as above.",
+	loss := measure{"Loss", r.LossUnit() + ", lower is better",
+		"Loss shows damage before the metric does. Lines as above.",
 		func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss}
-	kl := measure{"Divergence from the whole model", r.divergenceUnit() + ", lower is better",
+	of := "KL, nats"
+	if strings.HasPrefix(r.LossUnit(), "nats") { // of the same things as the loss
+		of = "KL, " + r.LossUnit()
+	}
+	kl := measure{"Divergence from the whole model", of + ", lower is better",
 		"How far the predictions have moved from the whole model’s, whatever the right answer. Lines as above.",
 		func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, NaN}
-	metric := measure{r.metricName(), unit, "", func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.whole()}
+	metric := measure{r.Metric(), unit, "",
+		func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.Whole()}
 	if r.Settings.Lower { // the metric is the loss
 		metric.title, metric.unit = loss.title, loss.unit
 		return []measure{metric, kl}
@@ -49,9 +47,15 @@ func (r *Report) measures() []measure {
 // Chart returns the curves of the metric.
 func (r *Report) Chart() viz.Chart { return r.chart(r.measures()[0], true) }
 
-// charts returns those of all measures, as far as there are numbers.
-func (r *Report) charts() ([]pageChart, error) {
-	var list []pageChart
+// figure is a chart of the page; Say is empty for the metric.
+type figure struct {
+	viz.Chart
+	Picture template.HTML
+	Say     string
+}
+
+// Charts returns those of all measures, as far as there are numbers.
+func (r *Report) Charts() (list []figure, err error) {
 	for i, m := range r.measures() {
 		c := r.chart(m, i == 0)
 		if len(c.Lines) == 0 {
@@ -62,14 +66,16 @@ func (r *Report) charts() ([]pageChart, error) {
 		if err := c.SVG(&b); err != nil {
 			return nil, err
 		}
-		list = append(list, pageChart{template.HTML(b.String()), r.chartCaption(c, m), i == 0})
+		list = append(list, figure{c, template.HTML(b.String()), m.say})
 	}
 	return list, nil
 }
 
 // chart returns that of one measure; without lines if it has no numbers.
 func (r *Report) chart(m measure, wide bool) viz.Chart {
-	c := viz.Chart{Title: m.title, X: "heads left", Y: m.unit, Falling: true, Width: 460, Height: 230, Bare: !wide, Ticks: r.ticks()}
+	c := viz.Chart{
+		Title: m.title, X: "heads left", Y: m.unit, Falling: true, Width: 460, Height: 230, Bare: !wide, Ticks: r.ticks(),
+	}
 	if wide {
 		c.Width, c.Height = 500, 250
 	}
@@ -89,7 +95,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(v))
 			if bars {
 				low, high := float64(r.possible(m.whole+p.Low)), float64(r.possible(m.whole+p.High))
-				if p.Left == r.heads() { // differs from itself by nothing
+				if p.Left == r.Heads() { // differs from itself by nothing
 					low, high = math.NaN(), math.NaN()
 				}
 				line.Low, line.High = append(line.Low, low), append(line.High, high)
@@ -120,7 +126,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 // ticks returns sixths or quarters of the heads, where they are whole.
 func (r *Report) ticks() (list []float64) {
 	for _, n := range []int{6, 8, 4} {
-		if all := r.heads(); all > 0 && all%n == 0 {
+		if all := r.Heads(); all > 0 && all%n == 0 {
 			for i := n; i >= 0; i-- {
 				list = append(list, float64(all/n*i))
 			}
@@ -128,30 +134,4 @@ func (r *Report) ticks() (list []float64) {
 		}
 	}
 	return nil
-}
-
-func (r *Report) chartCaption(c viz.Chart, m measure) string {
-	if m.say != "" {
-		return m.say
-	}
-	text := "Each line takes the least important heads first, as its method sees them"
-	for _, l := range c.Lines {
-		if l.Dashed {
-			text += fmt.Sprintf("; a dashed line takes the most important first, and should %s fastest", map[bool]string{false: "fall", true: "rise"}[r.Settings.Lower])
-			break
-		}
-	}
-	if simpler := r.simpler(); simpler != "" {
-		text += ", all " + simpler
-	}
-	text += "."
-	if len(c.Bands) > 0 {
-		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs %s.", quote.Counted(r.Random.Orders, "random order", "random orders"), map[bool]string{false: "above", true: "below"}[r.Settings.Lower])
-	}
-	for _, l := range c.Lines {
-		if l.Low != nil {
-			text += fmt.Sprintf(" Bars on %s are the 95%% interval of its difference from the whole model, by paired bootstrap.", l.Name)
-		}
-	}
-	return text
 }

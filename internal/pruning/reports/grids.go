@@ -1,0 +1,165 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// values returns the value of a head; NaN if it was not measured.
+type values func(layer, head int) Number
+
+// in returns the values of a list of layers.
+func in(list [][]Number) values {
+	return func(layer, head int) Number {
+		if layer >= len(list) || head >= len(list[layer]) {
+			return NaN
+		}
+		return list[layer][head]
+	}
+}
+
+// measured are the values of all heads as the page shows them: a table for each kind.
+type measured struct {
+	Name  string // of the method or measure
+	Say   string // of measures, what they are
+	Unit  string // that leaves the numbers short, such as 10⁻³; often empty
+	Grids []grid
+}
+
+// grid has a row for each layer.
+type grid struct {
+	Kind  string
+	Heads []int
+	Rows  []gridRow
+}
+
+type gridRow struct {
+	Name  string // for the pointer
+	Index int
+	Cells []cell
+}
+
+type cell struct {
+	Class, Text, Title string
+	Removed            bool
+}
+
+// Chosen returns the values of the method of the result.
+func (r *Report) Chosen() measured {
+	s := find(r.Scores, func(s Scores) bool { return s.Method == r.Result.Method })
+	if s == nil {
+		return r.measured("", in(nil))
+	}
+	return r.measured(s.Method, in(s.Values))
+}
+
+// Measured returns the values of all methods and measures.
+func (r *Report) Measured() (list []measured) {
+	if len(r.Layers) == 0 {
+		return nil
+	}
+	for _, s := range r.Scores {
+		list = append(list, r.measured(s.Method, in(s.Values)))
+	}
+	names := map[string]bool{}
+	for _, l := range r.Layers {
+		for name := range l.Measures {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		rows := make([][]Number, len(r.Layers))
+		for i, l := range r.Layers {
+			rows[i] = l.Measures[name]
+		}
+		m := r.measured(name, in(rows))
+		m.Say = "a measure of the weights"
+		list = append(list, m)
+	}
+	return list
+}
+
+// measured returns tables of values.
+func (r *Report) measured(name string, of values) measured {
+	rank, top, size := r.ranks(of)
+	m, divide := measured{Name: name}, 1.
+	if size > 0 && (size >= 1000 || size < 0.1) {
+		exponent := int(math.Floor(math.Log10(size)))
+		divide, m.Unit = math.Pow(10, float64(exponent)), "10"+superscript(exponent)
+	}
+	for _, k := range kindsOf(r.Layers) {
+		g := grid{Kind: k.Name}
+		for _, l := range k.Layers {
+			row := gridRow{Name: l.Name, Index: l.Index}
+			for head := range l.Heads {
+				if head == len(g.Heads) {
+					g.Heads = append(g.Heads, head)
+				}
+				v := of(l.at, head)
+				c := r.cell(l.Layer, head, v, rank[[2]int{l.at, head}], top)
+				c.Text = oneDecimal(float64(v) / divide)
+				row.Cells = append(row.Cells, c)
+			}
+			g.Rows = append(g.Rows, row)
+		}
+		m.Grids = append(m.Grids, g)
+	}
+	return m
+}
+
+// cell returns the cell of a head, but for its text.
+func (r *Report) cell(l *Layer, head int, v Number, rank int, top float64) cell {
+	c := cell{Removed: !l.kept(head), Title: fmt.Sprintf("%s, head %d: not measured", l.Name, head)}
+	if v.Known() {
+		c.Title = fmt.Sprintf("%s, head %d: %.4g, number %d of %d", l.Name, head, float64(v), rank, r.Heads())
+	}
+	switch {
+	case c.Removed:
+		c.Class = "gone"
+		c.Title += "; removed"
+		if turn := r.turn(l.Name, head); turn > 0 {
+			c.Title += fmt.Sprintf(" as number %d", turn)
+		}
+	case v.Known():
+		// On a scale of roots small values are seen: a few heads tower over all the others.
+		share := 0.
+		if top > 0 {
+			share = math.Sqrt(max(0, min(1, float64(v)/top)))
+		}
+		c.Class = fmt.Sprintf("v%d", int(math.Round(shadeLevels*share)))
+	}
+	return c
+}
+
+func oneDecimal(v float64) string {
+	if math.Abs(v) >= 99.95 {
+		return fixed(Number(v), 0)
+	}
+	return fixed(Number(v), 1)
+}
+
+// ranks returns the place of each head among all by layer and head, 1 for the largest value,
+// and the largest value and the largest size of a value.
+func (r *Report) ranks(of values) (rank map[[2]int]int, top, size float64) {
+	var list [][2]int
+	for i, l := range r.Layers {
+		for head := range l.Heads {
+			if v := of(i, head); v.Known() {
+				list = append(list, [2]int{i, head})
+				size = max(size, math.Abs(float64(v)))
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b [2]int) int { return cmp.Compare(of(b[0], b[1]), of(a[0], a[1])) })
+	rank = make(map[[2]int]int)
+	for i, at := range list {
+		rank[at] = i + 1
+	}
+	if len(list) > 0 {
+		top = float64(of(list[0][0], list[0][1]))
+	}
+	return rank, top, size
+}
