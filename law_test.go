@@ -27,7 +27,6 @@ var order = []string{
 	"internal/quote",
 	"internal/quote/hostile", // for tests only
 	"internal/input",
-	"internal/flags",
 	"internal/atomicfile",
 	"internal/exact",
 	"internal/npy",
@@ -50,6 +49,7 @@ var order = []string{
 	"internal/cells",
 	"viz",
 	"tokenizer",
+	"internal/flags",
 	"internal/fonts",
 	"internal/panels",
 	"seq2seq",
