@@ -99,10 +99,10 @@ func (c *call) describe(t *tensor.Tape) {
 	if o.Sinks != nil {
 		c.Sinks = o.Sinks.Data()
 	}
+	c.compare(t)
 	if o.Dropout > 0 && t.Training() {
 		c.Dropout, c.Key = o.Dropout, t.Stream()
 	}
-	c.compare(t)
 }
 
 // compare describes queries, keys and values, and how they are compared.
