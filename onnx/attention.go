@@ -187,9 +187,11 @@ type form struct {
 	queries, keys vectorMap
 	size          int     // of the vectors
 	scale         float32 // of their dot product
-	// pairs returns the scores [B H Lq Lk] where they are no dot product.
-	pairs func(g *Graph, q, k Value) Value
+	pairs         pairScore
 }
+
+// pairScore returns scores [B H Lq Lk] that are no dot product.
+type pairScore func(g *Graph, q, k Value) Value
 
 // vectorMap makes vectors [B H L size] of others, one by one. Nil leaves them.
 type vectorMap func(g *Graph, x Value) heads
@@ -279,7 +281,7 @@ func (g *Graph) form(scored attn.Score, e int) form {
 }
 
 // differences is the score factor·Σ each((q − k)∘w). A nil w is 1.
-func (g *Graph) differences(w *tensor.Tensor, factor float32, each func(g *Graph, d Value) Value) func(g *Graph, q, k Value) Value {
+func (g *Graph) differences(w *tensor.Tensor, factor float32, each func(g *Graph, d Value) Value) pairScore {
 	return func(g *Graph, q, k Value) Value {
 		d := g.sub(g.unsqueeze(q, 3), g.unsqueeze(k, 2))
 		if w != nil {

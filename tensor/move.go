@@ -116,7 +116,7 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 	at := 0
 	for _, x := range xs {
 		w := x.shape[axis] * inner
-		copyRows(y.data[at:], n*inner, x.data, w, outer, w)
+		onRows(simd.CopyRows, y.data[at:], n*inner, x.data, w, outer, w)
 		at += w
 	}
 	if needs {
@@ -126,9 +126,9 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 			for _, x := range xs {
 				w := x.shape[axis] * inner
 				if dx, fresh := t.gradOf(x); fresh {
-					copyRows(dx, w, dy[at:], n*inner, outer, w)
+					onRows(simd.CopyRows, dx, w, dy[at:], n*inner, outer, w)
 				} else if dx != nil {
-					addRows(dx, w, dy[at:], n*inner, outer, w)
+					onRows(simd.AddRows, dx, w, dy[at:], n*inner, outer, w)
 				}
 				at += w
 			}
@@ -151,10 +151,10 @@ func Slice(t *Tape, x *Tensor, axis, lo, hi int) *Tensor {
 		return y
 	}
 	w := (hi - lo) * inner
-	copyRows(y.data, w, x.data[lo*inner:], n*inner, outer, w)
+	onRows(simd.CopyRows, y.data, w, x.data[lo*inner:], n*inner, outer, w)
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			addRows(t.GradOf(x)[lo*inner:], n*inner, dy, w, outer, w)
+			onRows(simd.AddRows, t.GradOf(x)[lo*inner:], n*inner, dy, w, outer, w)
 		})
 	}
 	return y

@@ -165,25 +165,17 @@ func blocks(rows, cols, work int, do func(r, n, lo, hi int)) {
 	})
 }
 
-// copyRows is simd.CopyRows on all processors.
-func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if rows*cols <= grain {
-		simd.CopyRows(dst, dstStride, x, stride, rows, cols)
-		return
-	}
-	blocks(rows, cols, 1, func(r, n, lo, hi int) {
-		simd.CopyRows(dst[r*dstStride+lo:], dstStride, x[r*stride+lo:], stride, n, hi-lo)
-	})
-}
+// rowsKernel is simd.CopyRows or simd.AddRows.
+type rowsKernel func(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 
-// addRows is simd.AddRows on all processors.
-func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+// onRows runs the kernel on all processors.
+func onRows(do rowsKernel, dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	if rows*cols <= grain {
-		simd.AddRows(dst, dstStride, x, stride, rows, cols)
+		do(dst, dstStride, x, stride, rows, cols)
 		return
 	}
 	blocks(rows, cols, 1, func(r, n, lo, hi int) {
-		simd.AddRows(dst[r*dstStride+lo:], dstStride, x[r*stride+lo:], stride, n, hi-lo)
+		do(dst[r*dstStride+lo:], dstStride, x[r*stride+lo:], stride, n, hi-lo)
 	})
 }
 

@@ -13,15 +13,17 @@ import (
 // Gradients: dx_j = y_j·(dy_j − Σ y_j'·dy_j'), exactly zero where y_j is zero.
 func Softmax(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("Softmax", x)
-	return rowwise(t, x, t.Make(x.shape...), n, width, 0, func(y, x, _ []float32) { softmaxRow(y, x) }, func(dx, dy, _, y, _ []float32) {
-		simd.SoftmaxGrad(dx, dy, y)
-	})
+	return rowwise(t, x, t.Make(x.shape...), n, width, 0,
+		func(y, x, _ []float32) { softmaxRow(y, x) },
+		func(dx, dy, _, y, _ []float32) { simd.SoftmaxGrad(dx, dy, y) })
 }
 
 // rowwise is the shape of functions of vectors: f sets a row of y from the one of x, and back
 // adds to the gradient, unless dy is zero throughout. kept is how many numbers a row hands
 // from one to the other.
-func rowwise(t *Tape, x, y *Tensor, n, width, kept int, f func(y, x, kept []float32), back func(dx, dy, x, y, kept []float32)) *Tensor {
+func rowwise(
+	t *Tape, x, y *Tensor, n, width, kept int, f func(y, x, kept []float32), back func(dx, dy, x, y, kept []float32),
+) *Tensor {
 	memory := t.Floats(n * kept)
 	row := func(a []float32, r int) []float32 { return a[r*len(a)/n : (r+1)*len(a)/n] } // row r of n
 	chunk := rowsPerChunk(width)
@@ -78,9 +80,9 @@ func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
 func LogSumExp(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("LogSumExp", x)
 	y := t.Make(x.shape[:x.Rank()-1]...)
-	return rowwise(t, x, y, n, width, width, func(y, x, soft []float32) { y[0] = logSumExpRow(soft, x) }, func(dx, dy, _, _, soft []float32) {
-		simd.Axpy(dy[0], soft, dx)
-	})
+	return rowwise(t, x, y, n, width, width,
+		func(y, x, soft []float32) { y[0] = logSumExpRow(soft, x) },
+		func(dx, dy, _, _, soft []float32) { simd.Axpy(dy[0], soft, dx) })
 }
 
 // logSumExpRow returns log Σ exp(x_j) and writes the softmax of x to soft.

@@ -118,7 +118,8 @@ func readRecord(path string) (*record, error) {
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
 			if len(row.Peers) != len(t.Peers) || !(row.Median > 0) {
-				return nil, fmt.Errorf("%s: %s has %v ms and %d peers, want a time and %d", path, row.Work, row.Median, len(row.Peers), len(t.Peers))
+				return nil, fmt.Errorf("%s: %s has %v ms and %d peers, want a time and %d",
+					path, row.Work, row.Median, len(row.Peers), len(t.Peers))
 			}
 		}
 	}
@@ -158,7 +159,8 @@ func (r *record) gate(history []*record, t *table, percent float64, messages io.
 		return was != nil && old.kind() == r.kind() && was.Threads == t.Threads && was.Rows != nil
 	})
 	if i < 0 {
-		return fmt.Errorf("no measurement of %s on %s with %d threads to compare with; --save makes one", t.Title, r.kind(), t.Threads)
+		return fmt.Errorf("no measurement of %s on %s with %d threads to compare with; --save makes one",
+			t.Title, r.kind(), t.Threads)
 	}
 	was, fallen := history[i].find(t.Title), 0
 	for _, now := range t.Rows {

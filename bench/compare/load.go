@@ -166,7 +166,9 @@ func measureLoad(args []string) (o once, err error) {
 // weightBytes returns how many bytes the weights of a decoder take.
 func weightBytes(m *models.Model, s tensor.Numbers) int {
 	z := m.Sizes()
-	held := shape{layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary}
+	held := shape{
+		layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary,
+	}
 	return cmp.Or(s, tensor.Float32).Bytes(held.weights())
 }
 

@@ -126,7 +126,7 @@ func parse(args []string, messages io.Writer) (settings, error) {
 	flags.StringVar(&s.history, "history", "bench/history", "directory of earlier measurements")
 	flags.BoolVar(&s.save, "save", false, "save what is measured there")
 	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from it, and measure nothing")
-	flags.Float64Var(&s.gate, "gate", -1, "exit with 3 if a ratio is so many percent below that measured before on such a machine")
+	flags.Float64Var(&s.gate, "gate", -1, "exit with 3 if a ratio is so many percent below the last on such a machine")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -198,8 +198,11 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 }
 
 // table measures tasks that have the same libraries beside them.
-func (s settings) table(ctx context.Context, r *record, tasks []task, out io.Writer, say func(i int, name string)) (*table, error) {
-	t := &table{Title: tasks[0].table, Threads: s.threads, How: fmt.Sprintf("Medians over %d rounds of %v a side.", s.rounds, s.time)}
+func (s settings) table(
+	ctx context.Context, r *record, tasks []task, out io.Writer, say func(i int, name string),
+) (*table, error) {
+	how := fmt.Sprintf("Medians over %d rounds of %v a side.", s.rounds, s.time)
+	t := &table{Title: tasks[0].table, Threads: s.threads, How: how}
 	if variables := held[simd.Implementation()]; variables != nil {
 		t.Note = fmt.Sprintf("With %s, which ONNX Runtime and llama.cpp do not heed.", strings.Join(variables, ", "))
 	}

@@ -109,7 +109,8 @@ func (s shape) encode(threads, batch, length int) task {
 // generate is one token of a text, from the token before it to the logits.
 func (s shape) generate(threads int, held tensor.Numbers) task {
 	return task{
-		table: "Generation", name: fmt.Sprintf("generate %s %s", s.name, held), libraries: []string{"torch", "ctranslate2", "llama.cpp"},
+		table: "Generation", name: fmt.Sprintf("generate %s %s", s.name, held),
+		libraries: []string{"torch", "ctranslate2", "llama.cpp"},
 		request: request{
 			Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width, Hidden: s.hidden, Layers: s.layers,
 			Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias, Mask: "none",

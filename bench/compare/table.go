@@ -108,7 +108,8 @@ func (t *table) notes() string {
 			text += fmt.Sprintf(" Behind %s: %s.", p.Name, cmp.Or(strings.Join(behind, "; "), "nothing"))
 		}
 		if slices.ContainsFunc(t.Rows, func(r row) bool { return r.Unsteady }) {
-			text += " In rows with an asterisk, rounds of one side differed by more than a quarter: something else ran on this machine."
+			text += " In rows with an asterisk, rounds of one side differed by more than a quarter: " +
+				"something else ran on this machine."
 		}
 		notes.WriteString("\n" + wrapped(text))
 	}
@@ -156,7 +157,7 @@ const (
 	results = "bench/RESULTS.md"
 	preface = `# Results
 
-` + "`go run ./bench/compare --render`" + ` writes this file: the newest table of each kind of machine in [history](history).
+` + "`go run ./bench/compare --render`" + ` writes this file from [history](history): the newest tables of each machine.
 [README.md](README.md) tells how it is measured, and what was tried.
 `
 )
@@ -168,7 +169,8 @@ func renderResults(history []*record) []byte {
 	for _, r := range history {
 		for _, t := range r.Tables {
 			if !slices.ContainsFunc(parts, func(p part) bool { return p.kind == r.kind() && p.title == t.Title }) {
-				parts = append(parts, part{r.kind(), t.Title, fmt.Sprintf("\n## %s, %s\n\n%s", t.Title, r.Kernels, t.markdown(r))})
+				text := fmt.Sprintf("\n## %s, %s\n\n%s", t.Title, r.Kernels, t.markdown(r))
+				parts = append(parts, part{r.kind(), t.Title, text})
 			}
 		}
 	}

@@ -58,7 +58,8 @@ func parseHeader(text string) (h array, err error) {
 		}
 	}
 	if members != 3 || found[0] == nil || found[3] == nil || found[4] == nil {
-		return h, fmt.Errorf("it is %s, want {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } or the like", quote.Text(text))
+		const want = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } or the like"
+		return h, fmt.Errorf("it is %s, want %s", quote.Text(text), want)
 	}
 	if err := h.setType(*found[0]); err != nil {
 		return h, err
@@ -97,7 +98,8 @@ var types = map[string]struct {
 func (h *array) setType(s string) error {
 	t, ok := types[s[min(1, len(s)):]]
 	if !ok {
-		return fmt.Errorf("descr is %s, want one type of numbers: bool, an integer, or float16, float32 or float64", quote.Text(s))
+		const want = "one type of numbers: bool, an integer, or float16, float32 or float64"
+		return fmt.Errorf("descr is %s, want %s", quote.Text(s), want)
 	}
 	h.kind, h.width, h.big = t.kind, t.width, s[0] == '>'
 	if s[0] != '<' && s[0] != '>' && (s[0] != '|' || t.width > 1) {

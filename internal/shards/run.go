@@ -179,7 +179,10 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Shard: i, Shards: j.Shards, Identity: j.Identity, Kernels: j.Kernels, Input: Input{Plan: hash(j.Plan.files), Pieces: pieces}}
+	m := &Manifest{
+		Shard: i, Shards: j.Shards, Identity: j.Identity, Kernels: j.Kernels,
+		Input: Input{Plan: hash(j.Plan.files), Pieces: pieces},
+	}
 	var failed error // without the name of the file to be written
 	err = d.Replace([]atomicfile.File{
 		{Path: OutputFile, Write: func(w io.Writer) error {
