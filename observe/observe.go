@@ -115,7 +115,7 @@ func (r *TopKeys) Begin(s attn.Sizes) {
 	n := s.B * s.H * s.Lq * k
 	r.keys, r.data = make([]int, n), make([]float32, n)
 	r.searches = sync.Pool{New: func() any {
-		return &search{k: k, best: make(ranking, k), groups: make(ranking, k), places: make([]int32, s.Lk+simd.AboveRoom)}
+		return &search{k: k, best: make(ranking, k), groups: make(ranking, k), places: make([]int32, s.Lk+simd.AbovePadding)}
 	}}
 }
 

@@ -250,7 +250,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 			scaleColumns(k, numbers, w.scaleKeys)
 		}
 		w.keys = w.ownKeys(a)
-		w.keys.Lay(k, numbers)
+		w.keys.View(k, numbers)
 	default:
 		w.storedKeys = p.keys.stored(k, g*nk)
 		w.storedKeys.Tiles = simd.TilesForHeads(a.E)
@@ -260,7 +260,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	}
 	if panels {
 		w.values = w.ownValues(a)
-		w.values.Lay(v, p.values.Floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
+		w.values.View(v, p.values.Floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
 		w.storedValues = p.values.stored(v, g*nv)
 		w.storedValues.Tiles, w.storedValues.Sparse = simd.TilesForHeads(a.EV), true

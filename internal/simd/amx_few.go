@@ -124,7 +124,7 @@ func (x *storedProduct) byPanels(c, a Mat, m, j0, j1 int) {
 		l := PanelLayout{K: x.k1 - x.k0, N: min(x.b.Width, j1-j), Width: x.b.Width}
 		s.b = grow(s.b, l.Panel())
 		at := x.b.At(x.k0, j)
-		p.Lay(l, x.b.Floats(at, at+l.Panel(), s.b))
+		p.View(l, x.b.Floats(at, at+l.Panel(), s.b))
 		MultiplyPanels(c.from(0, j-j0), a, m, p, 0, l.K, 0, l.N, x.accumulate)
 	}
 	tilePanels.Put(p)

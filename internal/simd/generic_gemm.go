@@ -165,16 +165,26 @@ func tile2x4(t *[8]float32, a0, a1, b []float32) {
 // packPanelGeneric copies a matrix of rows×cols to dst, row by row, with zeros
 // up to width.
 func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
-	for k := range rows {
-		d, src := dst[k*width:][:width], m.Data[k*m.Row:]
-		if m.Col == 1 {
-			copy(d, src[:cols])
-		} else {
-			for j := range cols {
-				d[j] = src[j*m.Col]
+	if m.Col == 1 {
+		for k := range rows {
+			copy(dst[k*width:], m.Data[k*m.Row:][:cols])
+		}
+	} else {
+		for j := range cols {
+			d, src := dst[j:], m.Data[j*m.Col:]
+			if m.Row == 1 {
+				for k, v := range src[:rows] {
+					d[k*width] = v
+				}
+				continue
+			}
+			for k := range rows {
+				d[k*width] = src[k*m.Row]
 			}
 		}
-		clear(d[cols:])
+	}
+	for k := range rows {
+		clear(dst[k*width+cols:][:width-cols])
 	}
 }
 

@@ -27,10 +27,11 @@ func (l PanelLayout) Panel() int { return l.K * l.Width }
 // At returns the place of an element. The next row is Width places further.
 func (l PanelLayout) At(k, j int) int { return j/l.Width*l.Panel() + k*l.Width + j%l.Width }
 
-// Lay makes p ready for a matrix that lies in data in the layout l.
-func (p *Panels) Lay(l PanelLayout, data []float32) {
+// View makes p ready for a matrix that is stored in data in the layout l, without a copy
+// unless it is for tile units.
+func (p *Panels) View(l PanelLayout, data []float32) {
 	if len(data) < l.Len() {
-		panic(fmt.Sprintf("simd: Panels.Lay: len(data)=%d, want %d", len(data), l.Len()))
+		panic(fmt.Sprintf("simd: Panels.View: len(data)=%d, want %d", len(data), l.Len()))
 	}
 	if p.Tiles { // which want their own layout
 		p.Reserve(l.K, l.N)

@@ -93,7 +93,7 @@ func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 		l := PanelLayout{K: k1 - k0, N: n, Width: b.Width}
 		s.b = grow(s.b, l.Len())
 		var p Panels
-		p.Lay(l, b.Floats(at, at+l.Len(), s.b))
+		p.View(l, b.Floats(at, at+l.Len(), s.b))
 		multiplyPanels(to, a, m, &p, 0, k1-k0, 0, n, accumulate, chain)
 		s.free()
 	}
@@ -171,6 +171,6 @@ func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool
 		copy(c.Data[i*c.Row:], bias)
 	}
 	var p Panels
-	p.Lay(l, b)
+	p.View(l, b)
 	panelsInChains(c, a, m, &p, 0, l.K, 0, l.N, more || bias != nil, chain, more)
 }

@@ -102,7 +102,7 @@ func TestPanelLayout(t *testing.T) {
 				}
 			}
 			var laid, copied Panels
-			laid.Lay(l, data)
+			laid.View(l, data)
 			copied.Copy(RowMajor(b, n), k, n)
 			got, want := make([]float32, 3*n), make([]float32, 3*n)
 			MultiplyPanels(RowMajor(got, n), RowMajor(a, k), 3, &laid, 0, k, 0, n, false)
@@ -126,7 +126,7 @@ func TestMultiplyStored(t *testing.T) {
 				for f := Float32; f <= Int8; f++ {
 					b, floats := storedPanels(r, l, f)
 					var p Panels
-					p.Lay(l, floats)
+					p.View(l, floats)
 					k0, j0 := r.IntN(k), r.IntN(n)/panelWidth()*panelWidth()
 					k1, j1 := k0+r.IntN(k-k0)+1, j0+r.IntN(n-j0)+1
 					if r.IntN(2) == 0 {

@@ -4,15 +4,15 @@ import "math"
 
 // The functions of this file are about a row of weights of attention.
 
-// AboveRoom is how many elements of dst Above may write besides those that it returns.
-const AboveRoom = 16
+// AbovePadding is how many elements of dst Above may write besides those that it returns.
+const AbovePadding = 16
 
 // Above writes the places i of the elements x[i] > least to dst, in their order, and
-// returns how many there are. NaN is no such element. dst has at least len(x) + AboveRoom
+// returns how many there are. NaN is no such element. dst has at least len(x) + AbovePadding
 // elements.
 func Above(dst []int32, x []float32, least float32) int {
-	if len(dst) < len(x)+AboveRoom {
-		mismatch("Above", "dst", len(dst), "x with room", len(x)+AboveRoom)
+	if len(dst) < len(x)+AbovePadding {
+		mismatch("Above", "dst", len(dst), "x with padding", len(x)+AbovePadding)
 	}
 	count, first := 0, 0
 	for len(x) > 0 {

@@ -24,15 +24,15 @@ func TestAbove(t *testing.T) {
 					}
 				}
 				const untouched = -5
-				dst := make([]int32, n+AboveRoom+3)
+				dst := make([]int32, n+AbovePadding+3)
 				for i := range dst {
 					dst[i] = untouched
 				}
-				got := dst[:Above(dst[:n+AboveRoom], x.x, least)]
+				got := dst[:Above(dst[:n+AbovePadding], x.x, least)]
 				if !slices.Equal(got, want) {
 					t.Fatalf("%d numbers above %v: places %v, want %v", n, least, got, want)
 				}
-				for _, v := range dst[len(want)+min(n+AboveRoom-len(want), AboveRoom):] {
+				for _, v := range dst[len(want)+min(n+AbovePadding-len(want), AbovePadding):] {
 					if v != untouched {
 						t.Fatalf("%d numbers above %v: written beyond the room", n, least)
 					}
