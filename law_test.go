@@ -57,6 +57,7 @@ var order = []string{
 	"internal/pruning/reports",
 	"internal/view",
 	"internal/curve",
+	"train",
 	"internal/filter",
 	"internal/guard",
 	"internal/completion",

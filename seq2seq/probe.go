@@ -59,12 +59,11 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	return prune.Outcome{
 		Loss: tensor.Scale(t, mean, float32(len(write))),
 		Losses: func() []float64 {
-			losses, tokens := make([]float64, len(batch)), write
+			losses := make([]float64, len(batch))
 			logp, vocabulary := tensor.LogSoftmax(nil, logits).Data(), logits.Dim(-1)
 			for i, e := range batch {
-				n := len(e.write)
-				losses[i] = crossEntropy(logp[:n*vocabulary], tokens[:n])
-				logp, tokens = logp[n*vocabulary:], tokens[n:]
+				losses[i] = crossEntropy(logp, e.write, vocabulary)
+				logp = logp[len(e.write)*vocabulary:]
 			}
 			return losses
 		},

@@ -4,14 +4,13 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
+	"github.com/attn-go/attn/train"
 )
 
 // The functions of packages that most commands use, by short names.
@@ -46,8 +45,7 @@ func ready(files []place) error { return guard.Ready(places(files)) }
 // runFiles returns the names of what attn train and attn prune write to the directory of a
 // run.
 func runFiles() []string {
-	return append(seq2seq.ModelFiles(), seq2seq.TrainingFile, seq2seq.ExamplesFile,
-		recipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
+	return append(train.RunFiles(), reportFile, unfinishedFile)
 }
 
 // exists reports whether there is something at a path, or will be when a save that was

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // progress shows how training goes: on a terminal a line that changes, with the curve of
@@ -18,48 +18,25 @@ import (
 type progress struct {
 	statusLine
 	spoken time.Time
-	points []point
+	points []curve.Step
 	valid  float64 // the last validation loss, NaN if there is none
-	tokens float64 // per second, smoothed
-	first  int     // steps that an earlier run has made
-	left   time.Duration
-	digits int // of the last epoch: the columns of all lines agree
-	start  time.Time
-}
-
-// point is one of the curve of the loss.
-type point struct {
-	step int
-	loss float64
+	digits int     // of the last epoch: the columns of all lines agree
 }
 
 // newProgress returns one that goes on from what a run has had so far.
 func newProgress(w io.Writer, before curve.History) *progress {
-	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), start: time.Now(), first: -1, valid: math.NaN()}
-	for _, s := range before.Steps {
-		p.points = append(p.points, point{s.Step, float64(s.TrainLoss)})
-	}
+	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), valid: math.NaN(), points: before.Steps}
 	if n := len(before.Epochs); n > 0 {
 		p.valid = float64(before.Epochs[n-1].ValidLoss)
 	}
 	return p
 }
 
-// step shows one step.
-func (p *progress) step(s seq2seq.Progress) {
+// Step shows one step.
+func (p *progress) Step(s train.Progress) {
 	p.digits = len(strconv.Itoa(s.Epochs))
-	done, all := s.Total, s.Epochs*s.Steps
-	if p.first < 0 {
-		p.first = done - 1
-	}
-	rate := float64(s.Tokens) / s.Time.Seconds()
-	if p.tokens == 0 {
-		p.tokens = rate
-	}
-	p.tokens += 0.05 * (rate - p.tokens)
-	p.left = timeLeft(p.start, done-p.first, all-p.first)
 	if s.Window != nil {
-		p.points = append(p.points, point{s.Total, s.Window.Loss})
+		p.points = append(p.points, curve.Step{Step: s.Total, TrainLoss: number(s.Window.Loss)})
 	}
 	switch {
 	case p.due():
@@ -68,7 +45,7 @@ func (p *progress) step(s seq2seq.Progress) {
 	case p.columns == nil && time.Since(p.spoken) > 30*time.Second && !s.EpochDone:
 		p.spoken = time.Now()
 		fmt.Fprintf(p.w, "epoch %d/%d  step %d/%d  loss %.4f  %.1fk tokens/s  %v left\n",
-			s.Epoch, s.Epochs, s.Step, s.Steps, s.Loss, p.tokens/1000, p.left.Round(time.Second))
+			s.Epoch, s.Epochs, s.Step, s.Steps, s.Loss, s.Rate/1000, s.Left.Round(time.Second))
 	}
 }
 
@@ -78,9 +55,9 @@ const leastCurve, roomForCurve = 8, 16
 
 // line returns what stands on the terminal: the epoch and its loss, of the rest what there
 // is room for, and the curve.
-func (p *progress) line(s seq2seq.Progress, columns int) string {
+func (p *progress) line(s train.Progress, columns int) string {
 	line := fmt.Sprintf("epoch %*d/%d  loss %.4f", p.digits, s.Epoch, s.Epochs, s.Loss)
-	valid, rate, left := "", fmt.Sprintf("  %.1fk tokens/s", p.tokens/1000), fmt.Sprintf("  %v left", p.left.Round(time.Second))
+	valid, rate, left := "", fmt.Sprintf("  %.1fk tokens/s", s.Rate/1000), fmt.Sprintf("  %v left", s.Left.Round(time.Second))
 	if p.valid == p.valid {
 		valid = fmt.Sprintf("  valid %.4f", p.valid)
 	}
@@ -100,17 +77,17 @@ func (p *progress) line(s seq2seq.Progress, columns int) string {
 
 // sparkline draws a loss over all steps of a run in one line: what is still to come is
 // dotted. Equal ratios are equal differences in height.
-func sparkline(points []point, steps, columns int) string {
+func sparkline(points []curve.Step, steps, columns int) string {
 	const bars, todo = "▁▂▃▄▅▆▇█", "·"
 	levels := []rune(bars)
 	sums, counts := make([]float64, columns), make([]int, columns)
 	last := -1
 	for _, p := range points {
-		loss := math.Log(p.loss)
+		loss := math.Log(float64(p.TrainLoss))
 		if math.IsNaN(loss) || math.IsInf(loss, 0) {
 			continue
 		}
-		at := min((p.step-1)*columns/max(steps, 1), columns-1)
+		at := min((p.Step-1)*columns/max(steps, 1), columns-1)
 		sums[at] += loss
 		counts[at]++
 		last = max(last, at)
@@ -141,18 +118,10 @@ func sparkline(points []point, steps, columns int) string {
 	return b.String()
 }
 
-// epoch shows the end of one.
-func (p *progress) epoch(m curve.Epoch) {
+// Epoch shows the end of one.
+func (p *progress) Epoch(s train.Progress, valid float64) {
 	p.clear()
-	p.spoken, p.valid = time.Now(), float64(m.ValidLoss)
+	p.spoken, p.valid = time.Now(), valid
 	fmt.Fprintf(p.w, "epoch %-*d  loss %.4f  valid %.4f  %5.1fk tokens/s  %.1f s\n",
-		p.digits, m.Epoch, m.TrainLoss, m.ValidLoss, m.Rate()/1000, m.Seconds)
-}
-
-// live returns where the run stands, for those who follow it.
-func (p *progress) live(s seq2seq.Progress, m *metrics, unsaved bool) curve.Live {
-	return curve.Live{
-		Time: time.Now(), Epoch: s.Epoch, Epochs: s.Epochs, Step: s.Total, Steps: s.Epochs * s.Steps,
-		TrainLoss: number(s.Loss), LR: s.LR, Rate: number(p.tokens), Left: p.left, Recent: m.steps, Unsaved: unsaved,
-	}
+		p.digits, s.Epoch, s.Loss, valid, float64(s.EpochTokens)/s.EpochTime.Seconds()/1000, s.EpochTime.Seconds())
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // The live line fits every terminal; what matters most stays longest, and the curve takes
@@ -17,10 +17,10 @@ import (
 func TestLine(t *testing.T) {
 	p := newProgress(io.Discard, curve.History{})
 	for i := range 400 {
-		p.points = append(p.points, point{i + 1, 4 / math.Sqrt(float64(i+1))})
+		p.points = append(p.points, curve.Step{Step: i + 1, TrainLoss: number(4 / math.Sqrt(float64(i+1)))})
 	}
-	p.valid, p.tokens, p.left, p.digits = 0.3988, 12345, 101*time.Second, 2
-	s := seq2seq.Progress{Epoch: 3, Epochs: 16, Step: 80, Steps: 160, Total: 400, Loss: 0.4213}
+	p.valid, p.digits = 0.3988, 2
+	s := train.Progress{Epoch: 3, Epochs: 16, Step: 80, Steps: 160, Total: 400, Loss: 0.4213, Rate: 12345, Left: 101 * time.Second}
 	for columns := range 200 {
 		line := p.line(s, columns)
 		if n := utf8.RuneCountInString(line); n > columns {
@@ -41,10 +41,18 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// points are steps and their losses in turn.
+func points(numbers ...float64) (list []curve.Step) {
+	for i := 0; i < len(numbers); i += 2 {
+		list = append(list, curve.Step{Step: int(numbers[i]), TrainLoss: number(numbers[i+1])})
+	}
+	return list
+}
+
 func TestSparkline(t *testing.T) {
-	falling := []point{{1, 16}, {2, 8}, {3, 4}, {4, 2}, {5, 1}}
+	falling := points(1, 16, 2, 8, 3, 4, 4, 2, 5, 1)
 	for _, c := range []struct {
-		points         []point
+		points         []curve.Step
 		steps, columns int
 		want           string
 	}{
@@ -52,11 +60,11 @@ func TestSparkline(t *testing.T) {
 		{falling, 10, 10, "█▇▅▃▁·····"},
 		{falling, 10, 5, "█▄▁··"},
 		// The points of a long run stand for the steps before them.
-		{[]point{{1, 4}, {4, 2}, {8, 1}}, 8, 8, "█▅▅▅▁▁▁▁"},
-		{[]point{{1, 3}, {2, 3}}, 4, 4, "▅▅··"},
-		{[]point{{1, 3}, {2, math.NaN()}, {3, 0}}, 4, 4, "▅···"},
+		{points(1, 4, 4, 2, 8, 1), 8, 8, "█▅▅▅▁▁▁▁"},
+		{points(1, 3, 2, 3), 4, 4, "▅▅··"},
+		{points(1, 3, 2, math.NaN(), 3, 0), 4, 4, "▅···"},
 		{nil, 4, 4, "····"},
-		{[]point{{9, 3}}, 4, 4, "▅▅▅▅"}, // of more epochs than now
+		{points(9, 3), 4, 4, "▅▅▅▅"}, // of more epochs than now
 	} {
 		if got := sparkline(c.points, c.steps, c.columns); got != c.want {
 			t.Errorf("%v over %d steps: %s, want %s", c.points, c.steps, got, c.want)
@@ -69,8 +77,12 @@ func TestLineIsErased(t *testing.T) {
 	var b strings.Builder
 	p := newProgress(&b, curve.History{})
 	p.columns = func() int { return 60 }
-	p.step(seq2seq.Progress{Epoch: 1, Epochs: 2, Step: 1, Steps: 1, Total: 1, Loss: 2, Tokens: 5, Time: time.Second, EpochDone: true, Window: &seq2seq.Window{Steps: 1, Loss: 2}})
-	p.epoch(curve.Epoch{Epoch: 1, TrainLoss: 2, ValidLoss: 1.5, Tokens: 5, Seconds: 1})
+	s := train.Progress{
+		Epoch: 1, Epochs: 2, Step: 1, Steps: 1, Total: 1, Loss: 2, Tokens: 5, Time: time.Second,
+		EpochTokens: 5, EpochTime: time.Second, EpochDone: true, Window: &train.Window{Steps: 1, Loss: 2},
+	}
+	p.Step(s)
+	p.Epoch(s, 1.5)
 	p.clear()
 	screen := []rune(nil)
 	var lines []string

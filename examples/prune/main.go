@@ -16,6 +16,7 @@ import (
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/train"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -35,8 +36,8 @@ func run(dir string) error {
 		return err
 	}
 	ctx := context.Background()
-	training, test := seq2seq.DatesSplit(3000, 100, 1)
-	model, err := train(ctx, training)
+	training, test := train.DatesSplit(3000, 100, 1)
+	model, err := trained(ctx, training)
 	if err != nil {
 		return err
 	}
@@ -78,25 +79,21 @@ func run(dir string) error {
 	}.SVG)
 }
 
-// train returns a translator of dates with four heads in each of its three layers.
-func train(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, error) {
-	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
-	for i, p := range pairs {
-		sources[i], targets[i] = p.Source, p.Target
-	}
+// trained returns a translator of dates with four heads in each of its three layers.
+func trained(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, error) {
 	config := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64}
-	read, written := seq2seq.BuildVocabulary(sources, seq2seq.Chars, 0), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 0)
+	read, written := train.Vocabularies(pairs, seq2seq.Chars, 0)
 	model, err := seq2seq.New(config, read, written, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		return nil, err
 	}
-	trainer, err := seq2seq.NewTrainer(model, pairs, seq2seq.Settings{
+	trainer, err := train.NewTrainer(model, pairs, train.Settings{
 		Epochs: 5, Batch: 32, LR: 0.003, Warmup: 100, Clip: 1, Seed: 3,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return model, trainer.Run(ctx, func(seq2seq.Progress) error { return nil })
+	return model, trainer.Run(ctx, func(train.Progress) error { return nil })
 }
 
 // drawScores draws a row for each layer and a column for each head.

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"errors"
@@ -52,8 +52,8 @@ func TestJudge(t *testing.T) {
 				exact++
 			}
 		}
-		if j.BLEU() != want.Score || j.Value(MetricBLEU) != want.Score || j.Len() != n {
-			t.Errorf("BLEU %v of %d sentences, want %v of %d", j.BLEU(), j.Len(), want.Score, n)
+		if j.Value(MetricBLEU) != want.Score || j.Len() != n {
+			t.Errorf("BLEU %v of %d sentences, want %v of %d", j.Value(MetricBLEU), j.Len(), want.Score, n)
 		}
 		if share := float64(exact) / float64(n); j.Exact() != share || j.Value(MetricExact) != 100*share {
 			t.Errorf("%v exact, or %v%%, want %v", j.Exact(), j.Value(MetricExact), share)
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 		translations []string
 		references   [][]string
 	}{{nil, nil}, {[]string{"a"}, nil}, {[]string{"a"}, [][]string{{}}}} {
-		if _, err := Judge(c.translations, c.references); err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Judge: ") {
+		if _, err := Judge(c.translations, c.references); err == nil || !strings.HasPrefix(err.Error(), "train: Judge: ") {
 			t.Errorf("error %v for %v and %v", err, c.translations, c.references)
 		}
 	}

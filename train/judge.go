@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"fmt"
@@ -62,9 +62,6 @@ func (j *Judged) Exact() float64 {
 	return float64(s.exact) / float64(s.sentences)
 }
 
-// BLEU returns the score of the corpus, 0 to 100: what CorpusBLEU says.
-func (j *Judged) BLEU() float64 { return j.Value(MetricBLEU) }
-
 // Value returns a metric in per cent, 0 to 100.
 func (j *Judged) Value(m Metric) float64 {
 	var s tally
@@ -116,10 +113,10 @@ func (s *tally) value(m Metric) float64 {
 // Evaluation", 2004, section 4, https://aclanthology.org/W04-3250.
 func Bootstrap(a, b *Judged, m Metric, resamples int, seed uint64) (low, high float64) {
 	if a.Len() != b.Len() {
-		panic(&tensor.ShapeError{Op: "seq2seq: Bootstrap", Arg: "b", What: "number of sentences", Got: []int{b.Len()}, Want: fmt.Sprint(a.Len())})
+		panic(&tensor.ShapeError{Op: "train: Bootstrap", Arg: "b", What: "number of sentences", Got: []int{b.Len()}, Want: fmt.Sprint(a.Len())})
 	}
 	if resamples < 1 {
-		panic(&tensor.ShapeError{Op: "seq2seq: Bootstrap", Arg: "resamples", What: "number", Got: []int{resamples}, Want: "at least 1"})
+		panic(&tensor.ShapeError{Op: "train: Bootstrap", Arg: "resamples", What: "number", Got: []int{resamples}, Want: "at least 1"})
 	}
 	of := func(j *Judged) bootstrap.Statistic {
 		return func(sample []int) float64 { return j.Sample(m, sample) }
