@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/tensor"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
