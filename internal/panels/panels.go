@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -214,20 +213,14 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 			names, maps = append(names, fmt.Sprintf("%d.%d", l.Index, l.Number(h))), append(maps, l.Head(h))
 		}
 	}
-	n, procs := len(maps), runtime.GOMAXPROCS(0)
+	n := len(maps)
 	values := make([]float32, n*n)
-	var wait sync.WaitGroup
-	for part := range procs {
-		wait.Go(func() {
-			for i := part; i < n; i += procs {
-				for j := range maps[:i] {
-					d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
-					values[i*n+j], values[j*n+i] = d, d
-				}
-			}
-		})
-	}
-	wait.Wait()
+	par.For(n, 1, func(i, _ int) {
+		for j := range maps[:i] {
+			d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
+			values[i*n+j], values[j*n+i] = d, d
+		}
+	})
 	kind := layers[0].Kind.String()
 	f.Unit, f.RowTitle, f.ColumnTitle = "divergence in nats", "head", "head"
 	f.Panels = []viz.Panel{{
