@@ -69,8 +69,9 @@ code points; --svg and --html have all characters.`
 // choice says what is drawn.
 func (cmd *mapCommand) choice() panels.Choice {
 	return panels.Choice{
-		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All, MeanOfLayers: deref(cmd.Mean) == "layers",
-		Rollout: cmd.Rollout, Divergence: cmd.Differ, ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: mostPretrained,
+		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All,
+		MeanOfLayers: deref(cmd.Mean) == "layers", Rollout: cmd.Rollout, Divergence: cmd.Differ,
+		ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: mostPretrained,
 	}
 }
 

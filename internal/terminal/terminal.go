@@ -47,7 +47,9 @@ func For(w io.Writer, color string, width *int, ascii bool) viz.Terminal {
 	if ascii {
 		color = "none"
 	}
-	named := map[string]viz.Colors{"truecolor": viz.TrueColor, "256": viz.Colors256, "16": viz.Colors16, "none": viz.NoColors}
+	named := map[string]viz.Colors{
+		"truecolor": viz.TrueColor, "256": viz.Colors256, "16": viz.Colors16, "none": viz.NoColors,
+	}
 	if colors, ok := named[color]; ok {
 		t.Colors = colors
 	}
