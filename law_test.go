@@ -52,6 +52,7 @@ var order = []string{
 	"internal/flags",
 	"internal/fonts",
 	"internal/panels",
+	"internal/terminal",
 	"seq2seq",
 	"models",
 	"internal/pruning/reports",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/tensor"
@@ -80,7 +81,9 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		t.Width = columns(c.out)
 	}
 	if !cmd.Ratios {
-		return measure(t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) { return bench.Run(ctx, w, threads, cmd.Time) })
+		return measure(t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
+			return bench.Run(ctx, w, threads, cmd.Time)
+		})
 	}
 	pairs := bench.Features()
 	if cmd.Op != nil {
@@ -90,7 +93,9 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		}
 		pairs = []bench.Pair{p}
 	}
-	return measure(t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) { return bench.Compare(ctx, p, threads, cmd.Time) })
+	return measure(t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
+		return bench.Compare(ctx, p, threads, cmd.Time)
+	})
 }
 
 // measure writes a row for each of a list.

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // Whatever the command line knows, each shell's script knows too.
@@ -57,9 +61,9 @@ func TestHelpShowsDefaults(t *testing.T) {
 		}
 	}
 	help := strings.Join(strings.Fields(command(t, "train", "--help")), " ")
-	for _, want := range []string{"(default 10, for dates 16)", "(default 4, for gru 0)", "(default 2, for dates 1, for gru 1)", "(default 0.002, for dates 0.003)", "(default bpe, for dates char)"} {
-		if !strings.Contains(help, want) {
-			t.Errorf("the help of train has no %q", want)
+	for name, text := range recipeDefaults() {
+		if !strings.Contains(help, "("+text) {
+			t.Errorf("the help of train has no (%s) for %s", text, name)
 		}
 	}
 	help = strings.Join(strings.Fields(command(t, "bench", "--help")), " ")
@@ -68,4 +72,40 @@ func TestHelpShowsDefaults(t *testing.T) {
 			t.Errorf("the help of bench has no %q", want)
 		}
 	}
+}
+
+// recipeDefaults returns the defaults of attn train, which depend on the data and on the
+// architecture, by the name of the flag.
+func recipeDefaults() map[string]string {
+	vars := map[string]string{}
+	follow := func(f recipeFlags) train.Recipe {
+		r, err := f.fresh()
+		if err != nil {
+			panic(err) // the defaults themselves are wrong
+		}
+		return r
+	}
+	data, gru := "FILE", seq2seq.GRU
+	dates, pairs, recurrent := follow(recipeFlags{}), follow(recipeFlags{Data: &data}), follow(recipeFlags{Data: &data, Arch: &gru})
+	for name, of := range map[string]func(train.Recipe) any{
+		"arch": func(r train.Recipe) any { return r.Network.Arch }, "score": func(r train.Recipe) any { return r.Network.Score },
+		"heads": func(r train.Recipe) any { return r.Network.Heads }, "width": func(r train.Recipe) any { return r.Network.Width },
+		"layers": func(r train.Recipe) any { return r.Network.Layers }, "hidden": func(r train.Recipe) any { return r.Network.Hidden },
+		"dropout": func(r train.Recipe) any { return r.Network.Dropout }, "units": func(r train.Recipe) any { return r.Units },
+		"vocab": func(r train.Recipe) any { return r.VocabSize }, "epochs": func(r train.Recipe) any { return r.Training.Epochs },
+		"batch": func(r train.Recipe) any { return r.Training.Batch }, "lr": func(r train.Recipe) any { return r.Training.LR },
+		"warmup": func(r train.Recipe) any { return r.Training.Warmup }, "smoothing": func(r train.Recipe) any { return r.Training.Smoothing },
+		"seed": func(r train.Recipe) any { return r.Training.Seed },
+	} {
+		usual := fmt.Sprint(of(pairs))
+		text := "default " + usual
+		if d := fmt.Sprint(of(dates)); d != usual {
+			text += ", for dates " + d
+		}
+		if g := fmt.Sprint(of(recurrent)); g != usual && name != "arch" && name != "hidden" { // which a GRU does not have
+			text += ", for gru " + g
+		}
+		vars[name] = text
+	}
+	return vars
 }

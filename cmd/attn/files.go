@@ -8,6 +8,7 @@ import (
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/terminal"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tokenizer"
 	"github.com/attn-go/attn/train"
@@ -20,9 +21,15 @@ var (
 	sameFile = guard.Same
 	writable = guard.Writable
 
+	isTerminal = terminal.Is
+	columns    = terminal.Columns
+	terminalOf = terminal.For
+
 	newPanel   = panels.New
 	shortMarks = panels.ShortMarks
 )
+
+const narrowestMap = terminal.Narrowest
 
 // place is a file or a directory that a flag names.
 type place struct{ flag, path string }

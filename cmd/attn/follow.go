@@ -47,10 +47,6 @@ func (cmd *followCommand) Validate() error {
 	return view.CheckAddress(cmd.Addr)
 }
 
-func (cmd *followCommand) touches() touched {
-	return touched{models: []place{{"DIR", cmd.Dir}}}
-}
-
 func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	if info, err := os.Stat(cmd.Dir); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
 )

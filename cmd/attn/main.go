@@ -161,7 +161,9 @@ func checkFiles(parsed *kong.Context, c console) (guard.Outputs, error) {
 func filesOf(command *kong.Node) guard.Files {
 	if cmd, ok := command.Target.Addr().Interface().(interface{ touches() touched }); ok {
 		t := cmd.touches()
-		return guard.Files{Reads: places(t.reads), Models: places(t.models), Writes: places(t.writes), Makes: places(t.makes), Stdin: t.stdin}
+		return guard.Files{
+			Reads: places(t.reads), Models: places(t.models), Writes: places(t.writes), Makes: places(t.makes), Stdin: t.stdin,
+		}
 	}
 	return guard.Of(command)
 }
@@ -176,26 +178,19 @@ func (e interrupted) Error() string { return e.hint }
 
 // exitCode sorts an error into the codes that the command promises.
 func exitCode(err error) int {
-	var (
-		usage  *flags.Error
-		input  *input.Error
-		format *safetensors.FormatError
-		tokens *tokenizer.FormatError
-		model  *models.FormatError
-		remote *hub.ModelError
-		parts  *shards.Error
-		check  *pruning.CheckError
-		paused interrupted
-		path   *fs.PathError
-	)
+	is := func(targets ...any) bool {
+		return slices.ContainsFunc(targets, func(target any) bool { return errors.As(err, target) })
+	}
+	var path *fs.PathError
 	switch {
-	case errors.As(err, &paused), errors.Is(err, context.Canceled):
+	case is(new(interrupted)), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage):
+	case is(new(*flags.Error)):
 		return exitUsage
-	case errors.As(err, &check):
+	case is(new(*pruning.CheckError)):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &model), errors.As(err, &remote), errors.As(err, &parts):
+	case is(new(*input.Error), new(*safetensors.FormatError), new(*tokenizer.FormatError), new(*models.FormatError),
+		new(*hub.ModelError), new(*shards.Error)):
 		return exitInput
 	case errors.As(err, &path) && noInput(path):
 		return exitInput

@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 	"slices"
-
-	"golang.org/x/term"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -69,14 +66,12 @@ Greek and Cyrillic letters, and others from --font or a font of the system, else
 code points; --svg and --html have all characters.`
 }
 
-// narrowestMap is the least width of a map, marked lines and all.
-const narrowestMap = 24
-
 // choice says what is drawn.
 func (cmd *mapCommand) choice() panels.Choice {
 	return panels.Choice{
-		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All, MeanOfLayers: deref(cmd.Mean) == "layers",
-		Rollout: cmd.Rollout, Divergence: cmd.Differ, ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: mostPretrained,
+		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All,
+		MeanOfLayers: deref(cmd.Mean) == "layers", Rollout: cmd.Rollout, Divergence: cmd.Differ,
+		ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: mostPretrained,
 	}
 }
 
@@ -207,35 +202,4 @@ func (cmd *mapCommand) source(ctx context.Context, c console, longest int) (stri
 		err = input.Errorf("standard input", "no text")
 	}
 	return text, err
-}
-
-// terminalOf returns what a figure is drawn on: that of w, changed by flags.
-func terminalOf(w io.Writer, color string, width *int, ascii bool) viz.Terminal {
-	t := viz.Terminal{Width: 80, ASCII: ascii}
-	light, known := viz.DetectLight(os.Getenv)
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		t.Colors = viz.DetectColors(os.Getenv)
-		if t.Colors != viz.NoColors && !known {
-			light, known = askLight()
-		}
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			t.Width = max(width, narrowestMap)
-		}
-	}
-	t.Light, t.Dark = light, known && !light
-	set(&t.Width, width)
-	if ascii {
-		t.Colors = viz.NoColors
-	}
-	switch color {
-	case "truecolor":
-		t.Colors = viz.TrueColor
-	case "256":
-		t.Colors = viz.Colors256
-	case "16":
-		t.Colors = viz.Colors16
-	case "none":
-		t.Colors = viz.NoColors
-	}
-	return t
 }

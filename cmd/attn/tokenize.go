@@ -77,7 +77,10 @@ func (cmd *tokenizeCommand) stream(c console) (lineStream, error) {
 // tokens loads the tokenizer.
 func (cmd *tokenizeCommand) tokens(c console) (texts.Tokens, error) {
 	t, err := loadTokenizer(c, cmd.Model)
-	return texts.Tokens{Tokenizer: t, Options: cmd.options(), Pair: cmd.Pair, JSON: cmd.JSON, TSV: cmd.TSV, Columns: cmd.columns, Strict: cmd.Strict}, err
+	return texts.Tokens{
+		Tokenizer: t, Options: cmd.options(), Pair: cmd.Pair,
+		JSON: cmd.JSON, TSV: cmd.TSV, Columns: cmd.columns, Strict: cmd.Strict,
+	}, err
 }
 
 // options say how texts are encoded.

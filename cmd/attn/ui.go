@@ -6,34 +6,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"unicode"
-
-	"golang.org/x/term"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
 )
-
-// isTerminal reports whether an input or output of the command is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// columns returns the width of a terminal, 80 if the output is none.
-func columns(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
-	}
-	return 80
-}
 
 // invite says on a terminal what is read from standard input and how to end it, because
 // waiting in silence looks like work.

@@ -83,7 +83,8 @@ func (m Mechanism) run(in *reader) (*safetensors.File, error) {
 		return nil, err
 	}
 
-	leaves := slices.Concat(nn.StateDict{leaf("q", q), leaf("k", k), leaf("v", v), leaf("bias", o.Bias), leaf("sinks", o.Sinks)}, params.params)
+	inputs := nn.StateDict{leaf("q", q), leaf("k", k), leaf("v", v), leaf("bias", o.Bias), leaf("sinks", o.Sinks)}
+	leaves := slices.Concat(inputs, params.params)
 	leaves = slices.DeleteFunc(leaves, func(e nn.Entry) bool { return e.Parts[0] == nil })
 	t := tensor.NewTape(tensor.Infer)
 	gradients := slices.ContainsFunc(results, func(r result) bool { return r.upstream != nil })
@@ -124,7 +125,8 @@ func (m Mechanism) forward(t *tensor.Tape, layer *attn.MultiHead, q, k, v *tenso
 		return layer.Forward(t, q, k, v, o)
 	}
 	if m.Rope != nil {
-		q, k = attn.ApplyPosition(t, m.Rope, q, attn.Query, o.QueryPositions), attn.ApplyPosition(t, m.Rope, k, attn.Key, o.KeyPositions)
+		q = attn.ApplyPosition(t, m.Rope, q, attn.Query, o.QueryPositions)
+		k = attn.ApplyPosition(t, m.Rope, k, attn.Key, o.KeyPositions)
 		o.QueryPositions, o.KeyPositions = attn.Positions{}, attn.Positions{}
 	}
 	return attn.Attend(t, q, k, v, o)
@@ -132,7 +134,8 @@ func (m Mechanism) forward(t *tensor.Tape, layer *attn.MultiHead, q, k, v *tenso
 
 // options returns the options of the mechanism and the files, but for positions.
 func (m Mechanism) options(in, params *reader) attn.Options {
-	o := attn.Options{Score: m.score(params), Bias: in.floats("bias"), SoftCap: m.SoftCap, Weights: m.Weights, LogSumExp: m.LSE}
+	o := attn.Options{Score: m.score(params), Bias: in.floats("bias"), SoftCap: m.SoftCap}
+	o.Weights, o.LogSumExp = m.Weights, m.LSE
 	if o.Sinks = params.floats("sinks"); o.Sinks == nil {
 		o.Sinks = in.floats("sinks")
 	}

@@ -55,7 +55,8 @@ func (m Mechanism) torchLayer(p *reader, r *safetensors.Reader) (*attn.MultiHead
 		return nil, flags.Errorf("--score and --scale do not go with a layer of torch.nn.MultiheadAttention")
 	}
 	if m.KVHeads != 0 && m.KVHeads != m.Heads {
-		return nil, p.bad("torch.nn.MultiheadAttention has as many heads of keys and values as of queries, not --kv-heads %d", m.KVHeads)
+		return nil, p.bad("torch.nn.MultiheadAttention has as many heads of keys and values as of queries, not --kv-heads %d",
+			m.KVHeads)
 	}
 	c.Position = m.Rope
 	c.Init = nn.ZeroLinear
@@ -115,7 +116,8 @@ func (m Mechanism) layer(in *reader, score attn.Score) *attn.MultiHead {
 	}
 	groups := k.Dim(0) / size
 	if m.KVHeads != 0 && groups != m.KVHeads {
-		in.fail(in.bad("%s.weight has %d rows, %d heads of size %d, not --kv-heads %d", names[1], k.Dim(0), groups, size, m.KVHeads))
+		in.fail(in.bad("%s.weight has %d rows, %d heads of size %d, not --kv-heads %d",
+			names[1], k.Dim(0), groups, size, m.KVHeads))
 		return nil
 	}
 	valueSize := v.Dim(0) / groups

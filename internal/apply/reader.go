@@ -165,7 +165,8 @@ func (r *reader) plausible(q, k, v *tensor.Tensor, heads, widest int) {
 	lq, lk := float64(q.Dim(-2)), float64(k.Dim(-2))
 	widest = max(widest, k.Dim(-1), v.Dim(-1))
 	if n := batch * max(float64(max(heads, 1))*lq*lk, max(lq, lk)*float64(widest)); n > mostNumbers {
-		r.fail(r.bad("q %v, k %v and v %v would need arrays of %.1e numbers, want at most %d", q.Shape(), k.Shape(), v.Shape(), n, mostNumbers))
+		r.fail(r.bad("q %v, k %v and v %v would need arrays of %.1e numbers, want at most %d",
+			q.Shape(), k.Shape(), v.Shape(), n, mostNumbers))
 	}
 }
 

@@ -68,8 +68,9 @@ func (r Result) object(m Machine) any {
 		ReadShare    float64         `json:"read_share,omitempty"`
 		Machine      Machine         `json:"machine"`
 	}{
-		Work: r.Work, Threads: r.Threads, Median: r.Median, Min: r.Min, Max: r.Max, GFLOPS: r.GFLOPS(), PeakGFLOPS: r.PeakGFLOPS,
-		PeakShare: r.PeakShare(), Bytes: r.Bytes, GTriples: r.GTriples(), ReadGBps: r.ReadGBps(), PeakReadGBps: r.PeakReadGBps, Machine: m,
+		Work: r.Work, Threads: r.Threads, Machine: m, Median: r.Median, Min: r.Min, Max: r.Max, Bytes: r.Bytes,
+		GFLOPS: r.GFLOPS(), PeakGFLOPS: r.PeakGFLOPS, PeakShare: r.PeakShare(), GTriples: r.GTriples(),
+		ReadGBps: r.ReadGBps(), PeakReadGBps: r.PeakReadGBps,
 	}
 	if r.Work.Takes("causal") {
 		o.Causal, o.Mask, o.Weights = &r.Work.Causal, &r.Work.Mask, &r.Work.Weights
@@ -109,7 +110,8 @@ func (c Comparison) cells() []string {
 	}
 	return []string{
 		c.Work.Name(), digits(c.Time), c.Base.Name(), digits(c.BaseTime), string(c.Per),
-		fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f to %.2f", c.Low, c.High), fmt.Sprintf("%.0f%%", 100/c.Ratio), most, missed,
+		fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f to %.2f", c.Low, c.High), fmt.Sprintf("%.0f%%", 100/c.Ratio),
+		most, missed,
 	}
 }
 
@@ -129,7 +131,10 @@ func (c Comparison) object(m Machine) any {
 		Most    float64 `json:"ratio_most,omitempty"`
 		Missed  bool    `json:"missed"`
 		Machine Machine `json:"machine"`
-	}{c.Work.Name(), c.Base.Name(), c.Per, c.Threads, c.Rounds, c.Time, c.BaseTime, c.Ratio, c.Low, c.High, 1 / c.Ratio, c.Most, c.Missed(), m}
+	}{
+		c.Work.Name(), c.Base.Name(), c.Per, c.Threads, c.Rounds, c.Time, c.BaseTime,
+		c.Ratio, c.Low, c.High, 1 / c.Ratio, c.Most, c.Missed(), m,
+	}
 }
 
 // digits returns x with three digits that mean something, and none behind these.

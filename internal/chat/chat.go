@@ -42,7 +42,8 @@ func New(dir string, t *tokenizer.Tokenizer, tokens int) (*Conversation, error) 
 		return nil, err
 	}
 	if path == "" {
-		return nil, input.Errorf(dir, "has no chat template, want chat_template.jinja, or chat_template in tokenizer_config.json: it is no model for chats")
+		return nil, input.Errorf(dir, "has no chat template, want chat_template.jinja, "+
+			"or chat_template in tokenizer_config.json: it is no model for chats")
 	}
 	c := &Conversation{path: path, names: specialNames(dir), t: t}
 	if c.template, err = jinja.Parse(src); err != nil {

@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -157,7 +156,8 @@ func (c Choice) affordable(layers []*heads.Layer) error {
 		}
 	}
 	if bytes > c.Most {
-		return flags.Errorf("%d heads of this text have %d MB of weights, want at most %d MB; --layer and --head draw fewer, and attn view shows all", count, bytes>>20, c.Most>>20)
+		return flags.Errorf("%d heads of this text have %d MB of weights, want at most %d MB; "+
+			"--layer and --head draw fewer, and attn view shows all", count, bytes>>20, c.Most>>20)
 	}
 	return nil
 }
@@ -167,7 +167,8 @@ func (c Choice) weighted(layers []*heads.Layer) ([]*heads.Layer, error) {
 	list := make([]*heads.Layer, len(layers))
 	for i, l := range layers {
 		if l.ValueNorms == nil {
-			return nil, input.Errorf(c.Path, "layer %.100q has no norms of values, which --value-weighted needs; docs/heads.md tells how a file holds them", l.Name)
+			return nil, input.Errorf(c.Path, "layer %.100q has no norms of values, which --value-weighted needs; "+
+				"docs/heads.md tells how a file holds them", l.Name)
 		}
 		weighted := *l
 		weighted.Weights = nil
@@ -214,20 +215,14 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 			names, maps = append(names, fmt.Sprintf("%d.%d", l.Index, l.Number(h))), append(maps, l.Head(h))
 		}
 	}
-	n, procs := len(maps), runtime.GOMAXPROCS(0)
+	n := len(maps)
 	values := make([]float32, n*n)
-	var wait sync.WaitGroup
-	for part := range procs {
-		wait.Go(func() {
-			for i := part; i < n; i += procs {
-				for j := range maps[:i] {
-					d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
-					values[i*n+j], values[j*n+i] = d, d
-				}
-			}
-		})
-	}
-	wait.Wait()
+	par.For(n, 1, func(i, _ int) {
+		for j := range maps[:i] {
+			d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
+			values[i*n+j], values[j*n+i] = d, d
+		}
+	})
 	kind := layers[0].Kind.String()
 	f.Unit, f.RowTitle, f.ColumnTitle = "divergence in nats", "head", "head"
 	f.Panels = []viz.Panel{{
@@ -241,7 +236,8 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 func sameTokens(layers []*heads.Layer) error {
 	for _, l := range layers[1:] {
 		if !slices.Equal(l.Queries, layers[0].Queries) || !slices.Equal(l.Keys, layers[0].Keys) {
-			return flags.Errorf("%s layers %d and %d have different tokens; --layer names one of them", l.Kind, layers[0].Index, l.Index)
+			return flags.Errorf("%s layers %d and %d have different tokens; --layer names one of them",
+				l.Kind, layers[0].Index, l.Index)
 		}
 	}
 	return nil

@@ -12,7 +12,8 @@ func Shell(path string) string {
 		return "$'" + strings.ReplaceAll(escaped[1:len(escaped)-1], "'", `\'`) + "'"
 	}
 	plain := func(r rune) bool {
-		return r >= 0x80 || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(`/\:._-+,@%=`, r)
+		return r >= 0x80 || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' ||
+			strings.ContainsRune(`/\:._-+,@%=`, r)
 	}
 	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
 		return path

@@ -36,7 +36,8 @@ type tokenized struct {
 
 // newTokenized returns the line of an encoding.
 func newTokenized(e *tokenizer.Encoding) tokenized {
-	line := tokenized{IDs: e.IDs, Tokens: e.Tokens, Offsets: make([][2]int, len(e.Offsets)), TypeIDs: e.TypeIDs, Texts: e.Texts}
+	line := tokenized{IDs: e.IDs, Tokens: e.Tokens, TypeIDs: e.TypeIDs, Texts: e.Texts}
+	line.Offsets = make([][2]int, len(e.Offsets))
 	for i, at := range e.Offsets {
 		line.Offsets[i] = [2]int{at.Start, at.End}
 	}

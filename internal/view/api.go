@@ -147,7 +147,8 @@ func (s *Server) record(r *http.Request) (any, error) {
 	for _, text := range []string{ask.Source, ask.Target} {
 		switch {
 		case len(text) > s.options.MaxText:
-			return nil, refused(http.StatusRequestEntityTooLarge, "the text has %d bytes, want at most %d", len(text), s.options.MaxText)
+			return nil, refused(http.StatusRequestEntityTooLarge, "the text has %d bytes, want at most %d",
+				len(text), s.options.MaxText)
 		case !utf8.ValidString(text):
 			return nil, refused(http.StatusBadRequest, "the text is not UTF-8")
 		}

@@ -48,7 +48,9 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 		return nil, err
 	}
 	full := false
-	for _, l := range []string{"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1", "&values=1"} {
+	for _, l := range []string{
+		"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1", "&values=1",
+	} {
 		for e, layer := range s.store.layers() {
 			if l == "&values=1" && !e.outline.Layers[layer].Values {
 				continue

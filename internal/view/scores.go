@@ -30,7 +30,8 @@ func (o *Options) ReadScores(path string) error {
 			return bad("scores of %d layers by %s, want %d", len(s.Values), quote.Name(s.Method), len(r.Layers))
 		}
 		scores := Scores{
-			Name: "importance: " + s.Method, Help: fmt.Sprintf("importance of the head to %s, by %s on %d pairs of %s", r.Model, s.Method, r.Pairs, r.Data),
+			Name:   "importance: " + s.Method,
+			Help:   fmt.Sprintf("importance of the head to %s, by %s on %d pairs of %s", r.Model, s.Method, r.Pairs, r.Data),
 			Values: map[string][]float64{},
 		}
 		for i, l := range r.Layers {
@@ -58,5 +59,6 @@ func (o *Options) ReadScores(path string) error {
 	if shown == "" { // texts come later
 		return nil
 	}
-	return bad("its scores are of layers such as %.100q, but %s has layers such as %.100q", r.Layers[0].Name, o.Name, shown)
+	return bad("its scores are of layers such as %.100q, but %s has layers such as %.100q",
+		r.Layers[0].Name, o.Name, shown)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/par"
 )
 
 // What is worked out of several heads, by the name that it has in an address in
@@ -125,16 +126,16 @@ func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h
 	return average(sum, n), nil
 }
 
+// cached is how many numbers of a sum stay in a cache from map to map.
+const cached = 1 << 12
+
 // addAll adds maps to their sum, the first one first.
 func addAll(sum []float64, maps [][]float32) {
-	const cached = 1 << 12 // numbers of the sum that stay in a cache from map to map
-	inPieces(len(sum), func(from, to int) {
-		for ; from < to; from += cached {
-			part := sum[from:min(from+cached, to)]
-			for _, weights := range maps {
-				for j, w := range weights[from:][:len(part)] {
-					part[j] += float64(w)
-				}
+	par.For(len(sum), cached, func(from, to int) {
+		part := sum[from:to]
+		for _, weights := range maps {
+			for j, w := range weights[from:to] {
+				part[j] += float64(w)
 			}
 		}
 	})
@@ -143,22 +144,12 @@ func addAll(sum []float64, maps [][]float32) {
 // average returns a sum of n maps as their mean.
 func average(sum []float64, n int) []float32 {
 	mean := make([]float32, len(sum))
-	inPieces(len(sum), func(from, to int) {
+	par.For(len(sum), cached, func(from, to int) {
 		for j := from; j < to; j++ {
 			mean[j] = float32(sum[j] / float64(n))
 		}
 	})
 	return mean
-}
-
-// inPieces works on the numbers from 0 to n-1 on all processors.
-func inPieces(n int, work func(from, to int)) {
-	const least = 1 << 14
-	parts := max(1, min(runtime.GOMAXPROCS(0), n/least))
-	inParallel(parts, func(i int) (struct{}, error) {
-		work(n*i/parts, n*(i+1)/parts)
-		return struct{}{}, nil
-	})
 }
 
 // total is the sum of the means of the first layers of a kind, so that the mean of all layers
