@@ -53,8 +53,8 @@ func (d *decoder) Window(block int) int {
 func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	b, l := len(x.IDs), x.longest()
 	before := make([]int, b) // tokens of each sequence that have been read
-	if r.Cache != nil {
-		before = r.Cache.Lens()
+	if r.State != nil {
+		before = r.State.Lens()
 	}
 	for i, ids := range x.IDs {
 		if n := before[i] + len(ids); d.sizes.Positions > 0 && n > d.sizes.Positions {

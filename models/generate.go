@@ -26,7 +26,7 @@ type Generation struct {
 	// Cache says how keys and values are held. Only Storage has a meaning here.
 	Cache attn.CacheConfig
 	// Run is told of the weights and states of each step, the first of which is the whole
-	// prompt. Its Cache is not used.
+	// prompt. Its State is not used.
 	Run Run
 }
 

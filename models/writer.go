@@ -24,9 +24,9 @@ type writer struct {
 	written  [][]int // of each sequence, what has been read of it
 }
 
-// writer returns what writes behind a prompt, and fills in what g leaves open. A nil cache
+// writer returns what writes behind a prompt, and fills in what g leaves open. A nil state
 // means a new one.
-func (m *Model) writer(op string, prompt []int, g *Generation, cache *Cache) (*writer, error) {
+func (m *Model) writer(op string, prompt []int, g *Generation, state State) (*writer, error) {
 	head, z := m.Head(), m.Sizes()
 	if head == nil || head.Task != NextWord {
 		return nil, fmt.Errorf("models: %s: %s does not predict the next token, want a model with a head for the %s", op, m.Family.Name, NextWord)
@@ -60,8 +60,8 @@ func (m *Model) writer(op string, prompt []int, g *Generation, cache *Cache) (*w
 	if g.Tokens > 0 {
 		w.most = min(w.most, g.Tokens)
 	}
-	if w.run.Cache = cache; cache == nil {
-		w.run.Cache, err = NewCache(m, 1, attn.CacheConfig{Storage: g.Cache.Storage})
+	if w.run.State = state; state == nil {
+		w.run.State, err = NewState(m, 1, attn.CacheConfig{Storage: g.Cache.Storage})
 	}
 	return w, err
 }
@@ -141,7 +141,7 @@ func (w *writer) ban(scores []float32, written []int) {
 
 // choose keeps the given sequences, in the given order.
 func (w *writer) choose(sequences []int) {
-	w.run.Cache = w.run.Cache.Select(sequences)
+	w.run.State = w.run.State.Select(sequences)
 	written := make([][]int, len(sequences))
 	for i, b := range sequences {
 		written[i] = slices.Clone(w.written[b])

@@ -79,12 +79,12 @@ func writing(length int) Work[*models.Probe] {
 			if err != nil {
 				panic(err) // a decoder has caches
 			}
-			n.Hidden(nil, models.Batch{IDs: [][]int{make([]int, length)}}, models.Run{Cache: read})
+			n.Hidden(nil, models.Batch{IDs: [][]int{make([]int, length)}}, models.Run{State: read})
 			next := models.Batch{IDs: [][]int{{0}}}
 			tape := tensor.NewTape(tensor.Infer)
 			return func() {
 				tape.Reset()
-				n.Head().Logits(tape, n.Hidden(tape, next, models.Run{Cache: read.Select([]int{0})}))
+				n.Head().Logits(tape, n.Hidden(tape, next, models.Run{State: read.Select([]int{0})}))
 			}
 		},
 	}
