@@ -15,17 +15,10 @@ import (
 // Errors: a directory without a tokenizer; a text that it refuses; tokens that the model
 // does not take, or more of them.
 func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
-	t, err := m.Tokenizer()
-	if err != nil {
-		return nil, err
+	if m.language == nil {
+		return nil, m.untokened
 	}
-	o := tokenizer.Options{NoPadding: true, NoTruncation: true}
-	var e *tokenizer.Encoding
-	if second == "" {
-		e, err = t.Encode(first, o)
-	} else {
-		e, err = t.EncodePair(first, second, o)
-	}
+	e, err := m.language.encode(first, second)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +93,8 @@ func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*
 }
 
 // pick returns the elements of x at some places.
-func pick(x, at []int) []int {
-	y := make([]int, len(at))
+func pick[T any](x []T, at []int) []T {
+	y := make([]T, len(at))
 	for i, n := range at {
 		y[i] = x[n]
 	}
@@ -110,7 +103,7 @@ func pick(x, at []int) []int {
 
 // texts returns what a Recorder is told of a text.
 func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
-	texts := heads.Texts{Source: first, Target: second, SourceTokens: labels(m.tokenizer, e)}
+	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.language.labels(e, false)}
 	for i, label := range texts.SourceTokens {
 		if e.Special[i] && !slices.Contains(texts.Special, label) {
 			texts.Special = append(texts.Special, label)

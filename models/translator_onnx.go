@@ -1,0 +1,133 @@
+package models
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/onnx"
+	"github.com/attn-go/attn/tensor"
+)
+
+// ONNX returns the translator as one model, a step of the decoder, which reads the source
+// when it is asked for the first time. The version of the operators is 17 or 23; 0 means
+// onnx.DefaultOpset.
+//
+// Inputs and outputs, of which a caller hands each present.X back as past.X:
+//
+//	source          [batch source]   Int64, token ids with EOS behind them, then Pad
+//	source_lengths  [batch]          Int64, with EOS
+//	target          [batch target]   Int64, the tokens that follow those read so far, BOS
+//	                                 first; one at a time for a GRU
+//	past.X                           the state, at first zeros, with 0 elements along
+//	                                 the axes "read" and "encoded"
+//	logits          [batch target N] Float32, of the tokens that follow
+//	present.X                        the state after them
+//
+// The metadata hold the config and the vocabularies, as JSON: "config",
+// "source_vocabulary" and "target_vocabulary".
+//
+// Aliasing: the model reads the parameters when it is written.
+//
+// Errors: a model that is no translator of attn train; another version.
+func (m *Model) ONNX(opset int) (*onnx.Model, error) {
+	n, ok := m.Network.(interface{ graph() graphs })
+	if !ok {
+		return nil, fmt.Errorf("models: ONNX: the model is a %s, want a translator of attn train", m.Family.Name)
+	}
+	model, err := onnx.New("translator", opset)
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	v := m.Translator
+	model.SetMetadata("config", string(compactJSON(v.Config)))
+	model.SetMetadata("source_vocabulary", string(compactJSON(v.Source)))
+	model.SetMetadata("target_vocabulary", string(compactJSON(v.Target)))
+	g := model.Graph()
+	if err := tensor.Catch(func() { stepGraph(g, v.Config, n.graph()) }); err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	return model, model.Err()
+}
+
+// graphs is a network as graphs.
+type graphs interface {
+	// state returns what a decoder keeps between steps: first what encode returns, then
+	// what grows or changes with each step.
+	state() (encoded, own []port)
+	// encode reads the source and returns the values of a decoder that has written
+	// nothing yet: all that is encoded, and then those of its own that start with it.
+	encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value
+	// starts is the number of these.
+	starts() int
+	// read reads tokens [B l] that stand behind others, and returns vectors [B l D] that
+	// tell what follows, and the state of its own after them.
+	read(g *onnx.Graph, target, before onnx.Value, mask onnx.Attention, encoded, own []onnx.Value) (onnx.Value, []onnx.Value)
+	// steps is the axis of the tokens that are read at once.
+	steps() onnx.Axis
+	target() *nn.Embedding
+}
+
+// port is a part of the state of a decoder, by its name.
+type port struct {
+	name string
+	axes []onnx.Axis
+}
+
+// stepGraph makes the graph of a translator.
+func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
+	batch := onnx.Named("batch")
+	source := g.Input("source", onnx.Int64, batch, onnx.Named("source"))
+	lengths := g.Input("source_lengths", onnx.Int64, batch)
+	target := g.Input("target", onnx.Int64, batch, n.steps())
+	before := g.Input("past.length", onnx.Int64)
+
+	encoded, own := n.state()
+	ports := append(append([]port{}, encoded...), own...)
+	past := make([]onnx.Value, len(ports))
+	for i, p := range ports {
+		past[i] = g.Input("past."+p.name, onnx.Float32, p.axes...)
+	}
+
+	// The first step encodes the source. All others have it in their state.
+	starting := make([]onnx.Port, n.starts())
+	for i := range starting {
+		starting[i] = onnx.Port{Type: onnx.Float32, Axes: ports[i].axes}
+	}
+	state := past
+	if len(starting) > 0 { // else no layer attends to the source
+		first := g.Node("Equal", []onnx.Value{before, g.Int(0)})
+		state = g.If(first, starting,
+			func(g *onnx.Graph) []onnx.Value { return n.encode(g, source, lengths) },
+			func(*onnx.Graph) []onnx.Value { return past[:len(starting)] })
+		state = append(state, past[len(starting):]...)
+	}
+
+	mask := onnx.Attention{}.And(g, g.ValidLens(lengths, g.Length(source, 1)))
+	x, next := n.read(g, target, before, mask, state[:len(encoded)], state[len(encoded):])
+	g.Output("logits", g.In("target").Unembed(n.target(), x), onnx.Float32, batch, n.steps(), onnx.Sized(c.TargetVocab))
+	g.Output("present.length", g.Add(before, g.Length(target, 1)), onnx.Int64)
+	for i, v := range append(state[:len(encoded):len(encoded)], next...) {
+		axes := append([]onnx.Axis{}, ports[i].axes...)
+		for j, a := range axes { // what has grown
+			switch a.Name {
+			case "read":
+				axes[j].Name = "read and target"
+			case "encoded":
+				axes[j].Name = "source"
+			}
+		}
+		g.Output("present."+ports[i].name, v, onnx.Float32, axes...)
+	}
+}
+
+// embedGraph is embed as a graph.
+func embedGraph(g *onnx.Graph, name string, e *nn.Embedding, ids onnx.Value) onnx.Value {
+	x := g.In(name).Embedding(e, ids)
+	return g.Node("Mul", []onnx.Value{x, g.Scalar(float32(math.Sqrt(float64(e.Weight.Dim(1)))))})
+}
+
+// cacheAxes are those of keys or values of a layer.
+func cacheAxes(heads int, length string, size int) []onnx.Axis {
+	return []onnx.Axis{onnx.Named("batch"), onnx.Sized(heads), onnx.Named(length), onnx.Sized(size)}
+}

@@ -1,0 +1,77 @@
+package models
+
+import (
+	"strconv"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/onnx"
+)
+
+// graph returns the network as graphs: what encode and read do, a token at a time.
+func (m *recurrent) graph() graphs { return recurrentGraphs{m} }
+
+type recurrentGraphs struct{ *recurrent }
+
+func (m recurrentGraphs) target() *nn.Embedding { return m.recurrent.target }
+func (m recurrentGraphs) steps() onnx.Axis      { return onnx.Sized(1) }
+
+// starts counts the whole state: the decoder's begins with what the encoder has read.
+func (m recurrentGraphs) starts() int {
+	encoded, own := m.state()
+	return len(encoded) + len(own)
+}
+
+// state is the source as keys and values, and the state of each layer of the decoder.
+func (m recurrentGraphs) state() (encoded, own []port) {
+	if m.cross != nil {
+		encoded = kvPorts(m.cross, "encoded")
+	} else {
+		axes := func(size int) []onnx.Axis {
+			return []onnx.Axis{onnx.Named("batch"), onnx.Named("encoded"), onnx.Sized(size)}
+		}
+		encoded = []port{{"source.keys", axes(onnx.ScoreSize(m.score, m.config.Width))}, {"source.values", axes(m.config.Width)}}
+	}
+	for i := range m.decoder {
+		own = append(own, port{"decoder." + strconv.Itoa(i), []onnx.Axis{onnx.Named("batch"), onnx.Sized(m.config.Width)}})
+	}
+	return encoded, own
+}
+
+func (m recurrentGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
+	x := embedGraph(g, "source", m.source, source)
+	var own []onnx.Value
+	for i := range m.forward {
+		var last onnx.Value
+		x, last = g.In("encoder."+strconv.Itoa(i)).GRU([]*nn.GRU{m.forward[i], m.backward[i]}, x, "", lengths)
+		initial := g.In("initial." + strconv.Itoa(i))
+		own = append(own, initial.Node("Tanh", []onnx.Value{initial.Linear(m.initial[i], last)}))
+	}
+	var encoded []onnx.Value
+	if m.cross != nil {
+		encoded = kvValues(g.In("cross").Project(m.cross, x, x))
+	} else {
+		encoded = []onnx.Value{g.Keys(m.score, x, m.config.Width), x}
+	}
+	return append(encoded, own...)
+}
+
+func (m recurrentGraphs) read(g *onnx.Graph, target, _ onnx.Value, visible onnx.Attention, encoded, own []onnx.Value) (onnx.Value, []onnx.Value) {
+	query := g.Node("Unsqueeze", []onnx.Value{own[len(own)-1], g.Ints(1)})
+	var context onnx.Value
+	if m.cross != nil {
+		context = g.In("cross").Query(m.cross, query, takeKV(m.cross, &encoded), visible)
+	} else {
+		context = g.Attend(m.score, query, encoded[0], encoded[1], m.config.Width, visible)
+	}
+	x := g.Node("Concat", []onnx.Value{embedGraph(g, "target", m.recurrent.target, target), context}, onnx.Int("axis", 2))
+	in := x
+	var next []onnx.Value
+	for i, unit := range m.decoder {
+		var last onnx.Value
+		in, last = g.In("decoder."+strconv.Itoa(i)).GRU([]*nn.GRU{unit}, in, own[i], "")
+		next = append(next, last)
+	}
+	x = g.Node("Concat", []onnx.Value{x, in}, onnx.Int("axis", 2))
+	readout := g.In("readout")
+	return readout.Node("Tanh", []onnx.Value{readout.Linear(m.readout, x)}), next
+}

@@ -1,0 +1,109 @@
+package models
+
+import (
+	"strconv"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/onnx"
+)
+
+// graph returns the network as graphs: what encode and read do, for any batch.
+func (m transformer) graph() graphs { return transformerGraphs{m} }
+
+type transformerGraphs struct{ transformer }
+
+func (m transformerGraphs) target() *nn.Embedding { return m.table(m.encoderDecoder.target) }
+func (m transformerGraphs) steps() onnx.Axis      { return onnx.Named("target") }
+
+func (m transformerGraphs) starts() int {
+	encoded, _ := m.state()
+	return len(encoded)
+}
+
+// state is the keys and values of each layer that has heads.
+func (m transformerGraphs) state() (encoded, own []port) {
+	for _, b := range m.encoderDecoder.target.blocks {
+		encoded = append(encoded, kvPorts(crossOf(b), "encoded")...)
+		own = append(own, kvPorts(b.Attention(), "read")...)
+	}
+	return encoded, own
+}
+
+// kvPorts are the keys and values of a layer.
+func kvPorts(l *attn.MultiHead, length string) []port {
+	c := l.Config()
+	if c.Heads == 0 {
+		return nil
+	}
+	return []port{
+		{c.Name + ".keys", cacheAxes(c.KVHeads, length, onnx.KeySize(l))},
+		{c.Name + ".values", cacheAxes(c.KVHeads, length, c.ValueSize)},
+	}
+}
+
+// kvValues is the inverse of takeKV: the values of a layer that has heads.
+func kvValues(kv onnx.KV) []onnx.Value {
+	if kv.Keys == "" {
+		return nil
+	}
+	return []onnx.Value{kv.Keys, kv.Values}
+}
+
+// takeKV takes the keys and values of a layer from the front of a list.
+func takeKV(l *attn.MultiHead, list *[]onnx.Value) onnx.KV {
+	if l.Config().Heads == 0 {
+		return onnx.KV{}
+	}
+	kv := onnx.KV{Keys: (*list)[0], Values: (*list)[1]}
+	*list = (*list)[2:]
+	return kv
+}
+
+func (m transformerGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
+	n := g.Length(source, 1)
+	x := m.positioned(g, "source", m.source, source, g.Count(g.Int(0), n))
+	visible := onnx.Attention{}.And(g, g.ValidLens(lengths, n))
+	for i, b := range m.source.blocks {
+		g, b := g.In("encoder."+strconv.Itoa(i)), b.(*PreNorm)
+		h := norm(g, "norm1", b.SelfNorm, x)
+		x = g.Add(x, g.In("self").MultiHead(b.Self, h, h, h, visible))
+		x = g.Add(x, g.In("ff").FeedForward(b.FF.(*nn.FeedForward), norm(g, "norm2", b.FFNorm, x)))
+	}
+	x = norm(g, "encoder.norm", m.source.norm, x)
+	var encoded []onnx.Value
+	for i, b := range m.encoderDecoder.target.blocks {
+		encoded = append(encoded, kvValues(g.In("decoder."+strconv.Itoa(i)+".cross").Project(crossOf(b), x, x))...)
+	}
+	return encoded
+}
+
+func (m transformerGraphs) read(g *onnx.Graph, target, before onnx.Value, visible onnx.Attention, encoded, own []onnx.Value) (onnx.Value, []onnx.Value) {
+	l := g.Length(target, 1)
+	read := g.Add(before, l)
+	x := m.positioned(g, "target", m.encoderDecoder.target, target, g.Count(before, read))
+	earlier := onnx.Attention{}.And(g, g.Causal(l, read))
+	var next []onnx.Value
+	for i, b := range m.encoderDecoder.target.blocks {
+		g, b := g.In("decoder."+strconv.Itoa(i)), b.(*PreNorm)
+		y, kv := g.In("self").Extend(b.Self, norm(g, "norm1", b.SelfNorm, x), takeKV(b.Self, &own), earlier)
+		next = append(next, kvValues(kv)...)
+		x = g.Add(x, y)
+		x = g.Add(x, g.In("cross").Query(b.Cross, norm(g, "norm2", b.CrossNorm, x), takeKV(b.Cross, &encoded), visible))
+		x = g.Add(x, g.In("ff").FeedForward(b.FF.(*nn.FeedForward), norm(g, "norm3", b.FFNorm, x)))
+	}
+	return norm(g, "decoder.norm", m.encoderDecoder.target.norm, x), next
+}
+
+// norm is a norm of the network as a graph.
+func norm(g *onnx.Graph, name string, l Layer, x onnx.Value) onnx.Value {
+	return g.In(name).LayerNorm(l.(*nn.LayerNorm), x)
+}
+
+// table returns the embeddings of a stack.
+func (m transformerGraphs) table(d *decoder) *nn.Embedding { return d.words.(*nn.Embedding) }
+
+// positioned embeds tokens that stand at the given positions.
+func (m transformerGraphs) positioned(g *onnx.Graph, name string, d *decoder, ids, positions onnx.Value) onnx.Value {
+	return g.Add(embedGraph(g, name, m.table(d), ids), g.Sinusoids(positions, d.sizes.Width))
+}
