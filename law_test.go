@@ -54,6 +54,7 @@ var order = []string{
 	"internal/view",
 	"internal/pruning/reports",
 	"internal/curve",
+	"train",
 	"internal/filter",
 	"internal/shards",
 	"internal/jinja",

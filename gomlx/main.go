@@ -25,7 +25,7 @@ import (
 	_ "github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/support/exceptions"
 
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // options are those of the command line.
@@ -50,15 +50,15 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := train(flag.Arg(0), o, os.Stdout); err != nil {
+	if err := trainRun(flag.Arg(0), o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "gomlx:", err)
 		os.Exit(1)
 	}
 }
 
-// train trains the run in a directory until all epochs, or the steps that were asked for,
+// trainRun trains the run in a directory until all epochs, or the steps that were asked for,
 // are done.
-func train(path string, o options, out io.Writer) error {
+func trainRun(path string, o options, out io.Writer) error {
 	r, err := openRun(path)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func train(path string, o options, out io.Writer) error {
 		return errors.Join(e.read(r), r.save())
 	}
 	for done := 0; r.at.Epoch < o.epochs; {
-		batches := seq2seq.Batches(r.lengths, r.settings.Batch, r.settings.Seed, r.at.Epoch)
+		batches := train.Batches(r.lengths, r.settings.Batch, r.settings.Seed, r.at.Epoch)
 		for r.at.Step < len(batches) {
 			if o.steps > 0 && done == o.steps {
 				return save()
@@ -99,7 +99,7 @@ func train(path string, o options, out io.Writer) error {
 				return err
 			}
 			if sum := float64(loss) + float64(norm); math.IsNaN(sum) || math.IsInf(sum, 0) {
-				return fmt.Errorf("epoch %d, step %d: %w", r.at.Epoch+1, r.at.Step+1, seq2seq.ErrDiverged)
+				return fmt.Errorf("epoch %d, step %d: %w", r.at.Epoch+1, r.at.Step+1, train.ErrDiverged)
 			}
 			r.count(batch, float64(loss), time.Since(start))
 			done++

@@ -85,12 +85,12 @@ func TestTenSteps(t *testing.T) {
 			"--dropout", "0", "--warmup", "4", "--width", "24", "--heads", "3", "--layers", "1", "--prepare", "--out", out}, flags...)...)
 		return out
 	}
-	train := func(t *testing.T, path string, o options) []stepLine {
+	onGoMLX := func(t *testing.T, path string, o options) []stepLine {
 		t.Helper()
 		on := backend(t)
 		o.backend, o.devices, o.saveEvery = on.backend, on.devices, on.saveEvery
 		var out strings.Builder
-		if err := train(path, o, &out); err != nil {
+		if err := trainRun(path, o, &out); err != nil {
 			t.Fatal(err)
 		}
 		return stepsOf(t, out.String())
@@ -124,7 +124,7 @@ func TestTenSteps(t *testing.T) {
 			if err := os.CopyFS(copied, os.DirFS(path)); err != nil {
 				t.Fatal(err)
 			}
-			got := train(t, path, options{})
+			got := onGoMLX(t, path, options{})
 			compare(t, got, byAttn(copied))
 			if _, err := seq2seq.Load(path); err != nil {
 				t.Error(err)
@@ -137,9 +137,9 @@ func TestTenSteps(t *testing.T) {
 		if err := os.CopyFS(copied, os.DirFS(path)); err != nil {
 			t.Fatal(err)
 		}
-		got := train(t, path, options{steps: 3})
+		got := onGoMLX(t, path, options{steps: 3})
 		got = append(got, byAttn(path, "--epochs", "1")...)
-		got = append(got, train(t, path, options{epochs: 2})...)
+		got = append(got, onGoMLX(t, path, options{epochs: 2})...)
 		compare(t, got, byAttn(copied))
 		attn("translate", "--model", path, "123")
 		attn("eval", "--model", path, "--data", pairs)
@@ -149,7 +149,7 @@ func TestTenSteps(t *testing.T) {
 	t.Run("dropout", func(t *testing.T) {
 		var losses [3][]stepLine
 		for i, p := range []string{"0.2", "0.2", "0"} {
-			losses[i] = train(t, prepare("dropout"+strconv.Itoa(i), "--dropout", p), options{})
+			losses[i] = onGoMLX(t, prepare("dropout"+strconv.Itoa(i), "--dropout", p), options{})
 		}
 		last := func(i int) float32 { return losses[i][9].Loss }
 		if last(0) != last(1) || last(0) == last(2) || !(last(0) < losses[0][0].Loss) {
@@ -161,10 +161,10 @@ func TestTenSteps(t *testing.T) {
 	whole := prepare("whole")
 	without := prepare("without examples")
 	other := prepare("other pairs", "--limit", "70")
-	if err := os.Remove(filepath.Join(without, seq2seq.ExamplesFile)); err != nil {
+	if err := os.Remove(filepath.Join(without, train.ExamplesFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(whole, seq2seq.ExamplesFile), filepath.Join(other, seq2seq.ExamplesFile)); err != nil {
+	if err := os.Rename(filepath.Join(whole, train.ExamplesFile), filepath.Join(other, train.ExamplesFile)); err != nil {
 		t.Fatal(err)
 	}
 	gru := filepath.Join(dir, "gru")
@@ -191,5 +191,5 @@ func TestTenSteps(t *testing.T) {
 }
 
 func train1(path string) error {
-	return train(path, options{backend: "go", devices: 1, saveEvery: 1}, io.Discard)
+	return trainRun(path, options{backend: "go", devices: 1, saveEvery: 1}, io.Discard)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 const metricsFile = "metrics.jsonl"
@@ -22,9 +23,9 @@ type run struct {
 	path     string
 	dir      *atomicfile.Dir
 	model    *seq2seq.Translator
-	settings seq2seq.Settings
+	settings train.Settings
 	at       position
-	about    map[string]json.RawMessage // the metadata of seq2seq.TrainingFile
+	about    map[string]json.RawMessage // the metadata of train.TrainingFile
 	moments  map[string][2][]float32    // of each parameter
 	ids      []int
 	lengths  [][2]int // of source and target of each pair
@@ -32,7 +33,7 @@ type run struct {
 	metrics  []byte
 }
 
-// position is how far training has come, as seq2seq.TrainingFile has it.
+// position is how far training has come, as train.TrainingFile has it.
 type position struct {
 	Epoch   int     `json:"epoch"`
 	Step    int     `json:"step"`
@@ -83,7 +84,7 @@ func (r *run) close() { r.dir.Unlock() }
 
 // training reads the state of training, and returns the hash of the pairs that it is of.
 func (r *run) training() (data string, err error) {
-	path := filepath.Join(r.path, seq2seq.TrainingFile)
+	path := filepath.Join(r.path, train.TrainingFile)
 	file, err := safetensors.Read(path)
 	if err != nil {
 		return "", err
@@ -116,7 +117,7 @@ func (r *run) training() (data string, err error) {
 
 // examples reads the pairs.
 func (r *run) examples(data string) error {
-	path := filepath.Join(r.path, seq2seq.ExamplesFile)
+	path := filepath.Join(r.path, train.ExamplesFile)
 	bad := func(err error) error {
 		return fmt.Errorf("%s: %w; want what attn train --prepare has written for this run", path, err)
 	}
@@ -215,6 +216,6 @@ func (r *run) save() error {
 		}
 	}
 	return r.dir.Replace(append(r.model.Files(""),
-		atomicfile.File{Path: seq2seq.TrainingFile, Write: training.Write},
+		atomicfile.File{Path: train.TrainingFile, Write: training.Write},
 		atomicfile.File{Path: metricsFile, Write: func(w io.Writer) error { _, err := w.Write(r.metrics); return err }}))
 }

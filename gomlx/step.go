@@ -15,15 +15,16 @@ import (
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
-// AdamW's constants, those of seq2seq.Trainer.
+// AdamW's constants, those of train.Trainer.
 const beta1, beta2, epsilon = 0.9, 0.98, 1e-8
 
 // engine makes steps of training on a backend, with the parameters on its devices.
 type engine struct {
 	config   seq2seq.Config
-	settings seq2seq.Settings
+	settings train.Settings
 	store    *model.Store
 	exec     *model.Exec
 	batch    *distributed.ShardingSpec // of what has an axis of pairs

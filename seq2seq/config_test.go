@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -68,39 +67,6 @@ func TestConfigParams(t *testing.T) {
 		}
 		if got < want*8/10 || got > want*13/10 {
 			t.Errorf("%s: about %d parameters, want about %d", c.name(), got, want)
-		}
-	}
-}
-
-func TestSettingsValidate(t *testing.T) {
-	good := Settings{Epochs: 1, Batch: 1, LR: 0.1}
-	for _, s := range []Settings{good, toySettings(3)} {
-		if err := s.Validate(); err != nil {
-			t.Errorf("%+v: %v", s, err)
-		}
-	}
-	for _, c := range []struct {
-		want   string
-		change func(*Settings)
-	}{
-		{"epochs 0, want 1 to", func(s *Settings) { s.Epochs = 0 }},
-		{"epochs 1000001, want 1 to", func(s *Settings) { s.Epochs = 1_000_001 }},
-		{"batch 0, want 1 to", func(s *Settings) { s.Batch = 0 }},
-		{fmt.Sprintf("batch %d, want 1 to", math.MaxInt), func(s *Settings) { s.Batch = math.MaxInt }},
-		{"learning rate 0, want a positive number", func(s *Settings) { s.LR = 0 }},
-		{"learning rate NaN, want", func(s *Settings) { s.LR = math.NaN() }},
-		{"learning rate +Inf, want", func(s *Settings) { s.LR = math.Inf(1) }},
-		{"warm-up of -1 steps", func(s *Settings) { s.Warmup = -1 }},
-		{"label smoothing 1 is outside [0, 1)", func(s *Settings) { s.Smoothing = 1 }},
-		{"gradient bound -1, want at least 0", func(s *Settings) { s.Clip = -1 }},
-		{"gradient bound NaN", func(s *Settings) { s.Clip = float32(math.NaN()) }},
-		{"greatest length -1", func(s *Settings) { s.MaxLength = -1 }},
-	} {
-		s := good
-		c.change(&s)
-		err := s.Validate()
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: error %v, want %s", s, err, c.want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package seq2seq
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -23,7 +22,7 @@ func halfTrained(t *testing.T) map[string]*Translator {
 		{Arch: GRU, Score: "cosine", Width: 16, Heads: 2, Layers: 1},
 	} {
 		m := newToy(t, c, pairs)
-		run(t, newToyTrainer(t, m, pairs, toySettings(12)))
+		learn(t, m, pairs, 12)
 		all[c.name()] = m
 	}
 	return all
@@ -260,9 +259,6 @@ func TestDecodingInterrupted(t *testing.T) {
 	if _, err := m.Loss(ctx, pairs); !errors.Is(err, context.Canceled) {
 		t.Errorf("loss: error %v, want %v", err, context.Canceled)
 	}
-	if _, err := m.Evaluate(ctx, pairs, Decoding{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("evaluation: error %v, want %v", err, context.Canceled)
-	}
 }
 
 // Long texts go in smaller batches, because the square of their length has to
@@ -288,58 +284,4 @@ func TestBatched(t *testing.T) {
 	for range batched([]int{1, 2, 3}, func(n int) int { return n }) {
 		break // must not go on
 	}
-}
-
-// Evaluate counts what Translate and Loss give, and a source once.
-func TestEvaluate(t *testing.T) {
-	for name, m := range halfTrained(t) {
-		pairs := toyPairs(20)
-		written := translate(t, m, Decoding{}, pairs[0].Source, pairs[1].Source)
-		some := []Pair{
-			{pairs[0].Source, written[0] + "g"}, {pairs[0].Source, written[0]}, // right, by the second
-			{pairs[1].Source, written[1] + "g"},
-		}
-		got, err := m.Evaluate(context.Background(), some, Decoding{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Sources != 2 || got.ExactMatch != 0.5 {
-			t.Errorf("%s: %+v, want 2 sources and half of them right", name, got)
-		}
-		var sum, count float64
-		for _, p := range some {
-			e := m.example(p)
-			sum -= logp(m, e.src, e.write)
-			count += float64(len(e.write))
-		}
-		if math.Abs(got.Loss-sum/count) > 1e-5 {
-			t.Errorf("%s: loss %v, want %v", name, got.Loss, sum/count)
-		}
-	}
-}
-
-func ExampleTranslator_Translate() {
-	pairs := []Pair{{"one two", "eins zwei"}, {"two one", "zwei eins"}, {"one one", "eins eins"}, {"two two", "zwei zwei"}}
-	var sources, targets []string
-	for _, p := range pairs {
-		sources, targets = append(sources, p.Source), append(targets, p.Target)
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	m, err := New(Config{Arch: GRU, Score: "additive", Width: 16, Layers: 1},
-		BuildVocabulary(sources, Words, 0), BuildVocabulary(targets, Words, 0), rng)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	trainer, err := NewTrainer(m, pairs, Settings{Epochs: 100, Batch: 4, LR: 0.01, Warmup: 10, Clip: 1})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := trainer.Run(context.Background(), func(Progress) error { return nil }); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(m.Translate(context.Background(), []string{"two one"}, Decoding{}))
-	// Output: [zwei eins] <nil>
 }

@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -293,45 +292,5 @@ func TestConfigPruned(t *testing.T) {
 		t.Error("a configuration differs from itself")
 	} else if wider.Width++; wider.Equal(transformer) {
 		t.Error("another width, and equal all the same")
-	}
-}
-
-// A compact model that has lost all heads of a layer trains, and a run of it that
-// is saved and resumed ends with the same bits.
-func TestCompactResumes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow: trains")
-	}
-	pairs := toyPairs(20)
-	for _, c := range headed() {
-		c.Dropout = 0.2
-		kept := toyKept(c)
-		if c.Arch == GRU && c.Score == "gaussian" {
-			kept["decoder.0.cross"] = nil
-		}
-		whole := keep(t, newToy(t, c, pairs), kept)
-		before := allLogits(whole, toyBatch, hooks{})
-		dir := saved(t, keep(t, whole, nil), pairs)
-		run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
-		m, err := Load(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr := newToyTrainer(t, m, pairs, toySettings(2))
-		if err := tr.Resume(dir); err != nil {
-			t.Fatal(err)
-		}
-		run(t, tr)
-		sameParams(t, m, whole)
-		if slices.Equal(allLogits(m, toyBatch, hooks{}), before) {
-			t.Errorf("%s: training has changed nothing", c.name())
-		}
-		if err := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(2)).Resume(dir); err == nil || !strings.Contains(err.Error(), "another network") {
-			t.Errorf("resumed with a network of all heads: error %v", err)
-		}
-		metrics, err := m.Evaluate(context.Background(), pairs, Decoding{})
-		if err != nil || !(metrics.Loss > 0) {
-			t.Errorf("%s: evaluated to %+v, %v", c.name(), metrics, err)
-		}
 	}
 }

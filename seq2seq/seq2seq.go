@@ -7,12 +7,11 @@
 //	transformer.go  the transformer of Vaswani et al. 2017
 //	recurrent.go    the recurrent translator of Bahdanau et al. 2015
 //	translator.go   a network with its vocabularies, as a directory of files
-//	train.go        the training loop; checkpoint.go makes it resumable
-//	finetune.go     a few more steps for a model that is there
 //	decode.go       greedy and beam search; record.go records attention weights
-//	evaluate.go     loss, perplexity, exact match and BLEU
-//	judge.go        two systems on the same sources; compare.go their predictions
+//	loss.go         the loss of pairs; compare.go the predictions of two translators
 //	prune.go        layers that have lost some of their heads
 //	probe.go        a translator and pairs, for the measures of package heads
-//	pairs.go vocab.go bpe.go bleu.go dates.go   the text side
+//	vocab.go bpe.go the text side
+//
+// Package train has what trains and measures it.
 package seq2seq

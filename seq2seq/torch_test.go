@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/nn"
@@ -132,44 +131,5 @@ func writeTorchCase(t *testing.T, m *Translator, dir string) {
 	}
 	if err := file.WriteFile(filepath.Join(dir, "golden.safetensors")); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// The pairs of a trainer as numbers, for another program.
-func TestExamplesFile(t *testing.T) {
-	pairs := toyPairs(7)
-	m := newToy(t, toyConfigs()[0], pairs)
-	tr := newToyTrainer(t, m, pairs, toySettings(1))
-	var b strings.Builder
-	if err := tr.Examples().Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	file, err := safetensors.Parse([]byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := file.Metadata["data"]; got != tr.fingerprint() {
-		t.Errorf("hash %q, want %q", got, tr.fingerprint())
-	}
-	ids, err := file.Lookup("ids").Ints()
-	if err != nil {
-		t.Fatal(err)
-	}
-	lengths, err := file.Lookup("lengths").Ints()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, p := range pairs {
-		for side, want := range []string{p.Source, p.Target} {
-			n := lengths[2*i+side]
-			v := []*Vocabulary{m.Source, m.Target}[side]
-			if got := v.Decode(ids[:n]); got != want || ids[n-1] != EOS {
-				t.Errorf("pair %d: %q, then %d; want %q and the end mark", i, got, ids[n-1], want)
-			}
-			ids = ids[n:]
-		}
-	}
-	if len(ids) > 0 {
-		t.Errorf("%d ids more", len(ids))
 	}
 }

@@ -4,9 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
 )
 
 // toyPairs makes n pairs of a text of 2 to 6 letters and the same letters in
@@ -61,30 +67,24 @@ func newToy(tb testing.TB, c Config, pairs []Pair) *Translator {
 	return m
 }
 
-// toySettings suit the toy task.
-func toySettings(epochs int) Settings {
-	return Settings{Epochs: epochs, Batch: 8, LR: 0.003, Warmup: 50, Clip: 1, Seed: 7}
-}
-
-// newToyTrainer returns a trainer, and ends the test if it cannot.
-func newToyTrainer(tb testing.TB, m *Translator, pairs []Pair, s Settings) *Trainer {
+// learn trains on the pairs, eight a step.
+func learn(tb testing.TB, m *Translator, pairs []Pair, epochs int) {
 	tb.Helper()
-	tr, err := NewTrainer(m, pairs, s)
-	if err != nil {
-		tb.Fatal(err)
+	params, tape := nn.Vars{}, tensor.NewTape(tensor.Train)
+	for name, p := range m.Params() {
+		params = append(params, nn.Var{Name: name, Tensor: p})
 	}
-	return tr
-}
-
-// run trains to the end and returns the steps' reports.
-func run(tb testing.TB, tr *Trainer) []Progress {
-	tb.Helper()
-	var all []Progress
-	err := tr.Run(context.Background(), func(p Progress) error { all = append(all, p); return nil })
-	if err != nil {
-		tb.Fatal(err)
+	optim, rng := nn.NewAdamW(params), rand.New(rand.NewPCG(7, 7))
+	for range epochs {
+		rng.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+		for batch := range slices.Chunk(pairs, 8) {
+			tape.Reset()
+			nn.ZeroGrad(params)
+			tape.Backward(toyLoss(m, tape, batch), nil)
+			nn.ClipGradNorm(params, 1)
+			optim.Step(0.003)
+		}
 	}
-	return all
 }
 
 // translate returns the translations of texts.
@@ -95,4 +95,38 @@ func translate(tb testing.TB, m *Translator, d Decoding, texts ...string) []stri
 		tb.Fatal(err)
 	}
 	return out
+}
+
+// sameParams fails the test unless two translators have the same bits.
+func sameParams(t *testing.T, got, want *Translator) {
+	t.Helper()
+	wanted := map[string][]float32{}
+	for name, p := range want.Params() {
+		wanted[name] = p.Data()
+	}
+	for name, p := range got.Params() {
+		tensortest.Same(t, name, p.Data(), wanted[name])
+		delete(wanted, name)
+	}
+	if len(wanted) > 0 {
+		t.Errorf("%d parameters are missing", len(wanted))
+	}
+}
+
+// contents returns the files of a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = string(data)
+	}
+	return all
 }

@@ -25,6 +25,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
+// Pair is a text and its translation.
+type Pair struct {
+	Source, Target string
+}
+
+// InputError says what is wrong with the content of an input: its Name, the Line, counted from 1 and 0 when the input
+// as a whole is meant, and Err, the reason.
+type InputError = input.Error
+
 // Translator is a network with the vocabularies of the two languages.
 type Translator struct {
 	Config         Config
@@ -64,16 +73,7 @@ func ModelFiles() []string { return []string{configFile, sourceFile, targetFile,
 // Save writes the translator to a directory, which it makes if need be. The
 // files are replaced all together or, after an error or if the process is killed,
 // not at all.
-func (m *Translator) Save(dir string) error { return save(dir, m.Files("")) }
-
-func save(dir string, files []atomicfile.File) error {
-	d, err := atomicfile.Lock(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Unlock()
-	return d.Replace(files)
-}
+func (m *Translator) Save(dir string) error { return atomicfile.Save(dir, m.Files("")) }
 
 // Files returns the files that Save writes, within a folder of the directory unless
 // that is "": for who saves others with them. Weights are those of the moment at which
@@ -321,6 +321,23 @@ func (m *Translator) encodeTarget(text string) (read, write []int) {
 	return append([]int{BOS}, ids...), append(ids, EOS)
 }
 
+// Encode returns the ids of a pair, each with EOS at its end.
+func (m *Translator) Encode(p Pair) (source, target []int) {
+	_, target = m.encodeTarget(p.Target)
+	return m.encodeSource(p.Source), target
+}
+
+// Logits runs the network over sources and the targets that are known (teacher forcing),
+// both as Encode returns them. It returns the tokens of all targets, concatenated, and the
+// logits of each, [N TargetVocab]. On a tape of mode tensor.Train, it drops activations.
+func (m *Translator) Logits(t *tensor.Tape, sources, targets [][]int) (logits *tensor.Tensor, tokens []int) {
+	examples := make([]example, len(sources))
+	for i, target := range targets {
+		examples[i] = example{sources[i], append([]int{BOS}, target[:len(target)-1]...), target}
+	}
+	return m.logits(t, examples, hooks{})
+}
+
 // logits runs the network over examples whose targets are known: teacher
 // forcing. It returns the targets of all examples, one behind the other, and for
 // each its logits, [N TargetVocab].
@@ -361,6 +378,3 @@ func (m *Translator) example(p Pair) example {
 	read, write := m.encodeTarget(p.Target)
 	return example{m.encodeSource(p.Source), read, write}
 }
-
-// tokens returns how many tokens of an example are read and written.
-func (e example) tokens() int { return len(e.src) + len(e.write) }

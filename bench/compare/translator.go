@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // The translator that attn train makes of a file of pairs, and sentences as long
@@ -52,7 +53,7 @@ func translatorTask(threads int) task {
 }
 
 // newTrainer returns a trainer with sentences of random words.
-func newTrainer() (*seq2seq.Trainer, error) {
+func newTrainer() (*train.Trainer, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, vocabulary-4) // and four special tokens
 	for i := range words {
@@ -79,7 +80,7 @@ func newTrainer() (*seq2seq.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return seq2seq.NewTrainer(m, pairs, seq2seq.Settings{
+	return train.NewTrainer(m, pairs, train.Settings{
 		Epochs: 1_000_000, Batch: pairsOfStep, LR: 0.002, Warmup: 400, Clip: clip, Smoothing: smoothing, Seed: 1,
 	})
 }
@@ -89,12 +90,12 @@ var errEnough = errors.New("measured for long enough")
 
 // measureSteps trains for about the given time, and a fifth of it before to warm
 // up, and returns what a step takes. The trainer goes on where it was.
-func measureSteps(ctx context.Context, trainer *seq2seq.Trainer, d time.Duration) (bench.Result, error) {
+func measureSteps(ctx context.Context, trainer *train.Trainer, d time.Duration) (bench.Result, error) {
 	const fewest = 5
 	var r bench.Result
 	var times []float64
 	start := time.Now()
-	err := trainer.Run(ctx, func(p seq2seq.Progress) error {
+	err := trainer.Run(ctx, func(p train.Progress) error {
 		if p.Tokens != tokensOfStep {
 			return fmt.Errorf("a step of %d tokens, want %d", p.Tokens, tokensOfStep)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 type evalCommand struct {
@@ -60,17 +61,17 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	pairs, err := loadTest(cmd.Data)
+	pairs, err := train.LoadTest(cmd.Data)
 	if err != nil {
 		return err
 	}
 	unknown := newUnknown(c.err).pairs(m, pairs)
-	metrics, err := m.Evaluate(ctx, pairs, seq2seq.Decoding{Beam: cmd.Beam})
+	metrics, err := train.Evaluate(ctx, m, pairs, seq2seq.Decoding{Beam: cmd.Beam})
 	if err != nil {
 		return err
 	}
 	if cmd.JSON {
-		return json.NewEncoder(c.out).Encode(evaluated{newMeasured(metrics), unknown})
+		return json.NewEncoder(c.out).Encode(evaluated{metrics, unknown})
 	}
 	_, err = fmt.Fprintf(c.out, "loss         %.4f nats per token\nperplexity   %.4f\nexact match  %.2f%%\nBLEU         %.2f\nsources      %d\n",
 		metrics.Loss, metrics.Perplexity, 100*metrics.ExactMatch, metrics.BLEU, metrics.Sources)
@@ -121,24 +122,11 @@ func (cmd *evalCommand) stream(c console) (lineStream, error) {
 
 // longestPair is the number of bytes of a line with two texts, and columns behind them
 // that nobody reads.
-const longestPair = 4 * longestText
-
-// measured is seq2seq.Metrics in the form for programs.
-type measured struct {
-	Loss       number `json:"loss"`
-	Perplexity number `json:"perplexity"`
-	ExactMatch number `json:"exact_match"`
-	BLEU       number `json:"bleu"`
-	Sources    int    `json:"sources"`
-}
-
-func newMeasured(m seq2seq.Metrics) measured {
-	return measured{number(m.Loss), number(m.Perplexity), number(m.ExactMatch), number(m.BLEU), m.Sources}
-}
+const longestPair = 4 * train.LongestText
 
 // evaluated is what attn eval tells programs.
 type evaluated struct {
-	measured
+	train.Metrics
 	Unknown []string `json:"unknown,omitempty"` // what the vocabularies do not have
 }
 

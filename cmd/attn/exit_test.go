@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // testModels is models/testdata, also after a test has changed the directory.
@@ -19,9 +20,9 @@ var testModels, _ = filepath.Abs("../../models/testdata")
 // newModel writes an untrained translator of dates to a directory.
 func newModel(t *testing.T, dir string) {
 	t.Helper()
-	r := datesRecipe()
+	r := train.DatesRecipe()
 	r.Network.Arch, r.Network.Width, r.Network.Hidden = seq2seq.Transformer, 8, 3
-	source, target := r.vocabularies(seq2seq.Dates(13, 1))
+	source, target := r.Vocabularies(train.Dates(13, 1))
 	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)

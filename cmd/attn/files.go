@@ -12,19 +12,6 @@ import (
 // Where commands may write: what cannot work, or would take the place of something
 // else, is found before the work and not after it.
 
-// writable makes a directory if need be and returns an error if no file can be
-// written there, which after an hour of work would come late.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".attn-*.tmp")
-	if err != nil {
-		return fmt.Errorf("write to %s: %w", dir, errors.Unwrap(err))
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
 // exists reports whether there is something at a path, or will be when a save that was
 // killed half-way is completed.
 func exists(path string) bool { return atomicfile.Exists(path) }

@@ -14,6 +14,7 @@ import (
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // What the parser shows of flags and says of them.
@@ -129,7 +130,7 @@ func plain(err error) error {
 // recipeDefaults adds the defaults of attn train, which depend on the data and on the
 // architecture, by the name of the flag.
 func recipeDefaults(vars kong.Vars) {
-	follow := func(f recipeFlags) recipe {
+	follow := func(f recipeFlags) train.Recipe {
 		r, err := f.fresh()
 		if err != nil {
 			panic(err) // the defaults themselves are wrong
@@ -138,15 +139,15 @@ func recipeDefaults(vars kong.Vars) {
 	}
 	data, gru := "FILE", seq2seq.GRU
 	dates, pairs, recurrent := follow(recipeFlags{}), follow(recipeFlags{Data: &data}), follow(recipeFlags{Data: &data, Arch: &gru})
-	for name, of := range map[string]func(recipe) any{
-		"arch": func(r recipe) any { return r.Network.Arch }, "score": func(r recipe) any { return r.Network.Score },
-		"heads": func(r recipe) any { return r.Network.Heads }, "width": func(r recipe) any { return r.Network.Width },
-		"layers": func(r recipe) any { return r.Network.Layers }, "hidden": func(r recipe) any { return r.Network.Hidden },
-		"dropout": func(r recipe) any { return r.Network.Dropout }, "units": func(r recipe) any { return r.Units },
-		"vocab": func(r recipe) any { return r.VocabSize }, "epochs": func(r recipe) any { return r.Training.Epochs },
-		"batch": func(r recipe) any { return r.Training.Batch }, "lr": func(r recipe) any { return r.Training.LR },
-		"warmup": func(r recipe) any { return r.Training.Warmup }, "smoothing": func(r recipe) any { return r.Training.Smoothing },
-		"seed": func(r recipe) any { return r.Training.Seed },
+	for name, of := range map[string]func(train.Recipe) any{
+		"arch": func(r train.Recipe) any { return r.Network.Arch }, "score": func(r train.Recipe) any { return r.Network.Score },
+		"heads": func(r train.Recipe) any { return r.Network.Heads }, "width": func(r train.Recipe) any { return r.Network.Width },
+		"layers": func(r train.Recipe) any { return r.Network.Layers }, "hidden": func(r train.Recipe) any { return r.Network.Hidden },
+		"dropout": func(r train.Recipe) any { return r.Network.Dropout }, "units": func(r train.Recipe) any { return r.Units },
+		"vocab": func(r train.Recipe) any { return r.VocabSize }, "epochs": func(r train.Recipe) any { return r.Training.Epochs },
+		"batch": func(r train.Recipe) any { return r.Training.Batch }, "lr": func(r train.Recipe) any { return r.Training.LR },
+		"warmup": func(r train.Recipe) any { return r.Training.Warmup }, "smoothing": func(r train.Recipe) any { return r.Training.Smoothing },
+		"seed": func(r train.Recipe) any { return r.Training.Seed },
 	} {
 		usual := fmt.Sprint(of(pairs))
 		text := "default " + usual

@@ -3,13 +3,18 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/train"
+	"github.com/attn-go/attn/viz"
 )
 
 type followCommand struct {
@@ -35,7 +40,7 @@ nobody else can.`
 // Validate is called by the parser.
 func (cmd *followCommand) Validate() error {
 	if cmd.Text != "" {
-		if err := checkText("--text", 0, cmd.Text, longestText); err != nil {
+		if err := checkText("--text", 0, cmd.Text, train.LongestText); err != nil {
 			return err
 		}
 	}
@@ -55,11 +60,11 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	if _, err := cmd.page(leastWidth); err != nil {
 		return err
 	}
-	last := sampler{dir: cmd.Dir, text: cmd.Text}
+	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: drawHeads}
 	server := view.NewTraining(cmd.Dir, hostOf(cmd.Addr), func(width float64) (any, error) {
 		page, err := cmd.page(width)
 		if err == nil {
-			page.Note, page.Sample = last.read(ctx)
+			page.Note, page.Sample = last.Read(ctx)
 		}
 		return page, err
 	})
@@ -78,4 +83,18 @@ func (cmd *followCommand) page(width float64) (curve.Page, error) {
 		return curve.Page{}, err
 	}
 	return run.Page(time.Now(), width)
+}
+
+// drawHeads draws the heads of a layer beside each other.
+func drawHeads(record *heads.Record, layer int) (string, error) {
+	l := &record.Layers[layer]
+	f := viz.Figure{Inline: true}
+	for h := range l.Heads {
+		p := newPanel(l, h, l.Head(h))
+		p.Title = fmt.Sprintf("head %d", l.Number(h))
+		f.Panels = append(f.Panels, p)
+	}
+	var svg strings.Builder
+	err := shortMarks(f, record.Special).SVG(&svg)
+	return svg.String(), err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 type killed struct{}
@@ -112,14 +113,14 @@ func TestTrainKilled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var text strings.Builder
-	for _, p := range seq2seq.Dates(13, 1) {
+	for _, p := range train.Dates(13, 1) {
 		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
 	}
 	data := filepath.Join(dir, "pairs.tsv")
 	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	train := func(out string, more ...string) []string {
+	begin := func(out string, more ...string) []string {
 		return append([]string{"train", "--data", data, "--units", "char", "--width", "4", "--heads", "2", "--layers", "1", "--dropout", "0.3",
 			"--batch", "5", "--epochs", "1", "--save-every", "2", "--out", filepath.Join(dir, out)}, more...)
 	}
@@ -129,8 +130,8 @@ func TestTrainKilled(t *testing.T) {
 			t.Fatalf("%s: exit code %d: %s", out, code, said)
 		}
 	}
-	command(t, train("first")...)
-	command(t, train("other", "--seed", "2", "--width", "6")...)
+	command(t, begin("first")...)
+	command(t, begin("other", "--seed", "2", "--width", "6")...)
 	ends := map[string]map[string]string{} // of each of them after two epochs
 	for _, name := range []string{"first", "other"} {
 		again := filepath.Join(dir, name+"2")
@@ -141,7 +142,7 @@ func TestTrainKilled(t *testing.T) {
 		ends[name] = outcome(t, again)
 	}
 	fresh := filepath.Join(dir, "fresh")
-	command(t, train("fresh", "--epochs", "2")...)
+	command(t, begin("fresh", "--epochs", "2")...)
 	ends["fresh"] = outcome(t, fresh)
 
 	out := filepath.Join(dir, "out")
@@ -152,9 +153,9 @@ func TestTrainKilled(t *testing.T) {
 		want         []map[string]string
 	}{
 		// Saved are two steps, the epoch, and its measurement.
-		{"a first run", "", train("out"), 4, []map[string]string{ends["fresh"], ends["first"]}},
-		{"a run that replaces another", "other", train("out", "--force"), 4, []map[string]string{ends["fresh"], ends["first"], ends["other"]}},
-		{"a run that goes on", "first", train("out", "--resume", "--epochs", "2"), 4, []map[string]string{ends["first"]}},
+		{"a first run", "", begin("out"), 4, []map[string]string{ends["fresh"], ends["first"]}},
+		{"a run that replaces another", "other", begin("out", "--force"), 4, []map[string]string{ends["fresh"], ends["first"], ends["other"]}},
+		{"a run that goes on", "first", begin("out", "--resume", "--epochs", "2"), 4, []map[string]string{ends["first"]}},
 	} {
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
@@ -185,7 +186,7 @@ func TestTrainKilled(t *testing.T) {
 			}
 			// What has been seen to end well does not have to be trained again.
 			o := outcome(t, out)
-			state := o[seq2seq.WeightsFile] + o[curve.File] + o[recipeFile]
+			state := o[seq2seq.WeightsFile] + o[curve.File] + o[train.RecipeFile]
 			if states[state]++; states[state] == 1 {
 				goOn(out)
 				expectOutcome(t, what, out, c.want...)
@@ -202,12 +203,12 @@ func TestTrainKilled(t *testing.T) {
 // measurement that an interruption has cut off, is measured again.
 func TestMetricsFollowState(t *testing.T) {
 	dir := makePairs(t)
-	train := func(out, epochs string) string {
+	begin := func(out, epochs string) string {
 		out = filepath.Join(dir, out)
 		command(t, append([]string{"train", "--data", filepath.Join(dir, "pairs.tsv"), "--out", out}, append(small, "--epochs", epochs)...)...)
 		return out
 	}
-	whole, first := train("whole", "2"), train("first", "1")
+	whole, first := begin("whole", "2"), begin("first", "1")
 	metrics := readAll(t, first)[curve.File]
 	lines := strings.SplitAfter(strings.TrimSuffix(metrics, "\n"), "\n")
 	n := len(lines) - 2 // the epoch; behind it is the final measurement
@@ -245,9 +246,9 @@ func TestPruneKilled(t *testing.T) {
 		t.Skip("slow: ends at every operation on the disk")
 	}
 	dir := t.TempDir()
-	r := datesRecipe()
+	r := train.DatesRecipe()
 	r.Network.Arch, r.Network.Width, r.Network.Hidden = seq2seq.Transformer, 8, 3
-	source, target := r.vocabularies(seq2seq.Dates(13, 1))
+	source, target := r.Vocabularies(train.Dates(13, 1))
 	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +262,7 @@ func TestPruneKilled(t *testing.T) {
 	}
 	old, next := without(0, 1, 2), without(3)
 	out := filepath.Join(dir, "out")
-	keep := func(m *seq2seq.Translator, r *recipe) {
+	keep := func(m *seq2seq.Translator, r *train.Recipe) {
 		store, err := atomicfile.Lock(out)
 		if err != nil {
 			t.Fatal(err)
@@ -296,7 +297,7 @@ func TestPruneKilled(t *testing.T) {
 			if err != nil {
 				t.Fatalf("killed before operation %d: %v", n, err)
 			}
-			recipe, err := readRecipe(folder)
+			recipe, err := train.ReadRecipe(folder)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -313,7 +314,7 @@ func TestPruneKilled(t *testing.T) {
 	if len(states) != 2 {
 		t.Errorf("after a kill there are %v, want two states", states)
 	}
-	for _, name := range append(reports, recipeFile) {
+	for _, name := range append(reports, train.RecipeFile) {
 		if exists(filepath.Join(out, name)) {
 			t.Errorf("%s is still there", name)
 		}
@@ -326,10 +327,10 @@ func TestKilledBySystem(t *testing.T) {
 		t.Skip("slow: kills processes")
 	}
 	dir := makePairs(t)
-	train := []string{"train", "--data", filepath.Join(dir, "pairs.tsv"), "--width", "16", "--layers", "1", "--batch", "3", "--epochs", "8", "--save-every", "3", "--out"}
+	begin := []string{"train", "--data", filepath.Join(dir, "pairs.tsv"), "--width", "16", "--layers", "1", "--batch", "3", "--epochs", "8", "--save-every", "3", "--out"}
 	whole, out := filepath.Join(dir, "whole"), filepath.Join(dir, "out")
 	start := time.Now()
-	command(t, append(train, whole)...)
+	command(t, append(begin, whole)...)
 	took := time.Since(start)
 	path, err := exec.LookPath("attn") // this test program, see TestMain
 	if err != nil {
@@ -339,8 +340,8 @@ func TestKilledBySystem(t *testing.T) {
 	kills := 0
 	const tries = 12
 	for i := range tries {
-		args := append(train, out)
-		if exists(filepath.Join(out, recipeFile)) {
+		args := append(begin, out)
+		if exists(filepath.Join(out, train.RecipeFile)) {
 			args = []string{"train", "--resume", "--out", out}
 		}
 		cmd := exec.Command(path, args...)
@@ -361,10 +362,10 @@ func TestKilledBySystem(t *testing.T) {
 	if kills == 0 {
 		t.Error("nothing was killed")
 	}
-	if exists(filepath.Join(out, recipeFile)) {
+	if exists(filepath.Join(out, train.RecipeFile)) {
 		command(t, "train", "--resume", "--out", out)
 	} else {
-		command(t, append(train, out)...)
+		command(t, append(begin, out)...)
 	}
 	expectOutcome(t, fmt.Sprintf("killed %d times", kills), out, outcome(t, whole))
 	if files := readAll(t, out); len(files) != 8 {

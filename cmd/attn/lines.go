@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // lineStream maps the lines of an input, which has a name, to as many lines.
@@ -76,9 +77,9 @@ func runStream(ctx context.Context, c console, s lineStream, path, invitation st
 
 // pairOf returns the pair of a line, or why there is none that can be processed.
 func pairOf(line string) (seq2seq.Pair, error) {
-	p, err := seq2seq.ParsePair(line)
-	if err == nil && tooLong(p) {
-		err = fmt.Errorf("a text of more than %d bytes", longestText)
+	p, err := train.ParsePair(line)
+	if err == nil && train.TooLong(p) {
+		err = fmt.Errorf("a text of more than %d bytes", train.LongestText)
 	}
 	return p, err
 }

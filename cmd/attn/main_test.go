@@ -15,7 +15,7 @@ import (
 
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // An interruption that comes before there is anything to save leaves all as it
@@ -48,7 +48,7 @@ func TestInterruptedAtOnce(t *testing.T) {
 			t.Errorf("%v: output %q", c.args, out.String())
 		}
 		after := readAll(t, model)
-		delete(after, recipeFile) // resuming with more epochs is in it
+		delete(after, train.RecipeFile) // resuming with more epochs is in it
 		for name, data := range after {
 			if name != "training.safetensors" && before[name] != data {
 				t.Errorf("%v: %s has changed", c.args, name)
@@ -84,7 +84,7 @@ func TestExitCode(t *testing.T) {
 		want int
 	}{
 		{errors.New("something"), 1},
-		{seq2seq.ErrDiverged, 1},
+		{train.ErrDiverged, 1},
 		{usage("no such flag"), 2},
 		{usage("%w", &input.Error{}), 2}, // of a flag's value
 		{fmt.Errorf("wrapped: %w", &input.Error{Name: "x"}), 4},

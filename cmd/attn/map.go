@@ -20,6 +20,7 @@ import (
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -251,7 +252,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 		return nil, err
 	}
 	is, ok := from.(pretrainedSource)
-	longest := longestText
+	longest := train.LongestText
 	if ok {
 		longest = longestPretrained
 	}
@@ -276,7 +277,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	unknown := newUnknown(c.err)
 	unknown.source(m, source)
 	if cmd.Target != nil {
-		if err := checkText("--target", 0, *cmd.Target, longestText); err != nil {
+		if err := checkText("--target", 0, *cmd.Target, train.LongestText); err != nil {
 			return nil, err
 		}
 		unknown.target(m, *cmd.Target)

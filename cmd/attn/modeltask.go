@@ -15,6 +15,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tokenizer"
+	"github.com/attn-go/attn/train"
 )
 
 // This file has what pretrained models are for, as attn heads and attn prune score them: a
@@ -25,16 +26,16 @@ type modelTask struct {
 	name     string // for people: "masked words"
 	lossUnit string
 	items    string // what lines are: "texts"
-	data     lineFormat
+	data     train.LineFormat
 	// metrics are what the task can be judged by; the first is usual.
 	metrics []string
 	// source returns what tells lines of the same source apart from others. Lines of the
 	// same one go into the same part of the data.
-	source func(line dataLine) string
+	source func(line train.Line) string
 	// probe returns a probe on lines.
-	probe func(l *loaded, lines []dataLine, seed uint64) (*models.Probe, error)
+	probe func(l *loaded, lines []train.Line, seed uint64) (*models.Probe, error)
 	// texts are what is recorded of a line.
-	texts func(line dataLine) [][2]string
+	texts func(line train.Line) [][2]string
 }
 
 // loaded is a pretrained model with a task.
@@ -47,57 +48,57 @@ type loaded struct {
 	low, high float64
 }
 
-func lineText(l dataLine) string { return l.columns[0] }
+func lineText(l train.Line) string { return l.Columns[0] }
 
 var wordsTask = modelTask{
-	lossUnit: "nats per token", items: "texts", data: lineFormat{want: "a text"}, metrics: []string{"loss"}, source: lineText,
-	probe: func(l *loaded, lines []dataLine, seed uint64) (*models.Probe, error) {
-		return l.examples(lines, func(line dataLine) (models.Example, error) {
-			return l.TextExample(line.columns[0], rand.New(rand.NewPCG(seed, uint64(line.number))))
+	lossUnit: "nats per token", items: "texts", data: train.LineFormat{Want: "a text"}, metrics: []string{"loss"}, source: lineText,
+	probe: func(l *loaded, lines []train.Line, seed uint64) (*models.Probe, error) {
+		return l.examples(lines, func(line train.Line) (models.Example, error) {
+			return l.TextExample(line.Columns[0], rand.New(rand.NewPCG(seed, uint64(line.Number))))
 		})
 	},
-	texts: func(line dataLine) [][2]string { return [][2]string{{line.columns[0], ""}} },
+	texts: func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}} },
 }
 
 var classesTask = modelTask{
-	lossUnit: "nats per text", items: "texts", data: lineFormat{"a text, or two, and a class", 2, 3}, metrics: []string{"accuracy", "loss"},
-	source: func(l dataLine) string { return strings.Join(l.columns[:len(l.columns)-1], "\t") },
-	probe: func(l *loaded, lines []dataLine, _ uint64) (*models.Probe, error) {
-		return l.examples(lines, func(line dataLine) (models.Example, error) {
+	lossUnit: "nats per text", items: "texts", data: train.LineFormat{Want: "a text, or two, and a class", Least: 2, Most: 3}, metrics: []string{"accuracy", "loss"},
+	source: func(l train.Line) string { return strings.Join(l.Columns[:len(l.Columns)-1], "\t") },
+	probe: func(l *loaded, lines []train.Line, _ uint64) (*models.Probe, error) {
+		return l.examples(lines, func(line train.Line) (models.Example, error) {
 			texts := classified(line)
-			return l.LabelExample(texts[0], texts[1], line.columns[len(line.columns)-1])
+			return l.LabelExample(texts[0], texts[1], line.Columns[len(line.Columns)-1])
 		})
 	},
-	texts: func(line dataLine) [][2]string { return [][2]string{classified(line)} },
+	texts: func(line train.Line) [][2]string { return [][2]string{classified(line)} },
 }
 
 // classified returns the text, or the two, of a line with a class.
-func classified(l dataLine) (texts [2]string) {
-	copy(texts[:], l.columns[:len(l.columns)-1])
+func classified(l train.Line) (texts [2]string) {
+	copy(texts[:], l.Columns[:len(l.Columns)-1])
 	return texts
 }
 
 var translationTask = modelTask{
-	name: "translation", lossUnit: "nats per token", items: "sources", data: lineFormat{"a source and its target", 2, math.MaxInt},
+	name: "translation", lossUnit: "nats per token", items: "sources", data: train.LineFormat{Want: "a source and its target", Least: 2, Most: math.MaxInt},
 	metrics: []string{"loss", "bleu", "exact"}, source: lineText,
-	probe: func(l *loaded, lines []dataLine, _ uint64) (*models.Probe, error) {
-		return l.examples(lines, func(line dataLine) (models.Example, error) {
-			return l.TranslationExample(line.columns[0], line.columns[1])
+	probe: func(l *loaded, lines []train.Line, _ uint64) (*models.Probe, error) {
+		return l.examples(lines, func(line train.Line) (models.Example, error) {
+			return l.TranslationExample(line.Columns[0], line.Columns[1])
 		})
 	},
-	texts: func(line dataLine) [][2]string { return [][2]string{{line.columns[0], line.columns[1]}} },
+	texts: func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], line.Columns[1]}} },
 }
 
 var similarityTask = modelTask{
-	name: "similarity of texts", lossUnit: "squared error of the cosine", items: "pairs", data: lineFormat{"two texts and a number, how similar they are", 3, 3},
+	name: "similarity of texts", lossUnit: "squared error of the cosine", items: "pairs", data: train.LineFormat{Want: "two texts and a number, how similar they are", Least: 3, Most: 3},
 	metrics: []string{"spearman", "pearson", "loss"},
-	source:  func(l dataLine) string { return l.columns[0] + "\t" + l.columns[1] },
-	probe: func(l *loaded, lines []dataLine, _ uint64) (*models.Probe, error) {
+	source:  func(l train.Line) string { return l.Columns[0] + "\t" + l.Columns[1] },
+	probe: func(l *loaded, lines []train.Line, _ uint64) (*models.Probe, error) {
 		pairs := make([]models.SimilarPair, len(lines))
 		for i, line := range lines {
 			x := [2]*tokenizer.Encoding{}
 			for j := range x {
-				e, cut, err := l.embedder.Encode(line.columns[j])
+				e, cut, err := l.embedder.Encode(line.Columns[j])
 				if cut {
 					err = fmt.Errorf("the text has more than %d tokens, at which the model cuts texts off", l.embedder.MostTokens)
 				}
@@ -109,11 +110,11 @@ var similarityTask = modelTask{
 				}
 				x[j] = e
 			}
-			pairs[i] = models.SimilarPair{First: x[0], Second: x[1], Cosine: l.cosine(line.value)}
+			pairs[i] = models.SimilarPair{First: x[0], Second: x[1], Cosine: l.cosine(line.Value)}
 		}
 		return models.NewSimilarityProbe(l.embedder, pairs)
 	},
-	texts: func(line dataLine) [][2]string { return [][2]string{{line.columns[0], ""}, {line.columns[1], ""}} },
+	texts: func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
 }
 
 // taskOf returns the task of the model in a directory, which is not loaded yet.
@@ -148,15 +149,15 @@ func taskOf(dir string) (*modelTask, error) {
 }
 
 // loadTask loads a pretrained model and at most most lines of its data.
-func loadTask(c console, dir, data string, most int) (*loaded, []dataLine, error) {
+func loadTask(c console, dir, data string, most int) (*loaded, []train.Line, error) {
 	task, err := taskOf(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	if data == "" {
-		return nil, nil, usage("--data is needed: a file with %s on each line%s", task.data.want, task.data.tabs())
+		return nil, nil, usage("--data is needed: a file with %s on each line%s", task.data.Want, task.data.Tabs())
 	}
-	lines, err := readLines(data, task.data, most)
+	lines, err := train.ReadLines(data, task.data, most)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,13 +188,13 @@ func wantHeads(dir string, layers []*attn.MultiHead) error {
 }
 
 // similarities reads the last column of lines, and widens the range of similarities by it.
-func (l *loaded) similarities(name string, lines []dataLine) error {
+func (l *loaded) similarities(name string, lines []train.Line) error {
 	for i, line := range lines {
-		v, err := strconv.ParseFloat(line.columns[2], 64)
+		v, err := strconv.ParseFloat(line.Columns[2], 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return &input.Error{Name: name, Line: line.number, Err: fmt.Errorf("similarity %.40q, want a number", line.columns[2])}
+			return &input.Error{Name: name, Line: line.Number, Err: fmt.Errorf("similarity %.40q, want a number", line.Columns[2])}
 		}
-		lines[i].value = v
+		lines[i].Value = v
 		l.low, l.high = min(l.low, v), max(l.high, v)
 	}
 	if l.low == l.high {
@@ -207,15 +208,15 @@ func (l *loaded) similarities(name string, lines []dataLine) error {
 func (l *loaded) cosine(similarity float64) float64 { return (similarity - l.low) / (l.high - l.low) }
 
 // bad says that a line cannot be used.
-func (l *loaded) bad(line dataLine, err error) error {
+func (l *loaded) bad(line train.Line, err error) error {
 	if errors.As(err, new(*models.FormatError)) {
 		return err
 	}
-	return &input.Error{Name: l.data, Line: line.number, Err: err}
+	return &input.Error{Name: l.data, Line: line.Number, Err: err}
 }
 
 // examples returns a probe on what a head is to predict of lines.
-func (l *loaded) examples(lines []dataLine, example func(dataLine) (models.Example, error)) (*models.Probe, error) {
+func (l *loaded) examples(lines []train.Line, example func(train.Line) (models.Example, error)) (*models.Probe, error) {
 	list := make([]models.Example, len(lines))
 	for i, line := range lines {
 		e, err := example(line)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/train"
 )
 
 // TestInParts measures heads by records of all layers, and by a record for each layer, as
@@ -96,13 +97,13 @@ func TestSimilaritiesOfTwoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &loaded{task: &similarityTask, low: 0, high: 5}
-	lines, err := (&pruneCommand{Train: path}).trainLines(l, [3][]dataLine{})
+	lines, err := (&pruneCommand{Train: path}).trainLines(l, [3][]train.Line{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []float64
 	for _, line := range lines {
-		got = append(got, l.cosine(line.value))
+		got = append(got, l.cosine(line.Value))
 	}
 	if want := []float64{1. / 6, 1}; !slices.Equal(got, want) || l.cosine(0) != 0 {
 		t.Errorf("cosines %v and %v for 0, want %v and 0", got, l.cosine(0), want)

@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/train"
 )
 
 // limited BYTES PROGRAM ARGS… runs a program that cannot write files of more
@@ -221,7 +222,7 @@ func TestSecondInterruption(t *testing.T) {
 // holdsRun fails the test unless a directory has the files of a run and no others.
 func holdsRun(t *testing.T, dir string) {
 	t.Helper()
-	if files := readAll(t, dir); len(files) != 8 || files[recipeFile] == "" {
+	if files := readAll(t, dir); len(files) != 8 || files[train.RecipeFile] == "" {
 		t.Errorf("%s has %d files, want 8", dir, len(files))
 	}
 }

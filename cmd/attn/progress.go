@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // progress shows how training goes: on a terminal a line that changes, with the curve of
@@ -20,11 +20,7 @@ type progress struct {
 	spoken time.Time
 	points []point
 	valid  float64 // the last validation loss, NaN if there is none
-	tokens float64 // per second, smoothed
-	first  int     // steps that an earlier run has made
-	left   time.Duration
-	digits int // of the last epoch: the columns of all lines agree
-	start  time.Time
+	digits int     // of the last epoch: the columns of all lines agree
 }
 
 // point is one of the curve of the loss.
@@ -35,7 +31,7 @@ type point struct {
 
 // newProgress returns one that goes on from what a run has had so far.
 func newProgress(w io.Writer, before curve.History) *progress {
-	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), start: time.Now(), first: -1, valid: math.NaN()}
+	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), valid: math.NaN()}
 	for _, s := range before.Steps {
 		p.points = append(p.points, point{s.Step, float64(s.TrainLoss)})
 	}
@@ -45,19 +41,9 @@ func newProgress(w io.Writer, before curve.History) *progress {
 	return p
 }
 
-// step shows one step.
-func (p *progress) step(s seq2seq.Progress) {
+// Step shows one step.
+func (p *progress) Step(s train.Progress) {
 	p.digits = len(strconv.Itoa(s.Epochs))
-	done, all := s.Total, s.Epochs*s.Steps
-	if p.first < 0 {
-		p.first = done - 1
-	}
-	rate := float64(s.Tokens) / s.Time.Seconds()
-	if p.tokens == 0 {
-		p.tokens = rate
-	}
-	p.tokens += 0.05 * (rate - p.tokens)
-	p.left = timeLeft(p.start, done-p.first, all-p.first)
 	if s.Window != nil {
 		p.points = append(p.points, point{s.Total, s.Window.Loss})
 	}
@@ -68,7 +54,7 @@ func (p *progress) step(s seq2seq.Progress) {
 	case p.columns == nil && time.Since(p.spoken) > 30*time.Second && !s.EpochDone:
 		p.spoken = time.Now()
 		fmt.Fprintf(p.w, "epoch %d/%d  step %d/%d  loss %.4f  %.1fk tokens/s  %v left\n",
-			s.Epoch, s.Epochs, s.Step, s.Steps, s.Loss, p.tokens/1000, p.left.Round(time.Second))
+			s.Epoch, s.Epochs, s.Step, s.Steps, s.Loss, s.Rate/1000, s.Left.Round(time.Second))
 	}
 }
 
@@ -78,9 +64,9 @@ const leastCurve, roomForCurve = 8, 16
 
 // line returns what stands on the terminal: the epoch and its loss, of the rest what there
 // is room for, and the curve.
-func (p *progress) line(s seq2seq.Progress, columns int) string {
+func (p *progress) line(s train.Progress, columns int) string {
 	line := fmt.Sprintf("epoch %*d/%d  loss %.4f", p.digits, s.Epoch, s.Epochs, s.Loss)
-	valid, rate, left := "", fmt.Sprintf("  %.1fk tokens/s", p.tokens/1000), fmt.Sprintf("  %v left", p.left.Round(time.Second))
+	valid, rate, left := "", fmt.Sprintf("  %.1fk tokens/s", s.Rate/1000), fmt.Sprintf("  %v left", s.Left.Round(time.Second))
 	if p.valid == p.valid {
 		valid = fmt.Sprintf("  valid %.4f", p.valid)
 	}
@@ -141,18 +127,10 @@ func sparkline(points []point, steps, columns int) string {
 	return b.String()
 }
 
-// epoch shows the end of one.
-func (p *progress) epoch(m curve.Epoch) {
+// Epoch shows the end of one.
+func (p *progress) Epoch(s train.Progress, valid float64) {
 	p.clear()
-	p.spoken, p.valid = time.Now(), float64(m.ValidLoss)
+	p.spoken, p.valid = time.Now(), valid
 	fmt.Fprintf(p.w, "epoch %-*d  loss %.4f  valid %.4f  %5.1fk tokens/s  %.1f s\n",
-		p.digits, m.Epoch, m.TrainLoss, m.ValidLoss, m.Rate()/1000, m.Seconds)
-}
-
-// live returns where the run stands, for those who follow it.
-func (p *progress) live(s seq2seq.Progress, m *metrics, unsaved bool) curve.Live {
-	return curve.Live{
-		Time: time.Now(), Epoch: s.Epoch, Epochs: s.Epochs, Step: s.Total, Steps: s.Epochs * s.Steps,
-		TrainLoss: number(s.Loss), LR: s.LR, Rate: number(p.tokens), Left: p.left, Recent: m.steps, Unsaved: unsaved,
-	}
+		p.digits, s.Epoch, s.Loss, valid, float64(s.EpochTokens)/s.EpochTime.Seconds()/1000, s.EpochTime.Seconds())
 }

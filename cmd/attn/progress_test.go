@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // The live line fits every terminal; what matters most stays longest, and the curve takes
@@ -19,8 +19,8 @@ func TestLine(t *testing.T) {
 	for i := range 400 {
 		p.points = append(p.points, point{i + 1, 4 / math.Sqrt(float64(i+1))})
 	}
-	p.valid, p.tokens, p.left, p.digits = 0.3988, 12345, 101*time.Second, 2
-	s := seq2seq.Progress{Epoch: 3, Epochs: 16, Step: 80, Steps: 160, Total: 400, Loss: 0.4213}
+	p.valid, p.digits = 0.3988, 2
+	s := train.Progress{Epoch: 3, Epochs: 16, Step: 80, Steps: 160, Total: 400, Loss: 0.4213, Rate: 12345, Left: 101 * time.Second}
 	for columns := range 200 {
 		line := p.line(s, columns)
 		if n := utf8.RuneCountInString(line); n > columns {
@@ -69,8 +69,12 @@ func TestLineIsErased(t *testing.T) {
 	var b strings.Builder
 	p := newProgress(&b, curve.History{})
 	p.columns = func() int { return 60 }
-	p.step(seq2seq.Progress{Epoch: 1, Epochs: 2, Step: 1, Steps: 1, Total: 1, Loss: 2, Tokens: 5, Time: time.Second, EpochDone: true, Window: &seq2seq.Window{Steps: 1, Loss: 2}})
-	p.epoch(curve.Epoch{Epoch: 1, TrainLoss: 2, ValidLoss: 1.5, Tokens: 5, Seconds: 1})
+	s := train.Progress{
+		Epoch: 1, Epochs: 2, Step: 1, Steps: 1, Total: 1, Loss: 2, Tokens: 5, Time: time.Second,
+		EpochTokens: 5, EpochTime: time.Second, EpochDone: true, Window: &train.Window{Steps: 1, Loss: 2},
+	}
+	p.Step(s)
+	p.Epoch(s, 1.5)
 	p.clear()
 	screen := []rune(nil)
 	var lines []string

@@ -19,6 +19,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 type pruneCommand struct {
@@ -133,12 +134,12 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--out %s would put the masked model in place of the model", quoted(cmd.Out))
 	case sameFile(cmd.Out, filepath.Join(cmd.Model, maskedDir)):
 		return fmt.Errorf("--out %s is the masked form of the model", quoted(cmd.Out))
-	case exists(filepath.Join(cmd.Out, seq2seq.TrainingFile)):
+	case exists(filepath.Join(cmd.Out, train.TrainingFile)):
 		return fmt.Errorf("--out %s holds a run of attn train, want a directory of its own", quoted(cmd.Out))
 	case !cmd.Force && (firstOf(cmd.Out, seq2seq.WeightsFile) != "" || firstOf(cmd.masked(), seq2seq.WeightsFile) != ""):
 		return fmt.Errorf("--out %s holds a model: --force replaces it", quoted(cmd.Out))
 	}
-	if name := firstOf(cmd.Out, append(seq2seq.ModelFiles(), recipeFile, reportFile)...); name != "" && !cmd.Force {
+	if name := firstOf(cmd.Out, append(seq2seq.ModelFiles(), train.RecipeFile, reportFile)...); name != "" && !cmd.Force {
 		return fmt.Errorf("%s is a file that would be written: --force replaces it", quoted(filepath.Join(cmd.Out, name)))
 	}
 	if err := cmd.scoredFlags.Validate(); err != nil {
@@ -183,11 +184,11 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := writable(cmd.Out); err != nil {
+	if err := atomicfile.Writable(cmd.Out); err != nil {
 		return err
 	}
 	if exists(cmd.masked()) {
-		if err := writable(cmd.masked()); err != nil {
+		if err := atomicfile.Writable(cmd.masked()); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // sources returns those of pairs.
@@ -25,16 +26,16 @@ func sources(parts ...[]seq2seq.Pair) map[string]bool {
 	return all
 }
 
-func writeRecipe(t *testing.T, r recipe, dir string) {
+func writeRecipe(t *testing.T, r train.Recipe, dir string) {
 	t.Helper()
-	if err := atomicfile.Write(filepath.Join(dir, recipeFile), r.file().Write); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, train.RecipeFile), r.File().Write); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Fine-tuning does not learn what is measured on, even if it is in its file.
 func TestPruneTrainsOnOthers(t *testing.T) {
-	pairs := seq2seq.Dates(60, 1)
+	pairs := train.Dates(60, 1)
 	var text strings.Builder
 	for _, p := range pairs {
 		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
@@ -44,8 +45,8 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := datesRecipe()
-	source, target := r.vocabularies(pairs)
+	r := train.DatesRecipe()
+	source, target := r.Vocabularies(pairs)
 	r.Network.Arch = seq2seq.Transformer
 	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {

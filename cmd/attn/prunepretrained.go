@@ -18,6 +18,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // This file has what attn prune does with pretrained models alone.
@@ -90,11 +91,11 @@ func (cmd *pruneCommand) preparePretrained(c console) (*prepared, error) {
 
 // trainLines returns what the model is fine-tuned on: the lines of --train, but for what is
 // measured on, or those that heads are scored on.
-func (cmd *pruneCommand) trainLines(l *loaded, parts [3][]dataLine) ([]dataLine, error) {
+func (cmd *pruneCommand) trainLines(l *loaded, parts [3][]train.Line) ([]train.Line, error) {
 	if cmd.Train == "" {
 		return parts[0], nil
 	}
-	all, err := readLines(cmd.Train, l.task.data, math.MaxInt)
+	all, err := train.ReadLines(cmd.Train, l.task.data, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +110,14 @@ func (cmd *pruneCommand) trainLines(l *loaded, parts [3][]dataLine) ([]dataLine,
 			measured[l.task.source(line)] = true
 		}
 	}
-	if all = slices.DeleteFunc(all, func(line dataLine) bool { return measured[l.task.source(line)] }); len(all) == 0 {
+	if all = slices.DeleteFunc(all, func(line train.Line) bool { return measured[l.task.source(line)] }); len(all) == 0 {
 		return nil, input.Errorf(cmd.Train, "every line is also among those that are measured on")
 	}
 	return all, nil
 }
 
 // predictions returns the task, but for the probes: what the model is judged by.
-func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.Predictions, error) {
+func (cmd *pruneCommand) predictions(l *loaded, parts [3][]train.Line) (*pruning.Predictions, error) {
 	task := &pruning.Predictions{Unit: l.task.lossUnit, Faster: cmd.Speed != nil}
 	metric := cmd.Metric
 	if metric == "auto" {
@@ -127,7 +128,7 @@ func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.P
 	}
 	for i := range task.Wanted {
 		for _, line := range parts[i+1] {
-			task.Wanted[i] = append(task.Wanted[i], line.value)
+			task.Wanted[i] = append(task.Wanted[i], line.Value)
 		}
 	}
 	for _, name := range l.task.metrics {
@@ -147,15 +148,15 @@ func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.P
 	}
 	task.Write = &pruning.Writing{Tokens: longestTarget, Text: t.Target().Decode}
 	if metric == "exact" {
-		task.Write.By = seq2seq.MetricExact
+		task.Write.By = train.MetricExact
 	}
 	for i, part := range parts[1:] {
 		pairs := make([]seq2seq.Pair, len(part))
 		for j, line := range part {
-			pairs[j] = seq2seq.Pair{Source: line.columns[0], Target: line.columns[1]}
+			pairs[j] = seq2seq.Pair{Source: line.Columns[0], Target: line.Columns[1]}
 		}
 		var sources []string
-		sources, task.Write.References[i] = seq2seq.Group(pairs)
+		sources, task.Write.References[i] = train.Group(pairs)
 		for _, source := range sources {
 			e, err := l.Encode(source, "")
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // This file has what attn prune does with translators of attn train alone.
@@ -49,7 +50,7 @@ func (cmd *pruneCommand) prepareTranslator() (*prepared, error) {
 		task.Smoothing = cmd.recipe.Training.Smoothing
 	}
 	if cmd.Train != "" {
-		if task.Learn, err = seq2seq.LoadPairs(cmd.Train); err != nil {
+		if task.Learn, err = train.LoadPairs(cmd.Train); err != nil {
 			return nil, err
 		}
 		// What is measured on must not be learnt.
@@ -87,12 +88,12 @@ func (cmd *pruneCommand) prepareTranslator() (*prepared, error) {
 }
 
 // translatorMetric returns what tells how good a translation is.
-func (cmd *pruneCommand) translatorMetric(m *seq2seq.Translator) (seq2seq.Metric, error) {
+func (cmd *pruneCommand) translatorMetric(m *seq2seq.Translator) (train.Metric, error) {
 	switch {
 	case cmd.Metric == "exact", cmd.Metric == "auto" && m.Target.Units() == seq2seq.Chars:
-		return seq2seq.MetricExact, nil
+		return train.MetricExact, nil
 	case cmd.Metric == "bleu", cmd.Metric == "auto":
-		return seq2seq.MetricBLEU, nil
+		return train.MetricBLEU, nil
 	}
 	return 0, usage("--metric %s goes with a pretrained model, and %s is one of attn train: want exact or bleu", cmd.Metric, quoted(cmd.Model))
 }
@@ -105,12 +106,12 @@ func (cmd *pruneCommand) keepTranslator(compact, masked *seq2seq.Translator, r *
 	var gone []string
 	for _, folder := range []string{"", maskedDir} {
 		gone = append(gone, filepath.Join(folder, reportFile), filepath.Join(folder, pageFile))
-		name := filepath.Join(folder, recipeFile)
+		name := filepath.Join(folder, train.RecipeFile)
 		if cmd.recipe == nil {
 			gone = append(gone, name)
 			continue
 		}
-		files = append(files, atomicfile.File{Path: name, Write: cmd.recipe.file().Write})
+		files = append(files, atomicfile.File{Path: name, Write: cmd.recipe.File().Write})
 	}
 	if err := cmd.store.Replace(files, gone...); err != nil {
 		return err

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // What a model of dates is scored on, again and again, is always new to it: fine-tuning
 // may have learnt what an earlier pruning was given.
 func TestDatesAreNewEachTime(t *testing.T) {
-	r := datesRecipe()
-	learnt, err := r.pairs()
+	r := train.DatesRecipe()
+	learnt, err := r.Pairs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +26,8 @@ func TestDatesAreNewEachTime(t *testing.T) {
 			seen[p.Source] = true
 		}
 	}
-	see("learnt", learnt.learn)
-	see("tested", learnt.test)
+	see("learnt", learnt.Learn)
+	see("tested", learnt.Test)
 	f := scoredFlags{recipe: &r}
 	for _, n := range []int{30_000, 301, 30_000} {
 		pairs, _, err := f.pairs(n)

@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // This file has what attn heads and attn prune share: their flags for the model, the data
@@ -25,7 +26,7 @@ type scoredFlags struct {
 	Limit     int      `default:"1000" help:"Use at most N sources of the data, or of each of its parts." placeholder:"N"`
 	Seed      uint64   `default:"1" help:"Seed of all random numbers." placeholder:"N"`
 
-	recipe *recipe // the model's, if it has one
+	recipe *train.Recipe // the model's, if it has one
 }
 
 // methods returns the methods asked for, each once.
@@ -116,7 +117,7 @@ func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.recipe, err = readRecipe(f.Model); err != nil {
+	if f.recipe, err = train.ReadRecipe(f.Model); err != nil {
 		return nil, err
 	}
 	return m, wantHeads(f.Model, m.Layers())
@@ -127,26 +128,26 @@ func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 // train, test or prune it.
 func (f *scoredFlags) pairs(most int) (pairs []seq2seq.Pair, name string, err error) {
 	if f.Data != "" {
-		pairs, err = loadTest(f.Data)
+		pairs, err = train.LoadTest(f.Data)
 		return pairs, f.Data, err
 	}
 	if f.recipe == nil || f.recipe.Data != "" {
 		return nil, "", usage("--data is needed: %s was not trained on the built-in dates", f.Model)
 	}
-	learnt, err := f.recipe.pairs()
+	learnt, err := f.recipe.Pairs()
 	if err != nil {
 		return nil, "", err
 	}
 	known := map[string]bool{}
-	for _, p := range slices.Concat(learnt.learn, learnt.test) {
+	for _, p := range slices.Concat(learnt.Learn, learnt.Test) {
 		known[p.Source] = true
 	}
 	for i, n := range f.recipe.Pruned {
-		for _, p := range f.recipe.moreDates(i, n) {
+		for _, p := range f.recipe.MoreDates(i, n) {
 			known[p.Source] = true
 		}
 	}
-	pairs = f.recipe.moreDates(len(f.recipe.Pruned), most)
+	pairs = f.recipe.MoreDates(len(f.recipe.Pruned), most)
 	return slices.DeleteFunc(pairs, func(p seq2seq.Pair) bool { return known[p.Source] }), "built-in dates", nil
 }
 
@@ -157,8 +158,8 @@ func (f *scoredFlags) touches() touched {
 
 // Validate is called by the parser.
 func (f *scoredFlags) Validate() error {
-	if f.Limit < 1 || f.Limit > seq2seq.MaxDates/4 {
-		return fmt.Errorf("--limit %d, want 1 to %d", f.Limit, seq2seq.MaxDates/4)
+	if f.Limit < 1 || f.Limit > train.MaxDates/4 {
+		return fmt.Errorf("--limit %d, want 1 to %d", f.Limit, train.MaxDates/4)
 	}
 	gradients := func(name string) bool { return slices.Contains([]string{"gradient", "taylor", "fisher"}, name) }
 	if f.Normalize && len(f.Method) > 0 && !slices.ContainsFunc(f.Method, gradients) {

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // The scripts run this test program under the name of attn, as a process of its
@@ -71,7 +72,7 @@ func makePairs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	var text strings.Builder
-	for _, p := range seq2seq.Dates(60, 1) {
+	for _, p := range train.Dates(60, 1) {
 		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "pairs.tsv"), []byte(text.String()), 0o644); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
+	"github.com/attn-go/attn/train"
 )
 
 // place is a file or a directory that a flag names; without a path it was not given.
@@ -37,8 +38,8 @@ type toucher interface{ touches() touched }
 // runFiles returns the names of what attn train and attn prune write to the directory of a
 // run.
 func runFiles() []string {
-	return append(seq2seq.ModelFiles(), seq2seq.TrainingFile, seq2seq.ExamplesFile,
-		recipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
+	return append(seq2seq.ModelFiles(), train.TrainingFile, train.ExamplesFile,
+		train.RecipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
 }
 
 // check returns the outputs, or a usage error if one would overwrite an input or another

@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 type translateCommand struct {
@@ -65,7 +66,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 		return runLines(ctx, c, cmd, "", "type texts to translate, one per line")
 	}
 	for i, text := range cmd.Text {
-		if err := checkText("argument", i+1, text, longestText); err != nil {
+		if err := checkText("argument", i+1, text, train.LongestText); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (cmd *translateCommand) stream(c console) (lineStream, error) {
 
 // filter loads the model.
 func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], err error) {
-	f = filter.Filter[translation]{MaxBytes: longestText, Strict: cmd.Strict}
+	f = filter.Filter[translation]{MaxBytes: train.LongestText, Strict: cmd.Strict}
 	switch {
 	case cmd.JSON:
 		f.Write = filter.JSON[translation]

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // The columns of all epochs stand below each other.
@@ -14,8 +14,12 @@ func TestEpochsAlign(t *testing.T) {
 	var b strings.Builder
 	p := newProgress(&b, curve.History{})
 	for _, epoch := range []int{1, 9, 10, 12} {
-		p.step(seq2seq.Progress{Epoch: epoch, Epochs: 12, Step: 1, Steps: 1, Tokens: 5, Time: time.Second, EpochDone: true})
-		p.epoch(curve.Epoch{Epoch: epoch, TrainLoss: 1.5, ValidLoss: 1.25, Tokens: epoch * 1000, Seconds: 1})
+		s := train.Progress{
+			Epoch: epoch, Epochs: 12, Step: 1, Steps: 1, Loss: 1.5, Tokens: 5, Time: time.Second,
+			EpochTokens: epoch * 1000, EpochTime: time.Second, EpochDone: true,
+		}
+		p.Step(s)
+		p.Epoch(s, 1.25)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != 4 {

@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 type viewCommand struct {
@@ -174,7 +175,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		models = append(models, view.Model{Name: filepath.Base(filepath.Clean(dir)), Source: source})
 	}
 	model := models[0].Source
-	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: longestText}
+	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
 	if p, is := model.(pretrainedSource); is {
 		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // two that are compared
 		if p.m.Sizes().Decoder == nil {                            // that of an encoder-decoder is the target

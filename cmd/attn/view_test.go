@@ -19,6 +19,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // occupied PROGRAM ARGS… runs a program with an address as its last argument at
@@ -104,7 +105,7 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const keep = 32 << 20
-	server, err := view.New(view.Options{Source: translatorSource{m, newUnknown(io.Discard)}, Keep: keep, MaxText: longestText})
+	server, err := view.New(view.Options{Source: translatorSource{m, newUnknown(io.Discard)}, Keep: keep, MaxText: train.LongestText})
 	if err != nil {
 		t.Fatal(err)
 	}

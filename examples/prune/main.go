@@ -16,6 +16,7 @@ import (
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/train"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -35,8 +36,8 @@ func run(dir string) error {
 		return err
 	}
 	ctx := context.Background()
-	training, test := seq2seq.DatesSplit(3000, 100, 1)
-	model, err := train(ctx, training)
+	training, test := train.DatesSplit(3000, 100, 1)
+	model, err := trained(ctx, training)
 	if err != nil {
 		return err
 	}
@@ -78,8 +79,8 @@ func run(dir string) error {
 	}.SVG)
 }
 
-// train returns a translator of dates with four heads in each of its three layers.
-func train(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, error) {
+// trained returns a translator of dates with four heads in each of its three layers.
+func trained(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, error) {
 	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {
 		sources[i], targets[i] = p.Source, p.Target
@@ -90,13 +91,13 @@ func train(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, erro
 	if err != nil {
 		return nil, err
 	}
-	trainer, err := seq2seq.NewTrainer(model, pairs, seq2seq.Settings{
+	trainer, err := train.NewTrainer(model, pairs, train.Settings{
 		Epochs: 5, Batch: 32, LR: 0.003, Warmup: 100, Clip: 1, Seed: 3,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return model, trainer.Run(ctx, func(seq2seq.Progress) error { return nil })
+	return model, trainer.Run(ctx, func(train.Progress) error { return nil })
 }
 
 // drawScores draws a row for each layer and a column for each head.

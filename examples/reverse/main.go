@@ -15,6 +15,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/train"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -54,16 +55,16 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	trainer, err := seq2seq.NewTrainer(model, training, seq2seq.Settings{
+	trainer, err := train.NewTrainer(model, training, train.Settings{
 		Epochs: 10, Batch: 32, LR: 0.003, Warmup: 100, Clip: 1, Seed: 3,
 	})
 	if err != nil {
 		return err
 	}
-	if err := trainer.Run(ctx, func(p seq2seq.Progress) error { return nil }); err != nil {
+	if err := trainer.Run(ctx, func(p train.Progress) error { return nil }); err != nil {
 		return err
 	}
-	metrics, err := model.Evaluate(ctx, test, seq2seq.Decoding{})
+	metrics, err := train.Evaluate(ctx, model, test, seq2seq.Decoding{})
 	if err != nil {
 		return err
 	}

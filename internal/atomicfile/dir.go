@@ -40,6 +40,19 @@ const (
 // directory.
 var ErrInUse = errors.New("another process is writing there")
 
+// Writable makes a directory if need be and returns an error if no file can be
+// written there, which after an hour of work would come late.
+func Writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".attn-*.tmp")
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", dir, errors.Unwrap(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // Lock makes the directory if need be and keeps others from locking it until
 // Unlock, or until the process ends. It completes what a process that was killed
 // has left to do, and removes temporary files.
@@ -49,6 +62,16 @@ var ErrInUse = errors.New("another process is writing there")
 //
 // Errors: ErrInUse, wrapped, and those of the disk.
 func Lock(path string) (*Dir, error) { return lock(path, lockers(path)) }
+
+// Save locks the directory, replaces files in it as Dir.Replace does, and unlocks it.
+func Save(path string, files []File) error {
+	d, err := Lock(path)
+	if err != nil {
+		return err
+	}
+	defer d.Unlock()
+	return d.Replace(files)
+}
 
 func lock(path string, lockers []locker) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {

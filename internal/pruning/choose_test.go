@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // brief returns what trained does, with parts of a few pairs.
@@ -305,7 +306,7 @@ func TestChooseScoringAgain(t *testing.T) {
 func TestRoundsDiffer(t *testing.T) {
 	m, parts := brief(t)
 	e := experiment(t, m, parts, Goal{})
-	e.Task.(*Translations).Learn, e.FineTune = seq2seq.Dates(200, 3), 1
+	e.Task.(*Translations).Learn, e.FineTune = train.Dates(200, 3), 1
 	x := e.start(new(reports.Report))
 	var losses []float64
 	for _, round := range []int{0, 1, 0} {
@@ -334,7 +335,7 @@ func TestRoundsDiffer(t *testing.T) {
 
 // 9 of 10 right answers are a loss of exactly a tenth, however that rounds.
 func TestTolerates(t *testing.T) {
-	metric := judgedBy(seq2seq.MetricExact)
+	metric := judgedBy(train.MetricExact)
 	for all := 2; all <= 1000; all++ {
 		for _, drop := range []float64{0.01, 0.05, 0.1, 0.25, 0.5} {
 			few := int(math.Round((1 - drop) * float64(all)))

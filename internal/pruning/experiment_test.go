@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // trained returns a translator that has learnt a little of dates, and other dates in three
@@ -31,7 +32,7 @@ type learnt struct {
 }
 
 var learnDates = sync.OnceValues(func() (l learnt, err error) {
-	learn, test := seq2seq.DatesSplit(300, 60, 1)
+	learn, test := train.DatesSplit(300, 60, 1)
 	var sources, targets []string
 	for _, p := range learn {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
@@ -41,8 +42,8 @@ var learnDates = sync.OnceValues(func() (l learnt, err error) {
 	if err != nil {
 		return l, err
 	}
-	s := seq2seq.Settings{Epochs: 1, Batch: 16, LR: 0.01, Warmup: 10, Clip: 1, Seed: 1}
-	if err := seq2seq.FineTune(context.Background(), l.m, learn, s, 60, nil); err != nil {
+	s := train.Settings{Epochs: 1, Batch: 16, LR: 0.01, Warmup: 10, Clip: 1, Seed: 1}
+	if err := train.FineTune(context.Background(), l.m, learn, s, 60, nil); err != nil {
 		return l, err
 	}
 	l.parts, err = Split(test, 20, 1)
@@ -58,7 +59,7 @@ func experiment(t testing.TB, m *seq2seq.Translator, parts Parts, goal Goal) *of
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := NewTranslations(m, parts, seq2seq.MetricBLEU)
+	task := NewTranslations(m, parts, train.MetricBLEU)
 	task.Seed = 5
 	return &ofTranslator{
 		Subject: p, Task: task, Goal: goal, Methods: []prune.Method{prune.WeightNorm, prune.LeaveOneOut}, Orders: 3, Resamples: 100, Seed: 5,

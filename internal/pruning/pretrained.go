@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // Judge says what the predictions of a pretrained model are worth.
@@ -82,7 +82,7 @@ type Predictions struct {
 
 // Writing is the sources of the parts, and their translations.
 type Writing struct {
-	By         seq2seq.Metric
+	By         train.Metric
 	Sources    [2][][]int // tokens
 	References [2][][]string
 	Tokens     func(source int) int // that may be written

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 func TestSplit(t *testing.T) {
@@ -20,7 +21,7 @@ func TestSplit(t *testing.T) {
 	}
 	where := map[string]int{}
 	for p, part := range [][]seq2seq.Pair{parts.Score, parts.Select, parts.Report} {
-		sources, targets := seq2seq.Group(part)
+		sources, targets := train.Group(part)
 		if len(sources) != 16 {
 			t.Errorf("part %d has %d sources, want 16", p, len(sources))
 		}

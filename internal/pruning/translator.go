@@ -8,12 +8,13 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // Translations is the task of a translator of attn train.
 type Translations struct {
 	// Judge is what its translations are judged by.
-	Judge seq2seq.Metric
+	Judge train.Metric
 	// Learn are pairs for fine-tuning, Rate the largest learning rate, and Smoothing that
 	// of the labels, as the model was trained.
 	Learn     []seq2seq.Pair
@@ -31,7 +32,7 @@ var _ Task[*seq2seq.Probe] = (*Translations)(nil)
 
 // NewTranslations returns the task of a translator, with the scoring part of the data for
 // fine-tuning.
-func NewTranslations(m *seq2seq.Translator, parts Parts, judge seq2seq.Metric) *Translations {
+func NewTranslations(m *seq2seq.Translator, parts Parts, judge train.Metric) *Translations {
 	return &Translations{Judge: judge, Learn: parts.Score, Rate: 0.001, model: m, parts: parts}
 }
 
@@ -41,8 +42,8 @@ func (x *Translations) Parts() Parts { return x.parts }
 // Metric returns BLEU or exact match.
 func (x *Translations) Metric() Metric { return judgedBy(x.Judge) }
 
-func judgedBy(m seq2seq.Metric) Metric {
-	if m == seq2seq.MetricExact {
+func judgedBy(m train.Metric) Metric {
+	if m == train.MetricExact {
 		return Metric{Name: m.String(), Unit: "%"}
 	}
 	return Metric{Name: m.String()}
@@ -61,7 +62,7 @@ func (x *Translations) Gauge(ctx context.Context, whole *seq2seq.Probe, part Par
 		pairs = x.parts.Report
 	}
 	g := &translations{judge: x.Judge}
-	g.sources, g.references = seq2seq.Group(pairs)
+	g.sources, g.references = train.Group(pairs)
 	var err error
 	g.reference, err = seq2seq.NewReference(ctx, whole.Translator(), pairs)
 	return g, err
@@ -69,7 +70,7 @@ func (x *Translations) Gauge(ctx context.Context, whole *seq2seq.Probe, part Par
 
 // translations measures translators on one part of the data.
 type translations struct {
-	judge      seq2seq.Metric
+	judge      train.Metric
 	sources    []string
 	references [][]string
 	reference  *seq2seq.Reference
@@ -91,13 +92,13 @@ func (g *translations) Measure(ctx context.Context, p *seq2seq.Probe) (Measured,
 }
 
 // judged returns what translations are worth by a metric, and by the other one.
-func judged(written []string, references [][]string, by seq2seq.Metric) (Measured, error) {
-	j, err := seq2seq.Judge(written, references)
+func judged(written []string, references [][]string, by train.Metric) (Measured, error) {
+	j, err := train.Judge(written, references)
 	if err != nil {
 		return Measured{}, err
 	}
 	seen := Measured{Items: j.Len(), Of: func(sample []int) float64 { return j.Sample(by, sample) }, Value: j.Value(by)}
-	for _, m := range []seq2seq.Metric{seq2seq.MetricExact, seq2seq.MetricBLEU} {
+	for _, m := range []train.Metric{train.MetricExact, train.MetricBLEU} {
 		if m != by {
 			other := judgedBy(m)
 			seen.Others = append(seen.Others, reports.Named{Name: other.Name, Unit: other.Unit, Value: reports.Number(j.Value(m))})
@@ -108,16 +109,16 @@ func judged(written []string, references [][]string, by seq2seq.Metric) (Measure
 
 // Train trains a translator for some steps on the pairs of Learn.
 func (x *Translations) Train(ctx context.Context, p *seq2seq.Probe, steps, round int, tell func(done, all int)) error {
-	settings := seq2seq.Settings{
+	settings := train.Settings{
 		Epochs: 1, Batch: min(64, len(x.Learn)), LR: x.Rate, Warmup: max(1, steps/10), Smoothing: x.Smoothing, Clip: 1, MaxLength: longest(x.model, x.parts.Score),
 		Seed: x.Seed + uint64(round),
 	}
 	done := 0
-	err := seq2seq.FineTune(ctx, p.Translator(), x.Learn, settings, steps, func(seq2seq.Progress) {
+	err := train.FineTune(ctx, p.Translator(), x.Learn, settings, steps, func(train.Progress) {
 		done++
 		tell(done, steps)
 	})
-	if errors.Is(err, seq2seq.ErrDiverged) {
+	if errors.Is(err, train.ErrDiverged) {
 		return &CheckError{fmt.Sprintf("fine-tuning: %v", err)}
 	}
 	return err

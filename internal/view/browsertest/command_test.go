@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // command builds the program once.
@@ -48,7 +48,7 @@ func trained(t *testing.T) string {
 	dir := filepath.Join(filepath.Dir(path), "model")
 	theModel.Do(func() {
 		var pairs strings.Builder
-		for _, p := range seq2seq.Dates(60, 1) {
+		for _, p := range train.Dates(60, 1) {
 			fmt.Fprintf(&pairs, "%s\t%s\n", p.Source, p.Target)
 		}
 		data := filepath.Join(filepath.Dir(path), "pairs.tsv")

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -21,9 +22,9 @@ import (
 //
 // Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the
 // context's, with m at the step that was under way.
-func FineTune(ctx context.Context, m *Translator, pairs []Pair, s Settings, steps int, report func(Progress)) error {
+func FineTune(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pair, s Settings, steps int, report func(Progress)) error {
 	if steps < 0 {
-		return fmt.Errorf("seq2seq: FineTune: %d steps, want at least 0", steps)
+		return fmt.Errorf("train: FineTune: %d steps, want at least 0", steps)
 	}
 	s.Epochs = 1 // until it is known how many steps that is
 	tr, err := NewTrainer(m, pairs, s)

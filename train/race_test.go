@@ -1,6 +1,6 @@
 //go:build race
 
-package seq2seq
+package train
 
 // raceDetector says that the race detector is on, under which pools of memory
 // forget at random.

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -65,7 +66,7 @@ type Trainer struct {
 	// Skipped is the number of pairs left out because of MaxLength.
 	Skipped int
 
-	model    *Translator
+	model    *seq2seq.Translator
 	params   nn.Vars // the model's, in a list: to walk through its parts makes a thousand small objects
 	examples []example
 	optim    *nn.AdamW
@@ -73,6 +74,12 @@ type Trainer struct {
 	tape     *tensor.Tape
 	at       position
 }
+
+// example is a pair as ids, which end in EOS.
+type example struct{ source, target []int }
+
+// tokens returns how many tokens of an example are read and written.
+func (e example) tokens() int { return len(e.source) + len(e.target) }
 
 // position is how far training has come.
 type position struct {
@@ -125,6 +132,8 @@ type Progress struct {
 	EpochTokens   int           // those of all steps of the epoch so far,
 	EpochTime     time.Duration // and their time, in an earlier process too
 	EpochDone     bool
+	Rate          float64       // tokens per second, smoothed over the steps of this call of Run
+	Left          time.Duration // until all epochs are done, at the mean speed of this call
 	// Window is a point of the curve of training. There is one where an epoch ends and
 	// wherever about a 32nd of all steps so far have been made since the last: enough to
 	// draw the run, however long, and the same however often it was interrupted. Between
@@ -141,9 +150,9 @@ type Window struct {
 }
 
 // NewTrainer returns a trainer at the start of the first epoch.
-func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
+func NewTrainer(m *seq2seq.Translator, pairs []seq2seq.Pair, s Settings) (*Trainer, error) {
 	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("seq2seq: %w", err)
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	tr := &Trainer{
 		Settings: s, model: m, tape: tensor.NewTape(tensor.Train), schedule: nn.WarmupInvSqrt(s.Warmup),
@@ -154,18 +163,18 @@ func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
 	tr.optim = nn.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
 	for _, p := range pairs {
-		e := m.example(p)
-		if s.MaxLength > 0 && max(len(e.src), len(e.write)) > s.MaxLength {
+		source, target := m.Encode(p)
+		if s.MaxLength > 0 && max(len(source), len(target)) > s.MaxLength {
 			tr.Skipped++
 			continue
 		}
-		tr.examples = append(tr.examples, e)
+		tr.examples = append(tr.examples, example{source, target})
 	}
 	switch {
 	case len(pairs) == 0:
-		return nil, errors.New("seq2seq: no pairs to learn")
+		return nil, errors.New("train: no pairs to learn")
 	case len(tr.examples) == 0:
-		return nil, errors.New("seq2seq: every pair is longer than the greatest length")
+		return nil, errors.New("train: every pair is longer than the greatest length")
 	}
 	return tr, nil
 }
@@ -175,6 +184,7 @@ func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
 // again, it goes on. An error of report ends training likewise, and so does
 // ErrDiverged.
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
+	start, before, rate := time.Now(), tr.at.Total, 0.
 	for tr.at.Epoch < tr.Settings.Epochs {
 		batches := tr.batches(tr.at.Epoch)
 		for tr.at.Step < len(batches) {
@@ -188,6 +198,13 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 			p.Epoch, p.Epochs = tr.at.Epoch+1, tr.Settings.Epochs
 			p.Step, p.Steps = tr.at.Step, len(batches)
 			p.EpochDone = p.Step == p.Steps
+			now := float64(p.Tokens) / p.Time.Seconds()
+			if rate == 0 {
+				rate = now
+			}
+			rate += 0.05 * (now - rate)
+			p.Rate = rate
+			p.Left = time.Duration(float64(time.Since(start)) * float64(p.Epochs*p.Steps-p.Total) / float64(p.Total-before))
 			p.Window = tr.window(p.EpochDone)
 			if p.EpochDone {
 				tr.at = position{Epoch: tr.at.Epoch + 1, Total: tr.at.Total}
@@ -210,18 +227,17 @@ var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may
 // step makes one update from a batch.
 func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
-	examples := make([]example, len(batch))
-	targets, tokens := 0, 0
+	sources, targets, tokens := make([][]int, len(batch)), make([][]int, len(batch)), 0
 	for i, n := range batch {
-		examples[i] = tr.examples[n]
-		targets += len(examples[i].write)
-		tokens += examples[i].tokens()
+		e := tr.examples[n]
+		sources[i], targets[i] = e.source, e.target
+		tokens += e.tokens()
 	}
 	t := tr.tape
 	t.Reset()
 	t.Seed(tr.Settings.Seed, tr.at.Total)
-	logits, write := tr.model.logits(t, examples, hooks{})
-	loss := nn.CrossEntropy(t, logits, write, Pad, tr.Settings.Smoothing)
+	logits, write := tr.model.Logits(t, sources, targets)
+	loss := nn.CrossEntropy(t, logits, write, seq2seq.Pad, tr.Settings.Smoothing)
 	nn.ZeroGrad(tr.params)
 	t.Backward(loss, nil)
 	p := Progress{Tokens: tokens}
@@ -239,7 +255,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	p.Total, p.LR, p.StepLoss = tr.at.Total, tr.Settings.LR*tr.schedule(tr.at.Total), float64(loss.Item())
 	tr.optim.Step(p.LR)
 	p.Time = time.Since(start)
-	took := sums{float64(p.StepLoss * float64(targets)), targets, tokens, p.Time.Seconds()}
+	took := sums{float64(p.StepLoss * float64(len(write))), len(write), tokens, p.Time.Seconds()}
 	tr.at.add(took)
 	tr.at.Window.add(took)
 	tr.at.Window.Steps++
@@ -273,7 +289,7 @@ func (tr *Trainer) steps() int {
 func (tr *Trainer) batches(epoch int) [][]int {
 	lengths := make([][2]int, len(tr.examples))
 	for i, e := range tr.examples {
-		lengths[i] = [2]int{len(e.src), len(e.write)}
+		lengths[i] = [2]int{len(e.source), len(e.target)}
 	}
 	return Batches(lengths, tr.Settings.Batch, tr.Settings.Seed, epoch)
 }

@@ -1,16 +1,21 @@
-package seq2seq
+package train
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/seq2seq"
 )
 
 // TrainingFile holds all that training needs to go on exactly: parameters,
@@ -21,21 +26,24 @@ const TrainingFile = "training.safetensors"
 
 // checkpoint is the part of TrainingFile that is not tensors.
 type checkpoint struct {
-	Position position `json:"position"`
-	Settings Settings `json:"settings"`
-	Network  Config   `json:"network"`
-	Data     string   `json:"data"` // hash of the examples
+	Position position       `json:"position"`
+	Settings Settings       `json:"settings"`
+	Network  seq2seq.Config `json:"network"`
+	Data     string         `json:"data"` // hash of the examples
 }
 
 // Save writes the translator and the state of training to a directory, which
 // it makes if need be. The files are replaced all together or, after an error or if
 // the process is killed, not at all.
-func (tr *Trainer) Save(dir string) error { return save(dir, tr.Files()) }
+func (tr *Trainer) Save(dir string) error { return atomicfile.Save(dir, tr.Files()) }
 
 // Files returns the files that Save writes, as Translator.Files does.
 func (tr *Trainer) Files() []atomicfile.File {
 	return append(tr.model.Files(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
-		about := compact(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
+		about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
+		if err != nil {
+			return err
+		}
 		return nn.SaveTo(w, nn.ModuleFunc(tr.state), nn.SaveOptions{Metadata: map[string]string{"checkpoint": string(about)}})
 	}})
 }
@@ -50,9 +58,13 @@ func (tr *Trainer) state() nn.Params {
 // done. Only the number of epochs may differ.
 func (tr *Trainer) Resume(dir string) error {
 	path := filepath.Join(dir, TrainingFile)
-	file, err := readTensors(path)
-	if err != nil {
+	var file *safetensors.Reader
+	err := atomicfile.Read(path, func(place string) (err error) {
+		file, err = safetensors.Open(place)
 		return err
+	})
+	if err != nil {
+		return badFile(path, err)
 	}
 	defer file.Close()
 	bad := func(format string, args ...any) error {
@@ -75,11 +87,23 @@ func (tr *Trainer) Resume(dir string) error {
 		return bad("is at an impossible position: %+v", at)
 	}
 	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.state), nn.LoadOptions{}); err != nil {
-		return badTensors(path, err)
+		return badFile(path, err)
 	}
 	tr.optim.SetSteps(c.Position.Total)
 	tr.at = c.Position
 	return nil
+}
+
+// badFile makes a *seq2seq.InputError of a file that is missing, or not as it should be.
+func badFile(path string, err error) error {
+	var format *safetensors.FormatError
+	switch {
+	case errors.As(err, &format):
+		return input.Errorf(path, "%v", format.Err) // not wrapped: the file itself is there
+	case errors.Is(err, fs.ErrNotExist):
+		return input.Errorf(path, "no such file")
+	}
+	return err
 }
 
 // Done returns how many epochs and, of the next one, steps have been made.
@@ -94,7 +118,7 @@ func (tr *Trainer) fingerprint() string {
 	var b []byte
 	for _, e := range tr.examples {
 		b = b[:0]
-		for _, list := range [][]int{e.src, e.write} {
+		for _, list := range [][]int{e.source, e.target} {
 			b = binary.AppendUvarint(b, uint64(len(list)))
 			for _, id := range list {
 				b = binary.AppendUvarint(b, uint64(id))

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"errors"
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 		translations []string
 		references   [][]string
 	}{{nil, nil}, {[]string{"a"}, nil}, {[]string{"a"}, [][]string{{}}}} {
-		if _, err := Judge(c.translations, c.references); err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Judge: ") {
+		if _, err := Judge(c.translations, c.references); err == nil || !strings.HasPrefix(err.Error(), "train: Judge: ") {
 			t.Errorf("error %v for %v and %v", err, c.translations, c.references)
 		}
 	}

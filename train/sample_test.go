@@ -1,7 +1,8 @@
-package main
+package train
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -9,25 +10,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/seq2seq"
 )
+
+// draw stands for a picture.
+func draw(record *heads.Record, layer int) (string, error) {
+	l := record.Layers[layer]
+	var sum float32
+	for h := range l.Heads {
+		sum += l.Head(h)[0]
+	}
+	return fmt.Sprintf("%d heads of %s attention, %d: %v", l.Heads, l.Kind, len(record.Layers), sum), nil
+}
 
 // The page shows what each checkpoint writes, and reads one once.
 func TestSampler(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
-	r := datesRecipe()
+	r := DatesRecipe()
 	r.Network.Width, r.Network.Hidden, r.Limit = 8, 8, 50
 	r.Network.Arch = seq2seq.Transformer
-	data, err := r.pairs()
+	data, err := r.Pairs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := sampler{dir: dir}
-	if note, sample := s.read(ctx); note != "" || sample != (curve.Sample{}) {
+	s := Sampler{Draw: draw, Dir: dir}
+	if note, sample := s.Read(ctx); note != "" || sample != (Sample{}) {
 		t.Errorf("of an empty directory %q, %+v", note, sample)
 	}
-	source, target := r.vocabularies(data.learn)
+	source, target := r.Vocabularies(data.Learn)
 	save := func(seed uint64) {
 		t.Helper()
 		m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(seed, 2)))
@@ -38,13 +50,15 @@ func TestSampler(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	writeRecipe(t, r, dir)
+	if err := atomicfile.Save(dir, []atomicfile.File{r.File()}); err != nil {
+		t.Fatal(err)
+	}
 	save(1)
-	note, first := s.read(ctx)
+	note, first := s.Read(ctx)
 	if !strings.Contains(note, "with dropout 0.05;") {
 		t.Errorf("note %q", note)
 	}
-	if first.Source != exampleOf(data.test) || first.Written == "" || first.Title != "cross attention, layer 0" || strings.Count(first.Heads, ">head ") != 4 || strings.Contains(first.Heads, "<style") {
+	if first.Source != data.Example() || first.Written == "" || first.Title != "cross attention, layer 0" || !strings.HasPrefix(first.Heads, "4 heads of cross attention, 1: ") {
 		t.Errorf("sample %+v", first)
 	}
 	weights := filepath.Join(dir, seq2seq.WeightsFile)
@@ -56,18 +70,18 @@ func TestSampler(t *testing.T) {
 	if err := os.Chtimes(weights, info.ModTime(), info.ModTime()); err != nil { // as if it were the same
 		t.Fatal(err)
 	}
-	if _, again := s.read(ctx); again != first {
+	if _, again := s.Read(ctx); again != first {
 		t.Error("a checkpoint is read twice")
 	}
 	later := info.ModTime().Add(time.Second)
 	if err := os.Chtimes(weights, later, later); err != nil {
 		t.Fatal(err)
 	}
-	if _, next := s.read(ctx); next.Source != first.Source || next.Written == first.Written && next.Heads == first.Heads {
+	if _, next := s.Read(ctx); next.Source != first.Source || next.Written == first.Written && next.Heads == first.Heads {
 		t.Error("the next checkpoint is not read")
 	}
-	given := sampler{dir: dir, text: "5 march 2019"}
-	if _, sample := given.read(ctx); sample.Source != "5 march 2019" {
+	given := Sampler{Draw: draw, Dir: dir, Text: "5 march 2019"}
+	if _, sample := given.Read(ctx); sample.Source != "5 march 2019" {
 		t.Errorf("of a text of one's own %+v", sample)
 	}
 }

@@ -1,14 +1,16 @@
-package seq2seq
+package train
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
@@ -18,26 +20,26 @@ func TestLearnsToReverse(t *testing.T) {
 		t.Skip("slow: trains")
 	}
 	pairs := toyPairs(64)
-	for _, c := range []Config{
-		{Arch: Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64},
-		{Arch: Transformer, Score: "cosine", Width: 32, Heads: 2, Layers: 1, Hidden: 64},
-		{Arch: GRU, Score: "additive", Width: 32, Layers: 1},
-		{Arch: GRU, Score: "gaussian", Width: 32, Heads: 2, Layers: 1},
+	for _, c := range []seq2seq.Config{
+		{Arch: seq2seq.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64},
+		{Arch: seq2seq.Transformer, Score: "cosine", Width: 32, Heads: 2, Layers: 1, Hidden: 64},
+		{Arch: seq2seq.GRU, Score: "additive", Width: 32, Layers: 1},
+		{Arch: seq2seq.GRU, Score: "gaussian", Width: 32, Heads: 2, Layers: 1},
 	} {
-		t.Run(c.name(), func(t *testing.T) {
+		t.Run(name(c), func(t *testing.T) {
 			m := newToy(t, c, pairs)
 			all := run(t, newToyTrainer(t, m, pairs, toySettings(100)))
 			if last := all[len(all)-1]; last.Loss > 0.05 {
 				t.Errorf("loss %.3f after %d steps, want almost 0", last.Loss, len(all))
 			}
-			metrics, err := m.Evaluate(context.Background(), pairs, Decoding{})
+			metrics, err := Evaluate(context.Background(), m, pairs, seq2seq.Decoding{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if metrics.ExactMatch < 0.95 || metrics.Loss > 0.05 || metrics.Sources != len(pairs) {
 				t.Errorf("after training: %+v", metrics)
 			}
-			if want := math.Exp(metrics.Loss); metrics.Perplexity != want {
+			if want := math.Exp(float64(metrics.Loss)); float64(metrics.Perplexity) != want {
 				t.Errorf("perplexity %v, want %v", metrics.Perplexity, want)
 			}
 		})
@@ -49,7 +51,7 @@ func TestBatches(t *testing.T) {
 	for _, size := range []int{1, 7, 101, 1000} {
 		settings := toySettings(1)
 		settings.Batch = size
-		m := newToy(t, toyConfigs()[0], pairs)
+		m := newToy(t, headed()[0], pairs)
 		tr := newToyTrainer(t, m, pairs, settings)
 		first := tr.batches(0)
 		if len(first) != tr.steps() {
@@ -88,13 +90,13 @@ func TestBatches(t *testing.T) {
 func TestBatchesHaveLittlePadding(t *testing.T) {
 	pairs := toyPairs(256)
 	settings := toySettings(1)
-	tr := newToyTrainer(t, newToy(t, toyConfigs()[0], pairs), pairs, settings)
+	tr := newToyTrainer(t, newToy(t, headed()[0], pairs), pairs, settings)
 	tokens, cells := 0, 0
 	for _, b := range tr.batches(0) {
 		longest := 0
 		for _, i := range b {
-			tokens += len(tr.examples[i].src)
-			longest = max(longest, len(tr.examples[i].src))
+			tokens += len(tr.examples[i].source)
+			longest = max(longest, len(tr.examples[i].source))
 		}
 		cells += longest * len(b)
 	}
@@ -105,7 +107,7 @@ func TestBatchesHaveLittlePadding(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	pairs := toyPairs(20)
-	m := newToy(t, toyConfigs()[0], pairs)
+	m := newToy(t, headed()[0], pairs)
 	tr := newToyTrainer(t, m, pairs, toySettings(2))
 	all := run(t, tr)
 	if len(all) != 2*3 {
@@ -136,7 +138,8 @@ func TestProgress(t *testing.T) {
 	}
 	want := 0
 	for _, p := range pairs {
-		want += m.example(p).tokens()
+		source, target := m.Encode(p)
+		want += len(source) + len(target)
 	}
 	if tokens != want {
 		t.Errorf("an epoch has %d tokens, want %d", tokens, want)
@@ -150,7 +153,7 @@ func TestProgress(t *testing.T) {
 // done at once.
 func TestRunInterrupted(t *testing.T) {
 	pairs := toyPairs(20)
-	c := Config{Arch: Transformer, Score: "additive", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2}
+	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "additive", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2}
 	whole := newToy(t, c, pairs)
 	run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
 
@@ -189,7 +192,7 @@ func TestRunInterrupted(t *testing.T) {
 }
 
 // sameParams fails the test unless two translators have the same bits.
-func sameParams(t *testing.T, got, want *Translator) {
+func sameParams(t *testing.T, got, want *seq2seq.Translator) {
 	t.Helper()
 	wanted := map[string][]float32{}
 	for name, p := range want.Params() {
@@ -208,7 +211,7 @@ func sameParams(t *testing.T, got, want *Translator) {
 // they were before the loss went astray.
 func TestDiverged(t *testing.T) {
 	pairs := toyPairs(20)
-	m := newToy(t, toyConfigs()[0], pairs)
+	m := newToy(t, headed()[0], pairs)
 	settings := toySettings(50)
 	settings.LR, settings.Clip = 1e30, 0
 	tr := newToyTrainer(t, m, pairs, settings)
@@ -223,20 +226,20 @@ func TestDiverged(t *testing.T) {
 }
 
 func TestTrainerLeavesOutLongPairs(t *testing.T) {
-	pairs := append(toyPairs(9), Pair{"abcdefgabcdefg", "a"}, Pair{"a", "abcdefgabcdefg"})
+	pairs := append(toyPairs(9), seq2seq.Pair{Source: "abcdefgabcdefg", Target: "a"}, seq2seq.Pair{Source: "a", Target: "abcdefgabcdefg"})
 	settings := toySettings(1)
 	settings.MaxLength = 7 // six letters and the end
-	m := newToy(t, toyConfigs()[0], pairs)
+	m := newToy(t, headed()[0], pairs)
 	tr := newToyTrainer(t, m, pairs, settings)
 	if tr.Skipped != 2 || len(tr.examples) != 9 {
 		t.Errorf("%d left out and %d kept, want 2 and 9", tr.Skipped, len(tr.examples))
 	}
-	for _, pairs := range [][]Pair{nil, pairs[9:]} {
+	for _, pairs := range [][]seq2seq.Pair{nil, pairs[9:]} {
 		if _, err := NewTrainer(m, pairs, settings); err == nil {
 			t.Errorf("no error for %d pairs of which none can be used", len(pairs))
 		}
 	}
-	if _, err := NewTrainer(m, pairs, Settings{}); err == nil || !strings.HasPrefix(err.Error(), "seq2seq: ") {
+	if _, err := NewTrainer(m, pairs, Settings{}); err == nil || !strings.HasPrefix(err.Error(), "train: ") {
 		t.Errorf("error %v for settings out of range", err)
 	}
 }
@@ -246,7 +249,7 @@ func TestTrainerLeavesOutLongPairs(t *testing.T) {
 // same.
 func TestWindows(t *testing.T) {
 	pairs := toyPairs(101)
-	c := Config{Arch: GRU, Score: "dot", Width: 8, Layers: 1}
+	c := seq2seq.Config{Arch: seq2seq.GRU, Score: "dot", Width: 8, Layers: 1}
 	settings := toySettings(3)
 	settings.Batch = 1
 	type seen struct {
@@ -304,7 +307,7 @@ func TestWindows(t *testing.T) {
 		if err := tr.Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		m, err := Load(dir)
+		m, err := seq2seq.Load(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,6 +320,39 @@ func TestWindows(t *testing.T) {
 		}
 		if !slices.Equal(parts, whole) {
 			t.Errorf("after %d steps: other points than without the interruption", stops)
+		}
+	}
+}
+
+func TestSettingsValidate(t *testing.T) {
+	good := Settings{Epochs: 1, Batch: 1, LR: 0.1}
+	for _, s := range []Settings{good, toySettings(3)} {
+		if err := s.Validate(); err != nil {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	for _, c := range []struct {
+		want   string
+		change func(*Settings)
+	}{
+		{"epochs 0, want 1 to", func(s *Settings) { s.Epochs = 0 }},
+		{"epochs 1000001, want 1 to", func(s *Settings) { s.Epochs = 1_000_001 }},
+		{"batch 0, want 1 to", func(s *Settings) { s.Batch = 0 }},
+		{fmt.Sprintf("batch %d, want 1 to", math.MaxInt), func(s *Settings) { s.Batch = math.MaxInt }},
+		{"learning rate 0, want a positive number", func(s *Settings) { s.LR = 0 }},
+		{"learning rate NaN, want", func(s *Settings) { s.LR = math.NaN() }},
+		{"learning rate +Inf, want", func(s *Settings) { s.LR = math.Inf(1) }},
+		{"warm-up of -1 steps", func(s *Settings) { s.Warmup = -1 }},
+		{"label smoothing 1 is outside [0, 1)", func(s *Settings) { s.Smoothing = 1 }},
+		{"gradient bound -1, want at least 0", func(s *Settings) { s.Clip = -1 }},
+		{"gradient bound NaN", func(s *Settings) { s.Clip = float32(math.NaN()) }},
+		{"greatest length -1", func(s *Settings) { s.MaxLength = -1 }},
+	} {
+		s := good
+		c.change(&s)
+		err := s.Validate()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %s", s, err, c.want)
 		}
 	}
 }

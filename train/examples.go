@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"encoding/binary"
@@ -36,9 +36,9 @@ func (tr *Trainer) Examples() atomicfile.File {
 			for _, e := range tr.examples {
 				b = b[:0]
 				if i == 0 {
-					b = appendInt32s(appendInt32s(b, e.src...), e.write...)
+					b = appendInt32s(appendInt32s(b, e.source...), e.target...)
 				} else {
-					b = appendInt32s(b, len(e.src), len(e.write))
+					b = appendInt32s(b, len(e.source), len(e.target))
 				}
 				if _, err := w.Write(b); err != nil {
 					return err

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"fmt"
@@ -55,14 +55,14 @@ func CorpusBLEU(hypotheses []string, references [][]string) (BLEU, error) {
 // checkCorpus returns an error unless there are references for each hypothesis.
 func checkCorpus(op string, hypotheses []string, references [][]string) error {
 	if len(hypotheses) == 0 {
-		return fmt.Errorf("seq2seq: %s: no hypotheses", op)
+		return fmt.Errorf("train: %s: no hypotheses", op)
 	}
 	if len(hypotheses) != len(references) {
-		return fmt.Errorf("seq2seq: %s: %d hypotheses, but references for %d", op, len(hypotheses), len(references))
+		return fmt.Errorf("train: %s: %d hypotheses, but references for %d", op, len(hypotheses), len(references))
 	}
 	for i := range references {
 		if len(references[i]) == 0 {
-			return fmt.Errorf("seq2seq: %s: sentence %d has no reference", op, i)
+			return fmt.Errorf("train: %s: sentence %d has no reference", op, i)
 		}
 	}
 	return nil

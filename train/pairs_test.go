@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"bytes"
@@ -11,24 +11,26 @@ import (
 	"testing"
 	"testing/iotest"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/seq2seq"
 )
 
 func TestReadPairs(t *testing.T) {
 	long := strings.Repeat("x", 300_000) // well past the scanner's first buffer
 	for _, c := range []struct {
 		name, in string
-		want     []Pair
+		want     []seq2seq.Pair
 	}{
-		{"plain", "Go.\tVa !\nRun!\tCours !\n", []Pair{{"Go.", "Va !"}, {"Run!", "Cours !"}}},
-		{"no newline at the end", "Go.\tVa !", []Pair{{"Go.", "Va !"}}},
-		{"further columns", "Go.\tVa !\tCC-BY 2.0\tmore\n", []Pair{{"Go.", "Va !"}}},
-		{"carriage returns", "Go.\tVa !\r\nRun!\tCours !\r\n", []Pair{{"Go.", "Va !"}, {"Run!", "Cours !"}}},
-		{"a carriage return too many", "Go.\tVa !\r\r\nRun!\tCours !\r", []Pair{{"Go.", "Va !"}, {"Run!", "Cours !"}}},
-		{"byte order mark", "\uFEFFGo.\tVa !\n", []Pair{{"Go.", "Va !"}}},
-		{"blank lines", "\n  \nGo.\tVa !\n\r\n\n", []Pair{{"Go.", "Va !"}}},
-		{"white space around", " Go. \t Va !\u00a0\n", []Pair{{"Go.", "Va !"}}},
-		{"long line", long + "\t" + long, []Pair{{long, long}}},
-		{"repeated pair", "a\tb\na\tb\n", []Pair{{"a", "b"}, {"a", "b"}}},
+		{"plain", "Go.\tVa !\nRun!\tCours !\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
+		{"no newline at the end", "Go.\tVa !", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
+		{"further columns", "Go.\tVa !\tCC-BY 2.0\tmore\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
+		{"carriage returns", "Go.\tVa !\r\nRun!\tCours !\r\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
+		{"a carriage return too many", "Go.\tVa !\r\r\nRun!\tCours !\r", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
+		{"byte order mark", "\uFEFFGo.\tVa !\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
+		{"blank lines", "\n  \nGo.\tVa !\n\r\n\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
+		{"white space around", " Go. \t Va !\u00a0\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
+		{"long line", long + "\t" + long, []seq2seq.Pair{{Source: long, Target: long}}},
+		{"repeated pair", "a\tb\na\tb\n", []seq2seq.Pair{{Source: "a", Target: "b"}, {Source: "a", Target: "b"}}},
 	} {
 		got, err := ReadPairs(strings.NewReader(c.in), "pairs.tsv")
 		if err != nil {
@@ -60,7 +62,7 @@ func TestReadPairsRefuses(t *testing.T) {
 		{"a\tb\nc\t" + strings.Repeat("d", 3*maxLine), "pairs.tsv:2: line longer than 1048576 bytes"},
 	} {
 		pairs, err := ReadPairs(strings.NewReader(c.in), "pairs.tsv")
-		var input *InputError
+		var input *seq2seq.InputError
 		if !errors.As(err, &input) || err.Error() != c.want || pairs != nil {
 			t.Errorf("got %d pairs and error %v, want %s", len(pairs), err, c.want)
 		}
@@ -79,7 +81,7 @@ func TestReadPairsRefuses(t *testing.T) {
 func TestReadPairsReaderFails(t *testing.T) {
 	broken := errors.New("disk on fire")
 	_, err := ReadPairs(io.MultiReader(strings.NewReader("a\tb\n"), iotest.ErrReader(broken)), "pairs.tsv")
-	var input *InputError
+	var input *seq2seq.InputError
 	if !errors.Is(err, broken) || errors.As(err, &input) || !strings.HasPrefix(err.Error(), "pairs.tsv: ") {
 		t.Errorf("got %v", err)
 	}
@@ -100,7 +102,7 @@ func TestLoadPairs(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	sources, references := Group([]Pair{{"b", "1"}, {"a", "2"}, {"b", "3"}, {"c", "4"}, {"b", "1"}})
+	sources, references := Group([]seq2seq.Pair{{Source: "b", Target: "1"}, {Source: "a", Target: "2"}, {Source: "b", Target: "3"}, {Source: "c", Target: "4"}, {Source: "b", Target: "1"}})
 	if want := []string{"b", "a", "c"}; !reflect.DeepEqual(sources, want) {
 		t.Errorf("sources %q, want %q", sources, want)
 	}
@@ -119,7 +121,7 @@ func FuzzReadPairs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pairs, err := ReadPairs(bytes.NewReader(data), "f")
 		if err != nil {
-			var input *InputError
+			var input *seq2seq.InputError
 			if !errors.As(err, &input) || input.Line > bytes.Count(data, []byte("\n"))+1 {
 				t.Fatalf("error %v", err)
 			}
@@ -137,4 +139,19 @@ func FuzzReadPairs(f *testing.F) {
 			t.Fatalf("read again: %q, %v, want %q", got, err, pairs)
 		}
 	})
+}
+
+func TestParsePair(t *testing.T) {
+	for line, want := range map[string]struct {
+		pair seq2seq.Pair
+		err  string
+	}{
+		"a\tb\tc": {seq2seq.Pair{Source: "a", Target: "b"}, ""}, "": {err: "blank line, want source, tab, target"}, "a": {err: "no tab between source and target"},
+		"\tb": {err: "source is empty"}, "a\t ": {err: "target is empty"},
+	} {
+		p, err := ParsePair(line)
+		if p != want.pair || err == nil && want.err != "" || err != nil && err.Error() != want.err {
+			t.Errorf("%q: %v, %v, want %v", line, p, err, want)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/seq2seq"
 )
 
 var (
@@ -166,7 +168,7 @@ func TestDatesSplit(t *testing.T) {
 		t.Error("the test pairs depend on the number of training pairs")
 	}
 	first := test[len(test)-1]
-	if _ = append(test, Pair{}); train[0] == (Pair{}) || test[len(test)-1] != first {
+	if _ = append(test, seq2seq.Pair{}); train[0] == (seq2seq.Pair{}) || test[len(test)-1] != first {
 		t.Error("appending to one part changes the other")
 	}
 }

@@ -1,5 +1,5 @@
 //go:build !race
 
-package seq2seq
+package train
 
 const raceDetector = false

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"fmt"
@@ -116,10 +116,10 @@ func (s *tally) value(m Metric) float64 {
 // Evaluation", 2004, section 4, https://aclanthology.org/W04-3250.
 func Bootstrap(a, b *Judged, m Metric, resamples int, seed uint64) (low, high float64) {
 	if a.Len() != b.Len() {
-		panic(&tensor.ShapeError{Op: "seq2seq: Bootstrap", Arg: "b", What: "number of sentences", Got: []int{b.Len()}, Want: fmt.Sprint(a.Len())})
+		panic(&tensor.ShapeError{Op: "train: Bootstrap", Arg: "b", What: "number of sentences", Got: []int{b.Len()}, Want: fmt.Sprint(a.Len())})
 	}
 	if resamples < 1 {
-		panic(&tensor.ShapeError{Op: "seq2seq: Bootstrap", Arg: "resamples", What: "number", Got: []int{resamples}, Want: "at least 1"})
+		panic(&tensor.ShapeError{Op: "train: Bootstrap", Arg: "resamples", What: "number", Got: []int{resamples}, Want: "at least 1"})
 	}
 	of := func(j *Judged) bootstrap.Statistic {
 		return func(sample []int) float64 { return j.Sample(m, sample) }

@@ -40,18 +40,3 @@ func TestLosses(t *testing.T) {
 		}
 	}
 }
-
-func TestParsePair(t *testing.T) {
-	for line, want := range map[string]struct {
-		pair Pair
-		err  string
-	}{
-		"a\tb\tc": {Pair{"a", "b"}, ""}, "": {err: "blank line, want source, tab, target"}, "a": {err: "no tab between source and target"},
-		"\tb": {err: "source is empty"}, "a\t ": {err: "target is empty"},
-	} {
-		p, err := ParsePair(line)
-		if p != want.pair || err == nil && want.err != "" || err != nil && err.Error() != want.err {
-			t.Errorf("%q: %v, %v, want %v", line, p, err, want)
-		}
-	}
-}

@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"context"
@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/seq2seq"
 )
 
 // stop ends a run after some steps.
@@ -30,10 +32,10 @@ var errStop = errors.New("stop")
 // somebody who has only the files, a run ends with the same bits.
 func TestResumeGoesOnExactly(t *testing.T) {
 	pairs := toyPairs(20)
-	for _, c := range []Config{
-		{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2},
-		{Arch: GRU, Score: "additive", Width: 12, Layers: 2, Dropout: 0.2},
-		{Arch: GRU, Score: "cosine", Width: 12, Heads: 2, Layers: 1, Dropout: 0.2},
+	for _, c := range []seq2seq.Config{
+		{Arch: seq2seq.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2},
+		{Arch: seq2seq.GRU, Score: "additive", Width: 12, Layers: 2, Dropout: 0.2},
+		{Arch: seq2seq.GRU, Score: "cosine", Width: 12, Heads: 2, Layers: 1, Dropout: 0.2},
 	} {
 		whole := newToy(t, c, pairs)
 		last := run(t, newToyTrainer(t, whole, pairs, toySettings(3)))
@@ -46,7 +48,7 @@ func TestResumeGoesOnExactly(t *testing.T) {
 			if err := first.Save(dir); err != nil {
 				t.Fatal(err)
 			}
-			m, err := Load(dir)
+			m, err := seq2seq.Load(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,10 +58,10 @@ func TestResumeGoesOnExactly(t *testing.T) {
 			}
 			all := run(t, tr)
 			if len(all) != 3*3-steps {
-				t.Errorf("%s: %d steps after %d, want 9 together", c.name(), len(all), steps)
+				t.Errorf("%s: %d steps after %d, want 9 together", name(c), len(all), steps)
 			}
 			if got, want := all[len(all)-1].Loss, last[len(last)-1].Loss; got != want {
-				t.Errorf("%s: loss %v at the end, want %v", c.name(), got, want)
+				t.Errorf("%s: loss %v at the end, want %v", name(c), got, want)
 			}
 			sameParams(t, m, whole)
 		}
@@ -67,7 +69,7 @@ func TestResumeGoesOnExactly(t *testing.T) {
 }
 
 // saved returns a directory with a run that has made four steps.
-func saved(t *testing.T, m *Translator, pairs []Pair) string {
+func saved(t *testing.T, m *seq2seq.Translator, pairs []seq2seq.Pair) string {
 	t.Helper()
 	dir := t.TempDir()
 	tr := newToyTrainer(t, m, pairs, toySettings(2))
@@ -82,7 +84,7 @@ func saved(t *testing.T, m *Translator, pairs []Pair) string {
 
 func TestResumeRefuses(t *testing.T) {
 	pairs := toyPairs(20)
-	c := Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}
+	c := seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Layers: 1}
 	dir := saved(t, newToy(t, c, pairs), pairs)
 	path := filepath.Join(dir, TrainingFile)
 	whole, err := safetensors.Read(path)
@@ -108,15 +110,15 @@ func TestResumeRefuses(t *testing.T) {
 	wide.Width = 10
 	for _, c := range []struct {
 		want     string
-		model    *Translator
-		pairs    []Pair
+		model    *seq2seq.Translator
+		pairs    []seq2seq.Pair
 		settings Settings
 		change   func()
 	}{
 		{want: "was made with other settings", settings: otherSeed},
 		{want: "was made with other pairs", pairs: pairs[1:]},
-		{want: "was made with other pairs", pairs: append([]Pair{pairs[1], pairs[0]}, pairs[2:]...)},
-		{want: "was made with other pairs", pairs: append([]Pair{{pairs[0].Source, pairs[1].Target}}, pairs[1:]...)},
+		{want: "was made with other pairs", pairs: append([]seq2seq.Pair{pairs[1], pairs[0]}, pairs[2:]...)},
+		{want: "was made with other pairs", pairs: append([]seq2seq.Pair{{Source: pairs[0].Source, Target: pairs[1].Target}}, pairs[1:]...)},
 		{want: "was made with another network", model: newToy(t, wide, pairs)},
 		{want: "no such file", change: func() { os.Remove(path) }},
 		{want: "its metadata hold no checkpoint", change: func() { with(about, "") }},
@@ -148,7 +150,7 @@ func TestResumeRefuses(t *testing.T) {
 			c.change()
 		}
 		if c.model == nil {
-			c.model = newToy(t, Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}, pairs)
+			c.model = newToy(t, seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Layers: 1}, pairs)
 		}
 		if c.pairs == nil {
 			c.pairs = pairs
@@ -158,9 +160,9 @@ func TestResumeRefuses(t *testing.T) {
 		}
 		tr := newToyTrainer(t, c.model, c.pairs, c.settings)
 		err := tr.Resume(dir)
-		var bad *InputError
+		var bad *seq2seq.InputError
 		if !errors.As(err, &bad) || bad.Name != path || !strings.Contains(bad.Err.Error(), c.want) {
-			t.Errorf("error %v, want an InputError of %s with %q", err, path, c.want)
+			t.Errorf("error %v, want an seq2seq.InputError of %s with %q", err, path, c.want)
 		}
 		if epochs, steps := tr.Done(); epochs != 0 || steps != 0 {
 			t.Errorf("%s: the trainer is at epoch %d, step %d all the same", c.want, epochs, steps)
@@ -172,9 +174,9 @@ func TestResumeRefuses(t *testing.T) {
 // config would be worse than no new model.
 func TestSaveAllOrNothing(t *testing.T) {
 	pairs := toyPairs(20)
-	dir := saved(t, newToy(t, Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
+	dir := saved(t, newToy(t, seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
 	before := contents(t, dir)
-	for _, name := range []string{TrainingFile, WeightsFile, targetFile} {
+	for _, name := range []string{TrainingFile, seq2seq.WeightsFile, "target.json"} {
 		path := filepath.Join(dir, name)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
@@ -182,7 +184,7 @@ func TestSaveAllOrNothing(t *testing.T) {
 		if err := os.Mkdir(path, 0o755); err != nil { // stands for a disk that has no room for this file
 			t.Fatal(err)
 		}
-		other := newToy(t, Config{Arch: Transformer, Score: "dot", Width: 6, Heads: 2, Layers: 1, Hidden: 3}, toyPairs(9))
+		other := newToy(t, seq2seq.Config{Arch: seq2seq.Transformer, Score: "dot", Width: 6, Heads: 2, Layers: 1, Hidden: 3}, toyPairs(9))
 		err := newToyTrainer(t, other, pairs, toySettings(2)).Save(dir)
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("error %v, want one that names %s", err, path)
@@ -247,7 +249,7 @@ func TestCheckpointFormat(t *testing.T) {
 func TestDropoutOfSteps(t *testing.T) {
 	pairs := toyPairs(1)
 	for dropout, want := range map[float32]int{0: 1, 0.5: 5} {
-		m := newToy(t, Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: dropout}, pairs)
+		m := newToy(t, seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: dropout}, pairs)
 		settings := toySettings(5)
 		settings.LR = 1e-40
 		losses := map[float64]bool{}
@@ -290,9 +292,9 @@ func TestSaveKilled(t *testing.T) {
 		t.Skip("slow: ends at every operation on the disk")
 	}
 	pairs, others := toyPairs(20), toyPairs(9)
-	c := Config{Arch: Transformer, Score: "scaled", Width: 6, Heads: 3, Layers: 1, Hidden: 5, Dropout: 0.2}
-	otherConfig := Config{Arch: GRU, Score: "dot", Width: 6, Layers: 1}
-	after := func(t *testing.T, c Config, pairs []Pair, steps int) *Trainer {
+	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 6, Heads: 3, Layers: 1, Hidden: 5, Dropout: 0.2}
+	otherConfig := seq2seq.Config{Arch: seq2seq.GRU, Score: "dot", Width: 6, Layers: 1}
+	after := func(t *testing.T, c seq2seq.Config, pairs []seq2seq.Pair, steps int) *Trainer {
 		tr := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(3))
 		if err := tr.Run(context.Background(), stop(steps)); !errors.Is(err, errStop) {
 			t.Fatal(err)
@@ -304,7 +306,7 @@ func TestSaveKilled(t *testing.T) {
 	next := after(t, c, pairs, 4)
 	// stateOf names what is in a directory, after it has trained it to its end.
 	stateOf := func(dir string) (string, error) {
-		m, err := Load(dir)
+		m, err := seq2seq.Load(dir)
 		if err != nil {
 			if entries, _ := os.ReadDir(dir); len(entries) <= 1 { // the folder of new files
 				return "nothing", nil
@@ -312,7 +314,7 @@ func TestSaveKilled(t *testing.T) {
 			return "", err
 		}
 		data := pairs
-		if m.Config.Arch == GRU {
+		if m.Config.Arch == seq2seq.GRU {
 			data = others
 		}
 		tr := newToyTrainer(t, m, data, toySettings(3))
@@ -324,7 +326,7 @@ func TestSaveKilled(t *testing.T) {
 		if steps > 0 && first.EpochTokens <= first.Tokens {
 			return "", fmt.Errorf("%d tokens in the epoch, of them %d in the first step: the others are forgotten", first.EpochTokens, first.Tokens)
 		}
-		if m.Config.Arch == GRU {
+		if m.Config.Arch == seq2seq.GRU {
 			return "another run", nil
 		}
 		sameParams(t, m, whole)
@@ -358,6 +360,46 @@ func TestSaveKilled(t *testing.T) {
 		}
 		if len(states) != 2 || states[name] < 5 || states["the next"] < 5 {
 			t.Errorf("over %s: the states after a kill are %v, want many of %s and of the next", name, states, name)
+		}
+	}
+}
+
+// A compact model that has lost all heads of a layer trains, and a run of it that
+// is saved and resumed ends with the same bits.
+func TestCompactResumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: trains")
+	}
+	pairs := toyPairs(20)
+	for _, c := range headed() {
+		c.Dropout = 0.2
+		kept := toyKept(c)
+		if c.Arch == seq2seq.GRU && c.Score == "gaussian" {
+			kept["decoder.0.cross"] = nil
+		}
+		whole := keep(t, newToy(t, c, pairs), kept)
+		before := logits(whole, pairs)
+		dir := saved(t, keep(t, whole, nil), pairs)
+		run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
+		m, err := seq2seq.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := newToyTrainer(t, m, pairs, toySettings(2))
+		if err := tr.Resume(dir); err != nil {
+			t.Fatal(err)
+		}
+		run(t, tr)
+		sameParams(t, m, whole)
+		if slices.Equal(logits(m, pairs), before) {
+			t.Errorf("%s: training has changed nothing", name(c))
+		}
+		if err := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(2)).Resume(dir); err == nil || !strings.Contains(err.Error(), "another network") {
+			t.Errorf("resumed with a network of all heads: error %v", err)
+		}
+		metrics, err := Evaluate(context.Background(), m, pairs, seq2seq.Decoding{})
+		if err != nil || !(metrics.Loss > 0) {
+			t.Errorf("%s: evaluated to %+v, %v", name(c), metrics, err)
 		}
 	}
 }

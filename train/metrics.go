@@ -1,4 +1,4 @@
-package main
+package train
 
 import (
 	"bytes"
@@ -13,20 +13,13 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // finalMetrics is the last line of the metrics file.
 type finalMetrics struct {
 	Kind curve.Kind `json:"kind"`
-	measured
+	Metrics
 	Unseen bool `json:"unseen"` // the sources were kept from training
-}
-
-// stepLine returns the line of a point of the curve.
-func stepLine(p seq2seq.Progress) curve.Step {
-	w := p.Window
-	return curve.Step{Kind: curve.KindStep, Step: p.Total, TrainLoss: number(w.Loss), LR: p.LR, Tokens: w.Tokens, Seconds: w.Time.Seconds()}
 }
 
 // metrics are the lines of the metrics file. They are saved together with the state of

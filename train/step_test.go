@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"fmt"
@@ -7,21 +7,23 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/attn-go/attn/seq2seq"
 )
 
 // fullSize are the networks that attn trains on a file of pairs unless it is
 // told otherwise.
-func fullSize() []Config {
-	return []Config{
-		{Arch: Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1},
-		{Arch: GRU, Score: "scaled", Width: 128, Layers: 1, Dropout: 0.1},
-		{Arch: GRU, Score: "additive", Width: 128, Layers: 1, Dropout: 0.1},
+func fullSize() []seq2seq.Config {
+	return []seq2seq.Config{
+		{Arch: seq2seq.Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1},
+		{Arch: seq2seq.GRU, Score: "scaled", Width: 128, Layers: 1, Dropout: 0.1},
+		{Arch: seq2seq.GRU, Score: "additive", Width: 128, Layers: 1, Dropout: 0.1},
 	}
 }
 
 // newFullSize returns a trainer of such a network, with about 4000 words on
 // either side, and the batches of an epoch: sentences of 3 to 15 words.
-func newFullSize(tb testing.TB, c Config, batch int) (*Trainer, [][]int) {
+func newFullSize(tb testing.TB, c seq2seq.Config, batch int) (*Trainer, [][]int) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(17, 19))
 	sentence := func() string {
@@ -32,13 +34,13 @@ func newFullSize(tb testing.TB, c Config, batch int) (*Trainer, [][]int) {
 		return strings.Join(words, " ")
 	}
 	var texts []string
-	var pairs []Pair
+	var pairs []seq2seq.Pair
 	for range 1500 {
-		p := Pair{sentence(), sentence()}
+		p := seq2seq.Pair{Source: sentence(), Target: sentence()}
 		pairs, texts = append(pairs, p), append(texts, p.Source, p.Target)
 	}
-	words := BuildVocabulary(texts, Words, 0)
-	m, err := New(c, words, words, rng)
+	words := seq2seq.BuildVocabulary(texts, seq2seq.Words, 0)
+	m, err := seq2seq.New(c, words, words, rng)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func TestTrainStepAllocations(t *testing.T) {
 	}
 	const mostObjects, mostBytes = 1000, 256 << 10
 	for _, c := range fullSize() {
-		t.Run(c.name(), func(t *testing.T) {
+		t.Run(name(c), func(t *testing.T) {
 			tr, batches := newFullSize(t, c, 16) // how many are made does not depend on the size of a batch
 			step := func() {
 				if _, err := tr.step(batches[0]); err != nil {
@@ -88,7 +90,7 @@ func TestTrainStepAllocations(t *testing.T) {
 // Run it with -benchmem: the allocations count as much as the time.
 func BenchmarkTrainStep(b *testing.B) {
 	for _, c := range fullSize() {
-		b.Run(c.name(), func(b *testing.B) {
+		b.Run(name(c), func(b *testing.B) {
 			tr, batches := newFullSize(b, c, 32)
 			benchmarkSteps(b, tr, batches)
 		})
@@ -103,9 +105,9 @@ func BenchmarkStep(b *testing.B) {
 	for _, p := range pairs {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
 	}
-	source, target := BuildVocabulary(sources, Chars, 1000), BuildVocabulary(targets, Chars, 1000)
-	c := Config{Arch: Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05}
-	m, err := New(c, source, target, rand.New(rand.NewPCG(1, 0)))
+	source, target := seq2seq.BuildVocabulary(sources, seq2seq.Chars, 1000), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 1000)
+	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05}
+	m, err := seq2seq.New(c, source, target, rand.New(rand.NewPCG(1, 0)))
 	if err != nil {
 		b.Fatal(err)
 	}

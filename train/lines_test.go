@@ -1,4 +1,4 @@
-package main
+package train
 
 import (
 	"math"
@@ -11,10 +11,10 @@ import (
 
 // Lines become columns, and what is missing is told with its line.
 func TestReadLines(t *testing.T) {
-	text, classes, pairs := lineFormat{want: "a text"}, lineFormat{"a text, or two, and a class", 2, 3}, lineFormat{"a source and its target", 2, math.MaxInt}
+	text, classes, pairs := LineFormat{Want: "a text"}, LineFormat{"a text, or two, and a class", 2, 3}, LineFormat{"a source and its target", 2, math.MaxInt}
 	path := filepath.Join(t.TempDir(), "lines")
 	for _, c := range []struct {
-		format lineFormat
+		format LineFormat
 		data   string
 		most   int
 		want   string // columns with |, lines with /; or an error
@@ -28,13 +28,13 @@ func TestReadLines(t *testing.T) {
 		{classes, "\n\na\n", 9, ":3: has 1 column, want a text, or two, and a class, with tabs between them"},
 		{classes, "a\tb\tc\td\n", 9, ":1: has 4 columns"},
 		{text, "a\n\xff\n", 9, ":2: invalid UTF-8"},
-		{text, "a\n" + strings.Repeat("b", longestDataLine+1), 9, ":2: line longer than 1048576 bytes"},
+		{text, "a\n" + strings.Repeat("b", maxLine+1), 9, ":2: line longer than 1048576 bytes"},
 		{text, " \n\n", 9, "no texts"},
 	} {
 		if err := os.WriteFile(path, []byte(c.data), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		lines, err := readLines(path, c.format, c.most)
+		lines, err := ReadLines(path, c.format, c.most)
 		if err != nil {
 			if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%.40q: error %v, want … %s", c.data, err, c.want)
@@ -43,13 +43,13 @@ func TestReadLines(t *testing.T) {
 		}
 		var got []string
 		for _, l := range lines {
-			got = append(got, strings.Join(l.columns, "|"))
+			got = append(got, strings.Join(l.Columns, "|"))
 		}
 		if !slices.Equal(got, strings.Split(c.want, "/")) {
 			t.Errorf("%.40q: %q, want %q", c.data, got, c.want)
 		}
 	}
-	if _, err := readLines(filepath.Dir(path), text, 1); err == nil || !strings.Contains(err.Error(), "is a folder, want a file") {
+	if _, err := ReadLines(filepath.Dir(path), text, 1); err == nil || !strings.Contains(err.Error(), "is a folder, want a file") {
 		t.Errorf("of a folder: error %v", err)
 	}
 }

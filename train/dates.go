@@ -1,4 +1,4 @@
-package seq2seq
+package train
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/seq2seq"
 )
 
 // MaxDates is the largest number of pairs that Dates makes, a small part of all that there are.
@@ -26,12 +28,12 @@ const dateCount = 36525
 // gives their beginning.
 //
 // Panics: n < 0 or n > MaxDates.
-func Dates(n int, seed uint64) []Pair {
+func Dates(n int, seed uint64) []seq2seq.Pair {
 	if n < 0 || n > MaxDates {
-		panic(fmt.Sprintf("seq2seq: Dates: %d pairs, want 0 to %d", n, MaxDates))
+		panic(fmt.Sprintf("train: Dates: %d pairs, want 0 to %d", n, MaxDates))
 	}
 	rng := dateRand(seed)
-	pairs := make([]Pair, 0, n)
+	pairs := make([]seq2seq.Pair, 0, n)
 	seen := make(map[string]bool, n)
 	for len(pairs) < n {
 		date := dateEpoch.AddDate(0, 0, rng.below(dateCount))
@@ -39,7 +41,7 @@ func Dates(n int, seed uint64) []Pair {
 		source := l.write(date, &rng)
 		if !seen[source] {
 			seen[source] = true
-			pairs = append(pairs, Pair{Source: source, Target: date.Format(time.DateOnly)})
+			pairs = append(pairs, seq2seq.Pair{Source: source, Target: date.Format(time.DateOnly)})
 		}
 	}
 	return pairs
@@ -49,9 +51,9 @@ func Dates(n int, seed uint64) []Pair {
 // their number and the seed alone, so that models trained on more or fewer pairs can be compared.
 //
 // Panics: a negative number, or more than MaxDates in all.
-func DatesSplit(train, test int, seed uint64) (trainPairs, testPairs []Pair) {
+func DatesSplit(train, test int, seed uint64) (trainPairs, testPairs []seq2seq.Pair) {
 	if train < 0 || test < 0 {
-		panic(fmt.Sprintf("seq2seq: DatesSplit: %d and %d pairs, want 0 or more", train, test))
+		panic(fmt.Sprintf("train: DatesSplit: %d and %d pairs, want 0 or more", train, test))
 	}
 	all := Dates(train+test, seed)
 	return all[test:], all[:test:test]

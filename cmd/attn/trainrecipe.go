@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
+)
+
+// recipeFlags are the flags that change a recipe; nil leaves it as it is.
+type recipeFlags struct {
+	Data  *string `help:"Tab-separated pairs to learn, one per line. Without it, built-in dates." placeholder:"FILE"`
+	Valid *string `help:"Pairs to measure on. Without it, some of the data are held out." placeholder:"FILE"`
+	Limit *int    `help:"Use only the first N pairs of the data (default all)." placeholder:"N"`
+
+	Arch      *string  `enum:"${archs}" help:"${archs_or} (${train_arch})." placeholder:"NAME" group:"Network"`
+	Score     *string  `enum:"${scores}" help:"${scores_or} (${train_score})." placeholder:"NAME" group:"Network"`
+	Heads     *int     `help:"Heads of each attention layer; 0, for gru only, attends without projections (${train_heads})." placeholder:"N" group:"Network"`
+	Width     *int     `help:"Size of embeddings and states (${train_width})." placeholder:"N" group:"Network"`
+	Layers    *int     `help:"Layers of the encoder and of the decoder (${train_layers})." placeholder:"N" group:"Network"`
+	Hidden    *int     `help:"Size of the transformer's feed-forward layers (${train_hidden}; in proportion if --width is given)." placeholder:"N" group:"Network"`
+	Dropout   *float32 `help:"Probability of dropping an activation (${train_dropout})." placeholder:"P" group:"Network"`
+	Units     *string  `enum:"${units}" help:"What texts are split into: ${units_or} (${train_units})." placeholder:"NAME" group:"Network"`
+	VocabSize *int     `help:"Largest number of entries in each vocabulary (${train_vocab})." placeholder:"N" group:"Network"`
+
+	Epochs    *int     `help:"Passes over the data, in total (${train_epochs})." placeholder:"N" group:"Training"`
+	Batch     *int     `help:"Pairs per step (${train_batch})." placeholder:"N" group:"Training"`
+	LR        *float64 `name:"lr" help:"Largest learning rate (${train_lr})." placeholder:"RATE" group:"Training"`
+	Warmup    *int     `help:"Steps until the learning rate is largest (${train_warmup})." placeholder:"N" group:"Training"`
+	Smoothing *float32 `help:"Label smoothing of the loss (${train_smoothing})." placeholder:"P" group:"Training"`
+	Seed      *uint64  `help:"Seed of all random numbers (${train_seed})." placeholder:"N" group:"Training"`
+}
+
+// set copies a flag that was given.
+func set[T any](to *T, flag *T) {
+	if flag != nil {
+		*to = *flag
+	}
+}
+
+// apply returns the recipe with the flags that were given.
+func (f *recipeFlags) apply(r train.Recipe) (train.Recipe, error) {
+	for _, p := range []struct{ to, flag *string }{{&r.Data, f.Data}, {&r.Valid, f.Valid}} {
+		if p.flag == nil {
+			continue
+		}
+		abs, err := filepath.Abs(*p.flag) // resuming may start elsewhere
+		if err != nil {
+			return r, err
+		}
+		*p.to = abs
+	}
+	if f.Limit != nil && *f.Limit == 0 { // which stands for no limit in the recipe
+		return r, usage("--limit 0, want at least 1")
+	}
+	set(&r.Limit, f.Limit)
+	set(&r.Network.Arch, f.Arch)
+	set(&r.Network.Score, f.Score)
+	set(&r.Network.Heads, f.Heads)
+	set(&r.Network.Width, f.Width)
+	set(&r.Network.Layers, f.Layers)
+	set(&r.Network.Hidden, f.Hidden)
+	set(&r.Network.Dropout, f.Dropout)
+	if f.Units != nil {
+		units, err := seq2seq.ParseUnits(*f.Units)
+		if err != nil {
+			return r, usage("%w", err)
+		}
+		r.Units = units
+	}
+	set(&r.VocabSize, f.VocabSize)
+	set(&r.Training.Epochs, f.Epochs)
+	set(&r.Training.Batch, f.Batch)
+	set(&r.Training.LR, f.LR)
+	set(&r.Training.Warmup, f.Warmup)
+	set(&r.Training.Smoothing, f.Smoothing)
+	set(&r.Training.Seed, f.Seed)
+	if err := r.Validate(); err != nil {
+		return r, usage("%w", err)
+	}
+	return r, nil
+}
+
+// fresh returns the recipe of a new run.
+func (f *recipeFlags) fresh() (train.Recipe, error) {
+	r := train.DatesRecipe()
+	if f.Data != nil {
+		r = train.PairsRecipe()
+	}
+	if f.Arch != nil && *f.Arch == seq2seq.GRU {
+		r = r.Recurrent()
+	}
+	if f.Hidden == nil && f.Width != nil {
+		r.Network.Hidden = *f.Width * r.Network.Hidden / r.Network.Width
+	}
+	return f.apply(r)
+}
+
+// resumed returns the recipe of a run that is resumed. Flags may repeat what it says; only
+// the number of epochs may change.
+func (f *recipeFlags) resumed(stored train.Recipe, dir string) (train.Recipe, error) {
+	r, err := f.apply(stored)
+	if err == nil && !r.Continues(stored) {
+		err = usage("the run in %s was started with other settings; only --epochs may change when it is resumed", dir)
+	}
+	return r, err
+}
+
+// directory returns where a run goes if --out does not say.
+func (f *recipeFlags) directory() string {
+	if f.Data == nil {
+		return filepath.Join("runs", "dates")
+	}
+	base := filepath.Base(*f.Data)
+	return filepath.Join("runs", fmt.Sprintf("%s.run", strings.TrimSuffix(base, filepath.Ext(base))))
+}

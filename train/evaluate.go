@@ -1,0 +1,52 @@
+package train
+
+import (
+	"context"
+	"math"
+
+	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Number is a number that JSON has as null if it is infinite or not a number: the loss of a
+// broken model.
+type Number = strictjson.Number
+
+// Metrics is the quality of a translator on pairs that it may not have seen.
+type Metrics struct {
+	// Loss is the mean cross entropy of the target tokens, end marks included,
+	// given those before; unit: nats.
+	Loss Number `json:"loss"`
+	// Perplexity is exp(Loss).
+	Perplexity Number `json:"perplexity"`
+	// ExactMatch is the share of sources whose translation is one of their
+	// targets to the letter.
+	ExactMatch Number `json:"exact_match"`
+	// BLEU is that of the corpus, 0 to 100; see CorpusBLEU.
+	BLEU Number `json:"bleu"`
+	// Sources is the number of different sources. Pairs with the same source
+	// are one source with several right translations.
+	Sources int `json:"sources"`
+}
+
+// Evaluate translates the sources of pairs and compares with their targets. If
+// ctx ends it returns the context's error.
+func Evaluate(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pair, d seq2seq.Decoding) (Metrics, error) {
+	loss, err := m.Loss(ctx, pairs)
+	if err != nil {
+		return Metrics{}, err
+	}
+	sources, references := Group(pairs)
+	translations, err := m.Translate(ctx, sources, d)
+	if err != nil {
+		return Metrics{}, err
+	}
+	judged, err := Judge(translations, references)
+	if err != nil {
+		return Metrics{}, err
+	}
+	return Metrics{
+		Loss: Number(loss), Perplexity: Number(math.Exp(loss)), ExactMatch: Number(judged.Exact()),
+		BLEU: Number(judged.BLEU()), Sources: len(sources),
+	}, nil
+}

@@ -1,0 +1,47 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Evaluate counts what Translate and Loss give, and a source once.
+func TestEvaluate(t *testing.T) {
+	for name, m := range halfTrained(t) {
+		pairs := toyPairs(20)
+		written := translate(t, m, pairs[0].Source, pairs[1].Source)
+		some := []seq2seq.Pair{
+			{Source: pairs[0].Source, Target: written[0] + "g"}, {Source: pairs[0].Source, Target: written[0]}, // right, by the second
+			{Source: pairs[1].Source, Target: written[1] + "g"},
+		}
+		got, err := Evaluate(context.Background(), m, some, seq2seq.Decoding{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Sources != 2 || got.ExactMatch != 0.5 {
+			t.Errorf("%s: %+v, want 2 sources and half of them right", name, got)
+		}
+		var sum, count float64
+		for _, p := range some {
+			losses, err := m.Losses(context.Background(), []seq2seq.Pair{p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += losses[0].Nats
+			count += float64(losses[0].Tokens)
+		}
+		if math.Abs(float64(got.Loss)-sum/count) > 1e-5 {
+			t.Errorf("%s: loss %v, want %v", name, got.Loss, sum/count)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	m := newToy(t, headed()[0], toyPairs(9))
+	if _, err := Evaluate(ctx, m, toyPairs(9), seq2seq.Decoding{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: error %v, want %v", err, context.Canceled)
+	}
+}

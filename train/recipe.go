@@ -1,0 +1,215 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// RecipeFile is the name of the recipe in a run's directory.
+const RecipeFile = "recipe.json"
+
+// Recipe is everything that a run follows from. It is saved in the run's directory, so that
+// resuming needs nothing else.
+type Recipe struct {
+	Data      string         `json:"data,omitempty"`  // file of pairs; empty for the built-in dates
+	Valid     string         `json:"valid,omitempty"` // file of pairs to measure on; empty: some of Data
+	Limit     int            `json:"limit,omitempty"` // pairs of Data used; 0 for all
+	Units     seq2seq.Units  `json:"units"`
+	VocabSize int            `json:"vocab_size"` // at most, for each language
+	Network   seq2seq.Config `json:"network"`    // without the sizes of the vocabularies
+	Training  Settings       `json:"training"`
+	// Pruned are the numbers of dates that each pruning of the model has used.
+	Pruned []int `json:"pruned,omitempty"`
+}
+
+// The numbers of built-in pairs.
+const (
+	datesTrain = 10_000
+	datesTest  = 1_000
+)
+
+// DatesRecipe learns the built-in dates in well under a minute on two cores.
+func DatesRecipe() Recipe {
+	return Recipe{
+		Units: seq2seq.Chars, VocabSize: 1000,
+		Network: seq2seq.Config{
+			Arch: seq2seq.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05,
+		},
+		Training: Settings{Epochs: 16, Batch: 32, LR: 0.003, Warmup: 400, Clip: 1, Seed: 1},
+	}
+}
+
+// PairsRecipe suits tens of thousands of short sentences. Its Data is to be filled in.
+func PairsRecipe() Recipe {
+	return Recipe{
+		Units: seq2seq.BPE, VocabSize: 4000,
+		Network: seq2seq.Config{
+			Arch: seq2seq.Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1,
+		},
+		Training: Settings{
+			Epochs: 10, Batch: 32, LR: 0.002, Warmup: 400, Clip: 1, Smoothing: 0.1, MaxLength: 200, Seed: 1,
+		},
+	}
+}
+
+// Recurrent returns the recipe with the classic recurrent translator, which attends without
+// projections and has nothing between its layers.
+func (r Recipe) Recurrent() Recipe {
+	r.Network.Arch, r.Network.Heads, r.Network.Hidden, r.Network.Layers = seq2seq.GRU, 0, 0, 1
+	return r
+}
+
+// Validate returns an error unless the recipe can be followed.
+func (r Recipe) Validate() error {
+	network := r.Network
+	network.SourceVocab, network.TargetVocab = r.VocabSize, r.VocabSize
+	switch {
+	case r.Limit < 0:
+		return fmt.Errorf("limit %d, want at least 1", r.Limit)
+	case r.VocabSize < 5:
+		return fmt.Errorf("vocabulary of at most %d entries, want room for at least 5", r.VocabSize)
+	case r.Data == "" && r.Valid != "":
+		return errors.New("--valid goes with --data; the dates have a test set of their own")
+	case network.Arch == seq2seq.GRU && network.Hidden != 0:
+		return errors.New("--hidden goes with the transformer")
+	}
+	if err := network.Validate(); err != nil {
+		return err
+	}
+	return r.Training.Validate()
+}
+
+// Continues reports whether a run of the recipe old can be resumed by r: only the number of
+// epochs may differ.
+func (r Recipe) Continues(old Recipe) bool {
+	r.Training.Epochs = old.Training.Epochs
+	return reflect.DeepEqual(r, old)
+}
+
+// ReadRecipe returns the recipe of the run in a directory, nil if there is none.
+func ReadRecipe(dir string) (*Recipe, error) {
+	path := filepath.Join(dir, RecipeFile)
+	var data []byte
+	err := atomicfile.Read(path, func(place string) (err error) {
+		data, err = os.ReadFile(place)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var r Recipe
+	if err = strictjson.Unmarshal(data, &r); err == nil {
+		err = r.Validate()
+	}
+	if err != nil {
+		return nil, &input.Error{Name: path, Err: err}
+	}
+	return &r, nil
+}
+
+// File returns the recipe as a file of a run's directory.
+func (r Recipe) File() atomicfile.File { return atomicfile.JSON(RecipeFile, r) }
+
+// Data are the pairs of a run.
+type Data struct {
+	Learn, Test []seq2seq.Pair
+	Unseen      bool // Test is not part of Learn
+	TooLong     int  // pairs that were left out of both
+}
+
+// Pairs returns the pairs to learn and those to measure on.
+func (r Recipe) Pairs() (d Data, err error) {
+	if r.Data == "" {
+		d.Learn, d.Test = DatesSplit(datesTrain, datesTest, r.Training.Seed)
+		if r.Limit > 0 {
+			d.Learn = d.Learn[:min(r.Limit, len(d.Learn))]
+		}
+		d.Unseen = true
+		return d, nil
+	}
+	all, err := LoadPairs(r.Data)
+	if err != nil {
+		return d, err
+	}
+	if r.Limit > 0 {
+		all = all[:min(r.Limit, len(all))]
+	}
+	before := len(all)
+	all = slices.DeleteFunc(all, TooLong)
+	d.TooLong = before - len(all)
+	switch {
+	case len(all) == 0:
+		return d, input.Errorf(r.Data, "every pair is longer than %d bytes", LongestText)
+	case r.Valid != "":
+		d.Learn, d.Unseen = all, true
+		d.Test, err = LoadTest(r.Valid)
+		return d, err
+	}
+	d.Learn, d.Test = holdOut(all)
+	d.Unseen = len(d.Test) > 0
+	if !d.Unseen {
+		d.Test = all
+	}
+	return d, nil
+}
+
+// holdOut keeps every fiftieth source, at most 500, from training, with all
+// its translations.
+func holdOut(all []seq2seq.Pair) (learn, test []seq2seq.Pair) {
+	const every, most = 50, 500
+	sources, _ := Group(all)
+	held := make(map[string]bool)
+	for i := every - 1; i < len(sources) && len(held) < most; i += every {
+		held[sources[i]] = true
+	}
+	for _, p := range all {
+		if held[p.Source] {
+			test = append(test, p)
+		} else {
+			learn = append(learn, p)
+		}
+	}
+	return learn, test
+}
+
+// Example returns a source to show: of the first few of the test pairs, the longest that
+// fits on a terminal.
+func (d Data) Example() string {
+	const few, fits = 10, 32
+	best := d.Test[0].Source
+	for _, p := range d.Test[1:min(few, len(d.Test))] {
+		if n := utf8.RuneCountInString(p.Source); n > utf8.RuneCountInString(best) && n <= fits {
+			best = p.Source
+		}
+	}
+	return best
+}
+
+// Vocabularies splits the texts of both languages into units.
+func (r Recipe) Vocabularies(pairs []seq2seq.Pair) (source, target *seq2seq.Vocabulary) {
+	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		sources[i], targets[i] = p.Source, p.Target
+	}
+	return seq2seq.BuildVocabulary(sources, r.Units, r.VocabSize), seq2seq.BuildVocabulary(targets, r.Units, r.VocabSize)
+}
+
+// MoreDates returns n dates for the next pruning after the given number of them: each draws
+// from its own stream, which may repeat dates of others.
+func (r Recipe) MoreDates(prunings, n int) []seq2seq.Pair {
+	_, dates := DatesSplit(0, min(max(n, 0), MaxDates), r.Training.Seed+1+uint64(prunings))
+	return dates
+}

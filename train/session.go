@@ -1,0 +1,399 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Session is a run in its directory, which no other process writes to meanwhile. It is
+// saved after each epoch, within it as Options.Every says, and when it is interrupted.
+type Session struct {
+	Dir     string
+	Recipe  Recipe
+	Data    Data
+	Model   *seq2seq.Translator
+	Trainer *Trainer
+	// Replaces says that the directory has an earlier run, which this one replaces when it
+	// first saves.
+	Replaces bool
+	// Saved says that the directory has the state of this run.
+	Saved bool
+
+	options Options
+	resumed bool
+	metrics metrics
+	store   *atomicfile.Dir
+	unsaved int       // steps since the last save
+	last    time.Time // of the last save
+	told    time.Time // of the last live file
+}
+
+// Options are those of a Session.
+type Options struct {
+	// Force replaces the files that are in the directory.
+	Force bool
+	// Reserved are files of others: no run is started beside them.
+	Reserved []string
+	// Prepare says that Session.Prepare is to be called: no file that it writes may exist.
+	Prepare bool
+	// Every is how often the run is saved within an epoch.
+	Every Interval
+	// JSON receives the lines of metrics.jsonl as they are saved and, if Steps is set, a
+	// line after each step. May be nil.
+	JSON  io.Writer
+	Steps bool
+}
+
+// Interval is how often a run is saved within an epoch: after a number of steps or after a
+// time, whichever is not zero.
+type Interval struct {
+	Steps int
+	Time  time.Duration
+}
+
+// UnmarshalText reads a number of steps, such as 500, or a time, such as 30s.
+func (i *Interval) UnmarshalText(text []byte) error {
+	*i = Interval{}
+	steps, err := strconv.Atoi(string(text))
+	if err == nil && steps >= 0 {
+		i.Steps = steps
+		return nil
+	}
+	if i.Time, err = time.ParseDuration(string(text)); err != nil || i.Time <= 0 {
+		return fmt.Errorf("%q, want a time such as 30s or a number of steps such as 500", text)
+	}
+	return nil
+}
+
+// due reports whether it is time to save.
+func (i Interval) due(steps int, last time.Time) bool {
+	return i.Steps > 0 && steps >= i.Steps || i.Time > 0 && time.Since(last) >= i.Time
+}
+
+// Watcher is called as a session trains.
+type Watcher interface {
+	// Step is called after each step.
+	Step(p Progress)
+	// Epoch is called after the last step of an epoch has been measured and saved, with
+	// the loss on the test pairs.
+	Epoch(p Progress, loss float64)
+}
+
+// OccupiedError says that a new run would replace a file, or that the file is reserved.
+type OccupiedError struct{ Dir, File string }
+
+// Error names the file.
+func (e *OccupiedError) Error() string {
+	return filepath.Join(e.Dir, e.File) + ": is there already, and would be replaced"
+}
+
+// RunFiles returns the names of the files that a session may write.
+func RunFiles() []string {
+	return append(seq2seq.ModelFiles(), TrainingFile, ExamplesFile, RecipeFile, curve.File, curve.PictureFile)
+}
+
+// Create returns a new run of a recipe at its beginning. Nothing in the directory changes
+// until the run first saves.
+//
+// Errors: an *OccupiedError; those of the recipe and its data; another process that writes
+// to the directory.
+func Create(dir string, r Recipe, o Options) (*Session, error) {
+	s := &Session{Dir: dir, Recipe: r, options: o}
+	if err := s.vacant(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Data, err = r.Pairs(); err != nil {
+		return nil, err
+	}
+	source, target := r.Vocabularies(s.Data.Learn)
+	s.Model, err = seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
+	if err != nil {
+		return nil, err
+	}
+	if s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, r.Training); err != nil {
+		return nil, err
+	}
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	if err := s.vacant(); err != nil { // another process may have saved meanwhile
+		s.Close()
+		return nil, err
+	}
+	s.Replaces = has(dir, TrainingFile)
+	return s, nil
+}
+
+// Reopen returns the run in a directory, where its last save left it. It follows the recipe
+// that change makes of the saved one, see Recipe.Continues.
+//
+// Errors: those of change; a *seq2seq.InputError if there is no run that can be resumed, or
+// if its files do not go with each other; another process that writes to the directory.
+func Reopen(dir string, change func(Recipe) (Recipe, error), o Options) (*Session, error) {
+	if !atomicfile.Exists(dir) {
+		return nil, input.Errorf(dir, "holds no run to resume")
+	}
+	s := &Session{Dir: dir, options: o, resumed: true, Saved: true}
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	if err := s.reopen(change); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
+	stored, err := ReadRecipe(s.Dir)
+	switch {
+	case err != nil:
+		return err
+	case stored == nil:
+		return input.Errorf(s.Dir, "holds no run to resume")
+	case !has(s.Dir, TrainingFile):
+		return input.Errorf(s.Dir, "holds a model without the state of its training, which cannot be resumed")
+	}
+	if s.Recipe, err = change(*stored); err != nil {
+		return err
+	}
+	if s.Data, err = s.Recipe.Pairs(); err != nil {
+		return err
+	}
+	if s.Model, err = seq2seq.Load(s.Dir); err != nil {
+		return err
+	}
+	if s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, s.Recipe.Training); err != nil {
+		return err
+	}
+	if err := s.Trainer.Resume(s.Dir); err != nil {
+		return err
+	}
+	s.metrics, err = readMetrics(s.Dir, s.Trainer.Total())
+	return err
+}
+
+// vacant returns an error if the run would replace a file without Force, or is beside one
+// that is reserved.
+func (s *Session) vacant() error {
+	files := slices.Clone(s.options.Reserved)
+	if !s.options.Force {
+		files = append(files, TrainingFile, seq2seq.WeightsFile)
+		files = append(append(files, seq2seq.ModelFiles()...), RecipeFile, curve.File, curve.PictureFile)
+		if s.options.Prepare {
+			files = append(files, ExamplesFile)
+		}
+	}
+	for _, name := range files {
+		if has(s.Dir, name) {
+			return &OccupiedError{s.Dir, name}
+		}
+	}
+	return nil
+}
+
+// has reports whether a directory has a file, also if a save that was killed is yet to put
+// it there.
+func has(dir, name string) bool { return atomicfile.Exists(filepath.Join(dir, name)) }
+
+// lock makes the run's directory, finds out whether it can be written to, and keeps
+// other runs out. What an earlier run has left stays until there is something to put in
+// its place.
+func (s *Session) lock() (err error) {
+	if err := atomicfile.Writable(s.Dir); err != nil {
+		return err
+	}
+	s.store, err = atomicfile.Lock(s.Dir)
+	return err
+}
+
+// Close lets other processes write to the directory. What is not saved is lost.
+func (s *Session) Close() {
+	curve.RemoveLive(s.Dir)
+	s.store.Unlock()
+}
+
+// LeftOut returns the number of pairs that are not learnt because they are too long.
+func (s *Session) LeftOut() int { return s.Trainer.Skipped + s.Data.TooLong }
+
+// Metrics returns the lines of metrics.jsonl so far, saved or not.
+func (s *Session) Metrics() [][]byte { return s.metrics.lines }
+
+// Prepare saves the untrained model and the pairs as ids, for another program to train it.
+func (s *Session) Prepare() error { return s.save(s.Trainer.Examples()) }
+
+// save writes everything that resuming needs, and other files with it.
+func (s *Session) save(others ...atomicfile.File) error {
+	if err := s.write(append(append(s.Trainer.Files(), s.Recipe.File()), others...)...); err != nil {
+		return err
+	}
+	s.Saved, s.unsaved, s.last = true, 0, time.Now()
+	return nil
+}
+
+// write replaces files, and the metrics with them.
+func (s *Session) write(files ...atomicfile.File) error {
+	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
+		return err
+	}
+	text := s.metrics.told()
+	if s.options.JSON == nil {
+		return nil
+	}
+	_, err := s.options.JSON.Write(text)
+	return err
+}
+
+// Train runs the epochs that are left, measuring and saving after each and saving within as
+// often as Options.Every says.
+//
+// If ctx ends, Train finishes the step under way, saves, and returns the context's error
+// unless no epoch is left. A new run that has made no step is not saved then.
+func (s *Session) Train(ctx context.Context, w Watcher) error {
+	if err := s.complete(ctx); err != nil {
+		return err
+	}
+	made := 0
+	s.unsaved, s.last, s.told = 0, time.Now(), time.Now()
+	err := s.Trainer.Run(ctx, func(p Progress) error {
+		made++
+		s.unsaved++
+		return s.step(ctx, p, w)
+	})
+	if err == nil || err != ctx.Err() || made == 0 && !s.resumed {
+		return err
+	}
+	if made == 0 || s.unsaved > 0 {
+		if err := s.save(); err != nil {
+			return err
+		}
+	}
+	if done, _ := s.Trainer.Done(); done >= s.Recipe.Training.Epochs {
+		return nil // only measuring is left
+	}
+	return err
+}
+
+// step is called after each step.
+func (s *Session) step(ctx context.Context, p Progress, w Watcher) error {
+	w.Step(p)
+	if err := s.tell(p); err != nil {
+		return err
+	}
+	if !p.EpochDone && !s.options.Every.due(s.unsaved, s.last) {
+		return nil
+	}
+	valid := math.NaN()
+	if p.EpochDone {
+		var err error
+		if valid, err = s.epoch(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := s.save(); err != nil {
+		return err
+	}
+	if p.EpochDone && ctx.Err() == nil {
+		w.Epoch(p, valid)
+	}
+	return ctx.Err()
+}
+
+// update is the line of a single step, with Options.Steps. It is not saved.
+type update struct {
+	Kind  curve.Kind `json:"kind"`
+	Epoch int        `json:"epoch"`
+	Step  int        `json:"step"` // of the epoch, from 1
+	Loss  float64    `json:"loss"` // of the step's pairs, with dropout and smoothing
+	Norm  float32    `json:"norm"` // of the gradient, before clipping
+}
+
+// tell writes what follows from a step: its line, the point of the curve that it completes,
+// and the live file.
+func (s *Session) tell(p Progress) error {
+	if s.options.JSON != nil && s.options.Steps {
+		line := update{curve.KindUpdate, p.Epoch, p.Step, p.StepLoss, p.Norm}
+		if err := json.NewEncoder(s.options.JSON).Encode(line); err != nil {
+			return err
+		}
+	}
+	if w := p.Window; w != nil {
+		err := s.metrics.add(curve.Step{
+			Kind: curve.KindStep, Step: p.Total, TrainLoss: Number(w.Loss), LR: p.LR, Tokens: w.Tokens, Seconds: w.Time.Seconds(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if time.Since(s.told) >= curve.Interval {
+		s.told = time.Now()
+		_ = curve.WriteLive(s.Dir, curve.Live{ // no reason to stop
+			Time: time.Now(), Epoch: p.Epoch, Epochs: p.Epochs, Step: p.Total, Steps: p.Epochs * p.Steps,
+			TrainLoss: Number(p.Loss), LR: p.LR, Rate: Number(p.Rate), Left: p.Left,
+			Recent: s.metrics.steps, Unsaved: !s.Saved,
+		})
+	}
+	return nil
+}
+
+// epoch measures at the end of one, and returns the loss, NaN if it was interrupted.
+func (s *Session) epoch(ctx context.Context, p Progress) (float64, error) {
+	loss, err := s.Model.Loss(ctx, s.Data.Test)
+	switch {
+	case ctx.Err() != nil:
+		loss = math.NaN()
+	case err != nil:
+		return loss, err
+	case math.IsNaN(loss) || math.IsInf(loss, 0): // not to be saved over something better
+		return loss, fmt.Errorf("epoch %d: %w", p.Epoch, ErrDiverged)
+	}
+	return loss, s.metrics.add(curve.Epoch{
+		Kind: curve.KindEpoch, Epoch: p.Epoch, Step: p.Total, TrainLoss: Number(p.Loss), ValidLoss: Number(loss),
+		Tokens: p.EpochTokens, Seconds: p.EpochTime.Seconds(),
+	})
+}
+
+// complete measures the last epoch of a run that was interrupted while doing so.
+func (s *Session) complete(ctx context.Context) error {
+	m, ok := s.metrics.unmeasured()
+	if !ok {
+		return nil
+	}
+	loss, err := s.Model.Loss(ctx, s.Data.Test)
+	if ctx.Err() != nil {
+		return nil // the next time
+	} else if err != nil {
+		return err
+	}
+	m.ValidLoss = Number(loss)
+	if err := s.metrics.add(m); err != nil {
+		return err
+	}
+	return s.save()
+}
+
+// Measure translates the test pairs, and saves how well.
+func (s *Session) Measure(ctx context.Context) (Metrics, error) {
+	m, err := Evaluate(ctx, s.Model, s.Data.Test, seq2seq.Decoding{})
+	if err != nil {
+		return m, err
+	}
+	if err := s.metrics.add(finalMetrics{curve.KindFinal, m, s.Data.Unseen}); err != nil {
+		return m, err
+	}
+	return m, s.write()
+}

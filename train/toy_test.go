@@ -1,0 +1,144 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// toyPairs makes n pairs of a text of 2 to 6 letters and the same letters in
+// reverse, all sources different: a task that nothing but attention can do, and
+// that is learnt in seconds.
+func toyPairs(n int) []seq2seq.Pair {
+	rng := rand.New(rand.NewPCG(11, 13))
+	seen := map[string]bool{}
+	var pairs []seq2seq.Pair
+	for len(pairs) < n {
+		var source, target string
+		for range 2 + rng.IntN(5) {
+			letter := string(rune('a' + rng.IntN(7)))
+			source, target = source+letter, letter+target
+		}
+		if !seen[source] {
+			seen[source] = true
+			pairs = append(pairs, seq2seq.Pair{Source: source, Target: target})
+		}
+	}
+	return pairs
+}
+
+// headed are small networks that have heads: both architectures with every score.
+func headed() []seq2seq.Config {
+	var all []seq2seq.Config
+	for _, score := range score.Kinds().Names() {
+		all = append(all,
+			seq2seq.Config{Arch: seq2seq.Transformer, Score: score, Width: 12, Heads: 3, Layers: 2, Hidden: 10},
+			seq2seq.Config{Arch: seq2seq.GRU, Score: score, Width: 12, Heads: 3, Layers: 1})
+	}
+	return all
+}
+
+func name(c seq2seq.Config) string {
+	return fmt.Sprintf("%s with %s scores and %d heads", c.Arch, c.Score, c.Heads)
+}
+
+// newToy returns an untrained translator for the letters of pairs.
+func newToy(tb testing.TB, c seq2seq.Config, pairs []seq2seq.Pair) *seq2seq.Translator {
+	tb.Helper()
+	var sources, targets []string
+	for _, p := range pairs {
+		sources, targets = append(sources, p.Source), append(targets, p.Target)
+	}
+	m, err := seq2seq.New(c, seq2seq.BuildVocabulary(sources, seq2seq.Chars, 0), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 0), rand.New(rand.NewPCG(3, 5)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// toySettings suit the toy task.
+func toySettings(epochs int) Settings {
+	return Settings{Epochs: epochs, Batch: 8, LR: 0.003, Warmup: 50, Clip: 1, Seed: 7}
+}
+
+// newToyTrainer returns a trainer, and ends the test if it cannot.
+func newToyTrainer(tb testing.TB, m *seq2seq.Translator, pairs []seq2seq.Pair, s Settings) *Trainer {
+	tb.Helper()
+	tr, err := NewTrainer(m, pairs, s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tr
+}
+
+// run trains to the end and returns the steps' reports.
+func run(tb testing.TB, tr *Trainer) []Progress {
+	tb.Helper()
+	var all []Progress
+	err := tr.Run(context.Background(), func(p Progress) error { all = append(all, p); return nil })
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+// toyKept are heads of a toy: no layer keeps all that another keeps, and one loses
+// all.
+func toyKept(c seq2seq.Config) map[string][]int {
+	if c.Arch == seq2seq.GRU {
+		return map[string][]int{"decoder.0.cross": {1}}
+	}
+	return map[string][]int{"encoder.0.self": {0, 2}, "encoder.1.self": {}, "decoder.0.self": {1}, "decoder.1.cross": {2}}
+}
+
+// keep returns what m.Keep returns, and ends the test if it cannot.
+func keep(tb testing.TB, m *seq2seq.Translator, kept map[string][]int) *seq2seq.Translator {
+	tb.Helper()
+	small, err := m.Keep(kept)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return small
+}
+
+// halfTrained returns translators that know the toy task a little, so that what
+// they write differs from text to text and has an end.
+func halfTrained(t *testing.T) map[string]*seq2seq.Translator {
+	pairs := toyPairs(64)
+	all := map[string]*seq2seq.Translator{}
+	for _, c := range []seq2seq.Config{
+		{Arch: seq2seq.Transformer, Score: "scaled", Width: 16, Heads: 2, Layers: 2, Hidden: 16},
+		{Arch: seq2seq.GRU, Score: "additive", Width: 16, Layers: 2},
+		{Arch: seq2seq.GRU, Score: "cosine", Width: 16, Heads: 2, Layers: 1},
+	} {
+		m := newToy(t, c, pairs)
+		run(t, newToyTrainer(t, m, pairs, toySettings(12)))
+		all[name(c)] = m
+	}
+	return all
+}
+
+// translate returns the translations of texts.
+func translate(tb testing.TB, m *seq2seq.Translator, texts ...string) []string {
+	tb.Helper()
+	out, err := m.Translate(context.Background(), texts, seq2seq.Decoding{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+// logits returns the logits of all targets of pairs.
+func logits(m *seq2seq.Translator, pairs []seq2seq.Pair) []float32 {
+	var sources, targets [][]int
+	for _, p := range pairs {
+		source, target := m.Encode(p)
+		sources, targets = append(sources, source), append(targets, target)
+	}
+	all, _ := m.Logits(nil, sources, targets)
+	return all.Data()
+}
