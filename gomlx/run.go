@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -22,7 +23,7 @@ const metricsFile = "metrics.jsonl"
 type run struct {
 	path     string
 	dir      *atomicfile.Dir
-	model    *seq2seq.Translator
+	model    *models.Model
 	settings train.Settings
 	at       position
 	about    map[string]json.RawMessage // the metadata of train.TrainingFile
@@ -58,11 +59,11 @@ func openRun(path string) (_ *run, err error) {
 			r.close()
 		}
 	}()
-	if r.model, err = seq2seq.Load(path); err != nil {
+	if r.model, err = models.LoadTranslator(path); err != nil {
 		return nil, err
 	}
-	if c := r.model.Config; c.Arch != seq2seq.Transformer {
-		return nil, fmt.Errorf("%s: the network is a %s, want a %s; interop/torch trains both", path, c.Arch, seq2seq.Transformer)
+	if c := r.model.Config; c.Arch != models.Transformer {
+		return nil, fmt.Errorf("%s: the network is a %s, want a %s; interop/torch trains both", path, c.Arch, models.Transformer)
 	}
 	if len(r.model.Config.PrunedHeads) > 0 {
 		return nil, fmt.Errorf("%s: the model has lost heads, want one with all of them", path)

@@ -13,6 +13,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors/dtensor"
 	"github.com/gomlx/gomlx/ml/model"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -23,7 +24,7 @@ const beta1, beta2, epsilon = 0.9, 0.98, 1e-8
 
 // engine makes steps of training on a backend, with the parameters on its devices.
 type engine struct {
-	config   seq2seq.Config
+	config   models.TranslatorConfig
 	settings train.Settings
 	store    *model.Store
 	exec     *model.Exec

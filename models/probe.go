@@ -121,8 +121,9 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	if p.model.Translator != nil {
 		losses = func() []float64 { return b.losses(outputs) }
 	}
+	mean, n := p.aim.loss(t, outputs, b)
 	return prune.Outcome{
-		Loss:   p.aim.loss(t, outputs, b),
+		Loss:   tensor.Scale(t, mean, float32(n)),
 		Losses: losses,
 		Terms:  terms,
 		Queries: func(layer string) []int {
@@ -212,36 +213,50 @@ func (p *Probe) observer(tell attn.WeightsFunc) attn.WeightsFunc {
 // Loss returns the loss on all examples, in nats for each target. If ctx ends, it returns
 // ctx.Err().
 func (p *Probe) Loss(ctx context.Context) (float64, error) {
-	tape, sum, terms := tensor.NewTape(tensor.Infer), 0., 0
-	for i := range p.batches {
-		if err := ctx.Err(); err != nil {
-			return 0, err
+	sum, terms := 0., 0
+	err := p.each(ctx, func(t *tensor.Tape, i int) {
+		b := &p.batches[i]
+		mean, n := p.aim.loss(t, p.aim.outputs(t, p.states(t, i, prune.Pass{})), b)
+		sum += float64(mean.Item()) * float64(n)
+		for _, n := range b.terms {
+			terms += n
 		}
-		tape.Reset()
-		out := p.Run(tape, i, prune.Pass{})
-		sum, terms = sum+float64(out.Loss.Item()), terms+out.Terms
-	}
-	return sum / float64(terms), nil
+	})
+	return sum / float64(terms), err
 }
 
-// Write returns what a model that writes does write for a source or behind a prompt, without
-// the heads that are gone: as Model.Generate does.
-//
-// Errors: those of Model.Generate; if ctx ends, ctx.Err().
-func (p *Probe) Write(ctx context.Context, prompt []int, g Generation) ([]int, error) {
-	g.Run.Gates = p.gates(nil, g.Run.Gates)
-	tokens, err := p.model.Generate(prompt, g)
-	if err != nil {
-		return nil, err
+// Losses returns the loss of each example, in the order in which they were given. It is the
+// same to the bit whatever the other examples are. If ctx ends, it returns ctx.Err().
+func (p *Probe) Losses(ctx context.Context) ([]Predicted, error) {
+	n := 0
+	for _, b := range p.batches {
+		n += len(b.examples)
 	}
-	var written []int
-	for id := range tokens {
+	list := make([]Predicted, n)
+	return list, p.each(ctx, func(t *tensor.Tape, i int) {
+		outputs := p.aim.outputs(t, p.states(t, i, prune.Pass{}))
+		p.aim.predicted(t, outputs, outputs, &p.batches[i], list)
+	})
+}
+
+// each calls visit for each batch with a tape that has been reset.
+func (p *Probe) each(ctx context.Context, visit func(t *tensor.Tape, batch int)) error {
+	t := tensor.NewTape(tensor.Infer)
+	for i := range p.batches {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		written = append(written, id)
+		t.Reset()
+		visit(t, i)
 	}
-	return written, nil
+	return nil
+}
+
+// Write returns what the model writes for each source without the heads that are gone, as
+// Model.Write does.
+func (p *Probe) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
+	g.Run.Gates = p.gates(nil, g.Run.Gates)
+	return p.model.Write(ctx, sources, g)
 }
 
 // On returns a probe of the same heads on the examples of another probe for the same task.
@@ -324,7 +339,7 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	if p.model.Translator == nil {
 		return rest, nil
 	}
-	m, err := p.model.keep(mine)
+	m, err := p.model.Keep(mine)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,9 @@ import (
 type aim interface {
 	// states returns what the loss depends on of the hidden states of a batch.
 	states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor
-	// loss returns the sum of the losses of all examples, one number, by what is put out.
-	loss(t *tensor.Tape, outputs *tensor.Tensor, b *probeBatch) *tensor.Tensor
+	// loss returns a number of which n times is the sum of the losses of all examples, by
+	// what is put out.
+	loss(t *tensor.Tape, outputs *tensor.Tensor, b *probeBatch) (mean *tensor.Tensor, n int)
 	// predicted fills in what is predicted of each example of the batch, by what a model puts
 	// out and the model with all its heads.
 	predicted(t *tensor.Tape, out, whole *tensor.Tensor, b *probeBatch, list []Predicted)
@@ -199,9 +200,8 @@ func (a headAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
 	return tensor.Reshape(t, logits, logits.Dim(1), logits.Dim(2))
 }
 
-func (a headAim) loss(t *tensor.Tape, logits *tensor.Tensor, b *probeBatch) *tensor.Tensor {
-	mean := nn.CrossEntropy(t, logits, b.targets, Ignore, 0)
-	return tensor.Scale(t, mean, float32(len(b.targets)))
+func (a headAim) loss(t *tensor.Tape, logits *tensor.Tensor, b *probeBatch) (*tensor.Tensor, int) {
+	return nn.CrossEntropy(t, logits, b.targets, Ignore, 0), len(b.targets)
 }
 
 func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *probeBatch, list []Predicted) {

@@ -72,9 +72,9 @@ func (a similarityAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Te
 	return tensor.SumAxis(t, tensor.Mul(t, tensor.Slice(t, states, 0, 0, n), tensor.Slice(t, states, 0, n, 2*n)), 1)
 }
 
-func (a similarityAim) loss(t *tensor.Tape, cosines *tensor.Tensor, b *probeBatch) *tensor.Tensor {
+func (a similarityAim) loss(t *tensor.Tape, cosines *tensor.Tensor, b *probeBatch) (*tensor.Tensor, int) {
 	wrong := tensor.Sub(t, cosines, tensor.New(b.cosines, len(b.cosines)))
-	return tensor.Sum(t, tensor.Square(t, wrong))
+	return tensor.Sum(t, tensor.Square(t, wrong)), 1
 }
 
 func (a similarityAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *probeBatch, list []Predicted) {

@@ -43,7 +43,7 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 
 // Record runs the model on a text, or on a pair of texts if second is not empty, and
 // returns the attention weights of all its layers. In an encoder–decoder second is the
-// target; if it is empty, it is what the model writes.
+// target; if it is empty, it is what the model writes, but for translators of attn train.
 //
 // Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate.
 func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Record, error) {

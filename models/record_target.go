@@ -17,7 +17,8 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 		return nil, err
 	}
 	var y *tokenizer.Encoding
-	if target == "" {
+	written := target == "" && m.Translator == nil // that of a translator may be empty
+	if written {
 		y, err = m.written(e.IDs)
 	} else {
 		y, err = m.language.encodeTarget(target)
@@ -37,7 +38,7 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	if err := m.Sizes().Check(x); err != nil {
 		return nil, fmt.Errorf("the text has %w", err)
 	}
-	if target == "" {
+	if written {
 		target = m.Decode(y.IDs)
 	}
 	texts := m.texts(source, target, e)

@@ -39,11 +39,11 @@ var translatorFamilies = map[string]struct {
 	network func(TranslatorConfig, *rand.Rand) trainable
 }{
 	Transformer: {
-		Family{Type: Transformer, Name: "transformer of attn train", Search: bestSearch},
+		Family{Type: Transformer, Name: "transformer of attn train", Fewer: PrunedHeads, Search: bestSearch},
 		func(c TranslatorConfig, rng *rand.Rand) trainable { return newTransformer(c, rng) },
 	},
 	GRU: {
-		Family{Type: GRU, Name: "recurrent translator of attn train", Search: bestSearch},
+		Family{Type: GRU, Name: "recurrent translator of attn train", Fewer: PrunedHeads, Search: bestSearch},
 		func(c TranslatorConfig, rng *rand.Rand) trainable { return newRecurrent(c, rng) },
 	},
 }
@@ -71,7 +71,7 @@ func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *
 func newTranslator(v *Translator, rng *rand.Rand) *Model {
 	f := translatorFamilies[v.Config.Arch]
 	n := f.network(v.Config, rng)
-	m := &Model{Network: n, Family: f.Family, Translator: v, language: v, kept: map[string][]int{}}
+	m := &Model{Network: n, Family: f.Family, Translator: v, language: v, kept: map[string][]int{}, untokened: errVocabularies}
 	for name, p := range n.Params() {
 		m.params = append(m.params, nn.Var{Name: name, Tensor: p})
 	}
@@ -80,6 +80,8 @@ func newTranslator(v *Translator, rng *rand.Rand) *Model {
 	}
 	return m
 }
+
+var errVocabularies = errors.New("holds a translator of attn train, which has vocabularies and no tokenizer")
 
 // The files of a translator's directory, beside config.json.
 const (
@@ -261,7 +263,7 @@ func LoadTranslator(dir string) (*Model, error) {
 	if err := v.checkIdentity(dir, weights.Metadata()); err != nil {
 		return nil, err
 	}
-	m.Dir = dir
+	m.Dir, m.untokened = dir, &FormatError{dir, errVocabularies}
 	for _, name := range TranslatorFiles() {
 		m.files = append(m.files, filepath.Join(dir, name))
 	}

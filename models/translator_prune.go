@@ -1,33 +1,53 @@
 package models
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
 
-// keep returns a translator that has only the given heads of each layer, in
-// ascending order and counted as m.Attention has them, from 0. The parameters of the other
-// heads are removed, so it is smaller and faster. Its output is that of m with gates of 0
-// for these heads, within rounding. A layer may lose all its heads. The vocabularies are
-// m's, the parameters copies.
-func (m *Model) keep(kept map[string][]int) (*Model, error) {
+// Keep returns a translator of attn train that has only the given heads of each layer, in
+// ascending order and counted as m.Attention has them, from 0; a layer that is not in the
+// map keeps all. The parameters of the other heads are removed, so it is smaller and faster.
+// Its output is that of m with gates of 0 for these heads, within rounding. A layer may lose
+// all its heads.
+//
+// Errors: another model; a layer that m does not have; numbers that are not ascending or no
+// heads of the layer.
+//
+// Aliasing: the vocabularies are m's, the parameters copies.
+func (m *Model) Keep(kept map[string][]int) (*Model, error) {
+	if m.Translator == nil {
+		return nil, fmt.Errorf("models: Keep: %s is no translator of attn train, want one; Probe.Compact takes others", m.Family.Name)
+	}
 	v := *m.Translator
 	v.Config.PrunedHeads = map[string][]int{}
 	var cut []nn.Module
+	known := 0
 	for _, l := range m.Attention() {
 		name := l.Config().Name
-		k, err := l.Keep(kept[name])
+		chosen, some := kept[name]
+		if !some {
+			chosen = others(nil, l.Config().Heads)
+		} else if known++; checkHeads(chosen, l.Config().Heads) != nil {
+			return nil, fmt.Errorf("models: Keep: layer %s: %w", quote.Text(name), checkHeads(chosen, l.Config().Heads))
+		}
+		k, err := l.Keep(chosen)
 		if err != nil {
 			return nil, err
 		}
 		cut = append(cut, k)
-		left := pick(m.Translator.Config.Kept(name), kept[name])
+		left := pick(m.Translator.Config.Kept(name), chosen)
 		if gone := others(left, v.Config.Heads); len(gone) > 0 {
 			v.Config.PrunedHeads[name] = gone
 		}
+	}
+	if known < len(kept) {
+		return nil, fmt.Errorf("models: Keep: a layer that the model lacks, want %s", listed(v.Config.layers()))
 	}
 	small := newTranslator(&v, rand.New(rand.NewPCG(0, 0)))
 	// Parameters outside the attention layers have the same shape in both networks.

@@ -148,21 +148,21 @@ func (w *writer) choose(sequences []int) {
 	w.written = written
 }
 
-// Write returns what an encoder–decoder writes for each source: by Beam if g.Beam is more than
-// 1, or else as Generate, many at a time. What it writes for one does not depend on the
-// others. If g.Tokens is 0 there are at most twice as many as in the source, and
-// 20 more.
+// Write returns what the model writes for each source, or behind each prompt: by Beam if g.Beam
+// is more than 1, or else as Generate, for many sources at a time. What it writes for one does
+// not depend on the others. If g.Tokens is 0, an encoder–decoder writes at most twice as many
+// tokens as the source has, and 20 more.
 //
-// Errors: those of Generate; a decoder; that of a context that ends, with what is written by
-// then.
+// Errors: those of Generate; that of a context that ends, with what is written by then.
 func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
-	if m.Sizes().Decoder == nil {
-		return nil, fmt.Errorf("models: Write: %s is no encoder-decoder, want one; Generate takes others", m.Family.Name)
+	limit := func(int) int { return g.Tokens }
+	if m.Sizes().Decoder != nil && g.Tokens == 0 {
+		limit = func(i int) int { return targetTokens(sources[i]) }
 	}
 	written := make([][]int, len(sources))
 	for i := 0; g.Beam > 1 && i < len(sources); i++ { // the beam is the batch
 		one := g
-		one.Tokens = cmp.Or(g.Tokens, targetTokens(sources[i]))
+		one.Tokens = limit(i)
 		var err error
 		if written[i], err = m.Beam(ctx, sources[i], g.Beam, one); err != nil || i == len(sources)-1 {
 			return written, err
@@ -174,8 +174,11 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(len(sources[i]), len(sources[j])) })
 	for len(order) > 0 {
-		n := translatorBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
-		if err := m.writeBatch(ctx, sources, order[:n], written, g); err != nil {
+		n := 1 // prompts would have to be equally long
+		if m.Sizes().Decoder != nil {
+			n = translatorBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
+		}
+		if err := m.writeBatch(ctx, sources, order[:n], written, g, limit); err != nil {
 			return written, err
 		}
 		order = order[n:]
@@ -204,8 +207,9 @@ func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]stri
 	return out, err
 }
 
-// writeBatch writes for some of the sources, by their numbers.
-func (m *Model) writeBatch(ctx context.Context, sources [][]int, active []int, written [][]int, g Generation) error {
+// writeBatch writes for some of the sources, by their numbers: limit says how many tokens at
+// most, 0 as many as the model takes.
+func (m *Model) writeBatch(ctx context.Context, sources [][]int, active []int, written [][]int, g Generation, limit func(i int) int) error {
 	w, err := m.writer("Write", pick(sources, active), &g, nil)
 	if err != nil {
 		return err
@@ -232,7 +236,7 @@ func (m *Model) writeBatch(ctx context.Context, sources [][]int, active []int, w
 				continue
 			}
 			written[at] = append(written[at], id)
-			if n := len(written[at]); n < w.most && (g.Tokens > 0 || n < targetTokens(sources[at])) {
+			if n, most := len(written[at]), limit(at); n < w.most && (most == 0 || n < most) {
 				going, next[i] = append(going, i), []int{id}
 			}
 		}

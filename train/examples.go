@@ -22,7 +22,7 @@ func (tr *Trainer) Examples() atomicfile.File {
 	return atomicfile.File{Path: ExamplesFile, Write: func(w io.Writer) error {
 		var total int
 		for _, e := range tr.examples {
-			total += e.tokens()
+			total += tokensOf(e)
 		}
 		s := safetensors.Stream{
 			Metadata: map[string]string{"data": tr.fingerprint()},
@@ -36,9 +36,9 @@ func (tr *Trainer) Examples() atomicfile.File {
 			for _, e := range tr.examples {
 				b = b[:0]
 				if i == 0 {
-					b = appendInt32s(appendInt32s(b, e.source...), e.target...)
+					b = appendInt32s(appendInt32s(b, e.IDs...), e.Targets...)
 				} else {
-					b = appendInt32s(b, len(e.source), len(e.target))
+					b = appendInt32s(b, len(e.IDs), len(e.Targets))
 				}
 				if _, err := w.Write(b); err != nil {
 					return err

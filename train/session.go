@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 )
 
 // Session is a run in its directory, which no other process writes to meanwhile. It is
@@ -24,7 +24,7 @@ type Session struct {
 	Dir     string
 	Recipe  Recipe
 	Data    Data
-	Model   *seq2seq.Translator
+	Model   *models.Model
 	Trainer *Trainer
 	// Replaces says that the directory has an earlier run, which this one replaces when it
 	// first saves.
@@ -102,7 +102,7 @@ func (e *OccupiedError) Error() string {
 
 // RunFiles returns the names of the files that a session may write.
 func RunFiles() []string {
-	return append(seq2seq.ModelFiles(), TrainingFile, ExamplesFile, RecipeFile, curve.File, curve.PictureFile)
+	return append(models.TranslatorFiles(), TrainingFile, ExamplesFile, RecipeFile, curve.File, curve.PictureFile)
 }
 
 // Create returns a new run of a recipe at its beginning. Nothing in the directory changes
@@ -120,7 +120,7 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 		return nil, err
 	}
 	source, target := r.Vocabularies(s.Data.Learn)
-	s.Model, err = seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
+	s.Model, err = models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	if s.Data, err = s.Recipe.Pairs(); err != nil {
 		return err
 	}
-	if s.Model, err = seq2seq.Load(s.Dir); err != nil {
+	if s.Model, err = models.LoadTranslator(s.Dir); err != nil {
 		return err
 	}
 	if s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, s.Recipe.Training); err != nil {
@@ -192,8 +192,8 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 func (s *Session) vacant() error {
 	files := slices.Clone(s.options.Reserved)
 	if !s.options.Force {
-		files = append(files, TrainingFile, seq2seq.WeightsFile)
-		files = append(append(files, seq2seq.ModelFiles()...), RecipeFile, curve.File, curve.PictureFile)
+		files = append(files, TrainingFile, models.WeightsFile)
+		files = append(append(files, models.TranslatorFiles()...), RecipeFile, curve.File, curve.PictureFile)
 		if s.options.Prepare {
 			files = append(files, ExamplesFile)
 		}
@@ -352,7 +352,7 @@ func (s *Session) tell(p Progress) error {
 
 // epoch measures at the end of one, and returns the loss, NaN if it was interrupted.
 func (s *Session) epoch(ctx context.Context, p Progress) (float64, error) {
-	loss, err := s.Model.Loss(ctx, s.Data.Test)
+	loss, err := Loss(ctx, s.Model, s.Data.Test)
 	switch {
 	case ctx.Err() != nil:
 		loss = math.NaN()
@@ -373,7 +373,7 @@ func (s *Session) complete(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	loss, err := s.Model.Loss(ctx, s.Data.Test)
+	loss, err := Loss(ctx, s.Model, s.Data.Test)
 	if ctx.Err() != nil {
 		return nil // the next time
 	} else if err != nil {
@@ -388,7 +388,7 @@ func (s *Session) complete(ctx context.Context) error {
 
 // Measure translates the test pairs, and saves how well.
 func (s *Session) Measure(ctx context.Context) (Metrics, error) {
-	m, err := Evaluate(ctx, s.Model, s.Data.Test, seq2seq.Decoding{})
+	m, err := Evaluate(ctx, s.Model, s.Data.Test, 1)
 	if err != nil {
 		return m, err
 	}

@@ -24,7 +24,7 @@ import (
 // operation.
 func choices() kong.Vars {
 	lists := map[string][]string{
-		"scores": score.Kinds().Names(), "archs": {seq2seq.Transformer, seq2seq.GRU},
+		"scores": score.Kinds().Names(), "archs": {models.Transformer, models.GRU},
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"ops":   bench.Ops(), "masks": bench.Masks(),
@@ -137,7 +137,7 @@ func recipeDefaults(vars kong.Vars) {
 		}
 		return r
 	}
-	data, gru := "FILE", seq2seq.GRU
+	data, gru := "FILE", models.GRU
 	dates, pairs, recurrent := follow(recipeFlags{}), follow(recipeFlags{Data: &data}), follow(recipeFlags{Data: &data, Arch: &gru})
 	for name, of := range map[string]func(train.Recipe) any{
 		"arch": func(r train.Recipe) any { return r.Network.Arch }, "score": func(r train.Recipe) any { return r.Network.Score },

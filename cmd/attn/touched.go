@@ -11,7 +11,6 @@ import (
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 	"github.com/attn-go/attn/train"
 )
@@ -38,7 +37,7 @@ type toucher interface{ touches() touched }
 // runFiles returns the names of what attn train and attn prune write to the directory of a
 // run.
 func runFiles() []string {
-	return append(seq2seq.ModelFiles(), train.TrainingFile, train.ExamplesFile,
+	return append(models.TranslatorFiles(), train.TrainingFile, train.ExamplesFile,
 		train.RecipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
 }
 

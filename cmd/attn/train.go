@@ -8,7 +8,6 @@ import (
 
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -81,7 +80,7 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 			quoted(s.Dir), nn.Count(s.Model), learn-s.Trainer.Skipped, quoted(s.Dir))
 		return nil
 	}
-	n := s.Model.Config
+	n := s.Model.Translator.Config
 	fmt.Fprintf(c.err, "%s with %s scores, %d parameters; %d pairs to learn, %d to measure on\n",
 		n.Arch, n.Score, nn.Count(s.Model), learn, len(s.Data.Test))
 	p := newProgress(c.err, curve.Parse(s.Metrics()))
@@ -119,7 +118,7 @@ func (cmd *trainCommand) show(ctx context.Context, c console, s *train.Session, 
 	if cmd.JSON {
 		return nil
 	}
-	translations, err := s.Model.Translate(ctx, []string{example}, seq2seq.Decoding{})
+	translations, err := s.Model.Translate(ctx, []string{example}, 1)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func (r *Report) load() (list []load) {
 		if r.Model.Task != "" {
 			return "attn view --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := models.Load(%q, models.Options{})", dir)
 		}
-		return "attn translate --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := seq2seq.Load(%q)", dir)
+		return "attn translate --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := models.Load(%q, models.Options{})", dir)
 	}
 	if dir := r.Result.Compact; dir != "" {
 		l := load{Title: "Compact", Say: "The heads are cut out: smaller and faster, for " + cmp.Or(r.Result.Loads, "attn") + "."}
