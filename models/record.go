@@ -1,10 +1,12 @@
 package models
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -60,6 +62,9 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 // recorded runs the model and returns what was recorded, with the numbers that heads had
 // before others were lost, and the key/value heads that they share.
 func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
+	if l := m.Attention(); len(l) > 0 && !slices.ContainsFunc(l, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 }) {
+		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
+	}
 	recorder := heads.NewRecorder(o)
 	observe, inspect := recorder.Observers()
 	m.Hidden(nil, x, Run{Observe: observe, Inspect: inspect})

@@ -154,6 +154,7 @@ func (cmd *translateCommand) load(c console) (*models.Model, error) {
 func (cmd *translateCommand) translate(ctx context.Context, m *models.Model, batch []*filter.Line[translation], unknown *unknowns) error {
 	var sources [][]int
 	var of []*filter.Line[translation]
+	var texts []string
 	for _, l := range batch {
 		if m.Translator == nil && strings.TrimSpace(l.Text) == "" {
 			continue
@@ -163,10 +164,10 @@ func (cmd *translateCommand) translate(ctx context.Context, m *models.Model, bat
 			l.Err = err
 			continue
 		}
-		if m.Translator != nil {
-			unknown.source(m, l.Text)
-		}
-		sources, of = append(sources, e.IDs), append(of, l)
+		sources, of, texts = append(sources, e.IDs), append(of, l), append(texts, l.Text)
+	}
+	if m.Translator != nil {
+		unknown.source(m, texts...)
 	}
 	written, err := m.Write(ctx, sources, models.Generation{Beam: cmd.Beam})
 	for i, ids := range written {
