@@ -38,7 +38,7 @@ const paramScope, firstScope, secondScope = "/param/", "/m/", "/v/"
 // newEngine returns an engine with parameters and moments of a run. Pairs are spread over
 // the devices.
 func newEngine(backend compute.Backend, devices int, r *run) (*engine, error) {
-	e := &engine{config: r.model.Config, settings: r.settings, store: model.NewStore()}
+	e := &engine{config: r.model.Translator.Config, settings: r.settings, store: model.NewStore()}
 	for name, p := range r.model.Params() {
 		m := r.moments[name]
 		for scope, data := range map[string][]float32{paramScope: p.Data(), firstScope: m[0], secondScope: m[1]} {

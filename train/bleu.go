@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -177,56 +178,28 @@ var unescape = [][2]string{
 // stand alone except the apostrophe; full stop and comma unless they stand between digits; a hyphen after a digit.
 //
 // The rules are substitutions that run one after the other, each from left to right without overlap, and overlaps
-// matter (of "a.,b" and "1.,2"), so they are kept as such. They test ASCII characters only, so bytes are enough.
+// matter (of "a.,b" and "1.,2"), so they are kept as such.
 func tokens13a(text string) []string {
 	text = strings.TrimRightFunc(text, isSpace13a)
 	for _, u := range unescape {
 		text = strings.ReplaceAll(text, u[0], u[1])
 	}
-	line := make([]byte, 0, 2*len(text)+2)
-	line = append(line, ' ')
-	for _, b := range []byte(text) {
-		if isSymbol13a(b) {
-			line = append(line, ' ', b, ' ')
-		} else {
-			line = append(line, b)
-		}
+	text = " " + text + " "
+	for _, r := range rules13a {
+		text = r.from.ReplaceAllString(text, r.to)
 	}
-	line = append(line, ' ')
-
-	isDigit := func(b byte) bool { return '0' <= b && b <= '9' }
-	isOther := func(b byte) bool { return !isDigit(b) }
-	isPoint := func(b byte) bool { return b == '.' || b == ',' }
-	isDash := func(b byte) bool { return b == '-' }
-	line = spaceOut(line, isOther, isPoint, func(a, b byte) []byte { return []byte{a, ' ', b, ' '} })
-	line = spaceOut(line, isPoint, isOther, func(a, b byte) []byte { return []byte{' ', a, ' ', b} })
-	line = spaceOut(line, isDigit, isDash, func(a, b byte) []byte { return []byte{a, ' ', b, ' '} })
-	return strings.FieldsFunc(string(line), isSpace13a)
+	return strings.FieldsFunc(text, isSpace13a)
 }
 
-// spaceOut replaces every two neighbours that first and second accept, from left to right, each byte used once.
-func spaceOut(line []byte, first, second func(byte) bool, replace func(a, b byte) []byte) []byte {
-	out := make([]byte, 0, 2*len(line))
-	for i := 0; i < len(line); i++ {
-		if i+1 < len(line) && first(line[i]) && second(line[i+1]) {
-			out = append(out, replace(line[i], line[i+1])...)
-			i++
-		} else {
-			out = append(out, line[i])
-		}
-	}
-	return out
-}
-
-// isSymbol13a reports whether b is printable ASCII other than letters, digits and ' , - .
-func isSymbol13a(b byte) bool {
-	switch {
-	case b == '\'', b == ',', b == '-', b == '.':
-		return false
-	case '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z':
-		return false
-	}
-	return ' ' <= b && b <= '~'
+// rules13a put symbols apart.
+var rules13a = []struct {
+	from *regexp.Regexp
+	to   string
+}{
+	{regexp.MustCompile(`[ -&(-+/:-@\[-\x60{-~]`), " $0 "}, // printable ASCII but letters, digits and ' , - .
+	{regexp.MustCompile(`([^0-9])([.,])`), "$1 $2 "},
+	{regexp.MustCompile(`([.,])([^0-9])`), " $1 $2"},
+	{regexp.MustCompile(`([0-9])(-)`), "$1 $2 "},
 }
 
 // isSpace13a knows the separators U+001C to U+001F as space too, as sacrebleu's language does.

@@ -49,7 +49,7 @@ func Evaluate(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, beam i
 	}
 	return Metrics{
 		Loss: Number(loss), Perplexity: Number(math.Exp(loss)), ExactMatch: Number(judged.Exact()),
-		BLEU: Number(judged.BLEU()), Sources: len(sources),
+		BLEU: Number(judged.Value(MetricBLEU)), Sources: len(sources),
 	}, nil
 }
 

@@ -20,33 +20,19 @@ const ExamplesFile = "examples.safetensors"
 // Examples returns ExamplesFile, for who saves it with Files.
 func (tr *Trainer) Examples() atomicfile.File {
 	return atomicfile.File{Path: ExamplesFile, Write: func(w io.Writer) error {
-		var total int
+		var ids, lengths []byte
 		for _, e := range tr.examples {
-			total += tokensOf(e)
+			ids = appendInt32s(appendInt32s(ids, e.IDs...), e.Targets...)
+			lengths = appendInt32s(lengths, len(e.IDs), len(e.Targets))
 		}
-		s := safetensors.Stream{
+		f := safetensors.File{
 			Metadata: map[string]string{"data": tr.fingerprint()},
-			Tensors: []safetensors.Info{
-				{Name: "ids", DType: safetensors.I32, Shape: []int{total}},
-				{Name: "lengths", DType: safetensors.I32, Shape: []int{len(tr.examples), 2}},
+			Tensors: []safetensors.Tensor{
+				{Name: "ids", DType: safetensors.I32, Shape: []int{len(ids) / 4}, Data: ids},
+				{Name: "lengths", DType: safetensors.I32, Shape: []int{len(tr.examples), 2}, Data: lengths},
 			},
 		}
-		s.Data = func(w io.Writer, i int) error {
-			var b []byte
-			for _, e := range tr.examples {
-				b = b[:0]
-				if i == 0 {
-					b = appendInt32s(appendInt32s(b, e.IDs...), e.Targets...)
-				} else {
-					b = appendInt32s(b, len(e.IDs), len(e.Targets))
-				}
-				if _, err := w.Write(b); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		return s.Write(w)
+		return f.Write(w)
 	}}
 }
 

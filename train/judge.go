@@ -62,9 +62,6 @@ func (j *Judged) Exact() float64 {
 	return float64(s.exact) / float64(s.sentences)
 }
 
-// BLEU returns the score of the corpus, 0 to 100: what CorpusBLEU says.
-func (j *Judged) BLEU() float64 { return j.Value(MetricBLEU) }
-
 // Value returns a metric in per cent, 0 to 100.
 func (j *Judged) Value(m Metric) float64 {
 	var s tally

@@ -23,12 +23,11 @@ type finalMetrics struct {
 }
 
 // metrics are the lines of the metrics file. They are saved together with the state of
-// training that they tell of, so none is missing and none comes twice, wherever a run
+// training that they are about, so none is missing and none comes twice, wherever a run
 // was killed.
 type metrics struct {
 	lines [][]byte
-	fresh [][]byte     // those that nobody has been told
-	steps []curve.Step // those among them
+	told  int // lines that have been written to the output
 }
 
 // readMetrics returns those of the run in a directory, up to the step that its state is at:
@@ -42,6 +41,7 @@ func readMetrics(dir string, step int) (m metrics, err error) {
 	if i := slices.IndexFunc(m.lines, func(line []byte) bool { return curve.StepOf(line) > step }); i >= 0 {
 		m.lines = m.lines[:i]
 	}
+	m.told = len(m.lines)
 	return m, err
 }
 
@@ -60,7 +60,6 @@ func (m *metrics) add(line any) error {
 	if err != nil {
 		return err
 	}
-	data = append(data, '\n')
 	if n := len(m.lines); n > 0 {
 		replaced := false
 		switch line := line.(type) {
@@ -68,25 +67,21 @@ func (m *metrics) add(line any) error {
 			replaced = curve.KindOf(m.lines[n-1]) == curve.KindFinal
 		case curve.Epoch:
 			last, ok := m.unmeasured()
-			replaced = ok && last.Epoch == line.Epoch
+			if replaced = ok && last.Epoch == line.Epoch; replaced && !line.ValidLoss.Known() {
+				return nil // interrupted again
+			}
 		}
 		if replaced {
 			m.lines = m.lines[:n-1]
+			m.told = min(m.told, n-1)
 		}
 	}
-	m.lines, m.fresh = append(m.lines, data), append(m.fresh, data)
-	if s, ok := line.(curve.Step); ok {
-		m.steps = append(m.steps, s)
-	}
+	m.lines = append(m.lines, append(data, '\n'))
 	return nil
 }
 
-// told returns the lines since the last call.
-func (m *metrics) told() []byte {
-	text := bytes.Join(m.fresh, nil)
-	m.fresh, m.steps = nil, nil
-	return text
-}
+// fresh returns the lines that have not been written to the output.
+func (m *metrics) fresh() [][]byte { return m.lines[m.told:] }
 
 // files returns the metrics file and its picture.
 func (m *metrics) files() []atomicfile.File {

@@ -23,8 +23,8 @@ func TooLong(p seq2seq.Pair) bool { return max(len(p.Source), len(p.Target)) > L
 // mark at the start and carriage returns before the newlines are skipped. Lines end in LF or CRLF: a carriage return
 // anywhere else is an error, for a file whose lines all end in one would be a single pair.
 //
-// Errors: content that is not such a file gives a *seq2seq.InputError that carries name and the number of the line; an error
-// of r itself is wrapped.
+// Errors: content that is not such a file gives a *seq2seq.InputError that carries name and the number of the line; an
+// error of r itself is wrapped.
 func ReadPairs(r io.Reader, name string) ([]seq2seq.Pair, error) {
 	var pairs []seq2seq.Pair
 	err := eachLine(r, name, func(_ int, line []byte) error {
@@ -116,4 +116,13 @@ func Group(pairs []seq2seq.Pair) (sources []string, references [][]string) {
 		references[i] = append(references[i], p.Target)
 	}
 	return sources, references
+}
+
+// Vocabularies splits the texts of both languages into units; see seq2seq.BuildVocabulary.
+func Vocabularies(pairs []seq2seq.Pair, units seq2seq.Units, size int) (source, target *seq2seq.Vocabulary) {
+	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		sources[i], targets[i] = p.Source, p.Target
+	}
+	return seq2seq.BuildVocabulary(sources, units, size), seq2seq.BuildVocabulary(targets, units, size)
 }

@@ -199,15 +199,6 @@ func (d Data) Example() string {
 	return best
 }
 
-// Vocabularies splits the texts of both languages into units.
-func (r Recipe) Vocabularies(pairs []seq2seq.Pair) (source, target *seq2seq.Vocabulary) {
-	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
-	for i, p := range pairs {
-		sources[i], targets[i] = p.Source, p.Target
-	}
-	return seq2seq.BuildVocabulary(sources, r.Units, r.VocabSize), seq2seq.BuildVocabulary(targets, r.Units, r.VocabSize)
-}
-
 // MoreDates returns n dates for the next pruning after the given number of them: each draws
 // from its own stream, which may repeat dates of others.
 func (r Recipe) MoreDates(prunings, n int) []seq2seq.Pair {

@@ -39,7 +39,7 @@ func TestSampler(t *testing.T) {
 	if note, sample := s.Read(ctx); note != "" || sample != (Sample{}) {
 		t.Errorf("of an empty directory %q, %+v", note, sample)
 	}
-	source, target := r.Vocabularies(data.Learn)
+	source, target := Vocabularies(data.Learn, r.Units, r.VocabSize)
 	save := func(seed uint64) {
 		t.Helper()
 		m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(seed, 2)))

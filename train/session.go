@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -102,7 +103,7 @@ func (e *OccupiedError) Error() string {
 
 // RunFiles returns the names of the files that a session may write.
 func RunFiles() []string {
-	return append(models.TranslatorFiles(), TrainingFile, ExamplesFile, RecipeFile, curve.File, curve.PictureFile)
+	return append(models.TranslatorFiles(), TrainingFile, RecipeFile, curve.File, curve.PictureFile, ExamplesFile)
 }
 
 // Create returns a new run of a recipe at its beginning. Nothing in the directory changes
@@ -119,7 +120,7 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 	if s.Data, err = r.Pairs(); err != nil {
 		return nil, err
 	}
-	source, target := r.Vocabularies(s.Data.Learn)
+	source, target := Vocabularies(s.Data.Learn, r.Units, r.VocabSize)
 	s.Model, err = models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
 	if err != nil {
 		return nil, err
@@ -192,14 +193,10 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 func (s *Session) vacant() error {
 	files := slices.Clone(s.options.Reserved)
 	if !s.options.Force {
-		files = append(files, TrainingFile, models.WeightsFile)
-		files = append(append(files, models.TranslatorFiles()...), RecipeFile, curve.File, curve.PictureFile)
-		if s.options.Prepare {
-			files = append(files, ExamplesFile)
-		}
+		files = append(append(files, TrainingFile, models.WeightsFile), RunFiles()...) // the first say most
 	}
 	for _, name := range files {
-		if has(s.Dir, name) {
+		if has(s.Dir, name) && (name != ExamplesFile || s.options.Prepare) {
 			return &OccupiedError{s.Dir, name}
 		}
 	}
@@ -250,7 +247,8 @@ func (s *Session) write(files ...atomicfile.File) error {
 	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
 		return err
 	}
-	text := s.metrics.told()
+	text := bytes.Join(s.metrics.fresh(), nil)
+	s.metrics.told = len(s.metrics.lines)
 	if s.options.JSON == nil {
 		return nil
 	}
@@ -264,8 +262,14 @@ func (s *Session) write(files ...atomicfile.File) error {
 // If ctx ends, Train finishes the step under way, saves, and returns the context's error
 // unless no epoch is left. A new run that has made no step is not saved then.
 func (s *Session) Train(ctx context.Context, w Watcher) error {
-	if err := s.complete(ctx); err != nil {
-		return err
+	if e, ok := s.metrics.unmeasured(); ok { // interrupted while measuring it
+		_, err := s.epoch(ctx, e)
+		if err == nil && ctx.Err() == nil {
+			err = s.save()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	made := 0
 	s.unsaved, s.last, s.told = 0, time.Now(), time.Now()
@@ -300,7 +304,11 @@ func (s *Session) step(ctx context.Context, p Progress, w Watcher) error {
 	valid := math.NaN()
 	if p.EpochDone {
 		var err error
-		if valid, err = s.epoch(ctx, p); err != nil {
+		valid, err = s.epoch(ctx, curve.Epoch{
+			Kind: curve.KindEpoch, Epoch: p.Epoch, Step: p.Total, TrainLoss: Number(p.Loss),
+			Tokens: p.EpochTokens, Seconds: p.EpochTime.Seconds(),
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -333,7 +341,8 @@ func (s *Session) tell(p Progress) error {
 	}
 	if w := p.Window; w != nil {
 		err := s.metrics.add(curve.Step{
-			Kind: curve.KindStep, Step: p.Total, TrainLoss: Number(w.Loss), LR: p.LR, Tokens: w.Tokens, Seconds: w.Time.Seconds(),
+			Kind: curve.KindStep, Step: p.Total, TrainLoss: Number(w.Loss), LR: p.LR,
+			Tokens: w.Tokens, Seconds: w.Time.Seconds(),
 		})
 		if err != nil {
 			return err
@@ -344,14 +353,14 @@ func (s *Session) tell(p Progress) error {
 		_ = curve.WriteLive(s.Dir, curve.Live{ // no reason to stop
 			Time: time.Now(), Epoch: p.Epoch, Epochs: p.Epochs, Step: p.Total, Steps: p.Epochs * p.Steps,
 			TrainLoss: Number(p.Loss), LR: p.LR, Rate: Number(p.Rate), Left: p.Left,
-			Recent: s.metrics.steps, Unsaved: !s.Saved,
+			Recent: curve.Parse(s.metrics.fresh()).Steps, Unsaved: !s.Saved,
 		})
 	}
 	return nil
 }
 
 // epoch measures at the end of one, and returns the loss, NaN if it was interrupted.
-func (s *Session) epoch(ctx context.Context, p Progress) (float64, error) {
+func (s *Session) epoch(ctx context.Context, e curve.Epoch) (float64, error) {
 	loss, err := Loss(ctx, s.Model, s.Data.Test)
 	switch {
 	case ctx.Err() != nil:
@@ -359,31 +368,10 @@ func (s *Session) epoch(ctx context.Context, p Progress) (float64, error) {
 	case err != nil:
 		return loss, err
 	case math.IsNaN(loss) || math.IsInf(loss, 0): // not to be saved over something better
-		return loss, fmt.Errorf("epoch %d: %w", p.Epoch, ErrDiverged)
+		return loss, fmt.Errorf("epoch %d: %w", e.Epoch, ErrDiverged)
 	}
-	return loss, s.metrics.add(curve.Epoch{
-		Kind: curve.KindEpoch, Epoch: p.Epoch, Step: p.Total, TrainLoss: Number(p.Loss), ValidLoss: Number(loss),
-		Tokens: p.EpochTokens, Seconds: p.EpochTime.Seconds(),
-	})
-}
-
-// complete measures the last epoch of a run that was interrupted while doing so.
-func (s *Session) complete(ctx context.Context) error {
-	m, ok := s.metrics.unmeasured()
-	if !ok {
-		return nil
-	}
-	loss, err := Loss(ctx, s.Model, s.Data.Test)
-	if ctx.Err() != nil {
-		return nil // the next time
-	} else if err != nil {
-		return err
-	}
-	m.ValidLoss = Number(loss)
-	if err := s.metrics.add(m); err != nil {
-		return err
-	}
-	return s.save()
+	e.ValidLoss = Number(loss)
+	return loss, s.metrics.add(e)
 }
 
 // Measure translates the test pairs, and saves how well.

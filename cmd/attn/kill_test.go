@@ -247,7 +247,7 @@ func TestPruneKilled(t *testing.T) {
 	dir := t.TempDir()
 	r := train.DatesRecipe()
 	r.Network.Arch, r.Network.Width, r.Network.Hidden = models.Transformer, 8, 3
-	source, target := r.Vocabularies(train.Dates(13, 1))
+	source, target := train.Vocabularies(train.Dates(13, 1), r.Units, r.VocabSize)
 	m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)

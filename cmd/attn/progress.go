@@ -18,23 +18,14 @@ import (
 type progress struct {
 	statusLine
 	spoken time.Time
-	points []point
+	points []curve.Step
 	valid  float64 // the last validation loss, NaN if there is none
 	digits int     // of the last epoch: the columns of all lines agree
 }
 
-// point is one of the curve of the loss.
-type point struct {
-	step int
-	loss float64
-}
-
 // newProgress returns one that goes on from what a run has had so far.
 func newProgress(w io.Writer, before curve.History) *progress {
-	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), valid: math.NaN()}
-	for _, s := range before.Steps {
-		p.points = append(p.points, point{s.Step, float64(s.TrainLoss)})
-	}
+	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), valid: math.NaN(), points: before.Steps}
 	if n := len(before.Epochs); n > 0 {
 		p.valid = float64(before.Epochs[n-1].ValidLoss)
 	}
@@ -45,7 +36,7 @@ func newProgress(w io.Writer, before curve.History) *progress {
 func (p *progress) Step(s train.Progress) {
 	p.digits = len(strconv.Itoa(s.Epochs))
 	if s.Window != nil {
-		p.points = append(p.points, point{s.Total, s.Window.Loss})
+		p.points = append(p.points, curve.Step{Step: s.Total, TrainLoss: number(s.Window.Loss)})
 	}
 	switch {
 	case p.due():
@@ -86,17 +77,17 @@ func (p *progress) line(s train.Progress, columns int) string {
 
 // sparkline draws a loss over all steps of a run in one line: what is still to come is
 // dotted. Equal ratios are equal differences in height.
-func sparkline(points []point, steps, columns int) string {
+func sparkline(points []curve.Step, steps, columns int) string {
 	const bars, todo = "▁▂▃▄▅▆▇█", "·"
 	levels := []rune(bars)
 	sums, counts := make([]float64, columns), make([]int, columns)
 	last := -1
 	for _, p := range points {
-		loss := math.Log(p.loss)
+		loss := math.Log(float64(p.TrainLoss))
 		if math.IsNaN(loss) || math.IsInf(loss, 0) {
 			continue
 		}
-		at := min((p.step-1)*columns/max(steps, 1), columns-1)
+		at := min((p.Step-1)*columns/max(steps, 1), columns-1)
 		sums[at] += loss
 		counts[at]++
 		last = max(last, at)

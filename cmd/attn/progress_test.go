@@ -17,7 +17,7 @@ import (
 func TestLine(t *testing.T) {
 	p := newProgress(io.Discard, curve.History{})
 	for i := range 400 {
-		p.points = append(p.points, point{i + 1, 4 / math.Sqrt(float64(i+1))})
+		p.points = append(p.points, curve.Step{Step: i + 1, TrainLoss: number(4 / math.Sqrt(float64(i+1)))})
 	}
 	p.valid, p.digits = 0.3988, 2
 	s := train.Progress{Epoch: 3, Epochs: 16, Step: 80, Steps: 160, Total: 400, Loss: 0.4213, Rate: 12345, Left: 101 * time.Second}
@@ -41,10 +41,18 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// points are steps and their losses in turn.
+func points(numbers ...float64) (list []curve.Step) {
+	for i := 0; i < len(numbers); i += 2 {
+		list = append(list, curve.Step{Step: int(numbers[i]), TrainLoss: number(numbers[i+1])})
+	}
+	return list
+}
+
 func TestSparkline(t *testing.T) {
-	falling := []point{{1, 16}, {2, 8}, {3, 4}, {4, 2}, {5, 1}}
+	falling := points(1, 16, 2, 8, 3, 4, 4, 2, 5, 1)
 	for _, c := range []struct {
-		points         []point
+		points         []curve.Step
 		steps, columns int
 		want           string
 	}{
@@ -52,11 +60,11 @@ func TestSparkline(t *testing.T) {
 		{falling, 10, 10, "█▇▅▃▁·····"},
 		{falling, 10, 5, "█▄▁··"},
 		// The points of a long run stand for the steps before them.
-		{[]point{{1, 4}, {4, 2}, {8, 1}}, 8, 8, "█▅▅▅▁▁▁▁"},
-		{[]point{{1, 3}, {2, 3}}, 4, 4, "▅▅··"},
-		{[]point{{1, 3}, {2, math.NaN()}, {3, 0}}, 4, 4, "▅···"},
+		{points(1, 4, 4, 2, 8, 1), 8, 8, "█▅▅▅▁▁▁▁"},
+		{points(1, 3, 2, 3), 4, 4, "▅▅··"},
+		{points(1, 3, 2, math.NaN(), 3, 0), 4, 4, "▅···"},
 		{nil, 4, 4, "····"},
-		{[]point{{9, 3}}, 4, 4, "▅▅▅▅"}, // of more epochs than now
+		{points(9, 3), 4, 4, "▅▅▅▅"}, // of more epochs than now
 	} {
 		if got := sparkline(c.points, c.steps, c.columns); got != c.want {
 			t.Errorf("%v over %d steps: %s, want %s", c.points, c.steps, got, c.want)

@@ -47,7 +47,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := train.DatesRecipe()
-	source, target := r.Vocabularies(pairs)
+	source, target := train.Vocabularies(pairs, r.Units, r.VocabSize)
 	r.Network.Arch = models.Transformer
 	m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"
@@ -37,8 +36,7 @@ type toucher interface{ touches() touched }
 // runFiles returns the names of what attn train and attn prune write to the directory of a
 // run.
 func runFiles() []string {
-	return append(models.TranslatorFiles(), train.TrainingFile, train.ExamplesFile,
-		train.RecipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
+	return append(train.RunFiles(), reportFile, unfinishedFile)
 }
 
 // check returns the outputs, or a usage error if one would overwrite an input or another

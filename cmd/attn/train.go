@@ -104,28 +104,3 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	}
 	return err
 }
-
-// show says how good the model is, and draws what it attends to.
-func (cmd *trainCommand) show(ctx context.Context, c console, s *train.Session, m train.Metrics) error {
-	what := "unseen"
-	if !s.Data.Unseen {
-		what = "training" // too few pairs to keep some apart
-	}
-	fmt.Fprintf(c.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
-		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)
-	example := s.Data.Example()
-	fmt.Fprintf(c.err, "the model is in %s; %s\n", quoted(s.Dir), tryHint(s.Dir, example))
-	if cmd.JSON {
-		return nil
-	}
-	translations, err := s.Model.Translate(ctx, []string{example}, 1)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.out, "%s → %s\n", example, translations[0])
-	if err := drawAlignment(c.out, terminalOf(c.out, "auto", nil, false), s.Model, example, translations[0]); err != nil {
-		return err
-	}
-	fmt.Fprintln(c.err, "rows are queries, the tokens written; columns are keys, the tokens read")
-	return nil
-}

@@ -82,12 +82,8 @@ func run(dir string) error {
 
 // trained returns a translator of dates with four heads in each of its three layers.
 func trained(ctx context.Context, pairs []seq2seq.Pair) (*models.Model, error) {
-	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
-	for i, p := range pairs {
-		sources[i], targets[i] = p.Source, p.Target
-	}
 	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64}
-	read, written := seq2seq.BuildVocabulary(sources, seq2seq.Chars, 0), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 0)
+	read, written := train.Vocabularies(pairs, seq2seq.Chars, 0)
 	model, err := models.NewTranslator(config, read, written, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +12,10 @@ import (
 
 // open returns a new run, or the one in the directory.
 func (cmd *trainCommand) open(c console) (s *train.Session, err error) {
-	o := train.Options{Force: cmd.Force, Reserved: []string{reportFile, unfinishedFile}, Prepare: cmd.Prepare, Every: cmd.SaveEvery, Steps: cmd.Steps}
+	o := train.Options{
+		Force: cmd.Force, Reserved: []string{reportFile, unfinishedFile},
+		Prepare: cmd.Prepare, Every: cmd.SaveEvery, Steps: cmd.Steps,
+	}
 	if cmd.JSON {
 		o.JSON = c.out
 	}
@@ -54,4 +58,29 @@ func taken(err error) error {
 		return usage("%s holds a model: --force replaces it", quoted(o.Dir))
 	}
 	return usage("%s is a file that the run would write: --force replaces it", quoted(filepath.Join(o.Dir, o.File)))
+}
+
+// show says how good the model is, and draws what it attends to.
+func (cmd *trainCommand) show(ctx context.Context, c console, s *train.Session, m train.Metrics) error {
+	what := "unseen"
+	if !s.Data.Unseen {
+		what = "training" // too few pairs to keep some apart
+	}
+	fmt.Fprintf(c.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
+		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)
+	example := s.Data.Example()
+	fmt.Fprintf(c.err, "the model is in %s; %s\n", quoted(s.Dir), tryHint(s.Dir, example))
+	if cmd.JSON {
+		return nil
+	}
+	translations, err := s.Model.Translate(ctx, []string{example}, 1)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%s → %s\n", example, translations[0])
+	if err := drawAlignment(c.out, terminalOf(c.out, "auto", nil, false), s.Model, example, translations[0]); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.err, "rows are queries, the tokens written; columns are keys, the tokens read")
+	return nil
 }
