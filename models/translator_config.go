@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -36,15 +38,46 @@ type TranslatorConfig struct {
 	TargetVocab int `json:"target_vocab"`
 	// PrunedHeads are, by the name of their layer, the heads that have been taken
 	// out: ascending numbers, counted in the network that had all of them. The
-	// others keep their size, Width/Heads. See Translator.Layers for the names.
+	// others keep their size, Width/Heads.
 	PrunedHeads map[string][]int `json:"pruned_heads,omitempty"`
 }
 
-// The two architectures.
-const (
-	Transformer = "transformer"
-	GRU         = "gru"
-)
+// translatorFamily is an architecture of translators of attn train.
+type translatorFamily struct {
+	Family
+	network func(c TranslatorConfig, rng *rand.Rand) trainable
+	// check returns an error for what other architectures may have.
+	check func(c TranslatorConfig) error
+	// params returns about how many parameters there are beside the embeddings in a network
+	// with all heads: those of its matrices.
+	params func(c TranslatorConfig) int64
+	// layers returns the names of the attention layers that consist of heads, if there are
+	// heads.
+	layers func(c TranslatorConfig) []string
+	// matrices returns the names and the rows of matrices of every layer, with as many columns
+	// as the width, from which the size of the network follows.
+	matrices func(c TranslatorConfig) []namedRows
+}
+
+// trainable is the network of a translator.
+type trainable interface {
+	Network
+	nn.Module
+}
+
+// translatorFamilies are the architectures that there are. The entries are beside their
+// constructors.
+var translatorFamilies = []*translatorFamily{&transformerFamily, &recurrentFamily}
+
+// family returns the architecture of a configuration, nil if it is not known.
+func (c TranslatorConfig) family() *translatorFamily {
+	for _, f := range translatorFamilies {
+		if f.Type == c.Arch {
+			return f
+		}
+	}
+	return nil
+}
 
 // specialTokens is how many special tokens a vocabulary has at least.
 const specialTokens = seq2seq.UNK + 1
@@ -62,30 +95,30 @@ const (
 
 // Validate returns an error unless the configuration describes a network.
 func (c TranslatorConfig) Validate() error {
-	scores := score.Kinds().Names()
+	scores, own := score.Kinds().Names(), c.family()
 	switch {
-	case c.Arch != Transformer && c.Arch != GRU:
-		return fmt.Errorf("arch %s, want %s or %s", quote.Text(c.Arch), Transformer, GRU)
+	case own == nil:
+		var names []string
+		for _, f := range translatorFamilies {
+			names = append(names, f.Type)
+		}
+		return fmt.Errorf("arch %s, want %s", quote.Text(c.Arch), strings.Join(names, " or "))
 	case !slices.Contains(scores, c.Score):
 		return fmt.Errorf("score %s, want one of %s", quote.Text(c.Score), strings.Join(scores, ", "))
 	case c.Width < 2 || c.Width%2 != 0 || c.Width > maxWidth:
 		return fmt.Errorf("width %d, want an even number from 2 to %d", c.Width, maxWidth)
-	case c.Heads < 0 || (c.Heads == 0 && c.Arch == Transformer):
+	case c.Heads < 0:
 		return fmt.Errorf("heads %d, want at least 1", c.Heads)
 	case c.Heads > 0 && c.Width%c.Heads != 0:
 		return fmt.Errorf("width %d is not divisible by %d heads", c.Width, c.Heads)
 	case c.Layers < 1 || c.Layers > maxLayers:
 		return fmt.Errorf("layers %d, want 1 to %d", c.Layers, maxLayers)
-	case (c.Hidden < 1 || c.Hidden > maxHidden) && c.Arch == Transformer:
-		return fmt.Errorf("hidden %d, want 1 to %d", c.Hidden, maxHidden)
-	case c.Hidden != 0 && c.Arch == GRU:
-		return fmt.Errorf("hidden %d, but a %s has no such layers", c.Hidden, GRU)
 	case !(c.Dropout >= 0 && c.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", c.Dropout)
 	case min(c.SourceVocab, c.TargetVocab) < specialTokens || max(c.SourceVocab, c.TargetVocab) > mostTokens:
 		return fmt.Errorf("vocabularies of %d and %d entries, want %d to %d", c.SourceVocab, c.TargetVocab, specialTokens, mostTokens)
 	}
-	if err := c.checkPruned(); err != nil {
+	if err := cmp.Or(own.check(c), c.checkPruned()); err != nil {
 		return err
 	}
 	if n := c.params(); n > maxParams {
@@ -97,18 +130,12 @@ func (c TranslatorConfig) Validate() error {
 // params returns about how many parameters the network has: those of its
 // matrices. An int may be too short to tell.
 func (c TranslatorConfig) params() int64 {
-	width, layers := int64(c.Width), int64(c.Layers)
-	embeddings, square := int64(c.SourceVocab+c.TargetVocab)*width, width*width
-	var pruned int64
+	width := int64(c.Width)
+	n := int64(c.SourceVocab+c.TargetVocab)*width + c.family().params(c)
 	for _, heads := range c.PrunedHeads {
-		pruned += int64(len(heads)) * 4 * square / int64(c.Heads)
+		n -= int64(len(heads)) * 4 * width * width / int64(c.Heads)
 	}
-	if c.Arch == GRU {
-		// Encoder, first state and decoder of each layer; what the decoder's
-		// first layer has in addition; the last map; the heads' maps.
-		return embeddings + layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square + 4*square - pruned
-	}
-	return embeddings + layers*(12*square+4*width*int64(c.Hidden)) - pruned
+	return n
 }
 
 // newScore returns a fresh scoring function between vectors of size e.
@@ -120,23 +147,12 @@ func (c TranslatorConfig) newScore(e int, rng *rand.Rand) attn.Score {
 	return kind.New(score.Sizes{Query: e, Key: e}, rng)
 }
 
-// layers returns the names of the attention layers that consist of heads: those
-// of the encoder, then self and cross of each layer of the decoder.
+// layers returns the names of the attention layers that consist of heads.
 func (c TranslatorConfig) layers() []string {
-	var names []string
-	switch {
-	case c.Heads == 0:
-	case c.Arch == GRU:
-		names = append(names, crossName(0)) // however many layers it has
-	default:
-		for i := range c.Layers {
-			names = append(names, encoderName(i))
-		}
-		for i := range c.Layers {
-			names = append(names, decoderName(i), crossName(i))
-		}
+	if c.Heads == 0 {
+		return nil
 	}
-	return names
+	return c.family().layers(c)
 }
 
 // Kept returns the heads of a layer that are not in PrunedHeads, by their numbers in the

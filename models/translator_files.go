@@ -32,28 +32,6 @@ type Translator struct {
 	Source, Target *seq2seq.Vocabulary
 }
 
-// translatorFamilies are the families of translators of attn train, by TranslatorConfig.Arch:
-// they have no settings, and so no place in a Table.
-var translatorFamilies = map[string]struct {
-	Family
-	network func(TranslatorConfig, *rand.Rand) trainable
-}{
-	Transformer: {
-		Family{Type: Transformer, Name: "transformer of attn train", Fewer: PrunedHeads, Search: bestSearch},
-		func(c TranslatorConfig, rng *rand.Rand) trainable { return newTransformer(c, rng) },
-	},
-	GRU: {
-		Family{Type: GRU, Name: "recurrent translator of attn train", Fewer: PrunedHeads, Search: bestSearch},
-		func(c TranslatorConfig, rng *rand.Rand) trainable { return newRecurrent(c, rng) },
-	},
-}
-
-// trainable is the network of a translator.
-type trainable interface {
-	Network
-	nn.Module
-}
-
 // NewTranslator returns a translator with fresh parameters. The sizes of the vocabularies
 // in c are filled in.
 func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *rand.Rand) (*Model, error) {
@@ -69,7 +47,7 @@ func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *
 
 // newTranslator returns the model of a valid configuration.
 func newTranslator(v *Translator, rng *rand.Rand) *Model {
-	f := translatorFamilies[v.Config.Arch]
+	f := v.Config.family()
 	n := f.network(v.Config, rng)
 	m := &Model{Network: n, Family: f.Family, Translator: v, language: v, kept: map[string][]int{}, untokened: errVocabularies}
 	for name, p := range n.Params() {
@@ -270,12 +248,17 @@ func LoadTranslator(dir string) (*Model, error) {
 	return m, nil
 }
 
+// namedRows is a matrix by its name, and how many rows it has.
+type namedRows struct {
+	name string
+	rows int
+}
+
 // plausible checks that the file has the matrices that the network's size
 // follows from, so that a network made from the config is about as large as the
 // file, whatever the config claims.
 func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) error {
-	want := func(rows, columns int, name string, args ...any) error {
-		name = fmt.Sprintf(name, args...)
+	want := func(rows, columns int, name string) error {
 		t, there := weights.Lookup(name)
 		if !there {
 			return input.Errorf(path, "tensor %s is missing", quote.Text(name))
@@ -287,17 +270,8 @@ func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) er
 		return nil
 	}
 	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
-	// A pruned layer may have few heads or none, so every layer is checked.
-	queries := func(layer string) error {
-		return want(len(c.Kept(layer))*(c.Width/c.Heads), c.Width, "%s.q.weight", layer)
-	}
-	for i := 0; i < c.Layers && err == nil; i++ {
-		if c.Arch == Transformer {
-			err = cmp.Or(queries(encoderName(i)), queries(decoderName(i)), queries(crossName(i)),
-				want(c.Hidden, c.Width, "encoder.%d.ff.in.weight", i))
-		} else {
-			err = want(3*c.Width, c.Width, "decoder.%d.weight_hh", i)
-		}
+	for _, m := range c.family().matrices(c) {
+		err = cmp.Or(err, want(m.rows, c.Width, m.name))
 	}
 	return err
 }

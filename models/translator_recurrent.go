@@ -1,6 +1,7 @@
 package models
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,33 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
+
+// GRU is the architecture of recurrent translators, by their units.
+const GRU = "gru"
+
+var recurrentFamily = translatorFamily{
+	Family:  Family{Type: GRU, Name: "recurrent translator of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newRecurrent(c, rng) },
+	check: func(c TranslatorConfig) error {
+		if c.Hidden != 0 {
+			return fmt.Errorf("hidden %d, but a %s has no such layers", c.Hidden, GRU)
+		}
+		return nil
+	},
+	params: func(c TranslatorConfig) int64 {
+		square, layers := int64(c.Width)*int64(c.Width), int64(c.Layers)
+		// Encoder, first state and decoder of each layer; what the decoder's
+		// first layer has in addition; the last map; the heads' maps.
+		return layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square + 4*square
+	},
+	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many it has
+	matrices: func(c TranslatorConfig) (list []namedRows) {
+		for i := range c.Layers {
+			list = append(list, namedRows{fmt.Sprintf("decoder.%d.weight_hh", i), 3 * c.Width})
+		}
+		return list
+	},
+}
 
 // recurrent is the translator of Bahdanau et al., "Neural Machine Translation by
 // Jointly Learning to Align and Translate", 2015,

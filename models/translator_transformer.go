@@ -1,6 +1,7 @@
 package models
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,6 +14,45 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
+
+// Transformer is the architecture of transformers.
+const Transformer = "transformer"
+
+var transformerFamily = translatorFamily{
+	Family:  Family{Type: Transformer, Name: "transformer of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newTransformer(c, rng) },
+	check: func(c TranslatorConfig) error {
+		switch {
+		case c.Heads == 0:
+			return errors.New("heads 0, want at least 1")
+		case c.Hidden < 1 || c.Hidden > maxHidden:
+			return fmt.Errorf("hidden %d, want 1 to %d", c.Hidden, maxHidden)
+		}
+		return nil
+	},
+	params: func(c TranslatorConfig) int64 {
+		width := int64(c.Width)
+		return int64(c.Layers) * (12*width*width + 4*width*int64(c.Hidden))
+	},
+	layers: func(c TranslatorConfig) (names []string) {
+		for i := range c.Layers {
+			names = append(names, encoderName(i))
+		}
+		for i := range c.Layers {
+			names = append(names, decoderName(i), crossName(i))
+		}
+		return names
+	},
+	matrices: func(c TranslatorConfig) (list []namedRows) {
+		for i := range c.Layers { // a pruned layer may have few heads or none, so every one is there
+			for _, layer := range []string{encoderName(i), decoderName(i), crossName(i)} {
+				list = append(list, namedRows{layer + ".q.weight", len(c.Kept(layer)) * (c.Width / c.Heads)})
+			}
+			list = append(list, namedRows{fmt.Sprintf("encoder.%d.ff.in.weight", i), c.Hidden})
+		}
+		return list
+	},
+}
 
 // transformer is the encoder–decoder of Vaswani et al., "Attention Is All You
 // Need", 2017, as attn train makes it. It differs in normalising in front of each
