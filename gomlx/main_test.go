@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -127,7 +127,7 @@ func TestTenSteps(t *testing.T) {
 			}
 			got := onGoMLX(t, path, options{})
 			compare(t, got, byAttn(copied))
-			if _, err := seq2seq.Load(path); err != nil {
+			if _, err := models.LoadTranslator(path); err != nil {
 				t.Error(err)
 			}
 		})

@@ -8,14 +8,14 @@ import (
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" //lint:ignore ST1001 formulas read as formulas
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // network is the transformer of seq2seq as a graph: the encoder–decoder of Vaswani et al.
 // 2017, norm first.
 type network struct {
-	config seq2seq.Config
+	config models.TranslatorConfig
 	// param returns a parameter by attn's name.
 	param func(name string) *Node
 	// dropout drops elements in training.

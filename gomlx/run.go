@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -22,7 +23,7 @@ const metricsFile = "metrics.jsonl"
 type run struct {
 	path     string
 	dir      *atomicfile.Dir
-	model    *seq2seq.Translator
+	model    *models.Model
 	settings train.Settings
 	at       position
 	about    map[string]json.RawMessage // the metadata of train.TrainingFile
@@ -58,13 +59,13 @@ func openRun(path string) (_ *run, err error) {
 			r.close()
 		}
 	}()
-	if r.model, err = seq2seq.Load(path); err != nil {
+	if r.model, err = models.LoadTranslator(path); err != nil {
 		return nil, err
 	}
-	if c := r.model.Config; c.Arch != seq2seq.Transformer {
-		return nil, fmt.Errorf("%s: the network is a %s, want a %s; interop/torch trains both", path, c.Arch, seq2seq.Transformer)
+	if c := r.model.Translator.Config; c.Arch != models.Transformer {
+		return nil, fmt.Errorf("%s: the network is a %s, want a %s; interop/torch trains both", path, c.Arch, models.Transformer)
 	}
-	if len(r.model.Config.PrunedHeads) > 0 {
+	if len(r.model.Translator.Config.PrunedHeads) > 0 {
 		return nil, fmt.Errorf("%s: the model has lost heads, want one with all of them", path)
 	}
 	data, err := r.training()
@@ -147,7 +148,7 @@ func (r *run) examples(data string) error {
 	if at != len(r.ids) {
 		return bad(errors.New("lengths do not fit the ids"))
 	}
-	most := r.model.Config
+	most := r.model.Translator.Config
 	for i, pair := range r.lengths {
 		source, target := r.ids[r.begins[i]:][:pair[0]], r.ids[r.begins[i]+pair[0]:][:pair[1]]
 		if slices.Min(source) < 0 || slices.Max(source) >= most.SourceVocab || slices.Min(target) < 0 || slices.Max(target) >= most.TargetVocab {
@@ -215,7 +216,7 @@ func (r *run) save() error {
 			training.Tensors = append(training.Tensors, safetensors.FromFloat32s(full, p.Shape(), x))
 		}
 	}
-	return r.dir.Replace(append(r.model.Files(""),
+	return r.dir.Replace(append(r.model.Saved(""),
 		atomicfile.File{Path: train.TrainingFile, Write: training.Write},
 		atomicfile.File{Path: metricsFile, Write: func(w io.Writer) error { _, err := w.Write(r.metrics); return err }}))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors/dtensor"
 	"github.com/gomlx/gomlx/ml/model"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -23,7 +24,7 @@ const beta1, beta2, epsilon = 0.9, 0.98, 1e-8
 
 // engine makes steps of training on a backend, with the parameters on its devices.
 type engine struct {
-	config   seq2seq.Config
+	config   models.TranslatorConfig
 	settings train.Settings
 	store    *model.Store
 	exec     *model.Exec
@@ -37,7 +38,7 @@ const paramScope, firstScope, secondScope = "/param/", "/m/", "/v/"
 // newEngine returns an engine with parameters and moments of a run. Pairs are spread over
 // the devices.
 func newEngine(backend compute.Backend, devices int, r *run) (*engine, error) {
-	e := &engine{config: r.model.Config, settings: r.settings, store: model.NewStore()}
+	e := &engine{config: r.model.Translator.Config, settings: r.settings, store: model.NewStore()}
 	for name, p := range r.model.Params() {
 		m := r.moments[name]
 		for scope, data := range map[string][]float32{paramScope: p.Data(), firstScope: m[0], secondScope: m[1]} {

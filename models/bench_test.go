@@ -174,13 +174,13 @@ func benchmarkStep(b *testing.B, o Options) {
 		prompt[i] = i * 37 % 49152
 	}
 	tape := tensor.NewTape(tensor.Infer)
-	n.Hidden(tape, Batch{IDs: [][]int{prompt}}, Run{Cache: cache})
+	n.Hidden(tape, Batch{IDs: [][]int{prompt}}, Run{State: cache})
 	b.SetBytes(int64(bytes))
 	least := time.Duration(math.MaxInt64)
 	for i := 0; b.Loop(); i++ {
 		start := time.Now()
 		tape.Reset()
-		logits := n.Head().Logits(tape, n.Hidden(tape, Batch{IDs: [][]int{{i % 49152}}}, Run{Cache: cache}))
+		logits := n.Head().Logits(tape, n.Hidden(tape, Batch{IDs: [][]int{{i % 49152}}}, Run{State: cache}))
 		if v := logits.Data()[0]; v != v || math.IsInf(float64(v), 0) {
 			b.Fatalf("logit %v", v)
 		}

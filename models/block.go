@@ -86,17 +86,21 @@ type PreNorm struct {
 	FFNorm    Layer
 	FF        Layer
 	FFAfter   Layer // or nil
+	// Dropout is the probability of dropping an element of a branch in training.
+	Dropout float32
 	// How says how the layer attends: masks, biases, soft-cap. A Run adds to it.
 	How attn.Options
 }
 
 // Forward applies the block.
 func (b *PreNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
-	x = tensor.Add(t, x, after(t, b.SelfAfter, c.attend(t, b.Self, b.SelfNorm.Forward(t, x), b.How)))
+	add := func(branch *tensor.Tensor) { x = tensor.AddDropout(t, x, branch, b.Dropout) }
+	add(after(t, b.SelfAfter, c.attend(t, b.Self, b.SelfNorm.Forward(t, x), b.How)))
 	if b.Cross != nil {
-		x = tensor.Add(t, x, c.attendAcross(t, b.Cross, b.CrossNorm.Forward(t, x)))
+		add(c.attendAcross(t, b.Cross, b.CrossNorm.Forward(t, x)))
 	}
-	return tensor.Add(t, x, after(t, b.FFAfter, b.FF.Forward(t, b.FFNorm.Forward(t, x))))
+	add(after(t, b.FFAfter, b.FF.Forward(t, b.FFNorm.Forward(t, x))))
+	return x
 }
 
 // Attention returns Self.

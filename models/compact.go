@@ -299,7 +299,7 @@ func attending(blocks []Block, layers []*attn.MultiHead) (list []Block, ok bool)
 // if it has a compact form.
 func (p *Probe) Parameters() int {
 	n := nn.Count(p.model)
-	if p.model.Family.Fewer == AllHeads {
+	if p.model.Family.Fewer == AllHeads { // or it is a translator, whose heads are gone already
 		return n
 	}
 	for i, l := range p.model.Attention() {
@@ -308,11 +308,12 @@ func (p *Probe) Parameters() int {
 	return n
 }
 
-// MeanTokens returns how many tokens a sequence of the examples has on average, at least 1.
+// MeanTokens returns how many tokens a sequence of the examples has on average, sources and
+// targets alike, at least 1.
 func (p *Probe) MeanTokens() int {
 	tokens, sequences := 0, 0
 	for _, b := range p.batches {
-		for _, n := range b.x.Lens() {
+		for _, n := range append(b.x.Lens(), Batch{IDs: b.x.Targets}.Lens()...) {
 			tokens, sequences = tokens+n, sequences+1
 		}
 	}

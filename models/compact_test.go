@@ -297,7 +297,7 @@ func TestCompactGenerates(t *testing.T) {
 			less := without(t, p, gone(p.Layers(), removal))
 			_, small := writeCompact(t, less, t.TempDir(), models.Options{Weights: tensor.Float32})
 			prompt := []int{3, 1, 4, 1, 5}
-			want, err := less.Write(context.Background(), prompt, models.Generation{Tokens: 20, Ends: []int{}})
+			want, err := less.Write(context.Background(), [][]int{prompt}, models.Generation{Tokens: 20, Ends: []int{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +305,7 @@ func TestCompactGenerates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.Collect(tokens); !slices.Equal(got, want) {
+			if got := slices.Collect(tokens); !slices.Equal(got, want[0]) {
 				t.Errorf("%s %s: writes %v, want %v", name, kind, got, want)
 			}
 		}

@@ -23,6 +23,7 @@ type decoder struct {
 	words     words
 	scale     float32 // of the embeddings, 0 means 1
 	positions words   // nil if the blocks have their own
+	dropout   float32 // of the embeddings, in training
 	blocks    []Block
 	windows   func(block int) int // keys that a query attends to, 0 for all; nil means all everywhere
 	norm      Layer
@@ -53,8 +54,8 @@ func (d *decoder) Window(block int) int {
 func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	b, l := len(x.IDs), x.longest()
 	before := make([]int, b) // tokens of each sequence that have been read
-	if r.Cache != nil {
-		before = r.Cache.Lens()
+	if r.State != nil {
+		before = r.State.Lens()
 	}
 	for i, ids := range x.IDs {
 		if n := before[i] + len(ids); d.sizes.Positions > 0 && n > d.sizes.Positions {
@@ -69,7 +70,7 @@ func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 		h = tensor.Scale(t, h, d.scale)
 	}
 	if d.positions == nil {
-		return h
+		return tensor.Dropout(t, h, d.dropout)
 	}
 	places := make([][]int, b)
 	for i, ids := range x.IDs {
@@ -77,7 +78,7 @@ func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 			places[i] = append(places[i], before[i]+j)
 		}
 	}
-	return tensor.Add(t, h, d.positions.Forward(t, x.flat(places), b, l))
+	return tensor.Dropout(t, tensor.Add(t, h, d.positions.Forward(t, x.flat(places), b, l)), d.dropout)
 }
 
 // Head returns what makes logits of the next token, nil for a bare model.

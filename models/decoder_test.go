@@ -215,7 +215,7 @@ func TestDecoderSteps(t *testing.T) {
 				for _, one := range x.IDs {
 					part.IDs = append(part.IDs, one[min(at, len(one)):min(at+step, len(one))])
 				}
-				y := logitsOf(m, part, models.Run{Cache: cache})
+				y := logitsOf(m, part, models.Run{State: cache})
 				for b := range x.IDs {
 					for i := range part.IDs[b] {
 						if !slices.Equal(row(y, b, i), row(whole, b, at+i)) {
@@ -303,7 +303,7 @@ func TestGenerateErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 7 {
-			m.Hidden(nil, models.Batch{IDs: [][]int{ids}}, models.Run{Cache: cache})
+			m.Hidden(nil, models.Batch{IDs: [][]int{ids}}, models.Run{State: cache})
 		}
 	}); err == nil || err.Error() != "models: Hidden: sequence 0 has number of tokens [66], want at most 64" {
 		t.Errorf("error %v of a sequence that is too long", err)
@@ -425,7 +425,7 @@ func TestSlidingCaches(t *testing.T) {
 			if at == 0 {
 				n = 900
 			}
-			y := logitsOf(m, models.Batch{IDs: [][]int{ids[at : at+n]}}, models.Run{Cache: cache})
+			y := logitsOf(m, models.Batch{IDs: [][]int{ids[at : at+n]}}, models.Run{State: cache})
 			if !slices.Equal(y.Data(), whole.Data()[at*v:(at+n)*v]) {
 				t.Fatalf("%s: logits at %d differ with a cache", name, at)
 			}

@@ -33,19 +33,20 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	bad := func(arg, got, want string) {
 		panic(&tensor.ValueError{Op: "models: Hidden", Arg: arg, Got: got, Want: want})
 	}
-	if r.Cache != nil && r.Cache.memory != nil {
+	cache, _ := r.State.(*Cache)
+	if cache != nil && cache.memory != nil {
 		switch {
 		case x.IDs != nil:
 			bad("source", "given", "nil, as the cache has one")
-		case len(x.Targets) != len(r.Cache.Lens()):
-			bad("targets", fmt.Sprintf("%d sequences", len(x.Targets)), fmt.Sprintf("%d, as many as the cache has", len(r.Cache.Lens())))
+		case len(x.Targets) != len(cache.Lens()):
+			bad("targets", fmt.Sprintf("%d sequences", len(x.Targets)), fmt.Sprintf("%d, as many as the cache has", len(cache.Lens())))
 		}
-		return r.Cache.memory
+		return cache.memory
 	}
 	if n := len(x.Targets); n != len(x.IDs) && x.Targets != nil {
 		bad("targets", fmt.Sprintf("%d sequences", n), fmt.Sprintf("%d, one for each source", len(x.IDs)))
 	}
-	if r.Cache != nil {
+	if cache != nil {
 		t = nil // a cache outlives what is made on the tape
 	}
 	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{Observe: r.Observe, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates})
@@ -53,8 +54,8 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	for _, b := range e.target.blocks {
 		m.kv = append(m.kv, crossOf(b).Project(t, h, h))
 	}
-	if r.Cache != nil {
-		r.Cache.memory = m
+	if cache != nil {
+		cache.memory = m
 	}
 	return m
 }

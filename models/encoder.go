@@ -20,7 +20,7 @@ type encoder struct {
 }
 
 func (e *encoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
-	if r.Cache != nil {
+	if r.State != nil {
 		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "cache", Got: "given", Want: "nil: the layers of an encoder are not causal"})
 	}
 	return inParts(t, x, &r, e.sizes.Width, func(t *tensor.Tape, x Batch) *tensor.Tensor { return e.states(t, x, &r) })

@@ -105,7 +105,7 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 	if err != nil {
 		return Example{}, err
 	}
-	y, err := m.encodeTarget(target)
+	y, err := m.language.encodeTarget(target)
 	if err != nil {
 		return Example{}, err
 	}
@@ -117,15 +117,6 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 		return Example{}, fmt.Errorf("the target has %w", err)
 	}
 	return Example{IDs: exampleOf(e).IDs, Reads: reads, Targets: y.IDs}, nil
-}
-
-// encodeTarget returns the tokens of a target.
-func (m *Model) encodeTarget(target string) (*tokenizer.Encoding, error) {
-	y, err := m.tokenizer.Target().Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
-	if err == nil && len(y.IDs) == 0 {
-		err = errors.New("the target has no tokens, want one or more")
-	}
-	return y, err
 }
 
 // reads returns what a decoder reads of a target that it is to predict.

@@ -19,6 +19,9 @@ type Family struct {
 	// Fewer is how settings say that layers have lost heads, where New reads that by
 	// Builder.Kept. Zero means that they cannot.
 	Fewer FewerHeads
+	// Search is how beam search compares texts. Zero means by the mean log probability of a
+	// token, as in transformers with a length_penalty of 1.
+	Search Search
 	// Harmless are settings of this family that do not change what a model computes.
 	Harmless []string
 }

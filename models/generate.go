@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/seq2seq"
 )
 
 // Generation says how a text is continued. The zero value is greedy, until the end.
@@ -21,12 +23,15 @@ type Generation struct {
 	// Tokens is how many tokens there are at most. 0 means as many as the model takes,
 	// and for one without a limit as many as the caller does.
 	Tokens int
+	// Beam is how many beginnings Write keeps at each step of a beam search. 0 and 1 mean
+	// that it writes one text as Generate does.
+	Beam int
 	// Ends are the tokens at which a text ends. Nil means EndTokens.
 	Ends []int
 	// Cache says how keys and values are held. Only Storage has a meaning here.
 	Cache attn.CacheConfig
 	// Run is told of the weights and states of each step, the first of which is the whole
-	// prompt. Its Cache is not used.
+	// prompt. Its State is not used.
 	Run Run
 }
 
@@ -46,7 +51,7 @@ type Generation struct {
 // Errors: a model that does not predict the next token; a prompt that Sizes.Check refuses;
 // a field of g out of range; settings that cannot be.
 func (m *Model) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
-	w, err := m.writer("Generate", prompt, &g, nil)
+	w, err := m.writer("Generate", [][]int{prompt}, &g, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +105,18 @@ func (m *Model) badWords() ([][]int, error) {
 	return words, nil
 }
 
+// translatorSettings are what generationSetting returns of a translator of attn train.
+var translatorSettings = map[string]json.RawMessage{
+	"eos_token_id":  json.RawMessage(strconv.Itoa(seq2seq.EOS)),
+	"bad_words_ids": json.RawMessage(fmt.Sprintf("[[%d], [%d]]", seq2seq.Pad, seq2seq.BOS)),
+}
+
 // generationSetting returns a setting of generation_config.json, or else of config.json, and
 // the file that has it; nil if none has.
 func (m *Model) generationSetting(key string) (path string, value json.RawMessage, err error) {
+	if m.Translator != nil {
+		return configFile, translatorSettings[key], nil
+	}
 	path = filepath.Join(m.Dir, generationFile)
 	var settings map[string]json.RawMessage
 	switch data, err := os.ReadFile(path); {

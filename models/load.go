@@ -40,9 +40,14 @@ type Options struct {
 // Model is a model from a directory.
 type Model struct {
 	Network
-	Dir       string
-	Family    Family
-	Settings  *Settings
+	Dir      string
+	Family   Family
+	Settings *Settings // nil in a translator of attn train
+	// Translator is what a translator of attn train has in place of settings and a
+	// tokenizer, nil in other models.
+	Translator *Translator
+
+	language  language // nil if there is none
 	tokenizer *tokenizer.Tokenizer
 	untokened error // why there is no tokenizer
 	params    nn.Vars
@@ -83,9 +88,13 @@ const (
 //
 // Errors: a *FormatError about config.json or the directory; a *safetensors.FormatError
 // about the weights, which wraps a *nn.MismatchError if tensors are missing, left over or
-// of another shape; an error of the operating system, wrapped. Nothing is allocated for a
+// of another shape; those of LoadTranslator for a directory of attn train; an error of the
+// operating system, wrapped. Nothing is allocated for a
 // model whose settings do not fit its files.
 func Load(dir string, o Options) (*Model, error) {
+	if isTranslator(dir) {
+		return LoadTranslator(dir)
+	}
 	d, family, err := open(dir, o)
 	if err != nil {
 		return nil, err
@@ -99,10 +108,15 @@ func Load(dir string, o Options) (*Model, error) {
 	for _, tie := range b.ties {
 		m.tied = append(m.tied, tie[0])
 	}
-	m.tokenizer, m.untokened = tokenizer.Load(dir)
+	if m.tokenizer, m.untokened = tokenizer.Load(dir); m.untokened == nil {
+		m.language = tokenized{m.tokenizer}
+	}
 	m.files = d.files(m.tokenizer, m.untokened)
 	return m, nil
 }
+
+// Decode returns the text of tokens that an encoder–decoder with a tokenizer has written.
+func (m *Model) Decode(ids []int) string { return m.language.decode(ids) }
 
 // Files returns the paths of the files that the model was read from, and of the others of its
 // directory that belong to it: those of its tokenizer, of generation and of a pipeline.

@@ -56,11 +56,11 @@ func (z Sizes) output() Sizes {
 
 // Run says how a network is run. The zero value is all layers over whole sequences.
 type Run struct {
-	// Cache holds the keys and values of what a decoder has read before; x goes on
-	// behind it, and is added to it. Nil means that x is all there is. NewCache makes one.
-	// In an encoder–decoder it also holds what the decoder attends to of the source, which
-	// is read once: x.IDs is nil from the second run on.
-	Cache *Cache
+	// State is what a decoder has read before; x goes on behind it, and is added to it. Nil
+	// means that x is all there is. NewState makes one. In an encoder–decoder it also holds
+	// what the decoder attends to of the source, which is read once: x.IDs is nil from the
+	// second run on.
+	State State
 	// Observe, if not nil, is told of the weights of each layer, under the name that the
 	// layer has in Config: "encoder.0.self".
 	Observe attn.WeightsFunc
@@ -85,10 +85,10 @@ func (r *Run) state(number int, x *tensor.Tensor) {
 
 // cache returns the cache of a layer, nil if there is none.
 func (r *Run) cache(layer int) *attn.Cache {
-	if r.Cache == nil {
+	if r.State == nil {
 		return nil
 	}
-	return r.Cache.Layers[layer]
+	return r.State.(*Cache).Layers[layer]
 }
 
 // options adds what a run wants of a layer to how the layer attends. lens are the lengths of
@@ -99,10 +99,43 @@ func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Opt
 	if r.Gates != nil {
 		o.Gates = r.Gates(name)
 	}
-	if o.QueryLens = lens; r.Cache == nil {
+	if o.QueryLens = lens; r.State == nil {
 		o.KeyLens = lens
 	}
 	return o
+}
+
+// State is what a decoder has read: the keys and values of its layers, which are a Cache, or
+// the vectors of a recurrent network. A run changes it.
+type State interface {
+	// Lens returns how many tokens of each sequence have been read.
+	Lens() []int
+	// Select returns the state of the given sequences, which go on differently from there:
+	// those of a beam.
+	Select(sequences []int) State
+}
+
+// Stateful is a Network with a State of its own, in place of a Cache.
+type Stateful interface {
+	// NewState returns the state of a decoder that has read nothing.
+	NewState() State
+}
+
+// NewState returns the state of a network that has read nothing of a number of sequences: one
+// of its own, or a Cache as NewCache makes it.
+func NewState(n Network, batch int, c attn.CacheConfig) (State, error) {
+	own := n
+	if m, ok := n.(*Model); ok {
+		own = m.Network
+	}
+	if s, ok := own.(Stateful); ok {
+		return s.NewState(), nil
+	}
+	cache, err := NewCache(n, batch, c)
+	if err != nil {
+		return nil, err
+	}
+	return cache, nil
 }
 
 // Windowed is a Network with layers that attend to a sliding window: NewCache makes rolling
@@ -157,8 +190,8 @@ func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 func (c *Cache) Lens() []int { return c.Layers[0].Lens() }
 
 // Select returns a cache with the given sequences, which share memory until they go on
-// differently: those of a beam.
-func (c *Cache) Select(sequences []int) *Cache {
+// differently.
+func (c *Cache) Select(sequences []int) State {
 	all := &Cache{memory: c.memory.choose(sequences)}
 	for _, one := range c.Layers {
 		all.Layers = append(all.Layers, one.Select(sequences))

@@ -25,7 +25,7 @@ const (
 func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.Tape, x Batch) *tensor.Tensor) *tensor.Tensor {
 	n, longest := len(x.IDs), x.longest()
 	parts := partsOf(n, longest)
-	if parts < 2 || t.Recording() || r.Cache != nil || r.Observe != nil || r.Inspect != nil || r.States != nil || r.Gates != nil {
+	if parts < 2 || t.Recording() || r.State != nil || r.Observe != nil || r.Inspect != nil || r.States != nil || r.Gates != nil {
 		return hidden(t, x)
 	}
 	y := t.Make(n, longest, width)

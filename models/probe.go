@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -17,7 +18,8 @@ import (
 // is that of what the model is for, which NewProbe and NewSimilarityProbe say.
 //
 // Heads that Without takes away stay in the model's weights, behind gates of 0; Compact and
-// WriteMasked take them out of the weights.
+// WriteMasked take them out of the weights. A translator of attn train becomes a smaller
+// one at once.
 type Probe struct {
 	model   *Model
 	aim     aim
@@ -40,35 +42,56 @@ type probeBatch struct {
 	cosines []float32
 }
 
-// How many sequences and tokens, padding included, and logits a batch has at most, unless a
-// single example has more.
-const (
-	probeExamples = 64
-	probeTokens   = 2048
-	probeLogits   = 1 << 24
+// batching is how many sequences, and of these tokens, padding included, pairs of tokens and
+// logits a batch has at most, unless a single example has more.
+type batching struct{ tokens, pairs, logits int }
+
+const mostSequences = 64
+
+var (
+	probeBatches = batching{tokens: 2048, pairs: math.MaxInt, logits: 1 << 24}
+	// translatorBatches are larger, for models that are small.
+	translatorBatches = batching{tokens: math.MaxInt, pairs: mostSequences * 256 * 256, logits: math.MaxInt}
 )
 
-// newProbe puts examples of similar lengths together, the longest first. length is how
-// long an example is, and logits how many numbers are computed of it behind the model.
-func newProbe(m *Model, a aim, n int, length, logits func(i int) int, batch func(examples []int) probeBatch) *Probe {
-	order := make([]int, n)
+// first returns how many examples of a list make its first batch. length is that of an
+// example, logits how many numbers are computed of it behind the model, nil for few.
+func (b batching) first(list []int, length, logits func(i int) int) int {
+	n, longest, sum := 0, 0, 0
+	for ; n < min(len(list), mostSequences); n++ {
+		longest = max(longest, length(list[n]))
+		if logits != nil {
+			sum += logits(list[n])
+		}
+		if all := (n + 1) * longest; n > 0 && (all > b.tokens || all*longest > b.pairs || sum > b.logits) {
+			break
+		}
+	}
+	return n
+}
+
+// newProbe puts examples of similar lengths together, in the order that compare says. length
+// is how long an example is, and logits how many numbers are computed of it behind the model.
+func newProbe(m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch) *Probe {
+	order, size := make([]int, n), probeBatches
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(length(b), length(a)) })
+	if m.Translator != nil {
+		size = translatorBatches
+	}
+	slices.SortStableFunc(order, compare)
 	p := &Probe{model: m, aim: a, layers: m.Attention()}
 	for len(order) > 0 {
-		n, sum, longest := 0, 0, length(order[0])
-		for n < min(len(order), probeExamples) {
-			sum += logits(order[n])
-			if n > 0 && ((n+1)*longest > probeTokens || sum > probeLogits) {
-				break
-			}
-			n++
-		}
+		n := size.first(order, length, logits)
 		p.batches, order = append(p.batches, batch(order[:n])), order[n:]
 	}
 	return p
+}
+
+// longestFirst is the order of most probes.
+func longestFirst(length func(i int) int) func(i, j int) int {
+	return func(i, j int) int { return cmp.Compare(length(j), length(i)) }
 }
 
 // Model returns the model that is probed, with all its heads.
@@ -86,17 +109,23 @@ func (p *Probe) Batches() []int {
 	return sizes
 }
 
-// Run runs batch i. The models have no dropout.
+// Run runs batch i. On a tape of mode tensor.Train, the dropout of a translator would drop.
 func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	b := &p.batches[i]
-	states := p.states(t, i, pass)
+	outputs := p.aim.outputs(t, p.states(t, i, pass))
 	terms := 0
 	for _, n := range b.terms {
 		terms += n
 	}
+	var losses func() []float64
+	if p.model.Translator != nil {
+		losses = func() []float64 { return b.losses(outputs) }
+	}
+	mean, n := p.aim.loss(t, outputs, b)
 	return prune.Outcome{
-		Loss:  p.aim.loss(t, states, b),
-		Terms: terms,
+		Loss:   tensor.Scale(t, mean, float32(n)),
+		Losses: losses,
+		Terms:  terms,
 		Queries: func(layer string) []int {
 			if kind, _ := heads.Place(layer); b.x.Targets != nil && kind != heads.Encoder {
 				return Batch{IDs: b.x.Targets}.Lens()
@@ -184,36 +213,50 @@ func (p *Probe) observer(tell attn.WeightsFunc) attn.WeightsFunc {
 // Loss returns the loss on all examples, in nats for each target. If ctx ends, it returns
 // ctx.Err().
 func (p *Probe) Loss(ctx context.Context) (float64, error) {
-	tape, sum, terms := tensor.NewTape(tensor.Infer), 0., 0
-	for i := range p.batches {
-		if err := ctx.Err(); err != nil {
-			return 0, err
+	sum, terms := 0., 0
+	err := p.each(ctx, func(t *tensor.Tape, i int) {
+		b := &p.batches[i]
+		mean, n := p.aim.loss(t, p.aim.outputs(t, p.states(t, i, prune.Pass{})), b)
+		sum += float64(mean.Item()) * float64(n)
+		for _, n := range b.terms {
+			terms += n
 		}
-		tape.Reset()
-		out := p.Run(tape, i, prune.Pass{})
-		sum, terms = sum+float64(out.Loss.Item()), terms+out.Terms
-	}
-	return sum / float64(terms), nil
+	})
+	return sum / float64(terms), err
 }
 
-// Write returns what a model that writes does write for a source or behind a prompt, without
-// the heads that are gone: as Model.Generate does.
-//
-// Errors: those of Model.Generate; if ctx ends, ctx.Err().
-func (p *Probe) Write(ctx context.Context, prompt []int, g Generation) ([]int, error) {
-	g.Run.Gates = p.gates(nil, g.Run.Gates)
-	tokens, err := p.model.Generate(prompt, g)
-	if err != nil {
-		return nil, err
+// Losses returns the loss of each example, in the order in which they were given. It is the
+// same to the bit whatever the other examples are. If ctx ends, it returns ctx.Err().
+func (p *Probe) Losses(ctx context.Context) ([]Predicted, error) {
+	n := 0
+	for _, b := range p.batches {
+		n += len(b.examples)
 	}
-	var written []int
-	for id := range tokens {
+	list := make([]Predicted, n)
+	return list, p.each(ctx, func(t *tensor.Tape, i int) {
+		outputs := p.aim.outputs(t, p.states(t, i, prune.Pass{}))
+		p.aim.predicted(t, outputs, outputs, &p.batches[i], list)
+	})
+}
+
+// each calls visit for each batch with a tape that has been reset.
+func (p *Probe) each(ctx context.Context, visit func(t *tensor.Tape, batch int)) error {
+	t := tensor.NewTape(tensor.Infer)
+	for i := range p.batches {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		written = append(written, id)
+		t.Reset()
+		visit(t, i)
 	}
-	return written, nil
+	return nil
+}
+
+// Write returns what the model writes for each source without the heads that are gone, as
+// Model.Write does.
+func (p *Probe) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
+	g.Run.Gates = p.gates(nil, g.Run.Gates)
+	return p.model.Write(ctx, sources, g)
 }
 
 // On returns a probe of the same heads on the examples of another probe for the same task.
@@ -233,6 +276,9 @@ func (p *Probe) Of(m *Model) (*Probe, error) {
 	same := mine.output() == its.output()
 	if mine.Decoder, its.Decoder = nil, nil; !same || mine != its {
 		return nil, fmt.Errorf("models: Of: the model of %s has other sizes than that of %s", m.Dir, p.model.Dir)
+	}
+	if x, y := p.model.Translator, m.Translator; x != nil && y != nil && !x.sameTexts(y) {
+		return nil, errors.New("models: Of: the translators have different vocabularies")
 	}
 	a, err := p.aim.of(m)
 	if err != nil {
@@ -262,6 +308,7 @@ func (p *Probe) Kept() map[string][]int {
 // Errors: a head that there is not; a part of the heads that share keys and values.
 func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	rest := &Probe{model: p.model, aim: p.aim, batches: p.batches, kept: map[string][]int{}}
+	mine := map[string][]int{} // of what is left, as in Layers
 	known := 0
 	before := p.Kept()
 	for _, l := range p.layers {
@@ -275,6 +322,7 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 			left = append(left, h)
 			rest.kept[name] = append(rest.kept[name], before[name][h])
 		}
+		mine[name] = left
 		if len(left) == l.Config().Heads {
 			rest.layers = append(rest.layers, l)
 			continue
@@ -288,5 +336,12 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	if known != len(gone) {
 		return nil, errors.New("models: Without: a head that the model lacks or that is given twice")
 	}
-	return rest, nil
+	if p.model.Translator == nil {
+		return rest, nil
+	}
+	m, err := p.model.Keep(mine)
+	if err != nil {
+		return nil, err
+	}
+	return p.Of(m)
 }

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -14,8 +15,9 @@ import (
 type aim interface {
 	// states returns what the loss depends on of the hidden states of a batch.
 	states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor
-	// loss returns the sum of the losses of all examples, one number.
-	loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch) *tensor.Tensor
+	// loss returns a number of which n times is the sum of the losses of all examples, by
+	// what is put out.
+	loss(t *tensor.Tape, outputs *tensor.Tensor, b *probeBatch) (mean *tensor.Tensor, n int)
 	// predicted fills in what is predicted of each example of the batch, by what a model puts
 	// out and the model with all its heads.
 	predicted(t *tensor.Tape, out, whole *tensor.Tensor, b *probeBatch, list []Predicted)
@@ -85,26 +87,46 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 	}
 	length := func(i int) int { return max(len(examples[i].IDs), len(examples[i].Reads)) }
 	logits := func(i int) int { return classes * len(examples[i].predicted()) }
-	return newProbe(m, headAim{head}, len(examples), length, logits, func(list []int) probeBatch {
-		chosen := make([]Example, len(list))
-		for i, at := range list {
-			chosen[i] = examples[at]
+	order := longestFirst(length)
+	if m.Translator != nil {
+		order = func(i, j int) int {
+			a, b := &examples[i], &examples[j]
+			return cmp.Or(cmp.Compare(len(a.IDs), len(b.IDs)), cmp.Compare(len(a.Reads), len(b.Reads)))
 		}
-		b := probeBatch{x: batchOf(chosen), examples: list, each: 1}
-		width := b.x.longest()
-		if b.x.Targets != nil {
-			width = Batch{IDs: b.x.Targets}.longest()
-		}
-		for i, e := range chosen {
-			b.terms = append(b.terms, len(e.predicted()))
-			for at, target := range e.Targets {
-				if target != Ignore {
-					b.places, b.targets = append(b.places, i*width+at), append(b.targets, target)
-				}
-			}
-		}
+	}
+	return newProbe(m, headAim{head}, len(examples), length, logits, order, func(list []int) probeBatch {
+		b := predictedBatch(pick(examples, list))
+		b.examples = list
 		return b
 	}), nil
+}
+
+// predictedBatch returns a batch of examples of which a head predicts something.
+func predictedBatch(examples []Example) probeBatch {
+	b := probeBatch{x: batchOf(examples), each: 1}
+	width := b.x.longest()
+	if b.x.Targets != nil {
+		width = Batch{IDs: b.x.Targets}.longest()
+	}
+	for i, e := range examples {
+		terms := 0
+		for at, target := range e.Targets {
+			if target != Ignore {
+				b.places, b.targets = append(b.places, i*width+at), append(b.targets, target)
+				terms++
+			}
+		}
+		b.terms = append(b.terms, terms)
+	}
+	return b
+}
+
+// Predict runs the model over examples at once. It returns the logits [N C] of all that its
+// head is to predict, an example behind the other, and what that is, [N]. On a tape of mode
+// tensor.Train, the dropout of a translator drops.
+func (m *Model) Predict(t *tensor.Tape, examples []Example, r Run) (logits *tensor.Tensor, targets []int) {
+	b, a := predictedBatch(examples), headAim{m.Head()}
+	return a.outputs(t, a.states(t, m.Hidden(t, b.x, r), &b)), b.targets
 }
 
 // batchOf returns the sequences of examples, with token types if any has some.
@@ -164,7 +186,10 @@ func (a headAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *t
 		return a.head.Logits(t, hidden)
 	}
 	rows := tensor.Reshape(t, hidden, hidden.Dim(0)*hidden.Dim(1), hidden.Dim(2))
-	return tensor.Reshape(t, tensor.Gather(t, rows, b.places), 1, len(b.places), hidden.Dim(2))
+	if len(b.places) < rows.Dim(0) { // else all count, in their order
+		rows = tensor.Gather(t, rows, b.places)
+	}
+	return tensor.Reshape(t, rows, 1, len(b.places), hidden.Dim(2))
 }
 
 func (a headAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
@@ -175,25 +200,45 @@ func (a headAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
 	return tensor.Reshape(t, logits, logits.Dim(1), logits.Dim(2))
 }
 
-func (a headAim) loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch) *tensor.Tensor {
-	mean := nn.CrossEntropy(t, a.outputs(t, states), b.targets, Ignore, 0)
-	return tensor.Scale(t, mean, float32(len(b.targets)))
+func (a headAim) loss(t *tensor.Tape, logits *tensor.Tensor, b *probeBatch) (*tensor.Tensor, int) {
+	return nn.CrossEntropy(t, logits, b.targets, Ignore, 0), len(b.targets)
 }
 
 func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *probeBatch, list []Predicted) {
-	logp, far := tensor.LogSoftmax(t, logits), nn.KLDivergence(t, whole, logits).Data()
-	classes, row := logits.Dim(1), 0
-	for i, at := range b.examples {
-		y := Predicted{Terms: b.terms[i], Cosine: math.NaN()}
-		for range b.terms[i] {
+	far, row := nn.KLDivergence(t, whole, logits).Data(), 0
+	for i, y := range b.predictions(tensor.LogSoftmax(t, logits)) {
+		for range y.Terms {
+			y.KL += float64(far[row])
+			row++
+		}
+		list[b.examples[i]] = y
+	}
+}
+
+// predictions returns what the logarithms of probabilities [N C] say of each example of the
+// batch.
+func (b *probeBatch) predictions(logp *tensor.Tensor) []Predicted {
+	list, classes, row := make([]Predicted, len(b.terms)), logp.Dim(1), 0
+	for i, terms := range b.terms {
+		y := Predicted{Terms: terms, Cosine: math.NaN()}
+		for range terms {
 			of := logp.Data()[row*classes:][:classes]
 			y.Loss -= float64(of[b.targets[row]])
-			y.KL += float64(far[row])
 			if of[b.targets[row]] == slices.Max(of) {
 				y.Right++
 			}
 			row++
 		}
-		list[at] = y
+		list[i] = y
 	}
+	return list
+}
+
+// losses returns the loss of each example of logits.
+func (b *probeBatch) losses(logits *tensor.Tensor) []float64 {
+	losses := make([]float64, len(b.terms))
+	for i, y := range b.predictions(tensor.LogSoftmax(nil, logits)) {
+		losses[i] = y.Loss
+	}
+	return losses
 }

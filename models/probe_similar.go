@@ -39,7 +39,7 @@ func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
 	}
 	length := func(i int) int { return 2 * max(len(pairs[i].First.IDs), len(pairs[i].Second.IDs)) }
 	logits := func(int) int { return 2 * e.width }
-	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, func(list []int) probeBatch {
+	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, longestFirst(length), func(list []int) probeBatch {
 		b := probeBatch{examples: list, each: 2}
 		var first, second []*tokenizer.Encoding
 		for _, at := range list {
@@ -72,9 +72,9 @@ func (a similarityAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Te
 	return tensor.SumAxis(t, tensor.Mul(t, tensor.Slice(t, states, 0, 0, n), tensor.Slice(t, states, 0, n, 2*n)), 1)
 }
 
-func (a similarityAim) loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch) *tensor.Tensor {
-	wrong := tensor.Sub(t, a.outputs(t, states), tensor.New(b.cosines, len(b.cosines)))
-	return tensor.Sum(t, tensor.Square(t, wrong))
+func (a similarityAim) loss(t *tensor.Tape, cosines *tensor.Tensor, b *probeBatch) (*tensor.Tensor, int) {
+	wrong := tensor.Sub(t, cosines, tensor.New(b.cosines, len(b.cosines)))
+	return tensor.Sum(t, tensor.Square(t, wrong)), 1
 }
 
 func (a similarityAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *probeBatch, list []Predicted) {

@@ -226,8 +226,8 @@ func TestTranslationProbe(t *testing.T) {
 			t.Errorf("%s: confidence %v, want %v", dir, got, want)
 		}
 
-		written, err := p.Write(context.Background(), examples[0].IDs, models.Generation{Tokens: 7, Ends: []int{}})
-		if whole := generate(t, m, examples[0].IDs, models.Generation{Tokens: 7, Ends: []int{}}); err != nil || !slices.Equal(written, whole) {
+		written, err := p.Write(context.Background(), [][]int{examples[0].IDs}, models.Generation{Tokens: 7, Ends: []int{}})
+		if whole := generate(t, m, examples[0].IDs, models.Generation{Tokens: 7, Ends: []int{}}); err != nil || !slices.Equal(written[0], whole) {
 			t.Errorf("%s: it writes %v, the model %v (%v)", dir, written, whole, err)
 		}
 		var all []prune.Head
@@ -241,11 +241,9 @@ func TestTranslationProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Without any head it cannot tell sources apart.
-		var without [2][]int
-		for i := range without {
-			if without[i], err = none.Write(context.Background(), examples[i].IDs, models.Generation{Tokens: 7, Ends: []int{}}); err != nil {
-				t.Fatal(err)
-			}
+		without, err := none.Write(context.Background(), [][]int{examples[0].IDs, examples[1].IDs}, models.Generation{Tokens: 7, Ends: []int{}})
+		if err != nil {
+			t.Fatal(err)
 		}
 		if !slices.Equal(without[0], without[1]) {
 			t.Errorf("%s: without heads it writes %v and %v", dir, without[0], without[1])

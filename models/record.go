@@ -1,10 +1,12 @@
 package models
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -15,17 +17,10 @@ import (
 // Errors: a directory without a tokenizer; a text that it refuses; tokens that the model
 // does not take, or more of them.
 func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
-	t, err := m.Tokenizer()
-	if err != nil {
-		return nil, err
+	if m.language == nil {
+		return nil, m.untokened
 	}
-	o := tokenizer.Options{NoPadding: true, NoTruncation: true}
-	var e *tokenizer.Encoding
-	if second == "" {
-		e, err = t.Encode(first, o)
-	} else {
-		e, err = t.EncodePair(first, second, o)
-	}
+	e, err := m.language.encode(first, second)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +45,7 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 
 // Record runs the model on a text, or on a pair of texts if second is not empty, and
 // returns the attention weights of all its layers. In an encoder–decoder second is the
-// target; if it is empty, it is what the model writes.
+// target; if it is empty, it is what the model writes, but for translators of attn train.
 //
 // Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate.
 func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Record, error) {
@@ -67,6 +62,9 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 // recorded runs the model and returns what was recorded, with the numbers that heads had
 // before others were lost, and the key/value heads that they share.
 func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
+	if l := m.Attention(); len(l) > 0 && !slices.ContainsFunc(l, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 }) {
+		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
+	}
 	recorder := heads.NewRecorder(o)
 	observe, inspect := recorder.Observers()
 	m.Hidden(nil, x, Run{Observe: observe, Inspect: inspect})
@@ -100,8 +98,8 @@ func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*
 }
 
 // pick returns the elements of x at some places.
-func pick(x, at []int) []int {
-	y := make([]int, len(at))
+func pick[T any](x []T, at []int) []T {
+	y := make([]T, len(at))
 	for i, n := range at {
 		y[i] = x[n]
 	}
@@ -110,7 +108,7 @@ func pick(x, at []int) []int {
 
 // texts returns what a Recorder is told of a text.
 func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
-	texts := heads.Texts{Source: first, Target: second, SourceTokens: labels(m.tokenizer, e)}
+	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.language.labels(e, false)}
 	for i, label := range texts.SourceTokens {
 		if e.Special[i] && !slices.Contains(texts.Special, label) {
 			texts.Special = append(texts.Special, label)

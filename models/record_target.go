@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -16,10 +17,11 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 		return nil, err
 	}
 	var y *tokenizer.Encoding
-	if target == "" {
+	written := target == "" && m.Translator == nil // that of a translator may be empty
+	if written {
 		y, err = m.written(e.IDs)
 	} else {
-		y, err = m.encodeTarget(target)
+		y, err = m.language.encodeTarget(target)
 	}
 	if err != nil {
 		return nil, err
@@ -36,12 +38,12 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	if err := m.Sizes().Check(x); err != nil {
 		return nil, fmt.Errorf("the text has %w", err)
 	}
-	if target == "" {
-		target = m.tokenizer.Target().Decode(y.IDs)
+	if written {
+		target = m.Decode(y.IDs)
 	}
 	texts := m.texts(source, target, e)
-	texts.TargetTokens = labels(m.tokenizer.Target(), y)
-	first, _ := m.tokenizer.Target().Token(reads[0])
+	texts.TargetTokens = m.language.labels(y, true)
+	first := m.language.written(reads[:1]).Tokens[0]
 	texts.ReadTokens = append([]string{first}, texts.TargetTokens[:len(y.IDs)-1]...)
 	texts.Special = append(texts.Special, first)
 	for i, label := range texts.TargetTokens {
@@ -51,6 +53,9 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	}
 	slices.Sort(texts.Special)
 	texts.Special = slices.Compact(texts.Special)
+	if v := m.Translator; v != nil {
+		texts.Special = []string{v.Target.Token(seq2seq.Pad), v.Target.Token(seq2seq.BOS), v.Target.Token(seq2seq.EOS)}
+	}
 	return m.recorded(x, texts, o)
 }
 
@@ -65,14 +70,17 @@ func (m *Model) written(source []int) (*tokenizer.Encoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	y := new(tokenizer.Encoding)
+	var ids []int
+	end := false
 	for id := range tokens {
-		token, _ := m.tokenizer.Target().Token(id)
-		end := slices.Contains(ends, id)
-		y.IDs, y.Tokens, y.Special = append(y.IDs, id), append(y.Tokens, token), append(y.Special, end)
+		ids, end = append(ids, id), slices.Contains(ends, id)
 		if end {
 			break
 		}
+	}
+	y := m.language.written(ids)
+	if end {
+		y.Special[len(ids)-1] = true
 	}
 	return y, nil
 }

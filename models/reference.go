@@ -27,19 +27,15 @@ func NewReference(ctx context.Context, p *Probe) (*Reference, error) {
 // newReference is NewReference with room for so many numbers.
 func newReference(ctx context.Context, p *Probe, room int) (*Reference, error) {
 	r := &Reference{probe: p}
-	tape := tensor.NewTape(tensor.Infer)
-	for i := range p.batches {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	return r, p.each(ctx, func(t *tensor.Tape, i int) {
+		if len(r.states) < i {
+			return // there was no room for the last one
 		}
-		tape.Reset()
-		x := p.states(tape, i, prune.Pass{})
-		if room -= x.Len(); room < 0 {
-			break
+		x := p.states(t, i, prune.Pass{})
+		if room -= x.Len(); room >= 0 {
+			r.states = append(r.states, x.Clone())
 		}
-		r.states = append(r.states, x.Clone())
-	}
-	return r, nil
+	})
 }
 
 // Predicted is what a probe has made of an example.
@@ -57,21 +53,15 @@ type Predicted struct {
 func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor.Tape, whole, x *tensor.Tensor, b *probeBatch)) error {
 	own := *other // on these examples, by its own head
 	own.batches = r.probe.batches
-	t := tensor.NewTape(tensor.Infer)
-	for i := range r.probe.batches {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		t.Reset()
+	return own.each(ctx, func(t *tensor.Tape, i int) {
 		var whole *tensor.Tensor
 		if i < len(r.states) {
 			whole = r.states[i]
 		} else {
 			whole = r.probe.states(t, i, prune.Pass{})
 		}
-		visit(t, whole, own.states(t, i, prune.Pass{}), &r.probe.batches[i])
-	}
-	return nil
+		visit(t, whole, own.states(t, i, prune.Pass{}), &own.batches[i])
+	})
 }
 
 // Compare returns what another probe predicts of the examples of the reference, in the order

@@ -122,14 +122,14 @@ func TestProbeBatches(t *testing.T) {
 		n, length, logits int
 		want              []int
 	}{
-		{2*probeExamples + 1, 1, 1, []int{probeExamples, probeExamples, 1}},
-		{5, probeTokens / 2, 1, []int{2, 2, 1}},
-		{5, probeTokens/2 + 1, 1, []int{1, 1, 1, 1, 1}},
-		{5, 1, probeLogits / 3, []int{3, 2}},
-		{2, 1, 2 * probeLogits, []int{1, 1}},
+		{2*mostSequences + 1, 1, 1, []int{mostSequences, mostSequences, 1}},
+		{5, probeBatches.tokens / 2, 1, []int{2, 2, 1}},
+		{5, probeBatches.tokens/2 + 1, 1, []int{1, 1, 1, 1, 1}},
+		{5, 1, probeBatches.logits / 3, []int{3, 2}},
+		{2, 1, 2 * probeBatches.logits, []int{1, 1}},
 	} {
 		same := func(x int) func(int) int { return func(int) int { return x } }
-		p := newProbe(m, headAim{m.Head()}, c.n, same(c.length), same(c.logits), func(list []int) probeBatch { return probeBatch{examples: list} })
+		p := newProbe(m, headAim{m.Head()}, c.n, same(c.length), same(c.logits), longestFirst(same(c.length)), func(list []int) probeBatch { return probeBatch{examples: list} })
 		if got := p.Batches(); !slices.Equal(got, c.want) {
 			t.Errorf("%d examples of length %d with %d logits: batches %v, want %v", c.n, c.length, c.logits, got, c.want)
 		}

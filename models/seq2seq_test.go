@@ -163,14 +163,14 @@ func TestSeq2seqSteps(t *testing.T) {
 				if at == 0 {
 					part.IDs = x.IDs
 				} else {
-					cache = cache.Select([]int{1, 0})
+					cache = cache.Select([]int{1, 0}).(*models.Cache)
 					slices.Reverse(order)
 				}
 				for _, b := range order {
 					one := x.Targets[b]
 					part.Targets = append(part.Targets, one[min(at, len(one)):min(at+step, len(one))])
 				}
-				y := logitsOf(m, part, models.Run{Cache: cache})
+				y := logitsOf(m, part, models.Run{State: cache})
 				for n, b := range order {
 					for i := range part.Targets[n] {
 						if !slices.Equal(row(y, n, i), row(whole, b, at+i)) {
@@ -291,11 +291,11 @@ func TestSeq2seqMisuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Hidden(nil, x, models.Run{Cache: cache})
+	m.Hidden(nil, x, models.Run{State: cache})
 	for want, f := range map[string]func(){
-		"models: Hidden: source is given, want nil, as the cache has one": func() { m.Hidden(nil, x, models.Run{Cache: cache}) },
+		"models: Hidden: source is given, want nil, as the cache has one": func() { m.Hidden(nil, x, models.Run{State: cache}) },
 		"models: Hidden: targets is 0 sequences, want 2, as many as the cache has": func() {
-			m.Hidden(nil, models.Batch{}, models.Run{Cache: cache})
+			m.Hidden(nil, models.Batch{}, models.Run{State: cache})
 		},
 		"models: Hidden: targets is 1 sequences, want 2, one for each source": func() {
 			m.Hidden(nil, models.Batch{IDs: x.IDs, Targets: x.Targets[:1]}, models.Run{})

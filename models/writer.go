@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,21 +18,21 @@ import (
 type writer struct {
 	m        *Model
 	run      Run
-	source   []int // of an encoder–decoder that has not read it yet
-	begin    []int // what is read first
-	most     int   // tokens to write
+	sources  [][]int // of an encoder–decoder that has not read them yet
+	begin    []int   // what is read first
+	most     int     // tokens to write
 	badWords [][]int
 	written  [][]int // of each sequence, what has been read of it
 }
 
-// writer returns what writes behind a prompt, and fills in what g leaves open. A nil cache
-// means a new one.
-func (m *Model) writer(op string, prompt []int, g *Generation, cache *Cache) (*writer, error) {
+// writer returns what writes behind a prompt, or for several sources, and fills in what g
+// leaves open. A nil state means a new one.
+func (m *Model) writer(op string, prompts [][]int, g *Generation, state State) (*writer, error) {
 	head, z := m.Head(), m.Sizes()
 	if head == nil || head.Task != NextWord {
 		return nil, fmt.Errorf("models: %s: %s does not predict the next token, want a model with a head for the %s", op, m.Family.Name, NextWord)
 	}
-	if err := errors.Join(g.Check(), z.Check(Batch{IDs: [][]int{prompt}})); err != nil {
+	if err := errors.Join(g.Check(), z.Check(Batch{IDs: prompts})); err != nil {
 		return nil, err
 	}
 	if g.Tokens < 0 {
@@ -43,7 +44,7 @@ func (m *Model) writer(op string, prompt []int, g *Generation, cache *Cache) (*w
 			return nil, err
 		}
 	}
-	w := &writer{m: m, run: g.Run, begin: prompt, most: math.MaxInt}
+	w := &writer{m: m, run: g.Run, begin: prompts[0], most: math.MaxInt}
 	if w.badWords, err = m.badWords(); err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (m *Model) writer(op string, prompt []int, g *Generation, cache *Cache) (*w
 		if err != nil {
 			return nil, err
 		}
-		w.source, w.begin = prompt, []int{start}
+		w.sources, w.begin = prompts, []int{start}
 	}
 	if most := z.output().Positions; most > 0 {
 		w.most = most - len(w.begin) + 1 // the last one is not read
@@ -60,8 +61,8 @@ func (m *Model) writer(op string, prompt []int, g *Generation, cache *Cache) (*w
 	if g.Tokens > 0 {
 		w.most = min(w.most, g.Tokens)
 	}
-	if w.run.Cache = cache; cache == nil {
-		w.run.Cache, err = NewCache(m, 1, attn.CacheConfig{Storage: g.Cache.Storage})
+	if w.run.State = state; state == nil {
+		w.run.State, err = NewState(m, len(prompts), attn.CacheConfig{Storage: g.Cache.Storage})
 	}
 	return w, err
 }
@@ -98,9 +99,7 @@ func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 	x := Batch{IDs: next}
 	if w.m.Sizes().Decoder != nil {
 		x = Batch{Targets: next}
-		if w.source != nil {
-			x.IDs, w.source = [][]int{w.source}, nil
-		}
+		x.IDs, w.sources = w.sources, nil
 	}
 	if w.written == nil {
 		w.written = make([][]int, len(next))
@@ -141,12 +140,112 @@ func (w *writer) ban(scores []float32, written []int) {
 
 // choose keeps the given sequences, in the given order.
 func (w *writer) choose(sequences []int) {
-	w.run.Cache = w.run.Cache.Select(sequences)
+	w.run.State = w.run.State.Select(sequences)
 	written := make([][]int, len(sequences))
 	for i, b := range sequences {
 		written[i] = slices.Clone(w.written[b])
 	}
 	w.written = written
+}
+
+// Write returns what the model writes for each source, or behind each prompt: by Beam if g.Beam
+// is more than 1, or else as Generate, for many sources at a time. What it writes for one does
+// not depend on the others. If g.Tokens is 0, an encoder–decoder writes at most twice as many
+// tokens as the source has, and 20 more.
+//
+// Errors: those of Generate; that of a context that ends, with what is written by then.
+func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
+	limit := func(int) int { return g.Tokens }
+	if m.Sizes().Decoder != nil && g.Tokens == 0 {
+		limit = func(i int) int { return targetTokens(sources[i]) }
+	}
+	written := make([][]int, len(sources))
+	for i := 0; g.Beam > 1 && i < len(sources); i++ { // the beam is the batch
+		one := g
+		one.Tokens = limit(i)
+		var err error
+		if written[i], err = m.Beam(ctx, sources[i], g.Beam, one); err != nil || i == len(sources)-1 {
+			return written, err
+		}
+	}
+	order := make([]int, len(sources)) // similar lengths together
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(len(sources[i]), len(sources[j])) })
+	for len(order) > 0 {
+		n := 1 // prompts would have to be equally long
+		if m.Sizes().Decoder != nil {
+			n = translatorBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
+		}
+		if err := m.writeBatch(ctx, sources, order[:n], written, g, limit); err != nil {
+			return written, err
+		}
+		order = order[n:]
+	}
+	return written, nil
+}
+
+// Translate returns what an encoder–decoder writes for each text, by beam search if beam is
+// more than 1: at most twice as many tokens as it reads, and 20 more.
+//
+// Errors: those of Encode and Write; with that of a context that ends come the translations
+// that are done.
+func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]string, error) {
+	sources, out := make([][]int, len(texts)), make([]string, len(texts))
+	for i, text := range texts {
+		e, err := m.Encode(text, "")
+		if err != nil {
+			return nil, err
+		}
+		sources[i] = e.IDs
+	}
+	written, err := m.Write(ctx, sources, Generation{Beam: beam})
+	for i, ids := range written {
+		out[i] = m.Decode(ids)
+	}
+	return out, err
+}
+
+// writeBatch writes for some of the sources, by their numbers: limit says how many tokens at
+// most, 0 as many as the model takes.
+func (m *Model) writeBatch(ctx context.Context, sources [][]int, active []int, written [][]int, g Generation, limit func(i int) int) error {
+	w, err := m.writer("Write", pick(sources, active), &g, nil)
+	if err != nil {
+		return err
+	}
+	tape := tensor.NewTape(tensor.Infer)
+	active = slices.Clone(active)
+	next, draw := slices.Repeat([][]int{w.begin}, len(active)), make(map[int]*sampler)
+	for _, at := range active {
+		draw[at] = newSampler(g.Sampling)
+	}
+	for len(active) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tape.Reset()
+		logits := w.logits(tape, next)
+		v := logits.Dim(1)
+		var going []int
+		for i, at := range active {
+			scores := logits.Data()[i*v:][:v]
+			w.ban(scores, w.written[i])
+			id := draw[at].next(scores)
+			if slices.Contains(g.Ends, id) {
+				continue
+			}
+			written[at] = append(written[at], id)
+			if n, most := len(written[at]), limit(at); n < w.most && (most == 0 || n < most) {
+				going, next[i] = append(going, i), []int{id}
+			}
+		}
+		if len(going) < len(active) {
+			active, next = pick(active, going), pick(next, going)
+			w.choose(going)
+		}
+	}
+	return nil
 }
 
 // hypothesis is the beginning of a text, or a whole one.
@@ -156,48 +255,77 @@ type hypothesis struct {
 	from   int // its sequence of the batch
 }
 
-// score is the log probability of a token, on average.
-func (h hypothesis) score() float64 { return h.logp / float64(len(h.tokens)) }
+// Search is how beam search compares whole texts, and when it ends.
+type Search struct {
+	// Score is that of a text of n tokens, the end included, with this log probability.
+	Score func(logp float64, n int) float64
+	// Best goes on until no beginning can become better than the best whole text. Else the
+	// search ends, as in transformers, when there are as many whole texts as beginnings and
+	// no beginning is better now, and an end that is likely enough is looked for among twice
+	// as many.
+	Best bool
+}
+
+var (
+	// meanSearch is by the log probability of a token, on average, which is what transformers does
+	// with a length_penalty of 1.
+	meanSearch = Search{Score: func(logp float64, n int) float64 { return logp / float64(n) }}
+	// bestSearch is how translators of attn train search.
+	//
+	// Source: Wu et al., "Google's Neural Machine Translation System", 2016,
+	// https://arxiv.org/abs/1609.08144, eq. 14 with α = 1.
+	bestSearch = Search{Best: true, Score: func(logp float64, n int) float64 { return logp * 6 / (5 + float64(n)) }}
+)
 
 // Beam returns the tokens of the likeliest text behind a prompt that beam search finds, with
-// so many beginnings at each step; it writes as Generate does. Whole texts are compared by
-// the mean log probability of a token, the end included, as transformers does with a
-// length_penalty of 1. g.Sampling has no meaning here.
+// so many beginnings at each step; it writes as Generate does. How whole texts are compared
+// is the family's Search. g.Sampling has no meaning here.
 //
 // Errors: those of Generate; fewer than one beginning; that of a context that ends.
 func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Generation) ([]int, error) {
 	if beginnings < 1 {
 		return nil, fmt.Errorf("models: Beam: %d beginnings, want at least 1", beginnings)
 	}
-	w, err := m.writer("Beam", prompt, &g, nil)
+	w, err := m.writer("Beam", [][]int{prompt}, &g, nil)
 	if err != nil {
 		return nil, err
 	}
+	by := m.Family.Search
+	if by.Score == nil {
+		by = meanSearch
+	}
+	looked, wanted := max(2, 1+len(g.Ends))*beginnings, beginnings
+	if by.Best {
+		looked, wanted = beginnings, 1
+	}
+	score := func(h hypothesis) float64 { return by.Score(h.logp, len(h.tokens)) }
 	tape := tensor.NewTape(tensor.Infer)
 	alive, next := []hypothesis{{}}, [][]int{w.begin}
-	var whole []hypothesis // the best, at most as many as beginnings
+	var whole []hypothesis // the best, at most as many as are wanted
 	for n := 1; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		tape.Reset()
-		best := w.extend(tape, alive, next, max(2, 1+len(g.Ends))*beginnings)
-		alive, next = nil, nil
-		var rows []int
+		best := w.extend(tape, alive, next, looked)
+		alive = nil
 		for i, h := range best {
 			switch last := h.tokens[len(h.tokens)-1]; {
 			case slices.Contains(g.Ends, last), n == w.most:
 				if i < beginnings {
-					whole = keep(whole, h, beginnings, hypothesis.score)
+					whole = keep(whole, h, wanted, score)
 				}
 			case len(alive) < beginnings:
-				alive, next, rows = append(alive, h), append(next, []int{last}), append(rows, h.from)
+				alive = append(alive, h)
 			}
 		}
-		// One that is alive may get better still, by tokens that are likelier than the mean.
-		// As the reference does, the search ends as soon as none is better now.
-		if len(alive) == 0 || len(whole) == beginnings && alive[0].score() <= whole[len(whole)-1].score() {
+		if alive = by.hopeful(alive, whole, wanted, n, w.most); len(alive) == 0 {
 			break
+		}
+		next = nil
+		var rows []int
+		for _, h := range alive {
+			next, rows = append(next, h.tokens[len(h.tokens)-1:]), append(rows, h.from)
 		}
 		w.choose(rows)
 	}
@@ -211,6 +339,26 @@ func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Genera
 	return tokens, nil
 }
 
+// hopeful returns the beginnings of n tokens that go on, the best first, once there are as
+// many whole texts as are wanted.
+func (s Search) hopeful(alive, whole []hypothesis, wanted, n, most int) []hypothesis {
+	if len(alive) == 0 || len(whole) < wanted {
+		return alive
+	}
+	last := whole[len(whole)-1]
+	worst := s.Score(last.logp, len(last.tokens))
+	if s.Best {
+		// A beginning can only lose probability.
+		return slices.DeleteFunc(alive, func(h hypothesis) bool { return s.Score(h.logp, most) <= worst })
+	}
+	// One that is alive may get better still, by tokens that are likelier than the mean.
+	// As the reference does, the search ends as soon as none is better now.
+	if s.Score(alive[0].logp, n) <= worst {
+		return nil
+	}
+	return alive
+}
+
 // extend reads the next token of each beginning and returns the likeliest beginnings that
 // are one token longer, the best first.
 func (w *writer) extend(t *tensor.Tape, alive []hypothesis, next [][]int, most int) []hypothesis {
@@ -221,7 +369,7 @@ func (w *writer) extend(t *tensor.Tape, alive []hypothesis, next [][]int, most i
 		scores := logp[i*v:][:v]
 		w.ban(scores, w.written[i])
 		for token, lp := range scores {
-			if p := h.logp + float64(lp); !math.IsInf(p, -1) && (len(best) < most || p > best[most-1].logp) {
+			if p := h.logp + float64(lp); !math.IsInf(p, -1) && (len(best) < most || cmp.Less(best[most-1].logp, p)) {
 				longer := hypothesis{append(slices.Clip(h.tokens), token), p, i}
 				best = keep(best, longer, most, func(h hypothesis) float64 { return h.logp })
 			}
@@ -230,10 +378,11 @@ func (w *writer) extend(t *tensor.Tape, alive []hypothesis, next [][]int, most i
 	return best
 }
 
-// keep puts h in its place of a list with the best first, which has at most n elements.
+// keep puts h in its place of a list with the best first and NaN last, which has at most n
+// elements.
 func keep(list []hypothesis, h hypothesis, n int, by func(hypothesis) float64) []hypothesis {
 	at := len(list)
-	for at > 0 && by(list[at-1]) < by(h) {
+	for at > 0 && cmp.Less(by(list[at-1]), by(h)) {
 		at--
 	}
 	if list = slices.Insert(list, at, h); len(list) > n {

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote/hostile"
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 var allUnits = []Units{Chars, Words, BPE}
@@ -400,20 +399,9 @@ func FuzzVocabularyJSON(f *testing.F) {
 // Whatever the files of a model say, an error about them is one line that does nothing to a
 // terminal.
 func TestHostileText(t *testing.T) {
-	config, err := json.Marshal(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for file, read := range map[string]func([]byte) error{
 		`{"units": "bpe", "pieces": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "ab"], "merges": [[4, 5]]}`: func(data []byte) error {
 			return json.Unmarshal(data, new(Vocabulary))
-		},
-		string(config): func(data []byte) error {
-			var c Config
-			if err := strictjson.Unmarshal(data, &c); err != nil {
-				return err
-			}
-			return c.Validate()
 		},
 	} {
 		for _, text := range []string{hostile.Text, hostile.Long} {

@@ -13,9 +13,9 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // TrainingFile holds all that training needs to go on exactly: parameters,
@@ -26,10 +26,10 @@ const TrainingFile = "training.safetensors"
 
 // checkpoint is the part of TrainingFile that is not tensors.
 type checkpoint struct {
-	Position position       `json:"position"`
-	Settings Settings       `json:"settings"`
-	Network  seq2seq.Config `json:"network"`
-	Data     string         `json:"data"` // hash of the examples
+	Position position                `json:"position"`
+	Settings Settings                `json:"settings"`
+	Network  models.TranslatorConfig `json:"network"`
+	Data     string                  `json:"data"` // hash of the examples
 }
 
 // Save writes the translator and the state of training to a directory, which
@@ -39,8 +39,8 @@ func (tr *Trainer) Save(dir string) error { return atomicfile.Save(dir, tr.Files
 
 // Files returns the files that Save writes, as Translator.Files does.
 func (tr *Trainer) Files() []atomicfile.File {
-	return append(tr.model.Files(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
-		about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
+	return append(tr.model.Saved(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
+		about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Translator.Config, tr.fingerprint()})
 		if err != nil {
 			return err
 		}
@@ -78,8 +78,8 @@ func (tr *Trainer) Resume(dir string) error {
 	switch at := c.Position; {
 	case c.Settings != tr.Settings:
 		return bad("was made with other settings: %+v, not %+v", c.Settings, tr.Settings)
-	case !c.Network.Equal(tr.model.Config):
-		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Config)
+	case !c.Network.Equal(tr.model.Translator.Config):
+		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Translator.Config)
 	case c.Data != tr.fingerprint():
 		return bad("was made with other pairs")
 	case at.Epoch < 0 || at.Step < 0 || at.Step >= tr.steps() || at.Total != at.Epoch*tr.steps()+at.Step ||
@@ -118,7 +118,7 @@ func (tr *Trainer) fingerprint() string {
 	var b []byte
 	for _, e := range tr.examples {
 		b = b[:0]
-		for _, list := range [][]int{e.source, e.target} {
+		for _, list := range [][]int{e.IDs, e.Targets} {
 			b = binary.AppendUvarint(b, uint64(len(list)))
 			for _, id := range list {
 				b = binary.AppendUvarint(b, uint64(id))

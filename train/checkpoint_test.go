@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -32,10 +33,10 @@ var errStop = errors.New("stop")
 // somebody who has only the files, a run ends with the same bits.
 func TestResumeGoesOnExactly(t *testing.T) {
 	pairs := toyPairs(20)
-	for _, c := range []seq2seq.Config{
-		{Arch: seq2seq.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2},
-		{Arch: seq2seq.GRU, Score: "additive", Width: 12, Layers: 2, Dropout: 0.2},
-		{Arch: seq2seq.GRU, Score: "cosine", Width: 12, Heads: 2, Layers: 1, Dropout: 0.2},
+	for _, c := range []models.TranslatorConfig{
+		{Arch: models.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2},
+		{Arch: models.GRU, Score: "additive", Width: 12, Layers: 2, Dropout: 0.2},
+		{Arch: models.GRU, Score: "cosine", Width: 12, Heads: 2, Layers: 1, Dropout: 0.2},
 	} {
 		whole := newToy(t, c, pairs)
 		last := run(t, newToyTrainer(t, whole, pairs, toySettings(3)))
@@ -48,7 +49,7 @@ func TestResumeGoesOnExactly(t *testing.T) {
 			if err := first.Save(dir); err != nil {
 				t.Fatal(err)
 			}
-			m, err := seq2seq.Load(dir)
+			m, err := models.LoadTranslator(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestResumeGoesOnExactly(t *testing.T) {
 }
 
 // saved returns a directory with a run that has made four steps.
-func saved(t *testing.T, m *seq2seq.Translator, pairs []seq2seq.Pair) string {
+func saved(t *testing.T, m *models.Model, pairs []seq2seq.Pair) string {
 	t.Helper()
 	dir := t.TempDir()
 	tr := newToyTrainer(t, m, pairs, toySettings(2))
@@ -84,7 +85,7 @@ func saved(t *testing.T, m *seq2seq.Translator, pairs []seq2seq.Pair) string {
 
 func TestResumeRefuses(t *testing.T) {
 	pairs := toyPairs(20)
-	c := seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Layers: 1}
+	c := models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 8, Layers: 1}
 	dir := saved(t, newToy(t, c, pairs), pairs)
 	path := filepath.Join(dir, TrainingFile)
 	whole, err := safetensors.Read(path)
@@ -110,7 +111,7 @@ func TestResumeRefuses(t *testing.T) {
 	wide.Width = 10
 	for _, c := range []struct {
 		want     string
-		model    *seq2seq.Translator
+		model    *models.Model
 		pairs    []seq2seq.Pair
 		settings Settings
 		change   func()
@@ -150,7 +151,7 @@ func TestResumeRefuses(t *testing.T) {
 			c.change()
 		}
 		if c.model == nil {
-			c.model = newToy(t, seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Layers: 1}, pairs)
+			c.model = newToy(t, models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 8, Layers: 1}, pairs)
 		}
 		if c.pairs == nil {
 			c.pairs = pairs
@@ -174,9 +175,9 @@ func TestResumeRefuses(t *testing.T) {
 // config would be worse than no new model.
 func TestSaveAllOrNothing(t *testing.T) {
 	pairs := toyPairs(20)
-	dir := saved(t, newToy(t, seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
+	dir := saved(t, newToy(t, models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
 	before := contents(t, dir)
-	for _, name := range []string{TrainingFile, seq2seq.WeightsFile, "target.json"} {
+	for _, name := range []string{TrainingFile, models.WeightsFile, "target.json"} {
 		path := filepath.Join(dir, name)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
@@ -184,7 +185,7 @@ func TestSaveAllOrNothing(t *testing.T) {
 		if err := os.Mkdir(path, 0o755); err != nil { // stands for a disk that has no room for this file
 			t.Fatal(err)
 		}
-		other := newToy(t, seq2seq.Config{Arch: seq2seq.Transformer, Score: "dot", Width: 6, Heads: 2, Layers: 1, Hidden: 3}, toyPairs(9))
+		other := newToy(t, models.TranslatorConfig{Arch: models.Transformer, Score: "dot", Width: 6, Heads: 2, Layers: 1, Hidden: 3}, toyPairs(9))
 		err := newToyTrainer(t, other, pairs, toySettings(2)).Save(dir)
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("error %v, want one that names %s", err, path)
@@ -249,7 +250,7 @@ func TestCheckpointFormat(t *testing.T) {
 func TestDropoutOfSteps(t *testing.T) {
 	pairs := toyPairs(1)
 	for dropout, want := range map[float32]int{0: 1, 0.5: 5} {
-		m := newToy(t, seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: dropout}, pairs)
+		m := newToy(t, models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: dropout}, pairs)
 		settings := toySettings(5)
 		settings.LR = 1e-40
 		losses := map[float64]bool{}
@@ -292,9 +293,9 @@ func TestSaveKilled(t *testing.T) {
 		t.Skip("slow: ends at every operation on the disk")
 	}
 	pairs, others := toyPairs(20), toyPairs(9)
-	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 6, Heads: 3, Layers: 1, Hidden: 5, Dropout: 0.2}
-	otherConfig := seq2seq.Config{Arch: seq2seq.GRU, Score: "dot", Width: 6, Layers: 1}
-	after := func(t *testing.T, c seq2seq.Config, pairs []seq2seq.Pair, steps int) *Trainer {
+	c := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 6, Heads: 3, Layers: 1, Hidden: 5, Dropout: 0.2}
+	otherConfig := models.TranslatorConfig{Arch: models.GRU, Score: "dot", Width: 6, Layers: 1}
+	after := func(t *testing.T, c models.TranslatorConfig, pairs []seq2seq.Pair, steps int) *Trainer {
 		tr := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(3))
 		if err := tr.Run(context.Background(), stop(steps)); !errors.Is(err, errStop) {
 			t.Fatal(err)
@@ -306,7 +307,7 @@ func TestSaveKilled(t *testing.T) {
 	next := after(t, c, pairs, 4)
 	// stateOf names what is in a directory, after it has trained it to its end.
 	stateOf := func(dir string) (string, error) {
-		m, err := seq2seq.Load(dir)
+		m, err := models.LoadTranslator(dir)
 		if err != nil {
 			if entries, _ := os.ReadDir(dir); len(entries) <= 1 { // the folder of new files
 				return "nothing", nil
@@ -314,7 +315,7 @@ func TestSaveKilled(t *testing.T) {
 			return "", err
 		}
 		data := pairs
-		if m.Config.Arch == seq2seq.GRU {
+		if m.Translator.Config.Arch == models.GRU {
 			data = others
 		}
 		tr := newToyTrainer(t, m, data, toySettings(3))
@@ -326,7 +327,7 @@ func TestSaveKilled(t *testing.T) {
 		if steps > 0 && first.EpochTokens <= first.Tokens {
 			return "", fmt.Errorf("%d tokens in the epoch, of them %d in the first step: the others are forgotten", first.EpochTokens, first.Tokens)
 		}
-		if m.Config.Arch == seq2seq.GRU {
+		if m.Translator.Config.Arch == models.GRU {
 			return "another run", nil
 		}
 		sameParams(t, m, whole)
@@ -374,14 +375,14 @@ func TestCompactResumes(t *testing.T) {
 	for _, c := range headed() {
 		c.Dropout = 0.2
 		kept := toyKept(c)
-		if c.Arch == seq2seq.GRU && c.Score == "gaussian" {
+		if c.Arch == models.GRU && c.Score == "gaussian" {
 			kept["decoder.0.cross"] = nil
 		}
 		whole := keep(t, newToy(t, c, pairs), kept)
 		before := logits(whole, pairs)
 		dir := saved(t, keep(t, whole, nil), pairs)
 		run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
-		m, err := seq2seq.Load(dir)
+		m, err := models.LoadTranslator(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +398,7 @@ func TestCompactResumes(t *testing.T) {
 		if err := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(2)).Resume(dir); err == nil || !strings.Contains(err.Error(), "another network") {
 			t.Errorf("resumed with a network of all heads: error %v", err)
 		}
-		metrics, err := Evaluate(context.Background(), m, pairs, seq2seq.Decoding{})
+		metrics, err := Evaluate(context.Background(), m, pairs, 1)
 		if err != nil || !(metrics.Loss > 0) {
 			t.Errorf("%s: evaluated to %+v, %v", name(c), metrics, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -29,15 +30,16 @@ type Metrics struct {
 	Sources int `json:"sources"`
 }
 
-// Evaluate translates the sources of pairs and compares with their targets. If
+// Evaluate translates the sources of pairs, by beam search if beam is more than 1, and
+// compares with their targets. If
 // ctx ends it returns the context's error.
-func Evaluate(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pair, d seq2seq.Decoding) (Metrics, error) {
-	loss, err := m.Loss(ctx, pairs)
+func Evaluate(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, beam int) (Metrics, error) {
+	loss, err := Loss(ctx, m, pairs)
 	if err != nil {
 		return Metrics{}, err
 	}
 	sources, references := Group(pairs)
-	translations, err := m.Translate(ctx, sources, d)
+	translations, err := m.Translate(ctx, sources, beam)
 	if err != nil {
 		return Metrics{}, err
 	}
@@ -49,4 +51,25 @@ func Evaluate(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pair, 
 		Loss: Number(loss), Perplexity: Number(math.Exp(loss)), ExactMatch: Number(judged.Exact()),
 		BLEU: Number(judged.Value(MetricBLEU)), Sources: len(sources),
 	}, nil
+}
+
+// Probe returns a probe of a translator on pairs.
+func Probe(m *models.Model, pairs []seq2seq.Pair) (*models.Probe, error) {
+	examples := make([]models.Example, len(pairs))
+	for i, p := range pairs {
+		var err error
+		if examples[i], err = m.TranslationExample(p.Source, p.Target); err != nil {
+			return nil, err
+		}
+	}
+	return models.NewProbe(m, examples)
+}
+
+// Loss returns the mean cross entropy of the target tokens, in nats.
+func Loss(ctx context.Context, m *models.Model, pairs []seq2seq.Pair) (float64, error) {
+	p, err := Probe(m, pairs)
+	if err != nil {
+		return 0, err
+	}
+	return p.Loss(ctx)
 }

@@ -18,7 +18,7 @@ func TestEvaluate(t *testing.T) {
 			{Source: pairs[0].Source, Target: written[0] + "g"}, {Source: pairs[0].Source, Target: written[0]}, // right, by the second
 			{Source: pairs[1].Source, Target: written[1] + "g"},
 		}
-		got, err := Evaluate(context.Background(), m, some, seq2seq.Decoding{})
+		got, err := Evaluate(context.Background(), m, some, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,12 +27,16 @@ func TestEvaluate(t *testing.T) {
 		}
 		var sum, count float64
 		for _, p := range some {
-			losses, err := m.Losses(context.Background(), []seq2seq.Pair{p})
+			probe, err := Probe(m, []seq2seq.Pair{p})
 			if err != nil {
 				t.Fatal(err)
 			}
-			sum += losses[0].Nats
-			count += float64(losses[0].Tokens)
+			losses, err := probe.Losses(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += losses[0].Loss
+			count += float64(losses[0].Terms)
 		}
 		if math.Abs(float64(got.Loss)-sum/count) > 1e-5 {
 			t.Errorf("%s: loss %v, want %v", name, got.Loss, sum/count)
@@ -41,7 +45,7 @@ func TestEvaluate(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	m := newToy(t, headed()[0], toyPairs(9))
-	if _, err := Evaluate(ctx, m, toyPairs(9), seq2seq.Decoding{}); !errors.Is(err, context.Canceled) {
+	if _, err := Evaluate(ctx, m, toyPairs(9), 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: error %v, want %v", err, context.Canceled)
 	}
 }

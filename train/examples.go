@@ -22,8 +22,8 @@ func (tr *Trainer) Examples() atomicfile.File {
 	return atomicfile.File{Path: ExamplesFile, Write: func(w io.Writer) error {
 		var ids, lengths []byte
 		for _, e := range tr.examples {
-			ids = appendInt32s(appendInt32s(ids, e.source...), e.target...)
-			lengths = appendInt32s(lengths, len(e.source), len(e.target))
+			ids = appendInt32s(appendInt32s(ids, e.IDs...), e.Targets...)
+			lengths = appendInt32s(lengths, len(e.IDs), len(e.Targets))
 		}
 		f := safetensors.File{
 			Metadata: map[string]string{"data": tr.fingerprint()},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -22,7 +23,7 @@ import (
 //
 // Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the
 // context's, with m at the step that was under way.
-func FineTune(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pair, s Settings, steps int, report func(Progress)) error {
+func FineTune(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, s Settings, steps int, report func(Progress)) error {
 	if steps < 0 {
 		return fmt.Errorf("train: FineTune: %d steps, want at least 0", steps)
 	}

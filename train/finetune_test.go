@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 )
 
 // It is enough to train a little of what the heads leave behind.
@@ -14,11 +14,11 @@ func TestFineTune(t *testing.T) {
 		t.Skip("slow: trains")
 	}
 	pairs, ctx := toyPairs(64), context.Background()
-	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64, Dropout: 0.1}
+	c := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64, Dropout: 0.1}
 	m := newToy(t, c, pairs)
 	run(t, newToyTrainer(t, m, pairs, toySettings(60)))
 	small := keep(t, m, map[string][]int{"encoder.0.self": {}, "decoder.0.self": {1}, "decoder.0.cross": {0, 1, 3}})
-	before, err := small.Loss(ctx, pairs)
+	before, err := Loss(ctx, small, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +31,11 @@ func TestFineTune(t *testing.T) {
 	if len(seen) != 100 || last.Epoch != 13 || last.Epochs != 13 || last.Step != 4 {
 		t.Errorf("%d steps, the last of which %+v, want 100 of 8 an epoch", len(seen), last)
 	}
-	after, err := small.Loss(ctx, pairs)
+	after, err := Loss(ctx, small, pairs)
 	if err != nil || !(after < 0.8*before) {
 		t.Errorf("loss %v before and %v after, %v", before, after, err)
 	}
-	if n := small.Layers()[0].Config().Heads; n != 0 {
+	if n := small.Attention()[0].Config().Heads; n != 0 {
 		t.Errorf("the layer without heads has %d", n)
 	}
 
@@ -45,7 +45,7 @@ func TestFineTune(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := keep(t, large, map[string][]int{"encoder.0.self": {}, "decoder.0.self": {1}, "decoder.0.cross": {0, 1, 3}})
-	if largest, scale, err := reference(t, large, pairs).Difference(ctx, again); err != nil || !(largest <= 1e-5*scale) {
+	if largest, scale, err := differ(t, large, again, pairs); err != nil || !(largest <= 1e-5*scale) {
 		t.Errorf("expanded and trained, the lost heads change the logits by %v of %v, %v", largest, scale, err)
 	}
 
@@ -101,14 +101,4 @@ func TestFineTuneLastStep(t *testing.T) {
 	if err != nil || step != 3 {
 		t.Errorf("%d steps, error %v", step, err)
 	}
-}
-
-// reference returns what m predicts.
-func reference(tb testing.TB, m *seq2seq.Translator, pairs []seq2seq.Pair) *seq2seq.Reference {
-	tb.Helper()
-	r, err := seq2seq.NewReference(context.Background(), m, pairs)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
 }

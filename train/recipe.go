@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -22,13 +23,13 @@ const RecipeFile = "recipe.json"
 // Recipe is everything that a run follows from. It is saved in the run's directory, so that
 // resuming needs nothing else.
 type Recipe struct {
-	Data      string         `json:"data,omitempty"`  // file of pairs; empty for the built-in dates
-	Valid     string         `json:"valid,omitempty"` // file of pairs to measure on; empty: some of Data
-	Limit     int            `json:"limit,omitempty"` // pairs of Data used; 0 for all
-	Units     seq2seq.Units  `json:"units"`
-	VocabSize int            `json:"vocab_size"` // at most, for each language
-	Network   seq2seq.Config `json:"network"`    // without the sizes of the vocabularies
-	Training  Settings       `json:"training"`
+	Data      string                  `json:"data,omitempty"`  // file of pairs; empty for the built-in dates
+	Valid     string                  `json:"valid,omitempty"` // file of pairs to measure on; empty: some of Data
+	Limit     int                     `json:"limit,omitempty"` // pairs of Data used; 0 for all
+	Units     seq2seq.Units           `json:"units"`
+	VocabSize int                     `json:"vocab_size"` // at most, for each language
+	Network   models.TranslatorConfig `json:"network"`    // without the sizes of the vocabularies
+	Training  Settings                `json:"training"`
 	// Pruned are the numbers of dates that each pruning of the model has used.
 	Pruned []int `json:"pruned,omitempty"`
 }
@@ -43,8 +44,8 @@ const (
 func DatesRecipe() Recipe {
 	return Recipe{
 		Units: seq2seq.Chars, VocabSize: 1000,
-		Network: seq2seq.Config{
-			Arch: seq2seq.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05,
+		Network: models.TranslatorConfig{
+			Arch: models.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05,
 		},
 		Training: Settings{Epochs: 16, Batch: 32, LR: 0.003, Warmup: 400, Clip: 1, Seed: 1},
 	}
@@ -54,8 +55,8 @@ func DatesRecipe() Recipe {
 func PairsRecipe() Recipe {
 	return Recipe{
 		Units: seq2seq.BPE, VocabSize: 4000,
-		Network: seq2seq.Config{
-			Arch: seq2seq.Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1,
+		Network: models.TranslatorConfig{
+			Arch: models.Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1,
 		},
 		Training: Settings{
 			Epochs: 10, Batch: 32, LR: 0.002, Warmup: 400, Clip: 1, Smoothing: 0.1, MaxLength: 200, Seed: 1,
@@ -66,7 +67,7 @@ func PairsRecipe() Recipe {
 // Recurrent returns the recipe with the classic recurrent translator, which attends without
 // projections and has nothing between its layers.
 func (r Recipe) Recurrent() Recipe {
-	r.Network.Arch, r.Network.Heads, r.Network.Hidden, r.Network.Layers = seq2seq.GRU, 0, 0, 1
+	r.Network.Arch, r.Network.Heads, r.Network.Hidden, r.Network.Layers = models.GRU, 0, 0, 1
 	return r
 }
 
@@ -81,7 +82,7 @@ func (r Recipe) Validate() error {
 		return fmt.Errorf("vocabulary of at most %d entries, want room for at least 5", r.VocabSize)
 	case r.Data == "" && r.Valid != "":
 		return errors.New("--valid goes with --data; the dates have a test set of their own")
-	case network.Arch == seq2seq.GRU && network.Hidden != 0:
+	case network.Arch == models.GRU && network.Hidden != 0:
 		return errors.New("--hidden goes with the transformer")
 	}
 	if err := network.Validate(); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 )
 
 // mostSampled bounds the weights of a model, in bytes, that a Sampler loads after each
@@ -39,7 +39,7 @@ type Sampler struct {
 func (s *Sampler) Read(ctx context.Context) (note string, sample Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info, err := os.Stat(filepath.Join(s.Dir, seq2seq.WeightsFile))
+	info, err := os.Stat(filepath.Join(s.Dir, models.WeightsFile))
 	if err != nil || info.ModTime().Equal(s.saved) {
 		return s.note, s.sample
 	}
@@ -73,11 +73,11 @@ func (s *Sampler) ask() {
 
 // read translates the text and draws the last layer of cross attention.
 func (s *Sampler) read(ctx context.Context) (sample Sample, err error) {
-	m, err := seq2seq.Load(s.Dir)
+	m, err := models.LoadTranslator(s.Dir)
 	if err != nil {
 		return sample, err
 	}
-	written, err := m.Translate(ctx, []string{s.Text}, seq2seq.Decoding{Beam: 1})
+	written, err := m.Translate(ctx, []string{s.Text}, 1)
 	if err != nil {
 		return sample, err
 	}

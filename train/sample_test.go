@@ -12,7 +12,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 )
 
 // draw stands for a picture.
@@ -30,7 +30,7 @@ func TestSampler(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	r := DatesRecipe()
 	r.Network.Width, r.Network.Hidden, r.Limit = 8, 8, 50
-	r.Network.Arch = seq2seq.Transformer
+	r.Network.Arch = models.Transformer
 	data, err := r.Pairs()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestSampler(t *testing.T) {
 	source, target := Vocabularies(data.Learn, r.Units, r.VocabSize)
 	save := func(seed uint64) {
 		t.Helper()
-		m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(seed, 2)))
+		m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(seed, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestSampler(t *testing.T) {
 	if first.Source != data.Example() || first.Written == "" || first.Title != "cross attention, layer 0" || !strings.HasPrefix(first.Heads, "4 heads of cross attention, 1: ") {
 		t.Errorf("sample %+v", first)
 	}
-	weights := filepath.Join(dir, seq2seq.WeightsFile)
+	weights := filepath.Join(dir, models.WeightsFile)
 	info, err := os.Stat(weights)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 )
 
 // Session is a run in its directory, which no other process writes to meanwhile. It is
@@ -25,7 +25,7 @@ type Session struct {
 	Dir     string
 	Recipe  Recipe
 	Data    Data
-	Model   *seq2seq.Translator
+	Model   *models.Model
 	Trainer *Trainer
 	// Replaces says that the directory has an earlier run, which this one replaces when it
 	// first saves.
@@ -103,7 +103,7 @@ func (e *OccupiedError) Error() string {
 
 // RunFiles returns the names of the files that a session may write.
 func RunFiles() []string {
-	return append(seq2seq.ModelFiles(), TrainingFile, RecipeFile, curve.File, curve.PictureFile, ExamplesFile)
+	return append(models.TranslatorFiles(), TrainingFile, RecipeFile, curve.File, curve.PictureFile, ExamplesFile)
 }
 
 // Create returns a new run of a recipe at its beginning. Nothing in the directory changes
@@ -121,7 +121,7 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 		return nil, err
 	}
 	source, target := Vocabularies(s.Data.Learn, r.Units, r.VocabSize)
-	s.Model, err = seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
+	s.Model, err = models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	if s.Data, err = s.Recipe.Pairs(); err != nil {
 		return err
 	}
-	if s.Model, err = seq2seq.Load(s.Dir); err != nil {
+	if s.Model, err = models.LoadTranslator(s.Dir); err != nil {
 		return err
 	}
 	if s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, s.Recipe.Training); err != nil {
@@ -193,7 +193,7 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 func (s *Session) vacant() error {
 	files := slices.Clone(s.options.Reserved)
 	if !s.options.Force {
-		files = append(append(files, TrainingFile, seq2seq.WeightsFile), RunFiles()...) // the first say most
+		files = append(append(files, TrainingFile, models.WeightsFile), RunFiles()...) // the first say most
 	}
 	for _, name := range files {
 		if has(s.Dir, name) && (name != ExamplesFile || s.options.Prepare) {
@@ -361,7 +361,7 @@ func (s *Session) tell(p Progress) error {
 
 // epoch measures at the end of one, and returns the loss, NaN if it was interrupted.
 func (s *Session) epoch(ctx context.Context, e curve.Epoch) (float64, error) {
-	loss, err := s.Model.Loss(ctx, s.Data.Test)
+	loss, err := Loss(ctx, s.Model, s.Data.Test)
 	switch {
 	case ctx.Err() != nil:
 		loss = math.NaN()
@@ -376,7 +376,7 @@ func (s *Session) epoch(ctx context.Context, e curve.Epoch) (float64, error) {
 
 // Measure translates the test pairs, and saves how well.
 func (s *Session) Measure(ctx context.Context) (Metrics, error) {
-	m, err := Evaluate(ctx, s.Model, s.Data.Test, seq2seq.Decoding{})
+	m, err := Evaluate(ctx, s.Model, s.Data.Test, 1)
 	if err != nil {
 		return m, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -164,7 +165,7 @@ func TestSessionGuards(t *testing.T) {
 		{"", Options{Prepare: true}, ExamplesFile},
 		{"", Options{Prepare: true, Force: true}, ""},
 		{RecipeFile, Options{}, RecipeFile},
-		{seq2seq.WeightsFile, Options{}, seq2seq.WeightsFile},
+		{models.WeightsFile, Options{}, models.WeightsFile},
 		{TrainingFile, Options{}, TrainingFile},
 		{"", Options{Force: true}, ""},
 	} {

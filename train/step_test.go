@@ -8,22 +8,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
 
 // fullSize are the networks that attn trains on a file of pairs unless it is
 // told otherwise.
-func fullSize() []seq2seq.Config {
-	return []seq2seq.Config{
-		{Arch: seq2seq.Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1},
-		{Arch: seq2seq.GRU, Score: "scaled", Width: 128, Layers: 1, Dropout: 0.1},
-		{Arch: seq2seq.GRU, Score: "additive", Width: 128, Layers: 1, Dropout: 0.1},
+func fullSize() []models.TranslatorConfig {
+	return []models.TranslatorConfig{
+		{Arch: models.Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1},
+		{Arch: models.GRU, Score: "scaled", Width: 128, Layers: 1, Dropout: 0.1},
+		{Arch: models.GRU, Score: "additive", Width: 128, Layers: 1, Dropout: 0.1},
 	}
 }
 
 // newFullSize returns a trainer of such a network, with about 4000 words on
 // either side, and the batches of an epoch: sentences of 3 to 15 words.
-func newFullSize(tb testing.TB, c seq2seq.Config, batch int) (*Trainer, [][]int) {
+func newFullSize(tb testing.TB, c models.TranslatorConfig, batch int) (*Trainer, [][]int) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(17, 19))
 	sentence := func() string {
@@ -40,7 +41,7 @@ func newFullSize(tb testing.TB, c seq2seq.Config, batch int) (*Trainer, [][]int)
 		pairs, texts = append(pairs, p), append(texts, p.Source, p.Target)
 	}
 	words := seq2seq.BuildVocabulary(texts, seq2seq.Words, 0)
-	m, err := seq2seq.New(c, words, words, rng)
+	m, err := models.NewTranslator(c, words, words, rng)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -106,8 +107,8 @@ func BenchmarkStep(b *testing.B) {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
 	}
 	source, target := seq2seq.BuildVocabulary(sources, seq2seq.Chars, 1000), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 1000)
-	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05}
-	m, err := seq2seq.New(c, source, target, rand.New(rand.NewPCG(1, 0)))
+	c := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05}
+	m, err := models.NewTranslator(c, source, target, rand.New(rand.NewPCG(1, 0)))
 	if err != nil {
 		b.Fatal(err)
 	}

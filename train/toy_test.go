@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -32,28 +33,28 @@ func toyPairs(n int) []seq2seq.Pair {
 }
 
 // headed are small networks that have heads: both architectures with every score.
-func headed() []seq2seq.Config {
-	var all []seq2seq.Config
+func headed() []models.TranslatorConfig {
+	var all []models.TranslatorConfig
 	for _, score := range score.Kinds().Names() {
 		all = append(all,
-			seq2seq.Config{Arch: seq2seq.Transformer, Score: score, Width: 12, Heads: 3, Layers: 2, Hidden: 10},
-			seq2seq.Config{Arch: seq2seq.GRU, Score: score, Width: 12, Heads: 3, Layers: 1})
+			models.TranslatorConfig{Arch: models.Transformer, Score: score, Width: 12, Heads: 3, Layers: 2, Hidden: 10},
+			models.TranslatorConfig{Arch: models.GRU, Score: score, Width: 12, Heads: 3, Layers: 1})
 	}
 	return all
 }
 
-func name(c seq2seq.Config) string {
+func name(c models.TranslatorConfig) string {
 	return fmt.Sprintf("%s with %s scores and %d heads", c.Arch, c.Score, c.Heads)
 }
 
 // newToy returns an untrained translator for the letters of pairs.
-func newToy(tb testing.TB, c seq2seq.Config, pairs []seq2seq.Pair) *seq2seq.Translator {
+func newToy(tb testing.TB, c models.TranslatorConfig, pairs []seq2seq.Pair) *models.Model {
 	tb.Helper()
 	var sources, targets []string
 	for _, p := range pairs {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
 	}
-	m, err := seq2seq.New(c, seq2seq.BuildVocabulary(sources, seq2seq.Chars, 0), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 0), rand.New(rand.NewPCG(3, 5)))
+	m, err := models.NewTranslator(c, seq2seq.BuildVocabulary(sources, seq2seq.Chars, 0), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 0), rand.New(rand.NewPCG(3, 5)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func toySettings(epochs int) Settings {
 }
 
 // newToyTrainer returns a trainer, and ends the test if it cannot.
-func newToyTrainer(tb testing.TB, m *seq2seq.Translator, pairs []seq2seq.Pair, s Settings) *Trainer {
+func newToyTrainer(tb testing.TB, m *models.Model, pairs []seq2seq.Pair, s Settings) *Trainer {
 	tb.Helper()
 	tr, err := NewTrainer(m, pairs, s)
 	if err != nil {
@@ -88,15 +89,15 @@ func run(tb testing.TB, tr *Trainer) []Progress {
 
 // toyKept are heads of a toy: no layer keeps all that another keeps, and one loses
 // all.
-func toyKept(c seq2seq.Config) map[string][]int {
-	if c.Arch == seq2seq.GRU {
+func toyKept(c models.TranslatorConfig) map[string][]int {
+	if c.Arch == models.GRU {
 		return map[string][]int{"decoder.0.cross": {1}}
 	}
 	return map[string][]int{"encoder.0.self": {0, 2}, "encoder.1.self": {}, "decoder.0.self": {1}, "decoder.1.cross": {2}}
 }
 
 // keep returns what m.Keep returns, and ends the test if it cannot.
-func keep(tb testing.TB, m *seq2seq.Translator, kept map[string][]int) *seq2seq.Translator {
+func keep(tb testing.TB, m *models.Model, kept map[string][]int) *models.Model {
 	tb.Helper()
 	small, err := m.Keep(kept)
 	if err != nil {
@@ -107,13 +108,13 @@ func keep(tb testing.TB, m *seq2seq.Translator, kept map[string][]int) *seq2seq.
 
 // halfTrained returns translators that know the toy task a little, so that what
 // they write differs from text to text and has an end.
-func halfTrained(t *testing.T) map[string]*seq2seq.Translator {
+func halfTrained(t *testing.T) map[string]*models.Model {
 	pairs := toyPairs(64)
-	all := map[string]*seq2seq.Translator{}
-	for _, c := range []seq2seq.Config{
-		{Arch: seq2seq.Transformer, Score: "scaled", Width: 16, Heads: 2, Layers: 2, Hidden: 16},
-		{Arch: seq2seq.GRU, Score: "additive", Width: 16, Layers: 2},
-		{Arch: seq2seq.GRU, Score: "cosine", Width: 16, Heads: 2, Layers: 1},
+	all := map[string]*models.Model{}
+	for _, c := range []models.TranslatorConfig{
+		{Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 2, Layers: 2, Hidden: 16},
+		{Arch: models.GRU, Score: "additive", Width: 16, Layers: 2},
+		{Arch: models.GRU, Score: "cosine", Width: 16, Heads: 2, Layers: 1},
 	} {
 		m := newToy(t, c, pairs)
 		run(t, newToyTrainer(t, m, pairs, toySettings(12)))
@@ -123,9 +124,9 @@ func halfTrained(t *testing.T) map[string]*seq2seq.Translator {
 }
 
 // translate returns the translations of texts.
-func translate(tb testing.TB, m *seq2seq.Translator, texts ...string) []string {
+func translate(tb testing.TB, m *models.Model, texts ...string) []string {
 	tb.Helper()
-	out, err := m.Translate(context.Background(), texts, seq2seq.Decoding{})
+	out, err := m.Translate(context.Background(), texts, 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -133,12 +134,33 @@ func translate(tb testing.TB, m *seq2seq.Translator, texts ...string) []string {
 }
 
 // logits returns the logits of all targets of pairs.
-func logits(m *seq2seq.Translator, pairs []seq2seq.Pair) []float32 {
-	var sources, targets [][]int
+func logits(m *models.Model, pairs []seq2seq.Pair) []float32 {
+	var examples []models.Example
 	for _, p := range pairs {
-		source, target := m.Encode(p)
-		sources, targets = append(sources, source), append(targets, target)
+		e, err := m.TranslationExample(p.Source, p.Target)
+		if err != nil {
+			panic(err)
+		}
+		examples = append(examples, e)
 	}
-	all, _ := m.Logits(nil, sources, targets)
+	all, _ := m.Predict(nil, examples, models.Run{})
 	return all.Data()
+}
+
+// differ returns by how much the logits of two translators differ on pairs.
+func differ(tb testing.TB, a, b *models.Model, pairs []seq2seq.Pair) (largest, scale float64, err error) {
+	tb.Helper()
+	p, err := Probe(a, pairs)
+	if err != nil {
+		return 0, 0, err
+	}
+	other, err := p.Of(b)
+	if err != nil {
+		return 0, 0, err
+	}
+	r, err := models.NewReference(context.Background(), p)
+	if err != nil {
+		return 0, 0, err
+	}
+	return r.Difference(context.Background(), other)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -66,20 +67,17 @@ type Trainer struct {
 	// Skipped is the number of pairs left out because of MaxLength.
 	Skipped int
 
-	model    *seq2seq.Translator
+	model    *models.Model
 	params   nn.Vars // the model's, in a list: to walk through its parts makes a thousand small objects
-	examples []example
+	examples []models.Example
 	optim    *nn.AdamW
 	schedule nn.Schedule
 	tape     *tensor.Tape
 	at       position
 }
 
-// example is a pair as ids, which end in EOS.
-type example struct{ source, target []int }
-
-// tokens returns how many tokens of an example are read and written.
-func (e example) tokens() int { return len(e.source) + len(e.target) }
+// tokensOf returns how many tokens of an example are read and written.
+func tokensOf(e models.Example) int { return len(e.IDs) + len(e.Targets) }
 
 // position is how far training has come.
 type position struct {
@@ -150,7 +148,7 @@ type Window struct {
 }
 
 // NewTrainer returns a trainer at the start of the first epoch.
-func NewTrainer(m *seq2seq.Translator, pairs []seq2seq.Pair, s Settings) (*Trainer, error) {
+func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -163,12 +161,15 @@ func NewTrainer(m *seq2seq.Translator, pairs []seq2seq.Pair, s Settings) (*Train
 	tr.optim = nn.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
 	for _, p := range pairs {
-		source, target := m.Encode(p)
-		if s.MaxLength > 0 && max(len(source), len(target)) > s.MaxLength {
+		e, err := m.TranslationExample(p.Source, p.Target)
+		if err != nil {
+			return nil, err
+		}
+		if s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength {
 			tr.Skipped++
 			continue
 		}
-		tr.examples = append(tr.examples, example{source, target})
+		tr.examples = append(tr.examples, e)
 	}
 	switch {
 	case len(pairs) == 0:
@@ -227,16 +228,15 @@ var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may
 // step makes one update from a batch.
 func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
-	sources, targets, tokens := make([][]int, len(batch)), make([][]int, len(batch)), 0
+	examples, tokens := make([]models.Example, len(batch)), 0
 	for i, n := range batch {
-		e := tr.examples[n]
-		sources[i], targets[i] = e.source, e.target
-		tokens += e.tokens()
+		examples[i] = tr.examples[n]
+		tokens += tokensOf(examples[i])
 	}
 	t := tr.tape
 	t.Reset()
 	t.Seed(tr.Settings.Seed, tr.at.Total)
-	logits, write := tr.model.Logits(t, sources, targets)
+	logits, write := tr.model.Predict(t, examples, models.Run{})
 	loss := nn.CrossEntropy(t, logits, write, seq2seq.Pad, tr.Settings.Smoothing)
 	nn.ZeroGrad(tr.params)
 	t.Backward(loss, nil)
@@ -289,7 +289,7 @@ func (tr *Trainer) steps() int {
 func (tr *Trainer) batches(epoch int) [][]int {
 	lengths := make([][2]int, len(tr.examples))
 	for i, e := range tr.examples {
-		lengths[i] = [2]int{len(e.source), len(e.target)}
+		lengths[i] = [2]int{len(e.IDs), len(e.Targets)}
 	}
 	return Batches(lengths, tr.Settings.Batch, tr.Settings.Seed, epoch)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -20,11 +21,11 @@ func TestLearnsToReverse(t *testing.T) {
 		t.Skip("slow: trains")
 	}
 	pairs := toyPairs(64)
-	for _, c := range []seq2seq.Config{
-		{Arch: seq2seq.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64},
-		{Arch: seq2seq.Transformer, Score: "cosine", Width: 32, Heads: 2, Layers: 1, Hidden: 64},
-		{Arch: seq2seq.GRU, Score: "additive", Width: 32, Layers: 1},
-		{Arch: seq2seq.GRU, Score: "gaussian", Width: 32, Heads: 2, Layers: 1},
+	for _, c := range []models.TranslatorConfig{
+		{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64},
+		{Arch: models.Transformer, Score: "cosine", Width: 32, Heads: 2, Layers: 1, Hidden: 64},
+		{Arch: models.GRU, Score: "additive", Width: 32, Layers: 1},
+		{Arch: models.GRU, Score: "gaussian", Width: 32, Heads: 2, Layers: 1},
 	} {
 		t.Run(name(c), func(t *testing.T) {
 			m := newToy(t, c, pairs)
@@ -32,7 +33,7 @@ func TestLearnsToReverse(t *testing.T) {
 			if last := all[len(all)-1]; last.Loss > 0.05 {
 				t.Errorf("loss %.3f after %d steps, want almost 0", last.Loss, len(all))
 			}
-			metrics, err := Evaluate(context.Background(), m, pairs, seq2seq.Decoding{})
+			metrics, err := Evaluate(context.Background(), m, pairs, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,8 +96,8 @@ func TestBatchesHaveLittlePadding(t *testing.T) {
 	for _, b := range tr.batches(0) {
 		longest := 0
 		for _, i := range b {
-			tokens += len(tr.examples[i].source)
-			longest = max(longest, len(tr.examples[i].source))
+			tokens += len(tr.examples[i].IDs)
+			longest = max(longest, len(tr.examples[i].IDs))
 		}
 		cells += longest * len(b)
 	}
@@ -138,8 +139,11 @@ func TestProgress(t *testing.T) {
 	}
 	want := 0
 	for _, p := range pairs {
-		source, target := m.Encode(p)
-		want += len(source) + len(target)
+		e, err := m.TranslationExample(p.Source, p.Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += len(e.IDs) + len(e.Targets)
 	}
 	if tokens != want {
 		t.Errorf("an epoch has %d tokens, want %d", tokens, want)
@@ -153,7 +157,7 @@ func TestProgress(t *testing.T) {
 // done at once.
 func TestRunInterrupted(t *testing.T) {
 	pairs := toyPairs(20)
-	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "additive", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2}
+	c := models.TranslatorConfig{Arch: models.Transformer, Score: "additive", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2}
 	whole := newToy(t, c, pairs)
 	run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
 
@@ -192,7 +196,7 @@ func TestRunInterrupted(t *testing.T) {
 }
 
 // sameParams fails the test unless two translators have the same bits.
-func sameParams(t *testing.T, got, want *seq2seq.Translator) {
+func sameParams(t *testing.T, got, want *models.Model) {
 	t.Helper()
 	wanted := map[string][]float32{}
 	for name, p := range want.Params() {
@@ -249,7 +253,7 @@ func TestTrainerLeavesOutLongPairs(t *testing.T) {
 // same.
 func TestWindows(t *testing.T) {
 	pairs := toyPairs(101)
-	c := seq2seq.Config{Arch: seq2seq.GRU, Score: "dot", Width: 8, Layers: 1}
+	c := models.TranslatorConfig{Arch: models.GRU, Score: "dot", Width: 8, Layers: 1}
 	settings := toySettings(3)
 	settings.Batch = 1
 	type seen struct {
@@ -307,7 +311,7 @@ func TestWindows(t *testing.T) {
 		if err := tr.Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		m, err := seq2seq.Load(dir)
+		m, err := models.LoadTranslator(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,11 +129,11 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 			for i := range prompt {
 				prompt[i] = rand.N(s.vocabulary)
 			}
-			m.Hidden(tape, models.Batch{IDs: [][]int{prompt}}, models.Run{Cache: cache})
+			m.Hidden(tape, models.Batch{IDs: [][]int{prompt}}, models.Run{State: cache})
 			logits := m.Head().Logits
 			step := measured(threads, func() {
 				tape.Reset()
-				logits(tape, m.Hidden(tape, models.Batch{IDs: [][]int{prompt[:1]}}, models.Run{Cache: cache}))
+				logits(tape, m.Hidden(tape, models.Batch{IDs: [][]int{prompt[:1]}}, models.Run{State: cache}))
 				for _, layer := range cache.Layers {
 					layer.Truncate(read)
 				}

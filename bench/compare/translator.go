@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -73,8 +74,8 @@ func newTrainer() (*train.Trainer, error) {
 	for i := range pairs {
 		pairs[i] = seq2seq.Pair{Source: sentence(), Target: sentence()}
 	}
-	m, err := seq2seq.New(seq2seq.Config{
-		Arch: seq2seq.Transformer, Score: "scaled", Width: width, Heads: heads, Layers: layers, Hidden: hidden, Dropout: dropout,
+	m, err := models.NewTranslator(models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: width, Heads: heads, Layers: layers, Hidden: hidden, Dropout: dropout,
 	}, v, v, rng)
 	if err != nil {
 		return nil, err

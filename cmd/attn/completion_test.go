@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/flags"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -85,7 +85,7 @@ func recipeDefaults() map[string]string {
 		}
 		return r
 	}
-	data, gru := "FILE", seq2seq.GRU
+	data, gru := "FILE", models.GRU
 	dates, pairs, recurrent := follow(recipeFlags{}), follow(recipeFlags{Data: &data}), follow(recipeFlags{Data: &data, Arch: &gru})
 	for name, of := range map[string]func(train.Recipe) any{
 		"arch": func(r train.Recipe) any { return r.Network.Arch }, "score": func(r train.Recipe) any { return r.Network.Score },

@@ -9,7 +9,7 @@ import (
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/strictjson"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -66,7 +66,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	unknown := newUnknown(c.err).pairs(m, pairs)
-	metrics, err := train.Evaluate(ctx, m, pairs, seq2seq.Decoding{Beam: cmd.Beam})
+	metrics, err := train.Evaluate(ctx, m, pairs, cmd.Beam)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (cmd *evalCommand) streams() error {
 
 func (cmd *evalCommand) modelDir() string { return cmd.Model }
 
-func (cmd *evalCommand) modelFiles() ([]string, error) { return seq2seq.ModelFiles(), nil }
+func (cmd *evalCommand) modelFiles() ([]string, error) { return models.TranslatorFiles(), nil }
 
 // lineLoss is what a line becomes with --per-line.
 type lineLoss struct {
@@ -105,11 +105,21 @@ func (cmd *evalCommand) stream(c console) (lineStream, error) {
 	f.Work = func(ctx context.Context, batch []*filter.Line[lineLoss]) error {
 		pairs, of := pairsOf(batch)
 		unknown.pairs(m, pairs)
-		losses, err := m.Losses(ctx, pairs)
-		for i, l := range losses {
-			of[i].Value = lineLoss{number(l.Nats), l.Tokens}
+		if len(pairs) == 0 {
+			return nil
 		}
-		return err
+		probe, err := train.Probe(m, pairs)
+		if err != nil {
+			return err
+		}
+		losses, err := probe.Losses(ctx)
+		if err != nil {
+			return err
+		}
+		for i, l := range losses {
+			of[i].Value = lineLoss{number(l.Loss), l.Terms}
+		}
+		return nil
 	}
 	f.Write = filter.TSV(2, func(l lineLoss) []string {
 		return []string{strconv.FormatFloat(float64(l.Nats), 'g', -1, 64), strconv.Itoa(l.Tokens)}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -21,9 +21,9 @@ var testModels, _ = filepath.Abs("../../models/testdata")
 func newModel(t *testing.T, dir string) {
 	t.Helper()
 	r := train.DatesRecipe()
-	r.Network.Arch, r.Network.Width, r.Network.Hidden = seq2seq.Transformer, 8, 3
+	r.Network.Arch, r.Network.Width, r.Network.Hidden = models.Transformer, 8, 3
 	source, target := train.Vocabularies(train.Dates(13, 1), r.Units, r.VocabSize)
-	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
+	m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

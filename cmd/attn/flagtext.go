@@ -20,7 +20,7 @@ import (
 // operation.
 func choices() kong.Vars {
 	lists := map[string][]string{
-		"scores": score.Kinds().Names(), "archs": {seq2seq.Transformer, seq2seq.GRU},
+		"scores": score.Kinds().Names(), "archs": {models.Transformer, models.GRU},
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"ops":   bench.Ops(), "masks": bench.Masks(),

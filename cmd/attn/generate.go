@@ -167,7 +167,7 @@ const longestPrompt = 1 << 25
 // no limit of its own, and one that finds no end would write for ever.
 func (cmd *generateCommand) most(m *models.Model, prompt int) int {
 	if cmd.MaxTokens == 0 && m.Sizes().Decoder != nil {
-		return longestTarget(prompt)
+		return 2*prompt + 20 // as attn translate
 	}
 	return cmd.MaxTokens
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/train"
 )
 
 // This file has attn heads --per-line, and what becomes of its lines when attn shards has
@@ -32,7 +33,7 @@ func (cmd *headsCommand) streams() error {
 
 func (cmd *headsCommand) modelDir() string { return cmd.Model }
 
-func (cmd *headsCommand) modelFiles() ([]string, error) { return seq2seq.ModelFiles(), nil }
+func (cmd *headsCommand) modelFiles() ([]string, error) { return models.TranslatorFiles(), nil }
 
 // perLine are the methods whose score is a quotient of sums over pairs. Taylor depends on
 // which of them share a batch, and the other methods need none.
@@ -77,7 +78,7 @@ func (cmd *headsCommand) stream(c console) (lineStream, error) {
 			if len(methods) == 0 {
 				continue
 			}
-			probe, err := seq2seq.NewProbe(m, pairs[i:i+1])
+			probe, err := train.Probe(m, pairs[i:i+1])
 			if err != nil {
 				return err
 			}
@@ -157,7 +158,7 @@ func (cmd *headsCommand) added(methods []prune.Method) (r reports.Importance, er
 	if file.Model != id.Model {
 		return bad("was made with model %.12s, not %.12s", file.Model, id.Model)
 	}
-	layers := m.Layers()
+	layers := m.Attention()
 	r = reports.Importance{Model: cmd.Model, Data: cmd.Sums, Pairs: file.Lines, Layers: pruning.Layers(layers)}
 	for i := range r.Layers {
 		l := &r.Layers[i]

@@ -20,8 +20,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -170,7 +169,7 @@ func TestTrainKilled(t *testing.T) {
 		states := map[string]int{}
 		for n, out := range left {
 			what := fmt.Sprintf("%s, killed before operation %d", c.name, n)
-			_, err := seq2seq.Load(out) // as it lies there
+			_, err := models.LoadTranslator(out) // as it lies there
 			store, lockErr := atomicfile.Lock(out)
 			if lockErr != nil {
 				t.Fatal(lockErr)
@@ -186,7 +185,7 @@ func TestTrainKilled(t *testing.T) {
 			}
 			// What has been seen to end well does not have to be trained again.
 			o := outcome(t, out)
-			state := o[seq2seq.WeightsFile] + o[curve.File] + o[train.RecipeFile]
+			state := o[models.WeightsFile] + o[curve.File] + o[train.RecipeFile]
 			if states[state]++; states[state] == 1 {
 				goOn(out)
 				expectOutcome(t, what, out, c.want...)
@@ -247,13 +246,13 @@ func TestPruneKilled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	r := train.DatesRecipe()
-	r.Network.Arch, r.Network.Width, r.Network.Hidden = seq2seq.Transformer, 8, 3
+	r.Network.Arch, r.Network.Width, r.Network.Hidden = models.Transformer, 8, 3
 	source, target := train.Vocabularies(train.Dates(13, 1), r.Units, r.VocabSize)
-	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
+	m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := func(heads ...int) *seq2seq.Translator {
+	without := func(heads ...int) *models.Model {
 		m, err := m.Keep(map[string][]int{"encoder.0.self": heads})
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +261,7 @@ func TestPruneKilled(t *testing.T) {
 	}
 	old, next := without(0, 1, 2), without(3)
 	out := filepath.Join(dir, "out")
-	keep := func(m *seq2seq.Translator, r *train.Recipe) {
+	keep := func(m *models.Model, r *train.Recipe) {
 		store, err := atomicfile.Lock(out)
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +269,7 @@ func TestPruneKilled(t *testing.T) {
 		defer store.Unlock()
 		cmd := pruneCommand{Out: out, store: store}
 		cmd.recipe = r
-		if err := cmd.keepTranslator(m, m.Expand(), &reports.Report{}); err != nil {
+		if err := cmd.write(cmd.translatorForms(m)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -293,7 +292,7 @@ func TestPruneKilled(t *testing.T) {
 		dead := killedAt(n, func() { keep(next, nil) })
 		state := ""
 		for _, folder := range []string{out, filepath.Join(out, maskedDir)} {
-			got, err := seq2seq.Load(folder)
+			got, err := models.LoadTranslator(folder)
 			if err != nil {
 				t.Fatalf("killed before operation %d: %v", n, err)
 			}
@@ -301,7 +300,7 @@ func TestPruneKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state += fmt.Sprint(len(got.Layers()[0].Q.Weight.Data()), recipe != nil, " ")
+			state += fmt.Sprint(len(got.Attention()[0].Q.Weight.Data()), recipe != nil, " ")
 		}
 		for _, name := range reports {
 			state += fmt.Sprint(exists(filepath.Join(out, name)))

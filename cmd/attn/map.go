@@ -12,7 +12,6 @@ import (
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/view"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 	"github.com/attn-go/attn/viz"
 )
@@ -178,7 +177,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 		unknown.target(m, *cmd.Target)
 		return m.Record(source, *cmd.Target, cmd.recorded())
 	}
-	written, err := m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
+	written, err := m.Translate(ctx, []string{source}, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 	"github.com/attn-go/attn/train"
 )
 
-// This file has what pretrained models are for, as attn heads and attn prune score them: a
+// This file has what models are for, as attn heads and attn prune score them: a
 // table of tasks, each with its data, its loss and what it is judged by.
 
-// modelTask is a task of pretrained models.
+// modelTask is a task of models.
 type modelTask struct {
 	name     string // for people: "masked words"
 	lossUnit string
@@ -38,12 +39,12 @@ type modelTask struct {
 	texts func(line train.Line) [][2]string
 }
 
-// loaded is a pretrained model with a task.
+// loaded is a model with a task.
 type loaded struct {
 	*models.Model
 	task     *modelTask
 	embedder *models.Embedder // of a task of similarity, else nil
-	data     string           // the file, for errors
+	data     string           // the file, for people
 	// low and high are how similar the least and the most similar pair are said to be.
 	low, high float64
 }
@@ -117,6 +118,12 @@ var similarityTask = modelTask{
 	texts: func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
 }
 
+// lessonTask is that of a translator of attn train.
+var lessonTask = modelTask{
+	lossUnit: "nats per token", items: "sources", metrics: []string{"exact", "bleu"}, source: lineText,
+	probe: translationTask.probe, texts: translationTask.texts,
+}
+
 // taskOf returns the task of the model in a directory, which is not loaded yet.
 func taskOf(dir string) (*modelTask, error) {
 	if exists(filepath.Join(dir, modulesFile)) {
@@ -148,8 +155,18 @@ func taskOf(dir string) (*modelTask, error) {
 	return &task, nil
 }
 
-// loadTask loads a pretrained model and at most most lines of its data.
-func loadTask(c console, dir, data string, most int) (*loaded, []train.Line, error) {
+// loadTask loads a model and its data: of a pretrained model, at most most lines; of a model of
+// dates without data, about so many new ones.
+func (f *scoredFlags) loadTask(c console, most int) (*loaded, []train.Line, error) {
+	if !isPretrained(f.Model) {
+		m, err := f.load()
+		if err != nil {
+			return nil, nil, err
+		}
+		pairs, name, err := f.pairs(most)
+		return &loaded{Model: m, task: &lessonTask, data: name}, linesOf(pairs), err
+	}
+	dir, data := f.Model, f.Data
 	task, err := taskOf(dir)
 	if err != nil {
 		return nil, nil, err
@@ -175,6 +192,15 @@ func loadTask(c console, dir, data string, most int) (*loaded, []train.Line, err
 		return nil, nil, err
 	}
 	return l, lines, wantHeads(dir, l.Attention())
+}
+
+// linesOf returns pairs as lines.
+func linesOf(pairs []seq2seq.Pair) []train.Line {
+	lines := make([]train.Line, len(pairs))
+	for i, p := range pairs {
+		lines[i] = train.Line{Number: i + 1, Columns: []string{p.Source, p.Target}}
+	}
+	return lines
 }
 
 // wantHeads returns an error if a model has no attention heads.
@@ -242,7 +268,7 @@ func layerBytes(m *models.Model, n int) int64 {
 
 // fits returns an error if the weights of a layer are too large for a text of n tokens.
 func (l *loaded) fits(n int) error {
-	if bytes := layerBytes(l.Model, n); bytes > mostPretrained {
+	if bytes := layerBytes(l.Model, n); bytes > mostPretrained && l.Translator == nil {
 		return fmt.Errorf("the text has %d tokens, and so %d MB of weights in a layer, want at most %d MB", n, bytes>>20, mostPretrained>>20)
 	}
 	return nil

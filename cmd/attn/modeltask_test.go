@@ -96,7 +96,7 @@ func TestSimilaritiesOfTwoFiles(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a\tb\t1\nc\td\t6\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l := &loaded{task: &similarityTask, low: 0, high: 5}
+	l := &loaded{Model: new(models.Model), task: &similarityTask, low: 0, high: 5}
 	lines, err := (&pruneCommand{Train: path}).trainLines(l, [3][]train.Line{})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // isPretrained reports whether a directory is a pretrained model in the form of Hugging
@@ -29,47 +28,31 @@ func isPretrained(dir string) bool {
 	return json.Unmarshal(data, &config) == nil && config.Type != ""
 }
 
-// either is what a command makes of a model of attn train, and of a pretrained one. A
-// command that takes one kind alone has nil for the other.
-type either[T any] struct{ trained, pretrained func() (T, error) }
-
-// of returns what the command makes of the model in a directory.
-func (e either[T]) of(dir string) (made T, err error) {
-	switch pretrained := isPretrained(dir); {
-	case !pretrained:
-		return e.trained()
-	case e.pretrained == nil:
-		return made, input.Errorf(dir, "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it")
-	}
-	return e.pretrained()
-}
-
 // loadTranslator loads a model of attn train, and says so of a pretrained one.
-func loadTranslator(dir string) (*seq2seq.Translator, error) {
-	return either[*seq2seq.Translator]{trained: func() (*seq2seq.Translator, error) { return seq2seq.Load(dir) }}.of(dir)
+func loadTranslator(dir string) (*models.Model, error) {
+	if isPretrained(dir) {
+		return nil, input.Errorf(dir, "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it")
+	}
+	return models.LoadTranslator(dir)
 }
 
 // openSource loads a model whose attention can be recorded.
 func openSource(dir string, c console) (view.Source, error) {
-	return either[view.Source]{
-		trained: func() (view.Source, error) {
-			m, err := seq2seq.Load(dir)
-			if err != nil {
-				return nil, err
-			}
-			return translatorSource{m, newUnknown(c.err)}, nil
-		},
-		pretrained: func() (view.Source, error) {
-			m, err := load(c, models.Load, dir, models.Options{})
-			if err != nil {
-				return nil, err
-			}
-			if _, err := m.Tokenizer(); err != nil {
-				return nil, err
-			}
-			return pretrainedSource{m: m}, nil
-		},
-	}.of(dir)
+	if !isPretrained(dir) {
+		m, err := models.LoadTranslator(dir)
+		if err != nil {
+			return nil, err
+		}
+		return translatorSource{m, newUnknown(c.err)}, nil
+	}
+	m, err := load(c, models.Load, dir, models.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := m.Tokenizer(); err != nil {
+		return nil, err
+	}
+	return pretrainedSource{m: m}, nil
 }
 
 // pretrainedSource is a pretrained model that the page can ask.

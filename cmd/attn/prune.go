@@ -17,8 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/prune"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -136,10 +135,10 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--out %s is the masked form of the model", quoted(cmd.Out))
 	case exists(filepath.Join(cmd.Out, train.TrainingFile)):
 		return fmt.Errorf("--out %s holds a run of attn train, want a directory of its own", quoted(cmd.Out))
-	case !cmd.Force && (firstOf(cmd.Out, seq2seq.WeightsFile) != "" || firstOf(cmd.masked(), seq2seq.WeightsFile) != ""):
+	case !cmd.Force && (firstOf(cmd.Out, models.WeightsFile) != "" || firstOf(cmd.masked(), models.WeightsFile) != ""):
 		return fmt.Errorf("--out %s holds a model: --force replaces it", quoted(cmd.Out))
 	}
-	if name := firstOf(cmd.Out, append(seq2seq.ModelFiles(), train.RecipeFile, reportFile)...); name != "" && !cmd.Force {
+	if name := firstOf(cmd.Out, append(models.TranslatorFiles(), train.RecipeFile, reportFile)...); name != "" && !cmd.Force {
 		return fmt.Errorf("%s is a file that would be written: --force replaces it", quoted(filepath.Join(cmd.Out, name)))
 	}
 	if err := cmd.scoredFlags.Validate(); err != nil {
@@ -164,23 +163,15 @@ func (cmd *pruneCommand) files() []place {
 	return []place{{"--report", cmd.page()}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
 }
 
-// experiment is a pruning.Experiment on a model of either kind.
-type experiment interface {
-	Run(ctx context.Context, r *reports.Report) error
-}
-
 // prepared is an experiment with what is known before it runs.
 type prepared struct {
-	experiment
+	*pruning.Experiment
 	report *reports.Report
 	try    string // what to do with the model, for people
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
-	p, err := either[*prepared]{
-		trained:    cmd.prepareTranslator,
-		pretrained: func() (*prepared, error) { return cmd.preparePretrained(c) },
-	}.of(cmd.Model)
+	p, err := cmd.prepare(c)
 	if err != nil {
 		return err
 	}
@@ -226,16 +217,12 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 }
 
 // newExperiment returns the experiment that the flags ask for.
-func newExperiment[S prune.Prunable[S]](cmd *pruneCommand, whole S, task pruning.Task[S]) (*pruning.Experiment[S], error) {
+func (cmd *pruneCommand) newExperiment(whole *models.Probe, goal pruning.Goal, task *pruning.Task) (*pruning.Experiment, error) {
 	methods, err := cmd.methods()
 	if err != nil {
 		return nil, err
 	}
-	goal, err := cmd.goal(whole.Layers())
-	if err != nil {
-		return nil, err
-	}
-	e := &pruning.Experiment[S]{
+	e := &pruning.Experiment{
 		Subject: whole, Task: task, Methods: methods, Goal: goal, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Even: cmd.Even,
 		Step: pruning.Affordable, FineTune: cmd.Finetune, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 		Progress: func(stage string, done, all int) { cmd.shown.tell(stage, done, all) }, Save: cmd.save,
@@ -246,14 +233,6 @@ func newExperiment[S prune.Prunable[S]](cmd *pruneCommand, whole S, task pruning
 		e.Kinds = append(e.Kinds, kind)
 	}
 	return e, nil
-}
-
-// newReport returns a report that says what is pruned, and on which data.
-func (cmd *pruneCommand) newReport(data string, parts [3]int, items string) *reports.Report {
-	r := &reports.Report{Version: version(), Started: time.Now().UTC().Format(time.RFC3339)}
-	r.Model.Dir, r.Data.File, r.Data.Items = cmd.Model, data, items
-	r.Data.Score, r.Data.Select, r.Data.Report = parts[0], parts[1], parts[2]
-	return r
 }
 
 // goal returns where to stop.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -47,8 +48,8 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	}
 	r := train.DatesRecipe()
 	source, target := train.Vocabularies(pairs, r.Units, r.VocabSize)
-	r.Network.Arch = seq2seq.Transformer
-	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
+	r.Network.Arch = models.Transformer
+	m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,20 +60,31 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	writeRecipe(t, r, dir)
 	for file, want := range map[string]int{"": 12, data: 60 - 2*12} {
 		cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Data: data, Limit: 12, Seed: 1}, Metric: "auto", Finetune: 1, Train: file}
-		prepared, err := cmd.prepareTranslator()
+		prepared, err := cmd.prepare(console{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		task := prepared.experiment.(*pruning.Experiment[*seq2seq.Probe]).Task.(*pruning.Translations)
-		if task.Smoothing != 0.25 {
-			t.Errorf("labels are smoothed by %v, not as they were in training", task.Smoothing)
+		l, lines, err := cmd.loadTask(console{}, 37)
+		if err != nil {
+			t.Fatal(err)
 		}
-		measured := sources(task.Parts().Select, task.Parts().Report)
-		if len(task.Learn) != want || len(measured) != 24 {
-			t.Errorf("%d pairs to train on, want %d; %d sources to measure on", len(task.Learn), want, len(measured))
+		parts, err := pruning.Deal(lines, l.task.source, cmd.Limit, cmd.Seed, l.task.items)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if i := slices.IndexFunc(task.Learn, func(p seq2seq.Pair) bool { return measured[p.Source] }); i >= 0 {
-			t.Errorf("%q is learnt and measured on", task.Learn[i].Source)
+		learn, err := cmd.trainLines(l, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := prepared.report.Settings; s.Smoothing != 0.25 || s.Trained != want {
+			t.Errorf("labels are smoothed by %v, not as they were in training; %d pairs to train on, want %d", s.Smoothing, s.Trained, want)
+		}
+		measured := sources(pairsOfLines(parts[1]), pairsOfLines(parts[2]))
+		if len(learn) != want || len(measured) != 24 {
+			t.Errorf("%d pairs to train on, want %d; %d sources to measure on", len(learn), want, len(measured))
+		}
+		if i := slices.IndexFunc(learn, func(l train.Line) bool { return measured[l.Columns[0]] }); i >= 0 {
+			t.Errorf("%q is learnt and measured on", learn[i].Columns[0])
 		}
 	}
 
@@ -80,7 +92,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	r.Data = ""
 	writeRecipe(t, r, dir)
 	cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Limit: 12, Seed: 1}, Metric: "auto"}
-	if _, err := cmd.prepareTranslator(); err != nil || !slices.Equal(cmd.recipe.Pruned, []int{37}) {
+	if _, err := cmd.prepare(console{}); err != nil || !slices.Equal(cmd.recipe.Pruned, []int{37}) {
 		t.Errorf("the recipe tells of %v, want 37 dates of one pruning (%v)", cmd.recipe.Pruned, err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -60,40 +60,12 @@ type scored struct {
 
 // scored returns the model with the data.
 func (f *scoredFlags) scored(c console) (*scored, error) {
-	return either[*scored]{
-		trained:    f.scoredTranslator,
-		pretrained: func() (*scored, error) { return f.scoredPretrained(c) },
-	}.of(f.Model)
-}
-
-func (f *scoredFlags) scoredTranslator() (*scored, error) {
-	m, err := f.load()
+	l, lines, err := f.loadTask(c, f.Limit)
 	if err != nil {
 		return nil, err
 	}
-	pairs, name, err := f.pairs(f.Limit)
-	if err != nil {
-		return nil, err
-	}
-	pairs = pruning.FirstSources(pairs, f.Limit)
-	probe, err := seq2seq.NewProbe(m, pairs)
-	if err != nil {
-		return nil, err
-	}
-	return &scored{
-		subject: probe,
-		report:  reports.Importance{Model: f.Model, Data: name, Pairs: len(pairs)},
-		records: len(pairs), parts: 1,
-		record: func(i int) (*heads.Record, error) {
-			return m.Record(pairs[i].Source, pairs[i].Target, heads.RecorderOptions{})
-		},
-	}, nil
-}
-
-func (f *scoredFlags) scoredPretrained(c console) (*scored, error) {
-	l, lines, err := loadTask(c, f.Model, f.Data, f.Limit)
-	if err != nil {
-		return nil, err
+	if l.Translator != nil {
+		lines = firstSources(lines, f.Limit)
 	}
 	probe, err := l.task.probe(l, lines, f.Seed)
 	if err != nil {
@@ -103,16 +75,30 @@ func (f *scoredFlags) scoredPretrained(c console) (*scored, error) {
 	for _, line := range lines {
 		texts = append(texts, l.task.texts(line)...)
 	}
-	s := &scored{
-		subject: probe, records: len(texts),
-		report: reports.Importance{Model: f.Model, Data: f.Data, Task: l.task.name, Items: l.task.items, Texts: len(lines)},
+	s := &scored{subject: probe, records: len(texts), report: reports.Importance{Model: f.Model, Data: l.data}}
+	if l.Translator != nil {
+		s.report.Pairs = len(lines)
+	} else {
+		s.report.Task, s.report.Items, s.report.Texts = l.task.name, l.task.items, len(lines)
 	}
 	s.parts, s.record, err = l.recorder(texts, mostPretrained)
 	return s, err
 }
 
+// firstSources returns the lines of the first n sources.
+func firstSources(lines []train.Line, n int) []train.Line {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(lines, func(l train.Line) bool {
+		known := seen[l.Columns[0]]
+		if !known && len(seen) < n {
+			seen[l.Columns[0]], known = true, true
+		}
+		return !known
+	})
+}
+
 // load returns the translator, or an error if it has no attention heads.
-func (f *scoredFlags) load() (*seq2seq.Translator, error) {
+func (f *scoredFlags) load() (*models.Model, error) {
 	m, err := loadTranslator(f.Model)
 	if err != nil {
 		return nil, err
@@ -120,7 +106,7 @@ func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 	if f.recipe, err = train.ReadRecipe(f.Model); err != nil {
 		return nil, err
 	}
-	return m, wantHeads(f.Model, m.Layers())
+	return m, wantHeads(f.Model, m.Attention())
 }
 
 // pairs returns the pairs of --data and the name of that file. Without --data, a model that

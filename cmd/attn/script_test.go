@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -211,7 +211,7 @@ func keepHeads(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: keep DIR OUT LAYER=HEADS…")
 	}
-	m, err := seq2seq.Load(ts.MkAbs(args[0]))
+	m, err := models.LoadTranslator(ts.MkAbs(args[0]))
 	ts.Check(err)
 	kept := map[string][]int{}
 	for _, arg := range args[2:] {

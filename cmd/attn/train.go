@@ -57,7 +57,7 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 			quoted(s.Dir), nn.Count(s.Model), learn-s.Trainer.Skipped, quoted(s.Dir))
 		return nil
 	}
-	n := s.Model.Config
+	n := s.Model.Translator.Config
 	fmt.Fprintf(c.err, "%s with %s scores, %d parameters; %d pairs to learn, %d to measure on\n",
 		n.Arch, n.Score, nn.Count(s.Model), learn, len(s.Data.Test))
 	p := newProgress(c.err, curve.Parse(s.Metrics()))

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -89,7 +90,7 @@ func (f *recipeFlags) fresh() (train.Recipe, error) {
 	if f.Data != nil {
 		r = train.PairsRecipe()
 	}
-	if f.Arch != nil && *f.Arch == seq2seq.GRU {
+	if f.Arch != nil && *f.Arch == models.GRU {
 		r = r.Recurrent()
 	}
 	if f.Hidden == nil && f.Width != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -54,7 +54,7 @@ func taken(err error) error {
 		return usage("--out %s holds what attn prune has made, want a directory of its own", quoted(o.Dir))
 	case train.TrainingFile:
 		return usage("%s holds a run of attn train: --resume goes on with it, --force replaces it", quoted(o.Dir))
-	case seq2seq.WeightsFile:
+	case models.WeightsFile:
 		return usage("%s holds a model: --force replaces it", quoted(o.Dir))
 	}
 	return usage("%s is a file that the run would write: --force replaces it", quoted(filepath.Join(o.Dir, o.File)))
@@ -73,7 +73,7 @@ func (cmd *trainCommand) show(ctx context.Context, c console, s *train.Session, 
 	if cmd.JSON {
 		return nil
 	}
-	translations, err := s.Model.Translate(ctx, []string{example}, seq2seq.Decoding{})
+	translations, err := s.Model.Translate(ctx, []string{example}, 1)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/train"
 )
 
@@ -91,7 +93,7 @@ func (cmd *translateCommand) modelFiles() ([]string, error) {
 	if isPretrained(cmd.Model) {
 		return pretrainedFiles(cmd.Model, true)
 	}
-	return seq2seq.ModelFiles(), nil
+	return models.TranslatorFiles(), nil
 }
 
 func (cmd *translateCommand) stream(c console) (lineStream, error) {
@@ -110,42 +112,68 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], er
 	default:
 		f.Write = filter.Text(func(t translation) string { return t.Text })
 	}
-	type work = func(context.Context, []*filter.Line[translation]) error
-	f.Work, err = either[work]{
-		trained: func() (work, error) {
-			m, err := loadTranslator(cmd.Model)
-			if err != nil {
-				return nil, err
+	m, err := cmd.load(c)
+	if err != nil {
+		return f, err
+	}
+	if write := f.Write; cmd.Map {
+		f.Write = func(w io.Writer, l *filter.Line[translation]) error {
+			if err := write(w, l); err != nil || l.Err != nil {
+				return err
 			}
-			if write := f.Write; cmd.Map {
-				f.Write = func(w io.Writer, l *filter.Line[translation]) error {
-					if err := write(w, l); err != nil || l.Err != nil {
-						return err
-					}
-					return drawAlignment(w, terminalOf(c.out, cmd.Color, nil, false), m, l.Text, l.Value.Text)
-				}
-			}
-			return cmd.trained(m, newUnknown(c.err)), nil
-		},
-		pretrained: func() (work, error) { return cmd.pretrained(c) },
-	}.of(cmd.Model)
-	return f, err
+			return drawAlignment(w, terminalOf(c.out, cmd.Color, nil, false), m, l.Text, l.Value.Text)
+		}
+	}
+	unknown := newUnknown(c.err)
+	f.Work = func(ctx context.Context, batch []*filter.Line[translation]) error {
+		return cmd.translate(ctx, m, batch, unknown)
+	}
+	return f, nil
 }
 
-// trained returns the work of a model of attn train on a batch of lines.
-func (cmd *translateCommand) trained(m *seq2seq.Translator, unknown *unknowns) func(context.Context, []*filter.Line[translation]) error {
-	return func(ctx context.Context, batch []*filter.Line[translation]) error {
-		texts := make([]string, len(batch))
-		for i, l := range batch {
-			texts[i] = l.Text
-		}
-		unknown.source(m, texts...)
-		translations, err := m.Translate(ctx, texts, seq2seq.Decoding{Beam: cmd.Beam})
-		for i, text := range translations {
-			batch[i].Value.Text = text
-		}
-		return err
+// load loads the model.
+func (cmd *translateCommand) load(c console) (*models.Model, error) {
+	if !isPretrained(cmd.Model) {
+		return models.LoadTranslator(cmd.Model)
 	}
+	if cmd.Map {
+		return nil, usage("--map goes with a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
+	}
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
+	if err != nil {
+		return nil, err
+	}
+	if m.Sizes().Decoder == nil {
+		return nil, input.Errorf(cmd.Model, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
+	}
+	_, err = m.Tokenizer()
+	return m, err
+}
+
+// translate translates a batch of lines.
+func (cmd *translateCommand) translate(ctx context.Context, m *models.Model, batch []*filter.Line[translation], unknown *unknowns) error {
+	var sources [][]int
+	var of []*filter.Line[translation]
+	var texts []string
+	for _, l := range batch {
+		if m.Translator == nil && strings.TrimSpace(l.Text) == "" {
+			continue
+		}
+		e, err := m.Encode(l.Text, "")
+		if err != nil { // which is about the text
+			l.Err = err
+			continue
+		}
+		sources, of, texts = append(sources, e.IDs), append(of, l), append(texts, l.Text)
+	}
+	if m.Translator != nil {
+		unknown.source(m, texts...)
+	}
+	written, err := m.Write(ctx, sources, models.Generation{Beam: cmd.Beam})
+	for i, ids := range written {
+		of[i].Value.Text = m.Decode(ids)
+	}
+	return err
 }
 
 // checkText returns an error for a text that a model is not given: one that has more than so

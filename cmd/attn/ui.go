@@ -12,7 +12,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/panels"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -44,7 +44,7 @@ func tryHint(dir, text string) string {
 
 // drawAlignment draws what the last layer of cross attention attends to, on average
 // over its heads.
-func drawAlignment(w io.Writer, t viz.Terminal, m *seq2seq.Translator, source, target string) error {
+func drawAlignment(w io.Writer, t viz.Terminal, m *models.Model, source, target string) error {
 	record, err := m.Record(source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -26,13 +27,13 @@ const mostNamed = 20
 func newUnknown(w io.Writer) *unknowns { return &unknowns{w: w, told: map[string]bool{}} }
 
 // source tells of texts that a model is to read.
-func (u *unknowns) source(m *seq2seq.Translator, texts ...string) []string {
-	return u.tell("source", m.Source, texts)
+func (u *unknowns) source(m *models.Model, texts ...string) []string {
+	return u.tell("source", m.Translator.Source, texts)
 }
 
 // target tells of texts that a model is given as what it writes.
-func (u *unknowns) target(m *seq2seq.Translator, texts ...string) []string {
-	return u.tell("target", m.Target, texts)
+func (u *unknowns) target(m *models.Model, texts ...string) []string {
+	return u.tell("target", m.Translator.Target, texts)
 }
 
 // tell writes a line if there is something new, and returns all that is new.
@@ -62,7 +63,7 @@ func (u *unknowns) tell(side string, v *seq2seq.Vocabulary, texts []string) []st
 }
 
 // pairs tells of both sides of pairs, and returns what is new on either, in order.
-func (u *unknowns) pairs(m *seq2seq.Translator, pairs []seq2seq.Pair) []string {
+func (u *unknowns) pairs(m *models.Model, pairs []seq2seq.Pair) []string {
 	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {
 		sources[i], targets[i] = p.Source, p.Target

@@ -8,7 +8,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -112,7 +112,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 
 // translatorSource is a translator that the page can ask.
 type translatorSource struct {
-	m       *seq2seq.Translator
+	m       *models.Model
 	unknown *unknowns
 }
 
@@ -124,8 +124,8 @@ const (
 // vectors returns how many bytes the queries and keys of such a record take.
 func (s translatorSource) vectors(n, m int) int64 {
 	k, q := int64(n+1), int64(m+1)
-	c := s.m.Config
-	if c.Arch == seq2seq.GRU {
+	c := s.m.Translator.Config
+	if c.Arch == models.GRU {
 		return 4 * int64(c.Width) * 2 * (q + k) // keys have both directions
 	}
 	return 4 * int64(c.Layers) * int64(c.Width) * (2*k + 2*q + q + k)
@@ -133,7 +133,7 @@ func (s translatorSource) vectors(n, m int) int64 {
 
 // check bounds what the page may ask for.
 func (s translatorSource) check(source, target string) error {
-	n, m := len(s.m.Source.Encode(source)), len(s.m.Target.Encode(target))
+	n, m := len(s.m.Translator.Source.Encode(source)), len(s.m.Translator.Target.Encode(target))
 	if n > mostTokens {
 		return fmt.Errorf("the text has %d tokens, want at most %d", n, mostTokens)
 	}
@@ -151,7 +151,7 @@ func (s translatorSource) Record(ctx context.Context, source, target string) (*h
 	s.unknown.source(s.m, source)
 	s.unknown.target(s.m, target)
 	if target == "" {
-		written, err := s.m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
+		written, err := s.m.Translate(ctx, []string{source}, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (s translatorSource) Record(ctx context.Context, source, target string) (*h
 			return nil, err
 		}
 	}
-	n, m := len(s.m.Source.Encode(source)), len(s.m.Target.Encode(target))
+	n, m := len(s.m.Translator.Source.Encode(source)), len(s.m.Translator.Target.Encode(target))
 	r, err := s.m.Record(source, target, heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: s.vectors(n, m) <= mostVectors})
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ var tooManyVectors = fmt.Sprintf("The queries and keys of this text take more th
 
 // NoVectors is shown by the page.
 func (s translatorSource) NoVectors(r *heads.Record) string {
-	if s.vectors(len(s.m.Source.Encode(r.Source)), len(s.m.Target.Encode(r.Target))) > mostVectors {
+	if s.vectors(len(s.m.Translator.Source.Encode(r.Source)), len(s.m.Translator.Target.Encode(r.Target))) > mostVectors {
 		return tooManyVectors
 	}
 	return "The scores of this model are not products of queries and keys."
@@ -185,11 +185,11 @@ func (s translatorSource) NoVectors(r *heads.Record) string {
 func (s translatorSource) numberHeads(r *heads.Record) {
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		gone := s.m.Config.PrunedHeads[l.Name]
+		gone := s.m.Translator.Config.PrunedHeads[l.Name]
 		if len(gone) == 0 {
 			continue
 		}
-		for h := range s.m.Config.Heads {
+		for h := range s.m.Translator.Config.Heads {
 			if !slices.Contains(gone, h) {
 				l.Chosen = append(l.Chosen, h)
 			}

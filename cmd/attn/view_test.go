@@ -18,6 +18,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -43,7 +44,7 @@ func occupied() {
 }
 
 func TestTranslatorSource(t *testing.T) {
-	m, err := seq2seq.Load(makeFixture(t) + "/model")
+	m, err := models.LoadTranslator(makeFixture(t) + "/model")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestNoVectors(t *testing.T) {
 		{"scaled", strings.Repeat("x", 2000), "a shorter text has them"},
 		{"gaussian", "x", "not products"},
 	} {
-		m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: c.score, Width: 256, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
+		m, err := models.NewTranslator(models.TranslatorConfig{Arch: models.Transformer, Score: c.score, Width: 256, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
 			v, v, rand.New(rand.NewPCG(1, 2)))
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 		t.Skip("slow: prunes")
 	}
 	v := seq2seq.BuildVocabulary([]string{"abc"}, seq2seq.Chars, 10)
-	m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
+	m, err := models.NewTranslator(models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
 		v, v, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
@@ -161,16 +162,16 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 // queries and keys are recorded of texts that are short enough.
 func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
 	v := seq2seq.BuildVocabulary([]string{"x"}, seq2seq.Chars, 10)
-	source := func(c seq2seq.Config) translatorSource {
+	source := func(c models.TranslatorConfig) translatorSource {
 		c.Score, c.Width, c.SourceVocab, c.TargetVocab = "scaled", 16, v.Len(), v.Len()
-		m, err := seq2seq.New(c, v, v, rand.New(rand.NewPCG(1, 2)))
+		m, err := models.NewTranslator(c, v, v, rand.New(rand.NewPCG(1, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return translatorSource{m, newUnknown(io.Discard)}
 	}
-	transformer := seq2seq.Config{Arch: seq2seq.Transformer, Heads: 8, Layers: 3, Hidden: 16}
-	for _, c := range []seq2seq.Config{transformer, {Arch: seq2seq.GRU, Layers: 3}, {Arch: seq2seq.GRU, Layers: 2, Heads: 2}} {
+	transformer := models.TranslatorConfig{Arch: models.Transformer, Heads: 8, Layers: 3, Hidden: 16}
+	for _, c := range []models.TranslatorConfig{transformer, {Arch: models.GRU, Layers: 3}, {Arch: models.GRU, Layers: 2, Heads: 2}} {
 		s := source(c)
 		r, err := s.Record(t.Context(), "xxxxx", "xx")
 		if err != nil {
@@ -192,7 +193,7 @@ func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
 				}
 			}
 		}
-		if most := s.vectors(5, 2); vectors > most || vectors < most && c.Arch == seq2seq.Transformer {
+		if most := s.vectors(5, 2); vectors > most || vectors < most && c.Arch == models.Transformer {
 			t.Errorf("%s with %d heads: vectors of %d bytes, want at most %d", c.Arch, c.Heads, vectors, most)
 		}
 	}

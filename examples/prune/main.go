@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -41,7 +42,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	probe, err := seq2seq.NewProbe(model, test)
+	probe, err := train.Probe(model, test)
 	if err != nil {
 		return err
 	}
@@ -55,8 +56,8 @@ func run(dir string) error {
 	}
 
 	line := viz.Line{Name: "least important first", Markers: true}
-	measure := func(ctx context.Context, p *seq2seq.Probe) (bool, error) {
-		loss, err := p.Translator().Loss(ctx, test)
+	measure := func(ctx context.Context, p *models.Probe) (bool, error) {
+		loss, err := p.Loss(ctx)
 		left := 0
 		for _, l := range p.Layers() {
 			left += l.Config().Heads
@@ -69,7 +70,7 @@ func run(dir string) error {
 		return err
 	}
 	order := prune.Order(probe.Layers(), scores[0], false)
-	_, err = prune.Heads(ctx, probe, prune.Options[*seq2seq.Probe]{Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure})
+	_, err = prune.Heads(ctx, probe, prune.Options[*models.Probe]{Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure})
 	if err != nil {
 		return err
 	}
@@ -80,10 +81,10 @@ func run(dir string) error {
 }
 
 // trained returns a translator of dates with four heads in each of its three layers.
-func trained(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, error) {
-	config := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64}
+func trained(ctx context.Context, pairs []seq2seq.Pair) (*models.Model, error) {
+	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64}
 	read, written := train.Vocabularies(pairs, seq2seq.Chars, 0)
-	model, err := seq2seq.New(config, read, written, rand.New(rand.NewPCG(1, 2)))
+	model, err := models.NewTranslator(config, read, written, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func trained(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, er
 }
 
 // drawScores draws a row for each layer and a column for each head.
-func drawScores(path string, p *seq2seq.Probe, s prune.Scores) error {
+func drawScores(path string, p *models.Probe, s prune.Scores) error {
 	layers := p.Layers()
 	values := tensor.Zeros(len(layers), layers[0].Config().Heads)
 	names := make([]string, len(layers))

@@ -70,7 +70,7 @@ func run(dir string) error {
 
 	curve := func(title string, out *tensor.Tensor) viz.Chart {
 		c := viz.Chart{Title: title, X: "x", Y: "y", YAxis: viz.Axis{Low: -1, High: 5},
-			Lines:  []viz.Line{{Name: "truth", Color: viz.Grey, Dashed: true}, {Name: "estimate", Color: 1}}}
+			Lines: []viz.Line{{Name: "truth", Color: viz.Grey, Dashed: true}, {Name: "estimate", Color: 1}}}
 		for i := range c.Lines {
 			c.Lines[i].X = floats(at)
 		}

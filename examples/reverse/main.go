@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/train"
@@ -50,8 +51,8 @@ func run(dir string) error {
 	ctx, rng := context.Background(), rand.New(rand.NewPCG(1, 2))
 	training, test := strings(4000, rng), strings(100, rng)
 	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)
-	config := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64}
-	model, err := seq2seq.New(config, letters, letters, rng)
+	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64}
+	model, err := models.NewTranslator(config, letters, letters, rng)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func run(dir string) error {
 	if err := trainer.Run(ctx, func(p train.Progress) error { return nil }); err != nil {
 		return err
 	}
-	metrics, err := train.Evaluate(ctx, model, test, seq2seq.Decoding{})
+	metrics, err := train.Evaluate(ctx, model, test, 1)
 	if err != nil {
 		return err
 	}

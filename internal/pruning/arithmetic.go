@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/score"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // Operations are the multiply-adds of a translator at work: those of its attention
@@ -28,8 +28,8 @@ type Reads struct {
 
 // Count returns the multiply-adds that a translator needs. Keys and values are
 // mapped once and kept, and a decoder's query attends to the tokens read before it.
-func Count(m *seq2seq.Translator, r Reads) Operations {
-	c := m.Config
+func Count(m *models.Model, r Reads) Operations {
+	c := m.Translator.Config
 	b, s, t := float64(r.Batch), float64(r.Source), float64(r.Target)
 	past := float64(r.Cached)
 	d, hidden, layers := float64(c.Width), float64(c.Hidden), float64(c.Layers)
@@ -41,7 +41,7 @@ func Count(m *seq2seq.Translator, r Reads) Operations {
 		t = 0
 	}
 	var o Operations
-	for _, l := range m.Layers() {
+	for _, l := range m.Attention() {
 		switch name := l.Config().Name; {
 		case strings.Contains(name, "cross"):
 			o.Attention += b * layerOperations(l, t, fresh*s, t*s)
@@ -52,7 +52,7 @@ func Count(m *seq2seq.Translator, r Reads) Operations {
 		}
 	}
 	vocabulary := t * d * float64(c.TargetVocab)
-	if c.Arch == seq2seq.GRU {
+	if c.Arch == models.GRU {
 		// A unit of h states and n inputs takes 3h(n+h) a token.
 		unit := func(in, h float64) float64 { return 3 * h * (in + h) }
 		o.Rest = b * (fresh*layers*(s*2*unit(d, d/2)+d*d) + t*(unit(2*d, d)+(layers-1)*unit(d, d)+3*d*d) + vocabulary)

@@ -4,14 +4,15 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
 
 // toy returns a translator of letters with fresh parameters.
-func toy(t testing.TB, c seq2seq.Config) *seq2seq.Translator {
+func toy(t testing.TB, c models.TranslatorConfig) *models.Model {
 	t.Helper()
 	v := seq2seq.BuildVocabulary([]string{"abc"}, seq2seq.Chars, 100)
-	m, err := seq2seq.New(c, v, v, newRand())
+	m, err := models.NewTranslator(c, v, v, newRand())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,9 +22,9 @@ func toy(t testing.TB, c seq2seq.Config) *seq2seq.Translator {
 // The numbers are worked out by hand, for 2 sources of 3 tokens and targets of 5,
 // width 8 in 2 heads of 4.
 func TestCount(t *testing.T) {
-	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 8, Heads: 2, Layers: 1, Hidden: 16}
+	c := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 8, Heads: 2, Layers: 1, Hidden: 16}
 	m := toy(t, c)
-	vocab := m.Config.TargetVocab
+	vocab := m.Translator.Config.TargetVocab
 	reads := Reads{Batch: 2, Source: 3, Target: 5}
 	for _, w := range []struct {
 		what string
@@ -52,10 +53,7 @@ func TestCount(t *testing.T) {
 			Rest: 2 * (2*8*16*(3+5) + 5*8*float64(vocab)),
 		}},
 	} {
-		small, err := m.Keep(w.keep)
-		if err != nil {
-			t.Fatal(err)
-		}
+		small := keep(t, m, w.keep)
 		if got := Count(small, w.r); got != w.want {
 			t.Errorf("%s: %v, want %v", w.what, got, w.want)
 		}
@@ -71,7 +69,7 @@ func TestCount(t *testing.T) {
 		}
 	}
 
-	c = seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Heads: 2, Layers: 1}
+	c = models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 8, Heads: 2, Layers: 1}
 	// Encoder: two units of 4 that read 8, 3·4·12 a token, and the first state;
 	// decoder: 3·8·24 and the last map 3·8·8 a token; cross as above.
 	if got, want := Count(toy(t, c), reads), (Operations{

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )
 
 // choose picks the method that does best on the selecting part: that which can
 // remove most heads within the tolerated loss, or else that with the best metric
 // when as many are gone as the goal says. It also finds how many heads go.
-func (x *run[S]) choose(ctx context.Context) error {
+func (x *run) choose(ctx context.Context) error {
 	defer func() { x.report.Settings.Step = x.step(x.method) }()
 	if len(x.Methods) == 1 && !x.fixed(0) {
 		return nil
@@ -42,7 +43,7 @@ func (x *run[S]) choose(ctx context.Context) error {
 // attempt prunes by a method, and returns the model and how many heads went. Where
 // training or measuring speed would follow each step, it takes the heads in one order
 // instead, and pruned is nil.
-func (x *run[S]) attempt(ctx context.Context, method int) (m S, removed int, pruned *prune.Result[S], err error) {
+func (x *run) attempt(ctx context.Context, method int) (m *models.Probe, removed int, pruned *prune.Result[*models.Probe], err error) {
 	if x.step(method) > 0 && x.FineTune == 0 && x.Goal.Speed == 0 {
 		plan, err := x.plan(method)
 		if err != nil {
@@ -61,7 +62,7 @@ func (x *run[S]) attempt(ctx context.Context, method int) (m S, removed int, pru
 
 // step returns how many heads go by a method before the rest is scored again, 0 for
 // scoring once.
-func (x *run[S]) step(method int) int {
+func (x *run) step(method int) int {
 	if x.Even {
 		return 0
 	}
@@ -80,13 +81,13 @@ func (x *run[S]) step(method int) int {
 
 // fixed reports whether heads go by a method in one order, measured once, with no
 // training between.
-func (x *run[S]) fixed(method int) bool { return x.step(method) == 0 && x.FineTune == 0 }
+func (x *run) fixed(method int) bool { return x.step(method) == 0 && x.FineTune == 0 }
 
 // tolerates reports whether the goal is a tolerated loss.
-func (x *run[S]) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
+func (x *run) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
 
 // count returns how many heads of an order must go.
-func (x *run[S]) count(ctx context.Context, order []prune.Head) (int, error) {
+func (x *run) count(ctx context.Context, order []prune.Head) (int, error) {
 	switch {
 	case x.Goal.Left > 0:
 		return total(x.layers) - x.Goal.Left, nil
@@ -97,10 +98,10 @@ func (x *run[S]) count(ctx context.Context, order []prune.Head) (int, error) {
 }
 
 // plan says how a method prunes.
-func (x *run[S]) plan(method int) (prune.Options[S], error) {
+func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 	all := total(x.layers)
 	order, step := x.order(method), x.step(method)
-	plan := prune.Options[S]{
+	plan := prune.Options[*models.Probe]{
 		Method: x.Methods[method], Importance: prune.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
 		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: step > 0,
 	}
@@ -123,7 +124,7 @@ func (x *run[S]) plan(method int) (prune.Options[S], error) {
 		plan.Keep = all - len(x.cut(order, x.removes))
 		return plan, nil
 	case x.Goal.Speed > 0:
-		plan.Until = func(ctx context.Context, p S) (fast bool, err error) {
+		plan.Until = func(ctx context.Context, p *models.Probe) (fast bool, err error) {
 			x.fast, err = x.isFast(ctx, p)
 			return x.fast, err
 		}
@@ -135,7 +136,7 @@ func (x *run[S]) plan(method int) (prune.Options[S], error) {
 		plan.Step = x.round()
 	}
 	if x.tolerates() {
-		plan.Within = func(ctx context.Context, p S) (bool, error) {
+		plan.Within = func(ctx context.Context, p *models.Probe) (bool, error) {
 			ok, err := x.isTolerable(ctx, p)
 			if !ok && x.FineTune > 0 {
 				x.undone++
@@ -148,7 +149,7 @@ func (x *run[S]) plan(method int) (prune.Options[S], error) {
 
 // isTolerable reports whether a model's metric on the selecting part is within
 // the tolerated loss.
-func (x *run[S]) isTolerable(ctx context.Context, m S) (bool, error) {
+func (x *run) isTolerable(ctx context.Context, m *models.Probe) (bool, error) {
 	seen, err := x.chooser.Measure(ctx, m)
 	if err != nil {
 		return false, err
@@ -159,7 +160,7 @@ func (x *run[S]) isTolerable(ctx context.Context, m S) (bool, error) {
 // tolerated returns how many heads can go in an order before the metric falls too
 // far, as if it only ever fell: about every twelfth part of them is tried until one
 // is too many, and then what lies between, by halving.
-func (x *run[S]) tolerated(ctx context.Context, order []prune.Head) (int, error) {
+func (x *run) tolerated(ctx context.Context, order []prune.Head) (int, error) {
 	const parts = 12
 	step := max(1, len(order)/parts)
 	good, bad := 0, len(order)+1
@@ -177,13 +178,13 @@ func (x *run[S]) tolerated(ctx context.Context, order []prune.Head) (int, error)
 
 // fastEnough returns how many heads must go in an order until the model is as
 // fast as the goal says. It is a *CheckError if all that can go are not enough.
-func (x *run[S]) fastEnough(ctx context.Context, order []prune.Head, isFast test[S]) (int, error) {
+func (x *run) fastEnough(ctx context.Context, order []prune.Head, isFast test) (int, error) {
 	if ok, err := x.try(ctx, order, len(order), isFast); err != nil {
 		return 0, err
 	} else if !ok {
 		return 0, x.tooSlow(total(x.layers) - len(order))
 	}
-	n, err := x.largest(ctx, order, 0, len(order), func(ctx context.Context, m S) (bool, error) {
+	n, err := x.largest(ctx, order, 0, len(order), func(ctx context.Context, m *models.Probe) (bool, error) {
 		fast, err := isFast(ctx, m)
 		return !fast, err
 	})
@@ -191,17 +192,17 @@ func (x *run[S]) fastEnough(ctx context.Context, order []prune.Head, isFast test
 }
 
 // tooSlow says that the goal is not reached.
-func (x *run[S]) tooSlow(left int) error {
+func (x *run) tooSlow(left int) error {
 	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go", quote.Counted(left, "head", "heads"), x.Goal.Speed)}
 }
 
 // test tells something about a model.
-type test[S any] = func(context.Context, S) (bool, error)
+type test = func(context.Context, *models.Probe) (bool, error)
 
 // largest returns how many heads of an order can go while a test holds, by halving:
 // as if it held up to some number and no further. It holds when low have gone, and
 // does not when high have.
-func (x *run[S]) largest(ctx context.Context, order []prune.Head, low, high int, holds test[S]) (int, error) {
+func (x *run) largest(ctx context.Context, order []prune.Head, low, high int, holds test) (int, error) {
 	for high-low > 1 {
 		middle := (low + high) / 2
 		ok, err := x.try(ctx, order, middle, holds)
@@ -218,7 +219,7 @@ func (x *run[S]) largest(ctx context.Context, order []prune.Head, low, high int,
 }
 
 // try asks about the model without the first n heads of an order.
-func (x *run[S]) try(ctx context.Context, order []prune.Head, n int, ask test[S]) (bool, error) {
+func (x *run) try(ctx context.Context, order []prune.Head, n int, ask test) (bool, error) {
 	m, err := x.without(x.cut(order, n))
 	if err != nil {
 		return false, err
@@ -227,7 +228,7 @@ func (x *run[S]) try(ctx context.Context, order []prune.Head, n int, ask test[S]
 }
 
 // isFast reports whether a model translates as fast as the goal says.
-func (x *run[S]) isFast(ctx context.Context, m S) (bool, error) {
+func (x *run) isFast(ctx context.Context, m *models.Probe) (bool, error) {
 	w := x.Task.Works()[0]
 	s, err := turns(ctx, x.SpeedTime, w.On(x.Subject), w.On(m))
 	return float64(s.Ratio) >= x.Goal.Speed, err

@@ -11,20 +11,21 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
 // brief returns what trained does, with parts of a few pairs.
-func brief(t *testing.T) (*seq2seq.Translator, Parts) {
+func brief(t *testing.T) (*models.Model, Parts) {
 	t.Helper()
 	m, p := trained(t)
 	return m, Parts{p.Score[:8], p.Select[:8], p.Report[:8]}
 }
 
 // until does the stages of an experiment up to choosing.
-func until(t *testing.T, e *ofTranslator) *run[*seq2seq.Probe] {
+func until(t *testing.T, e *Experiment) *run {
 	t.Helper()
 	x := e.start(new(reports.Report))
 	x.describe()
@@ -37,11 +38,11 @@ func until(t *testing.T, e *ofTranslator) *run[*seq2seq.Probe] {
 }
 
 // saidBy returns pairs with the translations of a model as targets.
-func saidBy(t *testing.T, m *seq2seq.Translator, pairs []seq2seq.Pair) []seq2seq.Pair {
+func saidBy(t *testing.T, m *models.Model, pairs []seq2seq.Pair) []seq2seq.Pair {
 	t.Helper()
 	pairs = slices.Clone(pairs)
 	for i := range pairs {
-		said, err := m.Translate(context.Background(), []string{pairs[i].Source}, seq2seq.Decoding{})
+		said, err := m.Translate(context.Background(), []string{pairs[i].Source}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,9 +52,9 @@ func saidBy(t *testing.T, m *seq2seq.Translator, pairs []seq2seq.Pair) []seq2seq
 }
 
 // inOrder returns scores by which heads go in an order; others go last.
-func inOrder(m *seq2seq.Translator, order ...prune.Head) prune.Scores {
+func inOrder(m *models.Model, order ...prune.Head) prune.Scores {
 	s := prune.Scores{Values: map[string][]float64{}}
-	for _, l := range m.Layers() {
+	for _, l := range m.Attention() {
 		s.Values[l.Config().Name] = slices.Repeat([]float64{math.NaN()}, l.Config().Heads)
 	}
 	for i, h := range order {
@@ -63,8 +64,8 @@ func inOrder(m *seq2seq.Translator, order ...prune.Head) prune.Scores {
 }
 
 // everyHead returns all heads of a model.
-func everyHead(m *seq2seq.Translator) []prune.Head {
-	return prune.Order(m.Layers(), prune.Scores{Values: map[string][]float64{}}, true)
+func everyHead(m *models.Model) []prune.Head {
+	return prune.Order(m.Attention(), prune.Scores{Values: map[string][]float64{}}, true)
 }
 
 // Each part has its say in one thing alone. Where the targets of a part are what
@@ -76,15 +77,15 @@ func TestPartsKeepApart(t *testing.T) {
 	m, parts := brief(t)
 	for _, goal := range []Goal{{Left: 5}, {Drop: 0.3}} {
 		first := until(t, experiment(t, m, parts, goal))
-		var pruned []*seq2seq.Translator
+		var pruned []*models.Model
 		for i := range first.Methods {
 			small, err := first.without(first.cut(first.order(i), 7))
 			if err != nil {
 				t.Fatal(err)
 			}
-			pruned = append(pruned, small.Translator())
+			pruned = append(pruned, small.Model())
 		}
-		sameScores := func(x *run[*seq2seq.Probe]) {
+		sameScores := func(x *run) {
 			for i, s := range x.scores {
 				if !reflect.DeepEqual(s.Values, first.scores[i].Values) {
 					t.Errorf("other parts change the scores by %v", s.Method)
@@ -162,7 +163,7 @@ func TestFastEnough(t *testing.T) {
 	e.Empty = true
 	x := e.start(new(reports.Report))
 	for want := 1; want <= 13; want++ {
-		got, err := x.fastEnough(context.Background(), everyHead(m), func(_ context.Context, m *seq2seq.Probe) (bool, error) {
+		got, err := x.fastEnough(context.Background(), everyHead(m), func(_ context.Context, m *models.Probe) (bool, error) {
 			return 12-total(m.Layers()) >= want, nil
 		})
 		var check *CheckError
@@ -188,9 +189,9 @@ func TestReversedCurve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loss, err := small.Translator().Loss(context.Background(), parts.Report)
-		if p := x.report.Curves[i].Points[1]; err != nil || p.Left != 11 || p.Loss != reports.Number(loss) {
-			t.Errorf("%s: %d heads left and loss %v, want %v without %v (%v)", x.report.Curves[i].Name, p.Left, p.Loss, loss, removed, err)
+		loss := lossOf(t, small.Model(), parts.Report)
+		if p := x.report.Curves[i].Points[1]; p.Left != 11 || math.Abs(float64(p.Loss)-loss) > 1e-6*loss {
+			t.Errorf("%s: %d heads left and loss %v, want %v without %v", x.report.Curves[i].Name, p.Left, p.Loss, loss, removed)
 		}
 	}
 }
@@ -225,25 +226,25 @@ func TestControlSteps(t *testing.T) {
 // measuring speed would follow each step.
 func TestAffordable(t *testing.T) {
 	m, parts := brief(t)
-	all := total(m.Layers())
+	all := total(m.Attention())
 	for _, c := range []struct {
-		change func(*ofTranslator)
+		change func(*Experiment)
 		passes float64
 		want   int
 	}{
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 13, 1}, // 78 passes
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 20, 1}, // 120
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 21, 2},
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 60, 3},
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 61, 0}, // all at once
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 5} }, 40, 2}, // 2, 2 and 1
-		{func(e *ofTranslator) { e.Goal = Goal{Drop: 0.3} }, 120 / float64(all-3), 1},
-		{func(e *ofTranslator) { e.Goal = Goal{Drop: 0.3} }, 121 / float64(all-3), 2},
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all} }, 1, 0},
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6}; e.FineTune = 1 }, 1, 0},
-		{func(e *ofTranslator) { e.Goal = Goal{Speed: 2} }, 1, 0},
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6}; e.Step = 4 }, 1000, 4},
-		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6}; e.Step = 0 }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 13, 1}, // 78 passes
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 20, 1}, // 120
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 21, 2},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 60, 3},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 61, 0}, // all at once
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 5} }, 40, 2}, // 2, 2 and 1
+		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 120 / float64(all-3), 1},
+		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 121 / float64(all-3), 2},
+		{func(e *Experiment) { e.Goal = Goal{Left: all} }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.FineTune = 1 }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Speed: 2} }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 4 }, 1000, 4},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 0 }, 1, 0},
 	} {
 		e := experiment(t, m, parts, Goal{})
 		e.Step = Affordable
@@ -296,7 +297,7 @@ func TestChooseScoringAgain(t *testing.T) {
 		if err := x.prune(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if *x.left != x.pruned.Subject {
+		if x.left != x.pruned.Subject {
 			t.Errorf("%+v: the model is another", goal)
 		}
 	}
@@ -306,15 +307,11 @@ func TestChooseScoringAgain(t *testing.T) {
 func TestRoundsDiffer(t *testing.T) {
 	m, parts := brief(t)
 	e := experiment(t, m, parts, Goal{})
-	e.Task.(*Translations).Learn, e.FineTune = train.Dates(200, 3), 1
+	e.Task.Train, e.FineTune = TrainTranslator(m, train.Dates(200, 3), parts.Score, 0.001, 0, 5), 1
 	x := e.start(new(reports.Report))
 	var losses []float64
 	for _, round := range []int{0, 1, 0} {
-		copied, err := m.Keep(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := seq2seq.NewProbe(copied, parts.Score)
+		p, err := e.Subject.Without(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,9 +319,9 @@ func TestRoundsDiffer(t *testing.T) {
 		if p, err = x.tune(context.Background(), p); err != nil {
 			t.Fatal(err)
 		}
-		loss, err := p.Translator().Loss(context.Background(), parts.Report)
-		if err != nil || x.tuned != round+1 {
-			t.Fatalf("round %d, then %d: %v", round, x.tuned, err)
+		loss := lossOf(t, p.Model(), parts.Report)
+		if x.tuned != round+1 {
+			t.Fatalf("round %d, then %d", round, x.tuned)
 		}
 		losses = append(losses, loss)
 	}
@@ -351,20 +348,19 @@ func TestTolerates(t *testing.T) {
 // What heads were scored on can be learnt, however long.
 func TestLongest(t *testing.T) {
 	m, parts := brief(t)
-	if n := longest(m, parts.Score); n != 200 {
+	if n := longest(m.Translator, parts.Score); n != 200 {
 		t.Errorf("%d tokens of short pairs, want what is usual", n)
 	}
 	long := strings.Repeat("1", 300)
 	for _, p := range []seq2seq.Pair{{Source: long, Target: "1"}, {Source: "1", Target: long}} {
 		parts.Score[0] = p
 		e := experiment(t, m, parts, Goal{})
-		task := e.Task.(*Translations)
-		task.Learn = []seq2seq.Pair{p}
+		learn := TrainTranslator(m, []seq2seq.Pair{p}, parts.Score, 0.001, 0, 5)
 		copied, err := e.Subject.Without(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := task.Train(context.Background(), copied, 1, 0, func(int, int) {}); err != nil {
+		if err := learn(context.Background(), copied, 1, 0, func(int, int) {}); err != nil {
 			t.Errorf("a pair of 300 letters is not learnt: %v", err)
 		}
 	}

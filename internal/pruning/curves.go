@@ -25,7 +25,7 @@ func levels(all, most, chosen int) []int {
 // cut returns the first n heads of an order, or all if there are fewer: fewer than n where
 // more would be a part of those that share keys and values, which stand together, or of a round
 // that takes heads from each layer.
-func (x *run[S]) cut(order []prune.Head, n int) []prune.Head {
+func (x *run) cut(order []prune.Head, n int) []prune.Head {
 	if x.Even {
 		n = min(n, len(order))
 		return order[:n-n%x.round()]
@@ -42,7 +42,7 @@ func (x *run[S]) cut(order []prune.Head, n int) []prune.Head {
 }
 
 // levels are the beginnings of an order at the points of a curve.
-func (x *run[S]) levels(order []prune.Head) (list [][]prune.Head) {
+func (x *run) levels(order []prune.Head) (list [][]prune.Head) {
 	for _, n := range levels(total(x.layers), len(order), len(x.report.Result.Removed)) {
 		if gone := x.cut(order, n); len(list) == 0 || len(gone) > len(list[len(list)-1]) {
 			list = append(list, gone)
@@ -53,7 +53,7 @@ func (x *run[S]) levels(order []prune.Head) (list [][]prune.Head) {
 
 // curves measures each method's order on the reporting part, and the chosen
 // method's from its other end.
-func (x *run[S]) curves(ctx context.Context) error {
+func (x *run) curves(ctx context.Context) error {
 	type line struct {
 		name  string
 		order []prune.Head
@@ -93,7 +93,7 @@ func (x *run[S]) curves(ctx context.Context) error {
 const mostKnown = 1000
 
 // after measures the model without some heads on the reporting part.
-func (x *run[S]) after(ctx context.Context, removed []prune.Head) (Measured, error) {
+func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error) {
 	if len(removed) == 0 {
 		return x.whole, ctx.Err()
 	}
@@ -126,7 +126,7 @@ func reversed(s prune.Scores) prune.Scores {
 
 // randomBand measures random orders on the reporting part: what a method must
 // beat to have measured anything.
-func (x *run[S]) randomBand(ctx context.Context) error {
+func (x *run) randomBand(ctx context.Context) error {
 	all := total(x.layers)
 	x.report.Random.Orders = x.Orders
 	if x.Orders == 0 {

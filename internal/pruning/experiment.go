@@ -11,13 +11,14 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )
 
 // Experiment says what is to be pruned and measured.
-type Experiment[S prune.Prunable[S]] struct {
-	Subject S // the whole model, with the scoring part
-	Task    Task[S]
+type Experiment struct {
+	Subject *models.Probe // the whole model, with the scoring part
+	Task    *Task
 	// Methods are those whose curves are drawn. The model is pruned by the one
 	// that does best on the selecting part.
 	Methods []prune.Method
@@ -50,7 +51,7 @@ type Experiment[S prune.Prunable[S]] struct {
 	// which should survive an interruption.
 	Save func(*reports.Report) error
 	// Keep, if not nil, is given the pruned model, before curves and speed are measured.
-	Keep func(ctx context.Context, left S, r *reports.Report) error
+	Keep func(ctx context.Context, left *models.Probe, r *reports.Report) error
 }
 
 // Affordable is an Experiment's Step that is as small as scoring again can be had
@@ -103,24 +104,24 @@ type CheckError struct{ Reason string }
 func (e *CheckError) Error() string { return e.Reason }
 
 // run is an experiment that is under way.
-type run[S prune.Prunable[S]] struct {
-	*Experiment[S]
+type run struct {
+	*Experiment
 	metric Metric
 	layers []*attn.MultiHead // of the whole model
 	report *reports.Report
 	scores []prune.Scores // by Methods
 	// chooser and reporter measure on the selecting and reporting parts; chosen and whole
 	// are what they say of the whole model.
-	chooser, reporter Gauge[S]
+	chooser, reporter *gauge
 	chosen, whole     Measured
 	method            int // of Methods, that prunes
 	// pruned is what has come of that method, if it was tried in earnest to choose it.
-	pruned  *prune.Result[S]
+	pruned  *prune.Result[*models.Probe]
 	removes int // heads, if the order is fixed
 	tuned   int // rounds of fine-tuning, the one included that was undone
 	undone  int
-	fast    bool // the goal of speed has been reached
-	left    *S   // the pruned model, when it has been made
+	fast    bool          // the goal of speed has been reached
+	left    *models.Probe // the pruned model, when it has been made
 	// known is what was measured on the reporting part, by what was removed:
 	// orders have much in common at their ends. Of mostKnown models at most, for
 	// each has the counts of every item.
@@ -128,14 +129,14 @@ type run[S prune.Prunable[S]] struct {
 }
 
 // start returns the run of an experiment.
-func (e *Experiment[S]) start(r *reports.Report) *run[S] {
-	return &run[S]{Experiment: e, metric: e.Task.Metric(), layers: e.Subject.Layers(), report: r, known: map[string]Measured{}}
+func (e *Experiment) start(r *reports.Report) *run {
+	return &run{Experiment: e, metric: e.Task.Metric(), layers: e.Subject.Layers(), report: r, known: map[string]Measured{}}
 }
 
 // Run does the experiment and fills in the report, which holds what identifies
 // the model and the data. After an error, that of ctx too, the report holds what
 // has been measured.
-func (e *Experiment[S]) Run(ctx context.Context, r *reports.Report) error {
+func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
 	start := time.Now()
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	x := e.start(r)
@@ -152,7 +153,7 @@ func (e *Experiment[S]) Run(ctx context.Context, r *reports.Report) error {
 	return nil
 }
 
-func (x *run[S]) save() error {
+func (x *run) save() error {
 	if x.Save == nil {
 		return nil
 	}
@@ -160,7 +161,7 @@ func (x *run[S]) save() error {
 }
 
 // progress returns a function that tells how far a stage is.
-func (x *run[S]) progress(stage string) func(done, all int) {
+func (x *run) progress(stage string) func(done, all int) {
 	return func(done, all int) {
 		if x.Progress != nil {
 			x.Progress(stage, done, all)
@@ -169,7 +170,7 @@ func (x *run[S]) progress(stage string) func(done, all int) {
 }
 
 // describe fills in what is known from the start, beside what the report says already.
-func (x *run[S]) describe() {
+func (x *run) describe() {
 	r := x.report
 	s := &r.Settings
 	work := ""
@@ -177,7 +178,7 @@ func (x *run[S]) describe() {
 		work = x.Task.Works()[0].Name
 	}
 	s.Goal, s.Speed, s.Normalize, s.Empty, s.Even = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty, x.Even
-	s.Metric, s.Unit, s.Lower, s.Least, s.LossUnit = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least, x.Task.LossUnit()
+	s.Metric, s.Unit, s.Lower, s.Least, s.LossUnit = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least, x.Task.Unit
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())
@@ -185,7 +186,7 @@ func (x *run[S]) describe() {
 	for _, m := range x.Methods {
 		r.Settings.Methods = append(r.Settings.Methods, m.String())
 	}
-	r.Model.Heads, r.Model.Parameters = total(x.layers), x.Task.Parameters(x.Subject)
+	r.Model.Heads, r.Model.Parameters = total(x.layers), x.Subject.Parameters()
 	r.Result.Before, r.Result.After = reports.Unknown(), reports.Unknown()
 	r.Result.Low, r.Result.High, r.Result.Difference = reports.NaN, reports.NaN, reports.NaN
 	r.Machine = thisMachine()
@@ -216,7 +217,7 @@ func total(layers []*attn.MultiHead) (n int) {
 
 // score measures the importance of heads on the scoring part. What is measured
 // when ctx ends is in the report.
-func (x *run[S]) score(ctx context.Context) error {
+func (x *run) score(ctx context.Context) error {
 	var err error
 	x.scores, err = prune.Importance(ctx, x.Subject, prune.ImportanceOptions{
 		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),
@@ -255,15 +256,15 @@ func Tabulate(layers []*attn.MultiHead, scores []prune.Scores) []reports.Scores 
 }
 
 // prepare measures the whole model on the other two parts.
-func (x *run[S]) prepare(ctx context.Context) (err error) {
+func (x *run) prepare(ctx context.Context) (err error) {
 	tell := x.progress("measuring the whole model")
 	tell(0, 2)
 	for i, g := range []struct {
 		part  Part
-		gauge *Gauge[S]
+		gauge **gauge
 		whole *Measured
 	}{{Selecting, &x.chooser, &x.chosen}, {Reporting, &x.reporter, &x.whole}} {
-		if *g.gauge, err = x.Task.Gauge(ctx, x.Subject, g.part); err != nil {
+		if *g.gauge, err = x.Task.gauge(ctx, x.Subject, g.part); err != nil {
 			return err
 		}
 		if *g.whole, err = (*g.gauge).Measure(ctx, x.Subject); err != nil {
@@ -271,7 +272,7 @@ func (x *run[S]) prepare(ctx context.Context) (err error) {
 		}
 		tell(i+1, 2)
 	}
-	x.report.Result.Before = x.whole.quality(x.Task.Parameters(x.Subject))
+	x.report.Result.Before = x.whole.quality(x.Subject.Parameters())
 	if x.tolerates() && !x.metric.Loss && !(x.chosen.Value > 0) {
 		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose", x.metric, x.chosen.Value)}
 	}
@@ -279,12 +280,12 @@ func (x *run[S]) prepare(ctx context.Context) (err error) {
 }
 
 // order returns the heads in the order in which a method removes them.
-func (x *run[S]) order(method int) []prune.Head {
+func (x *run) order(method int) []prune.Head {
 	return x.orderBy(x.scores[method])
 }
 
 // orderBy returns the heads that may go, in the order in which scores let them.
-func (x *run[S]) orderBy(s prune.Scores) []prune.Head {
+func (x *run) orderBy(s prune.Scores) []prune.Head {
 	order := slices.DeleteFunc(prune.Order(x.layers, s, x.Empty), func(h prune.Head) bool { return !x.open(h.Layer) })
 	if !x.Even {
 		return order
@@ -304,7 +305,7 @@ func (x *run[S]) orderBy(s prune.Scores) []prune.Head {
 }
 
 // groups returns by layer how many heads share keys and values.
-func (x *run[S]) groups() map[string]int {
+func (x *run) groups() map[string]int {
 	sizes := map[string]int{}
 	for _, l := range x.layers {
 		if c := l.Config(); c.Heads > 0 {
@@ -315,7 +316,7 @@ func (x *run[S]) groups() map[string]int {
 }
 
 // round returns how many heads go at a time if equally many are taken from each layer.
-func (x *run[S]) round() (n int) {
+func (x *run) round() (n int) {
 	for layer, size := range x.groups() {
 		if x.open(layer) {
 			n += size
@@ -325,13 +326,13 @@ func (x *run[S]) round() (n int) {
 }
 
 // open reports whether heads may be taken from a layer.
-func (x *run[S]) open(layer string) bool {
+func (x *run) open(layer string) bool {
 	kind, _ := heads.Place(layer)
 	return len(x.Kinds) == 0 || slices.Contains(x.Kinds, kind)
 }
 
 // without returns the model without some heads.
-func (x *run[S]) without(removed []prune.Head) (S, error) {
+func (x *run) without(removed []prune.Head) (*models.Probe, error) {
 	if len(removed) == 0 {
 		return x.Subject, nil
 	}

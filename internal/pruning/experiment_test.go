@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -17,7 +18,7 @@ import (
 
 // trained returns a translator that has learnt a little of dates, and other dates in three
 // parts. All tests have the same ones, for pruning changes no model.
-func trained(t testing.TB) (*seq2seq.Translator, Parts) {
+func trained(t testing.TB) (*models.Model, Parts) {
 	t.Helper()
 	all, err := learnDates()
 	if err != nil {
@@ -27,7 +28,7 @@ func trained(t testing.TB) (*seq2seq.Translator, Parts) {
 }
 
 type learnt struct {
-	m     *seq2seq.Translator
+	m     *models.Model
 	parts Parts
 }
 
@@ -37,7 +38,7 @@ var learnDates = sync.OnceValues(func() (l learnt, err error) {
 	for _, p := range learn {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
 	}
-	l.m, err = seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 32},
+	l.m, err = models.NewTranslator(models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 32},
 		seq2seq.BuildVocabulary(sources, seq2seq.Chars, 100), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 100), newRand())
 	if err != nil {
 		return l, err
@@ -46,34 +47,78 @@ var learnDates = sync.OnceValues(func() (l learnt, err error) {
 	if err := train.FineTune(context.Background(), l.m, learn, s, 60, nil); err != nil {
 		return l, err
 	}
-	l.parts, err = Split(test, 20, 1)
+	l.parts, err = split(test, 20, 1)
 	return l, err
 })
 
-// ofTranslator is an experiment on a translator.
-type ofTranslator = Experiment[*seq2seq.Probe]
+// Parts are pairs on which heads are scored, methods chosen, and from which is reported.
+type Parts struct{ Score, Select, Report []seq2seq.Pair }
 
-func experiment(t testing.TB, m *seq2seq.Translator, parts Parts, goal Goal) *ofTranslator {
+// split is Deal of pairs.
+func split(pairs []seq2seq.Pair, limit int, seed uint64) (Parts, error) {
+	p, err := Deal(pairs, func(p seq2seq.Pair) string { return p.Source }, limit, seed, "sources")
+	return Parts{p[0], p[1], p[2]}, err
+}
+
+// probeOf returns a probe of a translator on pairs.
+func probeOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) *models.Probe {
 	t.Helper()
-	p, err := seq2seq.NewProbe(m, parts.Score)
+	p, err := train.Probe(m, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := NewTranslations(m, parts, train.MetricBLEU)
-	task.Seed = 5
-	return &ofTranslator{
+	return p
+}
+
+// keep returns what m.Keep returns, and ends the test if it cannot.
+func keep(tb testing.TB, m *models.Model, kept map[string][]int) *models.Model {
+	tb.Helper()
+	small, err := m.Keep(kept)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return small
+}
+
+// lossOf returns the loss of a translator on pairs.
+func lossOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) float64 {
+	t.Helper()
+	loss, err := train.Loss(context.Background(), m, pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loss
+}
+
+// experiment is one on a translator.
+func experiment(t testing.TB, m *models.Model, parts Parts, goal Goal) *Experiment {
+	t.Helper()
+	p := probeOf(t, m, parts.Score)
+	task := &Task{Unit: "nats per token", Write: new(Writing), Train: TrainTranslator(m, parts.Score, parts.Score, 0.001, 0, 5)}
+	for i, part := range [][]seq2seq.Pair{parts.Select, parts.Report} {
+		task.Parts[i] = probeOf(t, m, part)
+		var sources []string
+		sources, task.Write.References[i] = train.Group(part)
+		for _, source := range sources {
+			e, err := m.Encode(source, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			task.Write.Sources[i] = append(task.Write.Sources[i], e.IDs)
+		}
+	}
+	return &Experiment{
 		Subject: p, Task: task, Goal: goal, Methods: []prune.Method{prune.WeightNorm, prune.LeaveOneOut}, Orders: 3, Resamples: 100, Seed: 5,
 	}
 }
 
 func TestExperiment(t *testing.T) {
 	m, parts := trained(t)
-	var compact, masked *seq2seq.Translator
+	var compact, masked *models.Model
 	e := experiment(t, m, parts, Goal{Left: 5})
-	e.Keep = func(ctx context.Context, left *seq2seq.Probe, _ *reports.Report) (err error) {
-		compact = left.Translator()
-		masked, _, err = e.Task.(*Translations).Masked(ctx, compact)
-		return err
+	e.Keep = func(ctx context.Context, left *models.Probe, _ *reports.Report) (err error) {
+		compact, masked = left.Model(), left.Model().Expand()
+		return nil
 	}
 	saved := 0
 	e.Save = func(*reports.Report) error { saved++; return nil }
@@ -81,19 +126,19 @@ func TestExperiment(t *testing.T) {
 	if err := e.Run(context.Background(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Result.Left != 5 || len(r.Result.Removed) != 7 || total(compact.Layers()) != 5 || total(masked.Layers()) != 12 || saved == 0 {
+	if r.Result.Left != 5 || len(r.Result.Removed) != 7 || total(compact.Attention()) != 5 || total(masked.Attention()) != 12 || saved == 0 {
 		t.Errorf("%d heads left, %d removed, %d and %d in the models, saved %d times",
-			r.Result.Left, len(r.Result.Removed), total(compact.Layers()), total(masked.Layers()), saved)
+			r.Result.Left, len(r.Result.Removed), total(compact.Attention()), total(masked.Attention()), saved)
 	}
 	for _, l := range r.Layers {
-		if !slices.Equal(l.Kept, compact.Config.Kept(l.Name)) || len(l.Kept) == 0 {
-			t.Errorf("%s kept %v, the model has %v", l.Name, l.Kept, compact.Config.Kept(l.Name))
+		if !slices.Equal(l.Kept, compact.Translator.Config.Kept(l.Name)) || len(l.Kept) == 0 {
+			t.Errorf("%s kept %v, the model has %v", l.Name, l.Kept, compact.Translator.Config.Kept(l.Name))
 		}
 	}
 	// What is reported of the model is what its own program says.
-	loss, err := compact.Loss(context.Background(), parts.Report)
-	if err != nil || reports.Number(loss) != r.Result.After.Loss || r.Result.After.Loss == r.Result.Before.Loss {
-		t.Errorf("loss %v after %v, want %v (%v)", r.Result.After.Loss, r.Result.Before.Loss, loss, err)
+	loss := lossOf(t, compact, parts.Report)
+	if math.Abs(loss-float64(r.Result.After.Loss)) > 1e-6*loss || r.Result.After.Loss == r.Result.Before.Loss {
+		t.Errorf("loss %v after %v, want %v", r.Result.After.Loss, r.Result.Before.Loss, loss)
 	}
 	if len(r.Curves) != 3 || r.Curves[2].Name != r.Result.Method+", reversed" {
 		t.Fatalf("%d curves", len(r.Curves))
@@ -151,9 +196,9 @@ func TestGoals(t *testing.T) {
 	}
 	m, parts := trained(t)
 	ctx := context.Background()
-	value := func(m *seq2seq.Translator) float64 {
+	value := func(m *models.Model) float64 {
 		e := experiment(t, m, parts, Goal{})
-		g, err := e.Task.Gauge(ctx, e.Subject, Selecting)
+		g, err := e.Task.gauge(ctx, e.Subject, Selecting)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,18 +208,18 @@ func TestGoals(t *testing.T) {
 		}
 		return seen.Value
 	}
-	for name, change := range map[string]func(*ofTranslator){
-		"scored once":    func(*ofTranslator) {},
-		"scored again":   func(e *ofTranslator) { e.Step = 2 },
-		"fine-tuned":     func(e *ofTranslator) { e.Step, e.FineTune = 2, 2 },
-		"one method":     func(e *ofTranslator) { e.Methods = e.Methods[:1] },
-		"emptied layers": func(e *ofTranslator) { e.Empty = true },
+	for name, change := range map[string]func(*Experiment){
+		"scored once":    func(*Experiment) {},
+		"scored again":   func(e *Experiment) { e.Step = 2 },
+		"fine-tuned":     func(e *Experiment) { e.Step, e.FineTune = 2, 2 },
+		"one method":     func(e *Experiment) { e.Methods = e.Methods[:1] },
+		"emptied layers": func(e *Experiment) { e.Empty = true },
 	} {
 		e := experiment(t, m, parts, Goal{Drop: 0.3})
 		e.Orders = 0
 		change(e)
-		e.Keep = func(_ context.Context, left *seq2seq.Probe, _ *reports.Report) error {
-			if got, want := value(left.Translator()), value(m); !(got >= 0.7*want) || want == 0 {
+		e.Keep = func(_ context.Context, left *models.Probe, _ *reports.Report) error {
+			if got, want := value(left.Model()), value(m); !(got >= 0.7*want) || want == 0 {
 				t.Errorf("%s: BLEU falls from %v to %v", name, want, got)
 			}
 			return nil
@@ -242,10 +287,10 @@ func TestLargest(t *testing.T) {
 	e := experiment(t, m, parts, Goal{})
 	e.Empty = true
 	x := e.start(new(reports.Report))
-	order := prune.Order(m.Layers(), prune.Scores{Values: map[string][]float64{}}, true)
+	order := prune.Order(m.Attention(), prune.Scores{Values: map[string][]float64{}}, true)
 	for limit := range 12 {
 		calls := 0
-		fits := func(_ context.Context, m *seq2seq.Probe) (bool, error) {
+		fits := func(_ context.Context, m *models.Probe) (bool, error) {
 			calls++
 			return 12-total(m.Layers()) <= limit, nil
 		}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )
 
 // prune makes the model, checks it, measures it, and hands it over.
-func (x *run[S]) prune(ctx context.Context) error {
+func (x *run) prune(ctx context.Context) error {
 	r := &x.report.Result
 	r.Method = x.Methods[x.method].String()
 	if x.pruned == nil {
@@ -27,7 +28,7 @@ func (x *run[S]) prune(ctx context.Context) error {
 		x.pruned = &pruned
 	}
 	pruned := x.pruned
-	x.left = &pruned.Subject
+	x.left = pruned.Subject
 	r.Removed = append([]prune.Head{}, pruned.Removed...) // in JSON a list, even of none
 	r.Left = total(pruned.Subject.Layers())
 	left := kept(x.layers, pruned.Removed)
@@ -45,7 +46,7 @@ func (x *run[S]) prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.After = seen.quality(x.Task.Parameters(pruned.Subject))
+	r.After = seen.quality(pruned.Subject.Parameters())
 	r.Low, r.High = x.interval(seen)
 	if x.Keep == nil {
 		return nil
@@ -65,13 +66,13 @@ func Agree(largest, scale float64) error {
 }
 
 // interval returns the 95% interval of the difference from the whole model.
-func (x *run[S]) interval(seen Measured) (low, high reports.Number) {
+func (x *run) interval(seen Measured) (low, high reports.Number) {
 	l, h := bootstrap.Difference(seen.Items, x.Resamples, x.Seed, x.whole.Of, seen.Of)
 	return reports.Number(l), reports.Number(h)
 }
 
 // tune trains what is left after heads have gone.
-func (x *run[S]) tune(ctx context.Context, s S) (S, error) {
+func (x *run) tune(ctx context.Context, s *models.Probe) (*models.Probe, error) {
 	err := x.Task.Train(ctx, s, x.FineTune, x.tuned, x.progress("fine-tuning"))
 	x.tuned++
 	return s, err
@@ -79,7 +80,7 @@ func (x *run[S]) tune(ctx context.Context, s S) (S, error) {
 
 // control tells apart what fine-tuning has done: it measures the pruned model
 // without it, and the whole model with as many steps of it.
-func (x *run[S]) control(ctx context.Context) error {
+func (x *run) control(ctx context.Context) error {
 	if x.FineTune == 0 || len(x.report.Result.Removed) == 0 {
 		return nil
 	}
@@ -96,14 +97,14 @@ func (x *run[S]) control(ctx context.Context) error {
 		return err
 	}
 	for _, c := range []struct {
-		m  S
+		m  *models.Probe
 		to **reports.Quality
 	}{{raw, &x.report.Result.Pruned}, {whole, &x.report.Result.Control}} {
 		seen, err := x.reporter.Measure(ctx, c.m)
 		if err != nil {
 			return err
 		}
-		q := seen.quality(x.Task.Parameters(c.m))
+		q := seen.quality(c.m.Parameters())
 		*c.to = &q
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 // ofWords is an experiment on a tiny model with random weights and random texts, of which it
 // is to predict what it does predict: so its heads matter.
-func ofWords(t *testing.T, dir string) *Experiment[*models.Probe] {
+func ofWords(t *testing.T, dir string) *Experiment {
 	t.Helper()
 	m, err := models.Load("../../models/testdata/"+dir, models.Options{})
 	if err != nil {
@@ -40,15 +40,15 @@ func ofWords(t *testing.T, dir string) *Experiment[*models.Probe] {
 		}
 		return p
 	}
-	return &Experiment[*models.Probe]{
-		Subject: part(), Task: &Predictions{Judge: Loss, Others: []Judge{Accuracy}, Unit: "nats", Parts: [2]*models.Probe{part(), part()}},
+	return &Experiment{
+		Subject: part(), Task: &Task{Judge: Loss, Others: []Judge{Accuracy}, Unit: "nats", Parts: [2]*models.Probe{part(), part()}},
 		Methods: []prune.Method{prune.Random, prune.LeaveOneOut, prune.Gradient}, Goal: Goal{Left: 3}, Step: Affordable, Orders: 5, Resamples: 100, Seed: 1,
 	}
 }
 
-func lossOn(t *testing.T, e *Experiment[*models.Probe], p *models.Probe, part Part) float64 {
+func lossOn(t *testing.T, e *Experiment, p *models.Probe, part Part) float64 {
 	t.Helper()
-	loss, err := p.On(e.Task.(*Predictions).Parts[part]).Loss(context.Background())
+	loss, err := p.On(e.Task.Parts[part]).Loss(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestPretrainedWorks(t *testing.T) {
 		{"bert_words", []string{"encode", "attention layers"}}, {"decoders/llama3", []string{"read", "decode one token", "attention layers"}}, {"mpnet_words", nil},
 	} {
 		e := ofWords(t, c.dir)
-		task := e.Task.(*Predictions)
+		task := e.Task
 		task.Faster = true
 		works := task.Works()
 		var names []string
@@ -271,7 +271,7 @@ func TestPretrainedWorks(t *testing.T) {
 // Texts as long as the model takes leave no position for a token behind them.
 func TestPretrainedWorksOfLongestTexts(t *testing.T) {
 	e := ofWords(t, "decoders/gpt2")
-	m, task := e.Subject.Model(), e.Task.(*Predictions)
+	m, task := e.Subject.Model(), e.Task
 	most := m.Sizes().Positions
 	x := models.Example{IDs: make([]int, most), Targets: make([]int, most)}
 	p, err := models.NewProbe(m, []models.Example{x})

@@ -7,7 +7,7 @@ import (
 )
 
 // speed measures the pruned model against the whole one, in turns.
-func (x *run[S]) speed(ctx context.Context) error {
+func (x *run) speed(ctx context.Context) error {
 	if x.SpeedTime <= 0 || x.left == nil {
 		return nil
 	}
@@ -15,13 +15,13 @@ func (x *run[S]) speed(ctx context.Context) error {
 	tell := x.progress("speed")
 	for i, w := range list {
 		tell(i, len(list))
-		s, err := turns(ctx, x.SpeedTime, w.On(x.Subject), w.On(*x.left))
+		s, err := turns(ctx, x.SpeedTime, w.On(x.Subject), w.On(x.left))
 		if err != nil {
 			return err
 		}
 		s.Work, s.Batch, s.Length = w.Name, w.Batch, w.Length
 		if s.Bound = reports.NaN; w.Operations != nil {
-			s.Bound = reports.Number(w.Operations(x.Subject) / w.Operations(*x.left))
+			s.Bound = reports.Number(w.Operations(x.Subject) / w.Operations(x.left))
 		}
 		x.report.Speed = append(x.report.Speed, s)
 	}

@@ -2,30 +2,44 @@ package pruning
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
-// Task is what a model with heads is for, and the data that tell how well it does it. S is
-// the model, with the data on which its heads are scored.
-type Task[S prune.Prunable[S]] interface {
-	// Metric is what heads must not cost.
-	Metric() Metric
-	// LossUnit is what the loss is counted in: "nats per token".
-	LossUnit() string
-	// Gauge returns what measures models on a part of the data, against the whole model.
-	Gauge(ctx context.Context, whole S, p Part) (Gauge[S], error)
-	// Parameters returns how many numbers a model has.
-	Parameters(s S) int
-	// Works are what speed is measured of; the first is what a goal of speed is held
-	// against. None if models without heads are not faster.
-	Works() []Work[S]
-	// Train trains a model for some steps. Each round has other examples. It returns an
-	// error if it cannot.
-	Train(ctx context.Context, s S, steps, round int, tell func(done, all int)) error
+// Task is what a model with heads is for, and the data that tell how well it does it.
+type Task struct {
+	// Judge is what heads must not cost, Others what is told beside it.
+	Judge  Judge
+	Others []Judge
+	Unit   string // of the loss: "nats per token"
+	// Parts are probes on the selecting and the reporting part, and Wanted, for pairs of
+	// texts, the similarities that they are said to have.
+	Parts  [2]*models.Probe
+	Wanted [2][]float64
+	Train  Train
+	// Faster says that the goal is one of speed: what it is held against comes first.
+	Faster bool
+	// Write, if not nil, makes Judge a metric of translations: of what the model writes for
+	// the sources of the parts.
+	Write *Writing
+}
+
+// Train trains a model for some steps. Each round has other examples.
+type Train func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error
+
+// Writing is the sources of the parts, and their translations.
+type Writing struct {
+	By         train.Metric
+	Sources    [2][][]int // tokens
+	References [2][][]string
 }
 
 // Part is a part of the data on which models are measured.
@@ -60,11 +74,6 @@ func (m Metric) better(a, b float64) bool {
 	return a > b
 }
 
-// Gauge measures models on a part of the data.
-type Gauge[S any] interface {
-	Measure(ctx context.Context, s S) (Measured, error)
-}
-
 // Measured is what a model does on a part of the data.
 type Measured struct {
 	Items int                 // sources or texts, which are drawn again by the bootstrap
@@ -81,10 +90,176 @@ func (m Measured) quality(parameters int) reports.Quality {
 	return reports.Quality{Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL), Others: m.Others}
 }
 
-// Work is something whose speed is measured.
-type Work[S any] struct {
-	Name          string
-	Batch, Length int
-	On            func(s S) func()
-	Operations    func(s S) float64 // multiply-adds; nil if they are not counted
+// Judge says what the predictions of a model are worth.
+type Judge struct {
+	Metric
+	// Of returns the metric on samples of what is predicted. wanted are the similarities
+	// that pairs of texts are said to have.
+	Of func(list []models.Predicted, wanted []float64) bootstrap.Statistic
+}
+
+// The judges of predictions.
+var (
+	Loss = Judge{Metric{Name: "loss", Loss: true}, func(list []models.Predicted, _ []float64) bootstrap.Statistic {
+		return ratio(list, 1, func(p models.Predicted) float64 { return p.Loss })
+	}}
+	Accuracy = Judge{Metric{Name: "accuracy", Unit: "%"}, func(list []models.Predicted, _ []float64) bootstrap.Statistic {
+		return ratio(list, 100, func(p models.Predicted) float64 { return float64(p.Right) })
+	}}
+	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, correlated(prune.Spearman)}
+	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, correlated(prune.Pearson)}
+)
+
+// ratio is a sum over the terms of the examples of a sample, for each of these terms.
+func ratio(list []models.Predicted, scale float64, of func(models.Predicted) float64) bootstrap.Statistic {
+	return func(sample []int) float64 {
+		sum, terms := 0., 0
+		for _, i := range sample {
+			sum, terms = sum+of(list[i]), terms+list[i].Terms
+		}
+		return scale * sum / float64(terms)
+	}
+}
+
+// correlated is the correlation of cosines with the similarities that are wanted.
+func correlated(of func(x, y []float64) float64) func([]models.Predicted, []float64) bootstrap.Statistic {
+	return func(list []models.Predicted, wanted []float64) bootstrap.Statistic {
+		return func(sample []int) float64 {
+			x, y := make([]float64, len(sample)), make([]float64, len(sample))
+			for at, i := range sample {
+				if x[at], y[at] = list[i].Cosine, wanted[i]; math.IsNaN(x[at]) {
+					return math.NaN() // and not the correlation of the others
+				}
+			}
+			return 100 * of(x, y)
+		}
+	}
+}
+
+// Metric is what heads must not cost.
+func (x *Task) Metric() Metric {
+	if x.Write != nil {
+		return judgedBy(x.Write.By)
+	}
+	return x.Judge.Metric
+}
+
+func judgedBy(m train.Metric) Metric {
+	if m == train.MetricExact {
+		return Metric{Name: m.String(), Unit: "%"}
+	}
+	return Metric{Name: m.String()}
+}
+
+// TrainProbe returns a Task.Train on the examples of a probe. rate is the largest learning rate.
+func TrainProbe(learn *models.Probe, rate float64, seed uint64) Train {
+	return func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error {
+		return tuned(p.Train(ctx, learn, models.Training{
+			Steps: steps, Rate: rate, Seed: seed + uint64(round), Progress: func(step int) { tell(step, steps) },
+		}))
+	}
+}
+
+// TrainTranslator is TrainProbe for a translator of attn train, which learns pairs as it
+// was trained: with a smoothing of labels. Those that are longer than what heads were scored
+// on, and than is usual, are left out.
+func TrainTranslator(m *models.Model, learn, scoring []seq2seq.Pair, rate float64, smoothing float32, seed uint64) Train {
+	most := longest(m.Translator, scoring)
+	return func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error {
+		done := 0
+		return tuned(train.FineTune(ctx, p.Model(), learn, train.Settings{
+			Batch: min(64, len(learn)), LR: rate, Warmup: max(1, steps/10), Smoothing: smoothing, Clip: 1,
+			MaxLength: most, Seed: seed + uint64(round),
+		}, steps, func(train.Progress) {
+			done++
+			tell(done, steps)
+		}))
+	}
+}
+
+// longest returns how many tokens a pair may have that is learnt: as many as one that
+// heads were scored on, or as are usual.
+func longest(v *models.Translator, pairs []seq2seq.Pair) int {
+	const usual = 200
+	n := usual
+	for _, p := range pairs {
+		n = max(n, len(v.Source.Encode(p.Source))+1, len(v.Target.Encode(p.Target))+1)
+	}
+	return n
+}
+
+// tuned returns the error of training, a *CheckError if the model has diverged.
+func tuned(err error) error {
+	if errors.Is(err, models.ErrDiverged) || errors.Is(err, train.ErrDiverged) {
+		return &CheckError{fmt.Sprintf("fine-tuning: %v", err)}
+	}
+	return err
+}
+
+// gauge measures models on one part of the data, against the whole model.
+type gauge struct {
+	*Task
+	part      Part
+	reference *models.Reference
+}
+
+// gauge returns what compares predictions on a part with those of the whole model.
+func (x *Task) gauge(ctx context.Context, whole *models.Probe, part Part) (*gauge, error) {
+	r, err := models.NewReference(ctx, whole.On(x.Parts[part]))
+	return &gauge{x, part, r}, err
+}
+
+func (g *gauge) Measure(ctx context.Context, p *models.Probe) (Measured, error) {
+	list, err := g.reference.Compare(ctx, p)
+	if err != nil {
+		return Measured{}, err
+	}
+	all := make([]int, len(list))
+	for i := range all {
+		all[i] = i
+	}
+	value := func(j Judge) float64 { return j.Of(list, g.Wanted[g.part])(all) }
+	var seen Measured
+	if g.Write != nil {
+		if seen, err = g.written(ctx, p); err != nil {
+			return seen, err
+		}
+	} else {
+		seen = Measured{Items: len(list), Of: g.Judge.Of(list, g.Wanted[g.part]), Value: value(g.Judge)}
+	}
+	seen.Loss = value(Loss)
+	seen.KL = ratio(list, 1, func(p models.Predicted) float64 { return p.KL })(all)
+	for _, j := range g.Others {
+		seen.Others = append(seen.Others, reports.Named{Name: j.Name, Unit: j.Unit, Value: reports.Number(value(j))})
+	}
+	return seen, nil
+}
+
+// written has the model translate the sources of the part.
+func (g *gauge) written(ctx context.Context, p *models.Probe) (Measured, error) {
+	written, err := p.Write(ctx, g.Write.Sources[g.part], models.Generation{})
+	if err != nil {
+		return Measured{}, err
+	}
+	texts := make([]string, len(written))
+	for i, tokens := range written {
+		texts[i] = p.Model().Decode(tokens)
+	}
+	return judged(texts, g.Write.References[g.part], g.Write.By)
+}
+
+// judged returns what translations are worth by a metric, and by the other one.
+func judged(written []string, references [][]string, by train.Metric) (Measured, error) {
+	j, err := train.Judge(written, references)
+	if err != nil {
+		return Measured{}, err
+	}
+	seen := Measured{Items: j.Len(), Of: func(sample []int) float64 { return j.Sample(by, sample) }, Value: j.Value(by)}
+	for _, m := range []train.Metric{train.MetricExact, train.MetricBLEU} {
+		if m != by {
+			other := judgedBy(m)
+			seen.Others = append(seen.Others, reports.Named{Name: other.Name, Unit: other.Unit, Value: reports.Number(j.Value(m))})
+		}
+	}
+	return seen, nil
 }

@@ -1,7 +1,7 @@
 """Compares attn's translators with those of attn_torch, in both directions.
 
     go build -o /tmp/attn ./cmd/attn
-    ATTN_TORCH_CASES=/tmp/cases go test -count=1 -run TestTorchCases ./seq2seq
+    ATTN_TORCH_CASES=/tmp/cases go test -count=1 -run TestTorchCases ./models
     python interop/torch/check.py /tmp/cases /tmp/attn
 
 1. Logits, loss and gradients of every score, against numbers that attn has computed.

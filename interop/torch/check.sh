@@ -11,7 +11,7 @@ if [ -z "${VENV:-}" ]; then
 	"$VENV/bin/pip" install -q -r interop/torch/requirements.txt
 fi
 go build -o "$work/attn" ./cmd/attn
-ATTN_TORCH_CASES=$work/cases go test -count=1 -run TestTorchCases ./seq2seq
+ATTN_TORCH_CASES=$work/cases go test -count=1 -run TestTorchCases ./models
 export PYTHONDONTWRITEBYTECODE=1
 "$VENV/bin/python" interop/torch/golden.py "$work/cases" --check
 "$VENV/bin/python" interop/torch/check.py "$work/cases" "$work/attn"

@@ -1,6 +1,6 @@
-"""Writes seq2seq/testdata/torch: translators of attn, and what PyTorch makes of them in float64.
+"""Writes testdata/translators: translators of attn, and what PyTorch makes of them in float64.
 
-    ATTN_TORCH_CASES=/tmp/cases go test -count=1 -run TestTorchCases ./seq2seq
+    ATTN_TORCH_CASES=/tmp/cases go test -count=1 -run TestTorchCases ./models
     python interop/torch/golden.py /tmp/cases            write the files
     python interop/torch/golden.py /tmp/cases --check    compare only; exit 1 on a difference
 
@@ -22,7 +22,7 @@ from safetensors.torch import save_file  # noqa: E402
 from cases import read, run  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-TO = HERE.parent.parent / "seq2seq" / "testdata" / "torch"
+TO = HERE.parent.parent / "testdata" / "translators"
 FILES = "config.json", "source.json", "target.json", "model.safetensors"
 NAMES = "pruned", "transformer-scaled-3", "transformer-additive-3", "gru-additive-0", "gru-gaussian-3"
 

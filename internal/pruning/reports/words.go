@@ -212,10 +212,11 @@ func (r *Report) FewPoints(points []Point) []Point {
 
 // Use returns how a model that was made is loaded: a command and a line of Go.
 func (r *Report) Use(dir string) string {
+	command := "translate"
 	if r.Model.Task != "" {
-		return fmt.Sprintf("attn view --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", shellWord(dir), dir)
+		command = "view"
 	}
-	return fmt.Sprintf("attn translate --model %s \"…\"\nm, err := seq2seq.Load(%q)", shellWord(dir), dir)
+	return fmt.Sprintf("attn %s --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", command, shellWord(dir), dir)
 }
 
 // Simpler says how the models of the curves were made, if not as the result was: they

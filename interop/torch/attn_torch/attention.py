@@ -75,7 +75,7 @@ class Score(nn.Module):
 
 
 class MultiHead(nn.Module):
-    """attn.MultiHead as a layer of seq2seq has it, without the heads that have been pruned."""
+    """attn.MultiHead as a layer of a translator has it, without the heads that have been pruned."""
 
     def __init__(self, config, layer):
         super().__init__()

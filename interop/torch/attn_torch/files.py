@@ -30,7 +30,7 @@ SAVED = ".attn-save"
 
 @dataclasses.dataclass
 class Config:
-    """config.json: see seq2seq.Config."""
+    """config.json: see models.TranslatorConfig."""
 
     arch: str
     score: str

@@ -1,4 +1,4 @@
-"""The recurrent network of seq2seq: the translator of Bahdanau et al. 2015, with GRUs."""
+"""The recurrent network of models: the translator of Bahdanau et al. 2015, with GRUs."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The transformer of seq2seq: the encoder-decoder of Vaswani et al. 2017, norm first."""
+"""The transformer of models: the encoder-decoder of Vaswani et al. 2017, norm first."""
 
 import math
 

@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"strconv"
@@ -9,11 +9,11 @@ import (
 )
 
 // graph returns the network as graphs: what encode and read do, for any batch.
-func (m *transformer) graph() graphs { return transformerGraphs{m} }
+func (m transformer) graph() graphs { return transformerGraphs{m} }
 
-type transformerGraphs struct{ *transformer }
+type transformerGraphs struct{ transformer }
 
-func (m transformerGraphs) target() *nn.Embedding { return m.transformer.target }
+func (m transformerGraphs) target() *nn.Embedding { return m.table(m.encoderDecoder.target) }
 func (m transformerGraphs) steps() onnx.Axis      { return onnx.Named("target") }
 
 func (m transformerGraphs) starts() int {
@@ -23,9 +23,9 @@ func (m transformerGraphs) starts() int {
 
 // state is the keys and values of each layer that has heads.
 func (m transformerGraphs) state() (encoded, own []port) {
-	for _, l := range m.decoder {
-		encoded = append(encoded, kvPorts(l.cross, "encoded")...)
-		own = append(own, kvPorts(l.self, "read")...)
+	for _, b := range m.encoderDecoder.target.blocks {
+		encoded = append(encoded, kvPorts(crossOf(b), "encoded")...)
+		own = append(own, kvPorts(b.Attention(), "read")...)
 	}
 	return encoded, own
 }
@@ -64,16 +64,16 @@ func (m transformerGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []o
 	n := g.Length(source, 1)
 	x := m.positioned(g, "source", m.source, source, g.Count(g.Int(0), n))
 	visible := onnx.Attention{}.And(g, g.ValidLens(lengths, n))
-	for i, l := range m.encoder {
-		g := g.In("encoder." + strconv.Itoa(i))
-		h := g.In("norm1").LayerNorm(l.norm1, x)
-		x = g.Add(x, g.In("self").MultiHead(l.self, h, h, h, visible))
-		x = g.Add(x, g.In("ff").FeedForward(l.ff, g.In("norm2").LayerNorm(l.norm2, x)))
+	for i, b := range m.source.blocks {
+		g, b := g.In("encoder."+strconv.Itoa(i)), b.(*PreNorm)
+		h := norm(g, "norm1", b.SelfNorm, x)
+		x = g.Add(x, g.In("self").MultiHead(b.Self, h, h, h, visible))
+		x = g.Add(x, g.In("ff").FeedForward(b.FF.(*nn.FeedForward), norm(g, "norm2", b.FFNorm, x)))
 	}
-	x = g.In("encoder.norm").LayerNorm(m.encoderNorm, x)
+	x = norm(g, "encoder.norm", m.source.norm, x)
 	var encoded []onnx.Value
-	for i, l := range m.decoder {
-		encoded = append(encoded, kvValues(g.In("decoder."+strconv.Itoa(i)+".cross").Project(l.cross, x, x))...)
+	for i, b := range m.encoderDecoder.target.blocks {
+		encoded = append(encoded, kvValues(g.In("decoder."+strconv.Itoa(i)+".cross").Project(crossOf(b), x, x))...)
 	}
 	return encoded
 }
@@ -81,21 +81,29 @@ func (m transformerGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []o
 func (m transformerGraphs) read(g *onnx.Graph, target, before onnx.Value, visible onnx.Attention, encoded, own []onnx.Value) (onnx.Value, []onnx.Value) {
 	l := g.Length(target, 1)
 	read := g.Add(before, l)
-	x := m.positioned(g, "target", m.transformer.target, target, g.Count(before, read))
+	x := m.positioned(g, "target", m.encoderDecoder.target, target, g.Count(before, read))
 	earlier := onnx.Attention{}.And(g, g.Causal(l, read))
 	var next []onnx.Value
-	for i, l := range m.decoder {
-		g := g.In("decoder." + strconv.Itoa(i))
-		y, kv := g.In("self").Extend(l.self, g.In("norm1").LayerNorm(l.norm1, x), takeKV(l.self, &own), earlier)
+	for i, b := range m.encoderDecoder.target.blocks {
+		g, b := g.In("decoder."+strconv.Itoa(i)), b.(*PreNorm)
+		y, kv := g.In("self").Extend(b.Self, norm(g, "norm1", b.SelfNorm, x), takeKV(b.Self, &own), earlier)
 		next = append(next, kvValues(kv)...)
 		x = g.Add(x, y)
-		x = g.Add(x, g.In("cross").Query(l.cross, g.In("norm2").LayerNorm(l.norm2, x), takeKV(l.cross, &encoded), visible))
-		x = g.Add(x, g.In("ff").FeedForward(l.ff, g.In("norm3").LayerNorm(l.norm3, x)))
+		x = g.Add(x, g.In("cross").Query(b.Cross, norm(g, "norm2", b.CrossNorm, x), takeKV(b.Cross, &encoded), visible))
+		x = g.Add(x, g.In("ff").FeedForward(b.FF.(*nn.FeedForward), norm(g, "norm3", b.FFNorm, x)))
 	}
-	return g.In("decoder.norm").LayerNorm(m.decoderNorm, x), next
+	return norm(g, "decoder.norm", m.encoderDecoder.target.norm, x), next
 }
 
+// norm is a norm of the network as a graph.
+func norm(g *onnx.Graph, name string, l Layer, x onnx.Value) onnx.Value {
+	return g.In(name).LayerNorm(l.(*nn.LayerNorm), x)
+}
+
+// table returns the embeddings of a stack.
+func (m transformerGraphs) table(d *decoder) *nn.Embedding { return d.words.(*nn.Embedding) }
+
 // positioned embeds tokens that stand at the given positions.
-func (m transformerGraphs) positioned(g *onnx.Graph, name string, e *nn.Embedding, ids, positions onnx.Value) onnx.Value {
-	return g.Add(embedGraph(g, name, e, ids), g.Sinusoids(positions, m.config.Width))
+func (m transformerGraphs) positioned(g *onnx.Graph, name string, d *decoder, ids, positions onnx.Value) onnx.Value {
+	return g.Add(embedGraph(g, name, m.table(d), ids), g.Sinusoids(positions, d.sizes.Width))
 }

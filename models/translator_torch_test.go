@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
 // torchExamples returns examples from tensors of ids as interop/torch has them: padded
-// with Pad, sources up to EOS and targets from BOS on.
-func torchExamples(t *testing.T, g *tensortest.Golden) []example {
+// with seq2seq.Pad, sources up to seq2seq.EOS and targets from seq2seq.BOS on.
+func torchExamples(t *testing.T, g *tensortest.Golden) []Example {
 	rows := func(name string) [][]int {
 		ids, shape := g.Ints(name), g.Shape(name)
 		if len(shape) != 2 {
@@ -23,7 +24,7 @@ func torchExamples(t *testing.T, g *tensortest.Golden) []example {
 		rows := make([][]int, shape[0])
 		for i := range rows {
 			row := ids[i*shape[1]:][:shape[1]]
-			for n := len(row); n > 0 && row[n-1] == Pad; n-- {
+			for n := len(row); n > 0 && row[n-1] == seq2seq.Pad; n-- {
 				row = row[:n-1]
 			}
 			rows[i] = row
@@ -31,9 +32,9 @@ func torchExamples(t *testing.T, g *tensortest.Golden) []example {
 		return rows
 	}
 	sources, reads := rows("in.source"), rows("in.read")
-	examples := make([]example, len(sources))
+	examples := make([]Example, len(sources))
 	for i, read := range reads {
-		examples[i] = example{src: sources[i], read: read, write: append(read[1:len(read):len(read)], EOS)}
+		examples[i] = Example{IDs: sources[i], Reads: read, Targets: append(read[1:len(read):len(read)], seq2seq.EOS)}
 	}
 	return examples
 }
@@ -41,21 +42,21 @@ func torchExamples(t *testing.T, g *tensortest.Golden) []example {
 // What the networks of interop/torch compute in float64, from a directory that attn has
 // written, attn computes as well: logits, the loss with smoothing, and all gradients.
 func TestTorchGolden(t *testing.T) {
-	dirs, err := filepath.Glob(filepath.Join("testdata", "torch", "*", "golden.safetensors"))
+	dirs, err := filepath.Glob(filepath.Join("..", "testdata", "translators", "*", "golden.safetensors"))
 	if err != nil || len(dirs) < 4 {
 		t.Fatalf("%d goldens, want at least 4: %v", len(dirs), err)
 	}
 	for _, path := range dirs {
 		dir := filepath.Dir(path)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			m, err := Load(dir)
+			m, err := LoadTranslator(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
 			g := tensortest.Open(t, path)
 			tape := tensor.NewTape(tensor.Eval)
-			logits, write := m.logits(tape, torchExamples(t, g), hooks{})
-			loss := nn.CrossEntropy(tape, logits, write, Pad, float32(g.Number("smoothing")))
+			logits, write := m.Predict(tape, torchExamples(t, g), Run{})
+			loss := nn.CrossEntropy(tape, logits, write, seq2seq.Pad, float32(g.Number("smoothing")))
 			tape.Backward(loss, nil)
 			g.Check("want.logits", logits)
 			g.Check("want.loss", loss)
@@ -73,12 +74,9 @@ func TestTorchCases(t *testing.T) {
 	if folder == "" {
 		folder = t.TempDir() // that they can be written and read is tested in any case
 	}
-	pruned, err := shaken(t, Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}).
-		Keep(map[string][]int{"encoder.0.self": {}, "encoder.1.self": {1}, "decoder.0.cross": {0, 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	models := map[string]*Translator{"pruned": pruned}
+	pruned := keepHeads(t, shaken(t, TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}),
+		map[string][]int{"encoder.0.self": {}, "encoder.1.self": {1}, "decoder.0.cross": {0, 2}})
+	models := map[string]*Model{"pruned": pruned}
 	for _, c := range toyConfigs() {
 		models[fmt.Sprintf("%s-%s-%d", c.Arch, c.Score, c.Heads)] = shaken(t, c)
 	}
@@ -86,22 +84,19 @@ func TestTorchCases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(folder, name)
 			writeTorchCase(t, m, dir)
-			if _, err := Load(dir); err != nil {
+			if _, err := LoadTranslator(dir); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func writeTorchCase(t *testing.T, m *Translator, dir string) {
-	var examples []example
-	for _, p := range toyPairs(5) {
-		examples = append(examples, m.example(p))
-	}
+func writeTorchCase(t *testing.T, m *Model, dir string) {
+	examples := examplesOf(t, m, toyPairs(5))
 	tape := tensor.NewTape(tensor.Eval)
-	logits, write := m.logits(tape, examples, hooks{})
+	logits, write := m.Predict(tape, examples, Run{})
 	const smoothing = 0.1
-	loss := nn.CrossEntropy(tape, logits, write, Pad, smoothing)
+	loss := nn.CrossEntropy(tape, logits, write, seq2seq.Pad, smoothing)
 	tape.Backward(loss, nil)
 	if err := m.Save(dir); err != nil {
 		t.Fatal(err)
@@ -110,16 +105,16 @@ func writeTorchCase(t *testing.T, m *Translator, dir string) {
 	add := func(name string, x *tensor.Tensor) {
 		file.Tensors = append(file.Tensors, safetensors.FromFloat32s(name, x.Shape(), x.Data()))
 	}
-	rectangle := func(name string, of func(e example) []int) {
+	rectangle := func(name string, of func(e Example) []int) {
 		var rows [][]int
 		for _, e := range examples {
 			rows = append(rows, of(e))
 		}
-		b := newBatch(rows)
-		file.Tensors = append(file.Tensors, safetensors.FromInts(name, []int{len(rows), b.l}, b.ids))
+		b := Batch{IDs: rows}
+		file.Tensors = append(file.Tensors, safetensors.FromInts(name, []int{len(rows), b.longest()}, b.ids()))
 	}
-	rectangle("in.source", func(e example) []int { return e.src })
-	rectangle("in.read", func(e example) []int { return e.read })
+	rectangle("in.source", func(e Example) []int { return e.IDs })
+	rectangle("in.read", func(e Example) []int { return e.Reads })
 	add("want.logits", logits)
 	add("want.loss", loss)
 	for name, p := range m.Params() {

@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"strconv"

@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"math"
@@ -7,14 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
 // shiftsAll reports whether a parameter moves all scores of a query alike, which
 // a softmax does not see: its gradient is zero but for rounding.
-func shiftsAll(c Config, name string) bool {
+func shiftsAll(c TranslatorConfig, name string) bool {
 	return strings.HasSuffix(name, "k.bias") && slices.Contains([]string{"scaled", "dot", "bilinear"}, c.Score)
 }
 
@@ -43,34 +45,57 @@ func TestGradientReachesEveryParameter(t *testing.T) {
 }
 
 // toyLoss returns the loss of pairs in one batch.
-func toyLoss(m *Translator, tape *tensor.Tape, pairs []Pair) *tensor.Tensor {
-	examples := make([]example, len(pairs))
+func toyLoss(m *Model, tape *tensor.Tape, pairs []seq2seq.Pair) *tensor.Tensor {
+	examples := make([]Example, len(pairs))
 	for i, p := range pairs {
-		examples[i] = m.example(p)
+		examples[i], _ = m.TranslationExample(p.Source, p.Target)
 	}
-	logits, write := m.logits(tape, examples, hooks{})
-	return nn.CrossEntropy(tape, logits, write, Pad, 0)
+	logits, write := m.Predict(tape, examples, Run{})
+	return nn.CrossEntropy(tape, logits, write, seq2seq.Pad, 0)
 }
 
 // toyBatch are sources of several lengths and targets that go with them.
-var toyBatch = []Pair{{"abcdef", "fedcba"}, {"ga", "ag"}, {"bcfa", "afcb"}, {"e", "e"}}
+var toyBatch = []seq2seq.Pair{{Source: "abcdef", Target: "fedcba"}, {Source: "ga", Target: "ag"}, {Source: "bcfa", Target: "afcb"}, {Source: "e", Target: "e"}}
 
-// toyStates returns sources encoded, and the first l tokens of the targets.
-func toyState(m *Translator, pairs []Pair, l int) (state, []int) {
-	var src, read [][]int
-	for _, p := range pairs {
-		e := m.example(p)
-		src = append(src, e.src)
-		read = append(read, slices.Concat(e.read, make([]int, l))[:l])
-	}
-	return m.net.encode(nil, newBatch(src), hooks{}), newBatch(read).ids
+// reader is a decoder that reads targets step by step.
+type reader struct {
+	m       *Model
+	sources [][]int // until they are read
+	state   State
 }
 
-// column returns token i of each of n sequences of l tokens.
-func column(ids []int, n, l, from, to int) []int {
-	var part []int
-	for row := range n {
-		part = append(part, ids[row*l+from:row*l+to]...)
+func newReader(tb testing.TB, m *Model, sources [][]int) *reader {
+	tb.Helper()
+	state, err := NewState(m, len(sources), attn.CacheConfig{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &reader{m, sources, state}
+}
+
+// read returns the logits of what follows the next tokens.
+func (r *reader) read(next [][]int, run Run) *tensor.Tensor {
+	run.State = r.state
+	hidden := r.m.Hidden(nil, Batch{IDs: r.sources, Targets: next}, run)
+	r.sources = nil
+	return r.m.Head().Logits(nil, hidden)
+}
+
+// toyReader returns a decoder of the sources of pairs, and the first l tokens of the targets.
+func toyReader(tb testing.TB, m *Model, pairs []seq2seq.Pair, l int) (*reader, [][]int) {
+	var sources, read [][]int
+	for _, e := range examplesOf(tb, m, pairs) {
+		sources = append(sources, e.IDs)
+		read = append(read, slices.Concat(e.Reads, make([]int, l))[:l])
+	}
+	return newReader(tb, m, sources), read
+}
+
+// tokensAt returns tokens from to to of each sequence.
+func tokensAt(rows [][]int, from, to int) [][]int {
+	part := make([][]int, len(rows))
+	for i, row := range rows {
+		part[i] = row[from:to]
 	}
 	return part
 }
@@ -78,22 +103,16 @@ func column(ids []int, n, l, from, to int) []int {
 // What a decoder says must not depend on how many tokens it is given at a time.
 func TestDecodeTokenByToken(t *testing.T) {
 	const l = 7
-	n := len(toyBatch)
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
-		start, ids := toyState(m, toyBatch, l)
-		all, _ := decode(m.net, nil, start, ids, l, hooks{})
-		want := make([]float64, all.Len())
-		for i, v := range all.Data() {
-			want[i] = float64(v)
-		}
+		start, ids := toyReader(t, m, toyBatch, l)
+		want := wide(start.read(ids, Run{}).Data())
 		for _, steps := range [][]int{{1, 1, 1, 1, 1, 1, 1}, {3, 1, 2, 1}} {
-			s, at := start, 0
+			s, _ := toyReader(t, m, toyBatch, l)
+			at := 0
 			var parts []*tensor.Tensor
 			for _, width := range steps {
-				var logits *tensor.Tensor
-				logits, s = decode(m.net, nil, s, column(ids, n, l, at, at+width), width, hooks{})
-				parts = append(parts, logits)
+				parts = append(parts, s.read(tokensAt(ids, at, at+width), Run{}))
 				at += width
 			}
 			tensortest.Close(t, c.name(), tensor.Concat(nil, 1, parts...).Data(), want, 2e-6)
@@ -105,23 +124,21 @@ func TestChoose(t *testing.T) {
 	const l = 3
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
-		start, ids := toyState(m, toyBatch, l)
-		n := len(toyBatch)
-		_, s := decode(m.net, nil, start, column(ids, n, l, 0, 2), 2, hooks{})
-		next := column(ids, n, l, 2, 3)
-		want, _ := decode(m.net, nil, s, next, 1, hooks{})
-
-		choice := []int{2, 0, 0, 3} // leaves out, repeats, and changes the order
-		var chosen []int
-		for _, i := range choice {
-			chosen = append(chosen, next[i])
+		s, ids := toyReader(t, m, toyBatch, l)
+		s.read(tokensAt(ids, 0, 2), Run{})
+		next, all := tokensAt(ids, 2, 3), []int{0, 1, 2, 3}
+		step := func(choice []int) *tensor.Tensor {
+			r := &reader{m: m, state: s.state.Select(choice)}
+			return r.read(pick(next, choice), Run{})
 		}
-		got, _ := decode(m.net, nil, s.choose(nil, choice), chosen, 1, hooks{})
+		want := step(all)
+		choice := []int{2, 0, 0, 3} // leaves out, repeats, and changes the order
+		got := step(choice)
 		for row, i := range choice {
 			tensortest.Same(t, c.name()+": chosen sequence", slices.Clone(rowOf(got, row)), rowOf(want, i))
 		}
-		again, _ := decode(m.net, nil, s, next, 1, hooks{})
-		tensortest.Same(t, c.name()+": the state after a choice and a step from it", again.Data(), want.Data())
+		tensortest.Same(t, c.name()+": the state after a choice and a step from it", step(all).Data(), want.Data())
+		tensortest.Same(t, c.name()+": the state itself", s.read(next, Run{}).Data(), want.Data())
 	}
 }
 
@@ -135,20 +152,17 @@ func rowOf(x *tensor.Tensor, i int) []float32 {
 func TestCompanyAndPadding(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
-		var all []example
-		for _, p := range toyBatch {
-			all = append(all, m.example(p))
-		}
-		together, targets := m.logits(nil, all, hooks{})
+		all := examplesOf(t, m, toyBatch)
+		together, targets := m.Predict(nil, all, Run{})
 		if together.Dim(0) != len(targets) {
 			t.Errorf("%s: %d vectors of logits for %d targets", c.name(), together.Dim(0), len(targets))
 		}
 		rest := together.Data()
 		for i, e := range all {
-			alone, write := m.logits(nil, []example{e}, hooks{})
+			alone, write := m.Predict(nil, []Example{e}, Run{})
 			tensortest.Same(t, c.name()+": "+toyBatch[i].Source, rest[:alone.Len()], alone.Data())
-			if rest = rest[alone.Len():]; !slices.Equal(write, targets[:len(write)]) || !slices.Equal(write, e.write) {
-				t.Errorf("%s: targets %v of %s, alone %v, want %v", c.name(), targets, toyBatch[i].Source, write, e.write)
+			if rest = rest[alone.Len():]; !slices.Equal(write, targets[:len(write)]) || !slices.Equal(write, e.Targets) {
+				t.Errorf("%s: targets %v of %s, alone %v, want %v", c.name(), targets, toyBatch[i].Source, write, e.Targets)
 			}
 			targets = targets[len(write):]
 		}
@@ -157,7 +171,7 @@ func TestCompanyAndPadding(t *testing.T) {
 
 func TestAnyNumberOfThreads(t *testing.T) {
 	pairs := toyPairs(23)
-	grads := func(c Config, procs int) []float32 {
+	grads := func(c TranslatorConfig, procs int) []float32 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 		m := newToy(t, c, pairs)
 		tape := tensor.NewTape(tensor.Train)
@@ -186,9 +200,9 @@ func TestUntrainedLoss(t *testing.T) {
 	for _, c := range toyConfigs() {
 		c.Width, c.Layers = 48, 1
 		m := newToy(t, c, pairs)
-		loss, guess := float64(toyLoss(m, nil, pairs).Item()), math.Log(float64(m.Target.Len()))
+		loss, guess := float64(toyLoss(m, nil, pairs).Item()), math.Log(float64(m.Translator.Target.Len()))
 		if loss < 0.6*guess || loss > 2*guess {
-			t.Errorf("%s: loss %.2f before training, want about ln %d = %.2f", c.name(), loss, m.Target.Len(), guess)
+			t.Errorf("%s: loss %.2f before training, want about ln %d = %.2f", c.name(), loss, m.Translator.Target.Len(), guess)
 		}
 	}
 }

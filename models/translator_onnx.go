@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"fmt"
@@ -28,17 +28,24 @@ import (
 // "source_vocabulary" and "target_vocabulary".
 //
 // Aliasing: the model reads the parameters when it is written.
-func (m *Translator) ONNX(opset int) (*onnx.Model, error) {
+//
+// Errors: a model that is no translator of attn train; another version.
+func (m *Model) ONNX(opset int) (*onnx.Model, error) {
+	n, ok := m.Network.(interface{ graph() graphs })
+	if !ok {
+		return nil, fmt.Errorf("models: ONNX: the model is a %s, want a translator of attn train", m.Family.Name)
+	}
 	model, err := onnx.New("translator", opset)
 	if err != nil {
-		return nil, fmt.Errorf("seq2seq: %w", err)
+		return nil, fmt.Errorf("models: %w", err)
 	}
-	model.SetMetadata("config", string(compact(m.Config)))
-	model.SetMetadata("source_vocabulary", string(compact(m.Source)))
-	model.SetMetadata("target_vocabulary", string(compact(m.Target)))
+	v := m.Translator
+	model.SetMetadata("config", string(compactJSON(v.Config)))
+	model.SetMetadata("source_vocabulary", string(compactJSON(v.Source)))
+	model.SetMetadata("target_vocabulary", string(compactJSON(v.Target)))
 	g := model.Graph()
-	if err := tensor.Catch(func() { step(g, m.Config, m.net.graph()) }); err != nil {
-		return nil, fmt.Errorf("seq2seq: %w", err)
+	if err := tensor.Catch(func() { stepGraph(g, v.Config, n.graph()) }); err != nil {
+		return nil, fmt.Errorf("models: %w", err)
 	}
 	return model, model.Err()
 }
@@ -67,8 +74,8 @@ type port struct {
 	axes []onnx.Axis
 }
 
-// step makes the graph of a translator.
-func step(g *onnx.Graph, c Config, n graphs) {
+// stepGraph makes the graph of a translator.
+func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
 	batch := onnx.Named("batch")
 	source := g.Input("source", onnx.Int64, batch, onnx.Named("source"))
 	lengths := g.Input("source_lengths", onnx.Int64, batch)

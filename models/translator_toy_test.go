@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -18,10 +19,10 @@ import (
 // toyPairs makes n pairs of a text of 2 to 6 letters and the same letters in
 // reverse, all sources different: a task that nothing but attention can do, and
 // that is learnt in seconds.
-func toyPairs(n int) []Pair {
+func toyPairs(n int) []seq2seq.Pair {
 	rng := rand.New(rand.NewPCG(11, 13))
 	seen := map[string]bool{}
-	var pairs []Pair
+	var pairs []seq2seq.Pair
 	for len(pairs) < n {
 		var source, target string
 		for range 2 + rng.IntN(5) {
@@ -30,7 +31,7 @@ func toyPairs(n int) []Pair {
 		}
 		if !seen[source] {
 			seen[source] = true
-			pairs = append(pairs, Pair{source, target})
+			pairs = append(pairs, seq2seq.Pair{Source: source, Target: target})
 		}
 	}
 	return pairs
@@ -38,29 +39,29 @@ func toyPairs(n int) []Pair {
 
 // toyConfigs are small networks: both architectures with every score, the
 // recurrent one with heads and without.
-func toyConfigs() []Config {
-	var all []Config
+func toyConfigs() []TranslatorConfig {
+	var all []TranslatorConfig
 	for _, score := range score.Kinds().Names() {
 		all = append(all,
-			Config{Arch: Transformer, Score: score, Width: 12, Heads: 3, Layers: 2, Hidden: 10},
-			Config{Arch: GRU, Score: score, Width: 12, Layers: 2},
-			Config{Arch: GRU, Score: score, Width: 12, Heads: 3, Layers: 1})
+			TranslatorConfig{Arch: Transformer, Score: score, Width: 12, Heads: 3, Layers: 2, Hidden: 10},
+			TranslatorConfig{Arch: GRU, Score: score, Width: 12, Layers: 2},
+			TranslatorConfig{Arch: GRU, Score: score, Width: 12, Heads: 3, Layers: 1})
 	}
 	return all
 }
 
-func (c Config) name() string {
+func (c TranslatorConfig) name() string {
 	return fmt.Sprintf("%s with %s scores and %d heads", c.Arch, c.Score, c.Heads)
 }
 
 // newToy returns an untrained translator for the letters of pairs.
-func newToy(tb testing.TB, c Config, pairs []Pair) *Translator {
+func newToy(tb testing.TB, c TranslatorConfig, pairs []seq2seq.Pair) *Model {
 	tb.Helper()
 	var sources, targets []string
 	for _, p := range pairs {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
 	}
-	m, err := New(c, BuildVocabulary(sources, Chars, 0), BuildVocabulary(targets, Chars, 0), rand.New(rand.NewPCG(3, 5)))
+	m, err := NewTranslator(c, seq2seq.BuildVocabulary(sources, seq2seq.Chars, 0), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 0), rand.New(rand.NewPCG(3, 5)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func newToy(tb testing.TB, c Config, pairs []Pair) *Translator {
 }
 
 // learn trains on the pairs, eight a step.
-func learn(tb testing.TB, m *Translator, pairs []Pair, epochs int) {
+func learn(tb testing.TB, m *Model, pairs []seq2seq.Pair, epochs int) {
 	tb.Helper()
 	params, tape := nn.Vars{}, tensor.NewTape(tensor.Train)
 	for name, p := range m.Params() {
@@ -88,9 +89,9 @@ func learn(tb testing.TB, m *Translator, pairs []Pair, epochs int) {
 }
 
 // translate returns the translations of texts.
-func translate(tb testing.TB, m *Translator, d Decoding, texts ...string) []string {
+func translate(tb testing.TB, m *Model, beam int, texts ...string) []string {
 	tb.Helper()
-	out, err := m.Translate(context.Background(), texts, d)
+	out, err := m.Translate(context.Background(), texts, beam)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func translate(tb testing.TB, m *Translator, d Decoding, texts ...string) []stri
 }
 
 // sameParams fails the test unless two translators have the same bits.
-func sameParams(t *testing.T, got, want *Translator) {
+func sameParams(t *testing.T, got, want *Model) {
 	t.Helper()
 	wanted := map[string][]float32{}
 	for name, p := range want.Params() {
@@ -127,6 +128,26 @@ func contents(t *testing.T, dir string) map[string]string {
 			t.Fatal(err)
 		}
 		all[e.Name()] = string(data)
+	}
+	return all
+}
+
+// exampleOfPair returns a pair as tokens.
+func exampleOfPair(tb testing.TB, m *Model, p seq2seq.Pair) Example {
+	tb.Helper()
+	e, err := m.TranslationExample(p.Source, p.Target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+// examplesOf returns pairs as tokens.
+func examplesOf(tb testing.TB, m *Model, pairs []seq2seq.Pair) []Example {
+	tb.Helper()
+	var all []Example
+	for _, p := range pairs {
+		all = append(all, exampleOfPair(tb, m, p))
 	}
 	return all
 }

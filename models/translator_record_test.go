@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"reflect"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -61,11 +62,11 @@ func TestRecordIsWhatGreedySees(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := heads.NewRecorder(heads.RecorderOptions{Sequence: 1})
-		watch := hooks{observe: r.Observe}
-		s := m.net.encode(nil, newBatch([][]int{m.encodeSource("ga"), m.encodeSource("abcdef")}), watch)
-		read, _ := m.encodeTarget("fedc")
-		for _, id := range read {
-			_, s = m.net.read(nil, s, []int{id, id}, 1, watch)
+		watch := Run{Observe: r.Observe}
+		e := exampleOfPair(t, m, seq2seq.Pair{Source: "abcdef", Target: "fedc"})
+		s := newReader(t, m, [][]int{exampleOfPair(t, m, seq2seq.Pair{Source: "ga"}).IDs, e.IDs})
+		for _, id := range e.Reads {
+			s.read([][]int{{id}, {id}}, watch)
 		}
 		texts := heads.Texts{SourceTokens: want.Layer(heads.Cross, 0).Keys, TargetTokens: want.Layer(heads.Cross, 0).Queries}
 		got, err := r.Record(texts)
@@ -83,7 +84,7 @@ func TestRecordIsWhatGreedySees(t *testing.T) {
 }
 
 func TestRecordAtNothing(t *testing.T) {
-	m := newToy(t, Config{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
+	m := newToy(t, TranslatorConfig{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
 	_, err := m.Record("a", "", heads.RecorderOptions{Kinds: []heads.Kind{heads.Encoder}})
 	if want := "heads: no layer was observed that is to be kept"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -95,24 +96,21 @@ func TestObserving(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
 		const l = 4
-		start, ids := toyState(m, toyBatch, l)
-		silent, _ := decode(m.net, nil, start, ids, l, hooks{})
+		start, ids := toyReader(t, m, toyBatch, l)
+		silent := start.read(ids, Run{})
 		var last *tensor.Tensor
 		// The last layer's, crossing.
-		keep := hooks{observe: func(layer string, w *tensor.Tensor) { last = w.Clone() }}
-		watched, _ := decode(m.net, nil, start, ids, l, keep)
+		keep := Run{Observe: func(layer string, w *tensor.Tensor) { last = w.Clone() }}
+		start, _ = toyReader(t, m, toyBatch, l)
+		watched := start.read(ids, keep)
 		tensortest.Same(t, c.name()+": logits while watched", watched.Data(), silent.Data())
 
 		all := last
-		s := start
+		s, _ := toyReader(t, m, toyBatch, l)
 		for i := range l {
-			_, s = decode(m.net, nil, s, column(ids, len(toyBatch), l, i, i+1), 1, keep)
+			s.read(tokensAt(ids, i, i+1), keep)
 			want := tensor.Slice(nil, all, 2, i, i+1)
-			wide := make([]float64, want.Len())
-			for j, v := range want.Data() {
-				wide[j] = float64(v)
-			}
-			tensortest.Close(t, c.name()+": weights of a step", last.Data(), wide, 1e-6)
+			tensortest.Close(t, c.name()+": weights of a step", last.Data(), wide(want.Data()), 1e-6)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"encoding/json"
@@ -10,18 +10,19 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
 // headed are the toy networks that have heads.
-func headed() []Config {
-	return slices.DeleteFunc(toyConfigs(), func(c Config) bool { return c.Heads == 0 })
+func headed() []TranslatorConfig {
+	return slices.DeleteFunc(toyConfigs(), func(c TranslatorConfig) bool { return c.Heads == 0 })
 }
 
 // toyKept are heads of a toy: no layer keeps all that another keeps, and one loses
 // all.
-func toyKept(c Config) map[string][]int {
+func toyKept(c TranslatorConfig) map[string][]int {
 	if c.Arch == GRU {
 		return map[string][]int{"decoder.0.cross": {1}}
 	}
@@ -29,7 +30,7 @@ func toyKept(c Config) map[string][]int {
 }
 
 // newShaken is newToy with no parameter, such as a bias, where it begins.
-func newShaken(tb testing.TB, c Config, pairs []Pair) *Translator {
+func newShaken(tb testing.TB, c TranslatorConfig, pairs []seq2seq.Pair) *Model {
 	tb.Helper()
 	m := newToy(tb, c, pairs)
 	rng := rand.New(rand.NewPCG(17, 19))
@@ -41,8 +42,8 @@ func newShaken(tb testing.TB, c Config, pairs []Pair) *Translator {
 	return m
 }
 
-// keep returns what m.Keep returns, and ends the test if it cannot.
-func keep(tb testing.TB, m *Translator, kept map[string][]int) *Translator {
+// keepHeads returns what m.Keep returns, and ends the test if it cannot.
+func keepHeads(tb testing.TB, m *Model, kept map[string][]int) *Model {
 	tb.Helper()
 	small, err := m.Keep(kept)
 	if err != nil {
@@ -52,12 +53,8 @@ func keep(tb testing.TB, m *Translator, kept map[string][]int) *Translator {
 }
 
 // allLogits returns the logits of all targets of pairs.
-func allLogits(m *Translator, pairs []Pair, h hooks) []float32 {
-	var all []example
-	for _, p := range pairs {
-		all = append(all, m.example(p))
-	}
-	logits, _ := m.logits(nil, all, h)
+func allLogits(tb testing.TB, m *Model, pairs []seq2seq.Pair, r Run) []float32 {
+	logits, _ := m.Predict(nil, examplesOf(tb, m, pairs), r)
 	return logits.Data()
 }
 
@@ -71,9 +68,9 @@ func wide(x []float32) []float64 {
 
 // gatesFor returns gates of 1 for some heads of each layer of m, and of 0 for the
 // rest.
-func gatesFor(m *Translator, kept map[string][]int) func(string) *tensor.Tensor {
+func gatesFor(m *Model, kept map[string][]int) func(string) *tensor.Tensor {
 	all := map[string]*tensor.Tensor{}
-	for _, l := range m.Layers() {
+	for _, l := range m.Attention() {
 		name, gates := l.Config().Name, tensor.Full(1, l.Config().Heads)
 		if chosen, some := kept[name]; some {
 			clear(gates.Data())
@@ -91,17 +88,17 @@ func gatesFor(m *Translator, kept map[string][]int) func(string) *tensor.Tensor 
 func TestKeepIsExpandIsGates(t *testing.T) {
 	for _, c := range headed() {
 		m := newShaken(t, c, toyBatch)
-		before := allLogits(m, toyBatch, hooks{})
+		before := allLogits(t, m, toyBatch, Run{})
 		small, kept := m, toyKept(c)
-		small = keep(t, m, kept)
+		small = keepHeads(t, m, kept)
 		masked := small.Expand()
-		want := wide(allLogits(m, toyBatch, hooks{gates: gatesFor(m, kept)}))
-		tensortest.Close(t, c.name()+": compact", allLogits(small, toyBatch, hooks{}), want, 2e-6)
-		tensortest.Close(t, c.name()+": masked", allLogits(masked, toyBatch, hooks{}), want, 2e-6)
+		want := wide(allLogits(t, m, toyBatch, Run{Gates: gatesFor(m, kept)}))
+		tensortest.Close(t, c.name()+": compact", allLogits(t, small, toyBatch, Run{}), want, 2e-6)
+		tensortest.Close(t, c.name()+": masked", allLogits(t, masked, toyBatch, Run{}), want, 2e-6)
 		if slices.Equal(wide(before), want) {
 			t.Errorf("%s: the heads make no difference", c.name())
 		}
-		for _, l := range small.Layers() {
+		for _, l := range small.Attention() {
 			n, some := len(kept[l.Config().Name]), false
 			if _, some = kept[l.Config().Name]; !some {
 				n = c.Heads
@@ -110,15 +107,15 @@ func TestKeepIsExpandIsGates(t *testing.T) {
 				t.Errorf("%s: %s has %d heads and queries %v", c.name(), l.Config().Name, l.Config().Heads, l.Q.Weight.Shape())
 			}
 		}
-		if !masked.Config.Equal(m.Config) {
-			t.Errorf("masked, %s is %+v", c.name(), masked.Config)
+		if !masked.Translator.Config.Equal(m.Translator.Config) {
+			t.Errorf("masked, %s is %+v", c.name(), masked.Translator.Config)
 		}
-		for _, copied := range []*Translator{small, masked} {
+		for _, copied := range []*Model{small, masked} {
 			for _, p := range copied.Params() {
 				clear(p.Data())
 			}
 		}
-		tensortest.Same(t, c.name()+": the original, when its copies are wiped", allLogits(m, toyBatch, hooks{}), before)
+		tensortest.Same(t, c.name()+": the original, when its copies are wiped", allLogits(t, m, toyBatch, Run{}), before)
 	}
 }
 
@@ -126,20 +123,20 @@ func TestKeepIsExpandIsGates(t *testing.T) {
 func TestKeepComposes(t *testing.T) {
 	c := headed()[0]
 	m := newShaken(t, c, toyBatch)
-	once := keep(t, keep(t, m, map[string][]int{"encoder.0.self": {0, 2}, "decoder.1.cross": {1, 2}}),
+	once := keepHeads(t, keepHeads(t, m, map[string][]int{"encoder.0.self": {0, 2}, "decoder.1.cross": {1, 2}}),
 		map[string][]int{"encoder.0.self": {1}, "decoder.1.cross": {0, 1}, "decoder.0.self": {}})
-	at := keep(t, m, map[string][]int{"encoder.0.self": {2}, "decoder.1.cross": {1, 2}, "decoder.0.self": {}})
+	at := keepHeads(t, m, map[string][]int{"encoder.0.self": {2}, "decoder.1.cross": {1, 2}, "decoder.0.self": {}})
 	want := map[string][]int{"encoder.0.self": {0, 1}, "decoder.1.cross": {0}, "decoder.0.self": {0, 1, 2}}
-	if got := once.Config.PrunedHeads; !reflect.DeepEqual(got, want) || !once.Config.Equal(at.Config) {
-		t.Errorf("pruned are %v and %v, want %v", got, at.Config.PrunedHeads, want)
+	if got := once.Translator.Config.PrunedHeads; !reflect.DeepEqual(got, want) || !once.Translator.Config.Equal(at.Translator.Config) {
+		t.Errorf("pruned are %v and %v, want %v", got, at.Translator.Config.PrunedHeads, want)
 	}
-	if got := once.Config.Kept("encoder.0.self"); !slices.Equal(got, []int{2}) {
+	if got := once.Translator.Config.Kept("encoder.0.self"); !slices.Equal(got, []int{2}) {
 		t.Errorf("left is %v, want 2", got)
 	}
 	sameParams(t, once, at)
-	all := keep(t, m, nil)
-	if !all.Config.Equal(m.Config) {
-		t.Errorf("with all heads kept, it is %+v", all.Config)
+	all := keepHeads(t, m, nil)
+	if !all.Translator.Config.Equal(m.Translator.Config) {
+		t.Errorf("with all heads kept, it is %+v", all.Translator.Config)
 	}
 	sameParams(t, all, m)
 }
@@ -147,7 +144,7 @@ func TestKeepComposes(t *testing.T) {
 func TestLayers(t *testing.T) {
 	for _, c := range toyConfigs() {
 		var names []string
-		for _, l := range newToy(t, c, toyBatch).Layers() {
+		for _, l := range newToy(t, c, toyBatch).Attention() {
 			names = append(names, l.Config().Name)
 		}
 		want := []string{"encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.0.cross", "decoder.1.self", "decoder.1.cross"}
@@ -162,21 +159,21 @@ func TestLayers(t *testing.T) {
 
 func TestKeepRefuses(t *testing.T) {
 	m := newToy(t, headed()[0], toyBatch)
-	none := newToy(t, Config{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
+	none := newToy(t, TranslatorConfig{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
 	for _, c := range []struct {
 		want  string
-		model *Translator
+		model *Model
 		kept  map[string][]int
 	}{
-		{`layer "encoder.2.self", want one of encoder.0.self, `, m, map[string][]int{"encoder.2.self": {0}}},
+		{`a layer that the model lacks, want one of encoder.0.self, `, m, map[string][]int{"encoder.2.self": {0}}},
 		{`layer "decoder.0.self": head 3, want 0 to 2`, m, map[string][]int{"decoder.0.self": {0, 3}}},
 		{`layer "decoder.0.self": head -1, want 0 to 2`, m, map[string][]int{"decoder.0.self": {-1}}},
 		{`layer "decoder.0.self": head 1 follows 1, want ascending`, m, map[string][]int{"decoder.0.self": {0, 1, 1}}},
-		{`layer "decoder.0.self": head 1, want 0 to 0`, keep(t, m, map[string][]int{"decoder.0.self": {2}}), map[string][]int{"decoder.0.self": {0, 1}}},
-		{`layer "decoder.0.cross", want none, as the model has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
+		{`layer "decoder.0.self": head 1, want 0 to 0`, keepHeads(t, m, map[string][]int{"decoder.0.self": {2}}), map[string][]int{"decoder.0.self": {0, 1}}},
+		{`a layer that the model lacks, want none, as the model has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
 	} {
 		_, err := c.model.Keep(c.kept)
-		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Keep: "+c.want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "models: Keep: "+c.want) {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
@@ -191,19 +188,19 @@ func TestCompactModel(t *testing.T) {
 		if c.Arch == GRU && c.Score == "additive" {
 			kept["decoder.0.cross"] = nil
 		}
-		masked := keep(t, m, kept).Expand()
+		masked := keepHeads(t, m, kept).Expand()
 		dir := t.TempDir()
-		if err := keep(t, m, kept).Save(dir); err != nil {
+		if err := keepHeads(t, m, kept).Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		small, err := Load(dir)
+		small, err := LoadTranslator(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(small.Config, keep(t, m, kept).Config) {
-			t.Errorf("%s: loaded as %+v", c.name(), small.Config)
+		if !reflect.DeepEqual(small.Translator.Config, keepHeads(t, m, kept).Translator.Config) {
+			t.Errorf("%s: loaded as %+v", c.name(), small.Translator.Config)
 		}
-		for _, d := range []Decoding{{}, {Beam: 3}} {
+		for _, d := range []int{1, 3} {
 			if got, want := translate(t, small, d, texts...), translate(t, masked, d, texts...); !slices.Equal(got, want) {
 				t.Errorf("%s: it writes %q, masked %q", c.name(), got, want)
 			}
@@ -225,13 +222,13 @@ func TestCompactModel(t *testing.T) {
 		seen := 0
 		for i := range r.Layers {
 			l := &r.Layers[i]
-			for h, number := range small.Config.Kept(l.Name) {
+			for h, number := range small.Translator.Config.Kept(l.Name) {
 				seen++
 				tensortest.Close(t, c.name()+": "+l.Name, l.Head(h), wide(whole.Layer(l.Kind, l.Index).Head(number)), 1e-6)
 			}
 		}
 		want := 0
-		for _, l := range small.Layers() {
+		for _, l := range small.Attention() {
 			want += l.Config().Heads
 		}
 		if seen != want {
@@ -241,7 +238,7 @@ func TestCompactModel(t *testing.T) {
 }
 
 func TestConfigEqual(t *testing.T) {
-	c := Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1}
+	c := TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1}
 	nothing, other := c, c
 	nothing.PrunedHeads = map[string][]int{"encoder.0.self": {}}
 	other.PrunedHeads = map[string][]int{"encoder.0.self": {0}}
@@ -254,7 +251,7 @@ func TestConfigPruned(t *testing.T) {
 	transformer, gru := headed()[0], headed()[1]
 	for _, c := range []struct {
 		want   string // in the error; empty: none
-		from   Config
+		from   TranslatorConfig
 		pruned map[string][]int
 	}{
 		{"", transformer, map[string][]int{"encoder.1.self": {0, 2}, "decoder.0.cross": {0, 1, 2}, "decoder.1.self": {}}},
@@ -275,7 +272,7 @@ func TestConfigPruned(t *testing.T) {
 		if same := c.from; c.want == "" {
 			data, err := json.Marshal(c.from)
 			if err == nil {
-				same = Config{}
+				same = TranslatorConfig{}
 				err = json.Unmarshal(data, &same)
 			}
 			if err != nil || !same.Equal(c.from) {

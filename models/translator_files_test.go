@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/seq2seq"
 )
 
 func TestSaveAndLoad(t *testing.T) {
@@ -25,15 +26,15 @@ func TestSaveAndLoad(t *testing.T) {
 		if err := m.Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Load(dir)
+		got, err := LoadTranslator(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !got.Config.Equal(m.Config) {
-			t.Errorf("config %+v, want %+v", got.Config, m.Config)
+		if !got.Translator.Config.Equal(m.Translator.Config) {
+			t.Errorf("config %+v, want %+v", got.Translator.Config, m.Translator.Config)
 		}
 		sameParams(t, got, m)
-		for _, d := range []Decoding{{}, {Beam: 3}} {
+		for _, d := range []int{1, 3} {
 			if got, want := translate(t, got, d, texts...), translate(t, m, d, texts...); !slices.Equal(got, want) {
 				t.Errorf("%s: loaded, it writes %q, want %q", c.name(), got, want)
 			}
@@ -60,7 +61,7 @@ func TestLoadForeignWeights(t *testing.T) {
 	if err := f.WriteFile(path); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load(dir)
+	got, err := LoadTranslator(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +69,9 @@ func TestLoadForeignWeights(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	v := BuildVocabulary([]string{"abc"}, Chars, 0)
-	_, err := New(Config{Arch: GRU, Score: "dot", Width: 5, Layers: 1}, v, v, rand.New(rand.NewPCG(1, 2)))
-	if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: width 5") {
+	v := seq2seq.BuildVocabulary([]string{"abc"}, seq2seq.Chars, 0)
+	_, err := NewTranslator(TranslatorConfig{Arch: GRU, Score: "dot", Width: 5, Layers: 1}, v, v, rand.New(rand.NewPCG(1, 2)))
+	if err == nil || !strings.HasPrefix(err.Error(), "models: width 5") {
 		t.Errorf("error %v, want one about the width", err)
 	}
 }
@@ -94,11 +95,11 @@ func edit(t *testing.T, path, old, new string) {
 // an error that names the file, and without memory of the size that is claimed.
 func TestLoadRefuses(t *testing.T) {
 	pairs := toyPairs(30)
-	c := Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}
+	c := TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}
 	m := newToy(t, c, pairs)
-	gru := newToy(t, Config{Arch: GRU, Score: "additive", Width: 12, Layers: 1}, pairs)
+	gru := newToy(t, TranslatorConfig{Arch: GRU, Score: "additive", Width: 12, Layers: 1}, pairs)
 	// Of a network without heads, little is in the file, however wide it is.
-	headless := newToy(t, Config{
+	headless := newToy(t, TranslatorConfig{
 		Arch: Transformer, Score: "bilinear", Width: 1024, Heads: 1, Layers: 1, Hidden: 1,
 		PrunedHeads: map[string][]int{"encoder.0.self": {0}, "decoder.0.self": {0}, "decoder.0.cross": {0}},
 	}, pairs)
@@ -132,7 +133,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		model  *Translator
+		model  *Model
 		file   string // that is spoilt
 		spoil  func(*testing.T, string)
 		blamed string // the file in the error, if it is another
@@ -205,11 +206,11 @@ func TestLoadRefuses(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := Load(dir)
+			_, err := LoadTranslator(dir)
 			runtime.ReadMemStats(&after)
-			var bad *InputError
+			var bad *seq2seq.InputError
 			if !errors.As(err, &bad) || bad.Name != filepath.Join(dir, c.blamed) || !strings.Contains(bad.Err.Error(), c.want) {
-				t.Errorf("error %v, want an InputError of %s with %q", err, c.blamed, c.want)
+				t.Errorf("error %v, want an seq2seq.InputError of %s with %q", err, c.blamed, c.want)
 			}
 			if err != nil && strings.ContainsAny(err.Error(), "\n") {
 				t.Errorf("the error has more than one line: %q", err)
@@ -222,8 +223,8 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestNewWithoutVocabulary(t *testing.T) {
-	_, err := New(Config{}, nil, nil, nil)
-	if want := "seq2seq: New: a vocabulary or rng is nil, want both vocabularies and a *rand.Rand"; err == nil || err.Error() != want {
+	_, err := NewTranslator(TranslatorConfig{}, nil, nil, nil)
+	if want := "models: NewTranslator: a vocabulary or rng is nil, want both vocabularies and a *rand.Rand"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

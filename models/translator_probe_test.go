@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"context"
@@ -9,26 +9,27 @@ import (
 
 	"github.com/attn-go/attn/internal/exact"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-func newProbe(tb testing.TB, m *Translator, pairs []Pair) *Probe {
+func pairProbe(tb testing.TB, m *Model, pairs []seq2seq.Pair) *Probe {
 	tb.Helper()
-	p, err := NewProbe(m, pairs)
+	p, err := NewProbe(m, examplesOf(tb, m, pairs))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return p
 }
 
-// All batches together are the loss that Translator.Loss has.
+// All batches together are the loss that Probe.Loss has.
 func TestProbeLoss(t *testing.T) {
 	pairs := toyPairs(101)
 	for _, c := range headed() {
 		c.Dropout = 0.5 // in training only
 		m := newShaken(t, c, pairs)
-		p := newProbe(t, m, pairs)
+		p := pairProbe(t, m, pairs)
 		sum, terms, examples := 0.0, 0, 0
 		for i, n := range p.Batches() {
 			out := p.Run(tensor.NewTape(tensor.Eval), i, prune.Pass{})
@@ -45,7 +46,7 @@ func TestProbeLoss(t *testing.T) {
 				t.Errorf("%s: %d and %d queries for %d terms", c.name(), source, target, out.Terms)
 			}
 		}
-		want, err := m.Loss(context.Background(), pairs)
+		want, err := p.Loss(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +66,8 @@ func TestProbeAddsUp(t *testing.T) {
 	methods := []prune.Method{prune.LeaveOneOut, prune.Gradient, prune.Fisher, prune.Confidence}
 	for _, c := range headed() {
 		m := newShaken(t, c, pairs)
-		importance := func(pairs ...Pair) []prune.Scores {
-			list, err := prune.Importance(t.Context(), newProbe(t, m, pairs), prune.ImportanceOptions{Methods: methods})
+		importance := func(pairs ...seq2seq.Pair) []prune.Scores {
+			list, err := prune.Importance(t.Context(), pairProbe(t, m, pairs), prune.ImportanceOptions{Methods: methods})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,9 +98,9 @@ func TestProbeAddsUp(t *testing.T) {
 // Gates of each example reach every layer, with the gradient that a small
 // difference of the gate shows; what is observed has their shape.
 func TestProbeGates(t *testing.T) {
-	pairs := []Pair{{"abcdef", "fed"}, {"ga", "agbc"}, {"bcfa", "a"}}
+	pairs := []seq2seq.Pair{{Source: "abcdef", Target: "fed"}, {Source: "ga", Target: "agbc"}, {Source: "bcfa", Target: "a"}}
 	for _, c := range headed() {
-		p := newProbe(t, newShaken(t, c, pairs), pairs)
+		p := pairProbe(t, newShaken(t, c, pairs), pairs)
 		gates := map[string]*tensor.Tensor{}
 		for _, l := range p.Layers() {
 			gates[l.Config().Name] = tensor.Full(1, len(pairs), c.Heads).Param()
@@ -137,18 +138,18 @@ func TestProbeGates(t *testing.T) {
 
 func TestProbeWithout(t *testing.T) {
 	c := headed()[0]
-	p := newProbe(t, newShaken(t, c, toyBatch), toyBatch)
+	p := pairProbe(t, newShaken(t, c, toyBatch), toyBatch)
 	gone := []prune.Head{{Layer: "decoder.0.cross", Number: 2}, {Layer: "encoder.1.self", Number: 1}, {Layer: "decoder.0.cross", Number: 0}}
 	less, err := p.Without(gone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := map[string][]int{"decoder.0.cross": {1}, "encoder.1.self": {0, 2}}
-	want := p.Run(nil, 0, prune.Pass{Gates: gatesFor(p.Translator(), kept)}).Loss.Item()
+	want := p.Run(nil, 0, prune.Pass{Gates: gatesFor(p.Model(), kept)}).Loss.Item()
 	if got := less.Run(nil, 0, prune.Pass{}).Loss.Item(); math.Abs(float64(got-want)) > 1e-4 {
 		t.Errorf("loss %v without the heads, want %v", got, want)
 	}
-	if pruned := fmt.Sprint(less.Translator().Config.PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
+	if pruned := fmt.Sprint(less.Model().Translator.Config.PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
 		t.Errorf("pruned are %s", pruned)
 	}
 	var all []prune.Head
@@ -168,17 +169,12 @@ func TestProbeWithout(t *testing.T) {
 		want string
 		err  func() error
 	}{
-		{`seq2seq: Without: layer "decoder.0.cross" has no head 1 to take away`, func() error {
+		{"models: Without: a head that the model lacks or that is given twice", func() error {
 			_, err := less.Without([]prune.Head{{Layer: "decoder.0.cross", Number: 1}})
 			return err
 		}},
-		{`seq2seq: Without: layer "x" has no head 0 to take away`, func() error { _, err := p.Without([]prune.Head{{Layer: "x"}}); return err }},
-		{"seq2seq: NewProbe: no pairs", func() error { _, err := NewProbe(p.Translator(), nil); return err }},
-		{"seq2seq: NewProbe: the model has no heads", func() error { _, err := NewProbe(none.Translator(), toyBatch); return err }},
-		{"seq2seq: NewProbe: the model has no heads", func() error {
-			_, err := NewProbe(newToy(t, toyConfigs()[1], toyBatch), toyBatch)
-			return err
-		}},
+		{"models: Without: a head that the model lacks or that is given twice", func() error { _, err := p.Without([]prune.Head{{Layer: "x"}}); return err }},
+		{"models: NewProbe: no examples, want one or more", func() error { _, err := NewProbe(p.Model(), nil); return err }},
 	} {
 		if err := c.err(); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

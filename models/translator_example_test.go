@@ -1,22 +1,23 @@
-package seq2seq_test
+package models_test
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
-func ExampleTranslator_Translate() {
-	pairs := []seq2seq.Pair{{"one two", "eins zwei"}, {"two one", "zwei eins"}, {"one one", "eins eins"}, {"two two", "zwei zwei"}}
+func ExampleModel_Translate() {
+	pairs := []seq2seq.Pair{{Source: "one two", Target: "eins zwei"}, {Source: "two one", Target: "zwei eins"}, {Source: "one one", Target: "eins eins"}, {Source: "two two", Target: "zwei zwei"}}
 	var sources, targets []string
 	for _, p := range pairs {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.GRU, Score: "additive", Width: 16, Layers: 1},
+	m, err := models.NewTranslator(models.TranslatorConfig{Arch: models.GRU, Score: "additive", Width: 16, Layers: 1},
 		seq2seq.BuildVocabulary(sources, seq2seq.Words, 0), seq2seq.BuildVocabulary(targets, seq2seq.Words, 0), rng)
 	if err != nil {
 		fmt.Println(err)
@@ -31,6 +32,6 @@ func ExampleTranslator_Translate() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(m.Translate(context.Background(), []string{"two one"}, seq2seq.Decoding{}))
+	fmt.Println(m.Translate(context.Background(), []string{"two one"}, 1))
 	// Output: [zwei eins] <nil>
 }

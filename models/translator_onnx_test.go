@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/onnxtest"
-	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/seq2seq"
 )
 
 // arrayOf returns integers of a shape as an interpreter has them.
@@ -28,7 +28,7 @@ type stepper struct {
 }
 
 // newStepper returns the model of m in front of a batch of sources.
-func newStepper(t *testing.T, m *Translator, opset int, src batch) (*stepper, func(tokens []int, l int) map[string]*onnxtest.Array) {
+func newStepper(t *testing.T, m *Model, opset int, src Batch) (*stepper, func(tokens []int, l int) map[string]*onnxtest.Array) {
 	t.Helper()
 	exported, err := m.ONNX(opset)
 	if err != nil {
@@ -42,8 +42,8 @@ func newStepper(t *testing.T, m *Translator, opset int, src batch) (*stepper, fu
 	if s.model, err = onnxtest.Read([]byte(file.String())); err != nil {
 		t.Fatal(err)
 	}
-	b := len(src.lens)
-	s.in = map[string]*onnxtest.Array{"source": arrayOf(src.ids, b, src.l), "source_lengths": arrayOf(src.lens, b)}
+	b := len(src.IDs)
+	s.in = map[string]*onnxtest.Array{"source": arrayOf(src.ids(), b, src.longest()), "source_lengths": arrayOf(src.Lens(), b)}
 	for _, p := range s.model.Graph.Inputs {
 		if strings.HasPrefix(p.Name, "past.") {
 			x := &onnxtest.Array{Shape: []int{}}
@@ -76,7 +76,7 @@ func (s *stepper) next(out map[string]*onnxtest.Array) {
 }
 
 // checkONNX compares some steps of a model with those of the network.
-func checkONNX(t *testing.T, m *Translator) {
+func checkONNX(t *testing.T, m *Model) {
 	t.Helper()
 	for _, opset := range []int{17, 23} {
 		if opset == 17 && testing.Short() {
@@ -87,25 +87,23 @@ func checkONNX(t *testing.T, m *Translator) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			src := make([][]int, len(toyBatch))
-			for i, p := range toyBatch {
-				src[i] = m.encodeSource(p.Source)
+			var src [][]int
+			for _, e := range examplesOf(t, m, toyBatch) {
+				src = append(src, e.IDs)
 			}
-			in := newBatch(src)
-			state := m.net.encode(nil, in, hooks{})
-			s, inputs := newStepper(t, m, opset, in)
+			state := newReader(t, m, src)
+			s, inputs := newStepper(t, m, opset, Batch{IDs: src})
 			lengths := []int{1, 1, 1}
-			if m.Config.Arch == Transformer {
+			if m.Translator.Config.Arch == Transformer {
 				lengths = []int{2, 1, 3} // as many tokens at once
 			}
 			rng := rand.New(rand.NewPCG(7, 8))
 			for n, l := range lengths {
 				tokens := make([]int, len(src)*l)
 				for i := range tokens {
-					tokens[i] = rng.IntN(m.Config.TargetVocab)
+					tokens[i] = rng.IntN(m.Translator.Config.TargetVocab)
 				}
-				var logits *tensor.Tensor
-				logits, state = decode(m.net, nil, state, tokens, l, hooks{})
+				logits := state.read(slices.Collect(slices.Chunk(tokens, l)), Run{})
 				want := &onnxtest.Array{Shape: logits.Shape()}
 				for _, v := range logits.Data() {
 					want.Data = append(want.Data, float64(v))
@@ -120,7 +118,7 @@ func checkONNX(t *testing.T, m *Translator) {
 }
 
 // shaken returns an untrained translator all of whose parameters count.
-func shaken(t *testing.T, c Config) *Translator {
+func shaken(t *testing.T, c TranslatorConfig) *Model {
 	t.Helper()
 	m := newToy(t, c, toyPairs(5))
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -142,55 +140,51 @@ func TestONNX(t *testing.T) {
 func TestONNXPruned(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		of   Config
+		of   TranslatorConfig
 		kept map[string][]int
 	}{
-		{"some", Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}, map[string][]int{
+		{"some", TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}, map[string][]int{
 			"encoder.0.self": {}, "encoder.1.self": {1}, "decoder.0.self": {}, "decoder.0.cross": {0, 2}, "decoder.1.cross": {},
 		}},
-		{"none", Config{Arch: Transformer, Score: "cosine", Width: 12, Heads: 3, Layers: 1, Hidden: 10}, map[string][]int{
+		{"none", TranslatorConfig{Arch: Transformer, Score: "cosine", Width: 12, Heads: 3, Layers: 1, Hidden: 10}, map[string][]int{
 			"encoder.0.self": {}, "decoder.0.self": {}, "decoder.0.cross": {},
 		}},
-		{"gru", Config{Arch: GRU, Score: "scaled", Width: 12, Heads: 3, Layers: 1}, map[string][]int{"decoder.0.cross": {}}},
+		{"gru", TranslatorConfig{Arch: GRU, Score: "scaled", Width: 12, Heads: 3, Layers: 1}, map[string][]int{"decoder.0.cross": {}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := shaken(t, c.of).Keep(c.kept)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkONNX(t, m)
+			checkONNX(t, keepHeads(t, shaken(t, c.of), c.kept))
 		})
 	}
 }
 
 // Greedy search with the model writes what the translator writes.
 func TestONNXTranslates(t *testing.T) {
-	for _, c := range []Config{
+	for _, c := range []TranslatorConfig{
 		{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10},
 		{Arch: GRU, Score: "additive", Width: 12, Layers: 1},
 	} {
 		m := shaken(t, c)
-		src := m.encodeSource("bcfa")
-		s, inputs := newStepper(t, m, 23, newBatch([][]int{src}))
+		src := exampleOfPair(t, m, seq2seq.Pair{Source: "bcfa"}).IDs
+		s, inputs := newStepper(t, m, 23, Batch{IDs: [][]int{src}})
 		var written []int
-		for token := BOS; token != EOS && len(written) < (Decoding{}).limit(src); {
+		for token := seq2seq.BOS; token != seq2seq.EOS && len(written) < targetTokens(src); {
 			out, err := s.model.Run(inputs([]int{token}, 1))
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.next(out)
 			logits := out["logits"].Data
-			token = EOS
-			for i := EOS; i < len(logits); i++ {
+			token = seq2seq.EOS
+			for i := seq2seq.EOS; i < len(logits); i++ {
 				if logits[i] > logits[token] {
 					token = i
 				}
 			}
-			if token != EOS {
+			if token != seq2seq.EOS {
 				written = append(written, token)
 			}
 		}
-		if got, want := m.Target.Decode(written), translate(t, m, Decoding{}, "bcfa"); got != want[0] {
+		if got, want := m.Translator.Target.Decode(written), translate(t, m, 1, "bcfa"); got != want[0] {
 			t.Errorf("%s writes %q, want %q", c.name(), got, want[0])
 		}
 	}
@@ -198,16 +192,16 @@ func TestONNXTranslates(t *testing.T) {
 
 func TestONNXMetadata(t *testing.T) {
 	m := newToy(t, toyConfigs()[0], toyPairs(5))
-	s, _ := newStepper(t, m, 0, newBatch([][]int{{EOS}}))
-	for key, want := range map[string]any{"config": m.Config, "source_vocabulary": m.Source, "target_vocabulary": m.Target} {
-		if got := s.model.Metadata[key]; got != string(compact(want)) {
+	s, _ := newStepper(t, m, 0, Batch{IDs: [][]int{{seq2seq.EOS}}})
+	for key, want := range map[string]any{"config": m.Translator.Config, "source_vocabulary": m.Translator.Source, "target_vocabulary": m.Translator.Target} {
+		if got := s.model.Metadata[key]; got != string(compactJSON(want)) {
 			t.Errorf("%s is %q", key, got)
 		}
 	}
 	if s.model.Opset != 23 {
 		t.Errorf("opset %d, want 23", s.model.Opset)
 	}
-	if _, err := m.ONNX(18); err == nil || err.Error() != "seq2seq: onnx: opset 18, want 17 or 23" {
+	if _, err := m.ONNX(18); err == nil || err.Error() != "models: onnx: opset 18, want 17 or 23" {
 		t.Errorf("error %v", err)
 	}
 	var sources []string

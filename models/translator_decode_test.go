@@ -1,4 +1,4 @@
-package seq2seq
+package models
 
 import (
 	"context"
@@ -8,15 +8,17 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
 // halfTrained returns translators that know the toy task a little, so that what
 // they write differs from text to text and has an end.
-func halfTrained(t *testing.T) map[string]*Translator {
+func halfTrained(t *testing.T) map[string]*Model {
 	pairs := toyPairs(64)
-	all := map[string]*Translator{}
-	for _, c := range []Config{
+	all := map[string]*Model{}
+	for _, c := range []TranslatorConfig{
 		{Arch: Transformer, Score: "scaled", Width: 16, Heads: 2, Layers: 2, Hidden: 16},
 		{Arch: GRU, Score: "additive", Width: 16, Layers: 2},
 		{Arch: GRU, Score: "cosine", Width: 16, Heads: 2, Layers: 1},
@@ -31,18 +33,18 @@ func halfTrained(t *testing.T) map[string]*Translator {
 // What a text becomes depends on nothing else that is translated with it.
 func TestTranslateManyAsEachAlone(t *testing.T) {
 	var texts []string
-	for _, p := range toyPairs(2 * decodeBatch) {
+	for _, p := range toyPairs(2 * mostSequences) {
 		texts = append(texts, p.Source)
 	}
 	texts[5], texts[17] = "", "漢字"
 	for name, m := range halfTrained(t) {
-		for _, d := range []Decoding{{}, {Beam: 3}} {
-			some := texts[:decodeBatch*2/max(d.Beam, 1)]
-			together := translate(t, m, d, some...)
+		for _, beam := range []int{1, 3} {
+			some := texts[:mostSequences*2/beam]
+			together := translate(t, m, beam, some...)
 			different := map[string]bool{}
 			for i, text := range some {
-				if alone := translate(t, m, d, text); alone[0] != together[i] {
-					t.Errorf("%s, beam %d: %q becomes %q among others and %q alone", name, d.Beam, text, together[i], alone[0])
+				if alone := translate(t, m, beam, text); alone[0] != together[i] {
+					t.Errorf("%s, beam %d: %q becomes %q among others and %q alone", name, beam, text, together[i], alone[0])
 				}
 				different[together[i]] = true
 			}
@@ -53,21 +55,27 @@ func TestTranslateManyAsEachAlone(t *testing.T) {
 	}
 }
 
+// write returns what a model writes for a source, without the end.
+func write(tb testing.TB, m *Model, source []int, g Generation) []int {
+	tb.Helper()
+	written, err := m.Write(context.Background(), [][]int{source}, g)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return written[0]
+}
+
 func TestBeamOfOneIsGreedy(t *testing.T) {
-	ctx := context.Background()
 	for name, m := range halfTrained(t) {
 		for _, p := range toyPairs(40) {
-			src := m.encodeSource(p.Source)
-			for _, length := range []int{0, 3} {
-				greedy, err := m.greedy(ctx, [][]int{src}, Decoding{MaxLength: length})
+			src := exampleOfPair(t, m, p).IDs
+			for _, length := range []int{2*len(src) + 20, 3} {
+				greedy := write(t, m, src, Generation{Tokens: length})
+				beam, err := m.Beam(context.Background(), src, 1, Generation{Tokens: length})
 				if err != nil {
 					t.Fatal(err)
 				}
-				beam, err := m.beam(ctx, src, Decoding{Beam: 1, MaxLength: length})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got, want := m.Target.Decode(beam), m.Target.Decode(greedy[0]); got != want {
+				if got, want := m.Decode(beam), m.Decode(greedy); got != want {
 					t.Errorf("%s: %q becomes %q with a beam of one, %q greedily", name, p.Source, got, want)
 				}
 			}
@@ -76,16 +84,24 @@ func TestBeamOfOneIsGreedy(t *testing.T) {
 }
 
 // logp returns the log probability of tokens, worked out in one go.
-func logp(m *Translator, src, tokens []int) float64 {
-	s := m.net.encode(nil, newBatch([][]int{src}), hooks{})
-	read := append([]int{BOS}, tokens[:len(tokens)-1]...)
-	logits, _ := decode(m.net, nil, s, read, len(read), hooks{})
-	p := tensor.LogSoftmax(nil, logits)
+func logp(tb testing.TB, m *Model, src, tokens []int) float64 {
+	p := tensor.LogSoftmax(nil, newReader(tb, m, [][]int{src}).read([][]int{append([]int{seq2seq.BOS}, tokens[:len(tokens)-1]...)}, Run{}))
 	sum := 0.0
 	for i, token := range tokens {
 		sum += float64(p.At(0, i, token))
 	}
 	return sum
+}
+
+// scored returns what beam search compares texts by.
+func scored(h hypothesis) float64 { return bestSearch.Score(h.logp, len(h.tokens)) }
+
+// ended returns tokens that were written with the end, unless they are as many as allowed.
+func ended(tokens []int, most int) []int {
+	if len(tokens) < most {
+		tokens = append(tokens, seq2seq.EOS)
+	}
+	return tokens
 }
 
 // A beam that holds every beginning there is finds the best translation of all,
@@ -97,33 +113,33 @@ func TestBeamIsExactIfWideEnough(t *testing.T) {
 	const length = 3
 	for name, m := range halfTrained(t) {
 		for _, p := range toyPairs(5) {
-			src := m.encodeSource(p.Source)
+			src := exampleOfPair(t, m, p).IDs
 			best := hypothesis{logp: math.Inf(-1)}
 			var try func(tokens []int)
 			try = func(tokens []int) {
-				for token := range m.Target.Len() {
-					if token == Pad || token == BOS {
+				for token := range m.Translator.Target.Len() {
+					if token == seq2seq.Pad || token == seq2seq.BOS {
 						continue
 					}
 					next := append(slices.Clone(tokens), token)
-					if token != EOS && len(next) < length {
+					if token != seq2seq.EOS && len(next) < length {
 						try(next)
 						continue
 					}
-					if h := (hypothesis{tokens: next, logp: logp(m, src, next)}); h.score() > best.score() {
+					if h := (hypothesis{tokens: next, logp: logp(t, m, src, next)}); scored(h) > scored(best) {
 						best = h
 					}
 				}
 			}
 			try(nil)
-			got, err := m.beam(context.Background(), src, Decoding{Beam: 1000, MaxLength: length})
+			got, err := m.Beam(context.Background(), src, 1000, Generation{Tokens: length})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(got, best.tokens) {
-				h := hypothesis{tokens: got, logp: logp(m, src, got)}
-				if math.Abs(h.score()-best.score()) > 1e-5 {
-					t.Errorf("%s: %q becomes %v of score %.4f, want %v of %.4f", name, p.Source, got, h.score(), best.tokens, best.score())
+			if got = ended(got, length); !slices.Equal(got, best.tokens) {
+				h := hypothesis{tokens: got, logp: logp(t, m, src, got)}
+				if math.Abs(scored(h)-scored(best)) > 1e-5 {
+					t.Errorf("%s: %q becomes %v of score %.4f, want %v of %.4f", name, p.Source, got, scored(h), best.tokens, scored(best))
 				}
 			}
 		}
@@ -131,26 +147,18 @@ func TestBeamIsExactIfWideEnough(t *testing.T) {
 }
 
 func TestBeamIsBetterThanGreedy(t *testing.T) {
-	ctx := context.Background()
 	for name, m := range halfTrained(t) {
 		var greedySum, beamSum float64
 		better := 0
 		for _, p := range toyPairs(64) {
-			src := m.encodeSource(p.Source)
-			greedy, err := m.greedy(ctx, [][]int{src}, Decoding{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			beam, err := m.beam(ctx, src, Decoding{Beam: 5})
-			if err != nil {
-				t.Fatal(err)
-			}
-			written := append(greedy[0], EOS)
-			g := hypothesis{tokens: written, logp: logp(m, src, written)}
-			b := hypothesis{tokens: beam, logp: logp(m, src, beam)}
-			greedySum += g.score()
-			beamSum += b.score()
-			if b.score() > g.score()+1e-6 {
+			src := exampleOfPair(t, m, p).IDs
+			most := 2*len(src) + 20
+			greedy, beam := ended(write(t, m, src, Generation{}), most+1), ended(write(t, m, src, Generation{Beam: 5}), most)
+			g := hypothesis{tokens: greedy, logp: logp(t, m, src, greedy)}
+			b := hypothesis{tokens: beam, logp: logp(t, m, src, beam)}
+			greedySum += scored(g)
+			beamSum += scored(b)
+			if scored(b) > scored(g)+1e-6 {
 				better++
 			}
 		}
@@ -166,12 +174,12 @@ func TestInsert(t *testing.T) {
 		n++
 		var list, all []hypothesis
 		for i := range 40 {
-			h := hypothesis{logp: float64(rng.IntN(9)), last: i}
+			h := hypothesis{logp: float64(rng.IntN(9)), from: i}
 			if h.logp == 8 {
 				h.logp = math.NaN()
 			}
 			all = append(all, h)
-			list = insert(list, h, n)
+			list = keep(list, h, n, func(h hypothesis) float64 { return h.logp })
 		}
 		slices.SortStableFunc(all, func(a, b hypothesis) int {
 			switch { // NaN last
@@ -185,7 +193,7 @@ func TestInsert(t *testing.T) {
 			return int(b.logp - a.logp)
 		})
 		for i := range list {
-			if list[i].last != all[i].last {
+			if list[i].from != all[i].from {
 				t.Fatalf("the %d likeliest are %v, want %v", n, list, all[:n])
 			}
 		}
@@ -202,9 +210,10 @@ func TestDecodingEndsWithNaN(t *testing.T) {
 			}
 		}
 		for _, beam := range []int{1, 2, 7} {
-			for _, text := range translate(t, m, Decoding{Beam: beam, MaxLength: 9}, "abc", "") {
-				if n := len(text); n > 9 {
-					t.Errorf("%s: %d letters, want at most 9", c.name(), n)
+			for _, text := range []string{"abc", ""} {
+				e := exampleOfPair(t, m, seq2seq.Pair{Source: text})
+				if n := len(write(t, m, e.IDs, Generation{Beam: beam, Tokens: 9})); n > 9 {
+					t.Errorf("%s: %d tokens, want at most 9", c.name(), n)
 				}
 			}
 		}
@@ -215,33 +224,29 @@ func TestMaxLength(t *testing.T) {
 	pairs := toyPairs(9)
 	m := newToy(t, toyConfigs()[0], pairs)
 	// Without an end, the length is what stops.
-	embedding := m.net.(*transformer).target.Weight
+	embedding := m.Network.(transformer).target.logits.Weight
 	for i := range embedding.Dim(1) {
-		embedding.Data()[EOS*embedding.Dim(1)+i] = 0
+		embedding.Data()[seq2seq.EOS*embedding.Dim(1)+i] = 0
 	}
-	norm := m.net.(*transformer).decoderNorm
+	norm := m.Network.(transformer).target.norm.(*nn.LayerNorm)
 	for i := range norm.Bias.Data() { // every state, and with it some letter's logit, is large
-		norm.Bias.Data()[i] = 9 * embedding.At(specials, i)
+		norm.Bias.Data()[i] = 9 * embedding.At(specialTokens, i)
 	}
-	src := m.encodeSource("abc")
+	src := exampleOfPair(t, m, seq2seq.Pair{Source: "abc"}).IDs
 	for _, length := range []int{0, 1, 2, 11} {
 		want := length
 		if length == 0 {
 			want = 2*len(src) + 20
 		}
-		greedy, err := m.greedy(context.Background(), [][]int{src, src[1:]}, Decoding{MaxLength: length})
+		greedy, err := m.Write(context.Background(), [][]int{src, src[1:]}, Generation{Tokens: length})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(greedy[0]) != want {
-			t.Errorf("MaxLength %d: %d tokens, want %d", length, len(greedy[0]), want)
+			t.Errorf("at most %d: %d tokens, want %d", length, len(greedy[0]), want)
 		}
-		beam, err := m.beam(context.Background(), src, Decoding{Beam: 3, MaxLength: length})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(beam) > want {
-			t.Errorf("MaxLength %d: %d tokens with a beam, want at most %d", length, len(beam), want)
+		if beam := write(t, m, src, Generation{Beam: 3, Tokens: length}); len(beam) > want {
+			t.Errorf("at most %d: %d tokens with a beam, want at most %d", length, len(beam), want)
 		}
 	}
 }
@@ -251,12 +256,12 @@ func TestDecodingInterrupted(t *testing.T) {
 	m := newToy(t, toyConfigs()[0], pairs)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, d := range []Decoding{{}, {Beam: 2}} {
-		if _, err := m.Translate(ctx, []string{"abc"}, d); !errors.Is(err, context.Canceled) {
-			t.Errorf("beam %d: error %v, want %v", d.Beam, err, context.Canceled)
+	for _, beam := range []int{1, 2} {
+		if _, err := m.Translate(ctx, []string{"abc"}, beam); !errors.Is(err, context.Canceled) {
+			t.Errorf("beam %d: error %v, want %v", beam, err, context.Canceled)
 		}
 	}
-	if _, err := m.Loss(ctx, pairs); !errors.Is(err, context.Canceled) {
+	if _, err := pairProbe(t, m, pairs).Loss(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("loss: error %v, want %v", err, context.Canceled)
 	}
 }
@@ -271,17 +276,15 @@ func TestBatched(t *testing.T) {
 			lengths[i] = 1 + rng.IntN(longest)
 		}
 		var all []int
-		for b := range batched(lengths, func(n int) int { return n }) {
-			all = append(all, b...)
-			if n := slices.Max(b); len(b) == 0 || len(b) > decodeBatch || (len(b) > 1 && len(b)*n*n > decodeCells) {
+		for rest := lengths; len(rest) > 0; {
+			b := rest[:translatorBatches.first(rest, func(n int) int { return n }, nil)]
+			all, rest = append(all, b...), rest[len(b):]
+			if n := slices.Max(b); len(b) == 0 || len(b) > mostSequences || (len(b) > 1 && len(b)*n*n > translatorBatches.pairs) {
 				t.Errorf("a batch of %d sequences of up to %d tokens", len(b), n)
 			}
 		}
 		if !slices.Equal(all, lengths) {
 			t.Errorf("lengths up to %d: the batches together are not the list", longest)
 		}
-	}
-	for range batched([]int{1, 2, 3}, func(n int) int { return n }) {
-		break // must not go on
 	}
 }

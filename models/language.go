@@ -1,0 +1,93 @@
+package models
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// language turns texts into the tokens of a model and back: a tokenizer, or the vocabularies
+// of a translator of attn train.
+type language interface {
+	// encode returns the tokens that a model reads of a text, or of a pair of texts if
+	// second is not empty.
+	encode(first, second string) (*tokenizer.Encoding, error)
+	// encodeTarget returns those that an encoder–decoder is to write.
+	encodeTarget(text string) (*tokenizer.Encoding, error)
+	// written returns tokens that an encoder–decoder has written.
+	written(ids []int) *tokenizer.Encoding
+	// decode returns the text of a target.
+	decode(ids []int) string
+	// labels returns the tokens of a source or a target for people to read.
+	labels(e *tokenizer.Encoding, target bool) []string
+}
+
+// tokenized is the language of a tokenizer.
+type tokenized struct{ *tokenizer.Tokenizer }
+
+func (t tokenized) encode(first, second string) (*tokenizer.Encoding, error) {
+	o := tokenizer.Options{NoPadding: true, NoTruncation: true}
+	if second == "" {
+		return t.Encode(first, o)
+	}
+	return t.EncodePair(first, second, o)
+}
+
+func (t tokenized) encodeTarget(target string) (*tokenizer.Encoding, error) {
+	y, err := t.Target().Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
+	if err == nil && len(y.IDs) == 0 {
+		err = errors.New("the target has no tokens, want one or more")
+	}
+	return y, err
+}
+
+func (t tokenized) written(ids []int) *tokenizer.Encoding {
+	y := &tokenizer.Encoding{IDs: ids, Special: make([]bool, len(ids))}
+	for _, id := range ids {
+		token, _ := t.Target().Token(id)
+		y.Tokens = append(y.Tokens, token)
+	}
+	return y
+}
+
+func (t tokenized) decode(ids []int) string { return t.Target().Decode(ids) }
+
+func (t tokenized) labels(e *tokenizer.Encoding, target bool) []string {
+	if target {
+		return labels(t.Target(), e)
+	}
+	return labels(t.Tokenizer, e)
+}
+
+func (v *Translator) encode(first, second string) (*tokenizer.Encoding, error) {
+	if second != "" {
+		return nil, errors.New("the model reads one text, want no second one")
+	}
+	// EOS at its end gives the decoder a key to attend to even if the text is empty.
+	return encoding(v.Source, append(v.Source.Encode(first), seq2seq.EOS)), nil
+}
+
+func (v *Translator) encodeTarget(text string) (*tokenizer.Encoding, error) {
+	return v.written(append(v.Target.Encode(text), seq2seq.EOS)), nil
+}
+
+func (v *Translator) written(ids []int) *tokenizer.Encoding         { return encoding(v.Target, ids) }
+func (v *Translator) decode(ids []int) string                       { return v.Target.Decode(ids) }
+func (v *Translator) labels(e *tokenizer.Encoding, _ bool) []string { return slices.Clone(e.Tokens) }
+
+// sameTexts reports whether two translators have the same vocabularies.
+func (v *Translator) sameTexts(w *Translator) bool {
+	same := func(a, b *seq2seq.Vocabulary) bool { return a == b || hash(a) == hash(b) }
+	return same(v.Source, w.Source) && same(v.Target, w.Target)
+}
+
+// encoding returns tokens of a vocabulary. What is unknown is text all the same.
+func encoding(v *seq2seq.Vocabulary, ids []int) *tokenizer.Encoding {
+	e := &tokenizer.Encoding{IDs: ids, TypeIDs: make([]int, len(ids))}
+	for _, id := range ids {
+		e.Tokens, e.Special, e.Mask = append(e.Tokens, v.Token(id)), append(e.Special, id < seq2seq.UNK), append(e.Mask, true)
+	}
+	return e
+}

@@ -1,0 +1,338 @@
+package models
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Translator is what a translator of attn train has in place of settings and a tokenizer: its
+// configuration, and the vocabularies of the two languages.
+type Translator struct {
+	Config         TranslatorConfig
+	Source, Target *seq2seq.Vocabulary
+}
+
+// NewTranslator returns a translator with fresh parameters. The sizes of the vocabularies
+// in c are filled in.
+func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *rand.Rand) (*Model, error) {
+	if source == nil || target == nil || rng == nil {
+		return nil, errors.New("models: NewTranslator: a vocabulary or rng is nil, want both vocabularies and a *rand.Rand")
+	}
+	c.SourceVocab, c.TargetVocab = source.Len(), target.Len()
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	return newTranslator(&Translator{c, source, target}, rng), nil
+}
+
+// newTranslator returns the model of a valid configuration.
+func newTranslator(v *Translator, rng *rand.Rand) *Model {
+	f := v.Config.family()
+	n := f.network(v.Config, rng)
+	m := &Model{Network: n, Family: f.Family, Translator: v, language: v, kept: map[string][]int{}, untokened: errVocabularies}
+	for name, p := range n.Params() {
+		m.params = append(m.params, nn.Var{Name: name, Tensor: p})
+	}
+	for layer := range v.Config.PrunedHeads {
+		m.kept[layer] = v.Config.Kept(layer)
+	}
+	return m
+}
+
+var errVocabularies = errors.New("holds a translator of attn train, which has vocabularies and no tokenizer")
+
+// The files of a translator's directory, beside config.json.
+const (
+	sourceFile = "source.json" // vocabularies
+	targetFile = "target.json"
+
+	// WeightsFile holds the parameters.
+	WeightsFile = "model.safetensors"
+)
+
+// TranslatorFiles returns the names of the files that Model.Save writes.
+func TranslatorFiles() []string { return []string{configFile, sourceFile, targetFile, WeightsFile} }
+
+// Save writes a translator to a directory, which it makes if need be. The
+// files are replaced all together or, after an error or if the process is killed,
+// not at all.
+func (m *Model) Save(dir string) error {
+	d, err := atomicfile.Lock(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Unlock()
+	return d.Replace(m.Saved(""))
+}
+
+// Saved returns the files that Save writes, within a folder of the directory unless
+// that is "": for who saves others with them. Weights are those of the moment at which
+// they are written.
+func (m *Model) Saved(folder string) []atomicfile.File {
+	v := m.Translator
+	weights := func(w io.Writer) error {
+		return nn.SaveTo(w, m, nn.SaveOptions{Metadata: v.identity()})
+	}
+	return []atomicfile.File{
+		atomicfile.JSON(filepath.Join(folder, configFile), v.Config),
+		atomicfile.JSON(filepath.Join(folder, sourceFile), v.Source),
+		atomicfile.JSON(filepath.Join(folder, targetFile), v.Target),
+		{Path: filepath.Join(folder, WeightsFile), Write: weights},
+	}
+}
+
+// The metadata of the weights: what stands in the other files. A number of heads, or
+// the order of a vocabulary, changes no shape, but all results.
+const (
+	configKey = "config"
+	sourceKey = "source_sha256" // of the vocabulary, as JSON without white space
+	targetKey = "target_sha256"
+)
+
+func (v *Translator) identity() map[string]string {
+	return map[string]string{
+		"format":  "pt",
+		configKey: string(compactJSON(v.Config)), sourceKey: hash(v.Source), targetKey: hash(v.Target),
+	}
+}
+
+// compactJSON returns data, which can be written as JSON, as JSON.
+func compactJSON(data any) []byte {
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic("models: " + err.Error())
+	}
+	return text
+}
+
+func hash(v *seq2seq.Vocabulary) string {
+	sum := sha256.Sum256(compactJSON(v))
+	return hex.EncodeToString(sum[:])
+}
+
+// checkIdentity returns an error unless config and vocabularies are those that the
+// weights were saved with, as far as these tell: other programs may leave it out.
+func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
+	bad := func(name, format string, args ...any) error {
+		return input.Errorf(filepath.Join(dir, name), format, args...)
+	}
+	if text, ok := saved[configKey]; ok {
+		var c TranslatorConfig
+		if err := strictjson.Lenient([]byte(text), &c); err != nil {
+			return bad(WeightsFile, "its metadata hold no config: %v", err)
+		}
+		if !c.Equal(v.Config) {
+			return bad(configFile, "%s, but the weights in %s are of a network with %s", difference(v.Config, c), WeightsFile, difference(c, v.Config))
+		}
+	}
+	for _, x := range []struct {
+		key, name string
+		of        *seq2seq.Vocabulary
+	}{{sourceKey, sourceFile, v.Source}, {targetKey, targetFile, v.Target}} {
+		if sum, ok := saved[x.key]; ok && sum != hash(x.of) {
+			return bad(x.name, "is not the vocabulary that the weights in %s were saved with", WeightsFile)
+		}
+	}
+	return nil
+}
+
+// difference returns the fields of c that b does not have so, as JSON.
+func difference(c, b TranslatorConfig) string {
+	var x, y map[string]json.RawMessage
+	for _, m := range []struct {
+		c  TranslatorConfig
+		to *map[string]json.RawMessage
+	}{{c, &x}, {b, &y}} {
+		if err := json.Unmarshal(compactJSON(m.c), m.to); err != nil {
+			panic("models: " + err.Error())
+		}
+	}
+	var fields []string
+	for key := range y {
+		if _, ok := x[key]; !ok {
+			fields = append(fields, "no "+key)
+		}
+	}
+	for key, value := range x {
+		if !bytes.Equal(value, y[key]) {
+			fields = append(fields, fmt.Sprintf("%s %s", key, value))
+		}
+	}
+	slices.Sort(fields)
+	return strings.Join(fields, ", ")
+}
+
+// isTranslator reports whether a directory has the configuration of a translator of attn
+// train, which has no model_type.
+func isTranslator(dir string) bool {
+	var config struct {
+		Type string `json:"model_type"`
+		Arch string
+	}
+	data, err := os.ReadFile(filepath.Join(dir, configFile))
+	return err == nil && json.Unmarshal(data, &config) == nil && config.Type == "" && config.Arch != ""
+}
+
+// LoadTranslator is Load of a directory that Save has written. What is
+// wrong with the content of a file is told by an *input.Error; every shape is
+// checked before memory of that size is asked for.
+func LoadTranslator(dir string) (*Model, error) {
+	v := new(Translator)
+	c := &v.Config
+	err := readJSON(dir, configFile, func(data []byte) error { return strictjson.Unmarshal(data, c) })
+	for _, side := range []struct {
+		name string
+		v    **seq2seq.Vocabulary
+	}{{sourceFile, &v.Source}, {targetFile, &v.Target}} {
+		if err != nil {
+			return nil, err
+		}
+		err = readJSON(dir, side.name, func(data []byte) (err error) {
+			*side.v, err = seq2seq.ParseVocabulary(data)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	bad := func(reason string, args ...any) error {
+		return input.Errorf(filepath.Join(dir, configFile), reason, args...)
+	}
+	if err := c.Validate(); err != nil {
+		return nil, bad("%v", err)
+	}
+	if c.SourceVocab != v.Source.Len() || c.TargetVocab != v.Target.Len() {
+		return nil, bad("vocabularies of %d and %d entries, but %s and %s hold %d and %d",
+			c.SourceVocab, c.TargetVocab, sourceFile, targetFile, v.Source.Len(), v.Target.Len())
+	}
+	path := filepath.Join(dir, WeightsFile)
+	weights, err := readTensors(path)
+	if err != nil {
+		return nil, err
+	}
+	defer weights.Close()
+	if err := c.plausible(path, weights); err != nil {
+		return nil, err
+	}
+	m := newTranslator(v, rand.New(rand.NewPCG(0, 0)))
+	if err := nn.LoadFrom(weights, m, nn.LoadOptions{}); err != nil {
+		return nil, badTensors(path, err)
+	}
+	if err := v.checkIdentity(dir, weights.Metadata()); err != nil {
+		return nil, err
+	}
+	m.Dir, m.untokened = dir, &FormatError{dir, errVocabularies}
+	for _, name := range TranslatorFiles() {
+		m.files = append(m.files, filepath.Join(dir, name))
+	}
+	return m, nil
+}
+
+// namedRows is a matrix by its name, and how many rows it has.
+type namedRows struct {
+	name string
+	rows int
+}
+
+// plausible checks that the file has the matrices that the network's size
+// follows from, so that a network made from the config is about as large as the
+// file, whatever the config claims.
+func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) error {
+	want := func(rows, columns int, name string) error {
+		t, there := weights.Lookup(name)
+		if !there {
+			return input.Errorf(path, "tensor %s is missing", quote.Text(name))
+		}
+		if shape := []int{rows, columns}; !slices.Equal(t.Shape, shape) {
+			return input.Errorf(path, "tensor %s has shape %v, want %v for this config",
+				quote.Text(name), t.Shape, shape)
+		}
+		return nil
+	}
+	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
+	for _, m := range c.family().matrices(c) {
+		err = cmp.Or(err, want(m.rows, c.Width, m.name))
+	}
+	return err
+}
+
+// readTensors opens a safetensors file; content that is not one is an
+// *InputError.
+func readTensors(path string) (*safetensors.Reader, error) {
+	var r *safetensors.Reader
+	err := atomicfile.Read(path, func(place string) (err error) {
+		r, err = safetensors.Open(place)
+		return err
+	})
+	if err != nil {
+		return nil, missing(path, badTensors(path, err))
+	}
+	return r, nil
+}
+
+// badTensors makes an *InputError of what is wrong with the content of a
+// safetensors file.
+func badTensors(path string, err error) error {
+	var format *safetensors.FormatError
+	if errors.As(err, &format) {
+		return input.Errorf(path, "%v", format.Err) // not wrapped: the file itself is there
+	}
+	return err
+}
+
+// missing makes an *InputError of a file that a model directory lacks: the
+// directory is then no model.
+func missing(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return input.Errorf(path, "no such file")
+	}
+	return err
+}
+
+// maxJSON is far beyond any vocabulary's file.
+const maxJSON = 64 << 20
+
+// readJSON has the content of a file parsed.
+func readJSON(dir, name string, parse func(data []byte) error) error {
+	path := filepath.Join(dir, name)
+	var f *os.File
+	err := atomicfile.Read(path, func(place string) (err error) {
+		f, err = os.Open(place)
+		return err
+	})
+	if err != nil {
+		return missing(path, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxJSON {
+		return input.Errorf(path, "longer than %d bytes", maxJSON)
+	}
+	if err := parse(data); err != nil {
+		return &input.Error{Name: path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package models
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Keep returns a translator of attn train that has only the given heads of each layer, in
+// ascending order and counted as m.Attention has them, from 0; a layer that is not in the
+// map keeps all. The parameters of the other heads are removed, so it is smaller and faster.
+// Its output is that of m with gates of 0 for these heads, within rounding. A layer may lose
+// all its heads.
+//
+// Errors: another model; a layer that m does not have; numbers that are not ascending or no
+// heads of the layer.
+//
+// Aliasing: the vocabularies are m's, the parameters copies.
+func (m *Model) Keep(kept map[string][]int) (*Model, error) {
+	if m.Translator == nil {
+		return nil, fmt.Errorf("models: Keep: %s is no translator of attn train, want one; Probe.Compact takes others", m.Family.Name)
+	}
+	v := *m.Translator
+	v.Config.PrunedHeads = map[string][]int{}
+	var cut []nn.Module
+	known := 0
+	for _, l := range m.Attention() {
+		name := l.Config().Name
+		chosen, some := kept[name]
+		if !some {
+			chosen = others(nil, l.Config().Heads)
+		} else if known++; checkHeads(chosen, l.Config().Heads) != nil {
+			return nil, fmt.Errorf("models: Keep: layer %s: %w", quote.Text(name), checkHeads(chosen, l.Config().Heads))
+		}
+		k, err := l.Keep(chosen)
+		if err != nil {
+			return nil, err
+		}
+		cut = append(cut, k)
+		left := pick(m.Translator.Config.Kept(name), chosen)
+		if gone := others(left, v.Config.Heads); len(gone) > 0 {
+			v.Config.PrunedHeads[name] = gone
+		}
+	}
+	if known < len(kept) {
+		return nil, fmt.Errorf("models: Keep: a layer that the model lacks, want %s", listed(v.Config.layers()))
+	}
+	small := newTranslator(&v, rand.New(rand.NewPCG(0, 0)))
+	// Parameters outside the attention layers have the same shape in both networks.
+	copyParams(small, m)
+	for i, l := range small.Attention() {
+		copyParams(l, cut[i])
+	}
+	return small, nil
+}
+
+// Expand returns a copy of a translator of attn train with the shapes that it had before
+// any head was removed, for programs that cannot read layers with fewer heads. All
+// parameters of the removed heads are zero. Its output is that of m, within rounding.
+// Training does not change the removed heads: where all maps of a head are zero, so are
+// their gradients.
+func (m *Model) Expand() *Model {
+	v := *m.Translator
+	v.Config.PrunedHeads = nil
+	whole := newTranslator(&v, rand.New(rand.NewPCG(0, 0)))
+	copyParams(whole, m)
+	layers := whole.Attention()
+	for i, small := range m.Attention() {
+		c, large := small.Config(), layers[i]
+		kept := m.Translator.Config.Kept(c.Name)
+		for _, maps := range [][2]*nn.Linear{{small.Q, large.Q}, {small.K, large.K}, {small.V, large.V}} {
+			from, to := maps[0], maps[1]
+			spreadBlocks(to.Weight, from.Weight, kept, c.HeadSize*from.Weight.Dim(1))
+			spreadBlocks(to.Bias, from.Bias, kept, c.HeadSize)
+		}
+		spreadBlocks(large.Out.Weight, small.Out.Weight, kept, c.ValueSize)
+	}
+	return whole
+}
+
+// spreadBlocks copies the blocks of from, of size elements each, to the given places of to,
+// and sets the other blocks of to to zero. Where from has several rows of blocks, as the
+// last map of a layer has, each row goes to the same places.
+func spreadBlocks(to, from *tensor.Tensor, places []int, size int) {
+	clear(to.Data())
+	rows := from.Len() / max(1, len(places)*size)
+	for r := range rows {
+		row := to.Data()[r*to.Len()/rows:]
+		for i, at := range places {
+			copy(row[at*size:(at+1)*size], from.Data()[(r*len(places)+i)*size:])
+		}
+	}
+}
+
+// copyParams copies those parameters that have the same name and shape in both.
+func copyParams(to, from nn.Module) {
+	have := map[string]*tensor.Tensor{}
+	for name, p := range from.Params() {
+		have[name] = p
+	}
+	for name, p := range to.Params() {
+		if f := have[name]; f != nil && slices.Equal(f.Shape(), p.Shape()) {
+			copy(p.Data(), f.Data())
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package models
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
+)
+
+// GRU is the architecture of recurrent translators, by their units.
+const GRU = "gru"
+
+var recurrentFamily = translatorFamily{
+	Family:  Family{Type: GRU, Name: "recurrent translator of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newRecurrent(c, rng) },
+	check: func(c TranslatorConfig) error {
+		if c.Hidden != 0 {
+			return fmt.Errorf("hidden %d, but a %s has no such layers", c.Hidden, GRU)
+		}
+		return nil
+	},
+	params: func(c TranslatorConfig) int64 {
+		square, layers := int64(c.Width)*int64(c.Width), int64(c.Layers)
+		// Encoder, first state and decoder of each layer; what the decoder's
+		// first layer has in addition; the last map; the heads' maps.
+		return layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square + 4*square
+	},
+	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many it has
+	matrices: func(c TranslatorConfig) (list []namedRows) {
+		for i := range c.Layers {
+			list = append(list, namedRows{fmt.Sprintf("decoder.%d.weight_hh", i), 3 * c.Width})
+		}
+		return list
+	},
+}
+
+// recurrent is the translator of Bahdanau et al., "Neural Machine Translation by
+// Jointly Learning to Align and Translate", 2015,
+// https://arxiv.org/abs/1409.0473: a bidirectional encoder, and a decoder whose
+// state is the query at every step. Any score can be used; with "additive" it is
+// the paper's. With heads, the context is that of a multi-head layer.
+type recurrent struct {
+	config         TranslatorConfig
+	source, target *nn.Embedding
+	// Each encoder layer has a unit for either direction, of half the width.
+	forward, backward []*nn.GRU
+	initial           []*nn.Linear // the encoder's last states to the decoder's first, one a layer
+	decoder           []*nn.GRU
+	score             attn.Score      // for attention without heads
+	cross             *attn.MultiHead // for attention with heads, else nil
+	readout           *nn.Linear
+}
+
+func newRecurrent(c TranslatorConfig, rng *rand.Rand) *recurrent {
+	m := &recurrent{config: c}
+	m.source, m.target = newEmbeddings(c, rng)
+	for i := range c.Layers {
+		m.forward = append(m.forward, nn.NewGRU(c.Width, c.Width/2, rng))
+		m.backward = append(m.backward, nn.NewGRU(c.Width, c.Width/2, rng))
+		m.initial = append(m.initial, nn.NewLinear(c.Width, c.Width, true, rng))
+		in := c.Width
+		if i == 0 {
+			in = 2 * c.Width // the token and the context
+		}
+		m.decoder = append(m.decoder, nn.NewGRU(in, c.Width, rng))
+	}
+	if c.Heads > 0 {
+		m.cross = newHeads(c, crossName(0), rng)
+	} else {
+		m.score = c.newScore(c.Width, rng)
+	}
+	m.readout = nn.NewLinear(3*c.Width, c.Width, true, rng)
+	return m
+}
+
+func (m *recurrent) Params() nn.Params {
+	parts := []nn.Named{{Name: "source", Module: m.source}, {Name: "target", Module: m.target}}
+	parts = append(parts, nn.Numbered("encoder.forward", m.forward)...)
+	parts = append(parts, nn.Numbered("encoder.backward", m.backward)...)
+	parts = append(parts, nn.Numbered("initial", m.initial)...)
+	parts = append(parts, nn.Numbered("decoder", m.decoder)...)
+	if m.cross != nil {
+		parts = append(parts, nn.Named{Name: "cross", Module: m.cross})
+	} else if score, ok := m.score.(nn.Module); ok {
+		parts = append(parts, nn.Named{Name: "score", Module: score})
+	}
+	return nn.Join(append(parts, nn.Named{Name: "readout", Module: m.readout})...)
+}
+
+// recurrentState is the source as keys and values, and the state of each
+// decoder layer.
+type recurrentState struct {
+	lens   []int            // of the sources
+	source *tensor.Tensor   // [B Ls D]; nil before it is read
+	score  attn.Score       // with its work on the source done
+	kv     attn.KV          // the source in heads, where there are heads
+	h      []*tensor.Tensor // [B D], one a layer
+	read   []int            // tokens of each target
+}
+
+// NewState returns the state of a decoder that has read nothing.
+func (m *recurrent) NewState() State { return new(recurrentState) }
+
+// Lens returns how many tokens of each sequence have been read.
+func (s *recurrentState) Lens() []int { return slices.Clone(s.read) }
+
+// Select returns the state of the given sequences.
+func (s *recurrentState) Select(sequences []int) State {
+	if len(sequences) == len(s.read) && slices.IsSorted(sequences) && len(slices.Compact(slices.Clone(sequences))) == len(sequences) {
+		same := *s // vectors are shared, as a step makes new ones
+		same.h, same.read = slices.Clone(s.h), slices.Clone(s.read)
+		return &same
+	}
+	// The score's work on the keys is not divisible; it is done again when it
+	// is needed.
+	n := &recurrentState{
+		lens: pick(s.lens, sequences), read: pick(s.read, sequences),
+		source: tensor.Gather(nil, s.source, sequences), kv: s.kv.Select(nil, sequences),
+	}
+	for _, h := range s.h {
+		n.h = append(n.h, tensor.Gather(nil, h, sequences))
+	}
+	return n
+}
+
+// Hidden returns what tells which tokens follow those of x.Targets. Targets that go on from
+// a state are equally long.
+func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
+	s, kept := r.State.(*recurrentState)
+	if kept {
+		t = nil // a state outlives what is made on the tape
+	} else {
+		s = new(recurrentState)
+	}
+	y := Batch{IDs: x.Targets}
+	if s.source == nil {
+		m.encode(t, x, s)
+		if y.IDs == nil {
+			y.IDs = slices.Repeat([][]int{{seq2seq.BOS}}, len(x.IDs))
+		}
+	}
+	for i, ids := range y.IDs {
+		s.read[i] += len(ids)
+	}
+	return m.decode(t, y, s, r)
+}
+
+// encode reads the sources.
+func (m *recurrent) encode(t *tensor.Tape, x Batch, s *recurrentState) {
+	s.lens, s.read = x.Lens(), make([]int, len(x.IDs))
+	h := tensor.Dropout(t, m.embed(t, m.source, x), m.config.Dropout)
+	for i := range m.forward {
+		f, lastF := m.forward[i].Forward(t, h, nil, s.lens, nn.Forward)
+		r, lastR := m.backward[i].Forward(t, h, nil, s.lens, nn.Backward)
+		h = tensor.Dropout(t, tensor.Concat(t, 2, f, r), m.config.Dropout)
+		last := tensor.Concat(t, 1, lastF, lastR)
+		s.h = append(s.h, tensor.Tanh(t, m.initial[i].Forward(t, last)))
+	}
+	s.source = h
+	if m.cross != nil {
+		s.kv = m.cross.Project(t, h, h)
+	}
+}
+
+// embed returns √D times the vectors of tokens, [B L D].
+func (m *recurrent) embed(t *tensor.Tape, e *nn.Embedding, x Batch) *tensor.Tensor {
+	return tensor.Scale(t, e.Forward(t, x.ids(), len(x.IDs), x.longest()), float32(math.Sqrt(float64(m.config.Width))))
+}
+
+// decode reads the next tokens of the targets.
+func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *tensor.Tensor {
+	if m.cross == nil && s.score == nil {
+		s.score = m.keyed(t, s.source)
+	}
+	b, l, d := len(y.IDs), y.longest(), m.config.Width
+	o := attn.Options{Mask: mask.Lengths(s.lens...), Observe: r.Observe, Inspect: r.Inspect, Layer: crossName(0)}
+	if r.Gates != nil {
+		o.Gates = r.Gates(o.Layer)
+	}
+	var steps *stackedWeights
+	if o.Observe != nil && l > 1 {
+		// A layer that attends step by step tells of all its steps at once.
+		steps = &stackedWeights{}
+		o.Observe = steps.add
+	}
+
+	embedded := tensor.Dropout(t, m.embed(t, m.target, y), m.config.Dropout)
+	features := make([]*tensor.Tensor, 0, l)
+	for i := range l {
+		query := tensor.Reshape(t, s.h[len(s.h)-1], b, 1, d)
+		context := m.attend(t, query, s, o)
+		x := tensor.Concat(t, 2, tensor.Slice(t, embedded, 1, i, i+1), context)
+		in := x
+		for j, unit := range m.decoder {
+			in, s.h[j] = unit.Forward(t, in, s.h[j], nil, nn.Forward)
+			in = tensor.Dropout(t, in, m.config.Dropout)
+		}
+		features = append(features, tensor.Concat(t, 2, x, in))
+	}
+	if steps != nil {
+		r.Observe(o.Layer, steps.all())
+	}
+	out := tensor.Tanh(t, m.readout.Forward(t, tensor.Concat(t, 1, features...))) // [B l D]
+	return tensor.Dropout(t, out, m.config.Dropout)
+}
+
+// Head returns what makes logits of the next token.
+func (m *recurrent) Head() *TaskHead {
+	return &TaskHead{Task: NextWord, Logits: (&nn.Linear{Weight: m.target.Weight}).Forward}
+}
+
+// Attention returns the layer with heads, if there is one.
+func (m *recurrent) Attention() []*attn.MultiHead {
+	if m.cross == nil {
+		return nil
+	}
+	return []*attn.MultiHead{m.cross}
+}
+
+// Sizes returns the sizes of the two stacks.
+func (m *recurrent) Sizes() Sizes {
+	c := m.config
+	z := Sizes{Kind: heads.Encoder, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Vocabulary: c.SourceVocab}
+	if c.Heads > 0 {
+		z = z.oneToOne()
+	}
+	y := z
+	y.Kind, y.Vocabulary = heads.Decoder, c.TargetVocab
+	z.Decoder = &y
+	return z
+}
+
+// StartToken returns the token with which a target begins.
+func (m *recurrent) StartToken() int { return seq2seq.BOS }
+
+// keyed returns the score with its work on the source done. The source has one
+// head here.
+func (m *recurrent) keyed(t *tensor.Tape, source *tensor.Tensor) attn.Score {
+	k := tensor.Reshape(t, source, source.Dim(0), 1, source.Dim(1), source.Dim(2))
+	return score.OnKeys(t, m.score, k)
+}
+
+// attend returns the context [B 1 D] of a query [B 1 D].
+func (m *recurrent) attend(t *tensor.Tape, query *tensor.Tensor, s *recurrentState, o attn.Options) *tensor.Tensor {
+	if m.cross != nil {
+		return m.cross.Query(t, query, s.kv, o).Out
+	}
+	o.Score = s.score
+	return attn.Attend(t, query, s.source, s.source, o).Out
+}
+
+// stackedWeights gathers the weights [B H 1 Lk] of successive steps.
+type stackedWeights struct{ steps []*tensor.Tensor }
+
+func (s *stackedWeights) add(_ string, w *tensor.Tensor) {
+	s.steps = append(s.steps, w)
+}
+
+// all returns the weights of all steps, [B H L Lk].
+func (s *stackedWeights) all() *tensor.Tensor { return tensor.Concat(nil, 2, s.steps...) }

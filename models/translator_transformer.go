@@ -1,0 +1,170 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Transformer is the architecture of transformers.
+const Transformer = "transformer"
+
+var transformerFamily = translatorFamily{
+	Family:  Family{Type: Transformer, Name: "transformer of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newTransformer(c, rng) },
+	check: func(c TranslatorConfig) error {
+		switch {
+		case c.Heads == 0:
+			return errors.New("heads 0, want at least 1")
+		case c.Hidden < 1 || c.Hidden > maxHidden:
+			return fmt.Errorf("hidden %d, want 1 to %d", c.Hidden, maxHidden)
+		}
+		return nil
+	},
+	params: func(c TranslatorConfig) int64 {
+		width := int64(c.Width)
+		return int64(c.Layers) * (12*width*width + 4*width*int64(c.Hidden))
+	},
+	layers: func(c TranslatorConfig) (names []string) {
+		for i := range c.Layers {
+			names = append(names, encoderName(i))
+		}
+		for i := range c.Layers {
+			names = append(names, decoderName(i), crossName(i))
+		}
+		return names
+	},
+	matrices: func(c TranslatorConfig) (list []namedRows) {
+		for i := range c.Layers { // a pruned layer may have few heads or none, so every one is there
+			for _, layer := range []string{encoderName(i), decoderName(i), crossName(i)} {
+				list = append(list, namedRows{layer + ".q.weight", len(c.Kept(layer)) * (c.Width / c.Heads)})
+			}
+			list = append(list, namedRows{fmt.Sprintf("encoder.%d.ff.in.weight", i), c.Hidden})
+		}
+		return list
+	},
+}
+
+// transformer is the encoder–decoder of Vaswani et al., "Attention Is All You
+// Need", 2017, as attn train makes it. It differs in normalising in front of each
+// sublayer instead of behind, which trains without a delicate warm-up (Xiong et al.,
+// "On Layer Normalization in the Transformer Architecture", 2020,
+// https://arxiv.org/abs/2002.04745).
+type transformer struct{ *encoderDecoder }
+
+func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
+	stack := func(kind heads.Kind, table *nn.Embedding) *decoder {
+		z := Sizes{
+			Kind: kind, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden, Vocabulary: table.Weight.Dim(0),
+		}.oneToOne()
+		return &decoder{
+			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: sinusoids(c.Width), dropout: c.Dropout,
+			norm: nn.NewLayerNorm(c.Width),
+		}
+	}
+	source, target := newEmbeddings(c, rng)
+	e := &encoderDecoder{source: stack(heads.Encoder, source), target: stack(heads.Decoder, target), start: seq2seq.BOS}
+	e.target.logits = &nn.Linear{Weight: target.Weight}
+	for i := range c.Layers {
+		e.source.blocks = append(e.source.blocks, &PreNorm{
+			SelfNorm: nn.NewLayerNorm(c.Width), FFNorm: nn.NewLayerNorm(c.Width), Dropout: c.Dropout,
+			Self: newHeads(c, encoderName(i), rng),
+			FF:   nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
+		})
+	}
+	for i := range c.Layers {
+		e.target.blocks = append(e.target.blocks, &PreNorm{
+			SelfNorm: nn.NewLayerNorm(c.Width), CrossNorm: nn.NewLayerNorm(c.Width), FFNorm: nn.NewLayerNorm(c.Width), Dropout: c.Dropout,
+			Self:  newHeads(c, decoderName(i), rng),
+			Cross: newHeads(c, crossName(i), rng),
+			FF:    nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
+			How:   attn.Options{Mask: mask.Causal()},
+		})
+	}
+	return transformer{e}
+}
+
+// newEmbeddings returns tables for source and target whose vectors, multiplied
+// by √D, have unit variance. The target's table is used twice, as embedding and
+// as the last linear map: it maps unit states to unit logits.
+//
+// Source: Press and Wolf, "Using the Output Embedding to Improve Language
+// Models", 2017, https://arxiv.org/abs/1608.05859; Vaswani et al. 2017,
+// section 3.4.
+func newEmbeddings(c TranslatorConfig, rng *rand.Rand) (source, target *nn.Embedding) {
+	std := float32(1 / math.Sqrt(float64(c.Width)))
+	return nn.NewEmbedding(c.SourceVocab, c.Width, std, rng), nn.NewEmbedding(c.TargetVocab, c.Width, std, rng)
+}
+
+// newHeads returns a multi-head layer of the network, with the heads that the
+// configuration leaves it; c must be valid.
+func newHeads(c TranslatorConfig, name string, rng *rand.Rand) *attn.MultiHead {
+	size := c.Width / c.Heads
+	config := attn.MultiHeadConfig{
+		Name: name, Width: c.Width, Heads: len(c.Kept(name)), HeadSize: size,
+		Bias: attn.AllProjections, Dropout: c.Dropout,
+	}
+	if config.Heads > 0 {
+		config.Score = c.newScore(size, rng)
+	} else {
+		config.Heads = attn.NoHeads // and nothing that a score could compare
+	}
+	m, err := attn.NewMultiHead(config, rng)
+	if err != nil {
+		panic(err) // a valid TranslatorConfig makes a valid MultiHeadConfig
+	}
+	return m
+}
+
+// Params returns the parameters.
+func (m transformer) Params() nn.Params {
+	var parts []nn.Named
+	add := func(name string, module any) { parts = append(parts, nn.Named{Name: name, Module: module.(nn.Module)}) }
+	add("source", m.source.words)
+	add("target", m.target.words)
+	for _, stack := range []struct {
+		name string
+		*decoder
+	}{{"encoder", m.source}, {"decoder", m.target}} {
+		for i, b := range stack.blocks {
+			b, at, last := b.(*PreNorm), fmt.Sprintf("%s.%d.", stack.name, i), "norm2"
+			add(at+"norm1", b.SelfNorm)
+			add(at+"self", b.Self)
+			if b.Cross != nil {
+				add(at+"norm2", b.CrossNorm)
+				add(at+"cross", b.Cross)
+				last = "norm3"
+			}
+			add(at+last, b.FFNorm)
+			add(at+"ff", b.FF)
+		}
+		add(stack.name+".norm", stack.norm)
+	}
+	return nn.Join(parts...)
+}
+
+// sinusoids are nn.Sinusoids of a width.
+type sinusoids int
+
+// Forward returns the vectors of positions.
+func (width sinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
+	if len(at) == 0 {
+		return t.Make(b, l, int(width))
+	}
+	first := slices.Min(at)
+	table := nn.Sinusoids(t, first, slices.Max(at)-first+1, int(width))
+	out := t.Make(b, l, int(width))
+	for n, position := range at {
+		copy(out.Data()[n*int(width):], table.Data()[(position-first)*int(width):][:width])
+	}
+	return out
+}
