@@ -23,6 +23,8 @@ type addedToken struct {
 	Special    bool   `json:"special"`     // is left out when decoding
 }
 
+func (t addedToken) numbered() numbered { return numbered{t.Content, t.ID} }
+
 // addedTokens are all added tokens of a tokenizer.
 type addedTokens struct {
 	byID    map[int]addedToken
@@ -168,18 +170,8 @@ func (f *finder) next(s string, from int) (start, end, id int) {
 		if !f.begins[s[i]] {
 			continue
 		}
-		id = none
-		node, ok := int32(root), true
-		for j := i; j < len(s); j++ {
-			if node, ok = f.trie.child(node, s[j]); !ok {
-				break
-			}
-			if f.trie.id[node] != none {
-				id, end = int(f.trie.id[node]), j+1
-			}
-		}
-		if id != none {
-			return i, end, id
+		if n, id := f.trie.longest(root, s[i:]); n > 0 {
+			return i, i + n, int(id)
 		}
 	}
 	return 0, 0, none

@@ -1,9 +1,6 @@
 package tokenizer
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // bpe joins the characters of a word, pair by pair, in the order in which training
@@ -43,74 +39,31 @@ type merge struct{ rank, id int32 }
 // pairOf is a pair of tokens as one number, which maps find faster than two.
 func pairOf(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
-func readBPE(c component) (model, error) {
-	known := []string{"type", "vocab", "merges", "dropout", "unk_token", "continuing_subword_prefix",
-		"end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}
-	for _, name := range sorted(c.have) {
-		if !slices.Contains(known, name) {
-			return nil, c.fail(fmt.Errorf("unknown field %s", quote.Text(name)))
-		}
-	}
-	b, err := newBPEFrom(c.have)
-	return b, c.fail(err)
+type bpeSettings struct {
+	Vocab        vocabulary `json:"vocab"`
+	Merges       mergeList  `json:"merges"`
+	Dropout      float64    `json:"dropout,omitempty"`
+	Unknown      *string    `json:"unk_token,omitempty"`
+	Prefix       string     `json:"continuing_subword_prefix,omitempty"`
+	Suffix       string     `json:"end_of_word_suffix,omitempty"`
+	FuseUnknown  bool       `json:"fuse_unk,omitempty"`
+	Fallback     bool       `json:"byte_fallback,omitempty"`
+	IgnoreMerges bool       `json:"ignore_merges,omitempty"`
 }
 
-// newBPEFrom reads the settings one by one, because the two large ones need not be
-// copied.
-func newBPEFrom(have map[string]json.RawMessage) (*bpe, error) {
-	ids, err := readIDs(have["vocab"])
-	if err != nil {
-		return nil, fmt.Errorf("vocab: %w", err)
+func (s bpeSettings) finish() (model, error) {
+	m := &bpe{vocabulary: s.Vocab, prefix: s.Prefix, suffix: s.Suffix, fuseUnknown: s.FuseUnknown, ignoreMerges: s.IgnoreMerges}
+	if s.Unknown != nil {
+		m.unknown, m.hasUnknown = *s.Unknown, true
 	}
-	merges, err := readMerges(have["merges"])
-	if err != nil {
-		return nil, err
+	if s.Dropout != 0 {
+		return nil, fmt.Errorf("dropout is %g, want 0: tokens would be random", s.Dropout)
 	}
-	m := new(bpe)
-	if m.vocabulary, err = readVocabulary(ids); err != nil {
-		return nil, err
-	}
-	for _, s := range []struct {
-		name string
-		to   *string
-	}{{"continuing_subword_prefix", &m.prefix}, {"end_of_word_suffix", &m.suffix}, {"unk_token", &m.unknown}} {
-		text, ok, err := readNullable(component{have: have}, s.name)
-		if err != nil {
-			return nil, err
-		}
-		*s.to = text
-		if s.to == &m.unknown {
-			m.hasUnknown = ok
-		}
-	}
-	var fallback bool
-	for _, s := range []struct {
-		name string
-		to   *bool
-	}{{"fuse_unk", &m.fuseUnknown}, {"byte_fallback", &fallback}, {"ignore_merges", &m.ignoreMerges}} {
-		if raw := have[s.name]; !absent(raw) {
-			if err := strictjson.Unmarshal(raw, s.to); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.name, err)
-			}
-		}
-	}
-	var dropout float64
-	if raw := have["dropout"]; !absent(raw) {
-		if err := strictjson.Unmarshal(raw, &dropout); err != nil {
-			return nil, fmt.Errorf("dropout: %w", err)
-		}
-	}
-	if dropout != 0 {
-		return nil, fmt.Errorf("dropout is %g, want 0: tokens would be random", dropout)
-	}
-	if fallback {
+	if s.Fallback {
 		m.fallback = byteTokens(&m.vocabulary)
 	}
-	if err := m.setMerges(merges); err != nil {
-		return nil, err
-	}
 	m.setChars()
-	return m, nil
+	return m, m.setMerges(s.Merges)
 }
 
 // byteTokens returns the ids of <0x00> to <0xFF>, none for those that there are not.
@@ -125,41 +78,9 @@ func byteTokens(v *vocabulary) []int {
 	return ids
 }
 
-// readMerges reads ["a b", …] or [["a", "b"], …].
-func readMerges(raw json.RawMessage) ([][2]string, error) {
-	if raw == nil {
-		return nil, errors.New("has no merges")
-	}
-	if list := bytes.TrimLeft(raw, "[ \t\r\n"); bytes.HasPrefix(list, []byte(`"`)) && bytes.Count(raw[:len(raw)-len(list)], []byte("[")) == 1 {
-		lines, ok := readLines(raw)
-		if !ok {
-			lines = nil
-			if err := strictjson.Unmarshal(raw, &lines); err != nil {
-				return nil, fmt.Errorf("merges: %w", err)
-			}
-		}
-		return splitMerges(lines)
-	}
-	if pairs, ok := readPairs(raw); ok {
-		return pairs, nil
-	}
-	var lists [][]string
-	if err := strictjson.Unmarshal(raw, &lists); err != nil {
-		return nil, fmt.Errorf("merges: %w", err)
-	}
-	merges := make([][2]string, len(lists))
-	for i, pair := range lists {
-		if len(pair) != 2 {
-			return nil, fmt.Errorf("merge %d has %d tokens, want two", i, len(pair))
-		}
-		merges[i] = [2]string(pair)
-	}
-	return merges, nil
-}
-
 // splitMerges reads lines of a merges.txt.
-func splitMerges(lines []string) ([][2]string, error) {
-	merges := make([][2]string, 0, len(lines))
+func splitMerges(lines []string) (mergeList, error) {
+	merges := make(mergeList, 0, len(lines))
 	for _, line := range lines {
 		if strings.HasPrefix(line, "#version") {
 			continue
@@ -168,24 +89,18 @@ func splitMerges(lines []string) ([][2]string, error) {
 		if !ok || strings.Contains(b, " ") {
 			return nil, fmt.Errorf("merge %d is %s, want two tokens with a space between them", len(merges), quote.Text(line))
 		}
-		merges = append(merges, [2]string{a, b})
+		merges = append(merges, mergePair{a, b})
 	}
 	return merges, nil
 }
 
-func (m *bpe) setMerges(merges [][2]string) error {
+func (m *bpe) setMerges(merges mergeList) error {
 	m.merges = make(map[uint64]merge, len(merges))
 	for rank, pair := range merges {
 		a, okA := m.id(pair[0])
 		b, okB := m.id(pair[1])
-		inner, okPrefix := pair[1], true
-		if len(inner) >= len(m.prefix) {
-			inner = inner[len(m.prefix):]
-		} else {
-			okPrefix = false
-		}
-		joined, ok := m.id(pair[0] + inner)
-		if !okA || !okB || !ok || !okPrefix {
+		joined, ok := m.id(pair[0] + pair[1][min(len(m.prefix), len(pair[1])):])
+		if !okA || !okB || !ok || len(pair[1]) < len(m.prefix) {
 			return fmt.Errorf("merge %d joins %s and %s, and not all of them and the result are in the vocabulary",
 				rank, quote.Text(pair[0]), quote.Text(pair[1]))
 		}

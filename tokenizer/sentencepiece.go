@@ -78,25 +78,6 @@ func (m *pieceModel) inText(id int) bool {
 	return false
 }
 
-// longest returns the length of the longest token that a text begins with, 0 if there is
-// none. A nil trie has none.
-func (t *trie) longest(s string) int {
-	if t == nil {
-		return 0
-	}
-	found := 0
-	node, ok := int32(root), true
-	for i := 0; i < len(s); i++ {
-		if node, ok = t.child(node, s[i]); !ok {
-			break
-		}
-		if t.id[node] != none {
-			found = i + 1
-		}
-	}
-	return found
-}
-
 // appendPart appends a part of a text. Unknown parts side by side are one token, unless
 // they are written as bytes, all of which stand for the part.
 func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id int) []token {
@@ -159,23 +140,15 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 		_, n := utf8.DecodeRuneInString(s[i:])
 		here := float64(best[i].score)
 		single := false
-		node, ok := int32(root), true
-		for j := i; j < len(s); j++ {
-			if node, ok = u.trie.child(node, s[j]); !ok {
-				break
-			}
-			id := u.trie.id[node]
-			if id == none {
-				continue
-			}
+		for size, id := range u.trie.starts(root, s[i:]) {
 			score := float64(u.scores[id])
 			if u.kinds[id] == userPiece { // more than any way through it
-				score = float64(float32(j+1-i)*u.greatest) - 0.1
+				score = float64(float32(size)*u.greatest) - 0.1
 			}
-			if b := &best[j+1]; b.from == none || score+here > float64(b.score) {
+			if b := &best[i+size]; b.from == none || score+here > float64(b.score) {
 				*b = pieceStep{float32(score + here), int32(i), id}
 			}
-			single = single || j+1 == i+n
+			single = single || size == n
 		}
 		if b := &best[i+n]; !single {
 			if score := u.price + best[i].score; b.from == none || score > b.score {
@@ -243,7 +216,7 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 	s := p.s
 	symbols := make([]pieceSymbol, 0, len(s))
 	for at := 0; at < len(s); {
-		n := j.user.longest(s[at:])
+		n, _ := j.user.longest(root, s[at:])
 		whole := n > 0
 		if !whole {
 			_, n = utf8.DecodeRuneInString(s[at:])
@@ -415,7 +388,7 @@ func (n *pieceNormalizer) normalize(p *piece) {
 
 // next returns what becomes of the beginning of a text, and how long that is.
 func (n *pieceNormalizer) next(s string) (string, int) {
-	if size := n.user.longest(s); size > 0 {
+	if size, _ := n.user.longest(root, s); size > 0 {
 		return s[:size], size
 	}
 	if text, size := n.chars.longest(s); size > 0 {
