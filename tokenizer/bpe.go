@@ -33,9 +33,6 @@ type bpe struct {
 	scratch sync.Pool // of *bpeScratch
 }
 
-// merge is what becomes of a pair: the lower the rank, the earlier.
-type merge struct{ rank, id int32 }
-
 // pairOf is a pair of tokens as one number, which maps find faster than two.
 func pairOf(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
@@ -139,21 +136,13 @@ func (m *bpe) setChars() {
 	m.bytes = ids
 }
 
-// symbol is a part of a word: its token, or none once it is joined to the symbol before it.
-type symbol struct {
-	id         int32
-	len        int32 // bytes of the word, 0 for a byte of the prefix or the suffix
-	prev, next int32
-}
-
 // bpeScratch is what tokenizing a word needs, and the words that were met before. Each
 // is used by one goroutine at a time.
 type bpeScratch struct {
-	symbols []symbol
-	heap    candidates
-	words   map[string][]symbol // by text, and in another map if they are bytes
-	bytes   map[string][]symbol
-	plain   []byte
+	symbols
+	words map[string][]symbol // by text, and in another map if they are bytes
+	bytes map[string][]symbol
+	plain []byte
 }
 
 // Words that are remembered, and their greatest length.
@@ -189,11 +178,8 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 			words[strings.Clone(p.s)] = slices.Clone(word)
 		}
 	}
-	start := 0
 	for _, part := range word {
-		end := start + int(part.len)
-		out = append(out, token{int(part.id), m.tokens[part.id], start, end})
-		start = end
+		out = append(out, token{int(part.id), m.tokens[part.id], int(part.at), int(part.at + part.len)})
 	}
 	return out, nil
 }
@@ -216,13 +202,13 @@ func (m *bpe) cut(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	if !ok {
 		return m.join(s, word, isBytes)
 	}
-	s.symbols = append(s.symbols[:0], symbol{id: int32(id), len: int32(len(word))})
-	return s.symbols, nil
+	s.list = append(s.list[:0], symbol{id: int32(id), len: int32(len(word))})
+	return s.list, nil
 }
 
 // join returns the tokens of a word, in memory that the next call uses again.
 func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
-	s.symbols = s.symbols[:0]
+	s.list = s.list[:0]
 	if isBytes {
 		for i := range len(word) {
 			s.add(m.bytes[word[i]], 1)
@@ -230,19 +216,11 @@ func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	} else if err := m.addChars(s, word); err != nil {
 		return nil, err
 	}
-	m.mergeAll(s)
-	kept := s.symbols[:0]
-	for _, part := range s.symbols {
-		if part.id != none {
-			kept = append(kept, part)
-		}
-	}
-	return kept, nil
-}
-
-func (s *bpeScratch) add(id, length int32) {
-	n := int32(len(s.symbols))
-	s.symbols = append(s.symbols, symbol{id, length, n - 1, n + 1})
+	s.joinAll(func(left, right *symbol, _ bool) (merge, bool) {
+		to, ok := m.merges[pairOf(left.id, right.id)]
+		return to, ok
+	})
+	return s.list, nil
 }
 
 // addChars makes a symbol of each character. Those that are not in the vocabulary
@@ -324,43 +302,4 @@ func (s *bpeScratch) addBytes(ids []int, char string, before, n int) bool {
 		s.add(int32(ids[char[i]]), length)
 	}
 	return true
-}
-
-// mergeAll joins the pair of the lowest rank, the leftmost of several, until none is
-// left: n·log n steps for n characters.
-func (m *bpe) mergeAll(s *bpeScratch) {
-	symbols := s.symbols
-	s.heap = s.heap[:0]
-	consider := func(pos, next int32) {
-		if pos < 0 || int(next) >= len(symbols) {
-			return
-		}
-		if to, ok := m.merges[pairOf(symbols[pos].id, symbols[next].id)]; ok {
-			s.heap.push(candidate{to.rank, pos, to.id})
-		}
-	}
-	for i := range symbols {
-		consider(int32(i), int32(i)+1)
-	}
-	for len(s.heap) > 0 {
-		c := s.heap.pop()
-		left := &symbols[c.pos]
-		if left.id == none || int(left.next) >= len(symbols) {
-			continue
-		}
-		right := &symbols[left.next]
-		// The pair may have changed since it was found.
-		if to, ok := m.merges[pairOf(left.id, right.id)]; !ok || to.id != c.id {
-			continue
-		}
-		left.id = c.id
-		left.len += right.len
-		left.next = right.next
-		right.id = none
-		if int(right.next) < len(symbols) {
-			symbols[right.next].prev = c.pos
-		}
-		consider(left.prev, c.pos)
-		consider(c.pos, left.next)
-	}
 }

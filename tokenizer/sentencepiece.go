@@ -205,74 +205,40 @@ func (j *pieceJoins) part(text string) (int, bool) {
 	return id, ok && j.inText(id)
 }
 
-// pieceSymbol is a part of a text. Those that are joined to the one before have length 0.
-type pieceSymbol struct {
-	at, len    int32
-	prev, next int32
-	whole      bool // is a piece of the user, and not joined
-}
+// whole is the id of a symbol that is a piece of the user, and not joined.
+const whole = -2
 
 func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
-	s := p.s
-	symbols := make([]pieceSymbol, 0, len(s))
-	for at := 0; at < len(s); {
-		n, _ := j.user.longest(root, s[at:])
-		whole := n > 0
-		if !whole {
-			_, n = utf8.DecodeRuneInString(s[at:])
+	text := p.s
+	var s symbols
+	for at := 0; at < len(text); {
+		n, _ := j.user.longest(root, text[at:])
+		id := int32(whole)
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(text[at:])
+			id = int32(j.unknown) // until it is looked up, at the end
 		}
-		i := int32(len(symbols))
-		symbols = append(symbols, pieceSymbol{int32(at), int32(n), i - 1, i + 1, whole})
+		s.add(id, int32(n))
 		at += n
 	}
-	var queue candidates
-	var taken map[string]int32 // how unused pieces were joined: the length of the left part
-	consider := func(left, right int32) {
-		if left < 0 || int(right) >= len(symbols) {
-			return
+	taken := map[string]int32{} // how unused pieces were joined: the length of the left part
+	s.joinAll(func(a, b *symbol, again bool) (merge, bool) {
+		if a.id == whole || b.id == whole {
+			return merge{}, false
 		}
-		a, b := &symbols[left], &symbols[right]
-		if a.whole || b.whole {
-			return
-		}
-		text := s[a.at : a.at+a.len+b.len]
-		id, ok := j.part(text)
+		both := text[a.at : a.at+a.len+b.len]
+		id, ok := j.part(both)
 		if !ok {
-			return
+			return merge{}, false
 		}
-		queue.push(candidate{j.ranks[id], left, a.len + b.len})
-		if j.kinds[id] == unusedPiece {
-			if taken == nil {
-				taken = map[string]int32{}
-			}
-			taken[text] = a.len
+		if j.kinds[id] == unusedPiece && !again {
+			taken[both] = a.len
 		}
-	}
-	for i := range symbols {
-		consider(int32(i), int32(i)+1)
-	}
-	for len(queue) > 0 {
-		c := queue.pop()
-		left := &symbols[c.pos]
-		if left.len == 0 || int(left.next) >= len(symbols) {
-			continue
-		}
-		right := &symbols[left.next]
-		if left.len+right.len != c.id { // one of them has changed
-			continue
-		}
-		left.len += right.len
-		left.next = right.next
-		right.len = 0
-		if int(right.next) < len(symbols) {
-			symbols[right.next].prev = c.pos
-		}
-		consider(left.prev, c.pos)
-		consider(c.pos, left.next)
-	}
+		return merge{j.ranks[id], int32(id)}, true
+	})
 	first := len(out)
-	for i := int32(0); int(i) < len(symbols); i = symbols[i].next {
-		out = j.appendUsed(out, first, s, int(symbols[i].at), int(symbols[i].at+symbols[i].len), taken)
+	for _, part := range s.list {
+		out = j.appendUsed(out, first, text, int(part.at), int(part.at+part.len), taken)
 	}
 	return out, nil
 }
