@@ -115,7 +115,7 @@ func compact(data any) []byte {
 }
 
 func hash(v *Vocabulary) string {
-	sum := sha256.Sum256(compact(v))
+	sum := sha256.Sum256(compact(v.old()))
 	return hex.EncodeToString(sum[:])
 }
 

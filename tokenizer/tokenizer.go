@@ -238,24 +238,30 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// cutText returns the tokens of one text, without those that are put around it. Special
-// tokens that the text has are text within the ranges of literal.
+// words returns a text normalized and cut into words. Special tokens that it has are text
+// within the ranges of literal.
+func (t *Tokenizer) words(text string, literal []Span) []piece {
+	pieces := t.added.split(newPiece(text), t.normalizer, literal)
+	if t.preTokenizer == nil {
+		return pieces
+	}
+	words := make([]piece, 0, len(text)/4+len(pieces))
+	for _, p := range pieces {
+		if p.token != none {
+			words = append(words, p)
+			continue
+		}
+		words = t.preTokenizer.preTokenize(words, p)
+	}
+	return words
+}
+
+// cutText returns the tokens of one text, without those that are put around it.
 func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
-	pieces := t.added.split(newPiece(text), t.normalizer, literal)
-	if t.preTokenizer != nil {
-		words := make([]piece, 0, len(text)/4+len(pieces))
-		for _, p := range pieces {
-			if p.token != none {
-				words = append(words, p)
-				continue
-			}
-			words = t.preTokenizer.preTokenize(words, p)
-		}
-		pieces = words
-	}
+	pieces := t.words(text, literal)
 	parts := make([]part, 0, len(pieces)+len(text)/6)
 	var tokens []token
 	word := 0
