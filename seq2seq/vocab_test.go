@@ -1,6 +1,8 @@
 package seq2seq
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -98,6 +100,31 @@ func TestCutAsBefore(t *testing.T) {
 		}
 		if c := string(r); utf8.ValidRune(r) {
 			checkCuts(t, "a"+c+"b'"+c+"'b "+c+"字"+c+c+"字.")
+		}
+	}
+}
+
+// Hugging Face's tokenizers 0.23.3 gives these ids with the files of these vocabularies: the hash of a line of them
+// for each text.
+func TestIDsOfTokenizers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	some := []rune("aé字ナ'’\u200d\u200c\u0301 \U0001F3FD.ー7_\u3099")
+	var texts []string
+	for range 500 {
+		texts = append(texts, randomText(rng, scripts, 200), randomText(rng, some, 200))
+	}
+	for units, want := range map[Units]string{
+		Chars: "f1fe355bc1b6d089fb637b7fbcb638d6370b9560fcb731dde94775e3fecf3b32",
+		Words: "35acfb81af252b9d04c166bfad65e67e124cc4ee01cd90657f0398560eb65088",
+		BPE:   "f0ef381ad5b2e53c754aaf6d79850d7538d31d48eb940c3430593176c25d929f",
+	} {
+		v := BuildVocabulary(append(texts[:500:500], englishLike(200)...), units, 3000)
+		h := sha256.New()
+		for _, text := range texts {
+			fmt.Fprintln(h, strings.Trim(fmt.Sprint(v.Encode(text)), "[]"))
+		}
+		if got := hex.EncodeToString(h.Sum(nil)); got != want {
+			t.Errorf("%s: %s, want %s", units, got, want)
 		}
 	}
 }
