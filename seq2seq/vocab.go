@@ -61,8 +61,9 @@ const (
 // tabs and newlines. Apart from that, and from pieces that are not known, decoding gives back the text exactly.
 // [tokenizer.Trained] says how texts are cut.
 //
-// Texts are taken as they are: an accented letter as one character is not the same as the letter and a combining accent.
-// A Vocabulary never changes once it is made, so any number of goroutines may use it. The zero value is to be read into.
+// Texts are taken as they are: an accented letter as one character is not the same as the letter and a combining
+// accent. A Vocabulary never changes once it is made, so any number of goroutines may use it. The zero value is to be
+// read into.
 type Vocabulary struct {
 	units  Units
 	pieces []string

@@ -62,7 +62,9 @@ func readAddedTokens(raw json.RawMessage, m model, n normalizer) (*addedTokens, 
 // newAddedTokens numbers added tokens as the reference does: as the model does, and
 // from its size on where it does not know them. The file has to agree.
 func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, error) {
-	a := &addedTokens{byID: map[int]addedToken{}, ids: map[string]int{}, written: map[int]string{}, special: map[string]bool{}}
+	a := &addedTokens{
+		byID: map[int]addedToken{}, ids: map[string]int{}, written: map[int]string{}, special: map[string]bool{},
+	}
 	next := m.size()
 	for _, t := range list {
 		if t.Content == "" {

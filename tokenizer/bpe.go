@@ -49,7 +49,9 @@ type bpeSettings struct {
 }
 
 func (s bpeSettings) finish() (model, error) {
-	m := &bpe{vocabulary: s.Vocab, prefix: s.Prefix, suffix: s.Suffix, fuseUnknown: s.FuseUnknown, ignoreMerges: s.IgnoreMerges}
+	m := &bpe{
+		vocabulary: s.Vocab, prefix: s.Prefix, suffix: s.Suffix, fuseUnknown: s.FuseUnknown, ignoreMerges: s.IgnoreMerges,
+	}
 	if s.Unknown != nil {
 		m.unknown, m.hasUnknown = *s.Unknown, true
 	}
@@ -84,7 +86,8 @@ func splitMerges(lines []string) (mergeList, error) {
 		}
 		a, b, ok := strings.Cut(line, " ")
 		if !ok || strings.Contains(b, " ") {
-			return nil, fmt.Errorf("merge %d is %s, want two tokens with a space between them", len(merges), quote.Text(line))
+			return nil, fmt.Errorf("merge %d is %s, want two tokens with a space between them",
+				len(merges), quote.Text(line))
 		}
 		merges = append(merges, mergePair{a, b})
 	}

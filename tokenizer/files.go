@@ -84,7 +84,8 @@ func Load(dir string) (*Tokenizer, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
+	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, " +
+		"spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
 }
 
 // Files returns the paths of the files that Load has read, and of those of other forms beside
@@ -243,8 +244,8 @@ func (s *settings) class(from *folder, known ...string) (string, error) {
 		return class, nil
 	}
 	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
-	return "", fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, or a tokenizer.json",
-		quote.Text(s.Class), strings.Join(known, " or "))
+	return "", fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, "+
+		"or a tokenizer.json", quote.Text(s.Class), strings.Join(known, " or "))
 }
 
 // families are the classes of models whose tokenizer_config.json does not say one.

@@ -47,8 +47,8 @@ func fairseqSpecials(name string) func(s settings, t *Tokenizer) ([]addedToken, 
 		}
 		for i, token := range all {
 			if token.Content != uses[i].usual { // the numbers above are those of these names
-				return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, want a tokenizer.json",
-					quote.Text(token.Content), uses[i].usual)
+				return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, "+
+					"want a tokenizer.json", quote.Text(token.Content), uses[i].usual)
 			}
 			token.LStrip = token.Content == "<mask>"
 			if !slices.ContainsFunc(list, func(u addedToken) bool { return u.ID == token.ID }) {

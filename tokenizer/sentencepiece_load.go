@@ -49,7 +49,8 @@ func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 // pieceClasses put special tokens around the pieces of one file.
 var pieceClasses = map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
 	"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
-	"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"), "CamembertTokenizer": fairseqSpecials("CamembertTokenizer"),
+	"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"),
+	"CamembertTokenizer":  fairseqSpecials("CamembertTokenizer"),
 }
 
 // readPieces makes the tokenizer of a spiece.model, a tokenizer.model or a
@@ -72,7 +73,8 @@ func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, 
 			return nil, err
 		}
 		if p := t.normalizer.(*pieceNormalizer); s.PrefixSpace != nil && *s.PrefixSpace != p.dummyPrefix {
-			return nil, fmt.Errorf("has add_dummy_prefix %t, but tokenizer_config.json add_prefix_space %t", p.dummyPrefix, *s.PrefixSpace)
+			return nil, fmt.Errorf("has add_dummy_prefix %t, but tokenizer_config.json add_prefix_space %t",
+				p.dummyPrefix, *s.PrefixSpace)
 		}
 		list, err := pieceClasses[class](s, t)
 		if err != nil {
@@ -113,7 +115,8 @@ func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
 	}
 	for i := extra - 1; i >= 0; i-- {
 		id := t.model.size() + extra - 1 - i
-		list = append(list, addedToken{ID: id, Content: "<extra_id_" + strconv.Itoa(i) + ">", Special: true, LStrip: true, RStrip: true})
+		text := "<extra_id_" + strconv.Itoa(i) + ">"
+		list = append(list, addedToken{ID: id, Content: text, Special: true, LStrip: true, RStrip: true})
 	}
 	eos := list[0].numbered().slot(0)
 	t.post = postProcessor{single: []slot{{text: 0}, eos}, pair: []slot{{text: 0}, eos, {text: 1}, eos}}

@@ -88,7 +88,8 @@ func (b *behavior) read(raw json.RawMessage) error {
 	}
 	var ok bool
 	if *b, ok = behaviors[name]; !ok {
-		return fmt.Errorf("%s, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", quote.Text(name))
+		return fmt.Errorf("%s, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+			quote.Text(name))
 	}
 	return nil
 }

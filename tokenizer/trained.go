@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// Trained returns the tokenizer.json of a vocabulary by TrainWords or TrainBPE, with the id of each token its place
-// in the list, and the pairs of ids that are merged. words are "char" for characters, "word" for words and signs, or
-// "bpe" for pieces of words, which have merges. The first special tokens are not found in texts; the last of them stands
-// for what is not in the vocabulary.
+// Trained returns the tokenizer.json of a vocabulary by TrainWords or TrainBPE, in which the id of a token is its
+// place in the list. merges are pairs of ids. words says what texts are cut into: "char" for characters, "word" for
+// words and signs, or "bpe" for pieces of words, which alone have merges. The first special tokens are never found in
+// a text; the last of them stands for what is not in the vocabulary.
 //
 // White space of any kind and length is one space, and a text has none at its ends. A word that follows a space begins
 // with that space, the first one of a text too. It is a run of letters and digits; all else stands alone. An apostrophe
 // between letters goes with what is before it: l' homme, don' t. Chinese and Japanese have no spaces, so each of their
-// characters is a word, whereas byte-pair encoding gets the whole run to find pieces in. Marks and joiners stay with what
-// they change, so emoji sequences hold together. A word has 64 characters at most: that bounds the work for hostile text,
-// and the parts join again without a space between them.
+// characters is a word, whereas byte-pair encoding gets the whole run to find pieces in. Marks and joiners stay with
+// what they change, so emoji sequences hold together. A word has 64 characters at most, which bounds the work for
+// hostile text: the parts of a longer one join again without a space between them.
 func Trained(words string, special int, tokens []string, merges [][2]int32) []byte {
 	type object = map[string]any
 	vocab := make(map[string]int, len(tokens))
@@ -45,7 +45,8 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 		split := func(expr string) object {
 			return object{"type": "Split", "pattern": object{"Regex": expr}, "behavior": "Isolated", "invert": false}
 		}
-		pre = object{"type": "Sequence", "pretokenizers": []object{split(wordExpression(words == "word")), split(wordParts)}}
+		cuts := []object{split(wordExpression(words == "word")), split(wordParts)}
+		pre = object{"type": "Sequence", "pretokenizers": cuts}
 	}
 	var decoders []object
 	for _, token := range tokens[:special] {
@@ -55,7 +56,8 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 	decoders = append(decoders, object{"type": "Fuse"}, replace("Regex", " +", " "),
 		object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
 	data, err := json.Marshal(object{
-		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []object{}, "post_processor": nil, "model": model,
+		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []object{}, "post_processor": nil,
+		"model":         model,
 		"normalizer":    object{"type": "Sequence", "normalizers": normalizers},
 		"pre_tokenizer": pre,
 		"decoder":       object{"type": "Sequence", "decoders": decoders},
@@ -84,8 +86,8 @@ func wordExpression(each bool) string {
 	if each {
 		run = ends + `*`
 	}
-	body := `(?:` + ends + `+|[[` + ideo + `]&&[^` + extend + `]]` + run + `|` + letter + `(?:` + letter + `|` + ends + `)*` +
-		`|[^\s\x{200D}` + extend + ideo + `\p{L}\p{N}_]` + ends + `*)`
+	body := `(?:` + ends + `+|[[` + ideo + `]&&[^` + extend + `]]` + run +
+		`|` + letter + `(?:` + letter + `|` + ends + `)*|[^\s\x{200D}` + extend + ideo + `\p{L}\p{N}_]` + ends + `*)`
 	joined := `(?:\x{200D}` + body + `?)`
 	return ` ?(?:` + body + joined + `*|` + joined + `+)(?:(?<=\p{L})['’](?=\p{L}))?`
 }

@@ -33,7 +33,9 @@ func getAttribute(v any, name string) any {
 }
 
 // mutators are methods of lists that a template may not call in transformers either.
-var mutators = []string{"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "copy", "index", "count"}
+var mutators = []string{
+	"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "copy", "index", "count",
+}
 
 func getItem(r *run, v, key any) any {
 	switch x := v.(type) {

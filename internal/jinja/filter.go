@@ -28,7 +28,9 @@ func init() { // they refer to each other by name
 		"title":      text(func(r *run, s string) any { return title(r, s) }),
 		"string":     text(func(r *run, s string) any { return s }),
 		"indent":     {"width first blank", indent},
-		"format":     {"*", func(r *run, v any, a args) any { return percent(r, r.str(v), &list{items: a.list, kind: tupleKind}) }},
+		"format": {"*", func(r *run, v any, a args) any {
+			return percent(r, r.str(v), &list{items: a.list, kind: tupleKind})
+		}},
 		"safe":       plain(func(r *run, v any) any { return v }),
 		"tojson":     {"ensure_ascii indent separators sort_keys", toJSON},
 		"default":    {"default_value boolean", usual},
@@ -156,7 +158,7 @@ func unique(r *run, v any) any {
 	return made
 }
 
-// named returns the argument that alone may have a name here.
+// only returns the argument that alone may have a name here.
 func (a args) only(filter, name string) (v any) {
 	for i, n := range a.names {
 		if n != name {

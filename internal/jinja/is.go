@@ -6,18 +6,19 @@ import (
 
 // tests are what "value is name" can ask.
 var tests = map[string]builtin{
-	"defined":     whether(func(v any) bool { return !is[undefined](v) }),
-	"undefined":   whether(is[undefined]),
-	"none":        whether(func(v any) bool { return v == nil }),
-	"boolean":     whether(is[bool]),
-	"true":        whether(func(v any) bool { return v == true }),
-	"false":       whether(func(v any) bool { return v == false }),
-	"string":      whether(is[string]),
-	"number":      whether(func(v any) bool { return numeric(v) != nil }),
-	"integer":     whether(is[int64]),
-	"float":       whether(is[float64]),
-	"mapping":     whether(is[*dict]),
-	"callable":    whether(func(v any) bool { return is[function](v) || is[undefined](v) }), // which fails when it is called
+	"defined":   whether(func(v any) bool { return !is[undefined](v) }),
+	"undefined": whether(is[undefined]),
+	"none":      whether(func(v any) bool { return v == nil }),
+	"boolean":   whether(is[bool]),
+	"true":      whether(func(v any) bool { return v == true }),
+	"false":     whether(func(v any) bool { return v == false }),
+	"string":    whether(is[string]),
+	"number":    whether(func(v any) bool { return numeric(v) != nil }),
+	"integer":   whether(is[int64]),
+	"float":     whether(is[float64]),
+	"mapping":   whether(is[*dict]),
+	// What is undefined fails when it is called.
+	"callable":    whether(func(v any) bool { return is[function](v) || is[undefined](v) }),
 	"iterable":    whether(func(v any) bool { return is[*list](v) || isSequence(v) }),
 	"sequence":    whether(isSequence),
 	"odd":         whether(func(v any) bool { return !divides("odd", v, int64(2)) }),

@@ -23,20 +23,26 @@ var dictMethods = map[string]builtin{
 
 // stringMethods are those of Python's strings.
 var stringMethods = map[string]builtin{
-	"strip":        strip(true, true),
-	"lstrip":       strip(true, false),
-	"rstrip":       strip(false, true),
-	"upper":        {"", func(r *run, v any, _ args) any { return upper(r, r.str(v)) }},
-	"lower":        {"", func(r *run, v any, _ args) any { return lower(r, r.str(v)) }},
-	"capitalize":   {"", func(r *run, v any, _ args) any { return capitalize(r, r.str(v)) }},
-	"split":        {"sep maxsplit", split},
-	"splitlines":   {"", func(r *run, v any, _ args) any { return listOf(lines(r, v.(string))) }},
-	"startswith":   {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasPrefix) }},
-	"endswith":     {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
-	"replace":      {"old new count", replace},
-	"count":        {"sub", func(_ *run, v any, a args) any { return int64(strings.Count(v.(string), a.textOr(0, ""))) }},
-	"removeprefix": {"prefix", func(_ *run, v any, a args) any { return strings.TrimPrefix(v.(string), a.textOr(0, "")) }},
-	"removesuffix": {"suffix", func(_ *run, v any, a args) any { return strings.TrimSuffix(v.(string), a.textOr(0, "")) }},
+	"strip":      strip(true, true),
+	"lstrip":     strip(true, false),
+	"rstrip":     strip(false, true),
+	"upper":      {"", func(r *run, v any, _ args) any { return upper(r, r.str(v)) }},
+	"lower":      {"", func(r *run, v any, _ args) any { return lower(r, r.str(v)) }},
+	"capitalize": {"", func(r *run, v any, _ args) any { return capitalize(r, r.str(v)) }},
+	"split":      {"sep maxsplit", split},
+	"splitlines": {"", func(r *run, v any, _ args) any { return listOf(lines(r, v.(string))) }},
+	"startswith": {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasPrefix) }},
+	"endswith":   {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
+	"replace":    {"old new count", replace},
+	"count": {"sub", func(_ *run, v any, a args) any {
+		return int64(strings.Count(v.(string), a.textOr(0, "")))
+	}},
+	"removeprefix": {"prefix", func(_ *run, v any, a args) any {
+		return strings.TrimPrefix(v.(string), a.textOr(0, ""))
+	}},
+	"removesuffix": {"suffix", func(_ *run, v any, a args) any {
+		return strings.TrimSuffix(v.(string), a.textOr(0, ""))
+	}},
 	"find": {"sub", func(r *run, v any, a args) any {
 		s := v.(string)
 		i := strings.Index(s, a.textOr(0, ""))
@@ -70,8 +76,8 @@ var otherMethods = map[string][]string{
 	"a dict": {"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"},
 	"a string": {
 		"casefold", "center", "encode", "expandtabs", "format", "format_map", "index", "isalnum", "isalpha", "isascii",
-		"isdecimal", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "ljust", "maketrans",
-		"partition", "rfind", "rindex", "rjust", "rpartition", "rsplit", "swapcase", "title", "translate", "zfill",
+		"isdecimal", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "ljust",
+		"maketrans", "partition", "rfind", "rindex", "rjust", "rpartition", "rsplit", "swapcase", "title", "translate", "zfill",
 	},
 }
 
