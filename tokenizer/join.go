@@ -10,7 +10,7 @@ type symbol struct {
 // symbols are a word on its way to tokens, with memory that is used again.
 type symbols struct {
 	list []symbol
-	heap candidates
+	heap heapOf[candidate]
 }
 
 // add appends a symbol of so many bytes.
@@ -81,11 +81,10 @@ func (c candidate) before(d candidate) bool {
 	return c.rank < d.rank || c.rank == d.rank && c.pos < d.pos
 }
 
-// candidates is a heap, with the pair to be joined first at its top.
-type candidates []candidate
+// heapOf is a heap, with what is before all others at its top.
+type heapOf[T interface{ before(T) bool }] []T
 
-// push adds a candidate.
-func (q *candidates) push(c candidate) {
+func (q *heapOf[T]) push(c T) {
 	h := append(*q, c)
 	i := len(h) - 1
 	for i > 0 {
@@ -100,8 +99,7 @@ func (q *candidates) push(c candidate) {
 	*q = h
 }
 
-// pop takes out the first candidate.
-func (q *candidates) pop() candidate {
+func (q *heapOf[T]) pop() T {
 	h := *q
 	top, n := h[0], len(h)-1
 	c := h[n]
