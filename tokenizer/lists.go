@@ -102,12 +102,14 @@ func (r *listReader) text() string {
 // word goes over a number, true, false or null, and returns it as it stands.
 func (r *listReader) word() string {
 	r.next()
-	rest := r.s[r.at:]
-	if end := strings.IndexAny(rest, ",:]} \n\t\r"); end >= 0 {
-		rest = rest[:end]
+	start := r.at
+	for ; r.at < len(r.s); r.at++ {
+		switch r.s[r.at] {
+		case ',', ':', ']', '}', ' ', '\n', '\t', '\r':
+			return r.s[start:r.at]
+		}
 	}
-	r.at += len(rest)
-	return rest
+	return r.s[start:]
 }
 
 // id reads a whole number.
@@ -130,25 +132,32 @@ func (r *listReader) number() (x float64) {
 
 // skip goes over a value, and checks only where it ends: it is read later.
 func (r *listReader) skip() {
-	for depth := 0; r.ok; {
-		switch c := r.next(); {
-		case c == '"':
+	switch r.next() {
+	case '"':
+		r.skipText()
+	case '{', '[':
+		r.skipNested()
+	default:
+		r.ok = r.word() != ""
+	}
+}
+
+func (r *listReader) skipNested() {
+	for depth := 0; r.at < len(r.s); {
+		switch r.s[r.at] {
+		case '"':
 			r.skipText()
-		case c == '{' || c == '[':
+			continue
+		case '{', '[':
 			depth++
-			r.at++
-		case (c == '}' || c == ']') && depth > 0:
+		case '}', ']':
 			depth--
-			r.at++
-		case (c == ',' || c == ':') && depth > 0:
-			r.at++
-		default:
-			r.ok = r.word() != ""
 		}
-		if depth == 0 {
+		if r.at++; depth == 0 {
 			return
 		}
 	}
+	r.ok = false
 }
 
 func (r *listReader) skipText() {
@@ -157,7 +166,7 @@ func (r *listReader) skipText() {
 			r.at++
 		}
 	}
-	r.ok = r.at < len(r.s)
+	r.ok = r.ok && r.at < len(r.s)
 	r.at++
 }
 
