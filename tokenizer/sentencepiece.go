@@ -274,24 +274,11 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	if s == "" {
 		return
 	}
-	var b strings.Builder
-	b.Grow(len(s) + len(s)/4 + 4)
-	at := make([]int32, 0, len(s)+len(s)/4+5) // where in the original each byte begins
 	original := func(i int) int32 {
 		if i < len(s) {
 			return p.align(i).start
 		}
 		return p.align(len(s) - 1).end
-	}
-	space := " "
-	if n.escape {
-		space = metaSpace
-	}
-	put := func(text string, from int32) {
-		b.WriteString(text)
-		for range len(text) {
-			at = append(at, from)
-		}
 	}
 	done := 0
 	if n.extraSpaces {
@@ -303,13 +290,18 @@ func (n *pieceNormalizer) normalize(p *piece) {
 			done += size
 		}
 	}
-	dummy := n.dummyPrefix && (!n.firstOnly || p.base == 0)
 	if done == len(s) {
 		*p = p.slice(0, 0)
 		return
 	}
+	w := pieceWriter{space: " "}
+	if n.escape {
+		w.space = metaSpace
+	}
+	w.s.Grow(len(s) + len(s)/4 + 4)
+	dummy := n.dummyPrefix && (!n.firstOnly || p.base == 0)
 	if dummy && !n.suffix {
-		put(space, original(done))
+		w.put(" ", original(done))
 	}
 	for wasSpace := n.extraSpaces; done < len(s); {
 		text, size := n.next(s[done:])
@@ -320,35 +312,45 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		if text != "" {
 			wasSpace = n.extraSpaces && strings.HasSuffix(text, " ")
 		}
-		for text != "" {
-			word, _, more := strings.Cut(text, " ")
-			put(word, from)
-			if text = text[len(word):]; more {
-				put(space, from)
-				text = text[1:]
-			}
-		}
+		w.put(text, from)
 		done += size
 	}
-	kept := b.String()
-	end := original(done)
+	kept, end := w.s.String(), original(done)
 	if n.extraSpaces {
-		for strings.HasSuffix(kept, space) {
-			kept = kept[:len(kept)-len(space)]
-			end = at[len(kept)]
+		for strings.HasSuffix(kept, w.space) {
+			kept = kept[:len(kept)-len(w.space)]
+			end = w.at[len(kept)]
 		}
-		at = at[:len(kept)]
 	}
+	at := w.at[:len(kept)]
 	if dummy && n.suffix {
-		for range len(space) {
+		for range len(w.space) {
 			at = append(at, end)
 		}
-		kept += space
+		kept += w.space
 	}
 	at = append(at, end)
 	p.s, p.at = kept, make([]span, len(kept))
 	for i := range p.at {
 		p.at[i] = span{at[i], at[i+1]}
+	}
+}
+
+// pieceWriter makes a normalized text.
+type pieceWriter struct {
+	space string // as spaces are written
+	s     strings.Builder
+	at    []int32 // where in the original each byte begins
+}
+
+func (w *pieceWriter) put(text string, from int32) {
+	if text == " " {
+		text = w.space // the usual case, without a copy
+	}
+	text = strings.ReplaceAll(text, " ", w.space)
+	w.s.WriteString(text)
+	for range len(text) {
+		w.at = append(w.at, from)
 	}
 }
 
