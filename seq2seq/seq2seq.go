@@ -14,5 +14,5 @@
 //	judge.go        two systems on the same sources; compare.go their predictions
 //	prune.go        layers that have lost some of their heads
 //	probe.go        a translator and pairs, for the measures of package heads
-//	pairs.go vocab.go bpe.go bleu.go dates.go   the text side
+//	pairs.go vocab.go bleu.go dates.go   the text side
 package seq2seq
