@@ -81,8 +81,11 @@ func (c candidate) before(d candidate) bool {
 	return c.rank < d.rank || c.rank == d.rank && c.pos < d.pos
 }
 
+// ranked is what a heap orders.
+type ranked[T any] interface{ before(other T) bool }
+
 // heapOf is a heap, with what is before all others at its top.
-type heapOf[T interface{ before(T) bool }] []T
+type heapOf[T ranked[T]] []T
 
 func (q *heapOf[T]) push(c T) {
 	h := append(*q, c)
