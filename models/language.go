@@ -79,7 +79,7 @@ func (v *Translator) labels(e *tokenizer.Encoding, _ bool) []string { return sli
 
 // sameTexts reports whether two translators have the same vocabularies.
 func (v *Translator) sameTexts(w *Translator) bool {
-	same := func(a, b *seq2seq.Vocabulary) bool { return a == b || hash(a) == hash(b) }
+	same := func(a, b *seq2seq.Vocabulary) bool { return a == b || a.Hash() == b.Hash() }
 	return same(v.Source, w.Source) && same(v.Target, w.Target)
 }
 

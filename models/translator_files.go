@@ -3,8 +3,6 @@ package models
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,7 +110,7 @@ const (
 func (v *Translator) identity() map[string]string {
 	return map[string]string{
 		"format":  "pt",
-		configKey: string(compactJSON(v.Config)), sourceKey: hash(v.Source), targetKey: hash(v.Target),
+		configKey: string(compactJSON(v.Config)), sourceKey: v.Source.Hash(), targetKey: v.Target.Hash(),
 	}
 }
 
@@ -123,11 +121,6 @@ func compactJSON(data any) []byte {
 		panic("models: " + err.Error())
 	}
 	return text
-}
-
-func hash(v *seq2seq.Vocabulary) string {
-	sum := sha256.Sum256(compactJSON(v))
-	return hex.EncodeToString(sum[:])
 }
 
 // checkIdentity returns an error unless config and vocabularies are those that the
@@ -149,7 +142,7 @@ func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
 		key, name string
 		of        *seq2seq.Vocabulary
 	}{{sourceKey, sourceFile, v.Source}, {targetKey, targetFile, v.Target}} {
-		if sum, ok := saved[x.key]; ok && sum != hash(x.of) {
+		if sum, ok := saved[x.key]; ok && sum != x.of.Hash() {
 			return bad(x.name, "is not the vocabulary that the weights in %s were saved with", WeightsFile)
 		}
 	}

@@ -161,7 +161,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"a head pruned that never was", m, configFile, editing(`"target_vocab"`, `"pruned_heads": {"encoder.1.self": [3]}, "target_vocab"`), "", `pruned heads of layer "encoder.1.self": head 3, want 0 to 2`},
 		{"another architecture", m, configFile, editing(`"transformer"`, `"gru"`), "", "a gru has no such layers"},
 		{"vocabulary of another size", m, configFile, editing(`"source_vocab": 11`, `"source_vocab": 12`), "", "vocabularies of 12 and 11 entries, but source.json and target.json hold 11 and 11"},
-		{"vocabulary with a piece less", m, targetFile, editing(",\n    \"g\"", ""), configFile, "hold 11 and 10"},
+		{"vocabulary with a piece less", m, targetFile, content(`{"units": "char", "pieces": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "c", "d", "e", "f"]}`), configFile, "hold 11 and 10"},
+		{"vocabulary with a gap", m, targetFile, editing(`"g": `, `"h": 1`), "", `has id`},
 		{"vocabulary that is none", m, sourceFile, content("[1, 2]"), "", "has an array where an object is wanted"},
 		{"vocabulary of nothing", m, sourceFile, content("null"), "", `unknown units ""`},
 		{"truncated weights", m, WeightsFile, func(t *testing.T, path string) {

@@ -10,9 +10,3 @@ type Pair struct {
 // InputError says what is wrong with the content of an input: its Name, the Line, counted from 1 and 0 when the input
 // as a whole is meant, and Err, the reason.
 type InputError = input.Error
-
-// ParseVocabulary returns the vocabulary in the text of a file, as MarshalJSON writes it.
-func ParseVocabulary(data []byte) (*Vocabulary, error) {
-	v := new(Vocabulary)
-	return v, v.read(data)
-}

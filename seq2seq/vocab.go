@@ -1,9 +1,13 @@
 package seq2seq
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -47,6 +51,9 @@ const (
 	// DefaultVocabularySize is the size that BuildVocabulary takes for 0.
 	DefaultVocabularySize = 8000
 
+	// maxWord is the longest word in characters.
+	maxWord = 64
+
 	// maxVocabulary keeps a file from claiming more entries than a model could ever have rows.
 	maxVocabulary = 1 << 20
 )
@@ -54,15 +61,16 @@ const (
 // Vocabulary turns texts into numbers and back. A piece that follows a space begins with that space, so that decoding
 // knows where the spaces were; the first word of a text counts as following one. One space is the same as many, and as
 // tabs and newlines. Apart from that, and from pieces that are not known, decoding gives back the text exactly.
+// [tokenizer.Trained] says how texts are cut.
 //
-// Texts are taken as they are: an accented letter as one character is not the same as the letter and a combining accent.
-// A Vocabulary never changes once it is made, so any number of goroutines may use it. The zero value knows nothing.
+// Texts are taken as they are: an accented letter as one character is not the same as the letter and a combining
+// accent. A Vocabulary never changes once it is made, so any number of goroutines may use it. The zero value is to be
+// read into.
 type Vocabulary struct {
 	units  Units
 	pieces []string
-	ids    map[string]int32  // of pieces that are not special
-	merges [][2]int32        // pairs of ids, in the order in which they apply
-	rules  map[[2]int32]rule // of merges
+	merges [][2]int32 // pairs of ids, in the order in which they apply
+	tokens *tokenizer.Tokenizer
 }
 
 // BuildVocabulary makes the vocabulary of texts with at most size entries, the four special ones included; 0 means
@@ -76,23 +84,34 @@ func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 	}
 	size = max(min(size, maxVocabulary), specials)
 
+	empty := mustVocabulary(units, specialNames[:], nil)
 	counts := map[string]int{}
+	count := func(piece string) {
+		if n, seen := counts[piece]; seen {
+			counts[piece] = n + 1
+		} else {
+			counts[strings.Clone(piece)] = 1 // a copy, because the piece would keep its whole text in memory
+		}
+	}
 	for _, text := range texts {
-		for piece := range split(collapse(text), units) {
-			if n, seen := counts[piece]; seen {
-				counts[piece] = n + 1
-			} else {
-				counts[strings.Clone(piece)] = 1 // a copy, because the piece would keep its whole text in memory
+		for _, word := range empty.words(text) {
+			if units != Chars {
+				count(word)
+				continue
+			}
+			for _, r := range word {
+				count(string(r))
 			}
 		}
 	}
-	var pieces []string
-	var merges [][2]int32
 	if units == BPE {
-		pieces, merges = tokenizer.TrainBPE(counts, specialNames[:], size)
-	} else {
-		pieces = tokenizer.TrainWords(counts, specialNames[:], size)
+		pieces, merges := tokenizer.TrainBPE(counts, specialNames[:], size)
+		return mustVocabulary(units, pieces, merges)
 	}
+	return mustVocabulary(units, tokenizer.TrainWords(counts, specialNames[:], size), nil)
+}
+
+func mustVocabulary(units Units, pieces []string, merges [][2]int32) *Vocabulary {
 	v, err := newVocabulary(units, pieces, merges)
 	if err != nil {
 		panic("seq2seq: BuildVocabulary: " + err.Error())
@@ -100,7 +119,7 @@ func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 	return v
 }
 
-// newVocabulary proves everything the methods rely on, for the parts may come from a file.
+// newVocabulary checks its parts, for they may come from a file.
 func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary, error) {
 	if _, err := ParseUnits(string(units)); err != nil {
 		return nil, fmt.Errorf("unknown units %s", quote.Text(string(units)))
@@ -108,30 +127,37 @@ func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary
 	if n := len(pieces); n < specials || n > maxVocabulary {
 		return nil, fmt.Errorf("%d pieces, want %d to %d", n, specials, maxVocabulary)
 	}
-	v := &Vocabulary{units: units, pieces: pieces, ids: make(map[string]int32, len(pieces)), merges: merges}
+	ids := make(map[string]int, len(pieces))
 	for id, piece := range pieces {
 		if id < specials {
 			if piece != specialNames[id] {
 				return nil, fmt.Errorf("piece %d is %s, want %s", id, quote.Text(piece), quote.Text(specialNames[id]))
 			}
-			continue
-		}
-		if err := checkPiece(units, piece); err != nil {
+		} else if err := checkPiece(units, piece); err != nil {
 			return nil, fmt.Errorf("piece %d, %s: %w", id, quote.Text(piece), err)
 		}
-		if first, twice := v.ids[piece]; twice {
+		if first, twice := ids[piece]; twice {
 			return nil, fmt.Errorf("piece %d, %s, is piece %d again", id, quote.Text(piece), first)
 		}
-		v.ids[piece] = int32(id)
+		ids[piece] = id
 	}
-	if units != BPE && len(merges) > 0 {
+	switch {
+	case units == BPE:
+		if err := checkMerges(pieces, ids, merges); err != nil {
+			return nil, err
+		}
+	case len(merges) > 0:
 		return nil, fmt.Errorf("%d merges, but units are %s", len(merges), quote.Text(string(units)))
 	}
+	v := &Vocabulary{units: units, pieces: pieces, merges: merges}
 	var err error
-	if units == BPE {
-		v.rules, err = v.makeRules()
-	}
+	v.tokens, err = tokenizer.Read(bytes.NewReader(v.file()))
 	return v, err
+}
+
+// file returns the vocabulary as a tokenizer.json.
+func (v *Vocabulary) file() []byte {
+	return tokenizer.Trained(string(v.units), specials, v.pieces, v.merges)
 }
 
 // checkPiece reports why a text could never contain the piece.
@@ -158,6 +184,32 @@ func checkPiece(units Units, piece string) error {
 	return nil
 }
 
+// checkMerges returns an error unless merges build all pieces from single characters, each from earlier ones.
+func checkMerges(pieces []string, ids map[string]int, merges [][2]int32) error {
+	made := make([]bool, len(pieces))
+	for id, piece := range pieces {
+		made[id] = id >= specials && utf8.RuneCountInString(piece) == 1
+	}
+	seen := map[[2]int32]bool{}
+	for i, m := range merges {
+		a, b := pieces[m[0]], pieces[m[1]]
+		id, known := ids[a+b]
+		switch {
+		case !made[m[0]] || !made[m[1]]:
+			return fmt.Errorf("merge %d joins pieces %d and %d, not both of which exist by then", i, m[0], m[1])
+		case !known:
+			return fmt.Errorf("merge %d of %s and %s gives no piece", i, quote.Text(a), quote.Text(b))
+		case seen[m]:
+			return fmt.Errorf("merge %d is there twice", i)
+		}
+		made[id], seen[m] = true, true
+	}
+	if i := slices.Index(made[specials:], false); i >= 0 {
+		return fmt.Errorf("no merge gives piece %d, %s", specials+i, quote.Text(pieces[specials+i]))
+	}
+	return nil
+}
+
 // Len returns the number of entries; ids go from 0 to Len()-1.
 func (v *Vocabulary) Len() int { return len(v.pieces) }
 
@@ -165,19 +217,19 @@ func (v *Vocabulary) Len() int { return len(v.pieces) }
 func (v *Vocabulary) Units() Units { return v.units }
 
 // Encode returns the ids of text, UNK for what is not known, without BOS and EOS.
+//
+// Panics: a text of 2 GiB.
 func (v *Vocabulary) Encode(text string) []int {
-	text = collapse(text)
-	ids := make([]int, 0, len(text)/3+1)
-	for piece := range split(text, v.units) {
-		if v.units == BPE {
-			ids = v.appendMerged(ids, piece)
-		} else if id, known := v.ids[piece]; known {
-			ids = append(ids, int(id))
-		} else {
-			ids = append(ids, UNK)
-		}
+	e, err := v.tokens.Encode(strings.ToValidUTF8(text, "\uFFFD"), tokenizer.Options{})
+	if err != nil {
+		panic("seq2seq: " + err.Error())
 	}
-	return ids
+	return e.IDs
+}
+
+// words returns what a text is cut into, with Chars all of it.
+func (v *Vocabulary) words(text string) []string {
+	return v.tokens.Words(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 // Unknown returns the pieces of text that the vocabulary does not have and that Encode
@@ -186,7 +238,7 @@ func (v *Vocabulary) Encode(text string) []int {
 func (v *Vocabulary) Unknown(text string) []string {
 	var list []string
 	add := func(piece string) {
-		if _, known := v.ids[piece]; known {
+		if _, known := v.tokens.ID(piece); known {
 			return
 		}
 		if bare := strings.TrimPrefix(piece, " "); bare != "" {
@@ -196,13 +248,13 @@ func (v *Vocabulary) Unknown(text string) []string {
 			list = append(list, piece)
 		}
 	}
-	for piece := range split(collapse(text), v.units) {
-		if v.units != BPE {
-			add(piece)
+	for _, word := range v.words(text) {
+		if v.units == Words {
+			add(word)
 			continue
 		}
-		for i, r := range piece {
-			add(piece[i : i+utf8.RuneLen(r)])
+		for _, r := range word {
+			add(string(r))
 		}
 	}
 	return list
@@ -211,16 +263,10 @@ func (v *Vocabulary) Unknown(text string) []string {
 // Decode returns the text of ids up to the first EOS. Other special ids and ids that do not exist are left out, and so
 // is white space that no text would start, end or go on with.
 func (v *Vocabulary) Decode(ids []int) string {
-	var text strings.Builder
-	for _, id := range ids {
-		if id == EOS {
-			break
-		}
-		if specials <= id && id < len(v.pieces) {
-			text.WriteString(v.pieces[id])
-		}
+	if end := slices.Index(ids, EOS); end >= 0 {
+		ids = ids[:end]
 	}
-	return strings.Join(strings.Fields(text.String()), " ")
+	return strings.TrimSuffix(v.tokens.Decode(ids), " ")
 }
 
 // Token returns a label for id, for people to read: "▁" shows a space, a combining mark alone gets a dotted circle to
@@ -238,7 +284,7 @@ func (v *Vocabulary) Token(id int) string {
 		label.WriteRune('▁')
 	}
 	for i, r := range body {
-		joiner := (r == zeroWidthJoiner || r == zeroWidthNonJoiner) && len(body) > utf8.RuneLen(r)
+		joiner := (r == '\u200d' || r == '\u200c') && len(body) > utf8.RuneLen(r)
 		switch {
 		case i == 0 && unicode.IsMark(r):
 			label.WriteString("◌" + string(r))
@@ -251,62 +297,122 @@ func (v *Vocabulary) Token(id int) string {
 	return label.String()
 }
 
-// vocabularyJSON is the form in files. Ids are places in the list, so they cannot have gaps.
-type vocabularyJSON struct {
-	Units  Units    `json:"units"`
-	Pieces []string `json:"pieces"`
-	Merges [][]int  `json:"merges,omitempty"` // two ids each, in the order in which they were learnt
-}
+// MarshalJSON writes the vocabulary as a tokenizer.json, which other programs read too: see [tokenizer.Trained].
+func (v Vocabulary) MarshalJSON() ([]byte, error) { return v.file(), nil }
 
-// MarshalJSON writes all that UnmarshalJSON needs.
-func (v Vocabulary) MarshalJSON() ([]byte, error) {
-	out := vocabularyJSON{Units: v.units, Pieces: v.pieces}
-	for _, m := range v.merges {
-		out.Merges = append(out.Merges, []int{int(m[0]), int(m[1])})
-	}
-	return json.Marshal(out)
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads what MarshalJSON writes, or wrote in earlier versions.
 //
-// Errors: everything else, unknown fields included; v is then as it was.
+// Errors: everything else, unknown fields included; v is then unchanged.
 func (v *Vocabulary) UnmarshalJSON(data []byte) error {
-	if err := v.read(data); err != nil {
-		return &vocabularyError{err}
+	read, err := ParseVocabulary(data)
+	if err != nil {
+		return fmt.Errorf("seq2seq: vocabulary: %w", err)
 	}
+	*v = *read
 	return nil
 }
 
-// vocabularyError says what keeps bytes from being a vocabulary. Who read them from a
-// file tells of the file instead.
-type vocabularyError struct{ err error }
+// ParseVocabulary is UnmarshalJSON for a caller that names the file in its errors.
+func ParseVocabulary(data []byte) (*Vocabulary, error) {
+	var file struct {
+		Version      string
+		PreTokenizer json.RawMessage `json:"pre_tokenizer"`
+		Model        struct {
+			Type   string
+			Vocab  map[string]int
+			Merges [][2]string
+		}
+	}
+	if strictjson.Lenient(data, &file) != nil || file.Version == "" {
+		return readOld(data)
+	}
+	units := BPE
+	if file.Model.Type == "WordLevel" {
+		units = Words
+	} else if string(file.PreTokenizer) == "null" {
+		units = Chars
+	}
+	return readFile(data, units, file.Model.Vocab, file.Model.Merges)
+}
 
-func (e *vocabularyError) Error() string { return "seq2seq: vocabulary: " + e.err.Error() }
+// readFile reads a tokenizer.json, of which ids and merges are these.
+func readFile(data []byte, units Units, ids map[string]int, pairs [][2]string) (*Vocabulary, error) {
+	pieces := make([]string, len(ids))
+	for piece, id := range ids {
+		if id < 0 || id >= len(ids) {
+			return nil, fmt.Errorf("piece %s has id %d, want 0 to %d", quote.Text(piece), id, len(ids)-1)
+		}
+		pieces[id] = piece
+	}
+	var merges [][2]int32
+	for i, p := range pairs {
+		a, knownA := ids[p[0]]
+		b, knownB := ids[p[1]]
+		if !knownA || !knownB {
+			return nil, fmt.Errorf("merge %d of %s and %s is not of two pieces", i, quote.Text(p[0]), quote.Text(p[1]))
+		}
+		merges = append(merges, [2]int32{int32(a), int32(b)})
+	}
+	v, err := newVocabulary(units, pieces, merges)
+	if err != nil {
+		return nil, err
+	}
+	var got, want any
+	if err := strictjson.Unmarshal(data, &got); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(v.file(), &want); err != nil {
+		return nil, err
+	}
+	if !reflect.DeepEqual(got, want) {
+		return nil, errors.New("is a tokenizer.json with other settings than those of a translator")
+	}
+	return v, nil
+}
 
-func (e *vocabularyError) Unwrap() error { return e.err }
+// oldVocabulary is the form of earlier versions, of which translators still tell by its hash.
+type oldVocabulary struct {
+	Units  Units    `json:"units"`
+	Pieces []string `json:"pieces"`
+	Merges [][]int  `json:"merges,omitempty"` // two ids each
+}
 
-// read is UnmarshalJSON.
-func (v *Vocabulary) read(data []byte) error {
-	var in vocabularyJSON
+func readOld(data []byte) (*Vocabulary, error) {
+	var in oldVocabulary
 	if err := strictjson.Unmarshal(data, &in); err != nil {
-		return err
+		return nil, err
 	}
 	var merges [][2]int32
 	for i, m := range in.Merges {
 		if len(m) != 2 {
-			return fmt.Errorf("merge %d has %d parts, want 2", i, len(m))
+			return nil, fmt.Errorf("merge %d has %d parts, want 2", i, len(m))
 		}
 		for _, id := range m {
 			if id < specials || id >= len(in.Pieces) {
-				return fmt.Errorf("merge %d refers to piece %d, want %d to %d", i, id, specials, len(in.Pieces)-1)
+				return nil, fmt.Errorf("merge %d refers to piece %d, want %d to %d", i, id, specials, len(in.Pieces)-1)
 			}
 		}
 		merges = append(merges, [2]int32{int32(m[0]), int32(m[1])})
 	}
-	read, err := newVocabulary(in.Units, in.Pieces, merges)
+	return newVocabulary(in.Units, in.Pieces, merges)
+}
+
+// Hash returns the SHA-256 that identifies the vocabulary in the metadata of weights: of its
+// form in earlier versions, so that their weights still fit.
+func (v *Vocabulary) Hash() string {
+	text, err := json.Marshal(v.old())
 	if err != nil {
-		return err
+		panic("seq2seq: " + err.Error())
 	}
-	*v = *read
-	return nil
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// old returns the vocabulary in the form of earlier versions.
+func (v *Vocabulary) old() oldVocabulary {
+	out := oldVocabulary{Units: v.units, Pieces: v.pieces}
+	for _, m := range v.merges {
+		out.Merges = append(out.Merges, []int{int(m[0]), int(m[1])})
+	}
+	return out
 }

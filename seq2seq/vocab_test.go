@@ -1,10 +1,11 @@
 package seq2seq
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,113 @@ func randomText(rng *rand.Rand, from []rune, most int) string {
 // plain is what decoding can give back: one space for any white space, none at the ends.
 func plain(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// cutters are vocabularies of nothing.
+var cutters = sync.OnceValue(func() map[Units]*Vocabulary {
+	all := map[Units]*Vocabulary{}
+	for _, units := range allUnits {
+		all[units] = BuildVocabulary(nil, units, 0)
+	}
+	return all
+})
+
+// cutBy returns what a vocabulary of these units looks up.
+func cutBy(units Units, text string) []string {
+	words := cutters()[units].words(text)
+	if units == Chars {
+		return strings.Split(strings.Join(words, ""), "")
+	}
+	return words
+}
+
+// sameBefore reports whether words of a text are cut as before: not behind 64 characters in front of a
+// mark or behind a joiner, and not where a character is a letter only in a version of Unicode that Go does not have.
+func sameBefore(words []string) bool {
+	for i, word := range words {
+		if !(i > 0 && len([]rune(strings.TrimPrefix(words[i-1], " "))) == maxWord) {
+			continue
+		}
+		first, _ := utf8.DecodeRuneInString(word)
+		if kindOf(first) == kindExtend || strings.HasSuffix(words[i-1], "\u200d") {
+			return false
+		}
+	}
+	return true
+}
+
+// assigned reports whether the Unicode of Go has a character: that of package tokenizer is another.
+func assigned(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.Cc, unicode.Cf, unicode.Co)
+}
+
+func checkCuts(t *testing.T, text string) {
+	t.Helper()
+	for _, units := range allUnits {
+		want := slices.Collect(split(collapse(text), units))
+		if got := cutBy(units, text); !slices.Equal(got, want) && sameBefore(want) {
+			t.Fatalf("%s %q:\n got %q\nwant %q", units, text, got, want)
+		}
+	}
+}
+
+// Texts are cut as earlier versions did.
+func TestCutAsBefore(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	some := []rune("aé字ナ'’\u200d\u200c\u0301 \U0001F3FD.ー7_\u3099")
+	rounds, step := 20000, rune(1)
+	if testing.Short() {
+		rounds, step = 1000, 61
+	}
+	for range rounds {
+		checkCuts(t, randomText(rng, scripts, 200))
+		checkCuts(t, randomText(rng, some, 200))
+	}
+	for r := rune(0); r <= unicode.MaxRune; r += step {
+		if !assigned(r) {
+			continue
+		}
+		if c := string(r); utf8.ValidRune(r) {
+			checkCuts(t, "a"+c+"b'"+c+"'b "+c+"字"+c+c+"字.")
+		}
+	}
+}
+
+// Hugging Face's tokenizers 0.23.3 gives these ids with the files of these vocabularies: the hash of a line of them
+// for each text.
+func TestIDsOfTokenizers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	some := []rune("aé字ナ'’\u200d\u200c\u0301 \U0001F3FD.ー7_\u3099")
+	var texts []string
+	for range 500 {
+		texts = append(texts, randomText(rng, scripts, 200), randomText(rng, some, 200))
+	}
+	for units, want := range map[Units]string{
+		Chars: "f1fe355bc1b6d089fb637b7fbcb638d6370b9560fcb731dde94775e3fecf3b32",
+		Words: "35acfb81af252b9d04c166bfad65e67e124cc4ee01cd90657f0398560eb65088",
+		BPE:   "f0ef381ad5b2e53c754aaf6d79850d7538d31d48eb940c3430593176c25d929f",
+	} {
+		v := BuildVocabulary(append(texts[:500:500], englishLike(200)...), units, 3000)
+		h := sha256.New()
+		for _, text := range texts {
+			fmt.Fprintln(h, strings.Trim(fmt.Sprint(v.Encode(text)), "[]"))
+		}
+		if got := hex.EncodeToString(h.Sum(nil)); got != want {
+			t.Errorf("%s: %s, want %s", units, got, want)
+		}
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("l'été\u200d 漢字 n\u0303'a")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, r := range text {
+			if !assigned(r) {
+				return
+			}
+		}
+		checkCuts(t, text)
+	})
+}
+
 func TestSplit(t *testing.T) {
 	for _, c := range []struct {
 		units      Units
@@ -54,7 +162,7 @@ func TestSplit(t *testing.T) {
 		{Words, " \n ", ""},
 		{Chars, "", ""},
 	} {
-		got := strings.Join(slices.Collect(split(collapse(c.text), c.units)), "|")
+		got := strings.Join(cutBy(c.units, c.text), "|")
 		if got != c.want {
 			t.Errorf("%s %q: got %q, want %q", c.units, c.text, got, c.want)
 		}
@@ -67,7 +175,7 @@ func TestSplitLosesNothing(t *testing.T) {
 	for range 3000 {
 		text := collapse(randomText(rng, scripts, 200))
 		for _, units := range allUnits {
-			pieces := slices.Collect(split(text, units))
+			pieces := cutBy(units, text)
 			joined := strings.Join(pieces, "")
 			if units == Chars {
 				joined = " " + joined
@@ -254,8 +362,8 @@ func TestToken(t *testing.T) {
 		{v: words, piece: " été", want: "▁été"}, {v: words, piece: " 👩\u200d👧", want: "▁👩\u200d👧"},
 		{v: words, piece: " \u0301", want: "▁◌\u0301"}, {v: words, piece: " \ufeff", want: "▁U+FEFF"},
 	} {
-		id, known := c.v.ids[c.piece]
-		if got := c.v.Token(int(id)); !known || got != c.want {
+		id, known := c.v.tokens.ID(c.piece)
+		if got := c.v.Token(id); !known || got != c.want {
 			t.Errorf("%q: got %q, want %q", c.piece, got, c.want)
 		}
 	}
@@ -289,12 +397,34 @@ func TestVocabularyJSON(t *testing.T) {
 		if err := json.Unmarshal(data, &read); err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(&read, v) {
+		if read.Hash() != v.Hash() {
 			t.Errorf("%s: read %+v, want %+v", units, read, v)
 		}
 		if byValue, err := json.Marshal(struct{ V Vocabulary }{*v}); err != nil || string(byValue) != `{"V":`+string(data)+`}` {
 			t.Errorf("%s by value: %s, %v", units, byValue, err)
 		}
+	}
+}
+
+// What earlier versions wrote is read, and translators know it by its hash.
+func TestVocabularyOfBefore(t *testing.T) {
+	for _, units := range allUnits {
+		v := BuildVocabulary([]string{"l'été 漢字 aab aab"}, units, 0)
+		data, err := json.Marshal(v.old())
+		var read Vocabulary
+		if err == nil {
+			err = json.Unmarshal(data, &read)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read.Hash() != v.Hash() || !strings.HasPrefix(string(data), fmt.Sprintf(`{"units":%q,"pieces":["\u003cpad\u003e",`, units)) {
+			t.Errorf("%s: %s is read as %+v, want %+v", units, data, read, v)
+		}
+	}
+	v := Vocabulary{units: BPE, pieces: append(specialNames[:4:4], "a", "b", "ab"), merges: [][2]int32{{4, 5}}}
+	if got, want := v.Hash(), "29ed3d28656e3eabd19d0fc8804eee6592af34b6787b03cb55b6dd75577c584e"; got != want {
+		t.Errorf("hash %s, want %s", got, want)
 	}
 }
 
@@ -329,6 +459,10 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[5,4]]}`, `merge 1 of "b" and "a" gives no piece`},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[4,5]]}`, "merge 1 is there twice"},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab","abb"],"merges":[[6,5],[4,5]]}`, "merge 0 joins pieces 6 and 5, not both of which exist by then"},
+		{`{"version":"1.0"}`, "0 pieces, want 4 to"},
+		{`{"version":"1.0","model":{"type":"BPE","vocab":{"a":1}}}`, `piece "a" has id 1, want 0 to 0`},
+		{`{"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":[["a","b"]]}}`, `merge 0 of "a" and "b" is not of two pieces`},
+		{strings.Replace(string(BuildVocabulary(nil, Words, 0).file()), "{1,64}", "{1,65}", 1), "with other settings than those of a translator"},
 		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges[0][0]" has 4.5 where a whole number is wanted`},
 		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges[0][0]" has 99999999999999999999 where a whole number is wanted`},
 	} {
@@ -381,7 +515,7 @@ func FuzzVocabularyJSON(f *testing.F) {
 		if err == nil {
 			err = json.Unmarshal(again, &read)
 		}
-		if err != nil || !reflect.DeepEqual(v, read) {
+		if err != nil || read.Hash() != v.Hash() {
 			t.Fatalf("%s does not come back: %v", again, err)
 		}
 		ids := v.Encode(text)

@@ -23,6 +23,8 @@ type addedToken struct {
 	Special    bool   `json:"special"`     // is left out when decoding
 }
 
+func (t addedToken) numbered() numbered { return numbered{t.Content, t.ID} }
+
 // addedTokens are all added tokens of a tokenizer.
 type addedTokens struct {
 	byID    map[int]addedToken
@@ -60,7 +62,9 @@ func readAddedTokens(raw json.RawMessage, m model, n normalizer) (*addedTokens, 
 // newAddedTokens numbers added tokens as the reference does: as the model does, and
 // from its size on where it does not know them. The file has to agree.
 func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, error) {
-	a := &addedTokens{byID: map[int]addedToken{}, ids: map[string]int{}, written: map[int]string{}, special: map[string]bool{}}
+	a := &addedTokens{
+		byID: map[int]addedToken{}, ids: map[string]int{}, written: map[int]string{}, special: map[string]bool{},
+	}
 	next := m.size()
 	for _, t := range list {
 		if t.Content == "" {
@@ -168,18 +172,8 @@ func (f *finder) next(s string, from int) (start, end, id int) {
 		if !f.begins[s[i]] {
 			continue
 		}
-		id = none
-		node, ok := int32(root), true
-		for j := i; j < len(s); j++ {
-			if node, ok = f.trie.child(node, s[j]); !ok {
-				break
-			}
-			if f.trie.id[node] != none {
-				id, end = int(f.trie.id[node]), j+1
-			}
-		}
-		if id != none {
-			return i, end, id
+		if n, id := f.trie.longest(root, s[i:]); n > 0 {
+			return i, i + n, int(id)
 		}
 	}
 	return 0, 0, none

@@ -1,9 +1,6 @@
 package tokenizer
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // bpe joins the characters of a word, pair by pair, in the order in which training
@@ -37,80 +33,36 @@ type bpe struct {
 	scratch sync.Pool // of *bpeScratch
 }
 
-// merge is what becomes of a pair: the lower the rank, the earlier.
-type merge struct{ rank, id int32 }
-
 // pairOf is a pair of tokens as one number, which maps find faster than two.
 func pairOf(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
-func readBPE(c component) (model, error) {
-	known := []string{"type", "vocab", "merges", "dropout", "unk_token", "continuing_subword_prefix",
-		"end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}
-	for _, name := range sorted(c.have) {
-		if !slices.Contains(known, name) {
-			return nil, c.fail(fmt.Errorf("unknown field %s", quote.Text(name)))
-		}
-	}
-	b, err := newBPEFrom(c.have)
-	return b, c.fail(err)
+type bpeSettings struct {
+	Vocab        vocabulary `json:"vocab"`
+	Merges       mergeList  `json:"merges"`
+	Dropout      float64    `json:"dropout,omitempty"`
+	Unknown      *string    `json:"unk_token,omitempty"`
+	Prefix       string     `json:"continuing_subword_prefix,omitempty"`
+	Suffix       string     `json:"end_of_word_suffix,omitempty"`
+	FuseUnknown  bool       `json:"fuse_unk,omitempty"`
+	Fallback     bool       `json:"byte_fallback,omitempty"`
+	IgnoreMerges bool       `json:"ignore_merges,omitempty"`
 }
 
-// newBPEFrom reads the settings one by one, because the two large ones need not be
-// copied.
-func newBPEFrom(have map[string]json.RawMessage) (*bpe, error) {
-	ids, err := readIDs(have["vocab"])
-	if err != nil {
-		return nil, fmt.Errorf("vocab: %w", err)
+func (s bpeSettings) finish() (model, error) {
+	m := &bpe{
+		vocabulary: s.Vocab, prefix: s.Prefix, suffix: s.Suffix, fuseUnknown: s.FuseUnknown, ignoreMerges: s.IgnoreMerges,
 	}
-	merges, err := readMerges(have["merges"])
-	if err != nil {
-		return nil, err
+	if s.Unknown != nil {
+		m.unknown, m.hasUnknown = *s.Unknown, true
 	}
-	m := new(bpe)
-	if m.vocabulary, err = readVocabulary(ids); err != nil {
-		return nil, err
+	if s.Dropout != 0 {
+		return nil, fmt.Errorf("dropout is %g, want 0: tokens would be random", s.Dropout)
 	}
-	for _, s := range []struct {
-		name string
-		to   *string
-	}{{"continuing_subword_prefix", &m.prefix}, {"end_of_word_suffix", &m.suffix}, {"unk_token", &m.unknown}} {
-		text, ok, err := readNullable(component{have: have}, s.name)
-		if err != nil {
-			return nil, err
-		}
-		*s.to = text
-		if s.to == &m.unknown {
-			m.hasUnknown = ok
-		}
-	}
-	var fallback bool
-	for _, s := range []struct {
-		name string
-		to   *bool
-	}{{"fuse_unk", &m.fuseUnknown}, {"byte_fallback", &fallback}, {"ignore_merges", &m.ignoreMerges}} {
-		if raw := have[s.name]; !absent(raw) {
-			if err := strictjson.Unmarshal(raw, s.to); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.name, err)
-			}
-		}
-	}
-	var dropout float64
-	if raw := have["dropout"]; !absent(raw) {
-		if err := strictjson.Unmarshal(raw, &dropout); err != nil {
-			return nil, fmt.Errorf("dropout: %w", err)
-		}
-	}
-	if dropout != 0 {
-		return nil, fmt.Errorf("dropout is %g, want 0: tokens would be random", dropout)
-	}
-	if fallback {
+	if s.Fallback {
 		m.fallback = byteTokens(&m.vocabulary)
 	}
-	if err := m.setMerges(merges); err != nil {
-		return nil, err
-	}
 	m.setChars()
-	return m, nil
+	return m, m.setMerges(s.Merges)
 }
 
 // byteTokens returns the ids of <0x00> to <0xFF>, none for those that there are not.
@@ -125,67 +77,30 @@ func byteTokens(v *vocabulary) []int {
 	return ids
 }
 
-// readMerges reads ["a b", …] or [["a", "b"], …].
-func readMerges(raw json.RawMessage) ([][2]string, error) {
-	if raw == nil {
-		return nil, errors.New("has no merges")
-	}
-	if list := bytes.TrimLeft(raw, "[ \t\r\n"); bytes.HasPrefix(list, []byte(`"`)) && bytes.Count(raw[:len(raw)-len(list)], []byte("[")) == 1 {
-		lines, ok := readLines(raw)
-		if !ok {
-			lines = nil
-			if err := strictjson.Unmarshal(raw, &lines); err != nil {
-				return nil, fmt.Errorf("merges: %w", err)
-			}
-		}
-		return splitMerges(lines)
-	}
-	if pairs, ok := readPairs(raw); ok {
-		return pairs, nil
-	}
-	var lists [][]string
-	if err := strictjson.Unmarshal(raw, &lists); err != nil {
-		return nil, fmt.Errorf("merges: %w", err)
-	}
-	merges := make([][2]string, len(lists))
-	for i, pair := range lists {
-		if len(pair) != 2 {
-			return nil, fmt.Errorf("merge %d has %d tokens, want two", i, len(pair))
-		}
-		merges[i] = [2]string(pair)
-	}
-	return merges, nil
-}
-
 // splitMerges reads lines of a merges.txt.
-func splitMerges(lines []string) ([][2]string, error) {
-	merges := make([][2]string, 0, len(lines))
+func splitMerges(lines []string) (mergeList, error) {
+	merges := make(mergeList, 0, len(lines))
 	for _, line := range lines {
 		if strings.HasPrefix(line, "#version") {
 			continue
 		}
 		a, b, ok := strings.Cut(line, " ")
 		if !ok || strings.Contains(b, " ") {
-			return nil, fmt.Errorf("merge %d is %s, want two tokens with a space between them", len(merges), quote.Text(line))
+			return nil, fmt.Errorf("merge %d is %s, want two tokens with a space between them",
+				len(merges), quote.Text(line))
 		}
-		merges = append(merges, [2]string{a, b})
+		merges = append(merges, mergePair{a, b})
 	}
 	return merges, nil
 }
 
-func (m *bpe) setMerges(merges [][2]string) error {
+func (m *bpe) setMerges(merges mergeList) error {
 	m.merges = make(map[uint64]merge, len(merges))
 	for rank, pair := range merges {
 		a, okA := m.id(pair[0])
 		b, okB := m.id(pair[1])
-		inner, okPrefix := pair[1], true
-		if len(inner) >= len(m.prefix) {
-			inner = inner[len(m.prefix):]
-		} else {
-			okPrefix = false
-		}
-		joined, ok := m.id(pair[0] + inner)
-		if !okA || !okB || !ok || !okPrefix {
+		joined, ok := m.id(pair[0] + pair[1][min(len(m.prefix), len(pair[1])):])
+		if !okA || !okB || !ok || len(pair[1]) < len(m.prefix) {
 			return fmt.Errorf("merge %d joins %s and %s, and not all of them and the result are in the vocabulary",
 				rank, quote.Text(pair[0]), quote.Text(pair[1]))
 		}
@@ -224,21 +139,13 @@ func (m *bpe) setChars() {
 	m.bytes = ids
 }
 
-// symbol is a part of a word: its token, or none once it is joined to the symbol before it.
-type symbol struct {
-	id         int32
-	len        int32 // bytes of the word, 0 for a byte of the prefix or the suffix
-	prev, next int32
-}
-
 // bpeScratch is what tokenizing a word needs, and the words that were met before. Each
 // is used by one goroutine at a time.
 type bpeScratch struct {
-	symbols []symbol
-	heap    candidates
-	words   map[string][]symbol // by text, and in another map if they are bytes
-	bytes   map[string][]symbol
-	plain   []byte
+	symbols
+	words map[string][]symbol // by text, and in another map if they are bytes
+	bytes map[string][]symbol
+	plain []byte
 }
 
 // Words that are remembered, and their greatest length.
@@ -274,11 +181,8 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 			words[strings.Clone(p.s)] = slices.Clone(word)
 		}
 	}
-	start := 0
 	for _, part := range word {
-		end := start + int(part.len)
-		out = append(out, token{int(part.id), m.tokens[part.id], start, end})
-		start = end
+		out = append(out, token{int(part.id), m.tokens[part.id], int(part.at), int(part.at + part.len)})
 	}
 	return out, nil
 }
@@ -301,13 +205,13 @@ func (m *bpe) cut(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	if !ok {
 		return m.join(s, word, isBytes)
 	}
-	s.symbols = append(s.symbols[:0], symbol{id: int32(id), len: int32(len(word))})
-	return s.symbols, nil
+	s.list = append(s.list[:0], symbol{id: int32(id), len: int32(len(word))})
+	return s.list, nil
 }
 
 // join returns the tokens of a word, in memory that the next call uses again.
 func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
-	s.symbols = s.symbols[:0]
+	s.list = s.list[:0]
 	if isBytes {
 		for i := range len(word) {
 			s.add(m.bytes[word[i]], 1)
@@ -315,19 +219,11 @@ func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	} else if err := m.addChars(s, word); err != nil {
 		return nil, err
 	}
-	m.mergeAll(s)
-	kept := s.symbols[:0]
-	for _, part := range s.symbols {
-		if part.id != none {
-			kept = append(kept, part)
-		}
-	}
-	return kept, nil
-}
-
-func (s *bpeScratch) add(id, length int32) {
-	n := int32(len(s.symbols))
-	s.symbols = append(s.symbols, symbol{id, length, n - 1, n + 1})
+	s.joinAll(func(left, right *symbol, _ bool) (merge, bool) {
+		to, ok := m.merges[pairOf(left.id, right.id)]
+		return to, ok
+	})
+	return s.list, nil
 }
 
 // addChars makes a symbol of each character. Those that are not in the vocabulary
@@ -409,43 +305,4 @@ func (s *bpeScratch) addBytes(ids []int, char string, before, n int) bool {
 		s.add(int32(ids[char[i]]), length)
 	}
 	return true
-}
-
-// mergeAll joins the pair of the lowest rank, the leftmost of several, until none is
-// left: n·log n steps for n characters.
-func (m *bpe) mergeAll(s *bpeScratch) {
-	symbols := s.symbols
-	s.heap = s.heap[:0]
-	consider := func(pos, next int32) {
-		if pos < 0 || int(next) >= len(symbols) {
-			return
-		}
-		if to, ok := m.merges[pairOf(symbols[pos].id, symbols[next].id)]; ok {
-			s.heap.push(candidate{to.rank, pos, to.id})
-		}
-	}
-	for i := range symbols {
-		consider(int32(i), int32(i)+1)
-	}
-	for len(s.heap) > 0 {
-		c := s.heap.pop()
-		left := &symbols[c.pos]
-		if left.id == none || int(left.next) >= len(symbols) {
-			continue
-		}
-		right := &symbols[left.next]
-		// The pair may have changed since it was found.
-		if to, ok := m.merges[pairOf(left.id, right.id)]; !ok || to.id != c.id {
-			continue
-		}
-		left.id = c.id
-		left.len += right.len
-		left.next = right.next
-		right.id = none
-		if int(right.next) < len(symbols) {
-			symbols[right.next].prev = c.pos
-		}
-		consider(left.prev, c.pos)
-		consider(c.pos, left.next)
-	}
 }

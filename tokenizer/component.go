@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -13,36 +15,79 @@ import (
 
 // component is a part of a tokenizer.json that says its type.
 type component struct {
-	where string // "normalizer"
+	stage string // "normalizer"
 	kind  string // "NFC"
-	raw   json.RawMessage
 	have  map[string]json.RawMessage
-	err   error
 }
 
-// openComponent reads the type of a component.
-func openComponent(raw json.RawMessage, where string) component {
-	c := component{where: where, raw: raw}
-	var ok bool
-	var err error
-	if c.have, ok = readFields(raw); !ok {
-		c.have = nil
-		err = strictjson.Unmarshal(raw, &c.have)
-	}
-	if err != nil {
-		c.err = fmt.Errorf("%s: %w", where, err)
-	} else if err := strictjson.Unmarshal(c.have["type"], &c.kind); err != nil {
-		c.err = fmt.Errorf("%s has no type", where)
-	}
-	return c
+// stage reads the components of one stage.
+type stage[T any] struct {
+	name  string // "normalizer"
+	parts string // "normalizers": the setting of Sequence
+	join  func(parts []T) (T, error)
+	// kinds are what components are read into, by their types: T itself, which may have a
+	// method ready() error, or what has a method finish() (T, error).
+	kinds map[string]func() any
+	guess func(have map[string]json.RawMessage) (kind string) // of components without a type, or nil
 }
 
-// unknown is the error of a component that this package does not know.
-func (c component) unknown() error {
-	if c.err != nil {
-		return c.err
+// read reads a component.
+func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
+	c := component{stage: s.name}
+	if c.have, err = readFields(raw); err != nil {
+		return t, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return fmt.Errorf("%s %s is not known", c.where, quote.Text(c.kind))
+	if strictjson.Unmarshal(c.have["type"], &c.kind) != nil {
+		if s.guess != nil {
+			c.kind = s.guess(c.have)
+		}
+		if c.kind == "" {
+			return t, fmt.Errorf("%s has no type", s.name)
+		}
+	}
+	if c.kind == "Sequence" && s.join != nil {
+		return s.readSequence(c)
+	}
+	kind, ok := s.kinds[c.kind]
+	if !ok {
+		return t, fmt.Errorf("%s %s is not known", c.stage, quote.Text(c.kind))
+	}
+	v := kind()
+	delete(c.have, "type")
+	if err := decode(c.have, v); err != nil {
+		return t, c.fail(err)
+	}
+	if v, ok := v.(interface{ finish() (T, error) }); ok {
+		t, err = v.finish()
+		return t, c.fail(err)
+	}
+	if v, ok := v.(interface{ ready() error }); ok {
+		err = v.ready()
+	}
+	return v.(T), c.fail(err)
+}
+
+// readSequence reads components that work one after the other.
+func (s stage[T]) readSequence(c component) (t T, err error) {
+	var raws []json.RawMessage
+	switch err := strictjson.Unmarshal(c.have[s.parts], &raws); {
+	case c.have[s.parts] == nil:
+		return t, c.fail(fmt.Errorf("has no %s", s.parts))
+	case err != nil:
+		return t, c.fail(fmt.Errorf("%s: %w", s.parts, err))
+	case len(c.have) > 2:
+		delete(c.have, "type")
+		delete(c.have, s.parts)
+		return t, c.fail(unknownField(c.have))
+	}
+	parts := make([]T, len(raws))
+	for i, raw := range raws {
+		if parts[i], err = s.read(raw); err != nil {
+			return t, err
+		}
+	}
+	t, err = s.join(parts)
+	return t, c.fail(err)
 }
 
 // fail says in which component something is wrong.
@@ -50,90 +95,117 @@ func (c component) fail(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", c.where, quote.Name(c.kind), err)
+	return fmt.Errorf("%s %s: %w", c.stage, quote.Name(c.kind), err)
 }
 
-// decode reads the settings into v, which embeds typed. Those named must be there; the
-// ones that v does not have must not.
-func (c component) decode(v any, needed ...string) error {
-	for _, name := range needed {
-		if _, ok := c.have[name]; !ok {
-			return c.fail(fmt.Errorf("has no %s", name))
+// A setting reads itself, which for large ones is faster than what package json does.
+type setting interface {
+	read(raw json.RawMessage) error
+}
+
+// decode reads settings into the fields of the struct that v points to which have a tag. Those
+// without omitempty must be there; others than these must not.
+func decode(have map[string]json.RawMessage, v any) error {
+	rest := maps.Clone(have)
+	s := reflect.ValueOf(v)
+	if s.Kind() != reflect.Pointer { // it has no settings
+		return unknownField(rest)
+	}
+	s = s.Elem()
+	for i := range s.NumField() {
+		name, optional := strings.CutSuffix(s.Type().Field(i).Tag.Get("json"), ",omitempty")
+		if name == "" {
+			continue
 		}
-	}
-	if v == nil {
-		v = new(typed)
-	}
-	return c.fail(strictjson.Unmarshal(c.raw, v))
-}
-
-// apart returns a setting that is large, and the component without it.
-func (c component) apart(name string) (json.RawMessage, component, error) {
-	raw, ok := c.have[name]
-	if !ok {
-		return nil, c, c.fail(fmt.Errorf("has no %s", name))
-	}
-	rest := c
-	rest.have = maps.Clone(c.have)
-	delete(rest.have, name)
-	var err error
-	if rest.raw, err = json.Marshal(rest.have); err != nil {
-		return nil, c, c.fail(strictjson.Unmarshal(c.raw, new(map[string]json.RawMessage)))
-	}
-	return raw, rest, nil
-}
-
-// typed is what all components have.
-type typed struct {
-	Type string `json:"type"`
-}
-
-// readAll reads a list of components of a kind.
-func readAll[T any](raws []json.RawMessage, read func(json.RawMessage) (T, error)) ([]T, error) {
-	all := make([]T, len(raws))
-	for i, raw := range raws {
+		raw, ok := have[name]
+		delete(rest, name)
+		if !ok {
+			if !optional {
+				return fmt.Errorf("has no %s", name)
+			}
+			continue
+		}
 		var err error
-		if all[i], err = read(raw); err != nil {
-			return nil, err
+		switch to := s.Field(i).Addr().Interface().(type) {
+		case *json.RawMessage:
+			*to = raw
+		case setting:
+			err = to.read(raw)
+		default:
+			err = strictjson.Unmarshal(raw, to)
+		}
+		if err != nil {
+			return inField(name, err)
 		}
 	}
-	return all, nil
+	return unknownField(rest)
+}
+
+// inField says in which setting something is wrong.
+func inField(name string, err error) error {
+	what, inner := strings.CutPrefix(err.Error(), `field "`)
+	switch {
+	case inner: // of an object that is the setting
+		return errors.New(`field "` + name + "." + what)
+	case strings.HasPrefix(what, "has "):
+		return fmt.Errorf("field %s %w", quote.Text(name), err)
+	case strings.HasPrefix(what, "is ") || strings.HasPrefix(what, `"`):
+		return fmt.Errorf("%s %w", name, err)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// unknownField returns an error if settings are left.
+func unknownField(rest map[string]json.RawMessage) error {
+	if len(rest) == 0 {
+		return nil
+	}
+	return fmt.Errorf("unknown field %s", quote.Text(sorted(rest)[0]))
+}
+
+// readStage reads a component that may be absent.
+func readStage[T any](s stage[T], raw json.RawMessage, to *T) (err error) {
+	if !absent(raw) {
+		*to, err = s.read(raw)
+	}
+	return err
 }
 
 // absent reports whether a file leaves something out or says null.
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// readPattern reads {"String": "x"} or {"Regex": "x+"}.
-func readPattern(raw json.RawMessage) (pattern, error) {
-	var p struct{ String, Regex *string }
-	if err := strictjson.Unmarshal(raw, &p); err != nil {
-		return nil, fmt.Errorf("pattern: %w", err)
+// place is where a text is split or replaced: {"String": "x"} or {"Regex": "x+"}.
+type place struct{ pattern }
+
+func (p *place) read(raw json.RawMessage) (err error) {
+	var v struct{ String, Regex *string }
+	switch err := strictjson.Unmarshal(raw, &v); {
+	case err != nil:
+		return err
+	case v.String != nil && v.Regex == nil:
+		p.pattern = literal(*v.String)
+		return nil
+	case v.Regex == nil || v.String != nil:
+		return errors.New("want one of String and Regex")
 	}
-	switch {
-	case p.String != nil && p.Regex == nil:
-		return literal(*p.String), nil
-	case p.Regex != nil && p.String == nil:
-		return readExpression(*p.Regex)
-	}
-	return nil, errors.New("pattern, want one of String and Regex")
+	p.pattern, err = readExpression(*v.Regex)
+	return err
 }
 
-// readRune reads a text of one character.
-func readRune(name, s string) (rune, error) {
-	chars := []rune(s)
-	if len(chars) != 1 {
-		return 0, fmt.Errorf("%s is %s, want one character", name, quote.Text(s))
+// char is a text of one character.
+type char string
+
+func (c *char) read(raw json.RawMessage) error {
+	var s string
+	if err := strictjson.Unmarshal(raw, &s); err != nil {
+		return err
 	}
-	return chars[0], nil
+	if *c = char(s); len([]rune(s)) != 1 {
+		return fmt.Errorf("is %s, want one character", quote.Text(s))
+	}
+	return nil
 }
 
 // sorted returns the keys of a map in order, for errors that do not change from run
 // to run.
-func sorted[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

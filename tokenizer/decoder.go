@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,69 +11,21 @@ type decoder interface {
 	decode(tokens []string) []string
 }
 
-// readDecoder reads a decoder of a tokenizer.json.
-func readDecoder(raw json.RawMessage) (decoder, error) {
-	switch c := openComponent(raw, "decoder"); c.kind {
-	case "ByteLevel":
-		b, err := readByteLevel(c)
-		return b, err
-	case "Metaspace":
-		m, err := readMetaspace(c)
-		return m, err
-	case "WordPiece":
-		var n struct {
-			typed
-			Prefix  string `json:"prefix"`
-			Cleanup bool   `json:"cleanup"`
-		}
-		err := c.decode(&n, "prefix", "cleanup")
-		return wordPieceDecoder{n.Prefix, n.Cleanup}, err
-	case "BPEDecoder":
-		var n struct {
-			typed
-			Suffix string `json:"suffix"`
-		}
-		err := c.decode(&n, "suffix")
-		return bpeDecoder(n.Suffix), err
-	case "ByteFallback":
-		return byteFallback{}, c.decode(nil)
-	case "Fuse":
-		return fuse{}, c.decode(nil)
-	case "Strip":
-		var n struct {
-			typed
-			Content     string `json:"content"`
-			Start, Stop int
-		}
-		if err := c.decode(&n, "content", "start", "stop"); err != nil {
-			return nil, err
-		}
-		char, err := readRune("content", n.Content)
-		return stripDecoder{char, n.Start, n.Stop}, c.fail(err)
-	case "Replace":
-		return readReplace(c)
-	case "CTC":
-		var n struct {
-			typed
-			Pad     string `json:"pad_token"`
-			Delim   string `json:"word_delimiter_token"`
-			Cleanup bool   `json:"cleanup"`
-		}
-		err := c.decode(&n, "pad_token", "word_delimiter_token", "cleanup")
-		return ctc{n.Pad, n.Delim, n.Cleanup}, err
-	case "Sequence":
-		var n struct {
-			typed
-			Parts []json.RawMessage `json:"decoders"`
-		}
-		if err := c.decode(&n, "decoders"); err != nil {
-			return nil, err
-		}
-		all, err := readAll(n.Parts, readDecoder)
-		return decoders(all), err
-	default:
-		return nil, c.unknown()
-	}
+// decoderStage reads the decoder of a tokenizer.json.
+var decoderStage = stage[decoder]{
+	name: "decoder", parts: "decoders",
+	join: func(parts []decoder) (decoder, error) { return decoders(parts), nil },
+	kinds: map[string]func() any{
+		"ByteLevel":    func() any { return new(byteLevel) },
+		"Metaspace":    func() any { return new(metaspace) },
+		"WordPiece":    func() any { return new(wordPieceDecoder) },
+		"BPEDecoder":   func() any { return new(bpeDecoder) },
+		"ByteFallback": func() any { return byteFallback{} },
+		"Fuse":         func() any { return fuse{} },
+		"Strip":        func() any { return new(stripDecoder) },
+		"Replace":      func() any { return new(replace) },
+		"CTC":          func() any { return new(ctc) },
+	},
 }
 
 // decoders work one after the other.
@@ -123,35 +74,35 @@ func lossy(b []byte) string {
 }
 
 // decode makes spaces of ▁, and drops those of the first token.
-func (m metaspace) decode(tokens []string) []string {
+func (m *metaspace) decode(tokens []string) []string {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		with := " "
 		if i == 0 && m.prepend != "never" {
 			with = ""
 		}
-		out[i] = strings.ReplaceAll(token, string(m.char), with)
+		out[i] = strings.ReplaceAll(token, string(m.Char), with)
 	}
 	return out
 }
 
 // wordPieceDecoder puts a space before each token that does not go on with a word.
 type wordPieceDecoder struct {
-	prefix  string
-	cleanup bool
+	Prefix  string `json:"prefix"`
+	Cleanup bool   `json:"cleanup"`
 }
 
 func (d wordPieceDecoder) decode(tokens []string) []string {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		if i > 0 {
-			if rest, ok := strings.CutPrefix(token, d.prefix); ok {
+			if rest, ok := strings.CutPrefix(token, d.Prefix); ok {
 				token = rest
 			} else {
 				token = " " + token
 			}
 		}
-		if d.cleanup {
+		if d.Cleanup {
 			token = cleanup(token)
 		}
 		out[i] = token
@@ -175,16 +126,18 @@ func closeUp(s string) string {
 }
 
 // bpeDecoder makes spaces of what ends a word.
-type bpeDecoder string
+type bpeDecoder struct {
+	Suffix string `json:"suffix"`
+}
 
-func (suffix bpeDecoder) decode(tokens []string) []string {
+func (d bpeDecoder) decode(tokens []string) []string {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		with := " "
 		if i == len(tokens)-1 {
 			with = ""
 		}
-		out[i] = strings.ReplaceAll(token, string(suffix), with)
+		out[i] = strings.ReplaceAll(token, d.Suffix, with)
 	}
 	return out
 }
@@ -239,21 +192,21 @@ func (fuse) decode(tokens []string) []string { return []string{strings.Join(toke
 
 // stripDecoder takes a character off the ends of each token, so many times at most.
 type stripDecoder struct {
-	char        rune
-	start, stop int
+	Char  char `json:"content"`
+	Start int  `json:"start"`
+	Stop  int  `json:"stop"`
 }
 
 func (d stripDecoder) decode(tokens []string) []string {
 	out := make([]string, len(tokens))
-	char := string(d.char)
 	for i, token := range tokens {
 		rest, ok := token, true
-		for n := 0; n < d.start && ok; n++ {
-			rest, ok = strings.CutPrefix(rest, char)
+		for n := 0; n < d.Start && ok; n++ {
+			rest, ok = strings.CutPrefix(rest, string(d.Char))
 		}
 		ok = true
-		for n := 0; n < d.stop && ok; n++ {
-			rest, ok = strings.CutSuffix(rest, char)
+		for n := 0; n < d.Stop && ok; n++ {
+			rest, ok = strings.CutSuffix(rest, string(d.Char))
 		}
 		out[i] = rest
 	}
@@ -264,7 +217,7 @@ func (n replace) decode(tokens []string) []string {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		p := piece{s: token}
-		p.replace(n.at, n.with)
+		p.replace(n.At, n.With)
 		out[i] = p.s
 	}
 	return out
@@ -272,8 +225,9 @@ func (n replace) decode(tokens []string) []string {
 
 // ctc joins equal tokens side by side and drops the one that separates them.
 type ctc struct {
-	pad, delimiter string
-	cleanup        bool
+	Pad       string `json:"pad_token"`
+	Delimiter string `json:"word_delimiter_token"`
+	Cleanup   bool   `json:"cleanup"`
 }
 
 func (d ctc) decode(tokens []string) []string {
@@ -282,9 +236,9 @@ func (d ctc) decode(tokens []string) []string {
 		if i > 0 && token == tokens[i-1] {
 			continue
 		}
-		token = strings.ReplaceAll(token, d.pad, "")
-		if d.cleanup {
-			token = strings.ReplaceAll(cleanup(token), d.delimiter, " ")
+		token = strings.ReplaceAll(token, d.Pad, "")
+		if d.Cleanup {
+			token = strings.ReplaceAll(cleanup(token), d.Delimiter, " ")
 		}
 		if token != "" {
 			out = append(out, token)

@@ -35,10 +35,10 @@
 // unigram and BPE, and are exact with the library sentencepiece: sentencepiece*.go. Load
 // tells which files of a directory are read.
 //
-// Regular expressions are those of GPT-2, Llama 3 and Qwen, and all that mean the same
+// Regular expressions are those of GPT-2, Llama 3, Qwen and Trained, and all that mean the same
 // in package regexp; a look-ahead is known only in \s+(?!\S)|\s+ at the end.
 //
-// TrainBPE and TrainWords learn vocabularies.
+// TrainBPE and TrainWords learn vocabularies, of which Trained makes a tokenizer.json.
 //
 // Time grows as the length of the text does (BPE: n·log n for a word of n characters).
 package tokenizer

@@ -10,14 +10,18 @@ import (
 )
 
 // Expressions are in the dialect of Oniguruma, with Unicode classes. Those of GPT-2,
-// Llama 3 and Qwen have scanners written by hand. Others are translated for package
+// Llama 3 and Qwen, and those of Trained, have scanners written by hand. Others are translated for package
 // regexp, which takes linear time, where they mean the same there.
 
 // scanners are the expressions that are written by hand.
 var scanners = map[string]pattern{
 	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2{},
-	cl100k(`\p{N}{1,3}`): wordsAndDigits{3},
-	cl100k(`\p{N}`):      wordsAndDigits{1},
+	cl100k(`\p{N}{1,3}`):  wordsAndDigits{3},
+	cl100k(`\p{N}`):       wordsAndDigits{1},
+	anySpaces:             spaceRun{},
+	wordParts:             wordPart{},
+	wordExpression(false): wordCutter{false},
+	wordExpression(true):  wordCutter{true},
 }
 
 // cl100k is the expression of Llama 3 and Qwen, which differ in how they cut numbers.

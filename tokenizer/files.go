@@ -49,9 +49,9 @@ func Load(dir string) (*Tokenizer, error) {
 		{"tokenizer.json", func(_ *folder, data []byte) (*Tokenizer, error) { return parse(data) }, ""},
 		{"vocab.txt", readBERT, ""},
 		{"source.spm", readMarian, "target.spm"}, // which has a vocab.json too
-		{"spiece.model", readPieces, ""},
-		{"tokenizer.model", readPieces, ""},
-		{"sentencepiece.bpe.model", readFairseq, ""},
+		{"spiece.model", readPieces("T5Tokenizer", "LlamaTokenizer", "GemmaTokenizer"), ""},
+		{"tokenizer.model", readPieces("T5Tokenizer", "LlamaTokenizer", "GemmaTokenizer"), ""},
+		{"sentencepiece.bpe.model", readPieces("CamembertTokenizer", "XLMRobertaTokenizer"), ""},
 		{"vocab.json", readGPT2, "merges.txt"},
 	}
 	for _, form := range forms {
@@ -84,7 +84,8 @@ func Load(dir string) (*Tokenizer, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
+	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, " +
+		"spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
 }
 
 // Files returns the paths of the files that Load has read, and of those of other forms beside
@@ -184,10 +185,7 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 		s.Additional = append(s.Additional, list...)
 		return nil
 	}
-	to := map[string]*json.RawMessage{
-		"unk_token": &s.Unknown, "bos_token": &s.Bos, "eos_token": &s.Eos, "cls_token": &s.Cls,
-		"sep_token": &s.Sep, "pad_token": &s.Pad, "mask_token": &s.Mask,
-	}[name]
+	to := s.token(name)
 	if to == nil {
 		s.Additional = append(s.Additional, raw)
 		return nil
@@ -205,6 +203,67 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 	}
 	*to = raw
 	return nil
+}
+
+// token returns the setting of a special token, nil if there is none of that name.
+func (s *settings) token(name string) *json.RawMessage {
+	return map[string]*json.RawMessage{
+		"unk_token": &s.Unknown, "bos_token": &s.Bos, "eos_token": &s.Eos, "cls_token": &s.Cls,
+		"sep_token": &s.Sep, "pad_token": &s.Pad, "mask_token": &s.Mask,
+	}[name]
+}
+
+// use is what a special token is for, and the token that usually is.
+type use struct{ name, usual string }
+
+// specials returns the special tokens for some uses with their ids.
+func (s *settings) specials(m interface{ id(string) (int, bool) }, uses ...use) ([]addedToken, error) {
+	list := make([]addedToken, len(uses))
+	for i, u := range uses {
+		token, err := special(*s.token(u.name), u.usual)
+		if err != nil {
+			return nil, err
+		}
+		id, ok := m.id(token)
+		if !ok {
+			return nil, fmt.Errorf("does not have the special token %s", quote.Text(token))
+		}
+		list[i] = addedToken{ID: id, Content: token, Special: true}
+	}
+	return list, nil
+}
+
+// class returns the class of a tokenizer, which has to be one of those that are known. Where
+// the settings do not say it, the family of the model does.
+func (s *settings) class(from *folder, known ...string) (string, error) {
+	class := strings.TrimSuffix(s.Class, "Fast")
+	if class == "" && !slices.Contains(known, "") {
+		class = families[from.modelType()]
+	}
+	if slices.Contains(known, class) {
+		return class, nil
+	}
+	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
+	return "", fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, "+
+		"or a tokenizer.json", quote.Text(s.Class), strings.Join(known, " or "))
+}
+
+// families are the classes of models whose tokenizer_config.json does not say one.
+var families = map[string]string{
+	"t5": "T5Tokenizer", "llama": "LlamaTokenizer", "mistral": "LlamaTokenizer",
+	"gemma": "GemmaTokenizer", "gemma2": "GemmaTokenizer", "gemma3": "GemmaTokenizer", "gemma3_text": "GemmaTokenizer",
+	"xlm-roberta": "XLMRobertaTokenizer", "camembert": "CamembertTokenizer",
+}
+
+// modelType returns the family that a directory's config.json says, if there is one.
+func (f *folder) modelType() string {
+	var config struct {
+		Type string `json:"model_type"`
+	}
+	if _, data, err := f.read("config.json"); err == nil {
+		_ = json.Unmarshal(data, &config) // what is wrong with it is said by who loads the model
+	}
+	return config.Type
 }
 
 // onlyThese returns an error if the files of a directory name other special or added tokens
@@ -249,8 +308,8 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if class := strings.TrimSuffix(s.Class, "Fast"); !slices.Contains([]string{"", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}, class) {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want BertTokenizer, DistilBertTokenizer or ElectraTokenizer, or a tokenizer.json", quote.Name(s.Class))
+	if _, err := s.class(from, "", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"); err != nil {
+		return nil, err
 	}
 	ids := map[string]int{}
 	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
@@ -260,45 +319,25 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 		}
 		ids[token] = i
 	}
-	names := map[string]json.RawMessage{"[UNK]": s.Unknown, "[CLS]": s.Cls, "[SEP]": s.Sep, "[PAD]": s.Pad, "[MASK]": s.Mask}
-	var added []addedToken
-	for usual, raw := range names {
-		token, err := special(raw, usual)
-		if err != nil {
-			return nil, err
-		}
-		id, ok := ids[token]
-		if !ok {
-			return nil, fmt.Errorf("does not have the special token %s", quote.Text(token))
-		}
-		names[usual] = json.RawMessage(token)
-		added = append(added, addedToken{ID: id, Content: token, Special: true})
+	v, err := newVocabulary(ids)
+	if err != nil {
+		return nil, err
+	}
+	added, err := s.specials(&v, use{"unk_token", "[UNK]"}, use{"cls_token", "[CLS]"}, use{"sep_token", "[SEP]"},
+		use{"pad_token", "[PAD]"}, use{"mask_token", "[MASK]"})
+	if err != nil {
+		return nil, err
 	}
 	lower, err := lowerCase(s, ids, added)
 	if err != nil {
 		return nil, err
 	}
-	accents := lower
-	if s.Accents != nil {
-		accents = *s.Accents
-	}
-	v, err := readVocabulary(ids)
-	if err != nil {
-		return nil, err
-	}
-	at := func(name string, kind int) slot {
-		token := string(names[name])
-		return numbered{token, ids[token]}.slot(kind)
-	}
 	t := &Tokenizer{
-		normalizer:   bertNormalizer{true, s.Chinese == nil || *s.Chinese, accents, lower},
-		preTokenizer: preTokenizers{cutter{splitter{at: oneOf(space), keep: removed}}, cutter{splitter{at: oneOf(punct)}}},
-		model:        newWordPiece(v, string(names["[UNK]"]), "##", 100),
-		post: postProcessor{
-			single: []slot{at("[CLS]", 0), {text: 0}, at("[SEP]", 0)},
-			pair:   []slot{at("[CLS]", 0), {text: 0}, at("[SEP]", 0), {text: 1, kind: 1}, at("[SEP]", 1)},
-		},
-		decoder: wordPieceDecoder{"##", true},
+		normalizer:   bertNormalizer{true, s.Chinese == nil || *s.Chinese, s.Accents, lower},
+		preTokenizer: bertWords,
+		model:        newWordPiece(v, added[0].Content, "##", 100),
+		post:         bertTemplate(added[1].numbered(), added[2].numbered()),
+		decoder:      wordPieceDecoder{"##", true},
 	}
 	if err := s.onlyThese(from, t.model, added); err != nil {
 		return nil, err
@@ -339,17 +378,12 @@ func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	class := strings.TrimSuffix(s.Class, "Fast")
-	if class != "GPT2Tokenizer" && class != "RobertaTokenizer" {
-		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %s",
-			quote.Text(s.Class))
-	}
-	m := new(bpe)
-	ids, err := readIDs(data)
+	class, err := s.class(from, "GPT2Tokenizer", "RobertaTokenizer")
 	if err != nil {
 		return nil, err
 	}
-	if m.vocabulary, err = readVocabulary(ids); err != nil {
+	m := new(bpe)
+	if err := m.vocabulary.read(data); err != nil {
 		return nil, err
 	}
 	var rows []string
@@ -366,52 +400,28 @@ func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 		return nil, &FormatError{path, err}
 	}
 	m.setChars()
-	t := &Tokenizer{preTokenizer: byteLevel{s.PrefixSpace != nil && *s.PrefixSpace, true, true}, model: m, post: plainPair, decoder: byteLevel{}}
+	prefix := s.PrefixSpace != nil && *s.PrefixSpace
+	t := &Tokenizer{preTokenizer: byteLevel{prefix, true, true}, model: m, post: plainPair, decoder: byteLevel{}}
 	var added []addedToken
-	if class == "GPT2Tokenizer" {
-		if id, ok := m.id("<|endoftext|>"); ok {
-			added = append(added, addedToken{ID: id, Content: "<|endoftext|>", Normalized: true, Special: true})
-		}
-	} else {
-		if added, err = robertaSpecials(s, m, t); err != nil {
+	if class == "RobertaTokenizer" {
+		added, err = s.specials(m, use{"cls_token", "<s>"}, use{"sep_token", "</s>"}, use{"unk_token", "<unk>"},
+			use{"pad_token", "<pad>"}, use{"mask_token", "<mask>"})
+		if err != nil {
 			return nil, err
 		}
+		t.post = robertaTemplate(added[0].numbered(), added[1].numbered())
+		t.post.trims = []trim{{prefix}}
+		added[4].LStrip = true
+		slices.SortFunc(added, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
+	} else if id, ok := m.id("<|endoftext|>"); ok {
+		added = []addedToken{{ID: id, Content: "<|endoftext|>", Special: true}}
+	}
+	for i := range added {
+		added[i].Normalized = true
 	}
 	if err := s.onlyThese(from, t.model, added); err != nil {
 		return nil, err
 	}
 	t.added, err = newAddedTokens(added, t.model, nil)
 	return t, err
-}
-
-// robertaSpecials puts <s> and </s> around texts and returns the special tokens.
-func robertaSpecials(s settings, m *bpe, t *Tokenizer) ([]addedToken, error) {
-	var added []addedToken
-	var cls, sep numbered
-	for _, x := range []struct {
-		raw   json.RawMessage
-		usual string
-		to    *numbered
-	}{{s.Cls, "<s>", &cls}, {s.Sep, "</s>", &sep}, {s.Unknown, "<unk>", nil}, {s.Pad, "<pad>", nil}, {s.Mask, "<mask>", nil}} {
-		token, err := special(x.raw, x.usual)
-		if err != nil {
-			return nil, err
-		}
-		id, ok := m.id(token)
-		if !ok {
-			return nil, fmt.Errorf("does not have the special token %s", quote.Text(token))
-		}
-		if x.to != nil {
-			*x.to = numbered{token, id}
-		}
-		added = append(added, addedToken{ID: id, Content: token, Special: true, Normalized: true, LStrip: x.usual == "<mask>"})
-	}
-	slices.SortFunc(added, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
-	a, b := cls.slot(0), sep.slot(0)
-	t.post = postProcessor{
-		single: []slot{a, {text: 0}, b},
-		pair:   []slot{a, {text: 0}, b, b, {text: 1}, b},
-		trims:  []trim{{s.PrefixSpace != nil && *s.PrefixSpace}},
-	}
-	return added, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -21,8 +22,15 @@ type listReader struct {
 	ok bool // nothing unusual was met
 }
 
-func newListReader(raw []byte) *listReader {
-	return &listReader{string(raw), 0, utf8.Valid(raw)}
+// readFast reads a JSON text by a listReader or, if it gives up, by package strictjson.
+func readFast[T any](raw []byte, fast func(r *listReader) T) (T, error) {
+	r := &listReader{string(raw), 0, utf8.Valid(raw)}
+	if v := fast(r); r.done() {
+		return v, nil
+	}
+	var v T
+	err := strictjson.Unmarshal(raw, &v)
+	return v, err
 }
 
 // next returns the byte behind white space, 0 at the end, and stays in front of it.
@@ -91,197 +99,189 @@ func (r *listReader) text() string {
 	return ""
 }
 
-// digits goes over digits and returns how many there were.
-func (r *listReader) digits() int {
-	start := r.at
-	for r.at < len(r.s) && '0' <= r.s[r.at] && r.s[r.at] <= '9' {
-		r.at++
-	}
-	return r.at - start
-}
-
-// integer goes over a whole number and returns its text.
-func (r *listReader) integer() string {
+// word goes over a number, true, false or null, and returns it as it stands.
+func (r *listReader) word() string {
 	r.next()
 	start := r.at
-	if r.at < len(r.s) && r.s[r.at] == '-' {
-		r.at++
+	for ; r.at < len(r.s); r.at++ {
+		switch r.s[r.at] {
+		case ',', ':', ']', '}', ' ', '\n', '\t', '\r':
+			return r.s[start:r.at]
+		}
 	}
-	first := r.at
-	n := r.digits()
-	r.ok = r.ok && n > 0 && (n == 1 || r.s[first] != '0')
-	return r.s[start:r.at]
+	return r.s[start:]
 }
 
 // id reads a whole number.
 func (r *listReader) id() int {
-	text := r.integer()
+	text := r.word()
 	n, err := strconv.Atoi(text)
-	r.ok = r.ok && err == nil && (r.at == len(r.s) || r.s[r.at] != '.' && r.s[r.at] != 'e' && r.s[r.at] != 'E')
+	r.ok = r.ok && err == nil && text[0] != '+' && (text[0] != '0' || text == "0") && text[0] != '-'
 	return n
 }
 
 // number reads a number, as readNumber does.
-func (r *listReader) number() float64 {
-	whole := r.integer()
-	start := r.at - len(whole)
-	if r.at < len(r.s) && r.s[r.at] == '.' {
-		r.at++
-		r.ok = r.ok && r.digits() > 0
+func (r *listReader) number() (x float64) {
+	text := r.word()
+	isNumber := text != "" && strings.IndexByte("-0123456789", text[0]) >= 0 && json.Valid([]byte(text))
+	if r.ok = r.ok && isNumber; r.ok {
+		x, r.ok = readNumber(text)
 	}
-	if r.at < len(r.s) && r.s[r.at]|0x20 == 'e' {
-		if r.at++; r.at < len(r.s) && (r.s[r.at] == '+' || r.s[r.at] == '-') {
-			r.at++
-		}
-		r.ok = r.ok && r.digits() > 0
-	}
-	if !r.ok {
-		return 0
-	}
-	var x float64
-	x, r.ok = readNumber(r.s[start:r.at])
 	return x
 }
 
 // skip goes over a value, and checks only where it ends: it is read later.
 func (r *listReader) skip() {
-	r.next()
-	s, at, depth := r.s, r.at, 0
-	for r.ok && at < len(s) {
-		c := s[at]
-		if c > ']' && c != '{' && c != '}' || '0' <= c && c <= '9' { // most of what stands between texts
-			at++
-			continue
-		}
-		switch c {
+	switch r.next() {
+	case '"':
+		r.skipText()
+	case '{', '[':
+		r.skipNested()
+	default:
+		r.ok = r.word() != ""
+	}
+}
+
+func (r *listReader) skipNested() {
+	for depth := 0; r.at < len(r.s); {
+		switch r.s[r.at] {
 		case '"':
-			for at++; at < len(s) && s[at] != '"'; at++ {
-				if s[at] == '\\' {
-					at++
-				}
-			}
-			r.ok = at < len(s)
-			if depth == 0 {
-				r.at = at + 1
-				return
-			}
+			r.skipText()
+			continue
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 {
-				r.at = at // behind a number or a word
-				return
-			}
-			if depth--; depth == 0 {
-				r.at = at + 1
-				return
-			}
-		case ',', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				r.at = at
-				return
-			}
+			depth--
 		}
-		at++
+		if r.at++; depth == 0 {
+			return
+		}
 	}
-	r.at = at
-	r.ok = r.ok && depth == 0
+	r.ok = false
+}
+
+func (r *listReader) skipText() {
+	for r.at++; r.at < len(r.s) && r.s[r.at] != '"'; r.at++ {
+		if r.s[r.at] == '\\' {
+			r.at++
+		}
+	}
+	r.ok = r.ok && r.at < len(r.s)
+	r.at++
 }
 
 // readFields returns the fields of an object, which nobody has yet looked into.
-func readFields(raw []byte) (map[string]json.RawMessage, bool) {
-	r := newListReader(raw)
-	fields := map[string]json.RawMessage{}
-	r.take('{')
-	for n := 0; r.more('}', n); n++ {
-		name := r.text()
-		r.take(':')
-		r.next()
-		start := r.at
-		r.skip()
-		if _, twice := fields[name]; twice || !r.ok || start == r.at {
-			return nil, false
+func readFields(raw []byte) (map[string]json.RawMessage, error) {
+	return readFast(raw, func(r *listReader) map[string]json.RawMessage {
+		fields := map[string]json.RawMessage{}
+		r.take('{')
+		for n := 0; r.more('}', n); n++ {
+			name := r.text()
+			r.take(':')
+			r.next()
+			start := r.at
+			if r.skip(); r.ok {
+				fields[name] = raw[start:r.at]
+			}
+			r.ok = r.ok && len(fields) == n+1 // no name stands there twice
 		}
-		fields[name] = raw[start:r.at]
-	}
-	return fields, r.done()
+		return fields
+	})
 }
 
 // readIDs reads {"token": id, …}.
 func readIDs(raw []byte) (map[string]int, error) {
-	r := newListReader(raw)
-	ids := make(map[string]int, len(raw)/16)
-	r.take('{')
-	for n := 0; r.more('}', n); n++ {
-		token := r.text()
-		r.take(':')
-		ids[token] = r.id()
-	}
-	if !r.done() {
-		ids = nil
-		err := strictjson.Unmarshal(raw, &ids)
-		return ids, err
-	}
-	return ids, nil
-}
-
-// readPairs reads [["a", "b"], …].
-func readPairs(raw []byte) ([][2]string, bool) {
-	r := newListReader(raw)
-	pairs := make([][2]string, 0, len(raw)/16)
-	r.take('[')
-	for n := 0; r.more(']', n); n++ {
-		r.take('[')
-		a := r.text()
-		r.take(',')
-		pairs = append(pairs, [2]string{a, r.text()})
-		r.take(']')
-	}
-	return pairs, r.done()
-}
-
-// readLines reads ["a b", …].
-func readLines(raw []byte) ([]string, bool) {
-	r := newListReader(raw)
-	lines := make([]string, 0, len(raw)/16)
-	r.take('[')
-	for n := 0; r.more(']', n); n++ {
-		lines = append(lines, r.text())
-	}
-	return lines, r.done()
-}
-
-// readScores reads [["token", score], …].
-func readScores(raw []byte) (tokens []string, scores []float64, err error) {
-	r := newListReader(raw)
-	tokens, scores = make([]string, 0, len(raw)/24), make([]float64, 0, len(raw)/24)
-	r.take('[')
-	for n := 0; r.more(']', n); n++ {
-		r.take('[')
-		tokens = append(tokens, r.text())
-		r.take(',')
-		scores = append(scores, r.number())
-		r.take(']')
-	}
-	if r.done() {
-		return tokens, scores, nil
-	}
-	var entries []json.RawMessage
-	if err := strictjson.Unmarshal(raw, &entries); err != nil {
-		return nil, nil, fmt.Errorf("vocab: %w", err)
-	}
-	tokens, scores = make([]string, len(entries)), make([]float64, len(entries))
-	for i, raw := range entries {
-		var entry []json.RawMessage
-		var score *float64 // nil is null
-		ok := false
-		if strictjson.Unmarshal(raw, &entry) == nil && len(entry) == 2 &&
-			strictjson.Unmarshal(entry[0], &tokens[i]) == nil && strictjson.Unmarshal(entry[1], &score) == nil && score != nil {
-			scores[i], ok = readNumber(string(entry[1]))
+	return readFast(raw, func(r *listReader) map[string]int {
+		ids := make(map[string]int, len(raw)/16)
+		r.take('{')
+		for n := 0; r.more('}', n); n++ {
+			token := r.text()
+			r.take(':')
+			ids[token] = r.id()
 		}
-		if !ok {
-			return nil, nil, fmt.Errorf("entry %d of vocab is %s, want a token and its score", i, quote.JSON(raw))
-		}
+		return ids
+	})
+}
+
+// mergeList are the merges of BPE: ["a b", …] or [["a", "b"], …].
+type mergeList []mergePair
+
+type mergePair [2]string
+
+// UnmarshalJSON is for what a listReader gives up.
+func (p *mergePair) UnmarshalJSON(data []byte) error {
+	var list []string
+	if err := strictjson.Unmarshal(data, &list); err != nil || len(list) != 2 {
+		return fmt.Errorf("has %s where two tokens are wanted", quote.JSON(data))
 	}
-	return tokens, scores, nil
+	*p = mergePair(list)
+	return nil
+}
+
+func (m *mergeList) read(raw json.RawMessage) (err error) {
+	first := &listReader{string(raw), 0, true}
+	if first.take('['); first.next() == '"' {
+		lines, err := readFast(raw, func(r *listReader) []string {
+			return readList(r, len(raw)/16, (*listReader).text)
+		})
+		if err != nil {
+			return err
+		}
+		*m, err = splitMerges(lines)
+		return err
+	}
+	*m, err = readFast(raw, func(r *listReader) mergeList {
+		return readList(r, len(raw)/16, func(r *listReader) mergePair {
+			r.take('[')
+			a := r.text()
+			r.take(',')
+			b := r.text()
+			r.take(']')
+			return mergePair{a, b}
+		})
+	})
+	return err
+}
+
+// readList reads an array.
+func readList[T any](r *listReader, size int, element func(r *listReader) T) []T {
+	list := make([]T, 0, size)
+	r.take('[')
+	for n := 0; r.more(']', n); n++ {
+		list = append(list, element(r))
+	}
+	return list
+}
+
+// scoredToken is ["token", score].
+type scoredToken struct {
+	token string
+	score float64
+}
+
+// readScored is readFast's of a scoredToken.
+func readScored(r *listReader) (t scoredToken) {
+	r.take('[')
+	t.token = r.text()
+	r.take(',')
+	t.score = r.number()
+	r.take(']')
+	return t
+}
+
+// UnmarshalJSON is for what a listReader gives up.
+func (t *scoredToken) UnmarshalJSON(data []byte) (err error) {
+	r := &listReader{string(data), 0, utf8.Valid(data)}
+	if *t = readScored(r); !r.done() {
+		return fmt.Errorf("has %s where a token and its score are wanted", quote.JSON(data))
+	}
+	return nil
+}
+
+// scoredTokens are the tokens of Unigram.
+type scoredTokens []scoredToken
+
+func (t *scoredTokens) read(raw json.RawMessage) (err error) {
+	*t, err = readFast(raw, func(r *listReader) scoredTokens { return readList(r, len(raw)/24, readScored) })
+	return err
 }

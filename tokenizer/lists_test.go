@@ -23,24 +23,31 @@ func TestLists(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`[["a", -1.5], ["b\n", 2e-3], ["c", 0]]`: `["a" "b\n" "c"] [-1.5 0.002 0] <nil>`,
-		`[]`:                                     `[] [] <nil>`,
-		`[["a", -1.5, 3]]`:                       `[] [] entry 0 of vocab is ["a",-1.5,3], want a token and its score`,
-		`[["a", 1], ["b", .5]]`:                  `[] [] vocab: is not JSON at line 1, column 18: unexpected '.'`,
-		`[["a", 1], ["b", "c"]]`:                 `[] [] entry 1 of vocab is ["b","c"], want a token and its score`,
-		`[["a", 1e999]]`:                         `[] [] entry 0 of vocab is ["a",1e999], want a token and its score`,
+		`[["a", -1.5], ["b\n", 2e-3], ["c", 0]]`: "[{a -1.5} {b\n 0.002} {c 0}]",
+		`[]`:                                     "[]",
+		`[["a", -1.5, 3]]`:                       `has ["a",-1.5,3] where a token and its score are wanted`,
+		`[["a", 1], ["b", .5]]`:                  `is not JSON at line 1, column 18: unexpected '.'`,
+		`[["a", 1], ["b", "c"]]`:                 `has ["b","c"] where a token and its score are wanted`,
+		`[["a", 1e999]]`:                         `has ["a",1e999] where a token and its score are wanted`,
+		`[["a", null]]`:                          `has ["a",null] where a token and its score are wanted`,
 	} {
-		tokens, scores, err := readScores([]byte(text))
-		if got := fmt.Sprintf("%q %v %v", tokens, scores, err); got != want {
+		var list scoredTokens
+		got := ""
+		if err := list.read([]byte(text)); err != nil {
+			got = err.Error()
+		} else {
+			got = fmt.Sprint(list)
+		}
+		if got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 	for text, want := range map[string]bool{
 		`{"a": {"b": [1, "]}\""]}, "c": tru, "d": "x"}`: true, // tru is refused by who reads it
-		`{"a": 1, "a": 2}`: false, `{"a": }`: false, `{"a": [1}`: false, `{"a": "b`: false, `{"a": [`: false, `[]`: false,
+		`{"a": 1, "a": 2}`: true, `{"a": }`: false, `{"a": [1}`: false, `{"a": "b`: false, `{"a": [`: false, `[]`: false,
 	} {
-		if _, ok := readFields([]byte(text)); ok != want {
-			t.Errorf("%s: %t, want %t", text, ok, want)
+		if _, err := readFields([]byte(text)); (err == nil) != want {
+			t.Errorf("%s: error %v, want one: %t", text, err, !want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // A model cuts words into tokens.
@@ -24,34 +23,25 @@ type token struct {
 	start, end int
 }
 
-// readModel reads a model of a tokenizer.json.
-func readModel(raw json.RawMessage) (model, error) {
-	c := openComponent(raw, "model")
-	if c.err != nil && c.have != nil {
-		c.kind = guessKind(c.have) // files from before 2021 do not say it
-	}
-	switch c.kind {
-	case "BPE":
-		return readBPE(c)
-	case "Unigram":
-		return readUnigram(c)
-	case "WordPiece":
-		return readWordPiece(c)
-	case "WordLevel":
-		return readWordLevel(c)
-	default:
-		return nil, c.unknown()
-	}
-}
-
-// guessKind tells models without a type by settings that only one of them has.
-func guessKind(have map[string]json.RawMessage) string {
-	for _, only := range []struct{ setting, kind string }{{"merges", "BPE"}, {"max_input_chars_per_word", "WordPiece"}} {
-		if _, ok := have[only.setting]; ok {
-			return only.kind
+// modelStage reads the model of a tokenizer.json.
+var modelStage = stage[model]{
+	name: "model",
+	kinds: map[string]func() any{
+		"BPE":       func() any { return new(bpeSettings) },
+		"Unigram":   func() any { return new(unigramSettings) },
+		"WordPiece": func() any { return new(wordPieceSettings) },
+		"WordLevel": func() any { return new(wordLevelSettings) },
+	},
+	// Files from before 2021 do not say the type.
+	guess: func(have map[string]json.RawMessage) string {
+		switch {
+		case have["merges"] != nil:
+			return "BPE"
+		case have["max_input_chars_per_word"] != nil:
+			return "WordPiece"
 		}
-	}
-	return ""
+		return ""
+	},
 }
 
 // wordLevel has whole words only.
@@ -60,18 +50,12 @@ type wordLevel struct {
 	unknown string
 }
 
-func readWordLevel(c component) (model, error) {
-	var n struct {
-		typed
-		Vocab   map[string]int `json:"vocab"`
-		Unknown string         `json:"unk_token"`
-	}
-	if err := c.decode(&n, "vocab", "unk_token"); err != nil {
-		return nil, err
-	}
-	v, err := readVocabulary(n.Vocab)
-	return &wordLevel{v, n.Unknown}, c.fail(err)
+type wordLevelSettings struct {
+	Vocab   vocabulary `json:"vocab"`
+	Unknown string     `json:"unk_token"`
 }
+
+func (s wordLevelSettings) finish() (model, error) { return &wordLevel{s.Vocab, s.Unknown}, nil }
 
 func (m *wordLevel) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
@@ -89,17 +73,4 @@ func appendUnknown(out []token, v *vocabulary, unknown string, p *piece) ([]toke
 			quote.Text(p.s), quote.Text(unknown))
 	}
 	return append(out, token{id, unknown, 0, len(p.s)}), nil
-}
-
-// readNullable reads a text that may be null.
-func readNullable(c component, name string) (string, bool, error) {
-	raw := c.have[name]
-	if absent(raw) {
-		return "", false, nil
-	}
-	var s string
-	if err := strictjson.Unmarshal(raw, &s); err != nil {
-		return "", false, fmt.Errorf("%s: %w", name, err)
-	}
-	return s, true, nil
 }

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,79 +10,25 @@ type normalizer interface {
 	normalize(p *piece)
 }
 
-// readNormalizer reads a normalizer of a tokenizer.json.
-func readNormalizer(raw json.RawMessage) (normalizer, error) {
-	switch c := openComponent(raw, "normalizer"); c.kind {
-	case "BertNormalizer":
-		var n struct {
-			typed
-			Clean   bool  `json:"clean_text"`
-			Chinese bool  `json:"handle_chinese_chars"`
-			Accents *bool `json:"strip_accents"`
-			Lower   bool  `json:"lowercase"`
-		}
-		err := c.decode(&n, "clean_text", "handle_chinese_chars", "lowercase")
-		accents := n.Lower
-		if n.Accents != nil {
-			accents = *n.Accents
-		}
-		return bertNormalizer{n.Clean, n.Chinese, accents, n.Lower}, err
-	case "NFC":
-		return unicodeForm{compose: true}, c.decode(nil)
-	case "NFD":
-		return unicodeForm{}, c.decode(nil)
-	case "NFKC":
-		return unicodeForm{compatible: true, compose: true}, c.decode(nil)
-	case "NFKD":
-		return unicodeForm{compatible: true}, c.decode(nil)
-	case "Lowercase":
-		return lowercase{}, c.decode(nil)
-	case "StripAccents":
-		return stripMarks{mark}, c.decode(nil)
-	case "Strip":
-		var n struct {
-			typed
-			Left  bool `json:"strip_left"`
-			Right bool `json:"strip_right"`
-		}
-		err := c.decode(&n, "strip_left", "strip_right")
-		return strip{n.Left, n.Right}, err
-	case "Nmt":
-		return nmt{}, c.decode(nil)
-	case "Precompiled":
-		var n struct {
-			typed
-			Map []byte `json:"precompiled_charsmap"`
-		}
-		if err := c.decode(&n, "precompiled_charsmap"); err != nil {
-			return nil, err
-		}
-		m, err := readCharsMap(n.Map)
-		return m, c.fail(err)
-	case "Replace":
-		return readReplace(c)
-	case "Prepend":
-		var n struct {
-			typed
-			Prepend string `json:"prepend"`
-		}
-		err := c.decode(&n, "prepend")
-		return prepend(n.Prepend), err
-	case "ByteLevel":
-		return byteLevelForm{}, c.decode(nil)
-	case "Sequence":
-		var n struct {
-			typed
-			Parts []json.RawMessage `json:"normalizers"`
-		}
-		if err := c.decode(&n, "normalizers"); err != nil {
-			return nil, err
-		}
-		all, err := readAll(n.Parts, readNormalizer)
-		return normalizers(all), err
-	default:
-		return nil, c.unknown()
-	}
+// normalizerStage reads the normalizer of a tokenizer.json.
+var normalizerStage = stage[normalizer]{
+	name: "normalizer", parts: "normalizers",
+	join: func(parts []normalizer) (normalizer, error) { return normalizers(parts), nil },
+	kinds: map[string]func() any{
+		"BertNormalizer": func() any { return new(bertNormalizer) },
+		"NFC":            func() any { return unicodeForm{compose: true} },
+		"NFD":            func() any { return unicodeForm{} },
+		"NFKC":           func() any { return unicodeForm{compatible: true, compose: true} },
+		"NFKD":           func() any { return unicodeForm{compatible: true} },
+		"Lowercase":      func() any { return lowercase{} },
+		"StripAccents":   func() any { return stripMarks{mark} },
+		"Strip":          func() any { return new(strip) },
+		"Nmt":            func() any { return nmt{} },
+		"Precompiled":    func() any { return new(precompiled) },
+		"Replace":        func() any { return new(replace) },
+		"Prepend":        func() any { return new(prepend) },
+		"ByteLevel":      func() any { return byteLevelForm{} },
+	},
 }
 
 // normalizers work one after the other.
@@ -96,11 +41,16 @@ func (all normalizers) normalize(p *piece) {
 }
 
 // bertNormalizer does what BERT's own tokenizer does before it splits.
-type bertNormalizer struct{ clean, chinese, accents, lower bool }
+type bertNormalizer struct {
+	Clean   bool  `json:"clean_text"`
+	Chinese bool  `json:"handle_chinese_chars"`
+	Accents *bool `json:"strip_accents,omitempty"` // nil is as Lower
+	Lower   bool  `json:"lowercase"`
+}
 
 func (n bertNormalizer) normalize(p *piece) {
 	table := classes()
-	if n.clean {
+	if n.Clean {
 		p.filter(func(r rune) bool { return !table.has(r, control) })
 		p.rewrite(func(r rune) rune {
 			if table.has(r, space) {
@@ -109,14 +59,14 @@ func (n bertNormalizer) normalize(p *piece) {
 			return r
 		})
 	}
-	if n.chinese {
+	if n.Chinese {
 		surroundChinese(p)
 	}
-	if n.accents {
+	if n.Accents == nil && n.Lower || n.Accents != nil && *n.Accents {
 		unicodeForm{}.normalize(p)
 		stripMarks{accent}.normalize(p)
 	}
-	if n.lower {
+	if n.Lower {
 		lowercase{}.normalize(p)
 	}
 }
@@ -199,9 +149,19 @@ func (n stripMarks) normalize(p *piece) {
 }
 
 // strip removes white space from the ends of a text.
-type strip struct{ left, right bool }
+type strip struct {
+	Left  bool `json:"strip_left"`
+	Right bool `json:"strip_right"`
+}
 
-func (n strip) normalize(p *piece) { p.strip(n.left, n.right) }
+func (n strip) normalize(p *piece) { p.strip(n.Left, n.Right) }
+
+// precompiled has the settings of a charsMap.
+type precompiled struct {
+	Map []byte `json:"precompiled_charsmap"`
+}
+
+func (n precompiled) finish() (normalizer, error) { return readCharsMap(n.Map) }
 
 // nmt is the cleaning of sentencepiece's rule "nmt": control characters go, and white
 // space and some marks without a width become spaces.
@@ -222,29 +182,18 @@ func (nmt) normalize(p *piece) {
 
 // replace puts a text in the place of each match of a pattern. It is a decoder too.
 type replace struct {
-	at   pattern
-	with string
+	At   place  `json:"pattern"`
+	With string `json:"content"`
 }
 
-func readReplace(c component) (replace, error) {
-	var n struct {
-		typed
-		Pattern json.RawMessage `json:"pattern"`
-		Content string          `json:"content"`
-	}
-	if err := c.decode(&n, "pattern", "content"); err != nil {
-		return replace{}, err
-	}
-	at, err := readPattern(n.Pattern)
-	return replace{at, n.Content}, c.fail(err)
-}
-
-func (n replace) normalize(p *piece) { p.replace(n.at, n.with) }
+func (n replace) normalize(p *piece) { p.replace(n.At, n.With) }
 
 // prepend puts a text in front of one that is not empty.
-type prepend string
+type prepend struct {
+	Text string `json:"prepend"`
+}
 
-func (n prepend) normalize(p *piece) { p.prepend(string(n)) }
+func (n prepend) normalize(p *piece) { p.prepend(n.Text) }
 
 // byteLevelForm writes bytes as characters, as the pre-tokenizer ByteLevel does.
 type byteLevelForm struct{}

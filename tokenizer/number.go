@@ -20,33 +20,28 @@ var powersOfTen = sync.OnceValue(func() (table [309]float64) {
 // words that have the same score. It reports whether the number is within the range of float64.
 func readNumber(s string) (float64, bool) {
 	s, negative := strings.CutPrefix(s, "-")
+	s, power, scaled := strings.Cut(strings.ToLower(s), "e")
+	whole, fraction, _ := strings.Cut(s, ".")
 	var digits uint64
-	exponent, at := 0, 0
-	// push takes a digit, unless it is too much, and moves on.
-	push := func() bool {
-		d := uint64(s[at] - '0')
-		if digits > math.MaxUint64/10 || digits == math.MaxUint64/10 && d > math.MaxUint64%10 {
-			return false
+	exponent, fits := 0, true
+	for i, c := range []byte(whole + fraction) {
+		if i == len(whole) {
+			fits = true
 		}
-		digits = digits*10 + d
-		return true
-	}
-	isDigit := func() bool { return at < len(s) && '0' <= s[at] && s[at] <= '9' }
-	for fits := true; isDigit(); at++ {
-		if fits = fits && push(); !fits {
+		d := uint64(c - '0')
+		fits = fits && (digits < math.MaxUint64/10 || digits == math.MaxUint64/10 && d <= math.MaxUint64%10)
+		if fits {
+			digits = digits*10 + d
+		}
+		switch inWhole := i < len(whole); {
+		case inWhole && !fits:
 			exponent++
+		case !inWhole && fits:
+			exponent--
 		}
 	}
-	if at < len(s) && s[at] == '.' {
-		at++
-		for fits := true; isDigit(); at++ {
-			if fits = fits && push(); fits {
-				exponent--
-			}
-		}
-	}
-	if at < len(s) { // e or E
-		n, err := strconv.ParseInt(s[at+1:], 10, 32)
+	if scaled {
+		n, err := strconv.ParseInt(power, 10, 32)
 		if err != nil && n > 0 { // more than 32 bits
 			return 0, digits == 0
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -35,84 +36,78 @@ type slot struct {
 // trim takes spaces off the offsets of tokens in byte-level form.
 type trim struct{ prefixSpace bool }
 
-// readPostProcessor reads a post-processor of a tokenizer.json.
-func readPostProcessor(raw json.RawMessage) (postProcessor, error) {
-	switch c := openComponent(raw, "post-processor"); c.kind {
-	case "TemplateProcessing":
-		return readTemplates(c)
-	case "BertProcessing":
-		var n struct {
-			typed
-			Sep numbered `json:"sep"`
-			Cls numbered `json:"cls"`
-		}
-		if err := c.decode(&n, "sep", "cls"); err != nil {
-			return postProcessor{}, err
-		}
-		cls, sep, sep1 := n.Cls.slot(0), n.Sep.slot(0), n.Sep.slot(1)
-		return postProcessor{
-			single:      []slot{cls, {text: 0}, sep},
-			pair:        []slot{cls, {text: 0}, sep, {text: 1, kind: 1}, sep1},
-			hasTemplate: true,
-		}, nil
-	case "RobertaProcessing":
-		var n struct {
-			typed
-			Sep    numbered `json:"sep"`
-			Cls    numbered `json:"cls"`
-			Trim   bool     `json:"trim_offsets"`
-			Prefix bool     `json:"add_prefix_space"`
-		}
-		if err := c.decode(&n, "sep", "cls", "trim_offsets", "add_prefix_space"); err != nil {
-			return postProcessor{}, err
-		}
-		cls, sep := n.Cls.slot(0), n.Sep.slot(0)
-		p := postProcessor{
-			single:      []slot{cls, {text: 0}, sep},
-			pair:        []slot{cls, {text: 0}, sep, sep, {text: 1}, sep},
-			hasTemplate: true,
-		}
-		if n.Trim {
-			p.trims = []trim{{n.Prefix}}
-		}
-		return p, nil
-	case "ByteLevel":
-		b, err := readByteLevel(c)
-		p := plainPair
-		if b.trimOffsets {
-			p.trims = []trim{{b.prefixSpace}}
-		}
-		return p, err
-	case "Sequence":
-		return readPostProcessors(c)
-	default:
-		return postProcessor{}, c.unknown()
-	}
+// postProcessorStage reads the post-processor of a tokenizer.json.
+var postProcessorStage = stage[postProcessor]{
+	name: "post-processor", parts: "processors",
+	join: joinPostProcessors,
+	kinds: map[string]func() any{
+		"TemplateProcessing": func() any { return new(templates) },
+		"BertProcessing":     func() any { return new(bertProcessing) },
+		"RobertaProcessing":  func() any { return new(robertaProcessing) },
+		"ByteLevel":          func() any { return &byteLevel{} },
+	},
 }
 
-// readPostProcessors joins several into one: spaces may be trimmed in any place, since
+// joinPostProcessors makes one of several: spaces may be trimmed in any place, since
 // special tokens have none, and one of them may put special tokens around texts.
-func readPostProcessors(c component) (postProcessor, error) {
-	var n struct {
-		typed
-		Parts []json.RawMessage `json:"processors"`
-	}
-	if err := c.decode(&n, "processors"); err != nil {
-		return postProcessor{}, err
-	}
-	parts, err := readAll(n.Parts, readPostProcessor)
-	if err != nil {
-		return postProcessor{}, err
-	}
+func joinPostProcessors(parts []postProcessor) (postProcessor, error) {
 	p := plainPair
 	for _, part := range parts {
 		if part.hasTemplate {
 			if p.hasTemplate {
-				return postProcessor{}, c.fail(errors.New("has two that add special tokens, want one"))
+				return p, errors.New("has two that add special tokens, want one")
 			}
 			p.single, p.pair, p.hasTemplate = part.single, part.pair, true
 		}
 		p.trims = append(p.trims, part.trims...)
+	}
+	return p, nil
+}
+
+type bertProcessing struct {
+	Sep numbered `json:"sep"`
+	Cls numbered `json:"cls"`
+}
+
+func (n bertProcessing) finish() (postProcessor, error) { return bertTemplate(n.Cls, n.Sep), nil }
+
+func bertTemplate(cls, sep numbered) postProcessor {
+	return postProcessor{
+		single:      []slot{cls.slot(0), {text: 0}, sep.slot(0)},
+		pair:        []slot{cls.slot(0), {text: 0}, sep.slot(0), {text: 1, kind: 1}, sep.slot(1)},
+		hasTemplate: true,
+	}
+}
+
+type robertaProcessing struct {
+	Sep    numbered `json:"sep"`
+	Cls    numbered `json:"cls"`
+	Trim   bool     `json:"trim_offsets"`
+	Prefix bool     `json:"add_prefix_space"`
+}
+
+func (n robertaProcessing) finish() (postProcessor, error) {
+	p := robertaTemplate(n.Cls, n.Sep)
+	if n.Trim {
+		p.trims = []trim{{n.Prefix}}
+	}
+	return p, nil
+}
+
+func robertaTemplate(cls, sep numbered) postProcessor {
+	begin, end := cls.slot(0), sep.slot(0)
+	return postProcessor{
+		single:      []slot{begin, {text: 0}, end},
+		pair:        []slot{begin, {text: 0}, end, end, {text: 1}, end},
+		hasTemplate: true,
+	}
+}
+
+// finish is for ByteLevel as a post-processor.
+func (b byteLevel) finish() (postProcessor, error) {
+	p := plainPair
+	if b.TrimOffsets {
+		p.trims = []trim{{b.PrefixSpace}}
 	}
 	return p, nil
 }
@@ -123,11 +118,11 @@ type numbered struct {
 	id    int
 }
 
-func (n *numbered) UnmarshalJSON(data []byte) error {
+func (n *numbered) read(raw json.RawMessage) error {
 	var list []json.RawMessage
-	if strictjson.Unmarshal(data, &list) != nil || len(list) != 2 ||
+	if strictjson.Unmarshal(raw, &list) != nil || len(list) != 2 ||
 		strictjson.Unmarshal(list[0], &n.token) != nil || strictjson.Unmarshal(list[1], &n.id) != nil {
-		return fmt.Errorf("has %s where a token and its id are wanted", quote.JSON(data))
+		return fmt.Errorf("has %s where a token and its id are wanted", quote.JSON(raw))
 	}
 	return nil
 }
@@ -143,59 +138,56 @@ type specialToken struct {
 	Tokens []string `json:"tokens"`
 }
 
-func readTemplates(c component) (postProcessor, error) {
-	type element struct {
-		Sequence *struct {
-			ID   string `json:"id"`
-			Kind int    `json:"type_id"`
-		}
-		SpecialToken *struct {
-			ID   string `json:"id"`
-			Kind int    `json:"type_id"`
-		}
+// templates say what stands around one text and two.
+type templates struct {
+	Single  []templatePart          `json:"single"`
+	Pair    []templatePart          `json:"pair"`
+	Special map[string]specialToken `json:"special_tokens"`
+}
+
+// templatePart is a text, A or B, or a special token.
+type templatePart struct {
+	Sequence, SpecialToken *struct {
+		ID   string `json:"id"`
+		Kind int    `json:"type_id"`
 	}
-	var n struct {
-		typed
-		Single  []element               `json:"single"`
-		Pair    []element               `json:"pair"`
-		Special map[string]specialToken `json:"special_tokens"`
+}
+
+func (n templates) finish() (p postProcessor, err error) {
+	p.hasTemplate = true
+	if p.single, err = n.slots(n.Single, 1); err == nil {
+		p.pair, err = n.slots(n.Pair, 2)
 	}
-	if err := c.decode(&n, "single", "pair", "special_tokens"); err != nil {
-		return postProcessor{}, err
-	}
-	read := func(elements []element, texts int) (slots []slot, err error) {
-		for _, e := range elements {
-			switch {
-			case e.Sequence != nil && e.SpecialToken == nil:
-				s := slot{text: 0, kind: e.Sequence.Kind}
-				if e.Sequence.ID == "B" {
-					s.text = 1
-				} else if e.Sequence.ID != "A" {
-					return nil, fmt.Errorf("template has the text %s, want A or B", quote.Text(e.Sequence.ID))
-				}
-				if s.text >= texts {
-					return nil, errors.New("template for one text has a second one")
-				}
-				slots = append(slots, s)
-			case e.SpecialToken != nil && e.Sequence == nil:
-				t, ok := n.Special[e.SpecialToken.ID]
-				if !ok || len(t.IDs) != len(t.Tokens) {
-					return nil, fmt.Errorf("template has %s, which special_tokens do not have with as many ids as tokens",
-						quote.Text(e.SpecialToken.ID))
-				}
-				slots = append(slots, slot{none, e.SpecialToken.Kind, t.IDs, t.Tokens})
-			default:
-				return nil, errors.New("template, want elements that are one of Sequence and SpecialToken")
+	return p, err
+}
+
+// slots are those of a template for so many texts.
+func (n templates) slots(parts []templatePart, texts int) (slots []slot, err error) {
+	for _, e := range parts {
+		switch {
+		case e.Sequence != nil && e.SpecialToken == nil:
+			s := slot{text: 0, kind: e.Sequence.Kind}
+			if e.Sequence.ID == "B" {
+				s.text = 1
+			} else if e.Sequence.ID != "A" {
+				return nil, fmt.Errorf("template has the text %s, want A or B", quote.Text(e.Sequence.ID))
 			}
+			if s.text >= texts {
+				return nil, errors.New("template for one text has a second one")
+			}
+			slots = append(slots, s)
+		case e.SpecialToken != nil && e.Sequence == nil:
+			t, ok := n.Special[e.SpecialToken.ID]
+			if !ok || len(t.IDs) != len(t.Tokens) {
+				return nil, fmt.Errorf("template has %s, which special_tokens do not have with as many ids as tokens",
+					quote.Text(e.SpecialToken.ID))
+			}
+			slots = append(slots, slot{none, e.SpecialToken.Kind, t.IDs, t.Tokens})
+		default:
+			return nil, errors.New("template, want elements that are one of Sequence and SpecialToken")
 		}
-		return slots, nil
 	}
-	p := postProcessor{hasTemplate: true}
-	var err error
-	if p.single, err = read(n.Single, 1); err == nil {
-		p.pair, err = read(n.Pair, 2)
-	}
-	return p, c.fail(err)
+	return slots, nil
 }
 
 // added returns how many special tokens a template has.
@@ -209,12 +201,7 @@ func added(slots []slot) int {
 
 // uses reports whether a template has a text.
 func uses(slots []slot, text int) bool {
-	for _, s := range slots {
-		if s.text == text {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slots, func(s slot) bool { return s.text == text })
 }
 
 // apply takes spaces off the offsets of a text's tokens. The first token keeps a space

@@ -1,11 +1,10 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 )
@@ -16,68 +15,57 @@ type preTokenizer interface {
 	preTokenize(out []piece, p piece) []piece
 }
 
-// readPreTokenizer reads a pre-tokenizer of a tokenizer.json.
-func readPreTokenizer(raw json.RawMessage) (preTokenizer, error) {
-	switch c := openComponent(raw, "pre-tokenizer"); c.kind {
-	case "BertPreTokenizer":
-		return preTokenizers{cutter{splitter{at: oneOf(space), keep: removed}}, cutter{splitter{at: oneOf(punct)}}}, c.decode(nil)
-	case "ByteLevel":
-		b, err := readByteLevel(c)
-		return b, err
-	case "Metaspace":
-		m, err := readMetaspace(c)
-		return m, err
-	case "Split":
-		return readSplit(c)
-	case "Digits":
-		var d struct {
-			typed
-			Individual bool `json:"individual_digits"`
-		}
-		err := c.decode(&d, "individual_digits")
-		keep := contiguous
-		if d.Individual {
-			keep = isolated
-		}
-		return cutter{splitter{at: oneOf(numeric), keep: keep}}, err
-	case "Punctuation":
-		var n struct {
-			typed
-			Behavior string `json:"behavior"`
-		}
-		n.Behavior = "Isolated"
-		if err := c.decode(&n); err != nil {
-			return nil, err
-		}
-		keep, err := readBehavior(n.Behavior)
-		return cutter{splitter{at: oneOf(punct), keep: keep}}, c.fail(err)
-	case "Whitespace":
-		return cutter{splitter{at: wordsAndSigns{}, keep: removed, invert: true}}, c.decode(nil)
-	case "WhitespaceSplit":
-		return cutter{splitter{at: oneOf(space), keep: removed}}, c.decode(nil)
-	case "CharDelimiterSplit":
-		var n struct {
-			typed
-			Delimiter string `json:"delimiter"`
-		}
-		if err := c.decode(&n, "delimiter"); err != nil {
-			return nil, err
-		}
-		_, err := readRune("delimiter", n.Delimiter)
-		return cutter{splitter{at: literal(n.Delimiter), keep: removed}}, c.fail(err)
-	case "Sequence":
-		var n struct {
-			typed
-			Parts []json.RawMessage `json:"pretokenizers"`
-		}
-		if err := c.decode(&n, "pretokenizers"); err != nil {
-			return nil, err
-		}
-		all, err := readAll(n.Parts, readPreTokenizer)
-		return preTokenizers(all), err
-	default:
-		return nil, c.unknown()
+// preTokenizerStage reads the pre-tokenizer of a tokenizer.json.
+var preTokenizerStage = stage[preTokenizer]{
+	name: "pre-tokenizer", parts: "pretokenizers",
+	join: func(parts []preTokenizer) (preTokenizer, error) { return preTokenizers(parts), nil },
+	kinds: map[string]func() any{
+		"BertPreTokenizer":   func() any { return bertWords },
+		"ByteLevel":          func() any { return &byteLevel{Words: true} },
+		"Metaspace":          func() any { return &metaspace{Split: true} },
+		"Split":              func() any { return new(splitter) },
+		"Digits":             func() any { return new(digits) },
+		"Punctuation":        func() any { return new(punctuationMarks) },
+		"Whitespace":         func() any { return preTokenizers{splitter{place{wordsAndSigns{}}, removed, true}} },
+		"WhitespaceSplit":    func() any { return preTokenizers{atSpaces} },
+		"CharDelimiterSplit": func() any { return new(delimiter) },
+	},
+}
+
+// bertWords is the pre-tokenizer of BERT, and atSpaces the first half of it.
+var (
+	atSpaces  = splitter{At: place{oneOf(space)}, Keep: removed}
+	bertWords = preTokenizers{atSpaces, splitter{At: place{oneOf(punct)}}}
+)
+
+// digits splits numbers off, each digit by itself or all of them together.
+type digits struct {
+	Individual bool `json:"individual_digits"`
+}
+
+func (d digits) finish() (preTokenizer, error) {
+	if d.Individual {
+		return splitter{At: place{oneOf(numeric)}}, nil
 	}
+	return splitter{At: place{oneOf(numeric)}, Keep: contiguous}, nil
+}
+
+// punctuationMarks splits at punctuation.
+type punctuationMarks struct {
+	Keep behavior `json:"behavior,omitempty"`
+}
+
+func (n punctuationMarks) finish() (preTokenizer, error) {
+	return splitter{At: place{oneOf(punct)}, Keep: n.Keep}, nil
+}
+
+// delimiter splits at a character, which goes.
+type delimiter struct {
+	Char char `json:"delimiter"`
+}
+
+func (d delimiter) finish() (preTokenizer, error) {
+	return splitter{At: place{literal(d.Char)}, Keep: removed}, nil
 }
 
 // preTokenizers work one after the other.
@@ -105,56 +93,22 @@ func (all preTokenizers) preTokenize(out []piece, p piece) []piece {
 	return parts
 }
 
-// cutter cuts at the matches of a pattern.
-type cutter struct{ splitter }
-
-func (c cutter) preTokenize(out []piece, p piece) []piece {
-	p.plain()
-	return c.split(out, p)
-}
-
-func readSplit(c component) (preTokenizer, error) {
-	var n struct {
-		typed
-		Pattern  json.RawMessage `json:"pattern"`
-		Behavior string          `json:"behavior"`
-		Invert   bool            `json:"invert"`
-	}
-	if err := c.decode(&n, "pattern", "behavior", "invert"); err != nil {
-		return nil, err
-	}
-	at, err := readPattern(n.Pattern)
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	keep, err := readBehavior(n.Behavior)
-	return cutter{splitter{at, keep, n.Invert}}, c.fail(err)
-}
-
 // byteLevel writes bytes as characters, after cutting as GPT-2 does if it is to. As a
 // post-processor it takes spaces off the offsets; as a decoder it makes bytes again.
-type byteLevel struct{ prefixSpace, trimOffsets, words bool }
-
-func readByteLevel(c component) (byteLevel, error) {
-	var n struct {
-		typed
-		Prefix bool `json:"add_prefix_space"`
-		Trim   bool `json:"trim_offsets"`
-		Regex  bool `json:"use_regex"`
-	}
-	n.Regex = true
-	err := c.decode(&n, "add_prefix_space", "trim_offsets")
-	return byteLevel{n.Prefix, n.Trim, n.Regex}, err
+type byteLevel struct {
+	PrefixSpace bool `json:"add_prefix_space"`
+	TrimOffsets bool `json:"trim_offsets"`
+	Words       bool `json:"use_regex,omitempty"`
 }
 
 func (b byteLevel) preTokenize(out []piece, p piece) []piece {
 	p.plain()
-	if b.prefixSpace && !strings.HasPrefix(p.s, " ") {
+	if b.PrefixSpace && !strings.HasPrefix(p.s, " ") {
 		p.prepend(" ")
 	}
 	first := len(out)
-	if b.words {
-		out = splitter{at: gpt2{}}.split(out, p)
+	if b.Words {
+		out = splitter{At: place{gpt2{}}}.preTokenize(out, p)
 	} else {
 		out = append(out, p)
 	}
@@ -167,51 +121,40 @@ func (b byteLevel) preTokenize(out []piece, p piece) []piece {
 // metaspace writes spaces as a character that can be seen, ▁, puts one in front, and
 // cuts before each.
 type metaspace struct {
-	char    rune
-	prepend string // "always", "first" or "never"
-	split   bool
+	Char    char    `json:"replacement"`
+	Prefix  *bool   `json:"add_prefix_space,omitempty"`
+	Prepend *string `json:"prepend_scheme,omitempty"`
+	Split   bool    `json:"split,omitempty"`
+	Written *string `json:"str_rep,omitempty"` // what old files have beside replacement
+	prepend string  // "always", "first" or "never"
 }
 
-func readMetaspace(c component) (metaspace, error) {
-	var n struct {
-		typed
-		Char    string  `json:"replacement"`
-		Prefix  *bool   `json:"add_prefix_space"`
-		Prepend *string `json:"prepend_scheme"`
-		Split   *bool   `json:"split"`
-		Written *string `json:"str_rep"` // what old files have beside replacement
+func (m *metaspace) ready() error {
+	m.prepend = "always"
+	if m.Prepend != nil {
+		m.prepend = *m.Prepend
 	}
-	if err := c.decode(&n, "replacement"); err != nil {
-		return metaspace{}, err
+	if !slices.Contains([]string{"always", "first", "never"}, m.prepend) {
+		return fmt.Errorf("prepend_scheme %s, want always, first or never", quote.Text(m.prepend))
 	}
-	char, err := readRune("replacement", n.Char)
-	m := metaspace{char, "always", n.Split == nil || *n.Split}
-	if n.Prepend != nil {
-		m.prepend = *n.Prepend
-	}
-	switch m.prepend {
-	case "always", "first", "never":
-	default:
-		err = fmt.Errorf("prepend_scheme %s, want always, first or never", quote.Text(m.prepend))
-	}
-	if n.Prefix != nil && !*n.Prefix {
-		if n.Prepend != nil && m.prepend != "never" {
-			err = errors.New("add_prefix_space is false, but prepend_scheme is not never")
+	if m.Prefix != nil && !*m.Prefix {
+		if m.Prepend != nil && m.prepend != "never" {
+			return errors.New("add_prefix_space is false, but prepend_scheme is not never")
 		}
 		m.prepend = "never"
 	}
-	return m, c.fail(err)
+	return nil
 }
 
-func (m metaspace) preTokenize(out []piece, p piece) []piece {
+func (m *metaspace) preTokenize(out []piece, p piece) []piece {
 	p.plain()
-	p.replace(literal(" "), string(m.char))
-	first, _ := utf8.DecodeRuneInString(p.s)
-	if first != m.char && (m.prepend == "always" || m.prepend == "first" && p.base == 0) {
-		p.prepend(string(m.char))
+	mark := string(m.Char)
+	p.replace(literal(" "), mark)
+	if !strings.HasPrefix(p.s, mark) && (m.prepend == "always" || m.prepend == "first" && p.base == 0) {
+		p.prepend(mark)
 	}
-	if !m.split {
+	if !m.Split {
 		return append(out, p)
 	}
-	return splitter{at: literal(string(m.char)), keep: withNext}.split(out, p)
+	return splitter{At: place{literal(mark)}, Keep: withNext}.preTokenize(out, p)
 }

@@ -78,25 +78,6 @@ func (m *pieceModel) inText(id int) bool {
 	return false
 }
 
-// longest returns the length of the longest token that a text begins with, 0 if there is
-// none. A nil trie has none.
-func (t *trie) longest(s string) int {
-	if t == nil {
-		return 0
-	}
-	found := 0
-	node, ok := int32(root), true
-	for i := 0; i < len(s); i++ {
-		if node, ok = t.child(node, s[i]); !ok {
-			break
-		}
-		if t.id[node] != none {
-			found = i + 1
-		}
-	}
-	return found
-}
-
 // appendPart appends a part of a text. Unknown parts side by side are one token, unless
 // they are written as bytes, all of which stand for the part.
 func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id int) []token {
@@ -159,23 +140,15 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 		_, n := utf8.DecodeRuneInString(s[i:])
 		here := float64(best[i].score)
 		single := false
-		node, ok := int32(root), true
-		for j := i; j < len(s); j++ {
-			if node, ok = u.trie.child(node, s[j]); !ok {
-				break
-			}
-			id := u.trie.id[node]
-			if id == none {
-				continue
-			}
+		for size, id := range u.trie.starts(root, s[i:]) {
 			score := float64(u.scores[id])
 			if u.kinds[id] == userPiece { // more than any way through it
-				score = float64(float32(j+1-i)*u.greatest) - 0.1
+				score = float64(float32(size)*u.greatest) - 0.1
 			}
-			if b := &best[j+1]; b.from == none || score+here > float64(b.score) {
+			if b := &best[i+size]; b.from == none || score+here > float64(b.score) {
 				*b = pieceStep{float32(score + here), int32(i), id}
 			}
-			single = single || j+1 == i+n
+			single = single || size == n
 		}
 		if b := &best[i+n]; !single {
 			if score := u.price + best[i].score; b.from == none || score > b.score {
@@ -232,74 +205,40 @@ func (j *pieceJoins) part(text string) (int, bool) {
 	return id, ok && j.inText(id)
 }
 
-// pieceSymbol is a part of a text. Those that are joined to the one before have length 0.
-type pieceSymbol struct {
-	at, len    int32
-	prev, next int32
-	whole      bool // is a piece of the user, and not joined
-}
+// whole is the id of a symbol that is a piece of the user, and not joined.
+const whole = -2
 
 func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
-	s := p.s
-	symbols := make([]pieceSymbol, 0, len(s))
-	for at := 0; at < len(s); {
-		n := j.user.longest(s[at:])
-		whole := n > 0
-		if !whole {
-			_, n = utf8.DecodeRuneInString(s[at:])
+	text := p.s
+	var s symbols
+	for at := 0; at < len(text); {
+		n, _ := j.user.longest(root, text[at:])
+		id := int32(whole)
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(text[at:])
+			id = int32(j.unknown) // until it is looked up, at the end
 		}
-		i := int32(len(symbols))
-		symbols = append(symbols, pieceSymbol{int32(at), int32(n), i - 1, i + 1, whole})
+		s.add(id, int32(n))
 		at += n
 	}
-	var queue candidates
-	var taken map[string]int32 // how unused pieces were joined: the length of the left part
-	consider := func(left, right int32) {
-		if left < 0 || int(right) >= len(symbols) {
-			return
+	taken := map[string]int32{} // how unused pieces were joined: the length of the left part
+	s.joinAll(func(a, b *symbol, again bool) (merge, bool) {
+		if a.id == whole || b.id == whole {
+			return merge{}, false
 		}
-		a, b := &symbols[left], &symbols[right]
-		if a.whole || b.whole {
-			return
-		}
-		text := s[a.at : a.at+a.len+b.len]
-		id, ok := j.part(text)
+		both := text[a.at : a.at+a.len+b.len]
+		id, ok := j.part(both)
 		if !ok {
-			return
+			return merge{}, false
 		}
-		queue.push(candidate{j.ranks[id], left, a.len + b.len})
-		if j.kinds[id] == unusedPiece {
-			if taken == nil {
-				taken = map[string]int32{}
-			}
-			taken[text] = a.len
+		if j.kinds[id] == unusedPiece && !again {
+			taken[both] = a.len
 		}
-	}
-	for i := range symbols {
-		consider(int32(i), int32(i)+1)
-	}
-	for len(queue) > 0 {
-		c := queue.pop()
-		left := &symbols[c.pos]
-		if left.len == 0 || int(left.next) >= len(symbols) {
-			continue
-		}
-		right := &symbols[left.next]
-		if left.len+right.len != c.id { // one of them has changed
-			continue
-		}
-		left.len += right.len
-		left.next = right.next
-		right.len = 0
-		if int(right.next) < len(symbols) {
-			symbols[right.next].prev = c.pos
-		}
-		consider(left.prev, c.pos)
-		consider(c.pos, left.next)
-	}
+		return merge{j.ranks[id], int32(id)}, true
+	})
 	first := len(out)
-	for i := int32(0); int(i) < len(symbols); i = symbols[i].next {
-		out = j.appendUsed(out, first, s, int(symbols[i].at), int(symbols[i].at+symbols[i].len), taken)
+	for _, part := range s.list {
+		out = j.appendUsed(out, first, text, int(part.at), int(part.at+part.len), taken)
 	}
 	return out, nil
 }
@@ -335,24 +274,11 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	if s == "" {
 		return
 	}
-	var b strings.Builder
-	b.Grow(len(s) + len(s)/4 + 4)
-	at := make([]int32, 0, len(s)+len(s)/4+5) // where in the original each byte begins
 	original := func(i int) int32 {
 		if i < len(s) {
 			return p.align(i).start
 		}
 		return p.align(len(s) - 1).end
-	}
-	space := " "
-	if n.escape {
-		space = metaSpace
-	}
-	put := func(text string, from int32) {
-		b.WriteString(text)
-		for range len(text) {
-			at = append(at, from)
-		}
 	}
 	done := 0
 	if n.extraSpaces {
@@ -364,13 +290,18 @@ func (n *pieceNormalizer) normalize(p *piece) {
 			done += size
 		}
 	}
-	dummy := n.dummyPrefix && (!n.firstOnly || p.base == 0)
 	if done == len(s) {
 		*p = p.slice(0, 0)
 		return
 	}
+	w := pieceWriter{space: " "}
+	if n.escape {
+		w.space = metaSpace
+	}
+	w.s.Grow(len(s) + len(s)/4 + 4)
+	dummy := n.dummyPrefix && (!n.firstOnly || p.base == 0)
 	if dummy && !n.suffix {
-		put(space, original(done))
+		w.put(" ", original(done))
 	}
 	for wasSpace := n.extraSpaces; done < len(s); {
 		text, size := n.next(s[done:])
@@ -381,30 +312,22 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		if text != "" {
 			wasSpace = n.extraSpaces && strings.HasSuffix(text, " ")
 		}
-		for text != "" {
-			word, _, more := strings.Cut(text, " ")
-			put(word, from)
-			if text = text[len(word):]; more {
-				put(space, from)
-				text = text[1:]
-			}
-		}
+		w.put(text, from)
 		done += size
 	}
-	kept := b.String()
-	end := original(done)
+	kept, end := w.s.String(), original(done)
 	if n.extraSpaces {
-		for strings.HasSuffix(kept, space) {
-			kept = kept[:len(kept)-len(space)]
-			end = at[len(kept)]
+		for strings.HasSuffix(kept, w.space) {
+			kept = kept[:len(kept)-len(w.space)]
+			end = w.at[len(kept)]
 		}
-		at = at[:len(kept)]
 	}
+	at := w.at[:len(kept)]
 	if dummy && n.suffix {
-		for range len(space) {
+		for range len(w.space) {
 			at = append(at, end)
 		}
-		kept += space
+		kept += w.space
 	}
 	at = append(at, end)
 	p.s, p.at = kept, make([]span, len(kept))
@@ -413,9 +336,27 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	}
 }
 
+// pieceWriter makes a normalized text.
+type pieceWriter struct {
+	space string // as spaces are written
+	s     strings.Builder
+	at    []int32 // where in the original each byte begins
+}
+
+func (w *pieceWriter) put(text string, from int32) {
+	if text == " " {
+		text = w.space // the usual case, without a copy
+	}
+	text = strings.ReplaceAll(text, " ", w.space)
+	w.s.WriteString(text)
+	for range len(text) {
+		w.at = append(w.at, from)
+	}
+}
+
 // next returns what becomes of the beginning of a text, and how long that is.
 func (n *pieceNormalizer) next(s string) (string, int) {
-	if size := n.user.longest(s); size > 0 {
+	if size, _ := n.user.longest(root, s); size > 0 {
 		return s[:size], size
 	}
 	if text, size := n.chars.longest(s); size > 0 {

@@ -46,62 +46,46 @@ func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 	return err
 }
 
-// pieceClasses are the tokenizers that put special tokens around the pieces of one file.
+// pieceClasses put special tokens around the pieces of one file.
 var pieceClasses = map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
 	"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
+	"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"),
+	"CamembertTokenizer":  fairseqSpecials("CamembertTokenizer"),
 }
 
-// pieceFamilies are the classes of models whose tokenizer_config.json does not say one.
-var pieceFamilies = map[string]string{
-	"t5": "T5Tokenizer", "llama": "LlamaTokenizer", "mistral": "LlamaTokenizer",
-	"gemma": "GemmaTokenizer", "gemma2": "GemmaTokenizer", "gemma3": "GemmaTokenizer", "gemma3_text": "GemmaTokenizer",
-}
-
-// readPieces makes the tokenizer of a spiece.model or a tokenizer.model.
-func readPieces(from *folder, data []byte) (*Tokenizer, error) {
-	s, err := readSettings(from)
-	if err != nil {
-		return nil, err
+// readPieces makes the tokenizer of a spiece.model, a tokenizer.model or a
+// sentencepiece.bpe.model, which go with these classes.
+func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, error) {
+	return func(from *folder, data []byte) (*Tokenizer, error) {
+		s, err := readSettings(from)
+		if err != nil {
+			return nil, err
+		}
+		class, err := s.class(from, classes...)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.usual(); err != nil {
+			return nil, err
+		}
+		t, err := pieceTokenizer(data)
+		if err != nil {
+			return nil, err
+		}
+		if p := t.normalizer.(*pieceNormalizer); s.PrefixSpace != nil && *s.PrefixSpace != p.dummyPrefix {
+			return nil, fmt.Errorf("has add_dummy_prefix %t, but tokenizer_config.json add_prefix_space %t",
+				p.dummyPrefix, *s.PrefixSpace)
+		}
+		list, err := pieceClasses[class](s, t)
+		if err != nil {
+			return nil, err
+		}
+		if list, err = s.addedTo(from, t.model, list); err != nil {
+			return nil, err
+		}
+		t.decoder.(*pieceDecoder).cleanup = s.Cleanup
+		return t, t.setSpecial(list)
 	}
-	class := strings.TrimSuffix(s.Class, "Fast")
-	if class == "" {
-		class = pieceFamilies[from.modelType()]
-	}
-	specials, ok := pieceClasses[class]
-	if !ok {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, or a tokenizer.json",
-			quote.Text(s.Class), strings.Join(sorted(pieceClasses), ", "))
-	}
-	t, err := pieceTokenizer(data)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.usual(); err != nil {
-		return nil, err
-	}
-	if p := t.normalizer.(*pieceNormalizer); s.PrefixSpace != nil && *s.PrefixSpace != p.dummyPrefix {
-		return nil, fmt.Errorf("has add_dummy_prefix %t, but tokenizer_config.json add_prefix_space %t", p.dummyPrefix, *s.PrefixSpace)
-	}
-	list, err := specials(s, t)
-	if err != nil {
-		return nil, err
-	}
-	if list, err = s.addedTo(from, t.model, list); err != nil {
-		return nil, err
-	}
-	t.decoder.(*pieceDecoder).cleanup = s.Cleanup
-	return t, t.setSpecial(list)
-}
-
-// modelType returns the family that a directory's config.json says, if there is one.
-func (f *folder) modelType() string {
-	var config struct {
-		Type string `json:"model_type"`
-	}
-	if _, data, err := f.read("config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // what is wrong with it is said by who loads the model
-	}
-	return config.Type
 }
 
 // usual returns an error if settings change tokens in a way that is not known.
@@ -115,32 +99,12 @@ func (s *settings) usual() error {
 	return nil
 }
 
-// specialID returns a special token of the settings with its id.
-func specialID(raw json.RawMessage, usual string, m model) (addedToken, error) {
-	token, err := special(raw, usual)
-	if err != nil {
-		return addedToken{}, err
-	}
-	id, ok := m.id(token)
-	if !ok {
-		return addedToken{}, fmt.Errorf("does not have the special token %s", quote.Text(token))
-	}
-	return addedToken{ID: id, Content: token, Special: true}, nil
-}
-
 // t5Specials puts </s> behind each text. The tokens <extra_id_0>, … stand for what is to be
 // filled in; they follow the pieces, the last one first.
 func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
-	var list []addedToken
-	for _, x := range []struct {
-		raw   json.RawMessage
-		usual string
-	}{{s.Eos, "</s>"}, {s.Unknown, "<unk>"}, {s.Pad, "<pad>"}} {
-		token, err := specialID(x.raw, x.usual, t.model)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, token)
+	list, err := s.specials(t.model, use{"eos_token", "</s>"}, use{"unk_token", "<unk>"}, use{"pad_token", "<pad>"})
+	if err != nil {
+		return nil, err
 	}
 	extra := 100
 	if s.ExtraIDs != nil {
@@ -151,9 +115,10 @@ func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
 	}
 	for i := extra - 1; i >= 0; i-- {
 		id := t.model.size() + extra - 1 - i
-		list = append(list, addedToken{ID: id, Content: "<extra_id_" + strconv.Itoa(i) + ">", Special: true, LStrip: true, RStrip: true})
+		text := "<extra_id_" + strconv.Itoa(i) + ">"
+		list = append(list, addedToken{ID: id, Content: text, Special: true, LStrip: true, RStrip: true})
 	}
-	eos := numbered{list[0].Content, list[0].ID}.slot(0)
+	eos := list[0].numbered().slot(0)
 	t.post = postProcessor{single: []slot{{text: 0}, eos}, pair: []slot{{text: 0}, eos, {text: 1}, eos}}
 	return list, nil
 }
@@ -171,32 +136,24 @@ func gemmaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
 }
 
 func bosSpecials(s settings, t *Tokenizer, begin, end string) ([]addedToken, error) {
-	bos, err := specialID(s.Bos, begin, t.model)
-	if err != nil {
-		return nil, err
-	}
-	eos, err := specialID(s.Eos, end, t.model)
-	if err != nil {
-		return nil, err
-	}
-	unknown, err := specialID(s.Unknown, "<unk>", t.model)
+	list, err := s.specials(t.model, use{"bos_token", begin}, use{"eos_token", end}, use{"unk_token", "<unk>"})
 	if err != nil {
 		return nil, err
 	}
 	t.post = postProcessor{}
 	for kind := range 2 {
 		if s.AddBos == nil || *s.AddBos {
-			t.post.pair = append(t.post.pair, numbered{bos.Content, bos.ID}.slot(kind))
+			t.post.pair = append(t.post.pair, list[0].numbered().slot(kind))
 		}
 		t.post.pair = append(t.post.pair, slot{text: kind, kind: kind})
 		if s.AddEos {
-			t.post.pair = append(t.post.pair, numbered{eos.Content, eos.ID}.slot(kind))
+			t.post.pair = append(t.post.pair, list[1].numbered().slot(kind))
 		}
 		if kind == 0 {
 			t.post.single = slices.Clone(t.post.pair)
 		}
 	}
-	return []addedToken{bos, eos, unknown}, nil
+	return list, nil
 }
 
 // addedTo returns special tokens with those that a directory's files add, in the order of
@@ -282,23 +239,19 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 	return nil
 }
 
-// pieceNumbers gives the pieces of a model the numbers of a vocabulary.
-type pieceNumbers struct {
+// renumbered gives the pieces of a model the numbers of another vocabulary.
+type renumbered struct {
 	vocabulary
-	pieces  model
-	unknown int
+	pieces model
+	number func(piece token) int
 }
 
-func (m *pieceNumbers) tokenize(out []token, p *piece) ([]token, error) {
+func (m *renumbered) tokenize(out []token, p *piece) ([]token, error) {
 	first := len(out)
 	out, err := m.pieces.tokenize(out, p)
 	for i := range out[first:] {
 		tok := &out[first+i]
-		id, ok := m.id(tok.text)
-		if !ok {
-			id = m.unknown
-		}
-		tok.id = id
+		tok.id = m.number(*tok)
 	}
 	return out, err
 }
@@ -310,9 +263,8 @@ func readMarian(from *folder, source []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if class := strings.TrimSuffix(s.Class, "Fast"); class != "" && class != "MarianTokenizer" {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want MarianTokenizer, or a tokenizer.json",
-			quote.Name(s.Class))
+	if _, err := s.class(from, "", "MarianTokenizer"); err != nil {
+		return nil, err
 	}
 	if err := s.usual(); err != nil {
 		return nil, err
@@ -356,28 +308,23 @@ func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer
 	if err != nil {
 		return nil, err
 	}
-	ids, err := readIDs(text)
-	if err != nil {
-		return nil, bad(err)
-	}
-	m := &pieceNumbers{pieces: t.model}
-	if m.vocabulary, err = readVocabulary(ids); err != nil {
+	m := &renumbered{pieces: t.model}
+	if err := m.vocabulary.read(text); err != nil {
 		return nil, bad(err)
 	}
 	t.model = m
-	var list []addedToken
-	for _, x := range []struct {
-		raw   json.RawMessage
-		usual string
-	}{{s.Eos, "</s>"}, {s.Unknown, "<unk>"}, {s.Pad, "<pad>"}} {
-		token, err := specialID(x.raw, x.usual, m)
-		if err != nil {
-			return nil, bad(err)
-		}
-		list = append(list, token)
+	list, err := s.specials(m, use{"eos_token", "</s>"}, use{"unk_token", "<unk>"}, use{"pad_token", "<pad>"})
+	if err != nil {
+		return nil, bad(err)
 	}
-	eos := numbered{list[0].Content, list[0].ID}.slot(0)
-	m.unknown = list[1].ID
+	eos, unknown := list[0].numbered().slot(0), list[1].ID
+	number := func(text string) int {
+		if id, ok := m.id(text); ok {
+			return id
+		}
+		return unknown
+	}
+	m.number = func(piece token) int { return number(piece.text) }
 	t.post = postProcessor{single: []slot{{text: 0}, eos}, pair: []slot{{text: 0}, {text: 1}, eos}}
 	if list, err = s.addedTo(from, m, list); err != nil {
 		return nil, bad(err)
@@ -395,11 +342,7 @@ func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer
 		if end < 0 {
 			return 0, 0
 		}
-		id, ok := m.id(text[:end+2])
-		if !ok {
-			id = m.unknown
-		}
-		return id, end + 2
+		return number(text[:end+2]), end + 2
 	}
 	return t, nil
 }

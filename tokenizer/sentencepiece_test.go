@@ -266,7 +266,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		return nil
 	}
 	for _, c := range []struct{ dir, file, content, want string }{
-		{"t5", "tokenizer_config.json", `{"tokenizer_class": "AlbertTokenizer"}`, `spiece\.model: belongs to a tokenizer of class "AlbertTokenizer", want tokenizer_config\.json with tokenizer_class GemmaTokenizer, LlamaTokenizer, T5Tokenizer`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "AlbertTokenizer"}`, `spiece\.model: belongs to a tokenizer of class "AlbertTokenizer", want tokenizer_config\.json with tokenizer_class T5Tokenizer or LlamaTokenizer or GemmaTokenizer`},
 		{"t5", "tokenizer_config.json", `{}`, `belongs to a tokenizer of class ""`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "extra_ids": -1}`, `extra_ids of tokenizer_config\.json is -1`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "sp_model_kwargs": {"enable_sampling": true}}`, `sp_model_kwargs of tokenizer_config\.json has enable_sampling, want none`},
@@ -283,7 +283,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"marian", "vocab.json", "", `vocab\.json: is missing`},
 		{"marian", "target.spm", "", `target\.spm: is missing, want it beside source\.spm`},
 		{"marian", "target.spm", "x", `target\.spm: ends in the middle`},
-		{"marian", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `source\.spm: belongs to a tokenizer of class MBartTokenizer, want MarianTokenizer`},
+		{"marian", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `source\.spm: belongs to a tokenizer of class "MBartTokenizer", want tokenizer_config\.json with tokenizer_class MarianTokenizer`},
 		{"marian separate", "target_vocab.json", "", `target_vocab\.json: is missing`},
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `sentencepiece\.bpe\.model: belongs to a tokenizer of class "MBartTokenizer", want tokenizer_config\.json with tokenizer_class CamembertTokenizer or XLMRobertaTokenizer, or a tokenizer\.json`},
 		{"xlm-roberta", "tokenizer_config.json", "", `belongs to a tokenizer of class ""`},

@@ -1,11 +1,13 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // A pattern finds what a text is split at.
@@ -79,40 +81,44 @@ var behaviors = map[string]behavior{
 	"MergedWithPrevious": withPrevious, "MergedWithNext": withNext,
 }
 
-// readBehavior returns a behavior by its name.
-func readBehavior(name string) (behavior, error) {
-	b, ok := behaviors[name]
-	if !ok {
-		return 0, fmt.Errorf("behavior %s, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+func (b *behavior) read(raw json.RawMessage) error {
+	var name string
+	if err := strictjson.Unmarshal(raw, &name); err != nil {
+		return err
+	}
+	var ok bool
+	if *b, ok = behaviors[name]; !ok {
+		return fmt.Errorf("%s, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
 			quote.Text(name))
 	}
-	return b, nil
+	return nil
 }
 
 // splitter cuts pieces at the matches of a pattern.
 type splitter struct {
-	at   pattern
-	keep behavior
-	// invert takes what is between the matches for matches, and the other way round.
-	invert bool
+	At   place    `json:"pattern"`
+	Keep behavior `json:"behavior"`
+	// Invert takes what is between the matches for matches, and the other way round.
+	Invert bool `json:"invert"`
 }
 
-func (sp splitter) split(out []piece, p piece) []piece {
+func (sp splitter) preTokenize(out []piece, p piece) []piece {
+	p.plain()
 	j := joiner{splitter: sp, piece: &p, out: out}
 	read := 0
 	for {
-		start, end, ok := sp.at.next(p.s, read)
+		start, end, ok := sp.At.next(p.s, read)
 		if !ok {
 			break
 		}
 		if read < start {
-			j.add(read, start, sp.invert)
+			j.add(read, start, sp.Invert)
 		}
-		j.add(start, end, !sp.invert)
+		j.add(start, end, !sp.Invert)
 		read = end
 	}
 	if read < len(p.s) {
-		j.add(read, len(p.s), sp.invert)
+		j.add(read, len(p.s), sp.Invert)
 	}
 	j.flush()
 	return j.out
@@ -134,7 +140,7 @@ func (j *joiner) add(start, end int, match bool) {
 		return
 	}
 	j.flush()
-	if match && j.keep == removed {
+	if match && j.Keep == removed {
 		return
 	}
 	j.start, j.end, j.match, j.open = start, end, match, true
@@ -142,7 +148,7 @@ func (j *joiner) add(start, end int, match bool) {
 
 // grows reports whether what comes next belongs to the open piece.
 func (j *joiner) grows(match bool) bool {
-	switch j.keep {
+	switch j.Keep {
 	case contiguous:
 		return match == j.match
 	case withPrevious:

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,59 +87,38 @@ func parse(data []byte) (*Tokenizer, error) {
 }
 
 func parseFields(data []byte) (*Tokenizer, error) {
+	have, err := readFields(data)
+	if err != nil {
+		return nil, err
+	}
 	var file struct {
-		Version       string          `json:"version"`
-		Truncation    json.RawMessage `json:"truncation"`
-		Padding       json.RawMessage `json:"padding"`
-		AddedTokens   json.RawMessage `json:"added_tokens"`
-		Normalizer    json.RawMessage `json:"normalizer"`
-		PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-		PostProcessor json.RawMessage `json:"post_processor"`
-		Decoder       json.RawMessage `json:"decoder"`
-		Model         json.RawMessage `json:"model"`
+		Version       string          `json:"version,omitempty"`
+		Truncation    json.RawMessage `json:"truncation,omitempty"`
+		Padding       json.RawMessage `json:"padding,omitempty"`
+		AddedTokens   json.RawMessage `json:"added_tokens,omitempty"`
+		Normalizer    json.RawMessage `json:"normalizer,omitempty"`
+		PreTokenizer  json.RawMessage `json:"pre_tokenizer,omitempty"`
+		PostProcessor json.RawMessage `json:"post_processor,omitempty"`
+		Decoder       json.RawMessage `json:"decoder,omitempty"`
+		Model         json.RawMessage `json:"model,omitempty"`
 	}
-	fields, ok := readFields(data)
-	for name, to := range map[string]*json.RawMessage{
-		"truncation": &file.Truncation, "padding": &file.Padding, "added_tokens": &file.AddedTokens,
-		"normalizer": &file.Normalizer, "pre_tokenizer": &file.PreTokenizer, "post_processor": &file.PostProcessor,
-		"decoder": &file.Decoder, "model": &file.Model,
-	} {
-		*to = fields[name]
-		delete(fields, name)
-	}
-	ok = ok && json.Unmarshal(fields["version"], &file.Version) == nil && len(fields) == 1
-	if !ok { // which says what is wrong
-		if err := strictjson.Unmarshal(data, &file); err != nil {
-			return nil, err
-		}
-	}
-	if file.Version != "1.0" {
+	switch err := decode(have, &file); {
+	case err != nil:
+		return nil, err
+	case file.Version != "1.0":
 		return nil, fmt.Errorf("version %s, want 1.0", quote.Text(file.Version))
-	}
-	if absent(file.Model) {
+	case absent(file.Model):
 		return nil, errors.New("has no model")
 	}
 	t := &Tokenizer{post: plainPair}
-	var err error
-	if !absent(file.Normalizer) {
-		if t.normalizer, err = readNormalizer(file.Normalizer); err != nil {
-			return nil, err
-		}
-	}
-	if !absent(file.PreTokenizer) {
-		if t.preTokenizer, err = readPreTokenizer(file.PreTokenizer); err != nil {
-			return nil, err
-		}
-	}
-	if !absent(file.PostProcessor) {
-		if t.post, err = readPostProcessor(file.PostProcessor); err != nil {
-			return nil, err
-		}
-	}
-	if !absent(file.Decoder) {
-		if t.decoder, err = readDecoder(file.Decoder); err != nil {
-			return nil, err
-		}
+	err = cmp.Or(
+		readStage(normalizerStage, file.Normalizer, &t.normalizer),
+		readStage(preTokenizerStage, file.PreTokenizer, &t.preTokenizer),
+		readStage(postProcessorStage, file.PostProcessor, &t.post),
+		readStage(decoderStage, file.Decoder, &t.decoder),
+	)
+	if err != nil {
+		return nil, err
 	}
 	if t.truncation, err = readTruncation(file.Truncation); err != nil {
 		return nil, err
@@ -146,7 +126,7 @@ func parseFields(data []byte) (*Tokenizer, error) {
 	if t.padding, err = readPadding(file.Padding); err != nil {
 		return nil, err
 	}
-	if t.model, err = readModel(file.Model); err != nil {
+	if t.model, err = modelStage.read(file.Model); err != nil {
 		return nil, err
 	}
 	t.added, err = readAddedTokens(file.AddedTokens, t.model, t.normalizer)
@@ -258,24 +238,30 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// cutText returns the tokens of one text, without those that are put around it. Special
-// tokens that the text has are text within the ranges of literal.
+// words returns a text normalized and cut into words. Special tokens that it has are text
+// within the ranges of literal.
+func (t *Tokenizer) words(text string, literal []Span) []piece {
+	pieces := t.added.split(newPiece(text), t.normalizer, literal)
+	if t.preTokenizer == nil {
+		return pieces
+	}
+	words := make([]piece, 0, len(text)/4+len(pieces))
+	for _, p := range pieces {
+		if p.token != none {
+			words = append(words, p)
+			continue
+		}
+		words = t.preTokenizer.preTokenize(words, p)
+	}
+	return words
+}
+
+// cutText returns the tokens of one text, without those that are put around it.
 func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
-	pieces := t.added.split(newPiece(text), t.normalizer, literal)
-	if t.preTokenizer != nil {
-		words := make([]piece, 0, len(text)/4+len(pieces))
-		for _, p := range pieces {
-			if p.token != none {
-				words = append(words, p)
-				continue
-			}
-			words = t.preTokenizer.preTokenize(words, p)
-		}
-		pieces = words
-	}
+	pieces := t.words(text, literal)
 	parts := make([]part, 0, len(pieces)+len(text)/6)
 	var tokens []token
 	word := 0

@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 	"strings"
@@ -77,7 +76,7 @@ type bpeTrainer struct {
 	counts map[pair]int
 	places map[pair][]int32 // words that have, or once had, the pair
 	grown  map[pair]bool    // pairs that were counted up since they were last queued
-	queue  []pairCount
+	queue  heapOf[pairCount]
 }
 
 type bpeWord struct {
@@ -87,8 +86,14 @@ type bpeWord struct {
 
 // pairCount is a pair with its count at the time it was queued, an upper bound as long as it is not in grown.
 type pairCount struct {
-	pair  pair
-	count int
+	pair   pair
+	tokens [2]string
+	count  int
+}
+
+// before puts the highest count first, then the pair whose tokens come first by their bytes.
+func (c pairCount) before(d pairCount) bool {
+	return cmp.Or(cmp.Compare(d.count, c.count), slices.Compare(c.tokens[:], d.tokens[:])) < 0
 }
 
 func (l *bpeTrainer) addWord(word string, count int) {
@@ -169,7 +174,7 @@ func (l *bpeTrainer) apply(m pair) bool {
 
 func (l *bpeTrainer) queueGrown() {
 	for m := range l.grown {
-		heap.Push(l, pairCount{m, l.counts[m]})
+		l.queue.push(pairCount{m, [2]string{l.tokens[m[0]], l.tokens[m[1]]}, l.counts[m]})
 	}
 	clear(l.grown)
 }
@@ -177,30 +182,15 @@ func (l *bpeTrainer) queueGrown() {
 // pop returns the most frequent pair; false when none occurs twice.
 func (l *bpeTrainer) pop() (pair, bool) {
 	for len(l.queue) > 0 {
-		c := heap.Pop(l).(pairCount)
+		c := l.queue.pop()
 		count := l.counts[c.pair]
 		if count == c.count && count >= 2 {
 			return c.pair, true
 		}
 		if 2 <= count && count < c.count {
-			heap.Push(l, pairCount{c.pair, count})
+			c.count = count
+			l.queue.push(c)
 		}
 	}
 	return pair{}, false
-}
-
-// Less puts the highest count first, then the pair whose tokens come first by their bytes.
-func (l *bpeTrainer) Less(i, j int) bool {
-	a, b := l.queue[i], l.queue[j]
-	return cmp.Or(cmp.Compare(b.count, a.count),
-		strings.Compare(l.tokens[a.pair[0]], l.tokens[b.pair[0]]), strings.Compare(l.tokens[a.pair[1]], l.tokens[b.pair[1]])) < 0
-}
-
-func (l *bpeTrainer) Len() int      { return len(l.queue) }
-func (l *bpeTrainer) Swap(i, j int) { l.queue[i], l.queue[j] = l.queue[j], l.queue[i] }
-func (l *bpeTrainer) Push(x any)    { l.queue = append(l.queue, x.(pairCount)) }
-func (l *bpeTrainer) Pop() any {
-	last := l.queue[len(l.queue)-1]
-	l.queue = l.queue[:len(l.queue)-1]
-	return last
 }

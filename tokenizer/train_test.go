@@ -96,9 +96,9 @@ func TestTrainWords(t *testing.T) {
 // What was trained here is a tokenizer that this package reads: each token is found again.
 func TestTrainBPEIsRead(t *testing.T) {
 	tokens, pairs := TrainBPE(map[string]int{"low": 5, "lower": 2, "newest": 6, "widest": 3}, []string{"<unk>"}, 19)
-	merges := make([][2]string, len(pairs))
+	merges := make(mergeList, len(pairs))
 	for i, p := range pairs {
-		merges[i] = [2]string{tokens[p[0]], tokens[p[1]]}
+		merges[i] = mergePair{tokens[p[0]], tokens[p[1]]}
 	}
 	ids := map[string]int{}
 	for id, token := range tokens {
@@ -106,7 +106,7 @@ func TestTrainBPEIsRead(t *testing.T) {
 	}
 	var err error
 	m := new(bpe)
-	if m.vocabulary, err = readVocabulary(ids); err != nil {
+	if m.vocabulary, err = newVocabulary(ids); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.setMerges(merges); err != nil {

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,69 +154,72 @@ func (t *translator) foldable() {
 	t.take(1)
 }
 
-// quantifier translates *, +, ? and {2,3}, with ? behind it or not.
+// quantifiers are *, +, ? with ? behind it or not, and {2,3}.
+var quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
+
 func (t *translator) quantifier() {
-	n := 1
-	if t.in[0] == '{' {
-		n = strings.IndexByte(t.in, '}') + 1
-		if n == 0 || strings.Trim(t.in[1:n-1], "0123456789,") != "" || t.in[1] == ',' || t.in[1] == '}' {
-			t.refuse("{ that is no number of times")
-			return
-		}
-	}
-	braces := n > 1
-	t.take(n)
-	if t.in == "" {
+	n := len(quantifiers.FindString(t.in))
+	if n == 0 {
+		t.refuse("{ that is no number of times")
 		return
 	}
-	switch {
-	case t.in[0] == '?' && !braces:
-		t.take(1)
-	case strings.IndexByte("*+?{", t.in[0]) >= 0:
+	if t.take(n); t.in != "" && strings.IndexByte("*+?{", t.in[0]) >= 0 {
 		t.refuse("a quantifier behind a quantifier")
 	}
 }
 
-// escape translates what begins with a backslash.
+// escapes are what begins with a backslash: a class, a property, a sign that is written so in package regexp,
+// one that it knows without, and a code.
+var escapes = regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
+	`([-/'"#&!,:;<=>@%~_ ` + "`" + `])|x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))`)
+
 func (t *translator) escape(inside bool) {
-	if len(t.in) < 2 {
-		t.refuse(`\ at the end`)
+	m := escapes.FindStringSubmatch(t.in)
+	if m == nil {
+		t.refuse(noEscape(t.in))
 		return
 	}
-	c := t.in[1]
 	switch {
-	case strings.IndexByte("sdwSDW", c) >= 0:
-		t.class(escapedClass(c|0x20), c < 'a', inside)
-		t.in = t.in[2:]
-	case c == 'p' || c == 'P':
-		end := strings.IndexByte(t.in, '}')
-		if end < 0 || t.in[2] != '{' || strings.HasPrefix(t.in[3:], "^") {
-			t.refuse(`\` + string(c) + " without a name in braces")
-			return
-		}
-		ranges, ok := properties()[propertyName(t.in[3:end])]
+	case m[1] != "":
+		t.class(escapedClass(m[1][0]|0x20), m[1] < "a", inside)
+	case m[2] != "":
+		ranges, ok := properties()[propertyName(m[3])]
 		if !ok {
-			t.refuse(strconv.Quote(t.in[:end+1]))
-			return
+			t.refuse(strconv.Quote(m[0]))
 		}
-		t.class(ranges, c == 'P', inside)
-		t.in = t.in[end+1:]
-	case strings.IndexByte("nrtfv", c) >= 0 || c < utf8.RuneSelf && strings.IndexByte(`\.+*?()|[]{}^$-/'"#&!,:;<=>@%~_ `+"`", c) >= 0:
-		if strings.IndexByte(`-/'"#&!,:;<=>@%~_ `+"`", c) >= 0 { // regexp knows only some of these
-			t.in = t.in[1:]
-			if c == '-' && inside {
-				t.out.WriteByte('\\')
-			}
-			t.take(1)
-			return
-		}
-		t.take(2)
-	case c == 'x' || c == 'u':
-		t.code()
+		t.class(ranges, m[2] == "P", inside)
+	case m[4] != "" || m[5] == "-" && inside:
+		t.out.WriteString(m[0])
+	case m[5] != "":
+		t.out.WriteString(m[5])
 	default:
-		_, n := utf8.DecodeRuneInString(t.in[1:])
-		t.refuse(t.in[:1+n])
+		r, err := strconv.ParseUint(m[6]+m[7]+m[8], 16, 32)
+		switch {
+		case err != nil || r > unicode.MaxRune:
+			t.refuse(noEscape(t.in))
+		case m[7] != "" && r >= utf8.RuneSelf:
+			t.refuse(m[0] + ", a byte of a character")
+		case t.fold > 0:
+			t.refuse(`(?i: with ` + m[0][:2])
+		}
+		fmt.Fprintf(&t.out, `\x{%x}`, r)
 	}
+	t.in = t.in[len(m[0]):]
+}
+
+// noEscape says what is wrong with a text that begins with a backslash.
+func noEscape(s string) string {
+	char, n := utf8.DecodeRuneInString(s[1:])
+	switch char {
+	case 'p', 'P':
+		return s[:2] + " without a name in braces"
+	case 'x', 'u':
+		return s[:2] + " without the digits of a character"
+	}
+	if n == 0 {
+		return `\ at the end`
+	}
+	return s[:1+n]
 }
 
 // class writes ranges, or all other characters, in brackets or as a part of such. Where case does not count
@@ -233,34 +237,6 @@ func (t *translator) class(ranges string, not, inside bool) {
 		text = "[" + text + "]"
 	}
 	t.out.WriteString(text)
-}
-
-// code translates \x20, \x{20} or \u0020.
-func (t *translator) code() {
-	digits, behind, braces := "", "", strings.HasPrefix(t.in, `\x{`)
-	if braces {
-		digits, behind, braces = strings.Cut(t.in[3:], "}") // a { that is not closed is no brace
-	} else {
-		most := 2
-		if t.in[1] == 'u' {
-			most = 4
-		}
-		digits = t.in[2:min(len(t.in), 2+most)]
-		digits = digits[:len(digits)-len(strings.TrimLeft(digits, "0123456789abcdefABCDEF"))]
-		behind = t.in[2+len(digits):]
-	}
-	r, err := strconv.ParseUint(digits, 16, 32)
-	switch {
-	case err != nil || r > unicode.MaxRune || t.in[1] == 'u' && len(digits) < 4 || t.in[2] == '{' && !braces:
-		t.refuse(t.in[:2] + " without the digits of a character")
-	case r >= utf8.RuneSelf && t.in[1] == 'x' && !braces:
-		t.refuse(`\x` + digits + ", a byte of a character")
-	case t.fold > 0:
-		t.refuse(`(?i: with ` + t.in[:2])
-	default:
-		fmt.Fprintf(&t.out, `\x{%x}`, r)
-		t.in = behind
-	}
 }
 
 // brackets translates a class in brackets.

@@ -175,3 +175,30 @@ func (t *trie) walk(node int32, s string) (int32, bool) {
 	}
 	return node, ok
 }
+
+// starts yields the tokens that a text begins with, from a node on, and their lengths.
+func (t *trie) starts(node int32, s string) iter.Seq2[int, int32] {
+	return func(yield func(n int, id int32) bool) {
+		ok := true
+		for i := 0; i < len(s); i++ {
+			if node, ok = t.child(node, s[i]); !ok {
+				return
+			}
+			if id := t.id[node]; id != none && !yield(i+1, id) {
+				return
+			}
+		}
+	}
+}
+
+// longest returns the length of the longest token that a text begins with, from a node on,
+// and its id: 0 and none if there is none. A nil trie has none.
+func (t *trie) longest(node int32, s string) (n int, id int32) {
+	id = none
+	if t != nil {
+		for length, found := range t.starts(node, s) {
+			n, id = length, found
+		}
+	}
+	return n, id
+}

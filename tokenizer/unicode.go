@@ -26,6 +26,8 @@ const (
 	accent
 	mark
 	composite // decomposes, or has a combining class
+	combining // \p{M}
+	ideograph // of Chinese or Japanese
 )
 
 // classes holds the class of every character, in blocks of 256 of which equal ones
@@ -44,7 +46,8 @@ var classes = sync.OnceValue(func() *classTable {
 	}{
 		{properties()["l"], letter}, {properties()["n"], number}, {spaces, space}, {numerics, numeric},
 		{punctuation, punct}, {words, wordChar}, {controls, control}, {accents, accent}, {marks, mark},
-		{normalized, composite},
+		{normalized, composite}, {properties()["m"], combining},
+		{properties()["han"], ideograph}, {properties()["hiragana"], ideograph}, {properties()["katakana"], ideograph},
 	} {
 		for first, last := range codeRanges(c.ranges) {
 			for r := first; r <= last; r++ {

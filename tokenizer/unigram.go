@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -19,47 +20,29 @@ type unigram struct {
 	fallback []int   // as in bpe
 }
 
-func readUnigram(c component) (model, error) {
-	var n struct {
-		typed
-		Unknown  *int `json:"unk_id"`
-		Fallback bool `json:"byte_fallback"`
-	}
-	vocab, c, err := c.apart("vocab")
-	if err != nil {
-		return nil, err
-	}
-	if err := c.decode(&n); err != nil {
-		return nil, err
-	}
-	tokens, scores, err := readScores(vocab)
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	u, err := newUnigram(tokens, scores, n.Unknown, n.Fallback)
-	return u, c.fail(err)
+type unigramSettings struct {
+	Vocab    scoredTokens `json:"vocab"`
+	Unknown  *int         `json:"unk_id,omitempty"`
+	Fallback bool         `json:"byte_fallback,omitempty"`
 }
 
-func newUnigram(tokens []string, scores []float64, unknown *int, fallback bool) (*unigram, error) {
-	u := &unigram{scores: scores, unknown: none, price: math.Inf(1)}
-	if unknown != nil {
-		if *unknown < 0 || *unknown >= len(tokens) {
-			return nil, fmt.Errorf("unk_id is %d in a vocabulary of %d tokens", *unknown, len(tokens))
+func (s unigramSettings) finish() (model, error) {
+	n := len(s.Vocab)
+	u := &unigram{scores: make([]float64, n), unknown: none, price: math.Inf(1)}
+	if s.Unknown != nil {
+		if u.unknown = *s.Unknown; u.unknown < 0 || u.unknown >= n {
+			return nil, fmt.Errorf("unk_id is %d in a vocabulary of %d tokens", u.unknown, n)
 		}
-		u.unknown = *unknown
 	}
-	ids := make(map[string]int, len(tokens))
-	for i, token := range tokens {
-		ids[token] = i // the last of equal ones, as in the reference
-		u.price = min(u.price, scores[i])
+	u.vocabulary = vocabulary{ids: make(map[string]int, n), tokens: make([]string, n), has: make([]bool, n)}
+	for i, t := range s.Vocab {
+		u.ids[t.token] = i // the last of equal ones, as in the reference
+		u.tokens[i], u.has[i], u.scores[i] = t.token, true, t.score
+		u.price = min(u.price, t.score)
 	}
 	u.price -= 10
-	u.vocabulary = vocabulary{ids: ids, tokens: tokens, has: make([]bool, len(tokens))}
-	for i := range tokens {
-		u.has[i] = true
-	}
-	u.trie = trieOf(ids)
-	if fallback {
+	u.trie = trieOf(u.ids)
+	if s.Fallback {
 		u.fallback = byteTokens(&u.vocabulary)
 	}
 	return u, nil
@@ -95,15 +78,9 @@ func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	for i := 0; i < len(s); {
 		_, n := utf8.DecodeRuneInString(s[i:])
 		single := false
-		node, ok := int32(root), true
-		for j := i; j < len(s); j++ {
-			if node, ok = u.trie.child(node, s[j]); !ok {
-				break
-			}
-			if id := u.trie.id[node]; id != none {
-				try(i, j+1, id, u.scores[id])
-				single = single || j+1 == i+n
-			}
+		for size, id := range u.trie.starts(root, s[i:]) {
+			try(i, i+size, id, u.scores[id])
+			single = single || size == n
 		}
 		if !single {
 			if u.unknown == none {
@@ -129,9 +106,7 @@ func (u *unigram) backtrack(out []token, s string, best []step) []token {
 		out = u.appendPart(out, s[start:end], start, end)
 		end = start
 	}
-	for i, j := first, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
+	slices.Reverse(out[first:])
 	return out
 }
 

@@ -33,22 +33,25 @@ func TestScores(t *testing.T) {
 		"1.7976931348623157e308":            math.MaxFloat64,
 		"0.0000000000000000000000000000001": 1e-31,
 	} {
-		_, scores, err := readScores([]byte(`[["a", ` + text + `]]`))
-		if err != nil || math.Float64bits(scores[0]) != math.Float64bits(want) {
-			t.Errorf("%s is read as %v, want %v (error %v)", text, scores, want, err)
+		var list scoredTokens
+		err := list.read([]byte(`[["a", ` + text + `]]`))
+		if err != nil || math.Float64bits(list[0].score) != math.Float64bits(want) {
+			t.Errorf("%s is read as %v, want %v (error %v)", text, list, want, err)
 		}
 		if x, ok := readNumber(text); !ok || math.Float64bits(x) != math.Float64bits(want) {
 			t.Errorf("%s is %v, want %v", text, x, want)
 		}
 	}
 	for _, text := range []string{"1e309", "-1e400", "1e99999999999", "2e308", `"1"`, "01", "1.", "null"} {
-		if _, scores, err := readScores([]byte(`[["a", ` + text + `]]`)); err == nil {
-			t.Errorf("%s is read as %v", text, scores)
+		var list scoredTokens
+		if err := list.read([]byte(`[["a", ` + text + `]]`)); err == nil {
+			t.Errorf("%s is read as %v", text, list)
 		}
 	}
 	// A name with a broken escape is read the slow way, where scores are read alike.
-	if _, scores, err := readScores([]byte(`[["\ud800", -11.041043875685073]]`)); err != nil || scores[0] != -11.041043875685071 {
-		t.Errorf("scores %v, error %v", scores, err)
+	var list scoredTokens
+	if err := list.read([]byte(`[["\ud800", -11.041043875685073]]`)); err != nil || list[0].score != -11.041043875685071 {
+		t.Errorf("scores %v, error %v", list, err)
 	}
 }
 

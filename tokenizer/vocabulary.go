@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 
@@ -14,8 +15,16 @@ type vocabulary struct {
 	has    []bool // by id: numbers may be left out
 }
 
-// readVocabulary checks the numbers of tokens.
-func readVocabulary(ids map[string]int) (vocabulary, error) {
+func (v *vocabulary) read(raw json.RawMessage) error {
+	ids, err := readIDs(raw)
+	if err == nil {
+		*v, err = newVocabulary(ids)
+	}
+	return err
+}
+
+// newVocabulary checks the numbers of tokens.
+func newVocabulary(ids map[string]int) (vocabulary, error) {
 	limit := 16*len(ids) + 4096 // of memory, for a file may say anything
 	size := 0
 	for token, id := range ids {

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
 // wordPiece takes the longest token that a word begins with, then the longest that the
 // rest begins with, written with a prefix. A word of which some part is not in the
@@ -14,32 +17,18 @@ type wordPiece struct {
 	longest  int // characters of a word
 }
 
-func readWordPiece(c component) (model, error) {
-	var n struct {
-		typed
-		Unknown string `json:"unk_token"`
-		Prefix  string `json:"continuing_subword_prefix"`
-		Longest int    `json:"max_input_chars_per_word"`
+type wordPieceSettings struct {
+	Vocab   vocabulary `json:"vocab"`
+	Unknown string     `json:"unk_token"`
+	Prefix  string     `json:"continuing_subword_prefix"`
+	Longest int        `json:"max_input_chars_per_word"`
+}
+
+func (s wordPieceSettings) finish() (model, error) {
+	if s.Longest < 0 {
+		return nil, fmt.Errorf("max_input_chars_per_word is %d, want at least 0", s.Longest)
 	}
-	vocab, c, err := c.apart("vocab")
-	if err != nil {
-		return nil, err
-	}
-	if err := c.decode(&n, "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"); err != nil {
-		return nil, err
-	}
-	if n.Longest < 0 {
-		return nil, c.fail(fmt.Errorf("max_input_chars_per_word is %d, want at least 0", n.Longest))
-	}
-	ids, err := readIDs(vocab)
-	if err != nil {
-		return nil, c.fail(fmt.Errorf("vocab: %w", err))
-	}
-	v, err := readVocabulary(ids)
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	return newWordPiece(v, n.Unknown, n.Prefix, n.Longest), nil
+	return newWordPiece(s.Vocab, s.Unknown, s.Prefix, s.Longest), nil
 }
 
 func newWordPiece(v vocabulary, unknown, prefix string, longest int) *wordPiece {
@@ -51,11 +40,7 @@ func newWordPiece(v vocabulary, unknown, prefix string, longest int) *wordPiece 
 func (m *wordPiece) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
 	first := len(out)
-	chars := 0
-	for range p.s {
-		chars++
-	}
-	if chars > m.longest {
+	if utf8.RuneCountInString(p.s) > m.longest {
 		return appendUnknown(out, &m.vocabulary, m.unknown, p)
 	}
 	for start := 0; start < len(p.s); {
@@ -63,18 +48,15 @@ func (m *wordPiece) tokenize(out []token, p *piece) ([]token, error) {
 		if start > 0 {
 			node, ok = m.within, m.hasInner
 		}
-		end := start
-		found := int32(none)
-		for i := start; i < len(p.s) && ok; i++ {
-			if node, ok = m.trie.child(node, p.s[i]); ok && m.trie.id[node] != none {
-				found, end = m.trie.id[node], i+1
-			}
+		n, id := 0, int32(none)
+		if ok {
+			n, id = m.trie.longest(node, p.s[start:])
 		}
-		if found == none {
+		if n == 0 {
 			return appendUnknown(out[:first], &m.vocabulary, m.unknown, p)
 		}
-		out = append(out, token{int(found), m.tokens[found], start, end})
-		start = end
+		out = append(out, token{int(id), m.tokens[id], start, start + n})
+		start += n
 	}
 	return out, nil
 }

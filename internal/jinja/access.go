@@ -4,27 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
-
-// attribute is of.name.
-type attribute struct {
-	of   expression
-	name string
-}
-
-func (a attribute) eval(r *run, s *scope) any { return getAttribute(r.value(a.of, s), a.name) }
-
-// item is of[at].
-type item struct{ of, at expression }
-
-func (i item) eval(r *run, s *scope) any {
-	of := r.value(i.of, s)
-	if cut, ok := i.at.(slice); ok {
-		return cut.of(r, s, of)
-	}
-	return getItem(r, of, r.value(i.at, s))
-}
 
 // getAttribute is value.name, and getItem value[key]: of a dict both find its elements, the
 // first behind its methods.
@@ -37,12 +17,12 @@ func getAttribute(v any, name string) any {
 	case loopState:
 		return x.get(name)
 	case *dict:
-		if m := dictMethod(x, name); m != nil {
+		if m := method(v, name); m != nil {
 			return m
 		}
 		return x.get(name)
 	case string:
-		if m := stringMethod(x, name); m != nil {
+		if m := method(v, name); m != nil {
 			return m
 		}
 	}
@@ -53,7 +33,9 @@ func getAttribute(v any, name string) any {
 }
 
 // mutators are methods of lists that a template may not call in transformers either.
-var mutators = []string{"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "copy", "index", "count"}
+var mutators = []string{
+	"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "copy", "index", "count",
+}
 
 func getItem(r *run, v, key any) any {
 	switch x := v.(type) {
@@ -71,7 +53,7 @@ func getItem(r *run, v, key any) any {
 		if !ok {
 			return undefined{"an element"}
 		}
-		if m := dictMethod(x, s); m != nil {
+		if m := method(v, s); m != nil {
 			return m
 		}
 		return undefined{s}
@@ -103,24 +85,62 @@ func noElement(i int64) undefined { return undefined{fmt.Sprintf("element %d", i
 
 // character returns that at a place of a text, counted from its end if i is negative.
 func character(r *run, s string, i int64) any {
-	next, step, left := utf8.DecodeRuneInString, int64(-1), i
-	if i < 0 {
-		next, step, left = utf8.DecodeLastRuneInString, 1, i+1
+	r.charge(len(s), 4)
+	all := []rune(s)
+	n := int64(len(all))
+	if i < -n || i >= n {
+		return noElement(i)
 	}
-	all := len(s)
-	for s != "" {
-		c, n := next(s)
-		if left == 0 {
-			r.charge(all-len(s), 1)
-			return string(c)
-		}
-		left += step
-		if i < 0 {
-			s = s[:len(s)-n]
-		} else {
-			s = s[n:]
-		}
+	return string(all[(i+n)%n])
+}
+
+// slice is the part of a sequence [from:to:step].
+func slice(r *run, v any, parts [3]any) any {
+	var all []any
+	l, isList := v.(*list)
+	switch u, isUndefined := v.(undefined); {
+	case isUndefined:
+		fail("%s is undefined", u.name)
+	case is[string](v), isList && l.kind <= tupleKind:
+		all = copied(r, v)
+	default:
+		fail("a slice of %s", typeName(v))
 	}
-	r.charge(all, 1)
-	return noElement(i)
+	// index returns a part, within the bounds of a slice.
+	index := func(i int, usual int) int {
+		if parts[i] == nil {
+			return usual
+		}
+		k, ok := numeric(parts[i]).(int64)
+		if !ok {
+			fail("a slice by %s, want integers", typeName(parts[i]))
+		}
+		return int(max(-1<<30, min(1<<30, k)))
+	}
+	step, n := index(2, 1), len(all)
+	if step == 0 {
+		fail("the step of a slice is 0")
+	}
+	low, high := 0, n
+	from, to := low, high
+	if step < 0 {
+		low, high = -1, n-1
+		from, to = high, low
+	}
+	bound := func(i, usual int) int {
+		k := index(i, usual)
+		if k < 0 && parts[i] != nil {
+			k += n
+		}
+		return max(low, min(high, k))
+	}
+	from, to = bound(0, from), bound(1, to)
+	var chosen []any
+	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+		chosen = append(chosen, all[i])
+	}
+	if isList {
+		return &list{items: chosen, kind: l.kind}
+	}
+	return join(r, "", chosen)
 }

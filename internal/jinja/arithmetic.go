@@ -63,33 +63,32 @@ func arithmetic(op string, x, y any) any {
 }
 
 // integers is arithmetic of integers, without rounding.
-func integers(op string, m, n int64) (v int64) {
-	fits := true
+func integers(op string, m, n int64) int64 {
+	x, y := big.NewInt(m), big.NewInt(n)
 	switch op {
 	case "+":
-		v = m + n
-		fits = (v < m) == (n < 0)
+		x.Add(x, y)
 	case "-":
-		v = m - n
-		fits = (v > m) == (n < 0)
+		x.Sub(x, y)
 	case "*":
-		v = m * n
-		fits = n == 0 || v/n == m && (n != -1 || m != math.MinInt64)
-	case "//":
-		v = m / n
-		if m%n != 0 && (m < 0) != (n < 0) { // Python rounds down
-			v--
+		x.Mul(x, y)
+	default: // Python rounds down, and Div does if the divisor is positive
+		if n < 0 {
+			x.Neg(x)
+			y.Neg(y)
 		}
-		fits = n != -1 || m != math.MinInt64
-	case "%":
-		if v = m % n; v != 0 && (v < 0) != (n < 0) {
-			v += n
+		rest := new(big.Int)
+		if x.DivMod(x, y, rest); op == "%" {
+			x = rest
+			if n < 0 {
+				x.Neg(x)
+			}
 		}
 	}
-	if !fits {
+	if !x.IsInt64() {
 		fail("%d %s %d is too large", m, op, n)
 	}
-	return v
+	return x.Int64()
 }
 
 // divide returns a // b and a % b as CPython computes them: the rest is exact, and the

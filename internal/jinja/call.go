@@ -1,121 +1,112 @@
 package jinja
 
-import "math"
+import (
+	"math"
+	"slices"
+	"strings"
+)
 
-// arguments are those of a call.
-type arguments struct {
-	positional []expression
-	names      []string
-	named      []expression
-}
-
-func (a arguments) eval(r *run, s *scope) args {
-	v := args{named: map[string]any{}, used: map[string]bool{}}
-	for _, x := range a.positional {
-		v.list = append(v.list, r.value(x, s))
+// arguments are those of a call, and given their values.
+type (
+	arguments struct {
+		list  []expression
+		names []string
+		named []expression // by names
 	}
-	for i, x := range a.named {
-		v.named[a.names[i]] = r.value(x, s)
-		v.order = append(v.order, a.names[i])
+	given struct {
+		list  []any
+		names []string
+		named []any
 	}
-	return v
-}
+)
 
-type call struct {
-	of   expression
-	args arguments
-}
-
-func (c call) eval(r *run, s *scope) any {
-	f := r.value(c.of, s)
-	switch f := f.(type) {
-	case function:
-		return f(r, c.args.eval(r, s))
-	case undefined:
-		fail("%s is not known, or not defined", f.name)
+func (a arguments) eval(r *run, s *scope) given {
+	g := given{names: a.names}
+	for _, x := range a.list {
+		g.list = append(g.list, r.value(x, s))
 	}
-	fail("%s is called", typeName(f))
-	return nil
+	for _, x := range a.named {
+		g.named = append(g.named, r.value(x, s))
+	}
+	return g
 }
 
-type filter struct {
-	value expression
-	name  string
-	args  arguments
+// builtin is a filter, a test or a method.
+type builtin struct {
+	params string // names, or * for what looks at the arguments itself
+	call   func(r *run, v any, a args) any
 }
 
-func (f filter) eval(r *run, s *scope) any {
-	return applyFilter(r, f.name, r.value(f.value, s), f.args.eval(r, s))
+// apply calls a filter, a test or a method of a value.
+func (b builtin) apply(r *run, what string, v any, g given) any {
+	if b.params == "*" {
+		return b.call(r, v, args{given: g})
+	}
+	return b.call(r, v, bind(what, strings.Fields(b.params), g))
 }
 
-type test struct {
-	value   expression
-	name    string
-	args    arguments
-	negated bool
-}
-
-func (t test) eval(r *run, s *scope) any {
-	return applyTest(r, t.name, r.value(t.value, s), t.args.eval(r, s)) != t.negated
-}
-
-// args are the values of arguments.
+// args are the values of parameters.
 type args struct {
-	list  []any
-	named map[string]any
-	order []string // of named
-	used  map[string]bool
+	given
+	params []string
+	values []any
+	set    []bool
 }
 
-// take returns the argument at a place or with a name.
-func (a args) take(i int, name string) (any, bool) {
-	if i >= 0 && i < len(a.list) {
-		return a.list[i], true
+// bind gives the parameters of a function their values.
+func bind(what string, params []string, g given) args {
+	if len(g.list) > len(params) {
+		fail("%s has %d arguments, want at most %d", what, len(g.list), len(params))
 	}
-	v, ok := a.named[name]
-	a.used[name] = true
-	return v, ok
-}
-
-// done fails if there are arguments that nobody has taken.
-func (a args) done(name string, most int) {
-	if len(a.list) > most {
-		fail("%s has %d arguments, want at most %d", name, len(a.list), most)
+	a := args{g, params, make([]any, len(params)), make([]bool, len(params))}
+	for i, v := range g.list {
+		a.values[i], a.set[i] = v, true
 	}
-	for _, given := range a.order {
-		if !a.used[given] {
-			fail("%s has an argument %s, which is not known", name, given)
+	for i, name := range g.names {
+		at := slices.Index(params, name)
+		if at < 0 || a.set[at] {
+			fail("%s has an argument %s, which is not known", what, name)
 		}
+		a.values[at], a.set[at] = g.named[i], true
 	}
+	return a
 }
 
-// text returns an argument that is a string, or the usual one.
-func (a args) text(i int, name, usual string) string {
-	v, ok := a.take(i, name)
-	if !ok {
-		return usual
+// needed returns an argument that may not be missing.
+func (a args) needed(i int) any {
+	if !a.set[i] {
+		fail("argument %s is missing", a.params[i])
 	}
-	s, ok := v.(string)
+	return a.values[i]
+}
+
+// text returns an argument that is a string and may not be missing.
+func (a args) text(i int) string {
+	s, ok := a.needed(i).(string)
 	if !ok {
-		fail("argument %s is %s, want a string", name, typeName(v))
+		fail("argument %s is %s, want a string", a.params[i], typeName(a.values[i]))
 	}
 	return s
 }
 
-// needed returns an argument that is a string and may not be missing.
-func (a args) needed(i int, name string) string {
-	if _, ok := a.take(i, name); !ok {
-		fail("argument %s is missing", name)
+// textOr returns an argument that is a string, or the usual one.
+func (a args) textOr(i int, usual string) string {
+	if !a.set[i] {
+		return usual
 	}
-	return a.text(i, name, "")
+	return a.text(i)
 }
 
 // int returns an argument that is an integer, or the usual one.
-func (a args) int(i int, name string, usual int) int {
-	v, ok := a.take(i, name)
-	if !ok || v == nil {
+func (a args) int(i int, usual int) int {
+	if a.values[i] == nil {
 		return usual
 	}
+	return small(a.values[i], a.params[i])
+}
+
+// small returns an argument that is an integer of 32 bits.
+func small(v any, name string) int {
 	n, ok := v.(int64)
 	if !ok || n > math.MaxInt32 || n < math.MinInt32 {
 		fail("argument %s is %s, want an integer of 32 bits", name, typeName(v))
@@ -124,7 +115,4 @@ func (a args) int(i int, name string, usual int) int {
 }
 
 // flag returns an argument that is a truth value, or false.
-func (a args) flag(i int, name string) bool {
-	v, _ := a.take(i, name)
-	return v != nil && truth(v)
-}
+func (a args) flag(i int) bool { return truth(a.values[i]) }

@@ -1,86 +1,247 @@
 package jinja
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/attn-go/attn/internal/quote"
 )
 
 // filters are those of Jinja that are known here.
-var filters map[string]func(r *run, v any, a args) any
+var filters map[string]builtin
 
 func init() { // they refer to each other by name
-	filters = map[string]func(r *run, v any, a args) any{
-		"trim":       func(r *run, v any, a args) any { return strip(r.str(v), a, true, true) },
-		"upper":      func(r *run, v any, a args) any { return upper(r, r.str(v)) },
-		"lower":      func(r *run, v any, a args) any { return lower(r, r.str(v)) },
-		"capitalize": func(r *run, v any, a args) any { return capitalize(r, r.str(v)) },
-		"title":      func(r *run, v any, a args) any { return title(r, r.str(v)) },
-		"string":     func(r *run, v any, a args) any { return r.str(v) },
-		"replace": func(r *run, v any, a args) any {
-			return replace(r, r.str(v), a.needed(0, "old"), a.needed(1, "new"), a.int(2, "count", -1))
-		},
-		"indent": func(r *run, v any, a args) any {
-			s, ok := v.(string)
-			if !ok {
-				fail("indent of %s, want a string", typeName(v))
-			}
-			return indent(r, s, a)
-		},
-		"format": func(r *run, v any, a args) any { return percent(r, r.str(v), &list{items: a.list, kind: tupleKind}) },
-		"safe":   func(r *run, v any, a args) any { return v },
-		"tojson": toJSON,
-
-		"default": func(r *run, v any, a args) any {
-			usual, ok := a.take(0, "default_value")
-			if !ok {
-				usual = ""
-			}
-			if _, un := v.(undefined); un || a.flag(1, "boolean") && !truth(v) {
-				return usual
-			}
-			return v
-		},
-
-		"int":   toInteger,
-		"float": toNumber,
-		"abs":   absolute,
-		"sum":   sum,
-		"max":   func(r *run, v any, a args) any { return extreme(r, v, 1) },
-		"min":   func(r *run, v any, a args) any { return extreme(r, v, -1) },
-
-		"length":     func(r *run, v any, a args) any { return int64(length(r, v)) },
-		"list":       func(r *run, v any, a args) any { return &list{items: copied(r, v)} },
-		"first":      first,
-		"last":       last,
-		"reverse":    reverse,
-		"join":       joined,
-		"sort":       sorted,
-		"unique":     unique,
-		"map":        mapped,
-		"select":     func(r *run, v any, a args) any { return pick(r, v, a, 0, true) },
-		"reject":     func(r *run, v any, a args) any { return pick(r, v, a, 0, false) },
-		"selectattr": func(r *run, v any, a args) any { return pick(r, v, a, 1, true) },
-		"rejectattr": func(r *run, v any, a args) any { return pick(r, v, a, 1, false) },
-		"items":      items,
-		"dictsort":   sortedItems,
+	// text is a filter of what a value is as a text.
+	text := func(f func(r *run, s string) any) builtin {
+		return builtin{"", func(r *run, v any, _ args) any { return f(r, r.str(v)) }}
+	}
+	plain := func(f func(r *run, v any) any) builtin {
+		return builtin{"", func(r *run, v any, _ args) any { return f(r, v) }}
+	}
+	filters = map[string]builtin{
+		"trim":       stringMethods["strip"],
+		"upper":      stringMethods["upper"],
+		"lower":      stringMethods["lower"],
+		"capitalize": stringMethods["capitalize"],
+		"replace":    stringMethods["replace"],
+		"title":      text(func(r *run, s string) any { return title(r, s) }),
+		"string":     text(func(r *run, s string) any { return s }),
+		"indent":     {"width first blank", indent},
+		"format": {"*", func(r *run, v any, a args) any {
+			return percent(r, r.str(v), &list{items: a.list, kind: tupleKind})
+		}},
+		"safe":       plain(func(r *run, v any) any { return v }),
+		"tojson":     {"ensure_ascii indent separators sort_keys", toJSON},
+		"default":    {"default_value boolean", usual},
+		"int":        {"default", toInteger},
+		"float":      plain(toNumber),
+		"abs":        plain(absolute),
+		"sum":        plain(sum),
+		"max":        plain(func(r *run, v any) any { return extreme(r, v, 1) }),
+		"min":        plain(func(r *run, v any) any { return extreme(r, v, -1) }),
+		"length":     plain(func(r *run, v any) any { return int64(length(r, v)) }),
+		"list":       plain(func(r *run, v any) any { return &list{items: copied(r, v)} }),
+		"first":      plain(first),
+		"last":       plain(last),
+		"reverse":    plain(reverse),
+		"join":       {"d attribute", joined},
+		"sort":       {"reverse case_sensitive attribute", sorted},
+		"unique":     plain(unique),
+		"map":        {"*", mapped},
+		"select":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, true) }},
+		"reject":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, false) }},
+		"selectattr": {"*", func(r *run, v any, a args) any { return pick(r, v, a, 1, true) }},
+		"rejectattr": {"*", func(r *run, v any, a args) any { return pick(r, v, a, 1, false) }},
+		"items":      plain(func(r *run, v any) any { return &list{items: itemsOf(r, v), kind: iteratorKind} }),
+		"dictsort":   plain(sortedItems),
 	}
 	filters["count"], filters["d"] = filters["length"], filters["default"]
 }
 
-// argumentsOf are how many arguments without a name filters take that take any.
-var argumentsOf = map[string]int{
-	"trim": 1, "default": 2, "d": 2, "join": 2, "replace": 3, "int": 1, "sort": 3, "map": 100, "select": 100, "reject": 100,
-	"selectattr": 100, "rejectattr": 100, "indent": 3, "format": 100, "tojson": 4, "float": 0,
-}
-
-func applyFilter(r *run, name string, v any, a args) any {
-	f := filters[name]
-	if f == nil {
+func applyFilter(r *run, name string, v any, g given) any {
+	f, ok := filters[name]
+	if !ok {
 		fail("filter %s is not known", quote.Text(name))
 	}
 	if s, ok := v.(string); ok {
 		r.charge(len(s), 1)
 	}
-	result := f(r, v, a)
-	a.done("filter "+name, argumentsOf[name])
-	return result
+	return f.apply(r, "filter "+name, v, g)
+}
+
+func usual(r *run, v any, a args) any {
+	if _, un := v.(undefined); !un && !(a.flag(1) && !truth(v)) {
+		return v
+	}
+	if a.set[0] {
+		return a.values[0]
+	}
+	return ""
+}
+
+func first(r *run, v any) any {
+	for _, x := range iterate(r, v) {
+		return x
+	}
+	return undefined{"the first element"}
+}
+
+func last(r *run, v any) any {
+	all := iterate(r, v)
+	if len(all) == 0 {
+		return undefined{"the last element"}
+	}
+	return all[len(all)-1]
+}
+
+func reverse(r *run, v any) any {
+	all := copied(r, v)
+	slices.Reverse(all)
+	if _, ok := v.(string); ok {
+		return join(r, "", all)
+	}
+	return &list{items: all, kind: iteratorKind}
+}
+
+func joined(r *run, v any, a args) any {
+	if a.set[1] {
+		fail("join by an attribute is not known")
+	}
+	return join(r, a.textOr(0, ""), iterate(r, v))
+}
+
+// sorted is sort, which pays no attention to the case of letters.
+func sorted(r *run, v any, a args) any {
+	if a.set[1] {
+		fail("sort with case_sensitive is not known")
+	}
+	sign, by := 1, a.textOr(2, "")
+	if a.flag(0) {
+		sign = -1
+	}
+	return sortedBy(r, copied(r, v), sign, func(x any) any {
+		if by != "" {
+			x = path(r, x, by)
+		}
+		return x
+	})
+}
+
+// sortedBy sorts by keys, of which texts are compared in lower case.
+func sortedBy(r *run, all []any, sign int, key func(x any) any) any {
+	folded := func(x any) any {
+		k := key(x)
+		if s, ok := k.(string); ok {
+			return lower(r, s)
+		}
+		return k
+	}
+	slices.SortStableFunc(all, func(x, y any) int { return sign * r.order(folded(x), folded(y)) })
+	return &list{items: all}
+}
+
+func unique(r *run, v any) any {
+	made := &list{kind: iteratorKind}
+	seen := map[string]bool{}
+	for _, x := range iterate(r, v) {
+		r.charge(1, 64)
+		s, ok := x.(string)
+		if !ok || lower(r, s) != s {
+			fail("unique of %s that is not lower case is not known", typeName(x))
+		}
+		if !seen[s] {
+			seen[s] = true
+			made.items = append(made.items, s)
+		}
+	}
+	return made
+}
+
+// only returns the argument that alone may have a name here.
+func (a args) only(filter, name string) (v any) {
+	for i, n := range a.names {
+		if n != name {
+			fail("filter %s has an argument %s, which is not known", filter, n)
+		}
+		v = a.named[i]
+	}
+	return v
+}
+
+// mapped is map: a filter of each element, or an attribute. It and the filters that pick
+// elements take a value for an empty list without a look at their arguments: none, for one,
+// which other filters refuse.
+func mapped(r *run, v any, a args) any {
+	made := &list{kind: iteratorKind}
+	if !truth(v) {
+		return made
+	}
+	by, isText := a.only("map", "attribute").(string)
+	if !isText && len(a.list) == 0 {
+		fail("map without a filter or an attribute")
+	}
+	for _, x := range iterate(r, v) {
+		r.step()
+		if isText {
+			x = path(r, x, by)
+		} else {
+			x = applyFilter(r, r.str(a.list[0]), x, given{list: a.list[1:]})
+		}
+		made.items = append(made.items, x)
+	}
+	return made
+}
+
+// pick is select, reject, selectattr and rejectattr: of what a test says of the elements, or
+// of an attribute of each.
+func pick(r *run, v any, a args, attributes int, want bool) any {
+	made := &list{kind: iteratorKind}
+	if !truth(v) {
+		return made
+	}
+	if a.only("select", ""); len(a.list) < attributes {
+		fail("selectattr and rejectattr want an attribute")
+	}
+	for _, x := range iterate(r, v) {
+		r.step()
+		value := x
+		if attributes > 0 {
+			value = path(r, x, r.str(a.list[0]))
+		}
+		holds := truth(value)
+		if rest := a.list[attributes:]; len(rest) > 0 {
+			holds = applyTest(r, r.str(rest[0]), value, given{list: rest[1:]})
+		}
+		if holds == want {
+			made.items = append(made.items, x)
+		}
+	}
+	return made
+}
+
+// path is an attribute of an element, or one of that, with dots between them.
+func path(r *run, v any, names string) any {
+	for name := range strings.SplitSeq(names, ".") {
+		r.step()
+		if n, err := strconv.ParseInt(name, 10, 64); err == nil {
+			v = getItem(r, v, n)
+			continue
+		}
+		v = getItem(r, v, name)
+	}
+	return v
+}
+
+func itemsOf(r *run, v any) []any {
+	d, ok := v.(*dict)
+	if !ok {
+		fail("items of %s", typeName(v))
+	}
+	return entries(r, d, "items")
+}
+
+// sortedItems is dictsort.
+func sortedItems(r *run, v any) any {
+	return sortedBy(r, itemsOf(r, v), 1, func(item any) any { return item.(*list).items[0] })
 }

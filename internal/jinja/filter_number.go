@@ -12,7 +12,7 @@ import (
 
 // toInteger is int: of a text that is no integer, the integer part of the number that it is.
 func toInteger(r *run, v any, a args) any {
-	usual := int64(a.int(0, "default", 0))
+	usual := int64(a.int(0, 0))
 	if s, ok := v.(string); ok {
 		s = strings.TrimSpace(s)
 		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -38,7 +38,7 @@ func toInteger(r *run, v any, a args) any {
 }
 
 // toNumber is float.
-func toNumber(r *run, v any, a args) any {
+func toNumber(r *run, v any) any {
 	if s, ok := v.(string); ok {
 		s = strings.TrimSpace(s)
 		refuseDialect(s)
@@ -61,7 +61,7 @@ func refuseDialect(s string) {
 	}
 }
 
-func absolute(r *run, v any, a args) any {
+func absolute(r *run, v any) any {
 	switch n := numeric(v).(type) {
 	case int64:
 		if n < 0 {
@@ -75,7 +75,7 @@ func absolute(r *run, v any, a args) any {
 	return nil
 }
 
-func sum(r *run, v any, a args) any {
+func sum(r *run, v any) any {
 	var total any = int64(0)
 	for _, x := range iterate(r, v) {
 		r.step()

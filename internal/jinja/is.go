@@ -4,90 +4,75 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
+// tests are what "value is name" can ask.
+var tests = map[string]builtin{
+	"defined":   whether(func(v any) bool { return !is[undefined](v) }),
+	"undefined": whether(is[undefined]),
+	"none":      whether(func(v any) bool { return v == nil }),
+	"boolean":   whether(is[bool]),
+	"true":      whether(func(v any) bool { return v == true }),
+	"false":     whether(func(v any) bool { return v == false }),
+	"string":    whether(is[string]),
+	"number":    whether(func(v any) bool { return numeric(v) != nil }),
+	"integer":   whether(is[int64]),
+	"float":     whether(is[float64]),
+	"mapping":   whether(is[*dict]),
+	// What is undefined fails when it is called.
+	"callable":    whether(func(v any) bool { return is[function](v) || is[undefined](v) }),
+	"iterable":    whether(func(v any) bool { return is[*list](v) || isSequence(v) }),
+	"sequence":    whether(isSequence),
+	"odd":         whether(func(v any) bool { return !divides("odd", v, int64(2)) }),
+	"even":        whether(func(v any) bool { return divides("even", v, int64(2)) }),
+	"divisibleby": {"other", func(_ *run, v any, a args) any { return divides("divisibleby", v, a.needed(0)) }},
+	"lower":       {"", func(r *run, v any, _ args) any { return isCase(r, "lower", v, lower, upper) }},
+	"upper":       {"", func(r *run, v any, _ args) any { return isCase(r, "upper", v, upper, lower) }},
+	"in":          relation("in"),
+	"eq":          relation("=="), "equalto": relation("=="), "ne": relation("!="),
+	"lt": relation("<"), "lessthan": relation("<"), "le": relation("<="),
+	"gt": relation(">"), "greaterthan": relation(">"), "ge": relation(">="),
+}
+
+func whether(holds func(v any) bool) builtin {
+	return builtin{"", func(_ *run, v any, _ args) any { return holds(v) }}
+}
+
+func relation(op string) builtin {
+	return builtin{"other", func(r *run, v any, a args) any { return compares(r, op, v, a.needed(0)) }}
+}
+
+// is reports whether a value is of a type.
+func is[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+func isSequence(v any) bool {
+	l, ok := v.(*list)
+	return ok && l.kind <= rangeKind || is[string](v) || is[*dict](v) || is[undefined](v)
+}
+
+func divides(test string, v, by any) bool {
+	n, ok := numeric(v).(int64)
+	d, isInt := numeric(by).(int64)
+	if !ok || !isInt || d == 0 {
+		fail("test %s of %s and %s, want integers other than 0", quote.Text(test), typeName(v), typeName(by))
+	}
+	return n%d == 0
+}
+
+func isCase(r *run, test string, v any, same, other func(*run, string) string) bool {
+	s, ok := v.(string)
+	if !ok {
+		fail("test %s of %s", quote.Text(test), typeName(v))
+	}
+	return s == same(r, s) && s != other(r, s)
+}
+
 // applyTest is "value is name".
-func applyTest(r *run, name string, v any, a args) bool {
-	other := func() any {
-		x, ok := a.take(0, "other")
-		if !ok {
-			fail("test %s wants something to compare with", quote.Text(name))
-		}
-		return x
+func applyTest(r *run, name string, v any, g given) bool {
+	t, ok := tests[name]
+	if !ok {
+		fail("test %s is not known", quote.Text(name))
 	}
-	_, isUndefined := v.(undefined)
-	_, isBool := v.(bool)
-	most := 0
-	var holds bool
-	switch name {
-	case "defined":
-		holds = !isUndefined
-	case "undefined":
-		holds = isUndefined
-	case "none":
-		holds = v == nil
-	case "boolean":
-		holds = isBool
-	case "true", "false":
-		holds = isBool && v.(bool) == (name == "true")
-	case "string":
-		_, holds = v.(string)
-	case "number":
-		holds = numeric(v) != nil
-	case "integer":
-		_, holds = v.(int64)
-	case "float":
-		_, holds = v.(float64)
-	case "mapping":
-		_, holds = v.(*dict)
-	case "sequence":
-		switch x := v.(type) {
-		case string, *dict, undefined:
-			holds = true
-		case *list:
-			holds = x.kind <= rangeKind
-		}
-	case "iterable":
-		switch v.(type) {
-		case string, *dict, *list, undefined:
-			holds = true
-		}
-	case "callable":
-		_, holds = v.(function)
-		holds = holds || isUndefined // which fails when it is called
-	case "odd", "even", "divisibleby":
-		n, ok := numeric(v).(int64)
-		var by any = int64(2)
-		if name == "divisibleby" {
-			most = 1
-			by = other()
-		}
-		d, isInt := numeric(by).(int64)
-		if !ok || !isInt || d == 0 {
-			fail("test %s of %s and %s, want integers other than 0", quote.Text(name), typeName(v), typeName(by))
-		}
-		holds = (n%d == 0) != (name == "odd")
-	case "lower", "upper":
-		s, ok := v.(string)
-		if !ok {
-			fail("test %s of %s", quote.Text(name), typeName(v))
-		}
-		lower, upper := lower(r, s), upper(r, s)
-		holds = s == lower && s != upper
-		if name == "upper" {
-			holds = s == upper && s != lower
-		}
-	case "in":
-		most = 1
-		holds = contains(r, other(), v)
-	default:
-		op, ok := map[string]string{
-			"eq": "==", "equalto": "==", "ne": "!=", "lt": "<", "lessthan": "<", "le": "<=", "gt": ">", "greaterthan": ">", "ge": ">=",
-		}[name]
-		if !ok {
-			fail("test %s is not known", quote.Text(name))
-		}
-		most = 1
-		holds = compares(r, op, v, other())
-	}
-	a.done("test "+name, most)
-	return holds
+	return t.apply(r, "test "+name, v, g).(bool)
 }

@@ -52,7 +52,7 @@ func (t *Template) Render(variables map[string]any, now time.Time) (s string, er
 		top.names[name] = v
 	}
 	for name, v := range variables {
-		top.names[name] = given(r, v)
+		top.names[name] = fromGo(r, v)
 	}
 	r.all(t.body, &scope{names: map[string]any{}, outer: top})
 	return r.out.String(), nil

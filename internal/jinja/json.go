@@ -9,13 +9,11 @@ import (
 
 // toJSON is the filter tojson of transformers, whose arguments are not those of Jinja's.
 func toJSON(r *run, v any, a args) any {
-	for i, name := range []string{"ensure_ascii", "", "separators", "sort_keys"} {
-		if x, _ := a.take(i, name); name != "" && truth(x) {
-			fail("tojson with ensure_ascii, separators or sort_keys is not known")
-		}
+	if a.flag(0) || a.flag(2) || a.flag(3) {
+		fail("tojson with ensure_ascii, separators or sort_keys is not known")
 	}
 	var b strings.Builder
-	writeJSON(r, &b, v, a.int(1, "indent", -1), 0)
+	writeJSON(r, &b, v, a.int(1, -1), 0)
 	return b.String()
 }
 

@@ -73,32 +73,27 @@ func (l *lexer) fail(format string, args ...any) {
 // step takes the text up to the next tag, and the tag.
 func (l *lexer) step() {
 	rest := l.src[l.pos:]
-	at := -1
-	for i := 0; i+1 < len(rest); i++ {
-		if rest[i] == '{' && strings.IndexByte("{%#", rest[i+1]) >= 0 {
-			at = i
-			break
-		}
-	}
-	if at < 0 {
+	begin := tagBegin.FindStringIndex(rest)
+	if begin == nil {
 		l.add(data, rest)
 		l.pos = len(l.src)
 		return
 	}
+	at := begin[0]
 	before, tag := rest[:at], rest[at:at+2]
 	l.add(data, l.before(before, rest[at+2:], tag))
 	l.pos += at + 2
-	l.sign("-+")
+	if l.pos < len(l.src) && strings.IndexByte("-+", l.src[l.pos]) >= 0 {
+		l.pos++
+	}
 	switch tag {
 	case "{#":
-		n := strings.Index(l.src[l.pos:], "#}")
-		if n < 0 {
+		comment, _, ends := strings.Cut(l.src[l.pos:], "#}")
+		if !ends {
 			l.fail("a comment does not end")
 		}
-		strip := n > 0 && l.src[l.pos+n-1] == '-'
-		keep := n > 0 && l.src[l.pos+n-1] == '+'
-		l.pos += n + 2
-		l.behind(strip, keep, true)
+		l.pos += len(comment) + 2
+		l.behind(comment[max(0, len(comment)-1):], true)
 	case "{{":
 		l.add(printBegin, tag)
 		l.expression("}}")
@@ -111,13 +106,6 @@ func (l *lexer) step() {
 		l.add(blockBegin, tag)
 		l.expression("%}")
 		l.add(blockEnd, "%}")
-	}
-}
-
-// sign skips the sign of white space in a tag.
-func (l *lexer) sign(signs string) {
-	if l.pos < len(l.src) && strings.IndexByte(signs, l.src[l.pos]) >= 0 {
-		l.pos++
 	}
 }
 
@@ -135,22 +123,24 @@ func (l *lexer) before(s, inside, tag string) string {
 	return s
 }
 
-// behind skips the white space that a tag strips behind it.
-func (l *lexer) behind(strip, keep, block bool) {
+// behind skips the white space that a tag strips behind it: all of it if the tag ends in -,
+// and the end of the line if it is a block and does not end in +.
+func (l *lexer) behind(sign string, block bool) {
 	l.begins = false
 	switch {
-	case strip:
+	case sign == "-":
 		rest := strings.TrimLeftFunc(l.src[l.pos:], isSpace)
 		skipped := l.src[l.pos : len(l.src)-len(rest)]
 		l.begins = strings.HasSuffix(skipped, "\n")
 		l.pos += len(skipped)
-	case block && !keep && strings.HasPrefix(l.src[l.pos:], "\n"):
+	case block && sign != "+" && strings.HasPrefix(l.src[l.pos:], "\n"):
 		l.pos++
 		l.begins = true
 	}
 }
 
 var (
+	tagBegin  = regexp.MustCompile(`\{[{%#]`)
 	rawTag    = regexp.MustCompile(`^\s*raw\s*(-?)%}`)
 	endrawTag = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%}`)
 )
@@ -158,7 +148,7 @@ var (
 // raw takes a text in which tags are text.
 func (l *lexer) raw(begin []string) {
 	l.pos += len(begin[0])
-	l.behind(begin[1] == "-", false, false) // of this block alone the end of the line stays
+	l.behind(begin[1], false) // of this block alone the end of the line stays
 	m := endrawTag.FindStringSubmatchIndex(l.src[l.pos:])
 	if m == nil {
 		l.fail("raw does not end")
@@ -166,79 +156,69 @@ func (l *lexer) raw(begin []string) {
 	at, rest := l.pos, l.src[l.pos:]
 	l.add(data, l.before(rest[:m[0]], rest[m[2]:], "{%"))
 	l.pos = at + m[1]
-	l.behind(m[4] < m[5] && rest[m[4]] == '-', m[4] < m[5] && rest[m[4]] == '+', true)
+	l.behind(rest[m[4]:m[5]], true)
 }
 
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
-var (
-	number    = regexp.MustCompile(`^\d+(_\d+)*(\.\d+(_\d+)*)?([eE][+-]?\d+)?`)
-	operators = []string{"//", "**", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=", ".", ",", ":", "|", "(", ")", "[", "]", "{", "}"}
-)
+// tokenPattern is a number, a name or an operator.
+var tokenPattern = regexp.MustCompile(`^(?:(\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)|([\pL_][\pL\p{Nd}_]*)|` +
+	`(//|\*\*|==|!=|<=|>=|[-+*/%~<>=.,:|()\[\]{}]))`)
 
 // expression takes tokens up to the end of a tag.
 func (l *lexer) expression(close string) {
-	depth := 0
-	for {
+	for depth := 0; ; {
 		rest := strings.TrimLeftFunc(l.src[l.pos:], isSpace)
 		l.pos = len(l.src) - len(rest)
 		if rest == "" {
 			l.fail("a tag does not end")
 		}
 		if depth == 0 {
-			body := rest
-			if rest[0] == '-' || rest[0] == '+' {
+			body := strings.TrimPrefix(rest, "-")
+			if rest[0] == '+' {
 				body = rest[1:]
 			}
 			if strings.HasPrefix(body, close) {
-				l.pos += len(rest) - len(body) + len(close)
-				l.behind(rest[0] == '-', rest[0] == '+', close == "%}")
+				sign := rest[:len(rest)-len(body)]
+				l.pos += len(sign) + len(close)
+				l.behind(sign, close == "%}")
 				return
 			}
 		}
-		r, n := utf8.DecodeRuneInString(rest)
-		switch {
-		case r == '"' || r == '\'':
+		if rest[0] == '"' || rest[0] == '\'' {
 			l.quoted(rest)
-		case r >= '0' && r <= '9':
-			s := number.FindString(rest)
-			if len(s) > 1 && s[0] == '0' && strings.Trim(s, "0_") != "" && !strings.ContainsAny(s, ".eE") {
-				l.fail("number %s begins with 0", s)
-			}
-			if l.add(integer, strings.ReplaceAll(s, "_", "")); strings.ContainsAny(s, ".eE") {
-				l.tokens[len(l.tokens)-1].kind = float
-			}
-			l.pos += len(s)
-		case r == '_' || unicode.IsLetter(r):
-			for n < len(rest) {
-				r, m := utf8.DecodeRuneInString(rest[n:])
-				if r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-					break
-				}
-				n += m
-			}
-			l.add(identifier, rest[:n])
-			l.pos += n
+			continue
+		}
+		m := tokenPattern.FindStringSubmatch(rest)
+		switch {
+		case m == nil:
+			r, _ := utf8.DecodeRuneInString(rest)
+			l.fail("character %q is not known in an expression", r)
+		case m[1] != "":
+			l.number(m[1])
+		case m[2] != "":
+			l.add(identifier, m[2])
 		default:
-			found := ""
-			for _, o := range operators {
-				if strings.HasPrefix(rest, o) {
-					found = o
-					break
-				}
-			}
-			switch found {
-			case "":
-				l.fail("character %q is not known in an expression", r)
-			case "(", "[", "{":
+			if strings.Contains("([{", m[3]) {
 				depth++
-			case ")", "]", "}":
+			} else if strings.Contains(")]}", m[3]) {
 				depth--
 			}
-			l.add(operator, found)
-			l.pos += len(found)
+			l.add(operator, m[3])
 		}
+		l.pos += len(m[0])
 	}
+}
+
+func (l *lexer) number(s string) {
+	k := integer
+	if strings.ContainsAny(s, ".eE") {
+		k = float
+	}
+	if k == integer && len(s) > 1 && s[0] == '0' && strings.Trim(s, "0_") != "" {
+		l.fail("number %s begins with 0", s)
+	}
+	l.add(k, strings.ReplaceAll(s, "_", ""))
 }
 
 // quoted takes a string, whose escapes are those of Python.

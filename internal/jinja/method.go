@@ -1,146 +1,132 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
 
-// dictMethod returns a method of a dict, nil if there is none of that name.
-func dictMethod(d *dict, name string) any {
-	switch name {
-	case "items", "keys", "values":
-		return function(func(r *run, a args) any {
-			a.done(name, 0)
-			return &list{items: entries(r, d, name), kind: viewKind}
-		})
-	case "get":
-		return function(func(r *run, a args) any {
-			key, _ := a.take(0, "key")
-			usual, _ := a.take(1, "default")
-			a.done(name, 2)
-			wantHashable(key)
-			if i, there := d.find(r, key); there {
-				return d.values[i]
-			}
-			return usual
-		})
-	case "clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update":
-		return unknown("method", name)
-	}
-	return nil
-}
-
-// unknown is a function that is not known, which matters when it is called.
-func unknown(what, name string) function {
-	return func(*run, args) any {
-		fail("%s %s is not known", what, name)
-		return nil
-	}
-}
-
-func entries(r *run, d *dict, what string) []any {
-	r.charge(len(d.keys), 64)
-	var all []any
-	for i, k := range d.keys {
-		switch what {
-		case "keys":
-			all = append(all, k)
-		case "values":
-			all = append(all, d.values[i])
-		default:
-			all = append(all, &list{items: []any{k, d.values[i]}, kind: tupleKind})
+// dictMethods are those of Python's dicts.
+var dictMethods = map[string]builtin{
+	"items":  {"", func(r *run, v any, _ args) any { return view(r, v, "items") }},
+	"keys":   {"", func(r *run, v any, _ args) any { return view(r, v, "keys") }},
+	"values": {"", func(r *run, v any, _ args) any { return view(r, v, "values") }},
+	"get": {"key default", func(r *run, v any, a args) any {
+		d := v.(*dict)
+		wantHashable(a.values[0])
+		if i, there := d.find(r, a.values[0]); there {
+			return d.values[i]
 		}
-	}
-	return all
+		return a.values[1]
+	}},
 }
 
-// stringMethods are those of Python's strings; nil are those that are not known here.
-var stringMethods = map[string]func(r *run, s string, a args) any{
-	"strip":      func(r *run, s string, a args) any { return strip(s, a, true, true) },
-	"lstrip":     func(r *run, s string, a args) any { return strip(s, a, true, false) },
-	"rstrip":     func(r *run, s string, a args) any { return strip(s, a, false, true) },
-	"upper":      func(r *run, s string, a args) any { return upper(r, s) },
-	"lower":      func(r *run, s string, a args) any { return lower(r, s) },
-	"capitalize": func(r *run, s string, a args) any { return capitalize(r, s) },
-	"split":      func(r *run, s string, a args) any { return split(r, s, a) },
-	"splitlines": func(r *run, s string, a args) any {
-		made := &list{}
-		for _, line := range lines(r, s) {
-			made.items = append(made.items, line)
-		}
-		return made
-	},
-	"startswith": func(r *run, s string, a args) any { return affix(s, a, strings.HasPrefix) },
-	"endswith":   func(r *run, s string, a args) any { return affix(s, a, strings.HasSuffix) },
-	"replace": func(r *run, s string, a args) any {
-		return replace(r, s, a.needed(0, "old"), a.needed(1, "new"), a.int(2, "count", -1))
-	},
-	"find": func(r *run, s string, a args) any {
-		i := strings.Index(s, a.text(0, "sub", ""))
+// stringMethods are those of Python's strings.
+var stringMethods = map[string]builtin{
+	"strip":      strip(true, true),
+	"lstrip":     strip(true, false),
+	"rstrip":     strip(false, true),
+	"upper":      {"", func(r *run, v any, _ args) any { return upper(r, r.str(v)) }},
+	"lower":      {"", func(r *run, v any, _ args) any { return lower(r, r.str(v)) }},
+	"capitalize": {"", func(r *run, v any, _ args) any { return capitalize(r, r.str(v)) }},
+	"split":      {"sep maxsplit", split},
+	"splitlines": {"", func(r *run, v any, _ args) any { return listOf(lines(r, v.(string))) }},
+	"startswith": {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasPrefix) }},
+	"endswith":   {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
+	"replace":    {"old new count", replace},
+	"count": {"sub", func(_ *run, v any, a args) any {
+		return int64(strings.Count(v.(string), a.textOr(0, "")))
+	}},
+	"removeprefix": {"prefix", func(_ *run, v any, a args) any {
+		return strings.TrimPrefix(v.(string), a.textOr(0, ""))
+	}},
+	"removesuffix": {"suffix", func(_ *run, v any, a args) any {
+		return strings.TrimSuffix(v.(string), a.textOr(0, ""))
+	}},
+	"find": {"sub", func(r *run, v any, a args) any {
+		s := v.(string)
+		i := strings.Index(s, a.textOr(0, ""))
 		if i > 0 {
 			i = length(r, s[:i])
 		}
 		return int64(i)
-	},
-	"count": func(r *run, s string, a args) any { return int64(strings.Count(s, a.text(0, "sub", ""))) },
-	"join": func(r *run, s string, a args) any {
-		v, _ := a.take(0, "iterable")
-		parts := iterate(r, v)
+	}},
+	"join": {"iterable", func(r *run, v any, a args) any {
+		parts := iterate(r, a.values[0])
 		for _, p := range parts {
 			if _, ok := p.(string); !ok { // of which the filter join makes a string
 				fail("join of %s, want strings", typeName(p))
 			}
 		}
-		return join(r, s, parts)
-	},
-	"removeprefix": func(r *run, s string, a args) any {
-		return strings.TrimPrefix(s, a.text(0, "prefix", ""))
-	},
-	"removesuffix": func(r *run, s string, a args) any {
-		return strings.TrimSuffix(s, a.text(0, "suffix", ""))
-	},
-	"isdigit": func(r *run, s string, a args) any {
+		return join(r, v.(string), parts)
+	}},
+	"isdigit": {"", func(_ *run, v any, _ args) any {
+		s := v.(string)
 		for _, c := range s {
 			if unicode.Is(unicode.No, c) { // of which Python takes some
 				fail("isdigit of %q is not known", c)
 			}
 		}
 		return s != "" && strings.TrimFunc(s, unicode.IsDigit) == ""
+	}},
+}
+
+// otherMethods are those of Python that are not known here, which matters when they are called.
+var otherMethods = map[string][]string{
+	"a dict": {"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"},
+	"a string": {
+		"casefold", "center", "encode", "expandtabs", "format", "format_map", "index", "isalnum", "isalpha", "isascii",
+		"isdecimal", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "ljust",
+		"maketrans", "partition", "rfind", "rindex", "rjust", "rpartition", "rsplit", "swapcase", "title", "translate", "zfill",
 	},
-	"casefold": nil, "center": nil, "encode": nil, "expandtabs": nil, "format": nil, "format_map": nil, "index": nil, "isalnum": nil,
-	"isalpha": nil, "isascii": nil, "isdecimal": nil, "isidentifier": nil, "islower": nil, "isnumeric": nil, "isprintable": nil, "isspace": nil,
-	"istitle": nil, "isupper": nil, "ljust": nil, "maketrans": nil, "partition": nil, "rfind": nil, "rindex": nil, "rjust": nil,
-	"rpartition": nil, "rsplit": nil, "swapcase": nil, "title": nil, "translate": nil, "zfill": nil,
 }
 
-// mostArguments of those methods that have any.
-var mostArguments = map[string]int{
-	"strip": 1, "lstrip": 1, "rstrip": 1, "split": 2, "startswith": 1, "endswith": 1, "replace": 3, "find": 1, "count": 1, "join": 1,
-	"removeprefix": 1, "removesuffix": 1,
-}
-
-// stringMethod returns a method of a string, nil if there is none of that name.
-func stringMethod(s, name string) any {
-	method, ok := stringMethods[name]
-	switch {
-	case !ok:
-		return nil
-	case method == nil:
-		return unknown("method", name)
+// method returns a method of a dict or a string, nil if there is none of that name.
+func method(v any, name string) any {
+	methods := dictMethods
+	s, isText := v.(string)
+	if isText {
+		methods = stringMethods
 	}
-	return function(func(r *run, a args) any {
-		r.charge(len(s), 2)
-		v := method(r, s, a)
-		a.done(name, mostArguments[name])
-		return v
-	})
+	m, ok := methods[name]
+	switch {
+	case ok:
+		return function(func(r *run, g given) any {
+			r.charge(len(s), 2)
+			return m.apply(r, name, v, g)
+		})
+	case slices.Contains(otherMethods[typeName(v)], name):
+		return function(func(*run, given) any {
+			fail("method %s is not known", name)
+			return nil
+		})
+	}
+	return nil
+}
+
+func view(r *run, v any, what string) any {
+	return &list{items: entries(r, v.(*dict), what), kind: viewKind}
+}
+
+func entries(r *run, d *dict, what string) []any {
+	r.charge(len(d.keys), 64)
+	switch what {
+	case "keys":
+		return slices.Clone(d.keys)
+	case "values":
+		return slices.Clone(d.values)
+	}
+	var all []any
+	for i, k := range d.keys {
+		all = append(all, &list{items: []any{k, d.values[i]}, kind: tupleKind})
+	}
+	return all
 }
 
 // affix reports whether a string has one of the prefixes, or suffixes.
 func affix(s string, a args, has func(s, part string) bool) bool {
-	v, _ := a.take(0, "prefix")
-	parts := []any{v}
-	if l, ok := v.(*list); ok && l.kind == tupleKind {
+	parts := []any{a.values[0]}
+	if l, ok := parts[0].(*list); ok && l.kind == tupleKind {
 		parts = l.items
 	}
 	for _, p := range parts {

@@ -81,11 +81,11 @@ func (p *parser) body(until ...string) []statement {
 		case data:
 			p.at++
 			if t.s != "" {
-				list = append(list, output{constant{t.s}})
+				list = append(list, output(constant(t.s)))
 			}
 		case printBegin:
 			p.at++
-			list = append(list, output{p.tuple()})
+			list = append(list, output(p.tuple()))
 			p.wantKind(printEnd, "}}")
 		case blockBegin:
 			p.at++
@@ -120,7 +120,7 @@ func (p *parser) block() statement {
 	case "if":
 		return p.branch()
 	case "for":
-		return p.loop()
+		return p.loop().exec
 	case "set":
 		return p.set()
 	case "macro":
@@ -129,13 +129,13 @@ func (p *parser) block() statement {
 		p.close()
 		list := p.body("endgeneration")
 		p.ends("endgeneration")
-		return sequence(list)
+		return func(r *run, s *scope) jump { return r.all(list, r.inner(s)) }
 	case "break", "continue":
 		if p.loops == 0 {
 			p.fail("%s outside of a loop", word)
 		}
 		p.close()
-		return jump(word)
+		return func(*run, *scope) jump { return jump(word) }
 	default:
 		p.at--
 		p.fail("statement %s is not known, want one of if, for, set, macro, generation, break, continue and raw",
@@ -144,19 +144,34 @@ func (p *parser) block() statement {
 	}
 }
 
+// branch is an if, and each elif one more condition.
 func (p *parser) branch() statement {
-	var s branch
+	var conditions []expression
+	var then [][]statement
 	for more := true; more; more = p.skip("elif") {
-		s.conditions = append(s.conditions, p.tuple())
+		conditions = append(conditions, p.tuple())
 		p.close()
-		s.then = append(s.then, p.body("elif", "else", "endif"))
+		then = append(then, p.body("elif", "else", "endif"))
 	}
+	otherwise := p.otherwise("endif")
+	return func(r *run, s *scope) jump {
+		for i, c := range conditions {
+			if truth(r.value(c, s)) {
+				return r.all(then[i], s)
+			}
+		}
+		return r.all(otherwise, s)
+	}
+}
+
+// otherwise are the statements behind else, if there is one, up to the end of the block.
+func (p *parser) otherwise(end string) (body []statement) {
 	if p.skip("else") {
 		p.close()
-		s.otherwise = p.body("endif")
+		body = p.body(end)
 	}
-	p.ends("endif")
-	return s
+	p.ends(end)
+	return body
 }
 
 // names are those that a value is taken apart to.
@@ -168,7 +183,7 @@ func (p *parser) names() []string {
 	return names
 }
 
-func (p *parser) loop() statement {
+func (p *parser) loop() loop {
 	var s loop
 	s.names = p.names()
 	p.want("in")
@@ -183,57 +198,86 @@ func (p *parser) loop() statement {
 	p.loops++
 	s.body = p.body("else", "endfor")
 	p.loops--
-	if p.skip("else") {
-		p.close()
-		s.otherwise = p.body("endfor")
-	}
-	p.ends("endfor")
+	s.otherwise = p.otherwise("endfor")
 	return s
 }
 
 func (p *parser) set() statement {
-	var s assign
-	s.names = p.names()
-	if len(s.names) == 1 && p.skip(".") {
-		s.attribute = p.wantKind(identifier, "a name")
+	names, attribute := p.names(), ""
+	if len(names) == 1 && p.skip(".") {
+		attribute = p.wantKind(identifier, "a name")
 	}
+	var value expression
 	if p.skip("=") {
-		s.value = p.tuple()
+		value = p.tuple()
 		p.close()
-		return s
+	} else {
+		if p.is("|") {
+			p.fail("filters of a block of set are not known")
+		}
+		p.close()
+		body := p.apart("endset")
+		p.ends("endset")
+		if len(names) > 1 {
+			p.fail("a block of set has several names")
+		}
+		value = func(r *run, s *scope) any { return r.captured(body, r.inner(s)) }
 	}
-	if p.is("|") {
-		p.fail("filters of a block of set are not known")
+	return func(r *run, s *scope) jump {
+		v := r.value(value, s)
+		if attribute == "" {
+			s.bind(names, v)
+			return ""
+		}
+		of, _ := s.lookup(names[0])
+		n, ok := of.(namespace)
+		if !ok {
+			fail("%s.%s is set, but %[1]s is %[3]s, want a namespace", names[0], attribute, typeName(of))
+		}
+		n.set(r, attribute, v)
+		return ""
 	}
-	p.close()
-	s.body = p.apart("endset")
-	p.ends("endset")
-	if len(s.names) > 1 {
-		p.fail("a block of set has several names")
-	}
-	return s
 }
 
 func (p *parser) macro() statement {
-	s := &macro{name: p.wantKind(identifier, "a name")}
+	name := p.wantKind(identifier, "a name")
+	var params []string
+	var defaults []expression
 	p.want("(")
 	for !p.skip(")") {
-		s.params = append(s.params, p.wantKind(identifier, "a name"))
+		params = append(params, p.wantKind(identifier, "a name"))
 		var value expression
 		if p.skip("=") {
 			value = p.expression()
 		}
-		s.defaults = append(s.defaults, value)
+		defaults = append(defaults, value)
 		if !p.is(")") {
 			p.want(",")
 		}
 	}
 	p.close()
-	s.body = p.apart("endmacro")
+	body := p.apart("endmacro")
 	p.want("endmacro")
 	if p.peek().kind == identifier {
 		p.next()
 	}
 	p.close()
-	return s
+	return func(r *run, s *scope) jump {
+		s.names[name] = function(func(r *run, g given) any {
+			inner := r.inner(s)
+			a := bind(name, params, g)
+			for i, param := range params {
+				switch {
+				case a.set[i]:
+					inner.names[param] = a.values[i]
+				case defaults[i] != nil:
+					inner.names[param] = r.value(defaults[i], inner)
+				default:
+					inner.names[param] = undefined{param}
+				}
+			}
+			return r.captured(body, inner)
+		})
+		return ""
+	}
 }

@@ -7,62 +7,87 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
+func constant(v any) expression { return func(*run, *scope) any { return v } }
+
+// listing makes a list or a tuple.
+func listing(items []expression, kind listKind) expression {
+	return func(r *run, s *scope) any {
+		r.charge(len(items), 16)
+		made := &list{kind: kind}
+		for _, x := range items {
+			made.items = append(made.items, r.value(x, s))
+		}
+		return made
+	}
+}
+
 // tuple is an expression, or several with commas between them.
 func (p *parser) tuple() expression {
 	first := p.expression()
 	if !p.is(",") {
 		return first
 	}
-	items := listOf{items: []expression{first}, kind: tupleKind}
+	items := []expression{first}
 	for p.skip(",") {
 		if k := p.peek().kind; k == blockEnd || k == printEnd || p.is(")") {
 			break
 		}
-		items.items = append(items.items, p.expression())
+		items = append(items, p.expression())
 	}
-	return items
+	return listing(items, tupleKind)
 }
 
 func (p *parser) expression() expression {
 	defer p.nest()()
 	e := p.or()
 	for p.skip("if") {
-		c := conditional{condition: p.or(), then: e}
+		then, condition := e, p.or()
+		otherwise := constant(undefined{"the value of an if without else"})
 		if p.skip("else") {
-			c.otherwise = p.expression()
+			otherwise = p.expression()
 		}
-		e = c
+		e = func(r *run, s *scope) any {
+			if truth(r.value(condition, s)) {
+				return r.value(then, s)
+			}
+			return r.value(otherwise, s)
+		}
 	}
 	return e
 }
 
-func (p *parser) or() expression {
-	e := p.and()
-	for p.skip("or") {
-		e = logical{"or", e, p.and()}
-	}
-	return e
-}
+func (p *parser) or() expression  { return p.logical("or", p.and) }
+func (p *parser) and() expression { return p.logical("and", p.not) }
 
-func (p *parser) and() expression {
-	e := p.not()
-	for p.skip("and") {
-		e = logical{"and", e, p.not()}
+func (p *parser) logical(word string, operand func() expression) expression {
+	e := operand()
+	for p.skip(word) {
+		a, b := e, operand()
+		e = func(r *run, s *scope) any {
+			v := r.value(a, s)
+			if truth(v) == (word == "or") {
+				return v
+			}
+			return r.value(b, s)
+		}
 	}
 	return e
 }
 
 func (p *parser) not() expression {
 	defer p.nest()()
-	if p.skip("not") {
-		return unary{"not", p.not()}
+	if !p.skip("not") {
+		return p.compare()
 	}
-	return p.compare()
+	x := p.not()
+	return func(r *run, s *scope) any { return !truth(r.value(x, s)) }
 }
 
+// compare is a chain of comparisons, of which the first that does not hold ends it.
 func (p *parser) compare() expression {
 	first := p.sum()
-	c := comparison{first: first}
+	var ops []string
+	var rest []expression
 	for {
 		op := p.peek().s
 		switch {
@@ -71,13 +96,22 @@ func (p *parser) compare() expression {
 		case p.is("not") && p.tokens[p.at+1].kind == identifier && p.tokens[p.at+1].s == "in":
 			p.at += 2
 			op = "not in"
+		case ops == nil:
+			return first
 		default:
-			if c.ops == nil {
-				return first
+			return func(r *run, s *scope) any {
+				a := r.value(first, s)
+				for i, op := range ops {
+					b := r.value(rest[i], s)
+					if !compares(r, op, a, b) {
+						return false
+					}
+					a = b
+				}
+				return true
 			}
-			return c
 		}
-		c.ops, c.rest = append(c.ops, op), append(c.rest, p.sum())
+		ops, rest = append(ops, op), append(rest, p.sum())
 	}
 }
 
@@ -85,8 +119,12 @@ func (p *parser) compare() expression {
 func (p *parser) infix(operand func() expression, ops ...string) expression {
 	e := operand()
 	for p.peek().kind == operator && slices.Contains(ops, p.peek().s) {
-		op := p.next().s
-		e = binary{op, e, operand()}
+		op, a := p.next().s, e
+		b := operand()
+		e = func(r *run, s *scope) any {
+			x := r.value(a, s)
+			return binary(r, op, x, r.value(b, s))
+		}
 	}
 	return e
 }
@@ -94,51 +132,74 @@ func (p *parser) infix(operand func() expression, ops ...string) expression {
 func (p *parser) sum() expression    { return p.infix(p.concat, "+", "-") }
 func (p *parser) concat() expression { return p.infix(p.product, "~") }
 func (p *parser) product() expression {
-	return p.infix(func() expression { return p.unary(true) }, "*", "/", "//", "%")
+	return p.infix(p.filtered, "*", "/", "//", "%")
 }
 
-func (p *parser) unary(filters bool) expression {
+// unary is a value with signs in front of it and what asks for a part of it behind.
+func (p *parser) unary() expression {
 	defer p.nest()()
-	var e expression
-	switch {
-	case p.skip("-"):
-		e = unary{"-", p.unary(false)}
-	case p.skip("+"):
-		e = unary{"+", p.unary(false)}
-	default:
-		e = p.primary()
+	for _, sign := range []string{"-", "+"} {
+		if p.skip(sign) {
+			x := p.unary()
+			return p.postfix(func(r *run, s *scope) any { return signed(sign, r.value(x, s)) })
+		}
 	}
-	e = p.postfix(e)
-	for filters {
+	return p.postfix(p.primary())
+}
+
+// filtered is a value with filters, tests and calls behind it.
+func (p *parser) filtered() expression {
+	e := p.unary()
+	for {
+		of := e
 		switch {
 		case p.skip("|"):
-			f := filter{value: e, name: p.wantKind(identifier, "the name of a filter")}
+			name := p.wantKind(identifier, "the name of a filter")
+			var args arguments
 			if p.skip("(") {
-				f.args = p.arguments()
+				args = p.arguments()
 			}
-			e = f
+			e = func(r *run, s *scope) any { return applyFilter(r, name, r.value(of, s), args.eval(r, s)) }
 		case p.skip("is"):
 			e = p.test(e)
 		case p.skip("("):
-			e = call{e, p.arguments()}
+			e = p.call(e)
 		default:
 			return e
 		}
 	}
-	return e
 }
 
-func (p *parser) test(e expression) expression {
-	t := test{value: e, negated: p.skip("not")}
-	t.name = p.wantKind(identifier, "the name of a test")
+func (p *parser) test(of expression) expression {
+	negated := p.skip("not")
+	name := p.wantKind(identifier, "the name of a test")
+	var args arguments
 	switch next := p.peek(); {
 	case p.skip("("):
-		t.args = p.arguments()
+		args = p.arguments()
 	case next.kind == integer, next.kind == float, next.kind == text, p.is("["), p.is("{"),
 		next.kind == identifier && !slices.Contains([]string{"else", "or", "and", "is", "if", "in", "not"}, next.s):
-		t.args.positional = []expression{p.postfix(p.primary())}
+		args.list = []expression{p.postfix(p.primary())}
 	}
-	return t
+	return func(r *run, s *scope) any {
+		v := r.value(of, s)
+		return applyTest(r, name, v, args.eval(r, s)) != negated
+	}
+}
+
+func (p *parser) call(of expression) expression {
+	args := p.arguments()
+	return func(r *run, s *scope) any {
+		switch f := r.value(of, s).(type) {
+		case function:
+			return f(r, args.eval(r, s))
+		case undefined:
+			fail("%s is not known, or not defined", f.name)
+		default:
+			fail("%s is called", typeName(f))
+		}
+		return nil
+	}
 }
 
 func (p *parser) primary() expression {
@@ -148,55 +209,35 @@ func (p *parser) primary() expression {
 		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant{n}
+		return constant(n)
 	case float:
 		x, err := strconv.ParseFloat(t.s, 64)
 		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant{x}
+		return constant(x)
 	case text:
 		for p.peek().kind == text {
 			t.s += p.next().s
 		}
-		return constant{t.s}
+		return constant(t.s)
 	case identifier:
-		switch t.s {
-		case "true", "True":
-			return constant{true}
-		case "false", "False":
-			return constant{false}
-		case "none", "None":
-			return constant{nil}
-		}
 		return variable(t.s)
 	case operator:
 		switch t.s {
 		case "(":
 			if p.skip(")") {
-				return listOf{kind: tupleKind}
+				return listing(nil, tupleKind)
 			}
 			e := p.tuple()
 			p.want(")")
 			return e
 		case "[":
-			l := listOf{}
-			for !p.skip("]") {
-				if l.items = append(l.items, p.expression()); !p.is("]") {
-					p.want(",")
-				}
-			}
-			return l
+			var items []expression
+			p.elements("]", func() { items = append(items, p.expression()) })
+			return listing(items, listKindList)
 		case "{":
-			d := dictOf{}
-			for !p.skip("}") {
-				d.keys = append(d.keys, p.expression())
-				p.want(":")
-				if d.values = append(d.values, p.expression()); !p.is("}") {
-					p.want(",")
-				}
-			}
-			return d
+			return p.dict()
 		}
 	}
 	p.at--
@@ -204,28 +245,81 @@ func (p *parser) primary() expression {
 	return nil
 }
 
+func variable(name string) expression {
+	switch name {
+	case "true", "True":
+		return constant(true)
+	case "false", "False":
+		return constant(false)
+	case "none", "None":
+		return constant(nil)
+	}
+	return func(_ *run, s *scope) any {
+		if v, ok := s.lookup(name); ok {
+			return v
+		}
+		return undefined{name}
+	}
+}
+
+// elements reads what has commas between it, up to a sign that closes.
+func (p *parser) elements(end string, element func()) {
+	for !p.skip(end) {
+		if element(); !p.is(end) {
+			p.want(",")
+		}
+	}
+}
+
+func (p *parser) dict() expression {
+	var keys, values []expression
+	p.elements("}", func() {
+		keys = append(keys, p.expression())
+		p.want(":")
+		values = append(values, p.expression())
+	})
+	return func(r *run, s *scope) any {
+		r.charge(len(keys), 64)
+		made := newDict()
+		for i, key := range keys {
+			k := r.value(key, s)
+			made.set(r, k, r.value(values[i], s))
+		}
+		return made
+	}
+}
+
 func (p *parser) postfix(e expression) expression {
 	for {
+		of := e
 		switch {
 		case p.skip("."):
 			if p.peek().kind == integer {
-				e = item{e, p.primary()}
+				e = itemOf(of, p.primary())
 				continue
 			}
-			e = attribute{e, p.wantKind(identifier, "a name")}
+			name := p.wantKind(identifier, "a name")
+			e = func(r *run, s *scope) any { return getAttribute(r.value(of, s), name) }
 		case p.skip("["):
-			e = item{e, p.subscript()}
+			e = p.subscript(of)
 			p.want("]")
 		case p.skip("("):
-			e = call{e, p.arguments()}
+			e = p.call(of)
 		default:
 			return e
 		}
 	}
 }
 
-// subscript is an index or a slice.
-func (p *parser) subscript() expression {
+func itemOf(of, at expression) expression {
+	return func(r *run, s *scope) any {
+		v := r.value(of, s)
+		return getItem(r, v, r.value(at, s))
+	}
+}
+
+// subscript is a value with an index or a slice.
+func (p *parser) subscript(of expression) expression {
 	var parts [3]expression
 	colons := 0
 	for !p.is("]") {
@@ -240,19 +334,27 @@ func (p *parser) subscript() expression {
 		}
 		parts[colons] = p.expression()
 	}
-	if colons > 0 {
-		return slice{parts}
+	if colons == 0 {
+		if parts[0] == nil {
+			p.fail("an index is empty")
+		}
+		return itemOf(of, parts[0])
 	}
-	if parts[0] == nil {
-		p.fail("an index is empty")
+	return func(r *run, s *scope) any {
+		v := r.value(of, s)
+		var at [3]any
+		for i, part := range parts {
+			if part != nil {
+				at[i] = r.value(part, s)
+			}
+		}
+		return slice(r, v, at)
 	}
-	return parts[0]
 }
 
 // arguments are those of a call, whose opening parenthesis has been read.
-func (p *parser) arguments() arguments {
-	var a arguments
-	for !p.skip(")") {
+func (p *parser) arguments() (a arguments) {
+	p.elements(")", func() {
 		if t := p.peek(); t.kind == identifier && p.tokens[p.at+1].kind == operator && p.tokens[p.at+1].s == "=" {
 			p.at += 2
 			a.names, a.named = append(a.names, t.s), append(a.named, p.expression())
@@ -261,11 +363,8 @@ func (p *parser) arguments() arguments {
 		} else if a.names != nil {
 			p.fail("an argument without a name stands behind one with a name")
 		} else {
-			a.positional = append(a.positional, p.expression())
+			a.list = append(a.list, p.expression())
 		}
-		if !p.is(")") {
-			p.want(",")
-		}
-	}
+	})
 	return a
 }

@@ -19,14 +19,12 @@ func (s *scope) lookup(name string) (any, bool) {
 
 // statement is a part of a template that is run, and expression one that has a value.
 type (
-	statement  interface{ exec(r *run, s *scope) jump }
-	expression interface{ eval(r *run, s *scope) any }
+	statement  func(r *run, s *scope) jump
+	expression func(r *run, s *scope) any
 )
 
 // jump is "break" or "continue" on its way to its loop.
 type jump string
-
-func (j jump) exec(*run, *scope) jump { return j }
 
 // all runs statements until there is a jump.
 func (r *run) all(list []statement, s *scope) jump {
@@ -34,72 +32,24 @@ func (r *run) all(list []statement, s *scope) jump {
 	defer r.up()
 	for _, x := range list {
 		r.step()
-		if j := x.exec(r, s); j != "" {
+		if j := x(r, s); j != "" {
 			return j
 		}
 	}
 	return ""
 }
 
-// sequence is a block without a meaning of its own.
-type sequence []statement
-
-func (q sequence) exec(r *run, s *scope) jump { return r.all(q, r.inner(s)) }
-
-type output struct{ value expression }
-
-func (o output) exec(r *run, s *scope) jump {
-	text := r.str(r.value(o.value, s))
-	r.charge(len(text), 1)
-	r.out.WriteString(text)
-	return ""
-}
-
-// branch is an if, and each elif one more condition.
-type branch struct {
-	conditions []expression
-	then       [][]statement
-	otherwise  []statement
-}
-
-func (b branch) exec(r *run, s *scope) jump {
-	for i, c := range b.conditions {
-		if truth(r.value(c, s)) {
-			return r.all(b.then[i], s)
-		}
-	}
-	return r.all(b.otherwise, s)
-}
-
-type assign struct {
-	names     []string
-	attribute string
-	value     expression // or
-	body      []statement
-}
-
-func (a assign) exec(r *run, s *scope) jump {
-	var v any
-	if a.value != nil {
-		v = r.value(a.value, s)
-	} else {
-		v = r.captured(a.body, r.inner(s))
-	}
-	if a.attribute == "" {
-		bind(s, a.names, v)
+func output(value expression) statement {
+	return func(r *run, s *scope) jump {
+		text := r.str(r.value(value, s))
+		r.charge(len(text), 1)
+		r.out.WriteString(text)
 		return ""
 	}
-	ns, _ := s.lookup(a.names[0])
-	if n, ok := ns.(namespace); ok {
-		n.set(r, a.attribute, v)
-		return ""
-	}
-	fail("%s.%s is set, but %[1]s is %[3]s, want a namespace", a.names[0], a.attribute, typeName(ns))
-	return ""
 }
 
 // bind gives names to a value, or to its parts if there are several.
-func bind(s *scope, names []string, v any) {
+func (s *scope) bind(names []string, v any) {
 	if len(names) == 1 {
 		s.names[names[0]] = v
 		return
@@ -123,29 +73,77 @@ func (r *run) captured(body []statement, s *scope) string {
 	return text
 }
 
-type macro struct {
-	name     string
-	params   []string
-	defaults []expression
-	body     []statement
+type loop struct {
+	names           []string
+	over, filter    expression
+	body, otherwise []statement
 }
 
-func (m *macro) exec(r *run, s *scope) jump {
-	s.names[m.name] = function(func(r *run, a args) any {
-		inner := r.inner(s)
-		for i, name := range m.params {
-			v, given := a.take(i, name)
-			switch {
-			case given:
-			case m.defaults[i] != nil:
-				v = r.value(m.defaults[i], inner)
-			default:
-				v = undefined{name}
+func (l loop) exec(r *run, s *scope) jump {
+	chosen := iterate(r, r.value(l.over, s))
+	if l.filter != nil {
+		var kept []any // loop.length and the like are of these
+		for _, v := range chosen {
+			inner := r.inner(s)
+			inner.bind(l.names, v)
+			if truth(r.value(l.filter, inner)) {
+				kept = append(kept, v)
 			}
-			inner.names[name] = v
 		}
-		a.done(m.name, len(m.params))
-		return r.captured(m.body, inner)
-	})
-	return ""
+		chosen = kept
+	}
+	ended := false // a body came to its end, which is what Jinja asks for, and not for elements
+	for i, v := range chosen {
+		r.step()
+		inner := r.inner(s)
+		inner.bind(l.names, v)
+		inner.names["loop"] = loopState{chosen, i}
+		j := r.all(l.body, inner)
+		if j == "break" {
+			break
+		}
+		ended = ended || j == ""
+	}
+	if ended {
+		return ""
+	}
+	return r.all(l.otherwise, r.inner(s))
+}
+
+// loopState is the variable loop.
+type loopState struct {
+	items []any
+	at    int
+}
+
+func (l loopState) get(name string) any {
+	i, n := l.at, len(l.items)
+	switch name {
+	case "index":
+		return int64(i + 1)
+	case "index0":
+		return int64(i)
+	case "revindex":
+		return int64(n - i)
+	case "revindex0":
+		return int64(n - i - 1)
+	case "first":
+		return i == 0
+	case "last":
+		return i == n-1
+	case "length":
+		return int64(n)
+	case "previtem":
+		if i > 0 {
+			return l.items[i-1]
+		}
+		return undefined{name}
+	case "nextitem":
+		if i < n-1 {
+			return l.items[i+1]
+		}
+		return undefined{name}
+	}
+	fail("loop.%s is not known", name)
+	return nil
 }

@@ -8,49 +8,55 @@ import (
 	"golang.org/x/text/language"
 )
 
-// strip removes characters from the ends of a string, white space if a does not name them.
-func strip(s string, a args, left, right bool) string {
-	cut := isSpace
-	if v, ok := a.take(0, "chars"); ok && v != nil {
-		chars := a.text(0, "chars", "")
-		cut = func(r rune) bool { return strings.ContainsRune(chars, r) }
-	}
-	if left {
-		s = strings.TrimLeftFunc(s, cut)
-	}
-	if right {
-		s = strings.TrimRightFunc(s, cut)
-	}
-	return s
+// strip returns a method that removes characters from the ends of a string, white space if
+// its argument does not name them.
+func strip(left, right bool) builtin {
+	return builtin{"chars", func(r *run, v any, a args) any {
+		s, cut := r.str(v), isSpace
+		if a.values[0] != nil {
+			chars := a.text(0)
+			cut = func(r rune) bool { return strings.ContainsRune(chars, r) }
+		}
+		if left {
+			s = strings.TrimLeftFunc(s, cut)
+		}
+		if right {
+			s = strings.TrimRightFunc(s, cut)
+		}
+		return s
+	}}
 }
 
-func split(r *run, s string, a args) *list {
+func split(r *run, v any, a args) any {
+	s := v.(string)
 	r.charge(len(s), 32)
-	most := a.int(1, "maxsplit", -1)
-	var parts []string
-	if sep, ok := a.take(0, "sep"); !ok || sep == nil {
+	most := a.int(1, -1)
+	if a.values[0] == nil {
 		if most >= 0 {
 			fail("split without a separator and with maxsplit is not known")
 		}
-		parts = strings.FieldsFunc(s, isSpace)
-	} else {
-		text := a.text(0, "sep", "")
-		if text == "" {
-			fail("split with an empty separator")
-		}
-		if most++; most <= 0 {
-			most = -1
-		}
-		parts = strings.SplitN(s, text, most)
+		return listOf(strings.FieldsFunc(s, isSpace))
 	}
+	sep := a.text(0)
+	if sep == "" {
+		fail("split with an empty separator")
+	}
+	if most++; most <= 0 {
+		most = -1
+	}
+	return listOf(strings.SplitN(s, sep, most))
+}
+
+func listOf(texts []string) *list {
 	made := &list{}
-	for _, p := range parts {
-		made.items = append(made.items, p)
+	for _, s := range texts {
+		made.items = append(made.items, s)
 	}
 	return made
 }
 
-func replace(r *run, s, from, to string, count int) string {
+func replace(r *run, v any, a args) any {
+	s, from, to, count := r.str(v), a.text(0), a.text(1), a.int(2, -1)
 	n := strings.Count(s, from)
 	if count >= 0 {
 		n = min(n, count)
@@ -66,10 +72,7 @@ func join(r *run, between string, parts []any) string {
 		if i > 0 {
 			b.WriteString(between)
 		}
-		text, ok := p.(string)
-		if !ok {
-			text = r.str(p)
-		}
+		text := r.str(p)
 		r.charge(len(between)+len(text), 1)
 		b.WriteString(text)
 	}
@@ -119,9 +122,13 @@ func lines(r *run, s string) []string {
 }
 
 // indent puts spaces in front of lines but the first.
-func indent(r *run, s string, a args) string {
-	width := max(a.int(0, "width", 4), 0)
-	first, blank := a.flag(1, "first"), a.flag(2, "blank")
+func indent(r *run, v any, a args) any {
+	s, ok := v.(string)
+	if !ok {
+		fail("indent of %s, want a string", typeName(v))
+	}
+	width := max(a.int(0, 4), 0)
+	first, blank := a.flag(1), a.flag(2)
 	r.charge(width, 1)
 	by := strings.Repeat(" ", width)
 	list := lines(r, s+"\n") // the quirk is Jinja's: it keeps an end of line at the end
@@ -139,21 +146,15 @@ func title(r *run, s string) string {
 	ends := func(c rune) bool { return isSpace(c) || strings.ContainsRune("-({[<", c) }
 	var b strings.Builder
 	for s != "" {
-		if i := strings.IndexFunc(s, func(c rune) bool { return !ends(c) }); i != 0 {
-			if i < 0 {
-				i = len(s)
-			}
-			b.WriteString(s[:i])
-			s = s[i:]
-			continue
+		n := strings.IndexFunc(s, ends)
+		if n < 0 {
+			n = len(s)
 		}
-		i := strings.IndexFunc(s, ends)
-		if i < 0 {
-			i = len(s)
-		}
-		_, n := utf8.DecodeRuneInString(s)
-		b.WriteString(upper(r, s[:n]) + lower(r, s[n:i]))
-		s = s[i:]
+		_, size := utf8.DecodeRuneInString(s[:n])
+		b.WriteString(upper(r, s[:size]) + lower(r, s[size:n]))
+		_, size = utf8.DecodeRuneInString(s[n:])
+		b.WriteString(s[n : n+size])
+		s = s[n+size:]
 	}
 	return b.String()
 }

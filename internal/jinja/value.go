@@ -11,7 +11,7 @@ import (
 // these.
 type (
 	undefined struct{ name string }
-	function  func(r *run, a args) any
+	function  func(r *run, g given) any
 	namespace struct{ *dict }
 
 	list struct {
@@ -100,8 +100,8 @@ func (d *dict) get(name string) any {
 	return undefined{name}
 }
 
-// given converts a value of Go.
-func given(r *run, v any) any {
+// fromGo converts a value of Go.
+func fromGo(r *run, v any) any {
 	switch v := v.(type) {
 	case nil, bool, int64, float64, string:
 		return v
@@ -110,7 +110,7 @@ func given(r *run, v any) any {
 	case []any:
 		l := &list{}
 		for _, x := range v {
-			l.items = append(l.items, given(r, x))
+			l.items = append(l.items, fromGo(r, x))
 		}
 		return l
 	case map[string]any:
@@ -121,7 +121,7 @@ func given(r *run, v any) any {
 		}
 		slices.Sort(keys)
 		for _, k := range keys {
-			d.set(r, k, given(r, v[k]))
+			d.set(r, k, fromGo(r, v[k]))
 		}
 		return d
 	}

@@ -63,7 +63,7 @@ func (r *run) up() { r.depth-- }
 func (r *run) value(x expression, s *scope) any {
 	r.step()
 	r.down()
-	v := x.eval(r, s)
+	v := x(r, s)
 	r.up()
 	return v
 }

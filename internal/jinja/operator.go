@@ -8,114 +8,6 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-type constant struct{ value any }
-
-func (c constant) eval(*run, *scope) any { return c.value }
-
-type variable string
-
-func (v variable) eval(_ *run, s *scope) any {
-	if value, ok := s.lookup(string(v)); ok {
-		return value
-	}
-	return undefined{string(v)}
-}
-
-type listOf struct {
-	items []expression
-	kind  listKind
-}
-
-func (l listOf) eval(r *run, s *scope) any {
-	r.charge(len(l.items), 16)
-	made := &list{kind: l.kind}
-	for _, x := range l.items {
-		made.items = append(made.items, r.value(x, s))
-	}
-	return made
-}
-
-type dictOf struct{ keys, values []expression }
-
-func (d dictOf) eval(r *run, s *scope) any {
-	r.charge(len(d.keys), 64)
-	made := newDict()
-	for i, key := range d.keys {
-		k := r.value(key, s)
-		made.set(r, k, r.value(d.values[i], s))
-	}
-	return made
-}
-
-type conditional struct{ condition, then, otherwise expression }
-
-func (c conditional) eval(r *run, s *scope) any {
-	switch {
-	case truth(r.value(c.condition, s)):
-		return r.value(c.then, s)
-	case c.otherwise != nil:
-		return r.value(c.otherwise, s)
-	}
-	return undefined{"the value of an if without else"}
-}
-
-type logical struct {
-	op   string
-	a, b expression
-}
-
-func (l logical) eval(r *run, s *scope) any {
-	a := r.value(l.a, s)
-	if truth(a) == (l.op == "or") {
-		return a
-	}
-	return r.value(l.b, s)
-}
-
-type unary struct {
-	op string
-	x  expression
-}
-
-func (u unary) eval(r *run, s *scope) any {
-	v := r.value(u.x, s)
-	if u.op == "not" {
-		return !truth(v)
-	}
-	switch n := numeric(v).(type) {
-	case int64:
-		if u.op == "-" {
-			return integers("-", 0, n)
-		}
-		return n
-	case float64:
-		if u.op == "-" {
-			return -n
-		}
-		return n
-	}
-	fail("%s of %s", u.op, typeName(v))
-	return nil
-}
-
-type comparison struct {
-	first expression
-	ops   []string
-	rest  []expression
-}
-
-func (c comparison) eval(r *run, s *scope) any {
-	a := r.value(c.first, s)
-	for i, op := range c.ops {
-		b := r.value(c.rest[i], s)
-		if !compares(r, op, a, b) {
-			return false
-		}
-		a = b
-	}
-	return true
-}
-
 func compares(r *run, op string, a, b any) bool {
 	switch op {
 	case "==":
@@ -131,32 +23,41 @@ func compares(r *run, op string, a, b any) bool {
 	return op == "<" && c < 0 || op == "<=" && c <= 0 || op == ">" && c > 0 || op == ">=" && c >= 0
 }
 
-type binary struct {
-	op   string
-	a, b expression
+// signed is a value behind - or +.
+func signed(sign string, v any) any {
+	n := numeric(v)
+	if n == nil {
+		fail("%s of %s", sign, typeName(v))
+	}
+	if x, ok := n.(float64); ok && sign == "-" {
+		return -x // of 0 too
+	}
+	if sign == "-" {
+		return integers("-", 0, n.(int64))
+	}
+	return n
 }
 
-func (b binary) eval(r *run, s *scope) any {
-	x, y := r.value(b.a, s), r.value(b.b, s)
-	if b.op == "~" {
+// binary is "x op y".
+func binary(r *run, op string, x, y any) any {
+	if op == "~" {
 		p, q := r.str(x), r.str(y)
 		r.charge(len(p)+len(q), 1)
 		return p + q
 	}
-	if v, ok := sequences(r, b.op, x, y); ok {
+	if v, ok := sequences(r, op, x, y); ok {
 		return v
 	}
 	m, n := numeric(x), numeric(y)
 	if m == nil || n == nil {
-		if op, ok := y.(undefined); ok {
-			x = op
+		for _, v := range []any{y, x} {
+			if u, ok := v.(undefined); ok {
+				fail("%s is undefined", u.name)
+			}
 		}
-		if u, ok := x.(undefined); ok {
-			fail("%s is undefined", u.name)
-		}
-		fail("%s between %s and %s", b.op, typeName(x), typeName(y))
+		fail("%s between %s and %s", op, typeName(x), typeName(y))
 	}
-	return arithmetic(b.op, m, n)
+	return arithmetic(op, m, n)
 }
 
 // sequences are operators of texts and lists.

@@ -1,0 +1,127 @@
+package tokenizer
+
+// symbol is a part of a word: its token, or none once it is joined to the symbol before it.
+type symbol struct {
+	id         int32
+	at, len    int32 // bytes of the word, none for a byte of the prefix or the suffix
+	prev, next int32
+}
+
+// symbols are a word on its way to tokens, with memory that is used again.
+type symbols struct {
+	list []symbol
+	heap heapOf[candidate]
+}
+
+// add appends a symbol of so many bytes.
+func (s *symbols) add(id, length int32) {
+	n, at := int32(len(s.list)), int32(0)
+	if n > 0 {
+		at = s.list[n-1].at + s.list[n-1].len
+	}
+	s.list = append(s.list, symbol{id, at, length, n - 1, n + 1})
+}
+
+// merge is what becomes of a pair: the lower the rank, the earlier.
+type merge struct{ rank, id int32 }
+
+// joinAll joins the pair of the lowest rank, the leftmost of several, until none is left:
+// n·log n steps for n symbols. find is asked of a pair when it comes about, and again before
+// it is joined.
+func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, bool)) {
+	list := s.list
+	s.heap = s.heap[:0]
+	consider := func(pos, next int32) {
+		if pos < 0 || int(next) >= len(list) {
+			return
+		}
+		if to, ok := find(&list[pos], &list[next], false); ok {
+			s.heap.push(candidate{to.rank, pos, to.id})
+		}
+	}
+	for i := range list {
+		consider(int32(i), int32(i)+1)
+	}
+	for len(s.heap) > 0 {
+		c := s.heap.pop()
+		left := &list[c.pos]
+		if left.id == none || int(left.next) >= len(list) {
+			continue
+		}
+		right := &list[left.next]
+		// The pair may have changed since it was found.
+		if to, ok := find(left, right, true); !ok || to.id != c.id {
+			continue
+		}
+		left.id = c.id
+		left.len += right.len
+		left.next = right.next
+		right.id = none
+		if int(right.next) < len(list) {
+			list[right.next].prev = c.pos
+		}
+		consider(left.prev, c.pos)
+		consider(c.pos, left.next)
+	}
+	kept := list[:0]
+	for _, part := range list {
+		if part.id != none {
+			kept = append(kept, part)
+		}
+	}
+	s.list = kept
+}
+
+// candidate is a pair that may be joined: the symbol at pos and the one behind it.
+type candidate struct {
+	rank, pos, id int32
+}
+
+func (c candidate) before(d candidate) bool {
+	return c.rank < d.rank || c.rank == d.rank && c.pos < d.pos
+}
+
+// ranked is what a heap orders.
+type ranked[T any] interface{ before(other T) bool }
+
+// heapOf is a heap, with what is before all others at its top.
+type heapOf[T ranked[T]] []T
+
+func (q *heapOf[T]) push(c T) {
+	h := append(*q, c)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !c.before(h[up]) {
+			break
+		}
+		h[i] = h[up]
+		i = up
+	}
+	h[i] = c
+	*q = h
+}
+
+func (q *heapOf[T]) pop() T {
+	h := *q
+	top, n := h[0], len(h)-1
+	c := h[n]
+	i := 0
+	for {
+		down := 2*i + 1
+		if down >= n {
+			break
+		}
+		if down+1 < n && h[down+1].before(h[down]) {
+			down++
+		}
+		if !h[down].before(c) {
+			break
+		}
+		h[i] = h[down]
+		i = down
+	}
+	h[i] = c
+	*q = h[:n]
+	return top
+}

@@ -1,0 +1,216 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// Trained returns the tokenizer.json of a vocabulary by TrainWords or TrainBPE, in which the id of a token is its
+// place in the list. merges are pairs of ids. words says what texts are cut into: "char" for characters, "word" for
+// words and signs, or "bpe" for pieces of words, which alone have merges. The first special tokens are never found in
+// a text; the last of them stands for what is not in the vocabulary.
+//
+// White space of any kind and length is one space, and a text has none at its ends. A word that follows a space begins
+// with that space, the first one of a text too. It is a run of letters and digits; all else stands alone. An apostrophe
+// between letters goes with what is before it: l' homme, don' t. Chinese and Japanese have no spaces, so each of their
+// characters is a word, whereas byte-pair encoding gets the whole run to find pieces in. Marks and joiners stay with
+// what they change, so emoji sequences hold together. A word has 64 characters at most, which bounds the work for
+// hostile text: the parts of a longer one join again without a space between them.
+func Trained(words string, special int, tokens []string, merges [][2]int32) []byte {
+	type object = map[string]any
+	vocab := make(map[string]int, len(tokens))
+	for id, token := range tokens {
+		vocab[token] = id
+	}
+	model := object{"type": "WordLevel", "vocab": vocab, "unk_token": tokens[special-1]}
+	if words != "word" {
+		pairs := make(mergeList, len(merges))
+		for i, m := range merges {
+			pairs[i] = mergePair{tokens[m[0]], tokens[m[1]]}
+		}
+		model["type"], model["merges"] = "BPE", pairs
+		model["fuse_unk"], model["byte_fallback"], model["ignore_merges"] = false, false, false
+		model["dropout"], model["continuing_subword_prefix"], model["end_of_word_suffix"] = nil, nil, nil
+	}
+	replace := func(kind, from, to string) object {
+		return object{"type": "Replace", "pattern": object{kind: from}, "content": to}
+	}
+	normalizers := []object{
+		replace("Regex", anySpaces, " "),
+		{"type": "Strip", "strip_left": true, "strip_right": true},
+	}
+	var pre any
+	if words != "char" {
+		normalizers = append(normalizers, object{"type": "Prepend", "prepend": " "})
+		split := func(expr string) object {
+			return object{"type": "Split", "pattern": object{"Regex": expr}, "behavior": "Isolated", "invert": false}
+		}
+		cuts := []object{split(wordExpression(words == "word")), split(wordParts)}
+		pre = object{"type": "Sequence", "pretokenizers": cuts}
+	}
+	var decoders []object
+	for _, token := range tokens[:special] {
+		decoders = append(decoders, replace("String", token, ""))
+	}
+	// A space at the end, which no text has, stays: other programs fail where there is nothing to strip it from.
+	decoders = append(decoders, object{"type": "Fuse"}, replace("Regex", " +", " "),
+		object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
+	data, err := json.Marshal(object{
+		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []object{}, "post_processor": nil,
+		"model":         model,
+		"normalizer":    object{"type": "Sequence", "normalizers": normalizers},
+		"pre_tokenizer": pre,
+		"decoder":       object{"type": "Sequence", "decoders": decoders},
+	})
+	if err != nil {
+		panic("tokenizer: " + err.Error())
+	}
+	return data
+}
+
+// The expressions of Trained, which have scanners written by hand.
+const (
+	anySpaces = `\s+`
+	wordParts = ` ?[^ ]{1,64}`
+)
+
+// wordExpression matches a word as wordCutter does.
+func wordExpression(each bool) string {
+	const (
+		extend = `\p{M}\x{200C}\x{1F3FB}-\x{1F3FF}`
+		ideo   = `\p{Han}\p{Hiragana}\p{Katakana}ー`
+		letter = `[[\p{L}\p{N}_]&&[^` + ideo + extend + `]]`
+		ends   = `[` + extend + `]`
+	)
+	run := `[` + ideo + extend + `]*`
+	if each {
+		run = ends + `*`
+	}
+	body := `(?:` + ends + `+|[[` + ideo + `]&&[^` + extend + `]]` + run +
+		`|` + letter + `(?:` + letter + `|` + ends + `)*|[^\s\x{200D}` + extend + ideo + `\p{L}\p{N}_]` + ends + `*)`
+	joined := `(?:\x{200D}` + body + `?)`
+	return ` ?(?:` + body + joined + `*|` + joined + `+)(?:(?<=\p{L})['’](?=\p{L}))?`
+}
+
+// spaceRun matches \s+.
+type spaceRun struct{}
+
+func (spaceRun) next(s string, from int) (start, end int, ok bool) {
+	table := classes()
+	start, end, ok = oneOf(space).next(s, from)
+	return start, runOf(table, s, end, space), ok
+}
+
+// wordPart matches the first characters of a word, with a space in front or not.
+type wordPart struct{}
+
+func (wordPart) next(s string, from int) (start, end int, ok bool) {
+	for start = from; start < len(s); start++ {
+		end = afterSpace(s, start)
+		for n := 0; n < 64 && end < len(s) && s[end] != ' '; n++ {
+			_, size := utf8.DecodeRuneInString(s[end:])
+			end += size
+		}
+		if end > afterSpace(s, start) {
+			return start, end, true
+		}
+	}
+	return 0, 0, false
+}
+
+// wordCutter cuts words of texts whose words begin with a space.
+type wordCutter struct{ each bool } // ideograph is a word
+
+func (w wordCutter) next(s string, from int) (start, end int, ok bool) {
+	table := classes()
+	for start = from; start < len(s); {
+		if end := w.end(table, s, afterSpace(s, start)); end > 0 {
+			return start, end, true
+		}
+		_, n := utf8.DecodeRuneInString(s[start:])
+		start += n
+	}
+	return 0, 0, false
+}
+
+const (
+	zeroWidthNonJoiner = '\u200c'
+	zeroWidthJoiner    = '\u200d'
+)
+
+// end returns where the word ends that begins at a place, 0 if none does.
+func (w wordCutter) end(table *classTable, s string, from int) int {
+	end := w.body(table, s, from)
+	for {
+		r, n := utf8.DecodeRuneInString(s[end:])
+		if r != zeroWidthJoiner {
+			break
+		}
+		end = w.body(table, s, end+n)
+	}
+	if end == from {
+		return 0
+	}
+	before, _ := utf8.DecodeLastRuneInString(s[from:end])
+	r, n := utf8.DecodeRuneInString(s[end:])
+	if (r == '\'' || r == '’') && table.has(before, letter) {
+		if after, _ := utf8.DecodeRuneInString(s[end+n:]); table.has(after, letter) {
+			end += n
+		}
+	}
+	return end
+}
+
+// wordKind is what a character is in a word.
+type wordKind int
+
+const (
+	breaks wordKind = iota // white space, and the joiner
+	letters
+	ideographs
+	extends // belongs to the character before
+	others
+)
+
+func kindOf(table *classTable, r rune) wordKind {
+	switch {
+	case table.has(r, space) || r == zeroWidthJoiner:
+		return breaks
+	case table.has(r, combining) || r == zeroWidthNonJoiner || '\U0001F3FB' <= r && r <= '\U0001F3FF': // skin tones
+		return extends
+	case table.has(r, ideograph) || r == 'ー': // the sign for length has no script
+		return ideographs
+	case table.has(r, letter|number) || r == '_':
+		return letters
+	}
+	return others
+}
+
+// body returns the end of the letters, the ideographs, the marks or the sign at a place: the
+// place itself if there are none.
+func (w wordCutter) body(table *classTable, s string, from int) int {
+	var first wordKind
+	for i, r := range s[from:] {
+		k := kindOf(table, r)
+		switch {
+		case k == breaks:
+			return from + i
+		case i == 0:
+			first = k
+		case k != extends && (k != first || k == others || k == ideographs && w.each):
+			return from + i
+		}
+	}
+	return len(s)
+}
+
+// Words returns the words of a text as the model gets them, normalized and cut, with added tokens among them.
+func (t *Tokenizer) Words(text string) []string {
+	var words []string
+	for _, p := range t.words(text, nil) {
+		if p.plain(); p.s != "" {
+			words = append(words, p.s)
+		}
+	}
+	return words
+}
