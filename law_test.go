@@ -27,7 +27,6 @@ var order = []string{
 	"internal/quote",
 	"internal/quote/hostile", // for tests only
 	"internal/input",
-	"internal/flags",
 	"internal/atomicfile",
 	"internal/exact",
 	"internal/npy",
@@ -49,6 +48,7 @@ var order = []string{
 	"internal/bootstrap",
 	"internal/cells",
 	"viz",
+	"internal/flags",
 	"tokenizer",
 	"internal/fonts",
 	"internal/panels",
