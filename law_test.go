@@ -48,6 +48,7 @@ var order = []string{
 	"internal/bootstrap",
 	"internal/cells",
 	"viz",
+	"internal/flags",
 	"tokenizer",
 	"internal/flags",
 	"internal/fonts",

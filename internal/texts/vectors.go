@@ -29,7 +29,7 @@ const (
 type Vector struct {
 	Numbers []float32           `json:"vector"`
 	tokens  *tokenizer.Encoding // until there is the vector
-	Cut     bool                // the text has more tokens
+	Cut     bool                `json:"-"` // the text has more tokens
 }
 
 // Vectors returns the filter of a model. It writes JSON arrays.
