@@ -79,7 +79,7 @@ func TestApplyOptions(t *testing.T) {
 				given[x.name] = tensor.Randn(rng, x.shape...)
 				in.Tensors = append(in.Tensors, safetensors.FromFloat32s(x.name, x.shape, given[x.name].Data()))
 			}
-			got := results(t, apply(t, in, append(strings.Fields(c.flags), "--weights", "--lse")...))
+			got := results(t, runApply(t, in, append(strings.Fields(c.flags), "--weights", "--lse")...))
 
 			tape := tensor.NewTape(tensor.Eval)
 			want := func(o attn.Options, position attn.Position) map[string][]float32 {
@@ -130,7 +130,7 @@ func TestApplyTorch(t *testing.T) {
 			}
 			in.Tensors = append(in.Tensors, safetensors.FromFloat32s("dout", g.Shape("in.dout"), g.Tensor("in.dout").Data()))
 			layer := filepath.Join(dir, name+".safetensors")
-			out := apply(t, in, "--heads", "3", "--weights", "--layer", layer)
+			out := runApply(t, in, "--heads", "3", "--weights", "--layer", layer)
 			got := results(t, out)
 			for _, x := range []string{"out", "weights"} {
 				g.Check("want."+x, tensor.New(got[x], len(got[x])))
@@ -183,7 +183,7 @@ func TestApplyLayerNames(t *testing.T) {
 		in := &safetensors.File{Tensors: slices.Clone(inputs)}
 		if parameters == nil {
 			in.Tensors = append(in.Tensors, maps...)
-			return results(t, apply(t, in, "--heads", "3", "--rope", "--rope-size", "4"))
+			return results(t, runApply(t, in, "--heads", "3", "--rope", "--rope-size", "4"))
 		}
 		file := &safetensors.File{}
 		for _, x := range parameters {
@@ -193,7 +193,7 @@ func TestApplyLayerNames(t *testing.T) {
 		if err := file.WriteFile(layer); err != nil {
 			t.Fatal(err)
 		}
-		return results(t, apply(t, in, "--heads", "3", "--rope", "--rope-size", "4", "--layer", layer, "--prefix", "model."))
+		return results(t, runApply(t, in, "--heads", "3", "--rope", "--rope-size", "4", "--layer", layer, "--prefix", "model."))
 	}
 	want := run(nil)
 	check := func(what string, got map[string][]float32, name func(string) string) {

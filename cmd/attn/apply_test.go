@@ -80,8 +80,8 @@ func applyInput(t *testing.T, path string) *safetensors.File {
 	return in
 }
 
-// apply writes the input, runs the command on it and returns what that wrote.
-func apply(t *testing.T, in *safetensors.File, flags ...string) *safetensors.File {
+// runApply writes the input, runs the command on it and returns what that wrote.
+func runApply(t *testing.T, in *safetensors.File, flags ...string) *safetensors.File {
 	t.Helper()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "in.safetensors"), filepath.Join(dir, "out.safetensors")
@@ -127,7 +127,7 @@ func TestApplyGolden(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".safetensors"), func(t *testing.T) {
 			g := tensortest.Open(t, path)
 			in := applyInput(t, path)
-			out := apply(t, in, flags...)
+			out := runApply(t, in, flags...)
 			checkGolden(t, g, in, results(t, out))
 		})
 	}
@@ -211,7 +211,7 @@ func TestApplyDTypes(t *testing.T) {
 			narrow.Tensors = append(narrow.Tensors, coded)
 			plain.Tensors = append(plain.Tensors, safetensors.FromFloat32s(x.Name, x.Shape, rounded))
 		}
-		got, want := results(t, apply(t, narrow, flags...)), results(t, apply(t, plain, flags...))
+		got, want := results(t, runApply(t, narrow, flags...)), results(t, runApply(t, plain, flags...))
 		if len(got) != len(want) {
 			t.Errorf("%s: %d results, want %d", dtype, len(got), len(want))
 		}
@@ -274,8 +274,8 @@ func TestApplyGroupedLayer(t *testing.T) {
 		}
 		full.Tensors = append(full.Tensors, x)
 	}
-	got := results(t, apply(t, grouped, "--heads", "6", "--weights", "--causal"))
-	for name, want := range results(t, apply(t, full, "--heads", "6", "--weights", "--causal")) {
+	got := results(t, runApply(t, grouped, "--heads", "6", "--weights", "--causal"))
+	for name, want := range results(t, runApply(t, full, "--heads", "6", "--weights", "--causal")) {
 		wide := make([]float64, len(want))
 		for i, x := range want {
 			wide[i] = float64(x)

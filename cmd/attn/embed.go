@@ -2,33 +2,31 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 type embedCommand struct {
 	Model       string  `required:"" help:"Directory of a pretrained encoder." placeholder:"DIR"`
 	JSON        bool    `name:"json" help:"Write a JSON object for each line, with its vector." xor:"form"`
 	TSV         bool    `name:"tsv" help:"Write the numbers of each vector in columns, and the error in another." xor:"form"`
-	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form"`
-	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form"`
+	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
+	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
 	Strict      bool    `help:"Stop at the first line that cannot be embedded."`
 	Pooling     *string `help:"How hidden states become a vector, for a directory that does not say it: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
-	Normalize   bool    `help:"With --pooling, divide each vector by its length."`
+	Normalize   bool    `help:"With --pooling, divide each vector by its length." needs:"pooling"`
 	Prompt      *string `help:"What each text begins with (default as the directory says)." placeholder:"TEXT" xor:"prompt"`
 	PromptName  *string `help:"Name of the prompt of the directory with which each text begins." placeholder:"NAME" xor:"prompt"`
-	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." placeholder:"FILE"`
+	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
 func (embedCommand) Help() string {
@@ -50,21 +48,6 @@ sentence-transformers in the directory. Longer texts are cut off, and standard e
 tells how many.`
 }
 
-// Validate is called by the parser.
-func (cmd *embedCommand) Validate() error {
-	if cmd.Normalize && cmd.Pooling == nil {
-		return errors.New("--normalize goes with --pooling")
-	}
-	return nil
-}
-
-func (cmd *embedCommand) touches() touched {
-	return touched{
-		models: []place{{"--model", cmd.Model}}, reads: []place{{"file", cmd.File}},
-		writes: []place{{"--npy", cmd.NPY}, {"--safetensors", cmd.Safetensors}}, stdin: cmd.File == "",
-	}
-}
-
 func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 	const invitation = "type texts to embed, one per line"
 	if cmd.NPY == "" && cmd.Safetensors == "" {
@@ -74,11 +57,11 @@ func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	return cmd.writeArray(e.Width(), func(spool io.Writer) (int, error) {
+	return texts.WriteArray(cmd.NPY, cmd.Safetensors, e.Width(), func(spool io.Writer) (int, error) {
 		c := c
 		c.out = spool
-		f := cmd.filter(e)
-		f.Strict, f.Write = true, writeVector // an array has no place for an error
+		f := texts.Vectors(e)
+		f.Strict, f.Write = true, texts.WriteNumbers // an array has no place for an error
 		s, err := runStream(ctx, c, embeddingStream(f, e, c), cmd.File, invitation)
 		return s.Lines, err
 	})
@@ -100,7 +83,36 @@ func (cmd *embedCommand) stream(c console) (lineStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return embeddingStream(cmd.filter(e), e, c), nil
+	f := texts.Vectors(e)
+	f.Strict = cmd.Strict
+	switch {
+	case cmd.JSON:
+		f.Write = filter.JSON[texts.Vector]
+	case cmd.TSV:
+		f.Write = filter.TSV(e.Width(), texts.Vector.Columns)
+	}
+	return embeddingStream(f, e, c), nil
+}
+
+// embeddingStream returns the stream of a filter, which says at the end how many texts were
+// cut off.
+func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c console) lineStream {
+	cut, write := 0, f.Write
+	f.Write = func(w io.Writer, l *filter.Line[texts.Vector]) error {
+		if l.Value.Cut {
+			cut++
+		}
+		return write(w, l)
+	}
+	s := newStream(f, c)
+	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
+		cut = 0
+		stats, err := s(ctx, in, name, out)
+		if cut > 0 {
+			fmt.Fprintf(c.err, "%d of %d texts were cut off at %d tokens\n", cut, stats.Lines, e.MostTokens)
+		}
+		return stats, err
+	}
 }
 
 // embedder loads the model, which has a tokenizer.
@@ -164,91 +176,4 @@ func (cmd *embedCommand) load(c console) (*models.Embedder, error) {
 		behind = append(behind, models.Normalize())
 	}
 	return models.NewEmbedder(m, []models.Pooling{p}, behind...), nil
-}
-
-// How large a batch is: padding included, its hidden states stay within the caches.
-const (
-	mostInBatch  = 64
-	tokensAtOnce = 2048
-)
-
-// embedding is what a line becomes.
-type embedding struct {
-	Vector []float32           `json:"vector"`
-	tokens *tokenizer.Encoding // until there is the vector
-	cut    bool                // the text has more tokens
-}
-
-// filter returns the filter, which is written as the flags say.
-func (cmd *embedCommand) filter(e *models.Embedder) filter.Filter[embedding] {
-	f := filter.Filter[embedding]{Batch: mostInBatch, Room: tokensAtOnce, Strict: cmd.Strict}
-	f.Prepare = func(l *filter.Line[embedding]) (int, error) {
-		x, cut, err := e.Encode(l.Text)
-		if err != nil {
-			return 0, err
-		}
-		l.Value = embedding{tokens: x, cut: cut}
-		return len(x.IDs), nil
-	}
-	tape := tensor.NewTape(tensor.Infer)
-	f.Work = func(_ context.Context, batch []*filter.Line[embedding]) error {
-		texts := make([]*tokenizer.Encoding, len(batch))
-		for i, l := range batch {
-			texts[i] = l.Value.tokens
-		}
-		tape.Reset()
-		all, width := e.Forward(tape, models.BatchOf(texts...)).Data(), e.Width()
-		for i, l := range batch {
-			l.Value.tokens, l.Value.Vector = nil, slices.Clone(all[i*width:(i+1)*width])
-			if !finite(l.Value.Vector) {
-				l.Err = errors.New("the vector is not finite")
-			}
-		}
-		return nil
-	}
-	switch {
-	case cmd.JSON:
-		f.Write = filter.JSON[embedding]
-	case cmd.TSV:
-		f.Write = filter.TSV(e.Width(), func(x embedding) []string {
-			cells := make([]string, len(x.Vector))
-			for i, v := range x.Vector {
-				cells[i] = strconv.FormatFloat(float64(v), 'g', -1, 32)
-			}
-			return cells
-		})
-	default:
-		f.Write = func(w io.Writer, l *filter.Line[embedding]) error {
-			if l.Err != nil {
-				return filter.JSON(w, l)
-			}
-			return json.NewEncoder(w).Encode(l.Value.Vector)
-		}
-	}
-	return f
-}
-
-func finite(v []float32) bool {
-	return !slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 })
-}
-
-// embeddingStream returns the stream of a filter, which says at the end how many texts were
-// cut off.
-func embeddingStream(f filter.Filter[embedding], e *models.Embedder, c console) lineStream {
-	cut, write := 0, f.Write
-	f.Write = func(w io.Writer, l *filter.Line[embedding]) error {
-		if l.Value.cut {
-			cut++
-		}
-		return write(w, l)
-	}
-	s := newStream(f, c)
-	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
-		cut = 0
-		stats, err := s(ctx, in, name, out)
-		if cut > 0 {
-			fmt.Fprintf(c.err, "%d of %d texts were cut off at %d tokens\n", cut, stats.Lines, e.MostTokens)
-		}
-		return stats, err
-	}
 }

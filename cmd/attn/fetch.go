@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -13,7 +15,7 @@ import (
 
 type fetchCommand struct {
 	Revision string `default:"main" help:"Branch, tag or commit." placeholder:"NAME"`
-	Out      string `help:"Directory to write (default the last part of the model's name)." placeholder:"DIR"`
+	Out      string `help:"Directory to write (default the last part of the model's name)." placeholder:"DIR" writes:"model"`
 	Endpoint string `default:"https://huggingface.co" env:"HF_ENDPOINT" help:"Where the hub, or a mirror of it, is; HF_ENDPOINT in the environment says it too." placeholder:"URL"`
 	Name     string `arg:"" help:"Name of the model: sentence-transformers/all-MiniLM-L6-v2." placeholder:"NAME"`
 }
@@ -42,25 +44,16 @@ func (cmd *fetchCommand) Validate() error {
 		return err
 	}
 	if cmd.Revision == "" {
-		return fmt.Errorf("--revision is empty, want a branch, a tag or a commit")
+		return errors.New("--revision is empty, want a branch, a tag or a commit")
 	}
+	cmd.Out = cmp.Or(cmd.Out, path.Base(cmd.Name))
 	return nil
-}
-
-func (cmd *fetchCommand) touches() touched { return touched{makes: []place{{"--out", cmd.dir()}}} }
-
-// dir is where the model goes.
-func (cmd *fetchCommand) dir() string {
-	if cmd.Out != "" {
-		return cmd.Out
-	}
-	return path.Base(cmd.Name)
 }
 
 func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	h, err := hub.New(cmd.Endpoint, os.Getenv("HF_TOKEN"), "attn/"+version())
 	if err != nil {
-		return usageError{err}
+		return usage("%w", err)
 	}
 	shown := &arrival{statusLine: newStatusLine(c.err)}
 	h.Retry = shown.again
@@ -68,7 +61,7 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	err = m.Download(ctx, cmd.dir(), hub.Watch{Bytes: shown.bytes, Whole: shown.whole})
+	err = m.Download(ctx, cmd.Out, hub.Watch{Bytes: shown.bytes, Whole: shown.whole})
 	shown.clear()
 	switch {
 	case ctx.Err() != nil:
@@ -77,7 +70,7 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	_, err = fmt.Fprintf(c.err, "%s at %.12s: %d files, %s\ntry: attn models %s\n",
-		m.Name, m.Commit, len(m.Files), size(shown.all), quoted(cmd.dir()))
+		m.Name, m.Commit, len(m.Files), size(shown.all), quoted(cmd.Out))
 	return err
 }
 

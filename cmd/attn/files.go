@@ -1,16 +1,59 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/panels"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/terminal"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tokenizer"
+	"github.com/attn-go/attn/train"
 )
 
-// Where commands may write: what cannot work, or would take the place of something
-// else, is found before the work and not after it.
+// The functions of packages that most commands use, by short names.
+var (
+	quoted   = quote.Shell
+	listed   = flags.Listed
+	sameFile = guard.Same
+	writable = guard.Writable
+
+	isTerminal = terminal.Is
+	columns    = terminal.Columns
+	terminalOf = terminal.For
+
+	newPanel   = panels.New
+	shortMarks = panels.ShortMarks
+)
+
+const narrowestMap = terminal.Narrowest
+
+// place is a file or a directory that a flag names.
+type place struct{ flag, path string }
+
+func places(list []place) (all []guard.Place) {
+	for _, p := range list {
+		all = append(all, guard.Place{Flag: p.flag, Path: p.path})
+	}
+	return all
+}
+
+// touched is what a command reads and writes, of those whose flags do not say it by tags.
+type touched struct {
+	reads, models, writes, makes []place
+	stdin                        bool
+}
+
+func ready(files []place) error { return guard.Ready(places(files)) }
+
+// runFiles returns the names of what attn train and attn prune write to the directory of a
+// run.
+func runFiles() []string {
+	return append(train.RunFiles(), reportFile, unfinishedFile)
+}
 
 // exists reports whether there is something at a path, or will be when a save that was
 // killed half-way is completed.
@@ -26,22 +69,21 @@ func firstOf(dir string, names ...string) string {
 	return ""
 }
 
-// ready returns an error if a file cannot be written because of where it is to be,
-// which would come late after hours of work.
-func ready(files []place) error {
-	for _, f := range files {
-		if f.path == "" || f.path == "-" {
-			continue
-		}
-		if info, err := os.Stat(f.path); err == nil && info.IsDir() {
-			return fmt.Errorf("write %s: is a folder, want a file", f.path)
-		}
-		dir := filepath.Dir(f.path)
-		if info, err := os.Stat(dir); err != nil {
-			return fmt.Errorf("write %s: %w", f.path, errors.Unwrap(err))
-		} else if !info.IsDir() {
-			return fmt.Errorf("write %s: %s is not a folder", f.path, dir)
-		}
+// load loads a model from a directory, or returns a usage error if the command is to write
+// one of the files that it was read from.
+func load[M interface{ Files() []string }](c console, from func(string, models.Options) (M, error), dir string, o models.Options) (M, error) {
+	m, err := from(dir, o)
+	if err == nil {
+		err = c.writes.Spare(dir, m.Files())
 	}
-	return nil
+	if err != nil {
+		var none M
+		return none, err
+	}
+	return m, nil
+}
+
+// loadTokenizer is load for a directory of which only the tokenizer is read.
+func loadTokenizer(c console, dir string) (*tokenizer.Tokenizer, error) {
+	return load(c, func(dir string, _ models.Options) (*tokenizer.Tokenizer, error) { return tokenizer.Load(dir) }, dir, models.Options{})
 }

@@ -44,11 +44,7 @@ func (cmd *followCommand) Validate() error {
 			return err
 		}
 	}
-	return checkAddr(cmd.Addr)
-}
-
-func (cmd *followCommand) touches() touched {
-	return touched{models: []place{{"DIR", cmd.Dir}}}
+	return view.CheckAddress(cmd.Addr)
 }
 
 func (cmd *followCommand) Run(ctx context.Context, c console) error {
@@ -61,14 +57,14 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: drawHeads}
-	server := view.NewTraining(cmd.Dir, hostOf(cmd.Addr), func(width float64) (any, error) {
+	server := view.NewTraining(cmd.Dir, func(width float64) (any, error) {
 		page, err := cmd.page(width)
 		if err == nil {
 			page.Note, page.Sample = last.Read(ctx)
 		}
 		return page, err
 	})
-	return serve(ctx, c, server, cmd.Addr, cmd.Open)
+	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
 // leastWidth is one at which every chart can be drawn.

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"time"
-	"unicode"
 
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/chat"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
@@ -17,17 +19,17 @@ import (
 
 type generateCommand struct {
 	Model       string         `required:"" help:"Directory of a model that predicts the next token: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
-	MaxTokens   int            `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N"`
-	Temperature float64        `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen"`
-	TopK        int            `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen"`
-	TopP        float64        `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
+	MaxTokens   int            `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N" want:"at least 1"`
+	Temperature float64        `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen" want:"at least 0"`
+	TopK        int            `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen" want:"at least 1" needs:"temperature" excludes:"temperature=0"`
+	TopP        float64        `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
 	Seed        uint64         `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
-	Context     int            `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
+	Context     int            `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run" want:"at least 1"`
 	Weights     tensor.Numbers `default:"float32" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; float16, slower than bfloat16; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
 	Chat        bool           `help:"Put the prompt into the chat template of the model, as what a user says." group:"Chats"`
-	System      *string        `help:"What the system says first." placeholder:"TEXT" group:"Chats"`
-	NoSpecial   bool           `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`
-	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it."`
+	System      *string        `help:"What the system says first." placeholder:"TEXT" group:"Chats" needs:"chat"`
+	NoSpecial   bool           `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run" excludes:"chat"`
+	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it." stdin:""`
 }
 
 func (generateCommand) Help() string {
@@ -50,36 +52,8 @@ turn of one conversation, which is answered. An answer also ends at the eos_toke
 tokenizer. A template that asks for what attn does not know is refused.`
 }
 
-// Validate is called by the parser.
-func (cmd *generateCommand) Validate() error {
-	switch {
-	case cmd.MaxTokens < 0:
-		return fmt.Errorf("--max-tokens %d, want at least 1", cmd.MaxTokens)
-	case cmd.Context < 0:
-		return fmt.Errorf("--context %d, want at least 1", cmd.Context)
-	case !(cmd.TopP >= 0 && cmd.TopP <= 1):
-		return fmt.Errorf("--top-p %v, want a probability", cmd.TopP)
-	case cmd.TopK < 0:
-		return fmt.Errorf("--top-k %d, want at least 1", cmd.TopK)
-	case cmd.System != nil && !cmd.Chat:
-		return errors.New("--system goes with --chat")
-	case cmd.NoSpecial && cmd.Chat:
-		return errors.New("--no-special and --chat exclude each other: a chat template has all tokens that the model wants")
-	case cmd.Temperature == 0 && (cmd.TopK > 0 || cmd.TopP > 0):
-		return errors.New("--top-k and --top-p go with a --temperature above 0")
-	}
-	if err := cmd.sampling().Check(); err != nil {
-		return fmt.Errorf("--temperature %v, want 0 or a positive number", cmd.Temperature)
-	}
-	return nil
-}
-
 func (cmd *generateCommand) sampling() models.Sampling {
 	return models.Sampling{Temperature: cmd.Temperature, TopK: cmd.TopK, TopP: cmd.TopP, Seed: cmd.Seed}
-}
-
-func (cmd *generateCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, stdin: cmd.Prompt == nil}
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
@@ -108,7 +82,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return &input.Error{Name: name, Err: err}
 	}
-	if template, _, _ := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
+	if template, _, _ := chat.Template(cmd.Model); template != "" && !cmd.NoSpecial {
 		c.say("%s has a chat template, which the prompt is taken without; --chat applies it", template)
 	}
 	_, err = cmd.write(ctx, c, m, nil, t, e, nil)
@@ -134,37 +108,38 @@ func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Mode
 	if err != nil {
 		return "", err
 	}
-	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Target().Stream()} // which is t but of a translator
+	w := &chat.Printer{Out: c.out, Plain: !isTerminal(c.out)}
+	stream := t.Target().Stream() // of t itself but for a translator
 	z := m.Sizes()
 	for _, id := range e.IDs {
 		if z.Decoder != nil || cmd.Chat { // whose text begins anew
 			break
 		}
-		w.stream.Next(id) // what follows may be written otherwise than at the beginning of a text
+		stream.Next(id) // what follows may be written otherwise than at the beginning of a text
 	}
-	speed := newPace(len(e.IDs))
+	speed := chat.NewPace(len(e.IDs))
 	for id := range tokens {
-		speed.token()
-		w.print(w.stream.Next(id))
-		if w.err != nil || ctx.Err() != nil {
+		speed.Token()
+		w.Print(stream.Next(id))
+		if w.Err != nil || ctx.Err() != nil {
 			break
 		}
 	}
 	if s != nil {
-		speed.prompt = s.Fresh()
+		speed.Prompt = s.Fresh()
 	}
-	w.print(w.stream.Rest())
-	answer := w.text.String()
-	w.print("\n")
-	if w.err != nil {
-		return answer, w.err
+	w.Print(stream.Rest())
+	answer := w.Text.String()
+	w.Print("\n")
+	if w.Err != nil {
+		return answer, w.Err
 	}
 	fmt.Fprintln(c.err, speed)
-	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
+	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.Tokens > most && ctx.Err() == nil {
 		fmt.Fprintf(c.err, "ended at %d tokens, which is as many as the model takes\n", most)
 	}
 	if ctx.Err() != nil {
-		return answer, interrupted{fmt.Sprintf("interrupted after %d tokens", speed.tokens)}
+		return answer, interrupted{fmt.Sprintf("interrupted after %d tokens", speed.Tokens)}
 	}
 	return answer, nil
 }
@@ -188,61 +163,6 @@ func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
 // longestPrompt is in bytes, more than any model takes.
 const longestPrompt = 1 << 25
 
-// printer writes pieces of a text as they come.
-type printer struct {
-	w      io.Writer
-	plain  bool // every character is written as it is
-	stream *tokenizer.Stream
-	text   strings.Builder // all of it
-	err    error
-}
-
-// print writes a piece. A model may come up with anything: on a terminal, characters that
-// would control it are replaced.
-func (p *printer) print(text string) {
-	if p.err != nil || text == "" {
-		return
-	}
-	p.text.WriteString(text)
-	if !p.plain {
-		text = strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) && r != '\n' && r != '\t' {
-				return unicode.ReplacementChar
-			}
-			return r
-		}, text)
-	}
-	_, p.err = io.WriteString(p.w, text)
-}
-
-// pace is how fast tokens come.
-type pace struct {
-	prompt, tokens     int
-	start, first, last time.Time
-}
-
-func newPace(prompt int) *pace { return &pace{prompt: prompt, start: time.Now()} }
-
-// token counts a token.
-func (p *pace) token() {
-	p.last = time.Now()
-	if p.tokens++; p.tokens == 1 {
-		p.first = p.last
-	}
-}
-
-// String says how fast the prompt was read, and how fast tokens followed the first one.
-func (p *pace) String() string {
-	if p.tokens == 0 {
-		return fmt.Sprintf("%d tokens read, none written", p.prompt)
-	}
-	text := fmt.Sprintf("%d tokens read in %.2f s, %d written", p.prompt, p.first.Sub(p.start).Seconds(), p.tokens)
-	if d := p.last.Sub(p.first).Seconds(); p.tokens > 1 && d > 0 {
-		text += fmt.Sprintf(" at %.1f tokens/s", float64(p.tokens-1)/d)
-	}
-	return text
-}
-
 // most returns how many tokens may be written behind a prompt. An encoder-decoder may have
 // no limit of its own, and one that finds no end would write for ever.
 func (cmd *generateCommand) most(m *models.Model, prompt int) int {
@@ -250,4 +170,65 @@ func (cmd *generateCommand) most(m *models.Model, prompt int) int {
 		return 2*prompt + 20 // as attn translate
 	}
 	return cmd.MaxTokens
+}
+
+// converse answers the prompt, or each line of standard input.
+func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.Model, t *tokenizer.Tokenizer) error {
+	talk, err := chat.New(cmd.Model, t, max(t.Size(), m.Sizes().Vocabulary))
+	if err != nil {
+		return err
+	}
+	ends, err := m.EndTokens()
+	if err != nil {
+		return err
+	}
+	if end, ok := talk.End(); ok {
+		ends = append(slices.Clone(ends), end)
+	}
+	if cmd.System != nil {
+		talk.Say("system", *cmd.System)
+	}
+	var session *models.Session // an encoder-decoder has none: it reads its source at once
+	if m.Sizes().Decoder == nil {
+		if session, err = m.NewSession(attn.CacheConfig{}); err != nil {
+			return err
+		}
+	}
+	turn := func(name string, line int, said string) error {
+		talk.Say("user", said)
+		e, err := talk.Encode()
+		if err == nil {
+			err = cmd.fits(m, e)
+		}
+		if err != nil {
+			if errors.As(err, new(*input.Error)) {
+				return err
+			}
+			return &input.Error{Name: name, Line: line, Err: err}
+		}
+		answer, err := cmd.write(ctx, c, m, session, t, e, ends)
+		talk.Say("assistant", answer)
+		return err
+	}
+	if cmd.Prompt != nil {
+		return turn("argument", 0, *cmd.Prompt)
+	}
+	c.invite("each line is answered; " + endOfInput() + " ends it")
+	lines := bufio.NewScanner(c.in)
+	lines.Buffer(nil, longestPrompt)
+	line := 1
+	for ; lines.Scan(); line++ {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		if err := turn("standard input", line, strings.TrimSuffix(lines.Text(), "\r")); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return &input.Error{Name: "standard input", Line: line, Err: fmt.Errorf("line longer than %d bytes", longestPrompt)}
+	} else if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return nil
 }

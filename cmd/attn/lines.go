@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -100,3 +101,14 @@ func pairsOf[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter
 
 // errNotLines says which commands map lines to lines.
 var errNotLines = errors.New("want translate without texts and --map, embed or tokenize without files and texts, or eval or heads with --per-line")
+
+// followsFrom returns what the lines of a command's output follow from.
+func followsFrom(cmd lineCommand, args []string) (shards.Identity, error) {
+	files, err := cmd.modelFiles()
+	if err != nil {
+		return shards.Identity{}, err
+	}
+	return shards.NewIdentity(version(), args, cmd.modelDir(), files)
+}
+
+var pretrainedFiles = shards.PretrainedFiles

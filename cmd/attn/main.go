@@ -23,14 +23,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/hub"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
@@ -51,28 +50,33 @@ const (
 	exitInterrupted = 130
 )
 
-// commands are the subcommands; each is in a file of its own.
+// commands are the subcommands, by the groups of the help; each is in a file of its own.
 type commands struct {
-	Train      trainCommand      `cmd:"" help:"Train a translator, on built-in dates unless data are given."`
-	Follow     followCommand     `cmd:"" help:"Show in a browser how a training goes."`
-	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
-	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
-	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`
-	Fetch      fetchCommand      `cmd:"" help:"Bring a pretrained model from the Hugging Face hub."`
-	Models     modelsCommand     `cmd:"" help:"Say what the directory of a pretrained model holds."`
-	Run        runCommand        `cmd:"" help:"Run a pretrained model, and write its logits, hidden states and attention weights."`
-	Embed      embedCommand      `cmd:"" help:"Make a vector of each text with a pretrained model."`
-	Generate   generateCommand   `cmd:"" help:"Continue a text with a language model."`
-	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
-	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
-	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
-	Shards     shardsCommand     `cmd:"" help:"Run a command over a corpus in parts, on any scheduler."`
-	Apply      applyCommand      `cmd:"" help:"Run one attention mechanism on tensors from a file."`
-	Export     exportCommand     `cmd:"" help:"Write a model as an ONNX file, for other runtimes."`
-	View       viewCommand       `cmd:"" help:"Show in a browser what the heads attend to."`
-	Bench      benchCommand      `cmd:"" help:"Measure how fast this machine runs attention."`
-	Completion completionCommand `cmd:"" help:"Print a script for completion in a shell."`
-	Version    versionCommand    `cmd:"" help:"Print the version."`
+	Train     trainCommand     `cmd:"" group:"Train and translate" help:"Train a translator, on built-in dates unless data are given."`
+	Follow    followCommand    `cmd:"" group:"Train and translate" help:"Show in a browser how a training goes."`
+	Translate translateCommand `cmd:"" group:"Train and translate" help:"Translate arguments or lines of standard input."`
+	Eval      evalCommand      `cmd:"" group:"Train and translate" help:"Measure a translator on sentence pairs."`
+
+	Map   mapCommand   `cmd:"" group:"Inspect" help:"Draw what heads attend to, or write it as a picture or table."`
+	View  viewCommand  `cmd:"" group:"Inspect" help:"Show in a browser what the heads attend to."`
+	Heads headsCommand `cmd:"" group:"Inspect" help:"Measure how important each head is, and what it attends to."`
+
+	Prune pruneCommand `cmd:"" group:"Prune" help:"Remove the heads that matter least, and report what it costs."`
+
+	Fetch    fetchCommand    `cmd:"" group:"Pretrained models" help:"Download a pretrained model from the Hugging Face hub."`
+	Models   modelsCommand   `cmd:"" group:"Pretrained models" help:"Describe the directory of a pretrained model."`
+	Run      runCommand      `cmd:"" group:"Pretrained models" help:"Run a pretrained model, and write its logits, hidden states and attention weights."`
+	Embed    embedCommand    `cmd:"" group:"Pretrained models" help:"Make a vector of each text with a pretrained model."`
+	Generate generateCommand `cmd:"" group:"Pretrained models" help:"Continue a text with a language model."`
+	Tokenize tokenizeCommand `cmd:"" group:"Pretrained models" help:"Print the tokens of texts, as a model reads them."`
+
+	Apply  applyCommand  `cmd:"" group:"Files and scale" help:"Run one attention mechanism on tensors from a file."`
+	Export exportCommand `cmd:"" group:"Files and scale" help:"Write a model as an ONNX file, for other runtimes."`
+	Shards shardsCommand `cmd:"" group:"Files and scale" help:"Run a command over a corpus in parts, on any scheduler."`
+
+	Bench      benchCommand      `cmd:"" group:"Tools" help:"Measure how fast this machine runs attention."`
+	Completion completionCommand `cmd:"" group:"Tools" help:"Print a script for completion in a shell."`
+	Version    versionCommand    `cmd:"" group:"Tools" help:"Print the version."`
 }
 
 // console is what a command reads and writes.
@@ -80,7 +84,7 @@ type console struct {
 	in       io.Reader
 	out, err io.Writer
 	// writes are the files that the command replaces: nothing may be read from them.
-	writes []file
+	writes guard.Outputs
 }
 
 // say writes a message of one line for people. What it has from files, flags and servers
@@ -99,8 +103,8 @@ func options(c console) []kong.Option {
 		kong.Name("attn"),
 		kong.Description("Train, use and inspect attention models."),
 		kong.UsageOnError(),
-		kong.ValueFormatter(withDefault),
-		fillIn(choices()),
+		kong.ValueFormatter(flags.WithDefault),
+		flags.FillIn(choices()),
 		kong.Writers(c.out, c.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	}
@@ -121,14 +125,14 @@ func run(ctx context.Context, args []string, c console) int {
 	case args[0] == "--version":
 		args = []string{"version"}
 	}
-	parsed, err := parser.Parse(joinNegative(args))
+	parsed, err := parser.Parse(flags.JoinNegative(args))
 	if exited >= 0 { // help was asked for and has been printed
 		return exited
 	}
 	if err == nil {
 		c.writes, err = checkFiles(parsed, c)
 	} else {
-		err = usageError{plain(err)}
+		err = usage("%w", flags.Plain(err))
 	}
 	if err == nil {
 		err = parsed.Run(c)
@@ -144,76 +148,28 @@ func run(ctx context.Context, args []string, c console) int {
 	return code
 }
 
+// Validate checks the requirements between flags, which their tags say.
+func (*commands) Validate(parsed *kong.Context) error { return flags.Check(parsed) }
+
 // checkFiles returns the files that the command writes, or an error if it would overwrite
-// one that it reads. Every command is a toucher.
-func checkFiles(parsed *kong.Context, c console) ([]file, error) {
-	return parsed.Selected().Target.Addr().Interface().(toucher).touches().check(c)
+// one that it reads.
+func checkFiles(parsed *kong.Context, c console) (guard.Outputs, error) {
+	return filesOf(parsed.Selected()).Check(c.in, c.out, runFiles())
 }
 
-// BeforeApply is called by the parser. An empty path is most often a variable of a script
-// that is not set, and must not count as a flag that was not given.
-func (*commands) BeforeApply(parsed *kong.Context) error {
-	for _, at := range parsed.Path {
-		value, name := at.Positional, ""
-		switch {
-		case at.Flag != nil:
-			value, name = at.Flag.Value, "--"+at.Flag.Name
-		case value != nil:
-			name = value.Tag.PlaceHolder
-		default:
-			continue
-		}
-		if isPath(value.Tag.PlaceHolder) && slices.Contains(texts(parsed.Value(at)), "") {
-			return fmt.Errorf("%s is empty, want a path", name)
+// filesOf returns what a command reads and writes.
+func filesOf(command *kong.Node) guard.Files {
+	if cmd, ok := command.Target.Addr().Interface().(interface{ touches() touched }); ok {
+		t := cmd.touches()
+		return guard.Files{
+			Reads: places(t.reads), Models: places(t.models), Writes: places(t.writes), Makes: places(t.makes), Stdin: t.stdin,
 		}
 	}
-	return nil
+	return guard.Of(command)
 }
 
-// isPath reports whether the value of a flag with this placeholder is a path, or several.
-func isPath(placeHolder string) bool {
-	return slices.Contains([]string{"FILE", "DIR", "GLOB"}, placeHolder)
-}
-
-// texts returns the texts of a value: of a string, a pointer to one, or a list.
-func texts(v reflect.Value) (list []string) {
-	switch v = reflect.Indirect(v); v.Kind() {
-	case reflect.String:
-		list = []string{v.String()}
-	case reflect.Slice:
-		for i := range v.Len() {
-			list = append(list, texts(v.Index(i))...)
-		}
-	}
-	return list
-}
-
-// joinNegative writes "--offset -3" as "--offset=-3": the parser takes what
-// begins with a dash for a flag.
-func joinNegative(args []string) []string {
-	var joined []string
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		if arg == "--" { // texts follow
-			return append(joined, args[i:]...)
-		}
-		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, "=") && i+1 < len(args) {
-			if _, err := strconv.ParseFloat(args[i+1], 64); err == nil && args[i+1][0] == '-' {
-				i++
-				arg += "=" + args[i]
-			}
-		}
-		joined = append(joined, arg)
-	}
-	return joined
-}
-
-// usageError is a command line that cannot be.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// usage returns the error of a command line that cannot be.
+func usage(format string, args ...any) error { return flags.Errorf(format, args...) }
 
 // interrupted is an error after which there is a way to go on.
 type interrupted struct{ hint string }
@@ -222,26 +178,19 @@ func (e interrupted) Error() string { return e.hint }
 
 // exitCode sorts an error into the codes that the command promises.
 func exitCode(err error) int {
-	var (
-		usage  usageError
-		input  *input.Error
-		format *safetensors.FormatError
-		tokens *tokenizer.FormatError
-		model  *models.FormatError
-		remote *hub.ModelError
-		parts  *shards.Error
-		check  *pruning.CheckError
-		paused interrupted
-		path   *fs.PathError
-	)
+	is := func(targets ...any) bool {
+		return slices.ContainsFunc(targets, func(target any) bool { return errors.As(err, target) })
+	}
+	var path *fs.PathError
 	switch {
-	case errors.As(err, &paused), errors.Is(err, context.Canceled):
+	case is(new(interrupted)), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage):
+	case is(new(*flags.Error)):
 		return exitUsage
-	case errors.As(err, &check):
+	case is(new(*pruning.CheckError)):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &model), errors.As(err, &remote), errors.As(err, &parts):
+	case is(new(*input.Error), new(*safetensors.FormatError), new(*tokenizer.FormatError), new(*models.FormatError),
+		new(*hub.ModelError), new(*shards.Error)):
 		return exitInput
 	case errors.As(err, &path) && noInput(path):
 		return exitInput

@@ -112,18 +112,6 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-func TestQuoted(t *testing.T) {
-	for path, want := range map[string]string{
-		"runs/dates": "runs/dates", `C:\runs`: `C:\runs`, "größe_1.run": "größe_1.run",
-		"two words": "'two words'", "a;b": "'a;b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'",
-		"a\x1b[2J'\u202e": `$'a\x1b[2J\'\u202e'`,
-	} {
-		if got := quoted(path); got != want {
-			t.Errorf("%s is quoted as %s, want %s", path, got, want)
-		}
-	}
-}
-
 func TestTryHint(t *testing.T) {
 	for text, want := range map[string]string{
 		"le 5 mars": "'le 5 mars'", "it's": `'it'\''s'`, "5": "5",

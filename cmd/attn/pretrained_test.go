@@ -21,7 +21,7 @@ func TestEmbedKeepsTheOrder(t *testing.T) {
 	const dir = "../../models/testdata/sentence_dense"
 	words := strings.Fields("cat dog sat sleeps on the mat who ? run sun unheard-of")
 	var texts []string
-	for i := range 2*mostInBatch + 7 {
+	for i := range 2*64 + 7 { // two batches and a part
 		var text []string
 		for j := range i * 7 % 10 {
 			text = append(text, words[(i+5*j)%len(words)])
@@ -196,12 +196,5 @@ func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 	long := pretrainedSource{m: m, generate: mostPretrainedTokens}
 	if _, err := long.Record(t.Context(), "the cats", ""); err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
 		t.Errorf("a long text: %v", err)
-	}
-	all := heads.Layer{Heads: 16, Queries: make([]string, 2048), Keys: make([]string, 2048)}
-	if err := drawnAtOnce([]*heads.Layer{&all, &all}); err != nil {
-		t.Errorf("512 MB: %v", err)
-	}
-	if err := drawnAtOnce([]*heads.Layer{&all, &all, &all}); err == nil || err.Error() != "48 heads of this text have 768 MB of weights, want at most 512 MB; --layer and --head draw fewer, and attn view shows all" {
-		t.Errorf("768 MB: %v", err)
 	}
 }

@@ -7,26 +7,27 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/simd"
 )
 
 type shardsCommand struct {
-	Input   []string `help:"Pattern of files whose lines are the input, in quotes; can be given several times." placeholder:"GLOB" sep:"none"`
-	Output  string   `required:"" help:"Directory of the shards: a folder each, with its output and a manifest." placeholder:"DIR"`
-	Of      int      `help:"Number of shards." placeholder:"N"`
-	Shard   *int     `help:"Make this one, from 0. Without it, that of JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all." placeholder:"I"`
-	Merge   bool     `help:"Check that nothing is missing or twice, and write the outputs of all shards in order."`
-	Sums    bool     `help:"With --merge: write a JSON object with the sums and means of all numbers instead of the lines."`
-	Command []string `arg:"" optional:"" passthrough:"" help:"Command that maps lines to lines, with its flags: translate, embed, tokenize, eval --per-line or heads --per-line."`
+	Input   []string `help:"Pattern of files whose lines are the input, in quotes; can be given several times." placeholder:"GLOB" sep:"none" needs:"of,command"`
+	Output  string   `required:"" help:"Directory of the shards: a folder each, with its output and a manifest." placeholder:"DIR" writes:"model"`
+	Of      int      `help:"Number of shards." placeholder:"N" want:"1 to 99999" needs:"input"`
+	Shard   *int     `help:"Make this one, from 0. Without it, that of JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all." placeholder:"I" needs:"of"`
+	Merge   bool     `help:"Check that nothing is missing or twice, and write the outputs of all shards in order." either:"task"`
+	Sums    bool     `help:"With --merge: write a JSON object with the sums and means of all numbers instead of the lines." needs:"merge"`
+	Command []string `arg:"" optional:"" passthrough:"" help:"Command that maps lines to lines, with its flags: translate, embed, tokenize, eval --per-line or heads --per-line." either:"task" needs:"input,of"`
 }
 
 func (shardsCommand) Help() string {
@@ -42,42 +43,11 @@ lines of all shards together are those that the command makes of all files, one 
 other. docs/scale.md has more; deploy/ has jobs for Kubernetes and Slurm.`
 }
 
-// Validate is called by the parser.
-func (cmd *shardsCommand) Validate() error {
+// AdjustFiles says that the directory is only read if shards are merged.
+func (cmd *shardsCommand) AdjustFiles(f *guard.Files) {
 	if cmd.Merge {
-		if len(cmd.Command) > 0 || len(cmd.Input) > 0 || cmd.Of != 0 || cmd.Shard != nil {
-			return errors.New("--merge goes with --output alone")
-		}
-		return nil
+		f.Reads, f.Makes = f.Makes, nil
 	}
-	switch {
-	case cmd.Sums:
-		return errors.New("--sums goes with --merge")
-	case len(cmd.Input) == 0:
-		return errors.New("missing flags: --input=GLOB")
-	case cmd.Of < 1 || cmd.Of > 99_999:
-		return fmt.Errorf("--of %d, want 1 to 99999 shards", cmd.Of)
-	case cmd.Shard != nil && (*cmd.Shard < 0 || *cmd.Shard >= cmd.Of):
-		return fmt.Errorf("--shard %d, want 0 to %d", *cmd.Shard, cmd.Of-1)
-	case len(cmd.Command) == 0:
-		return errors.New("missing COMMAND with its flags")
-	}
-	return nil
-}
-
-func (cmd *shardsCommand) touches() touched {
-	output := []place{{"--output", cmd.Output}}
-	if cmd.Merge {
-		return touched{reads: output}
-	}
-	t := touched{makes: output}
-	for _, pattern := range cmd.Input {
-		found, _ := filepath.Glob(pattern) // a wrong pattern is told of later
-		for _, path := range found {
-			t.reads = append(t.reads, place{"--input", path})
-		}
-	}
-	return t
 }
 
 func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
@@ -127,7 +97,7 @@ func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, 
 		fmt.Fprintf(c.err, "shard %d of %d is done\n", i, job.Of)
 		return nil
 	case errors.As(err, &there) && there.Other: // as where attn train finds another run
-		return usageError{err}
+		return usage("%w", err)
 	case err != nil:
 		return err
 	}
@@ -141,6 +111,9 @@ var shardVariables = []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"}
 // numbers returns the shards to make.
 func (cmd *shardsCommand) numbers() (list []int, err error) {
 	if cmd.Shard != nil {
+		if *cmd.Shard < 0 || *cmd.Shard >= cmd.Of {
+			return nil, usage("--shard %d, want 0 to %d", *cmd.Shard, cmd.Of-1)
+		}
 		return []int{*cmd.Shard}, nil
 	}
 	for _, name := range shardVariables {
@@ -191,12 +164,12 @@ func parseLines(c console, args []string) (lineCommand, error) {
 		kong.Exit(func(int) { asked = true }),
 		kong.BindTo(context.Background(), (*context.Context)(nil)),
 	)...)
-	parsed, err := parser.Parse(joinNegative(args))
+	parsed, err := parser.Parse(flags.JoinNegative(args))
 	if asked {
 		return nil, errors.New("want a command and not its help")
 	}
 	if err != nil {
-		return nil, plain(err)
+		return nil, flags.Plain(err)
 	}
 	cmd, ok := parsed.Selected().Target.Addr().Interface().(lineCommand)
 	if !ok {

@@ -13,12 +13,12 @@ import (
 
 type trainCommand struct {
 	recipeFlags
-	Out       string         `help:"Directory for the model (default runs/dates, or runs/NAME.run for NAME.tsv)." placeholder:"DIR"`
-	Resume    bool           `help:"Resume the run in the directory; --epochs may be raised."`
+	Out       string         `help:"Directory for the model (default runs/dates, or runs/NAME.run for NAME.tsv)." placeholder:"DIR" writes:"model"`
+	Resume    bool           `help:"Resume the run in the directory; --epochs may be raised." excludes:"force,prepare"`
 	Force     bool           `help:"Replace the model in the directory."`
 	SaveEvery train.Interval `default:"1m" help:"Within an epoch, save after this time, such as 30s or 5m, or this number of steps, such as 500; 0 saves at the ends of epochs only." placeholder:"TIME|STEPS"`
 	JSON      bool           `name:"json" help:"Write JSON to standard output, one object per line."`
-	Steps     bool           `help:"With --json, write an object for each step as well."`
+	Steps     bool           `help:"With --json, write an object for each step as well." needs:"json"`
 	Prepare   bool           `help:"Save the untrained model and the pairs as numbers, and stop: to train elsewhere, see docs/scale-training.md."`
 }
 
@@ -38,32 +38,9 @@ page meanwhile.`
 
 // Validate is called by the parser.
 func (cmd *trainCommand) Validate() error {
-	switch {
-	case cmd.Resume && cmd.Force:
-		return errors.New("want one of --resume and --force")
-	case cmd.Resume && cmd.Prepare:
-		return errors.New("want one of --resume and --prepare")
-	case cmd.Steps && !cmd.JSON:
-		return errors.New("--steps goes with --json")
-	}
+	cmd.Out = cmp.Or(cmd.Out, cmd.directory())
 	return nil
 }
-
-func (cmd *trainCommand) touches() touched {
-	t := touched{makes: []place{{"--out", cmd.dir()}}}
-	for _, p := range []struct {
-		flag string
-		path *string
-	}{{"--data", cmd.Data}, {"--valid", cmd.Valid}} {
-		if p.path != nil {
-			t.reads = append(t.reads, place{p.flag, *p.path})
-		}
-	}
-	return t
-}
-
-// dir returns where the run goes.
-func (cmd *trainCommand) dir() string { return cmp.Or(cmd.Out, cmd.directory()) }
 
 func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	s, err := cmd.open(c)

@@ -16,22 +16,22 @@ type recipeFlags struct {
 	Valid *string `help:"Pairs to measure on. Without it, some of the data are held out." placeholder:"FILE"`
 	Limit *int    `help:"Use only the first N pairs of the data (default all)." placeholder:"N"`
 
-	Arch      *string  `enum:"${archs}" help:"${archs_or} (${train_arch})." placeholder:"NAME" group:"Network"`
-	Score     *string  `enum:"${scores}" help:"${scores_or} (${train_score})." placeholder:"NAME" group:"Network"`
-	Heads     *int     `help:"Heads of each attention layer; 0, for gru only, attends without projections (${train_heads})." placeholder:"N" group:"Network"`
-	Width     *int     `help:"Size of embeddings and states (${train_width})." placeholder:"N" group:"Network"`
-	Layers    *int     `help:"Layers of the encoder and of the decoder (${train_layers})." placeholder:"N" group:"Network"`
-	Hidden    *int     `help:"Size of the transformer's feed-forward layers (${train_hidden}; in proportion if --width is given)." placeholder:"N" group:"Network"`
-	Dropout   *float32 `help:"Probability of dropping an activation (${train_dropout})." placeholder:"P" group:"Network"`
-	Units     *string  `enum:"${units}" help:"What texts are split into: ${units_or} (${train_units})." placeholder:"NAME" group:"Network"`
-	VocabSize *int     `help:"Largest number of entries in each vocabulary (${train_vocab})." placeholder:"N" group:"Network"`
+	Arch      *string  `enum:"${archs}" help:"${archs_or} (default transformer)." placeholder:"NAME" group:"Network"`
+	Score     *string  `enum:"${scores}" help:"${scores_or} (default scaled)." placeholder:"NAME" group:"Network"`
+	Heads     *int     `help:"Heads of each attention layer; 0, for gru only, attends without projections (default 4, for gru 0)." placeholder:"N" group:"Network"`
+	Width     *int     `help:"Size of embeddings and states (default 128, for dates 64)." placeholder:"N" group:"Network"`
+	Layers    *int     `help:"Layers of the encoder and of the decoder (default 2, for dates 1, for gru 1)." placeholder:"N" group:"Network"`
+	Hidden    *int     `help:"Size of the transformer's feed-forward layers (default 512, for dates 128; in proportion if --width is given)." placeholder:"N" group:"Network"`
+	Dropout   *float32 `help:"Probability of dropping an activation (default 0.1, for dates 0.05)." placeholder:"P" group:"Network"`
+	Units     *string  `enum:"${units}" help:"What texts are split into: ${units_or} (default bpe, for dates char)." placeholder:"NAME" group:"Network"`
+	VocabSize *int     `help:"Largest number of entries in each vocabulary (default 4000, for dates 1000)." placeholder:"N" group:"Network"`
 
-	Epochs    *int     `help:"Passes over the data, in total (${train_epochs})." placeholder:"N" group:"Training"`
-	Batch     *int     `help:"Pairs per step (${train_batch})." placeholder:"N" group:"Training"`
-	LR        *float64 `name:"lr" help:"Largest learning rate (${train_lr})." placeholder:"RATE" group:"Training"`
-	Warmup    *int     `help:"Steps until the learning rate is largest (${train_warmup})." placeholder:"N" group:"Training"`
-	Smoothing *float32 `help:"Label smoothing of the loss (${train_smoothing})." placeholder:"P" group:"Training"`
-	Seed      *uint64  `help:"Seed of all random numbers (${train_seed})." placeholder:"N" group:"Training"`
+	Epochs    *int     `help:"Passes over the data, in total (default 10, for dates 16)." placeholder:"N" group:"Training"`
+	Batch     *int     `help:"Pairs per step (default 32)." placeholder:"N" group:"Training"`
+	LR        *float64 `name:"lr" help:"Largest learning rate (default 0.002, for dates 0.003)." placeholder:"RATE" group:"Training"`
+	Warmup    *int     `help:"Steps until the learning rate is largest (default 400)." placeholder:"N" group:"Training"`
+	Smoothing *float32 `help:"Label smoothing of the loss (default 0.1, for dates 0)." placeholder:"P" group:"Training"`
+	Seed      *uint64  `help:"Seed of all random numbers (default 1)." placeholder:"N" group:"Training"`
 }
 
 // set copies a flag that was given.

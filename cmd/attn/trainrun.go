@@ -19,7 +19,7 @@ func (cmd *trainCommand) open(c console) (s *train.Session, err error) {
 	if cmd.JSON {
 		o.JSON = c.out
 	}
-	dir := cmd.dir()
+	dir := cmd.Out
 	if cmd.Resume {
 		s, err = train.Reopen(dir, func(stored train.Recipe) (train.Recipe, error) { return cmd.resumed(stored, dir) }, o)
 	} else {

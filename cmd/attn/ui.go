@@ -6,50 +6,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"unicode"
 
-	"golang.org/x/term"
-
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/viz"
 )
-
-// isTerminal reports whether an input or output of the command is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// columns returns the width of a terminal, 80 if the output is none.
-func columns(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
-	}
-	return 80
-}
-
-// quoted returns a file's name as it can be pasted into a shell.
-func quoted(path string) string {
-	if !quote.Fit(path) { // as bash, zsh and ksh read it
-		escaped := strconv.Quote(path)
-		return "$'" + strings.ReplaceAll(escaped[1:len(escaped)-1], "'", `\'`) + "'"
-	}
-	plain := func(r rune) bool {
-		return r >= 0x80 || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(`/\:._-+,@%=`, r)
-	}
-	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-}
 
 // invite says on a terminal what is read from standard input and how to end it, because
 // waiting in silence looks like work.
@@ -77,9 +42,6 @@ func tryHint(dir, text string) string {
 	return fmt.Sprintf("try: attn translate --model %s --map %s", quoted(dir), quoted(text))
 }
 
-// endMark stands for the end of a text.
-const endMark = "∎"
-
 // drawAlignment draws what the last layer of cross attention attends to, on average
 // over its heads.
 func drawAlignment(w io.Writer, t viz.Terminal, m *models.Model, source, target string) error {
@@ -89,7 +51,7 @@ func drawAlignment(w io.Writer, t viz.Terminal, m *models.Model, source, target 
 	}
 	l := &record.Layers[len(record.Layers)-1]
 	// Both end in the end mark, whose name would stand tall above the map.
-	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = endMark, endMark
-	f := viz.Figure{Panels: []viz.Panel{newPanel(l, viz.Mean, l.Mean())}}
+	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = panels.EndMark, panels.EndMark
+	f := viz.Figure{Panels: []viz.Panel{panels.New(l, viz.Mean, l.Mean())}}
 	return f.Text(w, t)
 }

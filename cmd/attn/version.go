@@ -18,8 +18,6 @@ func version() string {
 	return "(unknown)"
 }
 
-func (versionCommand) touches() touched { return touched{} }
-
 func (versionCommand) Run(c console) error {
 	_, err := fmt.Fprintf(c.out, "attn %s %s %s/%s %s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, simd.Implementation())
 	return err

@@ -2,17 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"html"
-	"net"
-	"net/netip"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"syscall"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
@@ -21,14 +13,14 @@ import (
 )
 
 type viewCommand struct {
-	Model   []string `help:"Directory of the model; further ones can be compared with it." placeholder:"DIR" sep:"none"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none"`
+	Model   []string `help:"Directory of the model; further ones can be compared with it." placeholder:"DIR" sep:"none" either:"source"`
+	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
-	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT"`
+	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT" needs:"text"`
 	Scores  string   `name:"importance" help:"Importance of heads, as attn heads --json writes it, to show beside the measures." placeholder:"FILE"`
-	Steps   int      `name:"generate" help:"With a pretrained decoder, continue each text by N tokens, and show what these attend to." placeholder:"N"`
-	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
+	Steps   int      `name:"generate" help:"With a pretrained decoder, continue each text by N tokens, and show what these attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
+	Text    []string `arg:"" optional:"" help:"Texts to begin with." needs:"model"`
 }
 
 func (viewCommand) Help() string {
@@ -49,33 +41,7 @@ the address can use the page, and nobody else can.`
 }
 
 // Validate is called by the parser.
-func (cmd *viewCommand) Validate() error {
-	switch {
-	case (len(cmd.Model) == 0) == (len(cmd.Weights) == 0):
-		return errors.New("want either --model or --weights")
-	case len(cmd.Model) == 0 && len(cmd.Text) > 0:
-		return errors.New("texts go with --model")
-	case cmd.Steps < 0 || cmd.Steps > 0 && len(cmd.Model) == 0:
-		return errors.New("--generate goes with --model, and with a positive number")
-	case cmd.Steps > 0 && cmd.Pair != nil:
-		return errors.New("--generate and --pair exclude each other")
-	case cmd.Pair != nil && len(cmd.Text) == 0:
-		return errors.New("--pair goes with a text")
-	}
-	return checkAddr(cmd.Addr)
-}
-
-func (cmd *viewCommand) touches() touched {
-	var t touched
-	for _, dir := range cmd.Model {
-		t.models = append(t.models, place{"--model", dir})
-	}
-	for _, path := range cmd.Weights {
-		t.tensors = append(t.tensors, place{"--weights", path})
-	}
-	t.reads = append(t.reads, place{"--importance", cmd.Scores})
-	return t
-}
+func (cmd *viewCommand) Validate() error { return view.CheckAddress(cmd.Addr) }
 
 func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	o, err := cmd.options(ctx, c)
@@ -83,66 +49,15 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	if cmd.Scores != "" {
-		if o.Scores, err = readScores(cmd.Scores); err == nil {
-			err = scoresFit(cmd.Scores, o)
-		}
-		if err != nil {
+		if err := o.ReadScores(cmd.Scores); err != nil {
 			return err
 		}
 	}
-	o.Host = hostOf(cmd.Addr)
 	server, err := view.New(o)
 	if err != nil {
 		return err
 	}
-	return serve(ctx, c, server, cmd.Addr, cmd.Open)
-}
-
-// hostOf returns the name in an address.
-func hostOf(addr string) string {
-	host, _, _ := net.SplitHostPort(addr) // the parser has checked it
-	return host
-}
-
-// checkAddr returns an error for an address that cannot be served at.
-func checkAddr(addr string) error {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return fmt.Errorf("--addr %s, want HOST:PORT", addr)
-	}
-	return nil
-}
-
-// serve serves a page until the context ends, and tells where.
-func serve(ctx context.Context, c console, server *view.Server, addr string, open bool) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use by another program; without --addr a free port is taken", addr)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot serve at %s: %w", addr, cause(err))
-	}
-	at, _ := netip.ParseAddrPort(l.Addr().String())
-	shown := at.String()
-	if at.Addr().IsUnspecified() { // every address; that is none to go to
-		shown = fmt.Sprintf("localhost:%d", at.Port())
-	}
-	address := server.Address(shown)
-	fmt.Fprintln(c.out, address)
-	if !at.Addr().Unmap().IsLoopback() {
-		fmt.Fprintln(c.err, "other machines can reach this address, and the connection is not encrypted")
-	}
-	fmt.Fprintln(c.err, "Ctrl-C ends it")
-	if open {
-		launcher, err := openBrowser(address)
-		if err != nil {
-			c.say("no browser could be opened: %v", err)
-		}
-		defer os.RemoveAll(launcher)
-	}
-	if err := server.Serve(ctx, l); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil // Ctrl-C is how it ends
+	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
 // options loads what is to be shown.
@@ -281,51 +196,3 @@ func (s translatorSource) numberHeads(r *heads.Record) {
 		}
 	}
 }
-
-// cause returns what is at the bottom of a network error: the rest of its text
-// says again what we have said.
-func cause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
-}
-
-// openBrowser asks the system to show an address, and does not wait. Every user
-// of a machine can read the arguments of its programs, and the address holds a
-// token: the browser is given a file that leads to it, in a directory that only
-// this user can open. It returns that directory, which the caller removes.
-func openBrowser(address string) (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "attn-view-"); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "open.html")
-	page := fmt.Sprintf(launcherPage, html.EscapeString(address))
-	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
-		return dir, err
-	}
-	name, args := "xdg-open", []string{path}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", path}
-	}
-	cmd := exec.Command(name, args...)
-	if err := cmd.Start(); err != nil {
-		return dir, err
-	}
-	go cmd.Wait()
-	return dir, nil
-}
-
-const launcherPage = `<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="referrer" content="no-referrer">
-<meta http-equiv="refresh" content="0;url=%[1]s">
-<title>attn view</title>
-<p><a href="%[1]s">Open attn view</a>
-</html>
-`

@@ -11,17 +11,23 @@ import (
 // Work is one operation on one shape. Sizes that an operation does not take are
 // 0; With fills in those that were not given.
 type Work struct {
-	Op                    string
-	B, H, G, Lq, Lk, E, V int
+	Op string `json:"op"`
+	B  int    `json:"b,omitempty"`
+	H  int    `json:"h,omitempty"`
+	G  int    `json:"g,omitempty"`
+	Lq int    `json:"lq"`
+	Lk int    `json:"lk"`
+	E  int    `json:"e"`
+	V  int    `json:"v,omitempty"`
 	// Width is the width of the model for mha, the number of hidden features
 	// for additive.
-	Width   int
-	Causal  bool
-	Mask    string         // one of Masks, empty as the first
-	Dropout float64        // of the weights; a forward operation then runs as in training
-	Weights bool           // ask for the weights as well
-	Storage tensor.Numbers // of a cache; 0 means float32
-	With    []string       // what is done besides, of Extras
+	Width   int            `json:"width,omitempty"`
+	Causal  bool           `json:"causal"`
+	Mask    string         `json:"mask"`           // one of Masks, empty as the first
+	Dropout float64        `json:"dropout"`        // of the weights; a forward operation then runs as in training
+	Weights bool           `json:"weights"`        // ask for the weights as well
+	Storage tensor.Numbers `json:"storage"`        // of a cache; 0 means float32
+	With    []string       `json:"with,omitempty"` // what is done besides, of Extras
 }
 
 // An operation takes some of the flags of a Work and has defaults for its sizes.

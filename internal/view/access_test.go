@@ -156,10 +156,11 @@ func TestSecrets(t *testing.T) {
 // Everything else that is asked of a request holds for those that bring the secret too.
 func TestOnlyThePageMayAsk(t *testing.T) {
 	asked := 0
-	s := newServer(t, Options{Host: "lab.example", Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
+	s := newServer(t, Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
 		asked++
 		return sample(), nil
 	})})
+	s.host = "lab.example"
 	host := func(name, port string) func(*http.Request) {
 		return func(r *http.Request) {
 			r.Host = name

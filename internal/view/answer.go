@@ -49,10 +49,6 @@ func answer(w http.ResponseWriter, status int, kind string, body []byte) {
 
 func send(w http.ResponseWriter, v any) { sendStatus(w, http.StatusOK, v) }
 
-func sendBytes(w http.ResponseWriter, b []byte) {
-	answer(w, http.StatusOK, "application/octet-stream", b)
-}
-
 func refuse(w http.ResponseWriter, status int, reason string) {
 	sendStatus(w, status, map[string]string{"error": reason})
 }

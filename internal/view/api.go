@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,15 +33,17 @@ func (s *Server) routes() http.Handler {
 	})
 	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("GET /api/start", s.start)
-	mux.HandleFunc("GET /api/thumbs", s.thumbs)
-	mux.HandleFunc("GET /api/head", s.head)
-	mux.HandleFunc("GET /api/measures", s.measures)
-	mux.HandleFunc("GET /api/divergence", s.divergence)
-	mux.HandleFunc("GET /api/neurons", s.neurons)
-	mux.HandleFunc("GET /api/check", s.check)
-	mux.HandleFunc("GET /api/frozen", s.sendFrozen)
-	mux.HandleFunc("POST /api/record", s.record)
+	mux.HandleFunc("GET /api/start", respond(s.start))
+	mux.HandleFunc("GET /api/thumbs", s.ofLayer(thumbs))
+	mux.HandleFunc("GET /api/head", s.ofLayer(head))
+	mux.HandleFunc("GET /api/measures", s.ofLayer(measures))
+	mux.HandleFunc("GET /api/divergence", s.ofLayer(s.divergence))
+	mux.HandleFunc("GET /api/neurons", s.ofLayer(neurons))
+	mux.HandleFunc("GET /api/check", s.ofLayer(check))
+	mux.HandleFunc("GET /api/frozen", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, plainText, s.frozen) // it is not to run here
+	})
+	mux.HandleFunc("POST /api/record", respond(s.record))
 	return mux
 }
 
@@ -77,58 +78,55 @@ func (s *Server) columns() []column {
 	return list
 }
 
-func (s *Server) start(w http.ResponseWriter, r *http.Request) {
+func (s *Server) start(*http.Request) (any, error) {
 	records := []outline{}
 	for _, e := range s.store.fixed {
 		records = append(records, e.outline)
 	}
-	send(w, map[string]any{
-		"name": s.options.Name, "models": s.models(), "maxText": s.options.MaxText,
+	models := []string{}
+	for _, m := range s.models() {
+		models = append(models, m.Name)
+	}
+	return map[string]any{
+		"name": s.options.Name, "models": models, "maxText": s.options.MaxText,
 		"columns": s.columns(), "records": records, "palette": palette(), "second": s.options.Second,
-	})
+	}, nil
 }
 
 // palette returns the colours of pictures as red, green and blue: of weights from
 // 0 to 1, and of differences from -1 to 1.
 func palette() map[string][]byte {
 	all := map[string][]byte{}
-	for _, g := range []struct {
-		name   string
-		ground viz.Ground
-	}{{"light", viz.OnLight}, {"dark", viz.OnDark}} {
-		for i := range 512 {
-			if i < 256 {
-				c := g.ground.Color(float64(i) / 255)
-				all[g.name] = append(all[g.name], c.R, c.G, c.B)
-			}
+	for name, ground := range map[string]viz.Ground{"light": viz.OnLight, "dark": viz.OnDark} {
+		for i := range 256 {
+			c := ground.Color(float64(i) / 255)
+			all[name] = append(all[name], c.R, c.G, c.B)
+		}
+		for i := range 512 { // 0 twice, in the middle
 			v := float64(i-255) / 255
 			if i > 255 {
 				v = float64(i-256) / 255
 			}
-			c := g.ground.Difference(v)
-			all[g.name+"Signed"] = append(all[g.name+"Signed"], c.R, c.G, c.B)
+			c := ground.Difference(v)
+			all[name+"Signed"] = append(all[name+"Signed"], c.R, c.G, c.B)
 		}
 	}
 	return all
 }
 
-// models returns the names of the models behind the page.
-func (s *Server) models() []string {
-	names := []string{}
-	if s.options.Source != nil {
-		names = append(names, s.options.Name)
-		for _, m := range s.options.Others {
-			names = append(names, m.Name)
-		}
+// models returns the models behind the page.
+func (s *Server) models() []Model {
+	if s.options.Source == nil {
+		return nil
 	}
-	return names
+	return append([]Model{{s.options.Name, s.options.Source}}, s.options.Others...)
 }
 
 // record asks a model about texts that somebody has typed.
-func (s *Server) record(w http.ResponseWriter, r *http.Request) {
-	if s.options.Source == nil {
-		refuse(w, http.StatusNotFound, "there is no model behind this page")
-		return
+func (s *Server) record(r *http.Request) (any, error) {
+	models := s.models()
+	if models == nil {
+		return nil, refused(http.StatusNotFound, "there is no model behind this page")
 	}
 	var ask *struct { // nil of null
 		Model          int
@@ -138,33 +136,28 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	if len(body) > maxBody {
 		// A client that has not sent everything yet would find the connection closed, and not this answer.
 		io.CopyN(io.Discard, r.Body, maxDrained)
-		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too long, want at most %d bytes", maxBody))
-		return
+		return nil, refused(http.StatusRequestEntityTooLarge, "the request is too long, want at most %d bytes", maxBody)
 	}
 	if err != nil || strictjson.Unmarshal(body, &ask) != nil || ask == nil {
-		refuse(w, http.StatusBadRequest, "want one object with source and target")
-		return
+		return nil, refused(http.StatusBadRequest, "want one object with source and target")
 	}
-	if ask.Model < 0 || ask.Model > len(s.options.Others) {
-		refuse(w, http.StatusBadRequest, fmt.Sprintf("there is no model %d, want 0 to %d", ask.Model, len(s.options.Others)))
-		return
+	if ask.Model < 0 || ask.Model >= len(models) {
+		return nil, refused(http.StatusBadRequest, "there is no model %d, want 0 to %d", ask.Model, len(models)-1)
 	}
 	for _, text := range []string{ask.Source, ask.Target} {
 		switch {
 		case len(text) > s.options.MaxText:
-			refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the text has %d bytes, want at most %d", len(text), s.options.MaxText))
-			return
+			return nil, refused(http.StatusRequestEntityTooLarge, "the text has %d bytes, want at most %d",
+				len(text), s.options.MaxText)
 		case !utf8.ValidString(text):
-			refuse(w, http.StatusBadRequest, "the text is not UTF-8")
-			return
+			return nil, refused(http.StatusBadRequest, "the text is not UTF-8")
 		}
 	}
 	e, err := s.ask(r.Context(), ask.Model, ask.Source, ask.Target)
 	if err != nil {
-		refuse(w, http.StatusUnprocessableEntity, err.Error())
-		return
+		return nil, refused(http.StatusUnprocessableEntity, "%w", err)
 	}
-	send(w, e.outline)
+	return e.outline, nil
 }
 
 // ask returns the record of two texts. One at a time: a model uses all
@@ -180,10 +173,7 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 	if e := s.store.get(id); e != nil {
 		return e, nil
 	}
-	asked := s.options.Source
-	if model > 0 {
-		asked = s.options.Others[model-1].Source
-	}
+	asked := s.models()[model].Source
 	record, err := asked.Record(ctx, source, target)
 	if err != nil {
 		return nil, err
@@ -200,14 +190,10 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 	return e, nil
 }
 
-// thumbs sends all heads of a layer, small, or, if they are asked for, its summaries.
-func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
-	q := query{values: r.URL.Query()}
-	e, layer, l := s.layer(&q)
-	if q.failed(w) {
-		return
-	}
-	qa, ka := e.axes(layer)
+// thumbs returns all heads of a layer, small, or, if they are asked for, its summaries.
+func thumbs(q *query) (any, error) {
+	e, l := q.entry, q.lens
+	qa, ka := e.axes(q.layer)
 	small := func(weights []float32) []byte {
 		m := l.apply(weights, qa, ka)
 		lo, hi := m.bounds()
@@ -215,267 +201,133 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 		return small.appendWire(nil, bq, bk, lo, hi, false)
 	}
 	var list [][]byte
-	var err error
 	if q.values.Get("summaries") == "1" {
-		for _, name := range e.outline.Layers[layer].Summaries { // each from the one before
-			weights, failed := e.weights(layer, name, l.values)
-			if err = errors.Join(failed, r.Context().Err()); err != nil {
-				break
+		for _, name := range e.outline.Layers[q.layer].Summaries { // each from the one before
+			weights, err := e.weights(q.layer, name, l.values)
+			if err = errors.Join(err, q.ctx.Err()); err != nil {
+				return nil, err
 			}
 			list = append(list, small(weights))
 		}
-	} else {
-		list = make([][]byte, e.record.Layers[layer].Heads)
-		judged := newJudge(&e.record.Layers[layer])
-		var mean []float32
-		mean, err = e.eachHead(r.Context(), layer, l.values, func(h int, weights []float32) {
-			if !l.values {
-				judged.head(weights)
-			}
-			list[h] = small(weights)
-		})
-		if err == nil {
-			e.note(layer, judged)
-			e.memo.put(e.meanKey(layer, l.values), mean) // what is asked for next
-			e.tally(layer, l.values)
+		return slices.Concat(list...), nil
+	}
+	list = make([][]byte, q.heads().Heads)
+	judged := newJudge(q.heads())
+	mean, err := e.eachHead(q.ctx, q.layer, l.values, func(h int, weights []float32) {
+		if !l.values {
+			judged.head(weights)
 		}
-	}
+		list[h] = small(weights)
+	})
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil, err
 	}
-	sendBytes(w, slices.Concat(list...))
+	e.note(q.layer, judged)
+	e.memo.put(e.meanKey(q.layer, l.values), mean) // what is asked for next
+	e.tally(q.layer, l.values)
+	return slices.Concat(list...), nil
 }
 
-// head sends one head, or the part of it that is zoomed to; exact weights on
+// head returns one head, or the part of it that is zoomed to; exact weights on
 // demand, for the row under the pointer.
-func (s *Server) head(w http.ResponseWriter, r *http.Request) {
-	q := query{values: r.URL.Query()}
-	e, layer, l := s.layer(&q)
-	if q.failed(w) {
-		return
-	}
-	name := q.head("head", e, layer)
-	if q.failed(w) {
-		return
-	}
-	qa, ka := e.axes(layer)
-	weights, err := e.opened(layer, name, l.values)
+func head(q *query) (any, error) {
+	name, err := q.entry.named("head", q.values.Get("head"), q.layer)
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil, err
 	}
-	m := l.apply(weights, qa, ka)
-	rows, cols := q.span("rows", m.rows), q.span("cols", m.cols)
-	exact := q.values.Get("exact") == "1"
-	if exact && rows.len() > 1 && rows.len()*m.cols > maxExact {
-		q.bad(fmt.Sprintf("exact weights come one row at a time, or at most %d of them", maxExact))
+	weights, err := q.entry.opened(q.layer, name, q.lens.values)
+	if err != nil {
+		return nil, err
 	}
-	if q.failed(w) {
-		return
+	qa, ka := q.entry.axes(q.layer)
+	m := q.lens.apply(weights, qa, ka)
+	rows, err := q.span("rows", m.rows)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := q.span("cols", m.cols)
+	if err != nil {
+		return nil, err
 	}
 	lo, hi := m.bounds()
-	if exact {
-		row := matrix{rows.len(), m.cols, m.w[rows.from*m.cols : rows.to*m.cols]}
-		sendBytes(w, row.appendWire(nil, 1, 1, lo, hi, true))
-		return
+	if q.values.Get("exact") != "1" {
+		part, bq, bk := m.pool(rows, cols, headSize)
+		return part.appendWire(make([]byte, 0, len(part.w)+64), bq, bk, lo, hi, false), nil
 	}
-	part, bq, bk := m.pool(rows, cols, headSize)
-	sendBytes(w, part.appendWire(make([]byte, 0, len(part.w)+64), bq, bk, lo, hi, false))
+	if rows.len() > 1 && rows.len()*m.cols > maxExact {
+		return nil, bad("exact weights come one row at a time, or at most %d of them", maxExact)
+	}
+	row := matrix{rows.len(), m.cols, m.w[rows.from*m.cols : rows.to*m.cols]}
+	return row.appendWire(nil, 1, 1, lo, hi, true), nil
 }
 
-// measures sends those of all heads of a layer, or of one summary, in the order of
+// measures returns those of all heads of a layer, or of one summary, in the order of
 // columns: of what the lens shows.
-func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
-	q := query{values: r.URL.Query()}
-	e, layer, l := s.layer(&q)
-	if q.failed(w) {
-		return
+func measures(q *query) (any, error) {
+	if !q.values.Has("head") {
+		return q.entry.measure(q.layer, q.lens)
 	}
-	var rows [][]*float64
-	var err error
-	if q.values.Has("head") {
-		name := q.head("head", e, layer)
-		if q.failed(w) {
-			return
-		}
-		rows = make([][]*float64, 1)
-		rows[0], err = e.measureHead(layer, name, l)
-	} else {
-		rows, err = e.measure(layer, l)
-	}
+	name, err := q.entry.named("head", q.values.Get("head"), q.layer)
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil, err
 	}
-	send(w, rows)
+	row, err := q.entry.measureHead(q.layer, name, q.lens)
+	return [][]*float64{row}, err
 }
 
-// divergence sends how far heads of a layer, or one of them, are from one head of
+// divergence returns how far heads of a layer, or one of them, are from one head of
 // this record or another: null where tokens are not the same.
-func (s *Server) divergence(w http.ResponseWriter, r *http.Request) {
-	q := query{values: r.URL.Query()}
-	e, layer, l := s.layer(&q)
-	of := e
+func (s *Server) divergence(q *query) (any, error) {
+	of := q.entry
 	if id := q.values.Get("of"); id != "" {
 		if of = s.store.get(id); of == nil {
-			q.gone()
+			return nil, errGone
 		}
 	}
-	if q.failed(w) {
-		return
+	layer, name, _ := strings.Cut(q.values.Get("from"), ".")
+	at, err := number("from", layer, len(of.record.Layers))
+	if err != nil {
+		return nil, err
 	}
-	from, name, _ := strings.Cut(q.values.Get("from"), ".")
-	q.values.Set("from", from)
-	q.values.Set("of", name)
-	at := q.number("from", len(of.record.Layers))
-	if q.failed(w) {
-		return
+	if name, err = of.named("of", name, at); err != nil {
+		return nil, err
 	}
-	name = q.head("of", of, at)
-	names := []string{q.values.Get("head")}
-	if names[0] != "" {
-		q.head("head", e, layer)
+	var names []string
+	if one := q.values.Get("head"); one != "" {
+		if _, err := q.entry.named("head", one, q.layer); err != nil {
+			return nil, err
+		}
+		names = []string{one}
 	} else {
-		names = nil
-		for h := range e.record.Layers[layer].Heads {
+		for h := range q.heads().Heads {
 			names = append(names, strconv.Itoa(h))
 		}
 	}
-	if q.failed(w) {
-		return
-	}
-	list, err := divergences(r.Context(), of, at, name, e, layer, names, l)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
-	}
-	send(w, list)
+	return divergences(q.ctx, of, at, name, q.entry, q.layer, names, q.lens)
 }
 
-// neurons sends the queries [Lq E] and the keys [Lk E] of a head: what its scores are
+// neurons returns the queries [Lq E] and the keys [Lk E] of a head: what its scores are
 // made of.
-func (s *Server) neurons(w http.ResponseWriter, r *http.Request) {
-	q := query{values: r.URL.Query()}
-	e, layer, _ := s.layer(&q)
-	if q.failed(w) {
-		return
-	}
-	l := &e.record.Layers[layer]
-	h, size := q.number("head", l.Heads), l.VectorSize()
-	if size == 0 {
-		q.bad("this layer has no queries and keys, only weights")
-	}
-	if q.failed(w) {
-		return
-	}
-	queries, keys, err := e.vectors(layer, h)
+func neurons(q *query) (any, error) {
+	l := q.heads()
+	size := l.VectorSize()
+	h, err := number("head", q.values.Get("head"), l.Heads)
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil, err
+	}
+	if size == 0 {
+		return nil, bad("this layer has no queries and keys, only weights")
+	}
+	queries, keys, err := q.entry.vectors(q.layer, h)
+	if err != nil {
+		return nil, err
 	}
 	b := matrix{len(l.Queries), size, queries}.appendWire(nil, 1, 1, 0, 0, true)
-	sendBytes(w, matrix{len(l.Keys), size, keys}.appendWire(b, 1, 1, 0, 0, true))
+	return matrix{len(l.Keys), size, keys}.appendWire(b, 1, 1, 0, 0, true), nil
 }
 
-// check sends what is wrong with the weights of a layer, in words.
-func (s *Server) check(w http.ResponseWriter, r *http.Request) {
-	q := query{values: r.URL.Query()}
-	e, layer, _ := s.layer(&q)
-	if q.failed(w) {
-		return
-	}
-	lines, err := e.warnings(layer)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
-	}
-	send(w, append([]string{}, lines...))
-}
-
-func (s *Server) sendFrozen(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, plainText, s.frozen) // it is not to run here
-}
-
-// layer reads what most requests begin with.
-func (s *Server) layer(q *query) (*entry, int, lens) {
-	e := s.store.get(q.values.Get("record"))
-	if e == nil {
-		q.gone()
-		return nil, 0, lens{}
-	}
-	l := lens{words: q.values.Get("words") == "1", values: q.values.Get("values") == "1"}
-	switch q.values.Get("special") {
-	case "":
-	case "hide":
-		l.hide = true
-	case "renorm":
-		l.hide, l.renorm = true, true
-	default:
-		q.bad("special is hide, renorm or nothing")
-	}
-	layer := q.number("layer", len(e.record.Layers))
-	if q.status == 0 && l.values && e.record.Layers[layer].ValueNorms == nil {
-		q.bad("this layer has no norms of values, so nothing is value-weighted")
-	}
-	return e, layer, l
-}
-
-// query reads the values of an address and remembers the first mistake.
-type query struct {
-	values url.Values
-	status int
-	reason string
-}
-
-func (q *query) bad(reason string) {
-	if q.status == 0 {
-		q.status, q.reason = http.StatusBadRequest, reason
-	}
-}
-
-func (q *query) gone() {
-	if q.status == 0 {
-		q.status, q.reason = http.StatusGone, "the server no longer holds this record: ask for its text again"
-	}
-}
-
-// failed answers if there was a mistake.
-func (q *query) failed(w http.ResponseWriter) bool {
-	if q.status != 0 {
-		refuse(w, q.status, q.reason)
-	}
-	return q.status != 0
-}
-
-// number returns a number from 0 to n-1.
-func (q *query) number(name string, n int) int {
-	i, err := strconv.Atoi(q.values.Get(name))
-	if err != nil || i < 0 || i >= n {
-		q.bad(fmt.Sprintf("%s is not one of %d", name, n))
-		return 0
-	}
-	return i
-}
-
-// head returns the name of a head or a summary of a layer.
-func (q *query) head(name string, e *entry, layer int) string {
-	text := q.values.Get(name)
-	if slices.Contains(e.outline.Layers[layer].Summaries, text) {
-		return text
-	}
-	return strconv.Itoa(q.number(name, e.record.Layers[layer].Heads))
-}
-
-// span returns a range "from-to" within n, all of it if none is given.
-func (q *query) span(name string, n int) span {
-	text := q.values.Get(name)
-	if text == "" {
-		return span{0, n}
-	}
-	var s span
-	if _, err := fmt.Sscanf(text, "%d-%d", &s.from, &s.to); err != nil || s.from < 0 || s.from > s.to || s.to > n {
-		q.bad(fmt.Sprintf("%s is not a range within %d", name, n))
-	}
-	return s
+// check returns what is wrong with the weights of a layer, in words.
+func check(q *query) (any, error) {
+	lines, err := q.entry.warnings(q.layer)
+	return append([]string{}, lines...), err
 }

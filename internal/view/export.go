@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
 	"net/url"
@@ -27,87 +28,56 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 	}
 	routes := s.routes()
 	answers, size := map[string][]byte{}, 0
-	take := func(path string) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+path, nil)
-		if err != nil {
-			return err
-		}
-		w := &taken{header: http.Header{}}
-		routes.ServeHTTP(w, r)
-		if w.status != http.StatusOK {
-			return fmt.Errorf("view: %s: %s", path, w.body.Bytes())
-		}
-		answers[path] = w.body.Bytes()
-		size += w.body.Len()
-		return ctx.Err()
-	}
-	layers := func(each func(e *entry, layer int) error) error {
-		for _, e := range s.store.fixed {
-			for l := range e.outline.Layers {
-				if err := each(e, l); err != nil {
-					return err
-				}
+	take := func(paths ...string) error {
+		for _, path := range paths {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+path, nil)
+			if err != nil {
+				return err
 			}
+			w := &taken{header: http.Header{}}
+			routes.ServeHTTP(w, r)
+			if w.status != http.StatusOK {
+				return fmt.Errorf("view: %s: %s", path, w.body.Bytes())
+			}
+			answers[path] = w.body.Bytes()
+			size += w.body.Len()
 		}
-		return nil
+		return ctx.Err()
 	}
 	if err := take("api/start"); err != nil {
 		return nil, err
 	}
 	full := false
-	for _, l := range []string{"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1", "&values=1"} {
-		if err := layers(func(e *entry, layer int) error {
-			o := e.outline.Layers[layer]
-			if l == "&values=1" && !o.Values {
-				return nil
+	for _, l := range []string{
+		"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1", "&values=1",
+	} {
+		for e, layer := range s.store.layers() {
+			if l == "&values=1" && !e.outline.Layers[layer].Values {
+				continue
 			}
 			_, need := e.maps(layer)
 			if full = full || size+need > mostFrozen; full {
 				if l == "" {
-					return tooMuch(s.store.fixed)
+					return nil, tooMuch(s.store)
 				}
-				return nil
+				continue
 			}
-			about := fmt.Sprintf("?record=%s&layer=%d", e.outline.ID, layer)
-			for _, path := range []string{"api/thumbs" + about + l, "api/measures" + about + l} {
-				if err := take(path); err != nil {
-					return err
-				}
+			if err := take(e.paths(layer, l)...); err != nil {
+				return nil, err
 			}
-			for h := range o.Heads {
-				if err := take(fmt.Sprintf("api/head%s&head=%d%s", about, h, l)); err != nil {
-					return err
-				}
-			}
-			if len(o.Summaries) == 0 {
-				return nil
-			}
-			for _, name := range o.Summaries {
-				for _, path := range []string{"api/head" + about + "&head=" + name + l, "api/measures" + about + "&head=" + name + l} {
-					if err := take(path); err != nil {
-						return err
-					}
-				}
-			}
-			return take("api/thumbs" + about + "&summaries=1" + l)
-		}); err != nil {
-			return nil, err
 		}
 	}
-	if err := layers(func(e *entry, layer int) error {
+	for e, layer := range s.store.layers() {
 		o := e.outline.Layers[layer]
 		q, k := e.axes(layer)
 		if o.Vectors == 0 || size+4*o.Vectors*o.Heads*(len(q.Tokens)+len(k.Tokens)) > mostFrozen {
-			return nil
+			continue
 		}
 		for h := range o.Heads {
 			if err := take(fmt.Sprintf("api/neurons?record=%s&layer=%d&head=%d", e.outline.ID, layer, h)); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return nil
-	}); err != nil {
-		return nil, err
 	}
 	data, err := json.Marshal(map[string]any{"address": state.Encode(), "answers": answers})
 	if err != nil {
@@ -115,6 +85,38 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 	}
 	// JSON of Go has no < in it: no text can end the script.
 	return bytes.Replace(s.frozen, []byte(frozenMark), data, 1), nil
+}
+
+// layers returns the entries from the start, with each of their layers.
+func (s *store) layers() iter.Seq2[*entry, int] {
+	return func(yield func(*entry, int) bool) {
+		for _, e := range s.fixed {
+			for layer := range e.outline.Layers {
+				if !yield(e, layer) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// paths returns what the page asks for of a layer through a lens.
+func (e *entry) paths(layer int, lens string) []string {
+	path := func(kind, more string) string {
+		return fmt.Sprintf("api/%s?record=%s&layer=%d%s%s", kind, e.outline.ID, layer, more, lens)
+	}
+	o := e.outline.Layers[layer]
+	list := []string{path("thumbs", ""), path("measures", "")}
+	for h := range o.Heads {
+		list = append(list, path("head", fmt.Sprintf("&head=%d", h)))
+	}
+	for _, name := range o.Summaries {
+		list = append(list, path("head", "&head="+name), path("measures", "&head="+name))
+	}
+	if len(o.Summaries) > 0 {
+		list = append(list, path("thumbs", "&summaries=1"))
+	}
+	return list
 }
 
 // maps returns how many maps of weights a layer has, means and the like among them, and how many
@@ -128,14 +130,12 @@ func (e *entry) maps(layer int) (n, bytes int) {
 }
 
 // tooMuch says what is too large for one page, and what would fit.
-func tooMuch(entries []*entry) error {
+func tooMuch(s *store) error {
 	maps, bytes, tokens := 0, 0, 0
-	for _, e := range entries {
-		for l := range e.outline.Layers {
-			q, k := e.axes(l)
-			n, need := e.maps(l)
-			maps, bytes, tokens = maps+n, bytes+need, max(tokens, len(q.Tokens), len(k.Tokens))
-		}
+	for e, layer := range s.layers() {
+		q, k := e.axes(layer)
+		n, need := e.maps(layer)
+		maps, bytes, tokens = maps+n, bytes+need, max(tokens, len(q.Tokens), len(k.Tokens))
 	}
 	fit := int(math.Sqrt(max(0, (mostFrozen-256<<10)/float64(maps)-thumbSize*thumbSize))) // with room for tokens
 	what := fmt.Sprintf("about %d tokens of that many maps do, and one map as a picture of its own", fit)

@@ -50,7 +50,7 @@ func (s *Server) knows(host string) bool {
 		return false
 	}
 	return strings.EqualFold(name, "localhost") || net.ParseIP(name) != nil ||
-		s.options.Host != "" && strings.EqualFold(name, s.options.Host)
+		s.host != "" && strings.EqualFold(name, s.host)
 }
 
 // isAPI reports whether a request is for data, which only scripts ask for.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/par"
 )
 
 // seen is a layer through a lens.
@@ -41,15 +40,7 @@ func (e *entry) measure(layer int, l lens) ([][]*float64, error) {
 func inParallel[T any](n int, work func(i int) (T, error)) ([]T, error) {
 	list := make([]T, n)
 	errs := make([]error, n)
-	var wait sync.WaitGroup
-	for part := range min(n, runtime.GOMAXPROCS(0)) {
-		wait.Go(func() {
-			for i := part; i < n; i += runtime.GOMAXPROCS(0) {
-				list[i], errs[i] = work(i)
-			}
-		})
-	}
-	wait.Wait()
+	par.For(n, 1, func(i, _ int) { list[i], errs[i] = work(i) })
 	return list, errors.Join(errs...)
 }
 

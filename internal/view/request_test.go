@@ -88,7 +88,7 @@ func TestComputedAnswersAsRecords(t *testing.T) {
 func TestComputedOnce(t *testing.T) {
 	_, asked := recordRuns(t)
 	e := newEntry("r", asked)
-	e.memo = new(memo)
+	e.memo = newMemo()
 	first, err := e.opened(1, "4", false)
 	if err != nil {
 		t.Fatal(err)

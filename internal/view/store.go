@@ -1,7 +1,6 @@
 package view
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -169,28 +168,25 @@ func (e *entry) axes(layer int) (q, k *axis) {
 // and of those that somebody has typed the ones used last, up to a number of bytes.
 type store struct {
 	fixed []*entry
-	most  int // bytes of typed records
-	memo  memo
-
-	mu     sync.Mutex
-	bytes  int                      // of typed records
-	typed  map[string]*list.Element // by id
-	latest list.List                // of *entry, the one used last in front
+	typed recent[string, *entry] // by id
+	memo  *memo
 }
 
 func newStore(o Options, most int) *store {
-	s := &store{most: most, typed: map[string]*list.Element{}}
-	id := func() string { return fmt.Sprintf("r%d", len(s.fixed)) }
-	for _, r := range o.Records {
-		e := newEntry(id(), r)
-		e.memo, e.scores = &s.memo, o.Scores
-		e.explain(o.Source)
+	s := &store{typed: recent[string, *entry]{most: most}, memo: newMemo()}
+	add := func(r *heads.Record, f *heads.File) {
+		e := newEntry(fmt.Sprintf("r%d", len(s.fixed)), r)
+		e.file, e.memo, e.scores = f, s.memo, o.Scores
+		if f == nil {
+			e.explain(o.Source)
+		}
 		s.fixed = append(s.fixed, e)
 	}
+	for _, r := range o.Records {
+		add(r, nil)
+	}
 	for _, f := range o.Files {
-		e := newEntry(id(), f.Record)
-		e.file, e.memo, e.scores = f, &s.memo, o.Scores
-		s.fixed = append(s.fixed, e)
+		add(f.Record, f)
 	}
 	return s
 }
@@ -209,26 +205,12 @@ func (s *store) get(id string) *entry {
 			return e
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at := s.typed[id]; at != nil {
-		s.latest.MoveToFront(at)
-		return at.Value.(*entry)
-	}
-	return nil
+	e, _ := s.typed.get(id)
+	return e
 }
 
-// add holds a record that is not held yet, and lets go of those that have not
-// been used for the longest to make room for it.
+// add holds a record that is not held yet.
 func (s *store) add(e *entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bytes += e.bytes
-	e.memo = &s.memo
-	s.typed[e.outline.ID] = s.latest.PushFront(e)
-	for s.bytes > s.most {
-		oldest := s.latest.Remove(s.latest.Back()).(*entry)
-		delete(s.typed, oldest.outline.ID)
-		s.bytes -= oldest.bytes
-	}
+	e.memo = s.memo
+	s.typed.put(e.outline.ID, e, e.bytes)
 }

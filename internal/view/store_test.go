@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn/heads"
@@ -10,8 +11,8 @@ import (
 
 // held returns the ids of typed records, the one used last in front.
 func (s *store) held() (ids []string) {
-	for at := s.latest.Front(); at != nil; at = at.Next() {
-		ids = append(ids, at.Value.(*entry).outline.ID)
+	for _, x := range slices.Backward(s.typed.items) {
+		ids = append(ids, x.key)
 	}
 	return ids
 }
@@ -24,8 +25,8 @@ func TestStoreForgets(t *testing.T) {
 		if s.get("t0") == nil { // it is asked for again and again
 			t.Fatal("the one used last is gone")
 		}
-		if s.bytes != len(s.held())*size || s.bytes > s.most || len(s.typed) != len(s.held()) {
-			t.Fatalf("%v are held, %d by name, and %d bytes of %d", s.held(), len(s.typed), s.bytes, s.most)
+		if s.typed.bytes != len(s.held())*size || s.typed.bytes > s.typed.most {
+			t.Fatalf("%v are held, %d bytes of %d", s.held(), s.typed.bytes, s.typed.most)
 		}
 	}
 	if got := fmt.Sprint(s.held()); got != "[t0 t299 t298]" {
@@ -70,8 +71,8 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 	record := func(i int) { ask(s, "POST", "/api/record", fmt.Sprintf(`{"source":"text %d"}`, i), nil) }
 	for i := range 466 {
 		record(i)
-		if s.store.bytes > 7*size {
-			t.Fatalf("%d bytes are held, want at most %d", s.store.bytes, 7*size)
+		if s.store.typed.bytes > 7*size {
+			t.Fatalf("%d bytes are held, want at most %d", s.store.typed.bytes, 7*size)
 		}
 	}
 	first := "/api/head?layer=0&head=1&record=" + textID(0, "text 0", "")
@@ -91,7 +92,7 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 func TestTooLargeToHold(t *testing.T) {
 	s := newServer(t, Options{Keep: 1 << 20, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return large(1031), nil })})
 	want := `{"error":"the weights of this text take 4 MB, want at most 1 MB"}`
-	if w := ask(s, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != 422 || w.Body.String() != want || s.store.bytes != 0 {
+	if w := ask(s, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != 422 || w.Body.String() != want || s.store.typed.bytes != 0 {
 		t.Errorf("status %d and %s, want 422 and %s", w.Code, w.Body, want)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/par"
 )
 
 // What is worked out of several heads, by the name that it has in an address in
@@ -126,16 +126,16 @@ func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h
 	return average(sum, n), nil
 }
 
+// cached is how many numbers of a sum stay in a cache from map to map.
+const cached = 1 << 12
+
 // addAll adds maps to their sum, the first one first.
 func addAll(sum []float64, maps [][]float32) {
-	const cached = 1 << 12 // numbers of the sum that stay in a cache from map to map
-	inPieces(len(sum), func(from, to int) {
-		for ; from < to; from += cached {
-			part := sum[from:min(from+cached, to)]
-			for _, weights := range maps {
-				for j, w := range weights[from:][:len(part)] {
-					part[j] += float64(w)
-				}
+	par.For(len(sum), cached, func(from, to int) {
+		part := sum[from:to]
+		for _, weights := range maps {
+			for j, w := range weights[from:to] {
+				part[j] += float64(w)
 			}
 		}
 	})
@@ -144,22 +144,12 @@ func addAll(sum []float64, maps [][]float32) {
 // average returns a sum of n maps as their mean.
 func average(sum []float64, n int) []float32 {
 	mean := make([]float32, len(sum))
-	inPieces(len(sum), func(from, to int) {
+	par.For(len(sum), cached, func(from, to int) {
 		for j := from; j < to; j++ {
 			mean[j] = float32(sum[j] / float64(n))
 		}
 	})
 	return mean
-}
-
-// inPieces works on the numbers from 0 to n-1 on all processors.
-func inPieces(n int, work func(from, to int)) {
-	const least = 1 << 14
-	parts := max(1, min(runtime.GOMAXPROCS(0), n/least))
-	inParallel(parts, func(i int) (struct{}, error) {
-		work(n*i/parts, n*(i+1)/parts)
-		return struct{}{}, nil
-	})
 }
 
 // total is the sum of the means of the first layers of a kind, so that the mean of all layers
@@ -254,56 +244,25 @@ type summaryKey struct {
 }
 
 // memo holds the summaries that were used last: the page asks for the rows of one
-// after the other. The zero value is ready for use, and nil holds nothing.
-type memo struct {
-	mu     sync.Mutex
-	latest []memoized // the one used last at the end
-}
-
-type memoized struct {
-	key     summaryKey
-	weights []float32
-}
+// after the other.
+type memo struct{ recent[summaryKey, []float32] }
 
 const (
 	mostSummaries  = 64
-	mostSummarized = 32 << 20 // weights of all of them, but for the latest
+	mostSummarized = 128 << 20 // bytes of all of them, but for the latest
 )
+
+func newMemo() *memo { return &memo{recent[summaryKey, []float32]{most: mostSummarized}} }
 
 // find returns what is held under a key, nil if nothing is.
 func (m *memo) find(key summaryKey) []float32 {
-	if m == nil {
-		return nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := slices.IndexFunc(m.latest, func(x memoized) bool { return x.key == key })
-	if at < 0 {
-		return nil
-	}
-	x := m.latest[at]
-	m.latest = append(slices.Delete(m.latest, at, at+1), x)
-	return x.weights
+	w, _ := m.recent.get(key)
+	return w
 }
 
-// put holds weights, and lets go of those that have not been used for the longest.
+// put holds weights. Small ones count as a share of all.
 func (m *memo) put(key summaryKey, weights []float32) {
-	if m == nil || m.find(key) != nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.latest = append(m.latest, memoized{key, weights})
-	for {
-		size := 0
-		for _, x := range m.latest {
-			size += len(x.weights)
-		}
-		if len(m.latest) == 1 || len(m.latest) <= mostSummaries && size <= mostSummarized {
-			return
-		}
-		m.latest = slices.Delete(m.latest, 0, 1)
-	}
+	m.recent.put(key, weights, max(4*len(weights), mostSummarized/mostSummaries))
 }
 
 // get returns what make returns, or has returned.

@@ -154,7 +154,7 @@ func TestDivergence(t *testing.T) {
 
 // The summaries that were used last are held, the latest however large.
 func TestMemo(t *testing.T) {
-	var m memo
+	m := newMemo()
 	made := 0
 	get := func(layer, n int) {
 		w, err := m.get(summaryKey{layer: layer}, func() ([]float32, error) { made++; return make([]float32, n), nil })
@@ -170,12 +170,12 @@ func TestMemo(t *testing.T) {
 	if made != mostSummaries {
 		t.Errorf("%d were made, want %d", made, mostSummaries)
 	}
-	get(99, mostSummarized+1)
-	if len(m.latest) != 1 {
-		t.Errorf("%d are held beside a large one", len(m.latest)-1)
+	get(99, mostSummarized/4+1)
+	if len(m.items) != 1 {
+		t.Errorf("%d are held beside a large one", len(m.items)-1)
 	}
 	failed := errors.New("failed")
-	if _, err := m.get(summaryKey{layer: 5}, func() ([]float32, error) { return nil, failed }); !errors.Is(err, failed) || len(m.latest) != 1 {
+	if _, err := m.get(summaryKey{layer: 5}, func() ([]float32, error) { return nil, failed }); !errors.Is(err, failed) || len(m.items) != 1 {
 		t.Errorf("an error: %v", err)
 	}
 }

@@ -20,10 +20,9 @@ var trainingPage embed.FS
 // Widths of pictures that a page may ask for.
 const leastPicture, mostPicture = 300, 1600
 
-// NewTraining returns a server of a page that follows the training of a model. Host is
-// that of Options.
-func NewTraining(name, host string, t Training) *Server {
-	s := &Server{options: Options{Name: name, Host: host}, secret: newSecret()}
+// NewTraining returns a server of a page that follows the training of a model.
+func NewTraining(name string, t Training) *Server {
+	s := &Server{options: Options{Name: name}, secret: newSecret()}
 	s.handler = s.guard(s.trainingRoutes(t))
 	return s
 }
@@ -42,18 +41,13 @@ func (s *Server) trainingRoutes(t Training) http.Handler {
 		answer(w, http.StatusOK, "text/css; charset=utf-8", bytes.Clone(dark))
 	})
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("GET /api/training", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /api/training", respond(func(r *http.Request) (any, error) {
 		width, err := strconv.Atoi(r.URL.Query().Get("width"))
 		if err != nil || width < leastPicture || width > mostPicture {
-			refuse(w, http.StatusBadRequest, "width is not 300 to 1600")
-			return
+			return nil, bad("width is not %d to %d", leastPicture, mostPicture)
 		}
 		run, err := t(float64(width))
-		if err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
-			return
-		}
-		send(w, map[string]any{"name": s.options.Name, "run": run})
-	})
+		return map[string]any{"name": s.options.Name, "run": run}, err
+	}))
 	return mux
 }

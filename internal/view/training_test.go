@@ -10,7 +10,7 @@ import (
 func TestTraining(t *testing.T) {
 	var width float64
 	var fails error
-	s := NewTraining("runs/dates", "", func(w float64) (any, error) {
+	s := NewTraining("runs/dates", func(w float64) (any, error) {
 		width = w
 		return map[string]string{"status": "training"}, fails
 	})

@@ -84,9 +84,6 @@ type Options struct {
 	Keep int
 	// MaxText is the number of bytes of the longest text; 0 means 4000.
 	MaxText int
-	// Host is a name, besides localhost and numeric addresses, under which
-	// browsers may ask for the page.
-	Host string
 }
 
 // Second is what the page says of the field for a second text.
@@ -98,6 +95,7 @@ type Second struct {
 // Server serves the page.
 type Server struct {
 	options Options
+	host    string // a name, besides localhost and numeric addresses, under which browsers may ask for the page
 	secret  string // whoever has it may use the page
 	store   *store
 	frozen  []byte        // the page as one file, without data

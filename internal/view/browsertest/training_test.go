@@ -18,7 +18,7 @@ func TestTraining(t *testing.T) {
 	svg := `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="300" height="20" viewBox="0 0 300 20"><script>alert(1)</script><path class="c1" color="#000" d="M0 0h9"/><g class="strips" fill-opacity="0">` +
 		`<path data-x="7" d="M0 0h9v9z"><title>step 7: training 0.5, validation 0.25</title></path><path data-x="9" d="M9 0h9v9z"><title>step 9: training 0.25</title></path>` +
 		`<path data-x="7" d="M0 9h9v9z"><title>step 7: rate 0.125</title></path></g></svg>`
-	s := view.NewTraining("runs/<dates>", "", func(width float64) (any, error) {
+	s := view.NewTraining("runs/<dates>", func(width float64) (any, error) {
 		n := asked.Add(1)
 		run := map[string]any{"status": "training", "over": false, "chart": "", "facts": []map[string]string{}}
 		if n > 1 {

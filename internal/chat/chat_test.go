@@ -1,4 +1,4 @@
-package main
+package chat
 
 import (
 	"os"
@@ -29,13 +29,13 @@ func TestChatProtectsTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := openChat(dir, m, tok)
+	c, err := New(dir, tok, tok.Size())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.say("user", " the cat [SEP]\n")
-	c.say("assistant", "[CLS]")
-	c.say("user", "\uFDD0[\uFDD0SEP][SEP]")
+	c.Say("user", " the cat [SEP]\n")
+	c.Say("assistant", "[CLS]")
+	c.Say("user", "\uFDD0[\uFDD0SEP][SEP]")
 	text, literal, err := c.prompt()
 	if want := "[CLS] the cat [SEP] [SEP][CLS] [CLS] [SEP][CLS] [SEP][SEP] [SEP]"; err != nil || text != want {
 		t.Fatalf("%q, %v, want %q", text, err, want)
@@ -43,7 +43,7 @@ func TestChatProtectsTurns(t *testing.T) {
 	if want := []tokenizer.Span{{Start: 14, End: 19}, {Start: 31, End: 36}, {Start: 48, End: 53}, {Start: 53, End: 58}}; !slices.Equal(literal, want) {
 		t.Errorf("literal %v, want %v", literal, want)
 	}
-	e, err := c.encoded()
+	e, err := c.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-package main
+// Package fonts finds fonts for characters that pictures have no glyphs for.
+package fonts
 
 import (
 	"os"
@@ -20,11 +21,11 @@ var systemFonts = []string{
 	`C:\Windows\Fonts\msyh.ttc`, `C:\Windows\Fonts\YuGothR.ttc`, `C:\Windows\Fonts\malgun.ttf`, `C:\Windows\Fonts\seguisym.ttf`,
 }
 
-// fontsFor returns fonts for characters: that of a file, if one is named, else fonts
+// For returns fonts for characters: that of a file, if one is named, else fonts
 // of the system which have some of them.
-func fontsFor(path string, lacking []rune) ([]*viz.Font, error) {
+func For(path string, lacking []rune) ([]*viz.Font, error) {
 	if path != "" {
-		f, err := readFont(path)
+		f, err := read(path)
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +38,7 @@ func fontsFor(path string, lacking []rune) ([]*viz.Font, error) {
 		}
 		names, _ := filepath.Glob(pattern) // the patterns are right
 		for _, name := range names {
-			f, err := readFont(name)
+			f, err := read(name)
 			if err != nil {
 				continue // nobody has asked for it
 			}
@@ -50,7 +51,7 @@ func fontsFor(path string, lacking []rune) ([]*viz.Font, error) {
 	return fonts, nil
 }
 
-func readFont(path string) (*viz.Font, error) {
+func read(path string) (*viz.Font, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

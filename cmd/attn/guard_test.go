@@ -10,90 +10,27 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/guard"
 )
 
-// A flag that names a file or a directory and that the check does not know of would
-// be a way to overwrite an input.
-func TestEveryNamedFileIsChecked(t *testing.T) {
+// A flag that names an output and is taken for an input would be a way to overwrite something.
+func TestOutputsAreGuarded(t *testing.T) {
 	parser := kong.Must(&commands{}, options(console{})...)
 	for _, command := range parser.Model.Leaves(true) {
-		var want []string
-		for _, flag := range command.Flags {
-			if flag.PlaceHolder != "FILE" && flag.PlaceHolder != "DIR" {
-				continue
-			}
-			path := "path-of-" + flag.Name
-			want = append(want, path)
-			value := reflect.ValueOf(path)
-			switch flag.Target.Kind() {
-			case reflect.Pointer:
-				value = reflect.ValueOf(&path)
-			case reflect.Slice:
-				value = reflect.ValueOf([]string{path})
-			}
-			flag.Target.Set(value)
-		}
-		if len(want) == 0 {
-			continue
-		}
-		cmd := command.Target.Addr().Interface().(toucher)
-		touches := cmd.touches()
-		var got []string
-		for _, p := range slices.Concat(touches.reads, touches.tensors, touches.models, touches.writes, touches.makes) {
-			got = append(got, p.path)
-		}
-		for _, path := range want {
-			if !slices.Contains(got, path) {
-				t.Errorf("attn %s does not tell of %s", command.Name, path)
+		for _, v := range flags.Values(command) {
+			says := strings.HasPrefix(v.Help, "Write ") || strings.Contains(v.Help, "to write")
+			if flags.IsPath(v) && says && !v.Tag.Has("writes") && !hasTouches(command) {
+				t.Errorf("attn %s: the tags of %s do not say that it is written", command.Name, flags.Name(v))
 			}
 		}
 	}
 }
 
-func TestSameFile(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, err := range []error{
-		os.MkdirAll("here/below", 0o755), os.WriteFile("here/a", nil, 0o644), os.Link("here/a", "hard"), os.Symlink("here/a", "soft"),
-		os.Symlink("here/below", "folder"), os.Symlink("nowhere", "dangling"), os.WriteFile("b", nil, 0o644),
-	} {
-		if err != nil {
-			t.Skip(err) // no links here
-		}
-	}
-	whole, err := filepath.Abs("here/a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{"here/a", "here/a", true},
-		{"here/a", "./here//a", true},
-		{"here/a", "here/below/../a", true},
-		{"here/a", whole, true},
-		{"here/a", "hard", true},
-		{"here/a", "soft", true},
-		{"here/a", "folder/../a", true}, // the parent of what the link leads to
-		{"here/a", "b", false},
-		{"new", "./new", true},
-		{"new", "b", false},
-		{"here/below/new", "folder/new", true},
-		{"here/new", "folder/../new", true},
-		{"new", "folder/../new", false},
-		{"new", "New", true}, // on some file systems
-		{"no/such/x", "no/../no/such/X", true},
-		{"no/such/x", "no/such/y", false},
-		{"none/../b", "b", true},
-		{"dangling", "nowhere", false}, // the link would be replaced
-	} {
-		if got := sameFile(c.a, c.b); got != c.want {
-			t.Errorf("%s and %s: the same is %v, want %v", c.a, c.b, got, c.want)
-		}
-		if got := sameFile(c.b, c.a); got != c.want {
-			t.Errorf("%s and %s: the same is %v, want %v", c.b, c.a, got, c.want)
-		}
-	}
+func hasTouches(command *kong.Node) bool {
+	_, has := command.Target.Addr().Interface().(interface{ touches() touched })
+	return has
 }
 
 // Whatever is written, no file of the model is: neither one that is read, nor one that another
@@ -160,13 +97,12 @@ func TestModelsAreSpared(t *testing.T) {
 
 // outputFlags returns the flags of a command that name a file it writes, besides the model.
 func outputFlags(command *kong.Node) (names []string) {
-	cmd := command.Target.Addr().Interface().(toucher)
 	for _, flag := range command.Flags {
 		if flag.PlaceHolder != "FILE" || flag.Target.Kind() != reflect.String {
 			continue
 		}
 		flag.Target.SetString("path")
-		if slices.ContainsFunc(cmd.touches().writes, func(p place) bool { return p.path == "path" }) {
+		if slices.ContainsFunc(filesOf(command).Writes, func(p guard.Place) bool { return p.Path == "path" }) {
 			names = append(names, "--"+flag.Name)
 		}
 		flag.Target.SetString("")
@@ -184,7 +120,7 @@ func TestEmptyPaths(t *testing.T) {
 			values = append(values, flag.Value)
 		}
 		for _, v := range values {
-			if !isPath(v.Tag.PlaceHolder) {
+			if !flags.IsPath(v) {
 				continue
 			}
 			name, arg := "--"+v.Name, "--"+v.Name+"="

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package terminal
 
 // askLight reports that nothing is known of the terminal's background.
 func askLight() (light, ok bool) { return false, false }

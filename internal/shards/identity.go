@@ -1,4 +1,4 @@
-package main
+package shards
 
 import (
 	"crypto/sha256"
@@ -14,29 +14,25 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/shards"
 )
 
-// followsFrom returns what the lines of a command's output follow from.
-func followsFrom(filter lineCommand, args []string) (id shards.Identity, err error) {
-	id.Version = version()
+// NewIdentity returns what the lines of a command's output follow from: the version of the program,
+// the command line, and the files of the model in a directory.
+func NewIdentity(version string, args []string, dir string, files []string) (id Identity, err error) {
+	id.Version = version
 	for _, arg := range args { // the model may be elsewhere on another machine
-		if flag, value, ok := strings.Cut(arg, "="); ok && value == filter.modelDir() {
+		if flag, value, ok := strings.Cut(arg, "="); ok && value == dir {
 			id.Command = append(id.Command, flag)
 			arg = value
 		}
-		if arg == filter.modelDir() {
+		if arg == dir {
 			arg = "MODEL"
 		}
 		id.Command = append(id.Command, arg)
 	}
-	names, err := filter.modelFiles()
-	if err != nil {
-		return id, err
-	}
 	h := sha256.New()
-	for _, name := range names {
-		path := filepath.Join(filter.modelDir(), name)
+	for _, name := range files {
+		path := filepath.Join(dir, name)
 		err := atomicfile.Read(path, func(place string) error {
 			f, err := os.Open(place)
 			if err != nil {
@@ -64,10 +60,10 @@ func notRead(path string, err error) error {
 	return &input.Error{Name: path, Err: err}
 }
 
-// pretrainedFiles returns the files of a pretrained model, with those in the folders of its
+// PretrainedFiles returns the files of a pretrained model, with those in the folders of its
 // pipeline: what is read, and few others. Weights are left out for a command that reads only
 // the tokenizer.
-func pretrainedFiles(dir string, weights bool) (names []string, err error) {
+func PretrainedFiles(dir string, weights bool) (names []string, err error) {
 	read := []string{".json", ".txt", ".model", ".spm"}
 	if weights {
 		read = append(read, ".safetensors")

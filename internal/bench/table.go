@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// Column is one of a table that is written row by row. A negative width is that of text, which is
+// at the left. Where there is no room for all, those of a larger rank are left out first, and those
+// of rank 0 never.
+type Column struct {
+	Name  string
+	Width int
+	Rank  int
+}
+
+func (c Column) room() int { return max(c.Width, -c.Width) }
+
+// Row is a measurement in a table: a Result or a Comparison.
+type Row interface {
+	cells() []string
+	// object returns the row in the form for programs.
+	object(m Machine) any
+}
+
+// Formats of tables; JSON is an object for each row.
+const (
+	Aligned  = "table"
+	Markdown = "markdown"
+	CSV      = "csv"
+	JSON     = "json"
+)
+
+// Table writes measurements as they come.
+type Table struct {
+	Out     io.Writer
+	Format  string
+	Width   int // characters that there is room for, if Aligned; 0 for any number
+	Machine Machine
+	Threads int
+	columns []Column
+	hidden  []bool
+}
+
+// Begin writes the head, before the first measurement: that may take long.
+func (t *Table) Begin(columns []Column) error {
+	t.columns, t.hidden = columns, make([]bool, len(columns))
+	switch t.Format {
+	case JSON:
+		return nil
+	case CSV: // the machine is in columns of its own
+		return t.write(append(names(columns), "threads", "kernels", "processor", "system", "go", "attn"))
+	}
+	m := t.Machine
+	line := fmt.Sprintf("attn %s, %s, %s kernels, %s, %s, %d threads", m.Attn, m.Go, m.Kernels, m.CPU, m.OS, t.Threads)
+	if t.Threads == 1 {
+		line = strings.TrimSuffix(line, "s")
+	}
+	rule := "\n|"
+	if t.Format == Markdown {
+		line += "\n"
+		for _, c := range columns {
+			if c.Width < 0 {
+				rule += "---|"
+			} else {
+				rule += "---:|"
+			}
+		}
+	} else {
+		rule = ""
+		if t.Width > 0 {
+			t.hidden = hidden(columns, t.Width)
+		}
+		var missing []string
+		for i, c := range columns {
+			if t.hidden[i] && c.Name != "" {
+				missing = append(missing, c.Name)
+			}
+		}
+		if missing != nil {
+			line += "\nno room for: " + strings.Join(missing, ", ") + "; --format csv has them"
+		}
+	}
+	if _, err := fmt.Fprintln(t.Out, line); err != nil {
+		return err
+	}
+	if err := t.write(names(columns)); err != nil || rule == "" {
+		return err
+	}
+	_, err := fmt.Fprintln(t.Out, rule[1:])
+	return err
+}
+
+// Add writes a row.
+func (t *Table) Add(r Row) error {
+	m := t.Machine
+	switch t.Format {
+	case JSON:
+		return json.NewEncoder(t.Out).Encode(r.object(m))
+	case CSV:
+		return t.write(append(r.cells(), fmt.Sprint(t.Threads), m.Kernels, m.CPU, m.OS, m.Go, m.Attn))
+	}
+	return t.write(r.cells())
+}
+
+func (t *Table) write(cells []string) error {
+	switch t.Format {
+	case CSV:
+		w := csv.NewWriter(t.Out)
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+		w.Flush()
+		return w.Error()
+	case Markdown:
+		_, err := fmt.Fprintf(t.Out, "| %s |\n", strings.Join(cells, " | "))
+		return err
+	}
+	var parts []string
+	for i, cell := range cells {
+		if t.hidden[i] {
+			continue
+		}
+		gap := strings.Repeat(" ", max(0, t.columns[i].room()-utf8.RuneCountInString(cell)))
+		if t.columns[i].Width < 0 {
+			parts = append(parts, cell+gap)
+		} else {
+			parts = append(parts, gap+cell)
+		}
+	}
+	_, err := fmt.Fprintln(t.Out, strings.TrimRight(strings.Join(parts, strings.Repeat(" ", gapBetween)), " "))
+	return err
+}
+
+// gapBetween is the room between columns.
+const gapBetween = 2
+
+func names(columns []Column) (list []string) {
+	for _, c := range columns {
+		list = append(list, c.Name)
+	}
+	return list
+}
+
+// hidden returns which columns are left out so that the others fit into a width: all from the first
+// rank on that has no room.
+func hidden(columns []Column, width int) []bool {
+	most := 0 // rank that stays
+	for {
+		used, next := -gapBetween, math.MaxInt
+		for _, c := range columns {
+			if c.Rank > most {
+				next = min(next, c.Rank)
+			}
+		}
+		for _, c := range columns {
+			if c.Rank <= next {
+				used += gapBetween + c.room()
+			}
+		}
+		if next == math.MaxInt || used > width {
+			break
+		}
+		most = next
+	}
+	list := make([]bool, len(columns))
+	for i, c := range columns {
+		list[i] = c.Rank > most
+	}
+	return list
+}

@@ -1,0 +1,82 @@
+// Package completion writes the scripts with which shells complete command lines. A script lists
+// every command, its flags, and what they take: nothing runs while somebody types.
+package completion
+
+import (
+	"embed"
+	"io"
+	"strings"
+	"text/template"
+
+	"github.com/alecthomas/kong"
+)
+
+//go:embed *.tmpl
+var files embed.FS
+
+// command is what a shell knows of one.
+type command struct {
+	Name, Help string
+	Flags      []flag
+	Words      []string // that an argument may be
+}
+
+type flag struct {
+	Name, Help string
+	Takes      string   // the placeholder of the value; empty if there is none
+	Words      []string // that the value may be
+}
+
+// Write writes the script for bash, zsh or fish.
+func Write(w io.Writer, shell string, app *kong.Application) error {
+	return write(w, shell, commands(app))
+}
+
+func write(w io.Writer, shell string, list []command) error {
+	script, err := template.New("").Funcs(template.FuncMap{
+		"join":  func(words []string) string { return strings.Join(words, " ") },
+		"plain": strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace,
+		"zsh":   func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
+		"fish":  func(s string) string { return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'" },
+	}).ParseFS(files, shell+".tmpl")
+	if err != nil {
+		return err
+	}
+	return script.ExecuteTemplate(w, shell+".tmpl", list)
+}
+
+// commands returns the commands, with flags that every command has.
+func commands(app *kong.Application) []command {
+	var list []command
+	for _, node := range app.Leaves(true) {
+		c := command{Name: node.Name, Help: short(node.Help)}
+		for _, arg := range node.Positional {
+			c.Words = append(c.Words, words(arg)...)
+		}
+		for _, flags := range node.AllFlags(true) {
+			for _, f := range flags {
+				one := flag{Name: f.Name, Help: short(f.Help), Words: words(f.Value)}
+				if !f.IsBool() {
+					one.Takes = f.FormatPlaceHolder()
+				}
+				c.Flags = append(c.Flags, one)
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func words(v *kong.Value) []string {
+	if v.Enum == "" {
+		return nil
+	}
+	return v.EnumSlice()
+}
+
+// short returns the first clause of a help text.
+func short(help string) string {
+	help, _, _ = strings.Cut(help, ". ")
+	help, _, _ = strings.Cut(help, ";")
+	return strings.TrimSuffix(help, ".")
+}

@@ -1,0 +1,247 @@
+// Package flags adds to the parser of command lines what attn's commands need of it: requirements
+// between flags, which are tags of their fields, and messages in attn's form.
+package flags
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Check checks a command line by the tags of its flags and arguments:
+//
+//	want:"1 to 1000"       a range of numbers, of every item of a list: "at least 1", "at most 9",
+//	                       "more than 0", "1 to 9", "a finite number", or several with " and "
+//	needs:"model"          goes with --model; "a,b" with both, "a|b" with at least one of them
+//	excludes:"head,all"    goes with neither; "mean=layers" is --mean with that value
+//	either:"source"        of all with this text exactly one is given
+//
+// Names are without dashes. Only what is given is checked: false is not given. An empty path or
+// list is an error.
+func Check(parsed *kong.Context) error {
+	line := given(parsed)
+	for _, v := range line.of(line.command) {
+		if err := notEmpty(v); err != nil {
+			return err
+		}
+	}
+	groups := map[string][]*kong.Value{}
+	for _, v := range line.command {
+		if group := v.Tag.Get("either"); group != "" {
+			groups[group] = append(groups[group], v)
+		}
+	}
+	for _, group := range groups {
+		if len(line.of(group)) != 1 {
+			return fmt.Errorf("want either %s", Listed(names(group), "or"))
+		}
+	}
+	for _, v := range line.of(line.command) {
+		for _, check := range []func(*kong.Value) error{wanted, line.needed, line.excluded} {
+			if err := check(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Values returns the flags and arguments of a command, none without a command.
+func Values(command *kong.Node) []*kong.Value {
+	if command == nil {
+		return nil
+	}
+	list := slices.Clone(command.Positional)
+	for _, f := range command.Flags {
+		list = append(list, f.Value)
+	}
+	return list
+}
+
+// Given returns the flags and arguments that a command line gives.
+func Given(parsed *kong.Context) []*kong.Value {
+	line := given(parsed)
+	return line.of(line.command)
+}
+
+// Name is how messages name a flag or an argument.
+func Name(v *kong.Value) string {
+	if v.Flag != nil {
+		return "--" + v.Name
+	}
+	return "a " + v.Name
+}
+
+func names(values []*kong.Value) []string {
+	var list []string
+	for _, v := range values {
+		list = append(list, Name(v))
+	}
+	return list
+}
+
+// Texts returns the items of a value as they are on a command line.
+func Texts(v reflect.Value) (list []string) {
+	v = reflect.Indirect(v)
+	switch {
+	case !v.IsValid():
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			list = append(list, Texts(v.Index(i))...)
+		}
+	default:
+		list = []string{fmt.Sprint(v)}
+	}
+	return list
+}
+
+func text(v *kong.Value) string { return strings.Join(Texts(v.Target), ",") }
+
+// commandLine is what is given of a command's flags and arguments, by their names.
+type commandLine struct {
+	command []*kong.Value
+	given   map[string]*kong.Value
+}
+
+func given(parsed *kong.Context) commandLine {
+	line := commandLine{Values(parsed.Selected()), map[string]*kong.Value{}}
+	for _, at := range parsed.Path {
+		v := at.Positional
+		if at.Flag != nil {
+			v = at.Flag.Value
+		}
+		if v != nil && !(v.IsBool() && text(v) == "false") {
+			line.given[v.Name] = v
+		}
+	}
+	return line
+}
+
+// of returns those of the values that are given.
+func (l commandLine) of(values []*kong.Value) []*kong.Value {
+	return slices.DeleteFunc(slices.Clone(values), func(v *kong.Value) bool { return !l.has(v.Name) })
+}
+
+// has reports whether a flag is given, or, of "name=value", with this value.
+func (l commandLine) has(condition string) bool {
+	name, value, valued := strings.Cut(condition, "=")
+	v := l.given[name]
+	return v != nil && (!valued || text(v) == value)
+}
+
+// said returns a condition as it is on a command line.
+func (l commandLine) said(condition string) string {
+	name, value, _ := strings.Cut(condition, "=")
+	at := slices.IndexFunc(l.command, func(v *kong.Value) bool { return v.Name == name })
+	return strings.TrimSpace(Name(l.command[at]) + " " + value)
+}
+
+func (l commandLine) needed(v *kong.Value) error {
+	const all, any = ",", "|"
+	sep, word := all, "and"
+	if strings.Contains(v.Tag.Get("needs"), any) {
+		sep, word = any, "or"
+	}
+	others := split(v, "needs", sep)
+	missing := slices.DeleteFunc(slices.Clone(others), l.has)
+	if len(missing) == 0 || sep == any && len(missing) < len(others) {
+		return nil
+	}
+	for i := range others {
+		others[i] = l.said(others[i])
+	}
+	return fmt.Errorf("%s goes with %s", Name(v), Listed(others, word))
+}
+
+func (l commandLine) excluded(v *kong.Value) error {
+	for _, other := range split(v, "excludes", ",") {
+		if l.has(other) {
+			return fmt.Errorf("%s and %s exclude each other", Name(v), l.said(other))
+		}
+	}
+	return nil
+}
+
+// split returns the items of a tag.
+func split(v *kong.Value, tag, sep string) []string {
+	if v.Tag.Get(tag) == "" {
+		return nil
+	}
+	return strings.Split(v.Tag.Get(tag), sep)
+}
+
+// IsPath reports whether a value is a path, or several.
+func IsPath(v *kong.Value) bool {
+	return slices.Contains([]string{"FILE", "DIR", "GLOB"}, v.Tag.PlaceHolder)
+}
+
+// notEmpty refuses an empty path, which is most often a variable of a script that is not set, and
+// an empty list.
+func notEmpty(v *kong.Value) error {
+	items := Texts(v.Target)
+	switch {
+	case IsPath(v) && slices.Contains(items, ""):
+		name := Name(v)
+		if v.Flag == nil {
+			name = v.Tag.PlaceHolder
+		}
+		return fmt.Errorf("%s is empty, want a path", name)
+	case len(items) == 0:
+		return fmt.Errorf("%s needs a value", Name(v))
+	}
+	return nil
+}
+
+func wanted(v *kong.Value) error {
+	want := v.Tag.Get("want")
+	if want == "" {
+		return nil
+	}
+	for _, item := range Texts(v.Target) {
+		for _, condition := range strings.Split(want, " and ") {
+			if !holds(condition, number(item)) {
+				return fmt.Errorf("%s %s, want %s", Name(v), text(v), want)
+			}
+		}
+	}
+	return nil
+}
+
+// number returns a number or a duration.
+func number(text string) float64 {
+	if x, err := strconv.ParseFloat(text, 64); err == nil {
+		return x
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err) // the tag is wrong
+	}
+	return d.Seconds()
+}
+
+// holds reports whether a number is what a condition says. No condition holds for what is not
+// finite.
+func holds(condition string, x float64) bool {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return false
+	}
+	if low, high, isRange := strings.Cut(condition, " to "); isRange {
+		return number(low) <= x && x <= number(high)
+	}
+	if condition == "a finite number" {
+		return true
+	}
+	if bound, ok := strings.CutPrefix(condition, "at least "); ok {
+		return x >= number(bound)
+	}
+	if bound, ok := strings.CutPrefix(condition, "at most "); ok {
+		return x <= number(bound)
+	}
+	return x > number(strings.TrimPrefix(condition, "more than "))
+}

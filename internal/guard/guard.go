@@ -1,0 +1,233 @@
+// Package guard keeps a command from overwriting what it reads, and finds before the work what
+// could not be written after it.
+package guard
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/safetensors"
+)
+
+// Place is a file or a directory that a flag names; without a path it is not given.
+type Place struct{ Flag, Path string }
+
+// Files are what a command reads and writes.
+type Files struct {
+	Reads   []Place
+	Tensors []Place // what safetensors.Open takes
+	Models  []Place // directories of models that are read
+	Writes  []Place
+	Makes   []Place // directories of models that are written
+	// Stdin says that standard input is read, and Stdout that "-" among Writes is standard
+	// output.
+	Stdin, Stdout bool
+}
+
+// Of returns the files that the flags and arguments of a command name: by their placeholders FILE,
+// DIR (of a model) and GLOB, and by their tags:
+//
+//	writes:"file"      a file that is written; "-": or standard output; "model": a directory
+//	reads:"tensors"    what safetensors.Open takes
+//	stdin:""           standard input is read unless one of those with this tag is given
+//
+// A command that is an Adjuster then changes what the tags say.
+func Of(command *kong.Node) (f Files) {
+	for _, v := range flags.Values(command) {
+		f.Stdin = f.Stdin || v.Tag.Has("stdin")
+	}
+	for _, v := range flags.Values(command) {
+		given := slices.DeleteFunc(flags.Texts(v.Target), func(text string) bool { return text == "" })
+		f.Stdin = f.Stdin && !(v.Tag.Has("stdin") && len(given) > 0)
+		if !flags.IsPath(v) {
+			continue
+		}
+		list, name := &f.Reads, v.Name
+		if v.Flag != nil {
+			name = flags.Name(v)
+		}
+		switch kind := v.Tag.Get("writes"); {
+		case kind == "model":
+			list = &f.Makes
+		case kind != "":
+			list, f.Stdout = &f.Writes, f.Stdout || kind == "-"
+		case v.Tag.Get("reads") == "tensors":
+			list = &f.Tensors
+		case v.Tag.PlaceHolder == "DIR":
+			list = &f.Models
+		}
+		for _, path := range given {
+			paths := []string{path}
+			if v.Tag.PlaceHolder == "GLOB" {
+				paths, _ = filepath.Glob(path) // the command says what is wrong with a pattern
+			}
+			for _, path := range paths {
+				*list = append(*list, Place{name, path})
+			}
+		}
+	}
+	if a, ok := command.Target.Addr().Interface().(Adjuster); ok {
+		a.AdjustFiles(&f)
+	}
+	return f
+}
+
+// Adjuster is a command whose files follow from more than one flag.
+type Adjuster interface{ AdjustFiles(f *Files) }
+
+// Outputs are the files that a command writes.
+type Outputs []file
+
+// Check returns the outputs, or a *flags.Error if one would overwrite an input or another output, under
+// whatever name: links, other spellings of a path, and, where there is nothing yet, letters that
+// differ only in case; or another error if an output cannot be written where it is to be. In and
+// out are the standard streams, and modelFiles the names of what the directory of a model may
+// contain: which files a pretrained model has is known when it is loaded, see Spare.
+func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
+	for _, p := range f.Makes {
+		if p.Path == "-" {
+			return nil, flags.Errorf("%s -: want a directory, not standard output", p.Flag)
+		}
+		if at := identify(p.Path).exists; p.Path != "" && at != nil && !at.IsDir() {
+			return nil, fmt.Errorf("write to %s: %s is a file, want a folder", p.Path, at.Name())
+		}
+	}
+	inputs, outputs := f.inputs(in, modelFiles), f.outputs(out, modelFiles)
+	for i, out := range outputs {
+		if out.Path == "-" && !f.Stdout {
+			return nil, flags.Errorf("%s -: want a file, not standard output", out.Flag)
+		}
+		if err := out.replaces(inputs); err != nil {
+			return nil, err
+		}
+		for _, other := range outputs[:i] {
+			if out.dir != "" && other.dir != "" || !out.is(other.identity) {
+				continue // what a model's directory holds twice is the model's business
+			}
+			return nil, twice(other, out)
+		}
+	}
+	return outputs, Ready(slices.DeleteFunc(slices.Clone(f.Writes), func(p Place) bool {
+		// What goes into a directory that is still to be made can wait for it.
+		return slices.ContainsFunc(f.Makes, func(made Place) bool { return Same(filepath.Dir(p.Path), made.Path) })
+	}))
+}
+
+// Spare returns a *flags.Error if one of the outputs is a file that the model in a directory is read
+// from.
+func (o Outputs) Spare(dir string, paths []string) error {
+	var inputs []file
+	for _, path := range paths {
+		inputs = append(inputs, file{Place: Place{"--model", path}, dir: dir, identity: identify(path)})
+	}
+	for _, out := range o {
+		if err := out.replaces(inputs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file is a file that a command reads or writes.
+type file struct {
+	Place        // the path is empty for a standard stream, which Flag then names
+	dir   string // the directory of a model that the file is part of, or empty
+	identity
+}
+
+// String returns the file as it is on the command line.
+func (f file) String() string {
+	switch {
+	case f.Path == "":
+		return f.Flag
+	case f.dir != "":
+		return f.Flag + " " + quote.Shell(f.dir)
+	}
+	return f.Flag + " " + quote.Shell(f.Path)
+}
+
+// replaces returns an error if an output would take the place of an input.
+func (f file) replaces(inputs []file) error {
+	for _, in := range inputs {
+		switch {
+		case !f.is(in.identity):
+		case in.dir != "":
+			return flags.Errorf("%v would overwrite a file of the model in %s", f, quote.Shell(in.dir))
+		case in.Path == "":
+			return flags.Errorf("%v would overwrite %v", f, in)
+		default:
+			return flags.Errorf("%v would overwrite %s, which %s reads", f, quote.Shell(in.Path), in.Flag)
+		}
+	}
+	return nil
+}
+
+// twice says which two outputs are one file.
+func twice(a, b file) error {
+	if b.dir != "" {
+		a, b = b, a
+	}
+	switch {
+	case a.dir != "":
+		return flags.Errorf("%v would overwrite a file of the model in %s", b, quote.Shell(a.dir))
+	case b.Path == "-":
+		return flags.Errorf("%s and %s are both standard output", a.Flag, b.Flag)
+	case a.Path == b.Path:
+		return flags.Errorf("%s and %s are both %s", a.Flag, b.Flag, quote.Shell(a.Path))
+	}
+	return flags.Errorf("%v and %v are one file", a, b)
+}
+
+// inputs returns every file that is read.
+func (f Files) inputs(stdin any, modelFiles []string) []file {
+	list := append(single(f.Reads), inModels(f.Models, modelFiles)...)
+	for _, p := range f.Tensors {
+		list = append(list, single([]Place{p})...)
+		if r, err := safetensors.Open(p.Path); err == nil { // else the command says what is wrong
+			for _, path := range r.Files() {
+				list = append(list, file{Place: Place{p.Flag, path}, identity: identify(path)})
+			}
+			r.Close()
+		}
+	}
+	if id, ok := streamIdentity(stdin); ok && f.Stdin {
+		list = append(list, file{Place: Place{Flag: "standard input"}, identity: id})
+	}
+	return list
+}
+
+// outputs returns every file that is written. Standard output is one wherever it goes to a file.
+func (f Files) outputs(stdout any, modelFiles []string) (list []file) {
+	if id, ok := streamIdentity(stdout); ok {
+		list = append(list, file{Place: Place{Flag: "standard output"}, identity: id})
+	}
+	return slices.Concat(list, single(f.Writes), inModels(f.Makes, modelFiles))
+}
+
+func single(places []Place) (list []file) {
+	for _, p := range places {
+		switch p.Path {
+		case "":
+		case "-": // which is the same as itself, and no file
+			list = append(list, file{Place: p, identity: identity{rest: "-"}})
+		default:
+			list = append(list, file{Place: p, identity: identify(p.Path)})
+		}
+	}
+	return list
+}
+
+func inModels(dirs []Place, names []string) (list []file) {
+	for _, p := range dirs {
+		for _, name := range names {
+			path := p.Path + string(filepath.Separator) + name // not cleaned: a link's parent is not where its name stands
+			list = append(list, file{Place: Place{p.Flag, path}, dir: p.Path, identity: identify(path)})
+		}
+	}
+	return list
+}

@@ -1,0 +1,391 @@
+// Package panels makes figures of recorded attention: of a head, of all heads of one kind, of their
+// means, of the rollout, and of how much heads differ. It is what attn map draws; errors name the
+// flags of that command.
+package panels
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/viz"
+)
+
+// Choice says what of a record a figure shows.
+type Choice struct {
+	Path          string // of the record's file, "" if it has none
+	Kind          string // of attention; "" for cross, or else what the record has
+	Layer         *int   // by its number, or below 0 from the end; nil for the last, or all of All and so on
+	Head          *int   // likewise; nil for the mean
+	All           bool   // every head
+	MeanOfLayers  bool   // the mean over the heads of all layers
+	Rollout       bool
+	Divergence    bool  // of each two heads
+	ValueWeighted bool  // weights times the norms of values
+	Largest       bool  // the last colour is for the largest value, and not for 1
+	Most          int64 // bytes of weights that All and Divergence may compute
+}
+
+// Figure returns the heads that were chosen. Layers keep the numbers that they have in the model,
+// whichever of them the record has.
+//
+// Errors: *flags.Error for what the record does not have, *input.Error for a file without norms of
+// values.
+func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
+	f := viz.Figure{Title: c.Title(r)}
+	if c.Largest || c.ValueWeighted { // norms may be of any size
+		f.Scale = viz.Largest
+	}
+	if c.Rollout {
+		return c.rollout(f, r)
+	}
+	layers, err := c.layers(r)
+	if err != nil {
+		return f, err
+	}
+	if c.ValueWeighted {
+		f.Unit = "weight × norm"
+		if layers, err = c.weighted(layers); err != nil {
+			return f, err
+		}
+	}
+	several := c.Divergence || c.MeanOfLayers
+	if c.Divergence || c.All {
+		if err := c.affordable(layers); err != nil {
+			return f, err
+		}
+	}
+	if several {
+		if err := sameTokens(layers); err != nil {
+			return f, err
+		}
+	}
+	first := layers[0]
+	switch {
+	case c.Divergence:
+		return divergence(f, layers), nil
+	case c.MeanOfLayers:
+		mean, err := heads.MeanOf(len(layers), func(i int) ([]float32, error) { return layers[i].Mean(), nil })
+		if err != nil {
+			return f, err
+		}
+		p := New(first, viz.Mean, mean)
+		p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %d layers", first.Kind, len(layers))
+		f.Panels = []viz.Panel{p}
+		return f, nil
+	case c.All:
+		return all(f, layers), nil
+	}
+	p, err := c.one(first)
+	p.Title = fmt.Sprintf("%s layer %d, %s", first.Kind, first.Index, p.Title)
+	f.Panels = []viz.Panel{p}
+	return f, err
+}
+
+// Title is that of a figure of the record.
+func (c Choice) Title(r *heads.Record) string {
+	if r.Source == "" || r.Target == "" {
+		title := cmp.Or(r.Source, r.Target)
+		if title == "" && c.Path != "" {
+			title = filepath.Base(c.Path)
+		}
+		return title
+	}
+	if r.Layer(heads.Cross, 0) == nil { // two texts that an encoder has read as one
+		return r.Source + " | " + r.Target
+	}
+	return r.Source + " → " + r.Target
+}
+
+// one returns the head that was chosen, or the mean over all of a layer.
+func (c Choice) one(l *heads.Layer) (viz.Panel, error) {
+	if c.Head == nil && l.Heads > 1 {
+		p := New(l, viz.Mean, l.Mean())
+		p.Title = fmt.Sprintf("mean of %d heads", l.Heads)
+		return p, nil
+	}
+	h := 0
+	if c.Head != nil {
+		if h = headAt(l, *c.Head); h < 0 {
+			want := fmt.Sprintf("0 to %d", l.Heads-1)
+			if l.Chosen != nil {
+				want = "one of " + strings.Trim(fmt.Sprint(l.Chosen), "[]")
+			}
+			return viz.Panel{}, flags.Errorf("no head %d in %s layer %d, want %s", *c.Head, l.Kind, l.Index, want)
+		}
+	}
+	p := New(l, h, l.Head(h))
+	p.Title = fmt.Sprintf("head %d", l.Number(h))
+	return p, nil
+}
+
+// all shows every head, with a line of panels for each of several layers.
+func all(f viz.Figure, layers []*heads.Layer) viz.Figure {
+	if f.Title != "" {
+		f.Title = fmt.Sprintf("%s attention: %s", layers[0].Kind, f.Title)
+	}
+	for _, l := range layers {
+		for h := range l.Heads {
+			p := New(l, h, l.Head(h))
+			p.Title = fmt.Sprintf("layer %d, head %d", l.Index, l.Number(h))
+			p.NewLine = h == 0 // though one may have fewer heads
+			f.Panels = append(f.Panels, p)
+		}
+		if len(layers) > 1 {
+			f.Columns = max(f.Columns, l.Heads)
+		}
+	}
+	return f
+}
+
+// affordable returns an error if the heads of the layers, whose weights are computed on request,
+// are too many to have all of them.
+func (c Choice) affordable(layers []*heads.Layer) error {
+	bytes, count := int64(0), 0
+	for _, l := range layers {
+		if l.Weights == nil {
+			bytes, count = bytes+4*int64(l.Heads)*int64(len(l.Queries))*int64(len(l.Keys)), count+l.Heads
+		}
+	}
+	if bytes > c.Most {
+		return flags.Errorf("%d heads of this text have %d MB of weights, want at most %d MB; "+
+			"--layer and --head draw fewer, and attn view shows all", count, bytes>>20, c.Most>>20)
+	}
+	return nil
+}
+
+// weighted returns the layers with weights times the norms of values.
+func (c Choice) weighted(layers []*heads.Layer) ([]*heads.Layer, error) {
+	list := make([]*heads.Layer, len(layers))
+	for i, l := range layers {
+		if l.ValueNorms == nil {
+			return nil, input.Errorf(c.Path, "layer %.100q has no norms of values, which --value-weighted needs; "+
+				"docs/heads.md tells how a file holds them", l.Name)
+		}
+		weighted := *l
+		weighted.Weights = nil
+		for h := range l.Heads {
+			weighted.Weights = append(weighted.Weights, heads.ValueWeighted(l.Head(h), l.Norms(h))...)
+		}
+		list[i] = &weighted
+	}
+	return list, nil
+}
+
+// rollout shows the rollout of the encoder, or the decoder.
+func (c Choice) rollout(f viz.Figure, r *heads.Record) (viz.Figure, error) {
+	layers := c.rolled(r)
+	values, err := heads.Rollout(layers)
+	if err != nil {
+		return f, err
+	}
+	f.Unit, f.RowTitle, f.ColumnTitle = "share", "output", "input"
+	p := New(&layers[0], viz.Mean, values)
+	p.Title = fmt.Sprintf("rollout of the %s, %d layers", layers[0].Kind, len(layers))
+	f.Panels = []viz.Panel{p}
+	return f, nil
+}
+
+// rolled returns the layers whose rollout was chosen.
+func (c Choice) rolled(r *heads.Record) (layers []heads.Layer) {
+	kind := heads.Encoder
+	if c.Kind == heads.Decoder.String() || c.Kind == "" && r.Layer(heads.Encoder, 0) == nil {
+		kind = heads.Decoder
+	}
+	for _, l := range ofKind(r, kind) {
+		layers = append(layers, *l)
+	}
+	return layers
+}
+
+// divergence shows how much each two heads of the layers differ.
+func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
+	var names []string
+	var maps [][]float32
+	for _, l := range layers {
+		for h := range l.Heads {
+			names, maps = append(names, fmt.Sprintf("%d.%d", l.Index, l.Number(h))), append(maps, l.Head(h))
+		}
+	}
+	n := len(maps)
+	values := make([]float32, n*n)
+	par.For(n, 1, func(i, _ int) {
+		for j := range maps[:i] {
+			d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
+			values[i*n+j], values[j*n+i] = d, d
+		}
+	})
+	kind := layers[0].Kind.String()
+	f.Unit, f.RowTitle, f.ColumnTitle = "divergence in nats", "head", "head"
+	f.Panels = []viz.Panel{{
+		Title: fmt.Sprintf("%s, divergence of %d heads", kind, n), Kind: kind, Layer: viz.Several, Head: viz.Several,
+		Rows: names, Columns: names, Values: values,
+	}}
+	return f
+}
+
+// sameTokens returns an error unless layers can be compared, or added up.
+func sameTokens(layers []*heads.Layer) error {
+	for _, l := range layers[1:] {
+		if !slices.Equal(l.Queries, layers[0].Queries) || !slices.Equal(l.Keys, layers[0].Keys) {
+			return flags.Errorf("%s layers %d and %d have different tokens; --layer names one of them",
+				l.Kind, layers[0].Index, l.Index)
+		}
+	}
+	return nil
+}
+
+// ofKind returns the layers of a kind, by index.
+func ofKind(r *heads.Record, kind heads.Kind) (layers []*heads.Layer) {
+	for i := range r.Layers {
+		if r.Layers[i].Kind == kind {
+			layers = append(layers, &r.Layers[i])
+		}
+	}
+	slices.SortStableFunc(layers, func(a, b *heads.Layer) int { return cmp.Compare(a.Index, b.Index) })
+	return layers
+}
+
+// layers returns the layers that were chosen, in the model's order; one, if not all.
+func (c Choice) layers(r *heads.Record) ([]*heads.Layer, error) {
+	layers, err := c.ofKind(r)
+	if err != nil {
+		return nil, err
+	}
+	if c.Layer == nil {
+		if c.All || c.Divergence || c.MeanOfLayers {
+			return layers, nil
+		}
+		return layers[len(layers)-1:], nil
+	}
+	at := len(layers) + *c.Layer
+	if *c.Layer >= 0 {
+		at = slices.IndexFunc(layers, func(l *heads.Layer) bool { return l.Index == *c.Layer })
+	}
+	if at < 0 {
+		var there []string
+		for _, l := range layers {
+			there = append(there, strconv.Itoa(l.Index))
+		}
+		return nil, flags.Errorf("no %s layer %d, want %s", layers[0].Kind, *c.Layer, flags.Listed(there, "or"))
+	}
+	return layers[at : at+1], nil
+}
+
+// ofKind returns the layers of the kind that was chosen: without a choice cross, or else what the
+// record has.
+func (c Choice) ofKind(r *heads.Record) ([]*heads.Layer, error) {
+	var there []string
+	for _, kind := range []heads.Kind{heads.Cross, heads.Encoder, heads.Decoder} {
+		layers := ofKind(r, kind)
+		if layers == nil {
+			continue
+		}
+		if c.Kind == "" || c.Kind == kind.String() {
+			return layers, nil
+		}
+		there = append(there, kind.String())
+	}
+	if there == nil {
+		return nil, flags.Errorf("there is no attention to draw")
+	}
+	return nil, flags.Errorf("no %s attention, want --kind %s", c.Kind, flags.Listed(there, "or"))
+}
+
+// headAt returns the place of a head in a layer, by its number in the model or, below 0, counted
+// from the last; −1 if there is none.
+func headAt(l *heads.Layer, number int) int {
+	if number < 0 {
+		return max(-1, number+l.Heads)
+	}
+	for h := range l.Heads {
+		if l.Number(h) == number {
+			return h
+		}
+	}
+	return -1
+}
+
+// New returns a panel of a head, by its place in the layer, or of what viz has a number for.
+func New(l *heads.Layer, head int, weights []float32) viz.Panel {
+	if head >= 0 {
+		head = l.Number(head)
+	}
+	p := viz.Panel{Kind: l.Kind.String(), Layer: l.Index, Head: head, Rows: l.Queries, Columns: l.Keys, Values: weights}
+	for i, n := range l.Visible() {
+		for j := n; j < len(l.Keys); j++ {
+			at := i*len(l.Keys) + j
+			if weights[at] != 0 { // not to be hidden
+				continue
+			}
+			if p.Masked == nil {
+				p.Masked = make([]bool, len(weights))
+			}
+			p.Masked[at] = true
+		}
+	}
+	return p
+}
+
+// EndMark is for the end of a text.
+const EndMark = "∎"
+
+// ShortMarks returns the figure with EndMark for a special token that ends a text: its name would
+// stand tall above the map, or turn all other tokens on end. Beside other marks, as [SEP] is beside
+// [CLS], it keeps its name.
+func ShortMarks(f viz.Figure, special []string) viz.Figure {
+	short := func(tokens []string) []string {
+		last := len(tokens) - 1
+		isMark := func(token string) bool { return slices.Contains(special, token) }
+		if last < 0 || !isMark(tokens[last]) || slices.ContainsFunc(tokens[:last], isMark) {
+			return tokens
+		}
+		return append(slices.Clone(tokens[:last]), EndMark)
+	}
+	f.Panels = slices.Clone(f.Panels)
+	for i := range f.Panels {
+		p := &f.Panels[i]
+		p.Rows, p.Columns = short(p.Rows), short(p.Columns)
+	}
+	return f
+}
+
+// State returns what the page of attn view shows of the record, for view.Page, where the choice
+// names it. A figure has been made of the choice before.
+func (c Choice) State(r *heads.Record, mean bool) (url.Values, error) {
+	layers, err := c.layers(r)
+	if err != nil {
+		return nil, err
+	}
+	state := url.Values{}
+	if c.ValueWeighted {
+		state.Set("vw", "1")
+	}
+	layer, head := layers[len(layers)-1], ""
+	switch {
+	case c.Rollout:
+		all := c.rolled(r)
+		layer, head = &all[len(all)-1], "rollout"
+	case c.MeanOfLayers && len(layers) > 1:
+		head = "all"
+	case (mean || c.MeanOfLayers) && layer.Heads > 1:
+		head = "mean"
+	case c.Head != nil:
+		layer, head = layers[0], strconv.Itoa(headAt(layers[0], *c.Head))
+	case c.Kind != "" || c.Layer != nil:
+		layer, head = layers[0], "0"
+	}
+	if head != "" {
+		at := slices.IndexFunc(r.Layers, func(l heads.Layer) bool { return l.Name == layer.Name })
+		state.Set("a", fmt.Sprintf("%d.%s", at, head))
+	}
+	return state, nil
+}

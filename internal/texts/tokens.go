@@ -1,0 +1,134 @@
+// Package texts has the filters that map lines of text to tokens and to vectors, and writes vectors
+// as one array.
+package texts
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/attn-go/attn/internal/cells"
+	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Tokens says how texts are tokenized, and how that is written.
+type Tokens struct {
+	Tokenizer *tokenizer.Tokenizer
+	Options   tokenizer.Options
+	Pair      *string // a second text, which goes with each
+	JSON, TSV bool    // and otherwise ids with a space between them
+	Columns   int     // of a terminal on which each token is shown above its id; 0 writes ids
+	Strict    bool    // ends at the first text that cannot be tokenized
+}
+
+// tokenized is what a line becomes with --json.
+type tokenized struct {
+	IDs      []int       `json:"ids"`
+	Tokens   []string    `json:"tokens"`
+	Offsets  [][2]int    `json:"offsets"`
+	TypeIDs  []int       `json:"type_ids"`
+	Texts    []int       `json:"texts"`
+	Overflow []tokenized `json:"overflow,omitempty"`
+}
+
+// newTokenized returns the line of an encoding.
+func newTokenized(e *tokenizer.Encoding) tokenized {
+	line := tokenized{IDs: e.IDs, Tokens: e.Tokens, TypeIDs: e.TypeIDs, Texts: e.Texts}
+	line.Offsets = make([][2]int, len(e.Offsets))
+	for i, at := range e.Offsets {
+		line.Offsets[i] = [2]int{at.Start, at.End}
+	}
+	for _, more := range e.Overflow {
+		line.Overflow = append(line.Overflow, newTokenized(more))
+	}
+	return line
+}
+
+// encode returns what is written of a text.
+func (k Tokens) encode(text string) (string, error) {
+	var e *tokenizer.Encoding
+	var err error
+	if k.Pair != nil {
+		e, err = k.Tokenizer.EncodePair(text, *k.Pair, k.Options)
+	} else {
+		e, err = k.Tokenizer.Encode(text, k.Options)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case k.Columns > 0:
+		return tokenRows(e, k.Columns), nil
+	case !k.JSON:
+		return spaced(e.IDs), nil
+	}
+	var b strings.Builder
+	err = filter.JSON(&b, &filter.Line[tokenized]{Value: newTokenized(e)})
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// Filter keeps what is written of a line and not its tokens, which need much more memory.
+func (k Tokens) Filter() filter.Filter[string] {
+	f := filter.Filter[string]{Strict: k.Strict, Write: filter.Text(func(x string) string { return x })}
+	f.Work = func(_ context.Context, batch []*filter.Line[string]) error {
+		for _, l := range batch {
+			l.Value, l.Err = k.encode(l.Text)
+		}
+		return nil
+	}
+	switch {
+	case k.Columns > 0:
+		f.Write = func(w io.Writer, l *filter.Line[string]) error {
+			if l.Err != nil {
+				return filter.JSON(w, l)
+			}
+			if l.Number > 1 {
+				l.Value = "\n" + l.Value
+			}
+			_, err := fmt.Fprintln(w, l.Value)
+			return err
+		}
+	case k.TSV:
+		f.Write = filter.TSV(1, func(x string) []string { return []string{x} })
+	}
+	return f
+}
+
+// tokenRows returns rows of tokens that fit the columns of a terminal, each with its ids below.
+func tokenRows(e *tokenizer.Encoding, columns int) string {
+	const gap = 2
+	var rows []string
+	var tokens, ids string
+	used := 0
+	for i, id := range e.IDs {
+		token, number := shownToken(e.Tokens[i]), strconv.Itoa(id)
+		wide, digits := cells.Width(token), len(number)
+		cell := max(wide, digits)
+		if used > 0 && used+cell > columns {
+			rows = append(rows, strings.TrimRight(tokens, " ")+"\n"+strings.TrimRight(ids, " "))
+			tokens, ids, used = "", "", 0
+		}
+		tokens += token + strings.Repeat(" ", cell+gap-wide)
+		ids += number + strings.Repeat(" ", cell+gap-digits)
+		used += cell + gap
+	}
+	rows = append(rows, strings.TrimRight(tokens, " ")+"\n"+strings.TrimRight(ids, " "))
+	return strings.Join(rows, "\n\n")
+}
+
+// shownToken returns a token with its spaces in sight, and escapes for what would move the cursor.
+func shownToken(token string) string {
+	quoted := strconv.Quote(token)
+	return strings.NewReplacer(`\"`, `"`, " ", "␣").Replace(quoted[1 : len(quoted)-1])
+}
+
+// spaced returns numbers with a space between them.
+func spaced(ids []int) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = strconv.Itoa(id)
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,124 @@
+package texts
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/npy"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// How large a batch is: padding included, its hidden states stay within the caches.
+const (
+	mostInBatch  = 64
+	tokensAtOnce = 2048
+)
+
+// Vector is what a line becomes.
+type Vector struct {
+	Numbers []float32           `json:"vector"`
+	tokens  *tokenizer.Encoding // until there is the vector
+	Cut     bool                `json:"-"` // the text has more tokens
+}
+
+// Vectors returns the filter of a model. It writes JSON arrays.
+func Vectors(e *models.Embedder) filter.Filter[Vector] {
+	f := filter.Filter[Vector]{Batch: mostInBatch, Room: tokensAtOnce}
+	f.Prepare = func(l *filter.Line[Vector]) (int, error) {
+		x, cut, err := e.Encode(l.Text)
+		if err != nil {
+			return 0, err
+		}
+		l.Value = Vector{tokens: x, Cut: cut}
+		return len(x.IDs), nil
+	}
+	tape := tensor.NewTape(tensor.Infer)
+	f.Work = func(_ context.Context, batch []*filter.Line[Vector]) error {
+		texts := make([]*tokenizer.Encoding, len(batch))
+		for i, l := range batch {
+			texts[i] = l.Value.tokens
+		}
+		tape.Reset()
+		all, width := e.Forward(tape, models.BatchOf(texts...)).Data(), e.Width()
+		for i, l := range batch {
+			l.Value.tokens, l.Value.Numbers = nil, slices.Clone(all[i*width:(i+1)*width])
+			if !finite(l.Value.Numbers) {
+				l.Err = errors.New("the vector is not finite")
+			}
+		}
+		return nil
+	}
+	f.Write = func(w io.Writer, l *filter.Line[Vector]) error {
+		if l.Err != nil {
+			return filter.JSON(w, l)
+		}
+		return json.NewEncoder(w).Encode(l.Value.Numbers)
+	}
+	return f
+}
+
+// Columns returns the numbers of a vector as text.
+func (v Vector) Columns() []string {
+	cells := make([]string, len(v.Numbers))
+	for i, x := range v.Numbers {
+		cells[i] = strconv.FormatFloat(float64(x), 'g', -1, 32)
+	}
+	return cells
+}
+
+func finite(v []float32) bool {
+	return !slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 })
+}
+
+// WriteNumbers writes the numbers of a vector as an array file has them.
+func WriteNumbers(w io.Writer, l *filter.Line[Vector]) error {
+	return binary.Write(w, binary.LittleEndian, l.Value.Numbers)
+}
+
+// WriteArray writes vectors of a width as a NumPy array, or as the tensor vectors of a safetensors
+// file; the other path is empty. The file begins with the number of vectors, so they are written to
+// a temporary file first, by fill, which returns their number.
+func WriteArray(npyPath, safetensorsPath string, width int, fill func(spool io.Writer) (int, error)) (err error) {
+	spool, err := os.CreateTemp("", "attn-embed-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
+	rows, err := fill(spool)
+	if err != nil {
+		return err
+	}
+	numbers := func(w io.Writer) error {
+		if _, err := spool.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, spool)
+		return err
+	}
+	shape := []int{rows, width}
+	if npyPath != "" {
+		return atomicfile.Write(npyPath, func(w io.Writer) error {
+			if _, err := w.Write(npy.Header(shape)); err != nil {
+				return err
+			}
+			return numbers(w)
+		})
+	}
+	s := safetensors.Stream{
+		Metadata: map[string]string{"format": "pt"},
+		Tensors:  []safetensors.Info{{Name: "vectors", DType: safetensors.F32, Shape: shape}},
+		Data:     func(w io.Writer, _ int) error { return numbers(w) },
+	}
+	return s.WriteFile(safetensorsPath)
+}

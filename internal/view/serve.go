@@ -1,0 +1,110 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/attn-go/attn/internal/quote"
+)
+
+// CheckAddress returns an error for an address that cannot be served at.
+func CheckAddress(addr string) error {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return fmt.Errorf("--addr %s, want HOST:PORT", addr)
+	}
+	return nil
+}
+
+// ServeAt is Serve at an address, which CheckAddress has accepted, until the context ends. It writes
+// the page's address to out, and what somebody should know to messages, and opens it in a browser if
+// asked.
+func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messages io.Writer) error {
+	s.host, _, _ = net.SplitHostPort(addr)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s is in use by another program; without --addr a free port is taken", addr)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot serve at %s: %w", addr, cause(err))
+	}
+	at, _ := netip.ParseAddrPort(l.Addr().String())
+	shown := at.String()
+	if at.Addr().IsUnspecified() { // every address; that is none to go to
+		shown = fmt.Sprintf("localhost:%d", at.Port())
+	}
+	address := s.Address(shown)
+	fmt.Fprintln(out, address)
+	if !at.Addr().Unmap().IsLoopback() {
+		fmt.Fprintln(messages, "other machines can reach this address, and the connection is not encrypted")
+	}
+	fmt.Fprintln(messages, "Ctrl-C ends it")
+	if open {
+		launcher, err := openBrowser(address)
+		if err != nil {
+			fmt.Fprintln(messages, quote.Message(fmt.Sprintf("no browser could be opened: %v", err)))
+		}
+		defer os.RemoveAll(launcher)
+	}
+	if err := s.Serve(ctx, l); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // Ctrl-C is how it ends
+}
+
+// cause returns what is at the bottom of a network error: the rest of its text
+// says again what we have said.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// openBrowser asks the system to show an address, and does not wait. Every user
+// of a machine can read the arguments of its programs, and the address holds a
+// token: the browser is given a file that leads to it, in a directory that only
+// this user can open. It returns that directory, which the caller removes.
+func openBrowser(address string) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "attn-view-"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "open.html")
+	page := fmt.Sprintf(launcherPage, html.EscapeString(address))
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		return dir, err
+	}
+	name, args := "xdg-open", []string{path}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", path}
+	}
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		return dir, err
+	}
+	go cmd.Wait()
+	return dir, nil
+}
+
+const launcherPage = `<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url=%[1]s">
+<title>attn view</title>
+<p><a href="%[1]s">Open attn view</a>
+</html>
+`
