@@ -87,7 +87,8 @@ func (v *Translator) sameTexts(w *Translator) bool {
 func encoding(v *seq2seq.Vocabulary, ids []int) *tokenizer.Encoding {
 	e := &tokenizer.Encoding{IDs: ids, TypeIDs: make([]int, len(ids))}
 	for _, id := range ids {
-		e.Tokens, e.Special, e.Mask = append(e.Tokens, v.Token(id)), append(e.Special, id < seq2seq.UNK), append(e.Mask, true)
+		e.Tokens, e.Mask = append(e.Tokens, v.Token(id)), append(e.Mask, true)
+		e.Special = append(e.Special, id < seq2seq.UNK)
 	}
 	return e
 }

@@ -72,7 +72,9 @@ func (b batching) first(list []int, length, logits func(i int) int) int {
 
 // newProbe puts examples of similar lengths together, in the order that compare says. length
 // is how long an example is, and logits how many numbers are computed of it behind the model.
-func newProbe(m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch) *Probe {
+func newProbe(
+	m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch,
+) *Probe {
 	order, size := make([]int, n), probeBatches
 	for i := range order {
 		order[i] = i

@@ -39,7 +39,8 @@ func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
 	}
 	length := func(i int) int { return 2 * max(len(pairs[i].First.IDs), len(pairs[i].Second.IDs)) }
 	logits := func(int) int { return 2 * e.width }
-	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, longestFirst(length), func(list []int) probeBatch {
+	order := longestFirst(length)
+	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, order, func(list []int) probeBatch {
 		b := probeBatch{examples: list, each: 2}
 		var first, second []*tokenizer.Encoding
 		for _, at := range list {

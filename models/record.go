@@ -62,7 +62,9 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 // recorded runs the model and returns what was recorded, with the numbers that heads had
 // before others were lost, and the key/value heads that they share.
 func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
-	if l := m.Attention(); len(l) > 0 && !slices.ContainsFunc(l, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 }) {
+	layers := m.Attention()
+	some := slices.ContainsFunc(layers, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 })
+	if len(layers) > 0 && !some {
 		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
 	}
 	recorder := heads.NewRecorder(o)
@@ -72,7 +74,6 @@ func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*
 	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders each head has its own
 		return r, err
 	}
-	layers := m.Attention()
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		c := layers[l.Index].Config()

@@ -116,7 +116,8 @@ func (c TranslatorConfig) Validate() error {
 	case !(c.Dropout >= 0 && c.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", c.Dropout)
 	case min(c.SourceVocab, c.TargetVocab) < specialTokens || max(c.SourceVocab, c.TargetVocab) > mostTokens:
-		return fmt.Errorf("vocabularies of %d and %d entries, want %d to %d", c.SourceVocab, c.TargetVocab, specialTokens, mostTokens)
+		return fmt.Errorf("vocabularies of %d and %d entries, want %d to %d",
+			c.SourceVocab, c.TargetVocab, specialTokens, mostTokens)
 	}
 	if err := cmp.Or(own.check(c), c.checkPruned()); err != nil {
 		return err

@@ -34,7 +34,8 @@ type Translator struct {
 // in c are filled in.
 func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *rand.Rand) (*Model, error) {
 	if source == nil || target == nil || rng == nil {
-		return nil, errors.New("models: NewTranslator: a vocabulary or rng is nil, want both vocabularies and a *rand.Rand")
+		return nil, errors.New("models: NewTranslator: a vocabulary or rng is nil, " +
+			"want both vocabularies and a *rand.Rand")
 	}
 	c.SourceVocab, c.TargetVocab = source.Len(), target.Len()
 	if err := c.Validate(); err != nil {
@@ -47,7 +48,9 @@ func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *
 func newTranslator(v *Translator, rng *rand.Rand) *Model {
 	f := v.Config.family()
 	n := f.network(v.Config, rng)
-	m := &Model{Network: n, Family: f.Family, Translator: v, language: v, kept: map[string][]int{}, untokened: errVocabularies}
+	m := &Model{
+		Network: n, Family: f.Family, Translator: v, language: v, untokened: errVocabularies, kept: map[string][]int{},
+	}
 	for name, p := range n.Params() {
 		m.params = append(m.params, nn.Var{Name: name, Tensor: p})
 	}
@@ -74,16 +77,16 @@ func TranslatorFiles() []string { return []string{configFile, sourceFile, target
 // Save writes a translator to a directory, which it makes if need be. The
 // files are replaced all together or, after an error or if the process is killed,
 // not at all.
+//
+// Errors: another model, whose parameters nn.Save writes; those of the disk.
 func (m *Model) Save(dir string) error {
-	d, err := atomicfile.Lock(dir)
-	if err != nil {
-		return err
+	if m.Translator == nil {
+		return fmt.Errorf("models: Save: %s is no translator of attn train, want one; nn.Save writes others", m.Family.Name)
 	}
-	defer d.Unlock()
-	return d.Replace(m.Saved(""))
+	return atomicfile.Save(dir, m.Saved(""))
 }
 
-// Saved returns the files that Save writes, within a folder of the directory unless
+// Saved returns the files that Save writes of a translator, within a folder of the directory unless
 // that is "": for who saves others with them. Weights are those of the moment at which
 // they are written.
 func (m *Model) Saved(folder string) []atomicfile.File {
@@ -135,7 +138,8 @@ func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
 			return bad(WeightsFile, "its metadata hold no config: %v", err)
 		}
 		if !c.Equal(v.Config) {
-			return bad(configFile, "%s, but the weights in %s are of a network with %s", difference(v.Config, c), WeightsFile, difference(c, v.Config))
+			return bad(configFile, "%s, but the weights in %s are of a network with %s",
+				difference(v.Config, c), WeightsFile, difference(c, v.Config))
 		}
 	}
 	for _, x := range []struct {

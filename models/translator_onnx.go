@@ -62,7 +62,9 @@ type graphs interface {
 	starts() int
 	// read reads tokens [B l] that stand behind others, and returns vectors [B l D] that
 	// tell what follows, and the state of its own after them.
-	read(g *onnx.Graph, target, before onnx.Value, mask onnx.Attention, encoded, own []onnx.Value) (onnx.Value, []onnx.Value)
+	read(g *onnx.Graph, target, before onnx.Value, mask onnx.Attention, encoded, own []onnx.Value) (
+		onnx.Value, []onnx.Value,
+	)
 	// steps is the axis of the tokens that are read at once.
 	steps() onnx.Axis
 	target() *nn.Embedding

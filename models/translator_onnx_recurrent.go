@@ -29,10 +29,12 @@ func (m recurrentGraphs) state() (encoded, own []port) {
 		axes := func(size int) []onnx.Axis {
 			return []onnx.Axis{onnx.Named("batch"), onnx.Named("encoded"), onnx.Sized(size)}
 		}
-		encoded = []port{{"source.keys", axes(onnx.ScoreSize(m.score, m.config.Width))}, {"source.values", axes(m.config.Width)}}
+		keys := onnx.ScoreSize(m.score, m.config.Width)
+		encoded = []port{{"source.keys", axes(keys)}, {"source.values", axes(m.config.Width)}}
 	}
 	for i := range m.decoder {
-		own = append(own, port{"decoder." + strconv.Itoa(i), []onnx.Axis{onnx.Named("batch"), onnx.Sized(m.config.Width)}})
+		axes := []onnx.Axis{onnx.Named("batch"), onnx.Sized(m.config.Width)}
+		own = append(own, port{"decoder." + strconv.Itoa(i), axes})
 	}
 	return encoded, own
 }
@@ -55,7 +57,9 @@ func (m recurrentGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []onn
 	return append(encoded, own...)
 }
 
-func (m recurrentGraphs) read(g *onnx.Graph, target, _ onnx.Value, visible onnx.Attention, encoded, own []onnx.Value) (onnx.Value, []onnx.Value) {
+func (m recurrentGraphs) read(
+	g *onnx.Graph, target, _ onnx.Value, visible onnx.Attention, encoded, own []onnx.Value,
+) (onnx.Value, []onnx.Value) {
 	query := g.Node("Unsqueeze", []onnx.Value{own[len(own)-1], g.Ints(1)})
 	var context onnx.Value
 	if m.cross != nil {
@@ -63,7 +67,8 @@ func (m recurrentGraphs) read(g *onnx.Graph, target, _ onnx.Value, visible onnx.
 	} else {
 		context = g.Attend(m.score, query, encoded[0], encoded[1], m.config.Width, visible)
 	}
-	x := g.Node("Concat", []onnx.Value{embedGraph(g, "target", m.recurrent.target, target), context}, onnx.Int("axis", 2))
+	embedded := embedGraph(g, "target", m.recurrent.target, target)
+	x := g.Node("Concat", []onnx.Value{embedded, context}, onnx.Int("axis", 2))
 	in := x
 	var next []onnx.Value
 	for i, unit := range m.decoder {

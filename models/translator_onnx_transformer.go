@@ -78,7 +78,9 @@ func (m transformerGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []o
 	return encoded
 }
 
-func (m transformerGraphs) read(g *onnx.Graph, target, before onnx.Value, visible onnx.Attention, encoded, own []onnx.Value) (onnx.Value, []onnx.Value) {
+func (m transformerGraphs) read(
+	g *onnx.Graph, target, before onnx.Value, visible onnx.Attention, encoded, own []onnx.Value,
+) (onnx.Value, []onnx.Value) {
 	l := g.Length(target, 1)
 	read := g.Add(before, l)
 	x := m.positioned(g, "target", m.encoderDecoder.target, target, g.Count(before, read))

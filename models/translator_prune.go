@@ -22,7 +22,8 @@ import (
 // Aliasing: the vocabularies are m's, the parameters copies.
 func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 	if m.Translator == nil {
-		return nil, fmt.Errorf("models: Keep: %s is no translator of attn train, want one; Probe.Compact takes others", m.Family.Name)
+		return nil, fmt.Errorf("models: Keep: %s is no translator of attn train, want one; Probe.Compact takes others",
+			m.Family.Name)
 	}
 	v := *m.Translator
 	v.Config.PrunedHeads = map[string][]int{}

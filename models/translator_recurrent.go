@@ -114,7 +114,11 @@ func (s *recurrentState) Lens() []int { return slices.Clone(s.read) }
 
 // Select returns the state of the given sequences.
 func (s *recurrentState) Select(sequences []int) State {
-	if len(sequences) == len(s.read) && slices.IsSorted(sequences) && len(slices.Compact(slices.Clone(sequences))) == len(sequences) {
+	all := make([]int, len(s.read))
+	for i := range all {
+		all[i] = i
+	}
+	if slices.Equal(sequences, all) {
 		same := *s // vectors are shared, as a step makes new ones
 		same.h, same.read = slices.Clone(s.h), slices.Clone(s.read)
 		return &same

@@ -64,11 +64,12 @@ type transformer struct{ *encoderDecoder }
 func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 	stack := func(kind heads.Kind, table *nn.Embedding) *decoder {
 		z := Sizes{
-			Kind: kind, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden, Vocabulary: table.Weight.Dim(0),
+			Kind: kind, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden,
+			Vocabulary: table.Weight.Dim(0),
 		}.oneToOne()
 		return &decoder{
-			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: sinusoids(c.Width), dropout: c.Dropout,
-			norm: nn.NewLayerNorm(c.Width),
+			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: sinusoids(c.Width),
+			dropout: c.Dropout, norm: nn.NewLayerNorm(c.Width),
 		}
 	}
 	source, target := newEmbeddings(c, rng)
@@ -83,11 +84,12 @@ func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 	}
 	for i := range c.Layers {
 		e.target.blocks = append(e.target.blocks, &PreNorm{
-			SelfNorm: nn.NewLayerNorm(c.Width), CrossNorm: nn.NewLayerNorm(c.Width), FFNorm: nn.NewLayerNorm(c.Width), Dropout: c.Dropout,
-			Self:  newHeads(c, decoderName(i), rng),
-			Cross: newHeads(c, crossName(i), rng),
-			FF:    nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
-			How:   attn.Options{Mask: mask.Causal()},
+			SelfNorm: nn.NewLayerNorm(c.Width), CrossNorm: nn.NewLayerNorm(c.Width), FFNorm: nn.NewLayerNorm(c.Width),
+			Dropout: c.Dropout,
+			Self:    newHeads(c, decoderName(i), rng),
+			Cross:   newHeads(c, crossName(i), rng),
+			FF:      nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
+			How:     attn.Options{Mask: mask.Causal()},
 		})
 	}
 	return transformer{e}

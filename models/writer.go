@@ -209,7 +209,9 @@ func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]stri
 
 // writeBatch writes for some of the sources, by their numbers: limit says how many tokens at
 // most, 0 as many as the model takes.
-func (m *Model) writeBatch(ctx context.Context, sources [][]int, active []int, written [][]int, g Generation, limit func(i int) int) error {
+func (m *Model) writeBatch(
+	ctx context.Context, sources [][]int, active []int, written [][]int, g Generation, limit func(i int) int,
+) error {
 	w, err := m.writer("Write", pick(sources, active), &g, nil)
 	if err != nil {
 		return err

@@ -217,7 +217,9 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 }
 
 // newExperiment returns the experiment that the flags ask for.
-func (cmd *pruneCommand) newExperiment(whole *models.Probe, goal pruning.Goal, task *pruning.Task) (*pruning.Experiment, error) {
+func (cmd *pruneCommand) newExperiment(
+	whole *models.Probe, goal pruning.Goal, task *pruning.Task,
+) (*pruning.Experiment, error) {
 	methods, err := cmd.methods()
 	if err != nil {
 		return nil, err

@@ -41,7 +41,9 @@ func (cmd *pruneCommand) write(f forms) error {
 
 // keep writes what is left. It checks that both forms load, and say the same on a part of the
 // data.
-func (cmd *pruneCommand) keep(l *loaded, task *pruning.Task) func(ctx context.Context, left *models.Probe, r *reports.Report) error {
+func (cmd *pruneCommand) keep(
+	l *loaded, task *pruning.Task,
+) func(ctx context.Context, left *models.Probe, r *reports.Report) error {
 	return func(ctx context.Context, left *models.Probe, r *reports.Report) error {
 		part, f, err := pruning.Selecting, forms{}, error(nil)
 		if l.Translator != nil {
@@ -101,7 +103,8 @@ func (cmd *pruneCommand) forms(left *models.Probe) (f forms, err error) {
 		}
 		return f, nil
 	}
-	f.files = append(in(maskedDir, beside, left.WriteMasked), in("", withConfig(beside, compact.Config), compact.Write)...)
+	small := in("", withConfig(beside, compact.Config), compact.Write)
+	f.files = append(in(maskedDir, beside, left.WriteMasked), small...)
 	f.compact, f.loads = true, compact.Loads
 	return f, nil
 }
@@ -170,7 +173,8 @@ const modulesFile = "modules.json"
 func besideWeights(dir string) ([]atomicfile.File, error) {
 	files, err := copies(dir, "", func(name string) bool {
 		kind := strings.ToLower(filepath.Ext(name))
-		return slices.Contains([]string{".json", ".txt", ".model", ".spm", ".jinja"}, kind) && !strings.HasSuffix(name, ".index.json") && name != reportFile && name != unfinishedFile
+		return slices.Contains([]string{".json", ".txt", ".model", ".spm", ".jinja"}, kind) &&
+			!strings.HasSuffix(name, ".index.json") && name != reportFile && name != unfinishedFile
 	})
 	if err != nil {
 		return nil, err

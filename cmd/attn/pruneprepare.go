@@ -33,7 +33,8 @@ func (cmd *pruneCommand) prepare(c console) (*prepared, error) {
 		return nil, err
 	}
 	if f := l.Family; f.Fewer == models.AllHeads && (cmd.Speed != nil || cmd.SpeedTime != time.Second) {
-		return nil, usage("--speed and --speed-time go with models that have a smaller form, and layers of %s cannot have fewer heads", f.Name)
+		return nil, usage("--speed and --speed-time go with models that have a smaller form, "+
+			"and layers of %s cannot have fewer heads", f.Name)
 	}
 	if l.Translator != nil && cmd.Data == "" {
 		cmd.recipe.Pruned = append(cmd.recipe.Pruned, most) // the next pruning gets others
@@ -139,7 +140,8 @@ func (cmd *pruneCommand) trainLines(l *loaded, parts [3][]train.Line) (all []tra
 			measured[l.task.source(line)] = true
 		}
 	}
-	if all = slices.DeleteFunc(all, func(line train.Line) bool { return measured[l.task.source(line)] }); len(all) == 0 {
+	all = slices.DeleteFunc(all, func(line train.Line) bool { return measured[l.task.source(line)] })
+	if len(all) == 0 {
 		return nil, input.Errorf(cmd.Train, "every %s is also among those that are measured on", line)
 	}
 	return all, nil
@@ -147,7 +149,9 @@ func (cmd *pruneCommand) trainLines(l *loaded, parts [3][]train.Line) (all []tra
 
 // training returns how the model is fine-tuned, and tells the report of it. scoring is the
 // part on which heads are scored, and probe the probe on it.
-func (cmd *pruneCommand) training(l *loaded, learn, scoring []train.Line, probe *models.Probe, r *reports.Report) (pruning.Train, error) {
+func (cmd *pruneCommand) training(
+	l *loaded, learn, scoring []train.Line, probe *models.Probe, r *reports.Report,
+) (pruning.Train, error) {
 	rate, smoothing := 5e-5, float32(0) // of a model that has learnt much already
 	if l.Translator != nil {
 		rate = 0.001
@@ -160,7 +164,8 @@ func (cmd *pruneCommand) training(l *loaded, learn, scoring []train.Line, probe 
 		r.Settings.Rate, r.Settings.Smoothing, r.Settings.Trained = rate, smoothing, len(learn)
 	}
 	if l.Translator != nil {
-		return pruning.TrainTranslator(l.Model, pairsOfLines(learn), pairsOfLines(scoring), rate, smoothing, cmd.Seed), nil
+		pairs, scored := pairsOfLines(learn), pairsOfLines(scoring)
+		return pruning.TrainTranslator(l.Model, pairs, scored, rate, smoothing, cmd.Seed), nil
 	}
 	if cmd.Train != "" {
 		from := *l
@@ -186,9 +191,11 @@ func (cmd *pruneCommand) metric(l *loaded) (string, error) {
 	case slices.Contains(l.task.metrics, metric):
 		return metric, nil
 	case l.Translator != nil:
-		return "", usage("--metric %s goes with a pretrained model, and %s is one of attn train: want exact or bleu", metric, quoted(cmd.Model))
+		return "", usage("--metric %s goes with a pretrained model, and %s is one of attn train: want exact or bleu",
+			metric, quoted(cmd.Model))
 	}
-	return "", usage("--metric %s does not go with the task of %s, %s: want %s", metric, quoted(cmd.Model), l.task.name, listed(l.task.metrics, "or"))
+	return "", usage("--metric %s does not go with the task of %s, %s: want %s",
+		metric, quoted(cmd.Model), l.task.name, listed(l.task.metrics, "or"))
 }
 
 // task returns the task, but for the probes: what the model is judged by.

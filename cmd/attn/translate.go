@@ -144,14 +144,17 @@ func (cmd *translateCommand) load(c console) (*models.Model, error) {
 		return nil, err
 	}
 	if m.Sizes().Decoder == nil {
-		return nil, input.Errorf(cmd.Model, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
+		return nil, input.Errorf(cmd.Model,
+			"is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
 	}
 	_, err = m.Tokenizer()
 	return m, err
 }
 
 // translate translates a batch of lines.
-func (cmd *translateCommand) translate(ctx context.Context, m *models.Model, batch []*filter.Line[translation], unknown *unknowns) error {
+func (cmd *translateCommand) translate(
+	ctx context.Context, m *models.Model, batch []*filter.Line[translation], unknown *unknowns,
+) error {
 	var sources [][]int
 	var of []*filter.Line[translation]
 	var texts []string

@@ -43,7 +43,9 @@ func (x *run) choose(ctx context.Context) error {
 // attempt prunes by a method, and returns the model and how many heads went. Where
 // training or measuring speed would follow each step, it takes the heads in one order
 // instead, and pruned is nil.
-func (x *run) attempt(ctx context.Context, method int) (m *models.Probe, removed int, pruned *prune.Result[*models.Probe], err error) {
+func (x *run) attempt(ctx context.Context, method int) (
+	m *models.Probe, removed int, pruned *prune.Result[*models.Probe], err error,
+) {
 	if x.step(method) > 0 && x.FineTune == 0 && x.Goal.Speed == 0 {
 		plan, err := x.plan(method)
 		if err != nil {

@@ -130,7 +130,9 @@ type run struct {
 
 // start returns the run of an experiment.
 func (e *Experiment) start(r *reports.Report) *run {
-	return &run{Experiment: e, metric: e.Task.Metric(), layers: e.Subject.Layers(), report: r, known: map[string]Measured{}}
+	return &run{
+		Experiment: e, metric: e.Task.Metric(), layers: e.Subject.Layers(), report: r, known: map[string]Measured{},
+	}
 }
 
 // Run does the experiment and fills in the report, which holds what identifies
@@ -178,7 +180,8 @@ func (x *run) describe() {
 		work = x.Task.Works()[0].Name
 	}
 	s.Goal, s.Speed, s.Normalize, s.Empty, s.Even = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty, x.Even
-	s.Metric, s.Unit, s.Lower, s.Least, s.LossUnit = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least, x.Task.Unit
+	s.Metric, s.Unit, s.Lower, s.Least = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least
+	s.LossUnit = x.Task.Unit
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())

@@ -163,7 +163,9 @@ func TrainProbe(learn *models.Probe, rate float64, seed uint64) Train {
 // TrainTranslator is TrainProbe for a translator of attn train, which learns pairs as it
 // was trained: with a smoothing of labels. Those that are longer than what heads were scored
 // on, and than is usual, are left out.
-func TrainTranslator(m *models.Model, learn, scoring []seq2seq.Pair, rate float64, smoothing float32, seed uint64) Train {
+func TrainTranslator(
+	m *models.Model, learn, scoring []seq2seq.Pair, rate float64, smoothing float32, seed uint64,
+) Train {
 	most := longest(m.Translator, scoring)
 	return func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error {
 		done := 0

@@ -93,7 +93,8 @@ func decoderStep(batch, length int) Work {
 				all[i] = i
 			}
 			read := stateOf(m, batch)
-			m.Hidden(nil, models.Batch{IDs: drill(batch, length), Targets: drill(batch, length)}, models.Run{State: read})
+			written := models.Batch{IDs: drill(batch, length), Targets: drill(batch, length)}
+			m.Hidden(nil, written, models.Run{State: read})
 			next := models.Batch{Targets: drill(batch, 1)}
 			return func() { m.Head().Logits(nil, m.Hidden(nil, next, models.Run{State: read.Select(all)})) }
 		},
