@@ -19,7 +19,6 @@ var (
 	quoted   = quote.Shell
 	listed   = flags.Listed
 	sameFile = guard.Same
-	writable = guard.Writable
 
 	isTerminal = terminal.Is
 	columns    = terminal.Columns
