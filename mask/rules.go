@@ -219,7 +219,7 @@ func (v validQueries) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 }
 
 // Documents is the mask for several documents packed into a sequence: a query attends only to
-// keys of its own document. Document n has the positions from ends[n−1], or 0 for n = 0, up to
+// keys of the same document. Document n has the positions from ends[n−1], or 0 for n = 0, up to
 // but not including ends[n]; ends are the cumulative lengths. A query is at position i + Lk − Lq.
 // Positions after the last document are padding. Each sequence has a list, or all sequences share
 // one.
@@ -263,10 +263,10 @@ func (d documents) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
 	return lo, list[n]
 }
 
-// Blocks lets a query attend to the keys of its own block of size positions, and to before blocks
-// before it and after blocks after it: chunked, or block-local, attention. A query is at position
-// i + Lk − Lq. It panics with a *tensor.ValueError if size is not positive, or if before or after
-// is negative.
+// Blocks divides the positions into blocks of size positions: chunked, or block-local, attention.
+// A query attends to the keys of its block and of some neighbouring blocks; before is the number of
+// blocks before its block, after the number of blocks after it. A query is at position i + Lk − Lq.
+// Blocks panics with a *tensor.ValueError if size is not positive, or if before or after is negative.
 func Blocks(size, before, after int) attn.Mask {
 	if size < 1 || before < 0 || after < 0 {
 		panic(&tensor.ValueError{Op: "mask: Blocks", Arg: "size, before and after", Got: fmt.Sprint(size, before, after), Want: "a positive size and no negative number"})
