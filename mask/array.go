@@ -32,7 +32,7 @@ func newAllow(op string, seen []bool, shape []int) *allow {
 			raiseMask(op, "", shape, "no negative axis")
 		}
 		if d > 0 && n > math.MaxInt/d {
-			raiseMask(op, "", shape, "%d elements, as many as there are", len(seen))
+			raiseMask(op, "", shape, "%d elements, the length of seen", len(seen))
 		}
 		n *= d
 	}

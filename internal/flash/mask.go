@@ -307,7 +307,7 @@ func (live panelSet) next(j0, hi int) (from, to int) {
 	return j0, min(block+64*p, hi)
 }
 
-// hide sets the scores of keys j0, j0+1, … that the query does not attend to to −Inf. j0 is a
+// hide sets to −Inf the scores of keys j0, j0+1, … that the query does not attend to. j0 is a
 // multiple of the vector length.
 func (x Span) hide(s []float32, j0 int) {
 	lo, hi := min(max(x.Lo-j0, 0), len(s)), min(max(x.Hi-j0, 0), len(s))
