@@ -120,8 +120,8 @@ func TestExtendWithPositions(t *testing.T) {
 	}
 }
 
-// Positions are relative: shifted positions give the same result within rounding. Custom
-// positions in a cache give the result of Forward at these positions.
+// Positions are relative: shifted positions give the same result within rounding, with Offsets or
+// IDs.
 func TestPositionsOfOnesOwn(t *testing.T) {
 	c := positionedLayers(t)["RoPE"]
 	m := positionedLayer(t, c)

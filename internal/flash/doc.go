@@ -25,16 +25,12 @@
 //
 // # Reproducibility
 //
-// # Same bits
-//
 // The result of a query depends only on the query, the keys that it attends to, their positions,
 // and the sizes of its head. A block is always the same 512 keys, computed independently of other
 // blocks. Within a block, a sum has a fixed order, and hidden keys add zeros. The number of
 // threads, other heads, sequences or queries, and padding therefore change no bits.
 //
 // # Hidden keys
-//
-// # What is hidden
 //
 // A hidden key has a weight of exactly 0 and contributes nothing to any result, even if it
 // contains NaN. Products with operands that are not finite take a slower path that skips zeros.
