@@ -19,8 +19,8 @@ type Options struct {
 	// Bias is added to the scores. Its shape broadcasts to [B H Lq Lk], or to [B Lq Lk] if q has
 	// three axes. It may require a gradient. Nil means no bias.
 	Bias *tensor.Tensor
-	// Changes modify the scores after the soft-cap and before the bias, in this order: ALiBi,
-	// T5Bias, ShawBias and others.
+	// Changes modify the scores after the soft-cap and before the bias, in slice order. Examples are
+	// ALiBi, T5Bias and ShawBias.
 	Changes []ScoreChange
 	// Sinks [H] has for each head the score of a virtual key without a value. Every query attends
 	// to that key, so its weights for the real keys sum to less than 1. Sinks may require a
