@@ -13,7 +13,7 @@ import (
 // CacheConfig describes a KV cache.
 type CacheConfig struct {
 	Batch     int // sequences
-	Heads     int // of keys and values, G
+	Heads     int // heads of keys and values, G
 	KeySize   int // elements of a key, E
 	ValueSize int // elements of a value, V; 0 means KeySize
 	// Storage is the number format of the stored keys and values. 0 means tensor.Float32.

@@ -149,7 +149,7 @@ const grain = 1 << 13
 // fewer options: only the Score for its raw scores, or the Score and SoftCap for the scores
 // before the bias. Sinks and options that act after the softmax have no effect.
 //
-// Attend never stores all scores. This function is for inspection and tests.
+// Attend itself does not need this array. This function is for inspection and tests.
 //
 // Shapes: as for Attend; the result is [B H Lq Lk], or [B Lq Lk] if q has three axes.
 //
