@@ -7,76 +7,73 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Options says how to attend. The zero value is scaled dot-product attention
-// without a mask.
+// Options are the options of attention. The zero value is scaled dot-product attention without a
+// mask.
 type Options struct {
-	// Score compares queries with keys. Nil means ScaledDot; in a MultiHead it
-	// means the layer's own.
+	// Score compares queries with keys. Nil means ScaledDot; in a MultiHead, nil means the
+	// layer's score.
 	Score Score
-	// SoftCap bounds the scores smoothly: cap·tanh(score/cap). 0 means none; else
-	// it is positive and finite.
+	// SoftCap bounds the scores smoothly: cap·tanh(score/cap). It must be positive and finite; 0
+	// means no bound.
 	SoftCap float32
-	// Bias is added to the scores. It broadcasts to [B H Lq Lk], or to
-	// [B Lq Lk] where q has three axes, and may need a gradient. Nil means
-	// none.
+	// Bias is added to the scores. Its shape broadcasts to [B H Lq Lk], or to [B Lq Lk] if q has
+	// three axes. It may require a gradient. Nil means no bias.
 	Bias *tensor.Tensor
-	// Changes change the scores after the soft-cap and before the bias, one after the other:
-	// ALiBi, T5Bias, ShawBias and others.
+	// Changes modify the scores after the soft-cap and before the bias, in slice order. Examples are
+	// ALiBi, T5Bias and ShawBias.
 	Changes []ScoreChange
-	// Sinks are scores [H] of a key without a value, one for each head, to which every
-	// query attends: weights then sum to less than 1. They may need a gradient. Nil
-	// means none; in a MultiHead it means the layer's own.
+	// Sinks [H] has for each head the score of a virtual key without a value. Every query attends
+	// to that key, so its weights for the real keys sum to less than 1. Sinks may require a
+	// gradient. Nil means no sinks; in a MultiHead, nil means the layer's sinks.
 	Sinks *tensor.Tensor
-	// Mask says which keys a query may attend to. The zero value hides nothing.
+	// Mask selects the keys that each query attends to. The zero value hides no key.
 	Mask Mask
-	// Dropout is the probability with which each weight is dropped on a
-	// training tape, less than 1. 0 means none; in a MultiHead it means the
-	// layer's own.
+	// Dropout is the probability of dropping a weight on a training tape; it is less than 1. 0
+	// means no dropout; in a MultiHead, 0 means the layer's dropout.
 	Dropout float32
-	// Gates multiply what each head puts out, in a MultiHead before its last
-	// map: [H], or [B H] for gates of each sequence. They may need a gradient.
-	// A gate of 0 removes the head exactly. Nil means 1 for all.
+	// Gates multiply the output of each head of a MultiHead before the output projection. The
+	// shape is [H], or [B H] for separate gates per sequence. Gates may require a gradient. A
+	// gate of 0 removes the head exactly. Nil means 1 for every head.
 	Gates *tensor.Tensor
-	// Weights asks for Output.Weights.
+	// Weights requests Output.Weights.
 	Weights bool
-	// LogSumExp asks for Output.LogSumExp.
+	// LogSumExp requests Output.LogSumExp.
 	LogSumExp bool
-	// Observers are called with the weights of each query while they are computed, so that
-	// statistics of them need no memory for all weights.
+	// Observers are called with the weights of each query while they are computed. Statistics of
+	// the weights therefore need no memory for all weights.
 	Observers []Observer
-	// QueryLens and KeyLens are how many queries and keys each sequence has, where they
-	// differ: what follows is padding, to which nothing attends and which gets zeros. The
-	// last query of a sequence stands at its last key, unlike under mask.Lengths, which hides
-	// keys and moves no query. Nil means that all are there.
+	// QueryLens and KeyLens are the numbers of queries and keys of each sequence. The positions
+	// after them are padding: no query attends to padded keys, and padded queries get zeros. The
+	// last query of a sequence is aligned with its last key. mask.Lengths, in contrast, only
+	// hides keys and moves no query. Nil means that there is no padding.
 	QueryLens, KeyLens []int
-	// QueryPositions and KeyPositions are where queries and keys stand for the Position
-	// of a MultiHead. The zero values put keys at 0, 1, 2, … and the last query at the
-	// last key.
+	// QueryPositions and KeyPositions are the positions that the Position of a MultiHead uses. By
+	// default, keys are at 0, 1, 2, … and the last query is at the position of the last key.
 	QueryPositions, KeyPositions Positions
-	// Observe, if not nil, is called with the weights, before dropout and without
-	// gradient. The tensor lives as long as the tape's memory.
+	// Observe, if not nil, is called with the weights before dropout. The weights carry no
+	// gradient and are valid as long as the tape's memory.
 	Observe WeightsFunc
-	// Inspect, if not nil, is called with queries, keys and norms of values.
+	// Inspect, if not nil, is called with the queries, the keys and the norms of the values.
 	Inspect Inspector
-	// Layer is the name that Observe and Inspect receive; in a MultiHead, empty
-	// means the layer's own.
+	// Layer is the name that Observe and Inspect receive. In a MultiHead, the empty string means
+	// the layer's name.
 	Layer string
 }
 
-// WeightsFunc is called with a layer's weights [B H Lq Lk] each time it attends.
+// WeightsFunc is called with the weights [B H Lq Lk] of a layer each time the layer attends.
 type WeightsFunc func(layer string, weights *tensor.Tensor)
 
-// Output is what attention returns.
+// Output is the result of attention.
 type Output struct {
 	Out     *tensor.Tensor
-	Weights *tensor.Tensor // nil unless Options.Weights asked for them
-	// LogSumExp is ln Σ_j exp(score[i,j]) over the keys that query i attends to, and the
-	// sink: −Inf if there are none. Nil unless Options.LogSumExp asked for it.
+	Weights *tensor.Tensor // nil unless Options.Weights is set
+	// LogSumExp is ln Σ_j exp(score[i,j]) over the keys that query i attends to, including the
+	// sink, and −Inf if there are none. Nil unless Options.LogSumExp is set.
 	LogSumExp *tensor.Tensor
 }
 
-// Attend returns for each query the mean of the values, weighted by the softmax
-// of the scores of query and keys.
+// Attend returns, for each query, the mean of the values weighted by the softmax of the scores
+// between the query and the keys.
 //
 //	scores[i,j]  = changes(softcap(Score(q_i, k_j))) + Bias[i,j]   unit: nats
 //	weights[i,:] = softmax over the keys j that query i attends to
@@ -91,15 +88,14 @@ type Output struct {
 //	weights  [B H Lq Lk]  or [B Lq Lk]
 //	log-sum-exp  [B H Lq] or [B Lq]
 //
-// Some scores compare q and k of different sizes E.
+// Some scores accept a q and a k with different sizes E.
 //
 // Gradients flow to q, k, v, Bias, Sinks, Gates and the parameters of Score and Changes,
 // and through the returned weights and log-sum-exp.
 //
-// Attend panics with a *tensor.ShapeError if shapes or the mask's lengths do not
-// fit, and with a *tensor.ValueError if a tensor is nil or an option out of range,
-// whatever the score and whether or not the tape trains. It does not modify its
-// arguments.
+// Attend panics with a *tensor.ShapeError if shapes or lengths do not fit, and with a
+// *tensor.ValueError if a tensor is nil or an option is out of range, for every score and in
+// training and inference. It does not modify its arguments.
 //
 // Source: Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, section 3.1;
 // Vaswani et al., "Attention Is All You Need", 2017, eq. 1,
@@ -122,8 +118,8 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	return y
 }
 
-// wantHeads returns q, k and v with an axis of heads, and whether they had none. It panics
-// unless they agree on their sizes.
+// wantHeads returns q, k and v with a head axis; flat reports that they came without one. It
+// panics unless their sizes agree.
 func wantHeads(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_, _, _ *tensor.Tensor, flat bool) {
 	tensor.Want(op, "query", q)
 	tensor.Want(op, "key", k)
@@ -138,12 +134,12 @@ func wantHeads(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_
 	return q, k, v, flat
 }
 
-// refusePositions panics: positions were given that nothing would use.
+// refusePositions panics because positions were given to a function that does not use them.
 func refusePositions(op string) {
 	badValue(op, "positions", "given", "none: ApplyPosition moves queries and keys before Attend")
 }
 
-// score returns the score, ScaledDot if none is given.
+// score returns Options.Score, or ScaledDot if it is nil.
 func (o *Options) score() Score {
 	if o.Score == nil {
 		return formScore{Scale: 1, PerRoot: true}
@@ -151,7 +147,7 @@ func (o *Options) score() Score {
 	return o.Score
 }
 
-// check panics unless the options fit the sizes: the one check of all callers, in training and in
+// check panics unless the options fit the sizes. Every call uses it, in training and in
 // inference.
 func (c *call) check() {
 	op, o := c.op, c.o
@@ -175,8 +171,7 @@ func (c *call) check() {
 	o.Mask.check(op, c.Sizes)
 }
 
-// panicAs panics with an error that a value of the caller's has returned, under the name of
-// the operation.
+// panicAs panics with an error that the caller's code has returned, and names the operation.
 func panicAs(op, arg string, err error) {
 	switch e := err.(type) {
 	case nil:
@@ -193,8 +188,8 @@ func panicAs(op, arg string, err error) {
 	panic(&tensor.ValueError{Op: op, Arg: arg, Got: "refused: " + err.Error(), Want: "one that fits the call"})
 }
 
-// badShape panics with a *tensor.ShapeError about a property of an argument, its shape if that is
-// empty.
+// badShape panics with a *tensor.ShapeError about a property of an argument; an empty property
+// means the shape.
 func badShape(op, arg, property string, got []int, want string, args ...any) {
 	panic(&tensor.ShapeError{Op: op, Arg: arg, What: property, Got: got, Want: fmt.Sprintf(want, args...)})
 }
@@ -213,7 +208,7 @@ func wantNumber(op, arg string, x float32, ok bool, want string) {
 	}
 }
 
-// withHeadAxis gives a tensor [B L E] a head axis of size 1.
+// withHeadAxis adds a head axis of size 1 to a tensor [B L E].
 func withHeadAxis(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() != 3 {
 		badShape(op, arg, "", x.Shape(), "[B L E], as the query has")
@@ -221,8 +216,8 @@ func withHeadAxis(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tens
 	return tensor.Reshape(t, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
 }
 
-// checkHeads panics unless q, k and v are [B H L E] and agree on their sizes. Whether the sizes
-// of a query and a key fit is the score's business.
+// checkHeads panics unless q, k and v are [B H L E] and their sizes agree. The score checks the
+// vector sizes of q and k.
 func checkHeads(op string, q, k, v *tensor.Tensor) {
 	if q.Rank() != 4 {
 		badShape(op, "query", "", q.Shape(), "[B H Lq E] or [B Lq E]")

@@ -11,9 +11,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// BenchmarkAttend measures the usual shapes: a translator's sentences, a language
-// model's block and a decoder's single step. On a reused tape a call allocates
-// next to nothing.
+// BenchmarkAttend measures typical shapes: sentences of a translator, a block of a language
+// model, and a single step of a decoder. On a reused tape a call allocates almost nothing.
 func BenchmarkAttend(b *testing.B) {
 	for _, c := range []struct {
 		name         string
@@ -66,7 +65,7 @@ func BenchmarkMultiHead(b *testing.B) {
 func measure(b *testing.B, f func(*tensor.Tape) *tensor.Tensor) {
 	b.Run("forward", func(b *testing.B) {
 		t := tensor.NewTape(tensor.Infer)
-		f(t) // the tape gets its memory
+		f(t) // allocates the memory of the tape
 		b.ReportAllocs()
 		for b.Loop() {
 			t.Reset()
@@ -87,7 +86,7 @@ func measure(b *testing.B, f func(*tensor.Tape) *tensor.Tensor) {
 	})
 }
 
-// lengths returns n lengths from half of most up to all of it.
+// lengths returns n lengths from most/2 to most.
 func lengths(n, most int) []int {
 	lens := make([]int, n)
 	for i := range lens {
@@ -96,8 +95,8 @@ func lengths(n, most int) []int {
 	return lens
 }
 
-// BenchmarkDecode measures a step of a decoder: one token for each length of the cache,
-// which is appended to it, or was there before.
+// BenchmarkDecode measures a step of a decoder for several cache lengths. The step appends its
+// token to the cache, or attends to existing keys only.
 func BenchmarkDecode(b *testing.B) {
 	const h, g, e = 32, 8, 128
 	for _, s := range storages {
@@ -132,8 +131,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkGenerate measures all steps of a decoder from its first token on, with a cache
-// that grows, and the same queries over caches that have these lengths already.
+// BenchmarkGenerate measures all steps of a decoder from its first token on, with a growing
+// cache, and the same queries over existing caches of the same lengths.
 func BenchmarkGenerate(b *testing.B) {
 	const h, g, e = 32, 8, 128
 	for _, s := range storages {

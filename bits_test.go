@@ -18,9 +18,9 @@ import (
 
 var bits = flag.String("bits", "", "file for the bits of the combinations, on every set of instructions")
 
-// TestBits checks that a combination gives the same bits twice. With -bits it writes them,
-// so that two commits can be compared: record before a change that must not move a bit,
-// record after it, and diff the files.
+// TestBits checks that a combination gives the same bits twice. With -bits, it also writes them,
+// to compare two commits: run it before and after a change that must not change any bit, and diff
+// the files.
 //
 //	go test -run TestBits -bits before.txt -combinations 2000 .
 func TestBits(t *testing.T) {

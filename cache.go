@@ -13,62 +13,60 @@ import (
 // CacheConfig describes a KV cache.
 type CacheConfig struct {
 	Batch     int // sequences
-	Heads     int // of keys and values, G
+	Heads     int // heads of keys and values, G
 	KeySize   int // elements of a key, E
 	ValueSize int // elements of a value, V; 0 means KeySize
-	// Storage is the number format in which keys and values are stored. 0 means tensor.Float32.
+	// Storage is the number format of the stored keys and values. 0 means tensor.Float32.
 	Storage tensor.Numbers
-	// Score is that with which queries will attend. If it maps keys, as Additive and Cosine
-	// do, the cache holds each key as mapped, which is done once, when it is appended, and
-	// not at every step for all of them. Nil leaves it to Options.Score.
+	// Score is the score that queries of this cache use. If it maps keys, as Additive and Cosine
+	// do, the cache stores the mapped keys: each key is mapped once, when it is appended, instead
+	// of at every step. Nil means that Options.Score selects the score.
 	Score Score
-	// Capacity bounds the keys of each sequence, and memory for them is made at once. 0
-	// means no bound, and memory that grows with them.
+	// Capacity is the maximum number of keys per sequence; their memory is allocated at once. 0
+	// means no maximum: memory grows with the keys.
 	Capacity int
-	// Window makes a rolling cache, whose memory does not grow: a query attends to so
-	// many keys before its own position, and to the first Sinks keys, as under the mask
-	// WindowWithSinks(Window, -1, Sinks), and the other keys are forgotten. 0 means that
-	// all are kept.
+	// Window, if positive, makes a rolling cache, whose memory stays bounded. A query attends to
+	// Window keys before its own position and to the first Sinks keys, as with the mask
+	// WindowWithSinks(Window, -1, Sinks); the cache discards all other keys. 0 keeps all keys.
 	Window, Sinks int
 }
 
-// Cache is a KV cache: the keys and values of the positions that a decoder has read, of
-// sequences that may differ in length, for the queries of the positions that follow. A
-// step adds its own keys and values and copies nothing of what is there: generating n
-// tokens costs what attention costs.
+// Cache is a KV cache: it stores the keys and values of the positions that a decoder has
+// processed, so that later positions can attend to them. Its sequences may differ in length. A
+// step appends its keys and values and copies no older ones, so generating n tokens costs as much
+// as attention over n tokens.
 //
-// The queries of a step are the last positions of their sequence: masks, biases and
-// positions go by the length of each sequence. With tensor.Float32, queries get the same
-// bits as those of the whole sequence under a causal mask, whether positions were
-// appended one by one or many at a time.
+// The queries of a step are at the last positions of their sequence; masks, biases and positions
+// use the length of each sequence. With tensor.Float32, the results are bit for bit those of the
+// whole sequence with a causal mask, however many positions each call appends.
 //
-// Memory: G·(Storage.Bytes(E) + Storage.Bytes(V)) bytes a position, for V rounded up to
-// whole vectors of the processor and beyond 64 to a multiple of 64, and E the size of a
-// key as the Score of the configuration maps it, in pages of 512 positions for all heads of
-// a sequence. The last page of a sequence grows from 16 positions on, to twice as many each
+// A position takes G·(Storage.Bytes(E) + Storage.Bytes(V)) bytes. V is rounded up to whole SIMD
+// vectors, and above 64 to a multiple of 64; E is the size of a key after the mapping of the
+// Score. Memory is allocated in pages of 512 positions for all heads of a sequence. The last page
+// of a sequence starts with 16 positions and doubles when it is full.
+//
+// Gradients do not pass through a cache: it rejects a recording tape.
+//
+// A Cache is not safe for concurrent use, but other goroutines may use its forks at the same
 // time.
-//
-// Gradients do not pass through a cache: a tape that records is refused.
-//
-// A Cache serves one goroutine. Forks may be used by others at the same time.
 type Cache struct {
 	config CacheConfig
 	shape  flash.PageShape
-	keyMap keyMap // ψ of the score, applied to keys before they are stored; nil if there is none
+	keyMap keyMap // ψ of the score, applied to keys before they are stored; or nil
 	seqs   []cached
 }
 
-// keyMap maps keys as a score compares them.
+// keyMap maps keys to the form in which a score compares them.
 type keyMap = func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 
-// cached is a sequence.
+// cached is the state of one sequence.
 type cached struct {
-	pages []*flash.Page // nil where the window has passed; may reach beyond n
+	pages []*flash.Page // nil where the window has passed; may extend beyond n
 	n     int
-	from  int // the first query that finds all keys to which it attends
+	from  int // the first position whose queries still find all their keys
 }
 
-// NewCache returns an empty cache, or an error if the configuration is not possible.
+// NewCache returns an empty cache, or an error if the configuration is invalid.
 func NewCache(c CacheConfig) (*Cache, error) {
 	if c.ValueSize == 0 {
 		c.ValueSize = c.KeySize
@@ -116,12 +114,12 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	return newCache(c, m, size), nil
 }
 
-// newCache makes a cache of keys that have size elements once they are mapped.
+// newCache returns a cache for keys that have size elements after mapping.
 func newCache(c CacheConfig, m keyMap, size int) *Cache {
 	x := &Cache{config: c, keyMap: m, seqs: make([]cached, c.Batch)}
 	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Storage)}
 	if c.Window > 0 {
-		return x // what it will hold at a time is less than the capacity
+		return x // a rolling cache may need less memory than its capacity
 	}
 	for i := range x.seqs {
 		for at := 0; at < c.Capacity; at += flash.BlockKeys {
@@ -131,12 +129,11 @@ func newCache(c CacheConfig, m keyMap, size int) *Cache {
 	return x
 }
 
-// Config returns the configuration with every default filled in. Batch is the number of
-// sequences of this cache, which Select may have changed.
+// Config returns the configuration with defaults filled in. Batch is the current number of
+// sequences, which Select may have changed.
 func (c *Cache) Config() CacheConfig { return c.config }
 
-// Len returns the number of keys of sequence b, those that the window has passed
-// included.
+// Len returns the number of keys of sequence b, including keys that the window has passed.
 func (c *Cache) Len(b int) int { return c.seqs[b].n }
 
 // Lens returns the number of keys of each sequence.
@@ -157,8 +154,8 @@ func (c *Cache) longest() int {
 	return n
 }
 
-// Bytes returns how much memory the keys and values of the cache take. What it shares
-// with forks counts in each of them.
+// Bytes returns the memory of the cache's keys and values. Pages shared with forks count in every
+// fork.
 func (c *Cache) Bytes() int {
 	seen := map[*flash.Page]bool{nil: true}
 	n := 0
@@ -173,14 +170,13 @@ func (c *Cache) Bytes() int {
 	return n
 }
 
-// Append adds keys and values behind those that are there. lens is how many positions
-// each sequence has, the first ones of k and v, of which the rest is padding; nil means
-// all.
+// Append adds keys and values after the existing ones. lens is the number of positions to append
+// per sequence: the first ones of k and v, because the rest is padding. Nil means all positions.
 //
 // Shapes: k [B G L E], v [B G L V].
 //
-// It panics with a *tensor.ShapeError if the shapes are not those of the cache, or if a
-// sequence would outgrow the capacity; the cache is then as it was. k and v are copied.
+// It panics with a *tensor.ShapeError, and leaves the cache unchanged, if the shapes do not match
+// the cache or a sequence would exceed the capacity. k and v are copied.
 func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	const op = "attn: Append"
 	tensor.Want(op, "key", k)
@@ -197,7 +193,8 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	c.append(headFirst(k), headFirst(v), lens)
 }
 
-// wantCapacity panics unless length more positions, or those of lens, fit the capacity.
+// wantCapacity panics unless the capacity has room for length more positions, or for lens if not
+// nil.
 func (c *Cache) wantCapacity(op string, length int, lens []int) {
 	for b, s := range c.seqs {
 		if n := s.n + count(lens, b, length); c.config.Capacity > 0 && n > c.config.Capacity {
@@ -206,7 +203,7 @@ func (c *Cache) wantCapacity(op string, length int, lens []int) {
 	}
 }
 
-// append is Append of what has been checked.
+// append is Append without its checks.
 func (c *Cache) append(k, v heads, lens []int) {
 	k = k.mapped(nil, c.keyMap)
 	length, s := k.length(), &c.shape
@@ -230,7 +227,7 @@ func (c *Cache) append(k, v heads, lens []int) {
 	})
 }
 
-// roll forgets the pages to which no query behind those that are there attends.
+// roll discards the pages that no later query attends to.
 func (s *cached) roll(c *CacheConfig) {
 	if c.Window == 0 {
 		return
@@ -243,7 +240,7 @@ func (s *cached) roll(c *CacheConfig) {
 	}
 }
 
-// grow makes n more positions the sequence's own.
+// grow reserves n more positions for the sequence.
 func (s *cached) grow(shape *flash.PageShape, n int) {
 	for end := s.n + n; s.n < end; {
 		i, at := s.n/flash.BlockKeys, s.n%flash.BlockKeys
@@ -251,7 +248,7 @@ func (s *cached) grow(shape *flash.PageShape, n int) {
 		if i == len(s.pages) {
 			s.pages = append(s.pages, flash.NewPage(shape, pageCapacity(at+n)))
 		}
-		if !s.pages[i].Claim(at, n) { // it is full, or its next position is that of a fork
+		if !s.pages[i].Claim(at, n) { // the page is full, or a fork uses its next position
 			s.pages[i] = s.pages[i].Copy(at, pageCapacity(at+n))
 			s.pages[i].Claim(at, n)
 		}
@@ -259,7 +256,7 @@ func (s *cached) grow(shape *flash.PageShape, n int) {
 	}
 }
 
-// pageCapacity returns for how many positions a page is made that will have n or more.
+// pageCapacity returns the capacity of a new page for at least n positions.
 func pageCapacity(n int) int {
 	room := 16
 	for room < min(n, flash.BlockKeys) {
@@ -268,8 +265,8 @@ func pageCapacity(n int) int {
 	return room
 }
 
-// Fork returns a cache with the same keys and values. It copies none of them: the two
-// share what they have in common, and what is appended to one is not in the other.
+// Fork returns a cache with the same keys and values without copying them: both caches share
+// their common pages. Appending to one does not change the other.
 func (c *Cache) Fork() *Cache {
 	all := make([]int, len(c.seqs))
 	for i := range all {
@@ -278,9 +275,9 @@ func (c *Cache) Fork() *Cache {
 	return c.Select(all)
 }
 
-// Select returns a fork of the given sequences, in the given order: of the beginnings
-// that a beam search keeps, say. A sequence may be chosen more than once. It panics with
-// a *tensor.ValueError if there is no such sequence.
+// Select returns a fork that consists of the given sequences, in the given order, for example the
+// hypotheses that a beam search keeps. A sequence may be selected more than once. Select panics
+// with a *tensor.ValueError if a sequence does not exist.
 func (c *Cache) Select(sequences []int) *Cache {
 	f := &Cache{config: c.config, shape: c.shape, keyMap: c.keyMap, seqs: make([]cached, len(sequences))}
 	f.config.Batch = len(sequences)
@@ -299,10 +296,10 @@ func (c *Cache) Select(sequences []int) *Cache {
 	return f
 }
 
-// Truncate keeps the first keys of each sequence. It takes one length for all sequences
-// or one for each. The memory of the others stays with the cache, for what is appended
-// next. It panics with a *tensor.ShapeError if a sequence has fewer keys, or if a rolling
-// cache has forgotten some to which the next query would attend.
+// Truncate keeps the first keys of each sequence and discards the rest. lens is one length for
+// all sequences or one for each. The cache reuses the memory of the discarded keys. Truncate
+// panics with a *tensor.ShapeError if a sequence has fewer keys, or if a rolling cache has
+// already discarded keys that the next query would attend to.
 func (c *Cache) Truncate(lens ...int) {
 	const op = "attn: Truncate"
 	if len(lens) != 1 && len(lens) != len(c.seqs) {
@@ -317,13 +314,13 @@ func (c *Cache) Truncate(lens ...int) {
 		s := &c.seqs[b]
 		s.n = lens[min(b, len(lens)-1)]
 		s.from = min(s.from, s.n)
-		if c.config.Window > 0 { // of some that go, there may be no page
+		if c.config.Window > 0 { // the window may have discarded the pages of these positions
 			s.pages = s.pages[:(s.n+flash.BlockKeys-1)/flash.BlockKeys]
 		}
 	}
 }
 
-// checkCounts returns an error unless lens is nil or has a number up to most for each
+// checkCounts returns an error unless lens is nil or has a number from 0 to most for each
 // sequence.
 func checkCounts(what string, lens []int, letter string, batch, most int) error {
 	if lens == nil {
@@ -342,7 +339,7 @@ func checkCounts(what string, lens []int, letter string, batch, most int) error 
 	return nil
 }
 
-// count returns the length of sequence b.
+// count returns the length of sequence b: lens[b], or all if lens is nil.
 func count(lens []int, b, all int) int {
 	if lens == nil {
 		return all

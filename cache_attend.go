@@ -8,15 +8,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Attend is the function Attend with the keys and values of the cache. The queries are
-// the last positions of their sequences: the last one stands at the last key. Where
-// sequences have padding behind their queries, Options.QueryLens says how many are none.
+// Attend is the function Attend with the keys and values of the cache. The queries are at the
+// last positions of their sequences: the last query is aligned with the last key. If the queries
+// of some sequences are padded, Options.QueryLens has the number of real queries.
 //
 // Shapes: q [B H Lq E], with H a multiple of G; out [B H Lq V]; weights [B H Lq Lk],
 // where Lk is the length of the longest sequence; log-sum-exp [B H Lq].
 //
-// It panics as Attend does, if the tape records, and with a *tensor.ShapeError if a
-// rolling cache has forgotten keys to which a query would attend.
+// It panics like the function Attend, and also if the tape records. It panics with a
+// *tensor.ShapeError if a rolling cache has discarded keys that a query would attend to.
 func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
 	tensor.Want(op, "query", q)
@@ -33,14 +33,14 @@ func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	return y
 }
 
-// wantNoRecord panics if gradients would have to pass through a cache.
+// wantNoRecord panics if the tape records: gradients do not pass through a cache.
 func wantNoRecord(op string, t *tensor.Tape) {
 	if t.Recording() {
 		badValue(op, "tape", "one that records", "nil or one of mode Infer, as no gradient passes through a cache")
 	}
 }
 
-// resolve completes sizes and options for queries of the cache.
+// resolve completes the sizes and options of a call whose queries attend to the cache.
 func (c *Cache) resolve(d *call) {
 	op, o := d.op, d.o
 	if c.config.Score != nil {
@@ -67,7 +67,7 @@ func (c *Cache) resolve(d *call) {
 	}
 }
 
-// pages returns what the kernels read.
+// pages returns the pages in the form that the kernels read.
 func (c *Cache) pages() *flash.Pages {
 	p := &flash.Pages{PageShape: &c.shape, Of: make([][]*flash.Page, len(c.seqs))}
 	for b, s := range c.seqs {
@@ -76,9 +76,8 @@ func (c *Cache) pages() *flash.Pages {
 	return p
 }
 
-// tensors returns the keys and values, as they are stored, as tensors [B G Lk E] and
-// [B G Lk V], with zeros for what is not there: for a score that is no form of keys as
-// they are.
+// tensors returns the stored keys and values as tensors [B G Lk E] and [B G Lk V], with zeros for
+// padding and discarded pages. It is for scores that need all keys in one tensor.
 func (c *Cache) tensors(t *tensor.Tape) (k, v *tensor.Tensor) {
 	s, lk := &c.shape, c.longest()
 	k, v = t.Make(len(c.seqs), s.G, lk, s.E), t.Make(len(c.seqs), s.G, lk, s.EV)
@@ -99,8 +98,8 @@ func (c *Cache) tensors(t *tensor.Tape) (k, v *tensor.Tensor) {
 	return k, v
 }
 
-// band is the mask of a rolling cache: the keys up to window before the query, those behind it,
-// and the first keys, its sinks.
+// band is the mask of a rolling cache: a query attends to the keys up to window before it, to all
+// keys after those, and to the first keys, the sinks.
 type band struct{ window, sinks int }
 
 func (band) Check(Sizes) error { return nil }

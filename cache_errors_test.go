@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// What is stored differs from what was given by no more than the documentation says.
+// Storage errors are within the documented bounds.
 func TestStorageErrors(t *testing.T) {
 	rng := newRand(311)
 	const n, size = 97, 64
@@ -135,8 +135,7 @@ func TestCacheErrors(t *testing.T) {
 	}
 }
 
-// What a cache takes is what the documentation says, and a fork takes nothing of its own
-// before it goes on.
+// A cache takes the documented memory, and a fork takes no additional memory until it grows.
 func TestCacheBytes(t *testing.T) {
 	for _, s := range storages {
 		c, err := attn.NewCache(attn.CacheConfig{Batch: 2, Heads: 3, KeySize: 64, ValueSize: 128, Storage: s.storage, Capacity: 1024})

@@ -19,11 +19,11 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// storages are what a cache may hold numbers in, with what becomes of a vector.
+// storages are the number formats of a cache, with their effect on a vector.
 var storages = []struct {
 	name    string
 	storage tensor.Numbers
-	exact   bool // whether results have the bits of those of the vectors as they become
+	exact   bool // whether results have the same bits as with the rounded vectors
 	store   func(x []float32) []float32
 }{
 	{"float32", tensor.Float32, true, func(x []float32) []float32 { return x }},
@@ -37,7 +37,7 @@ var storages = []struct {
 	}},
 	{"float16", tensor.Float16, true, func(x []float32) []float32 {
 		y := make([]float32, len(x))
-		for i, v := range x { // below 2⁻¹⁴ of fewer bits, which the error tests cover
+		for i, v := range x { // below 2⁻¹⁴ the format has fewer bits; error tests cover this
 			_, e := math.Frexp(float64(v))
 			unit := math.Ldexp(1, max(e-11, -24))
 			y[i] = float32(math.RoundToEven(float64(v)/unit) * unit)
@@ -59,9 +59,9 @@ var storages = []struct {
 	}},
 }
 
-// plainCache is a cache in the plainest way: lists of vectors, which a fork copies.
+// plainCache is a straightforward cache: lists of vectors, which a fork copies.
 type plainCache struct {
-	keys, values [][][]float32 // of each sequence and position, all heads one behind the other
+	keys, values [][][]float32 // by sequence and position, all heads consecutive
 }
 
 func (p *plainCache) fork(sequences []int) *plainCache {
@@ -83,8 +83,8 @@ func (p *plainCache) heads(of [][]float32, g, size int) *tensor.Tensor {
 	return x
 }
 
-// A tree of forks, of which each appends, truncates and forks again, is at every step
-// what copies are.
+// Forks are equal to copies. Random forks append, truncate and fork again, and are compared with
+// copies after every step.
 func TestCacheForks(t *testing.T) {
 	const h, g, e, v = 6, 2, 5, 7
 	for _, s := range storages {
@@ -190,12 +190,12 @@ func TestCacheForks(t *testing.T) {
 	}
 }
 
-// identityAdditive is an additive score of queries and keys as they are.
+// identityAdditive is an additive score that does not map queries and keys.
 type identityAdditive struct{ w *tensor.Tensor }
 
 func (s identityAdditive) Form() attn.Form { return attn.Form{Additive: s.w} }
 
-// relativeLayer is a layer whose keys have positions, with options that go by position.
+// relativeLayer is a layer with key positions, and options that depend on positions.
 func relativeLayer(t *testing.T) (*attn.MultiHead, attn.Options) {
 	rope, err := position.NewRoPE(position.RoPEConfig{})
 	if err != nil {
@@ -207,14 +207,14 @@ func relativeLayer(t *testing.T) (*attn.MultiHead, attn.Options) {
 	return m, attn.Options{Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi()}, LogSumExp: true}
 }
 
-// chunks gives x, of which sequence b has lengths[b] positions, to a cache in chunks of
-// random lengths, and returns what comes out for each sequence.
+// chunks appends x, of which sequence b has lengths[b] positions, to a cache in chunks of random
+// lengths. It returns the outputs of each sequence.
 func chunks(rng *rand.Rand, m *attn.MultiHead, cache *attn.Cache, x *tensor.Tensor, lengths []int, o attn.Options) [][]float32 {
 	l, d := x.Dim(1), x.Dim(2)
 	out := make([][]float32, len(lengths))
 	for !slices.Equal(cache.Lens(), lengths) {
 		width := []int{1, 3, 200, 90}[rng.IntN(4)]
-		now := tensor.Randn(rng, len(lengths), width, d) // what is padding may be anything
+		now := tensor.Randn(rng, len(lengths), width, d) // padding may contain anything
 		o.QueryLens = make([]int, len(lengths))
 		for b, n := range lengths {
 			at := cache.Len(b)
@@ -229,14 +229,14 @@ func chunks(rng *rand.Rand, m *attn.MultiHead, cache *attn.Cache, x *tensor.Tens
 	return out
 }
 
-// alone returns what comes out for the first n positions of sequence b alone.
+// alone returns the outputs of the first n positions of sequence b, computed alone.
 func alone(m *attn.MultiHead, x *tensor.Tensor, b, n int, o attn.Options) []float32 {
 	one := pick(pick(x, 0, b, b+1), 1, 0, n)
 	return m.Forward(nil, one, one, one, o).Out.Data()
 }
 
-// Sequences of different lengths go on together as each goes on alone, whatever the
-// chunks are.
+// Sequences of different lengths in one cache give the same results as each sequence alone, for
+// chunks of any lengths.
 func TestRaggedSteps(t *testing.T) {
 	m, o := relativeLayer(t)
 	lengths := []int{611, 29, 530, 1}
@@ -253,8 +253,7 @@ func TestRaggedSteps(t *testing.T) {
 	}
 }
 
-// A rolling cache is the mask WindowWithSinks on the whole sequence, in memory that does
-// not grow.
+// A rolling cache equals the mask WindowWithSinks on the whole sequence, in bounded memory.
 func TestRollingCache(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: long sequences; TestCacheCombinations rolls, too")
@@ -271,7 +270,8 @@ func TestRollingCache(t *testing.T) {
 		for b, n := range lengths {
 			tensortest.Same(t, fmt.Sprintf("%d sinks, sequence %d", sinks, b), out[b], alone(m, x, b, n, own))
 		}
-		// Two pages of the window, one more that the last chunk has begun, and those of the sinks.
+		// Two pages for the window, one page that the last chunk has begun, and the pages of the
+		// sinks.
 		page := mustCache(t, m, 1, attn.CacheConfig{Capacity: 512}).Bytes()
 		if most := len(lengths) * page * (3 + (sinks+511)/512); cache.Bytes() > most {
 			t.Errorf("%d sinks: %d bytes, want at most %d", sinks, cache.Bytes(), most)
@@ -287,8 +287,8 @@ func TestRollingCache(t *testing.T) {
 	}
 }
 
-// A rolling cache lets go of a page when the next query does not attend to its last key, and
-// not before.
+// A rolling cache discards a page as soon as the next query does not attend to its last key, and
+// not earlier.
 func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: long sequences")
@@ -300,7 +300,7 @@ func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 		own := o
 		own.Mask = mask.WindowWithSinks(window, 0, sinks)
 		for _, pages := range []int{1, 2} {
-			for after := -2; after <= 2; after++ { // keys that the window has passed behind the pages
+			for after := -2; after <= 2; after++ { // keys of the next page that the window has passed
 				n := pages*page + window + after
 				cache := mustCache(t, m, 1, attn.CacheConfig{Window: window, Sinks: sinks})
 				m.Extend(nil, tensor.Slice(nil, x, 1, 0, n), cache, o)
@@ -309,12 +309,12 @@ func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 				what := fmt.Sprintf("%d sinks, %d pages and %d keys", sinks, pages, after)
 				want := alone(m, x, 0, n+3, own)
 				tensortest.Same(t, what, got.Data(), want[n*24:])
-				passed := (n-window)/page - (sinks+page-1)/page // pages of which nothing is seen any more
+				passed := (n-window)/page - (sinks+page-1)/page // pages without attended keys
 				if gone := cache.Bytes() < before; gone != (passed > 0) {
 					t.Errorf("%s: %d bytes, and %d before", what, cache.Bytes(), before)
 				}
 
-				// Of queries to which it has what they attend to, and one more.
+				// Use the most queries whose keys the cache still has, and one more.
 				heads := func(lq int) func() {
 					return func() { cache.Attend(nil, tensor.Zeros(1, 6, lq, 4), o) }
 				}
@@ -327,7 +327,7 @@ func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 	}
 }
 
-// After a truncation queries may begin where the keys end, and after one to nothing anywhere.
+// After truncation, queries may begin where the keys end; after truncation to nothing, anywhere.
 func TestTruncatedRollingCache(t *testing.T) {
 	const window = 37
 	rng := newRand(367)
@@ -351,7 +351,7 @@ func TestTruncatedRollingCache(t *testing.T) {
 	cache.Truncate(0)
 }
 
-// Lengths of queries and keys given to Attend mean what they mean in a cache.
+// Lengths of queries and keys in Attend have the same meaning as in a cache.
 func TestLengths(t *testing.T) {
 	rng := newRand(331)
 	q, k, v := tensor.Randn(rng, 3, 6, 7, 5), tensor.Randn(rng, 3, 2, 11, 5), tensor.Randn(rng, 3, 2, 11, 13)
@@ -377,8 +377,8 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// Keys that a mask hides are not felt, whatever they hold and however they are stored,
-// and a value that is not finite spoils who attends to it.
+// Hidden keys have no influence, whatever they contain and in any storage format. A value that is
+// not finite affects only queries that attend to it.
 func TestHiddenInCache(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, s := range storages {
@@ -412,8 +412,8 @@ func TestHiddenInCache(t *testing.T) {
 	}
 }
 
-// Observers of rows are told of zeros where a rolling cache has let go of the keys, and
-// not of what an earlier call has left in memory.
+// Observers receive zeros for keys that a rolling cache has discarded, not leftovers of an
+// earlier call.
 func TestRowsOfForgottenKeys(t *testing.T) {
 	const keys, window = 1400, 16
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -460,8 +460,8 @@ func (s countedCosine) Form() attn.Form {
 	return f
 }
 
-// A layer's cache has each key mapped once, by the layer's score, and not all of them at
-// each step.
+// A layer's cache maps each key once, with the layer's score, instead of mapping all keys at each
+// step.
 func TestCacheMapsKeysOnce(t *testing.T) {
 	mapped := 0
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: countedCosine{keys: &mapped}})
@@ -478,7 +478,7 @@ func TestCacheMapsKeysOnce(t *testing.T) {
 	}
 }
 
-// Forks go on at the same time, each in a goroutine of its own.
+// Forks work concurrently, each in a separate goroutine.
 func TestForksConcurrently(t *testing.T) {
 	m, o := relativeLayer(t)
 	rng := newRand(347)

@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Whatever a cache holds, in whatever numbers, and however it was filled, cut off and
-// forked, a query attends to it as the formula does to lists of the same keys and values.
+// However a cache was filled, truncated and forked, and for every storage format, a query gets
+// the result of the formula on lists of the same keys and values.
 func TestCacheCombinations(t *testing.T) {
 	for seed := range seeds(4) {
 		if c := drawCacheCombination(uint64(seed)); !c.try(t) {
@@ -32,10 +32,10 @@ func FuzzCacheCombinations(f *testing.F) {
 	})
 }
 
-// cacheCombination is a random cache, and what happens to it.
+// cacheCombination is a random cache and random operations on it.
 type cacheCombination struct {
 	name   string
-	rng    *rand.Rand // of what happens
+	rng    *rand.Rand // of the operations
 	config attn.CacheConfig
 	h, eq  int
 	kind   score.Kind
@@ -74,8 +74,8 @@ func drawCacheCombination(seed uint64) *cacheCombination {
 	return c
 }
 
-// mappedKeys returns keys as the cache holds them before it rounds, and the score of
-// queries with these.
+// mapped returns keys as the cache stores them before rounding, and a score that compares queries
+// with mapped keys.
 func (c *cacheCombination) mapped(k *tensor.Tensor) (*tensor.Tensor, attn.Score) {
 	f := c.score.Form()
 	if c.config.Score == nil || f.Keys == nil {
@@ -91,15 +91,15 @@ type formed attn.Form
 
 func (f formed) Form() attn.Form { return attn.Form(f) }
 
-// cacheState is a cache, and the lists that it should be.
+// cacheState is a cache and the lists that it should be equal to.
 type cacheState struct {
 	*attn.Cache
 	*plainCache
-	from []int // the first query that a rolling cache has the keys of
+	from []int // the first query whose keys a rolling cache still has
 }
 
-// try says whether the cache is as it should be, all along. It stays on one set of
-// instructions, as pages are laid out for it.
+// try reports whether the cache is correct after every operation. It uses one instruction set,
+// because the layout of pages depends on it.
 func (c *cacheCombination) try(t *testing.T) bool {
 	c.backend.run(func() { c.happen(t) })
 	return !t.Failed()
@@ -131,11 +131,11 @@ func (c *cacheCombination) happen(t *testing.T) {
 	}
 }
 
-// append adds a piece, behind which some sequences have padding that is not finite.
+// append adds a piece, in which some sequences have padding that is not finite.
 func (c *cacheCombination) append(s *cacheState) {
 	batch, g, v := len(s.from), c.config.Heads, c.config.ValueSize
 	l := []int{1, 1, 1 + c.rng.IntN(9), 1 + c.rng.IntN(9), 1 + c.rng.IntN(90), 1 + c.rng.IntN(90), 1 + c.rng.IntN(600)}[c.rng.IntN(7)]
-	if c.config.Window > 0 && c.rng.IntN(3) == 0 { // pages are passed
+	if c.config.Window > 0 && c.rng.IntN(3) == 0 { // pages of the window are discarded
 		l = 300 + c.rng.IntN(400)
 	}
 	if c.config.Capacity > 0 {
@@ -192,7 +192,7 @@ func (s *cacheState) fork(rng *rand.Rand) cacheState {
 	return cacheState{s.Select(sequences), s.plainCache.fork(sequences), from}
 }
 
-// attend asks the cache and the lists with random options.
+// attend compares the cache with the lists for random options.
 func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	batch, rng := len(s.from), c.rng
 	lens := s.Lens()
@@ -215,7 +215,7 @@ func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	})
 	ek := c.config.KeySize
 	if c.config.Score != nil {
-		ek = -1 // biases that depend on keys are refused
+		ek = -1 // biases that depend on keys are rejected
 	}
 	drawn := drawOptions(rng, all, c.eq, ek)
 	options := func() (attn.Options, *rowTotals) {
@@ -255,7 +255,7 @@ func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	}
 }
 
-// padded returns lists of vectors as [B G L size], with zeros behind them.
+// padded returns lists of vectors as [B G L size], padded with zeros.
 func padded(of [][][]float32, g, l, size int) *tensor.Tensor {
 	x := tensor.Zeros(len(of), g, l, size)
 	for b, list := range of {

@@ -14,8 +14,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Whatever a layer is made of, it comes to what its formula does, written as operations on
-// tensors: out, weights, log-sum-exp and the gradients of inputs, parameters and options.
+// A layer with any configuration computes its formula, written as operations on tensors: out,
+// weights, log-sum-exp and the gradients of inputs, parameters and options.
 func TestLayerCombinations(t *testing.T) {
 	for seed := range seeds(4) {
 		if c := drawLayerCombination(t, uint64(seed)); !c.try(t) {
@@ -38,11 +38,11 @@ type layerCombination struct {
 	name    string
 	m       *attn.MultiHead
 	s       sizes
-	q, k, v *tensor.Tensor // [B L D], of which some may be the same
+	q, k, v *tensor.Tensor // [B L D]; some may be the same tensor
 	dout, dweights, dlse,
-	queryPositions, keyPositions *tensor.Tensor // positions [B L] as numbers; nil for those that go without saying
+	queryPositions, keyPositions *tensor.Tensor // positions [B L] as numbers; nil for the defaults
 	keyLens []int
-	apart   bool // by Project and Query
+	apart   bool // with Project and Query
 	options drawnOptions
 	backend
 }
@@ -59,7 +59,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	config.Heads = config.KVHeads * (1 + rng.IntN(3))
 	c.s = sizes{b: 1 + rng.IntN(3), h: config.Heads, g: config.KVHeads, lq: 1 + rng.IntN(17), lk: rng.IntN(23), v: config.ValueSize}
 	switch rng.IntN(8) {
-	case 0: // a block of keys and some
+	case 0: // slightly more than a block of keys
 		c.s.lk, c.s.lq = 510+rng.IntN(20), 1+rng.IntN(5)
 	case 1: // more than a band of queries
 		c.s.lq = 90 + rng.IntN(40)
@@ -69,7 +69,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	if config.Score = kind.New(score.Sizes{Query: e, Key: e, Hidden: 1 + rng.IntN(9)}, newRand(seed)); kind.Name == "scaled" {
 		config.Score = nil
 	}
-	// A large eps keeps small vectors from making rounding errors large.
+	// A large eps prevents small vectors from amplifying rounding errors.
 	rms, layer := nn.NewRMSNorm(e), nn.NewLayerNorm(e)
 	rms.Eps, layer.Eps = 0.1, 0.1
 	norms := []nn.Norm{nil, nil, rms, layer, nn.L2Norm{Eps: 0.3}}
@@ -96,7 +96,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 		c.s.lk = c.s.lq
 		c.q = length(c.s.lq, config.Width)
 		c.k, c.v = c.q, c.q
-	case 1: // keys and values are one
+	case 1: // the same tensor for keys and values
 		config.KeyWidth = 7 + rng.IntN(17)
 		config.ValueWidth = config.KeyWidth
 		c.q, c.k = length(c.s.lq, config.Width), length(c.s.lk, config.KeyWidth)
@@ -129,12 +129,12 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	return c
 }
 
-// run leaves behind what forward does with the leaves, and their gradients. forward takes
-// and returns tensors that begin with the batch.
+// run calls forward on the leaves and returns its results and the gradients of the leaves.
+// forward takes and returns tensors whose first axis is the batch.
 func (c *layerCombination) run(forward func(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output) trace {
 	tape := tensortest.Tape(tensor.Train)
 	tr := trace(paramsOf(c.m))
-	of := map[*tensor.Tensor]*tensor.Tensor{} // what is one tensor stays one
+	of := map[*tensor.Tensor]*tensor.Tensor{} // clones of one tensor remain one tensor
 	leaf := func(name string, x *tensor.Tensor) *tensor.Tensor {
 		if of[x] == nil {
 			of[x] = x.Clone().Param()
@@ -161,7 +161,7 @@ func (c *layerCombination) run(forward func(t *tensor.Tape, q, k, v *tensor.Tens
 	return got
 }
 
-// layer is the layer itself.
+// layer calls the layer.
 func (c *layerCombination) layer(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
 	swapped := map[*tensor.Tensor]*tensor.Tensor{}
 	swap := func(x *tensor.Tensor) *tensor.Tensor {
@@ -196,7 +196,7 @@ func (c *layerCombination) layer(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.
 	return y
 }
 
-// ids returns positions that are the numbers of x.
+// ids returns the numbers of x as positions.
 func ids(x *tensor.Tensor) attn.Positions {
 	rows := make([][]int, x.Dim(0))
 	for i, p := range x.Data() {
@@ -205,7 +205,7 @@ func ids(x *tensor.Tensor) attn.Positions {
 	return attn.Positions{IDs: rows}
 }
 
-// formula is the layer in operations on tensors.
+// formula computes the layer with operations on tensors.
 func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
 	m, config := c.m, c.m.Config()
 	h, g, e, ev := config.Heads, config.KVHeads, config.HeadSize, config.ValueSize
@@ -253,8 +253,8 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 	return y
 }
 
-// moved returns vectors [B H L E] moved to positions at, each by the matrix that the
-// position is there.
+// moved returns vectors [B H L E] moved to positions at. Each vector is multiplied by the matrix
+// of the position embedding at its position.
 func moved(t *tensor.Tape, p attn.Position, x *tensor.Tensor, of attn.Projections, at func(b, l int) int) *tensor.Tensor {
 	b, h, l, e := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 	matrices := tensor.Zeros(b, l, e, e)
@@ -267,8 +267,8 @@ func moved(t *tensor.Tape, p attn.Position, x *tensor.Tensor, of attn.Projection
 	return tensor.Transpose(t, tensor.Reshape(t, x, b, l, h, e), 0, 2, 1, 3)
 }
 
-// withExtraKeys attends to the keys of BiasKV and ZeroKV, which stand in front, and to the
-// others as the options say.
+// withExtraKeys attends to the keys of BiasKV and ZeroKV, which come first, and to the other keys
+// with the given options.
 func (c *layerCombination) withExtraKeys(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
 	config := c.m.Config()
 	b, h, g, lq := c.s.b, config.Heads, config.KVHeads, c.s.lq
@@ -306,7 +306,7 @@ func (c *layerCombination) withExtraKeys(t *tensor.Tape, q, k, v *tensor.Tensor,
 	return y
 }
 
-// try says whether the layer is its formula.
+// try reports whether the layer equals its formula.
 func (c *layerCombination) try(t *testing.T) bool {
 	var fast trace
 	c.backend.run(func() { fast = c.run(c.layer) })

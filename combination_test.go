@@ -23,7 +23,7 @@ var (
 	first        = flag.Int("first", 0, "the number of the first of them")
 )
 
-// seeds returns those of the combinations, or of one in so many of them.
+// seeds returns the seeds of the combinations, or one of every share of them.
 func seeds(share int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		n := *combinations
@@ -39,8 +39,8 @@ func seeds(share int) iter.Seq[int] {
 	}
 }
 
-// Whatever is combined with whatever, Attend computes what the formula does: out, weights,
-// log-sum-exp, what observers of rows get, and all gradients.
+// For any combination of features, Attend computes the formula: out, weights, log-sum-exp, the
+// rows that observers receive, and all gradients.
 func TestCombinations(t *testing.T) {
 	for seed := range seeds(1) {
 		c := drawCombination(uint64(seed))
@@ -71,7 +71,7 @@ type combination struct {
 	backend
 }
 
-// leaves makes a leaf of a tensor, so that its gradient can be asked for by name.
+// leaves makes a tensor a leaf, whose gradient is stored under name.
 type leaves func(name string, x *tensor.Tensor) *tensor.Tensor
 
 // drawnOptions are random options of a call.
@@ -79,10 +79,10 @@ type drawnOptions struct {
 	with         []func(o *attn.Options, leaf leaves)
 	mask         attn.Mask
 	weights, lse bool
-	words        []string // what they are
+	words        []string // description of the options
 }
 
-// of returns the options but for the score.
+// of returns the options without the score.
 func (d *drawnOptions) of(leaf leaves) attn.Options {
 	o := attn.Options{Mask: d.mask, Weights: d.weights, LogSumExp: d.lse}
 	for _, f := range d.with {
@@ -95,13 +95,13 @@ func (d *drawnOptions) note(format string, args ...any) {
 	d.words = append(d.words, fmt.Sprintf(format, args...))
 }
 
-// backend is on what a call is computed: a number of threads and a set of instructions.
+// backend is a number of threads and an instruction set for computing a call.
 type backend struct {
 	procs int
 	simd  string
 }
 
-// instructionSets are all those that this machine has.
+// instructionSets are all instruction sets of this machine.
 var instructionSets = func() (names []string) {
 	simd.Each(func(name string) { names = append(names, name) })
 	return names
@@ -115,7 +115,7 @@ func drawBackend(rng *rand.Rand) backend {
 	return b
 }
 
-// run runs f on it.
+// run runs f on the backend.
 func (b backend) run(f func()) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.procs))
 	simd.Each(func(name string) {
@@ -135,7 +135,7 @@ func drawCombination(seed uint64) *combination {
 	s := &c.s
 	s.h = s.g * (1 + rng.IntN(3))
 	switch rng.IntN(12) {
-	case 0: // a block of keys and some
+	case 0: // slightly more than a block of keys
 		s.lk, s.lq = 513+rng.IntN(150), 1+rng.IntN(5)
 	case 1: // more than a band of queries
 		s.lq = 90 + rng.IntN(40)
@@ -148,7 +148,7 @@ func drawCombination(seed uint64) *combination {
 	if sizes := sizesOf(kind); sizes.Query != sizes.Key {
 		c.ek = 1 + rng.IntN(19)
 	}
-	uneven := some(0.5) // parameters that begin with one number throughout
+	uneven := some(0.5) // makes parameters differ that would start with one value throughout
 	c.score = func() attn.Score {
 		score := kind.New(score.Sizes{Query: c.eq, Key: c.ek, Hidden: 1 + c.eq}, newRand(seed))
 		if uneven {
@@ -181,7 +181,7 @@ func drawCombination(seed uint64) *combination {
 	return c
 }
 
-// drawKind draws a kind of score, for a good part the default.
+// drawKind draws a kind of score, often the default.
 func drawKind(rng *rand.Rand) score.Kind {
 	kinds := score.Kinds()
 	if rng.Float64() < 0.3 {
@@ -190,8 +190,8 @@ func drawKind(rng *rand.Rand) score.Kind {
 	return kinds[rng.IntN(len(kinds))]
 }
 
-// drawOptions draws options for a call of the given sizes, whose queries and keys have eq
-// and ek elements.
+// drawOptions draws options for a call of the given sizes, whose queries and keys have eq and ek
+// elements.
 func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 	some := func(p float64) bool { return rng.Float64() < p }
 	var masks []attn.Mask
@@ -273,7 +273,7 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 	return d
 }
 
-// squash is a user's score change, s·exp(−c·s²), which needs the scores before.
+// squash is a user-defined score change, s·exp(−c·s²), whose gradient needs the original scores.
 type squash struct {
 	attn.NoParam
 	c float64
@@ -294,7 +294,7 @@ func (m squash) Back(_ attn.Row, _, _, before, _, grad []float32) {
 	}
 }
 
-// rowTotals is an observer of a user's: what it is told of must be the weights.
+// rowTotals is a user-defined observer; it must receive the returned weights.
 type rowTotals struct {
 	observe.ChosenWeights
 	observe.Entropy
@@ -309,7 +309,7 @@ func (r *rowTotals) Row(at attn.Row, w []float32) {
 // attend is attn.Attend, or the formula.
 type attend func(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output
 
-// run makes the call with a score and returns what it leaves behind.
+// run makes the call with a score and returns its results and gradients.
 func (c *combination) run(attend attend, score attn.Score, params trace) trace {
 	tape := tensortest.Tape(tensor.Train)
 	leaves := params
@@ -338,7 +338,7 @@ func (c *combination) run(attend attend, score attn.Score, params trace) trace {
 	}
 	got["rows"], got["entropy"] = rows.Weights(), rows.Values()
 	if y.Weights != nil {
-		// The rows are the weights, to the bit.
+		// The rows are equal to the weights, bit for bit.
 		for i, w := range y.Weights.Data() {
 			if r := got["rows"].Data()[i]; r != w {
 				panic(fmt.Sprintf("%s: an observer was told of weight %v, the result is %v", c.name, r, w))
@@ -348,7 +348,7 @@ func (c *combination) run(attend attend, score attn.Score, params trace) trace {
 	return got
 }
 
-// try compares both ways.
+// try compares Attend with the formula.
 func (c *combination) try(t *testing.T) {
 	t.Helper()
 	fastScore := c.score()
@@ -358,7 +358,7 @@ func (c *combination) try(t *testing.T) {
 	agree(t, fast, c.run(formula, score, paramsOf(score)))
 }
 
-// agree fails the test unless two traces are near.
+// agree fails the test unless two traces agree within tolerance.
 func agree(t *testing.T, fast, readable trace) {
 	t.Helper()
 	compare(t, fast, readable, func(name string, got, want *tensor.Tensor) {

@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// layers are configurations whose queries reach attention in different ways.
+// layers are configurations whose queries are computed in different ways.
 func layers(t *testing.T) map[string]*attn.MultiHead {
 	return map[string]*attn.MultiHead{
 		"scaled dot": mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 3, Bias: attn.AllProjections}),
@@ -23,8 +23,8 @@ func layers(t *testing.T) map[string]*attn.MultiHead {
 	}
 }
 
-// A sequence has the same result alone and beside a longer one, however long that
-// is: few queries with many keys are computed in another way than many.
+// A sequence has the same result alone and in a batch with a longer one of any length, although
+// few queries with many keys are computed in a different way than many queries.
 func TestLongerSequencesChangeNothing(t *testing.T) {
 	rng := newRand(211)
 	const keys = 600
@@ -40,7 +40,7 @@ func TestLongerSequencesChangeNothing(t *testing.T) {
 				tensor.Concat(nil, 0, more, tensor.Randn(rng, 1, keys+13, 24)),
 				tensor.Concat(nil, 0, more, tensor.Randn(rng, 1, keys+13, 24)),
 				attn.Options{Weights: true, Mask: mask.Lengths(keys, keys+13)})
-			// Values of the second sequence differ from its keys; those of the first do not.
+			// In the second sequence, values differ from keys; in the first, they are equal.
 			what := fmt.Sprintf("%s, %d queries beside %d", name, n.alone, n.beside)
 			first := pick(pick(both.Out, 0, 0, 1), 1, 0, n.alone)
 			tensortest.Same(t, what+": out", first.Data(), alone.Out.Data())
@@ -50,8 +50,8 @@ func TestLongerSequencesChangeNothing(t *testing.T) {
 	}
 }
 
-// A decoder that keeps keys and values comes, step by step, to what all positions
-// come to at once, also where there are more keys than a block has.
+// A decoder with cached keys and values computes, step by step, the result for all positions at
+// once, also with more keys than a block has.
 func TestLongDecoding(t *testing.T) {
 	const length, steps = 1031, 5
 	rng := newRand(223)

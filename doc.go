@@ -4,22 +4,22 @@
 // positions; padding, causal, sliding window and other masks; biases, soft-cap, attention
 // sinks, dropout and a KV cache.
 //
-// # Two entrances
+// # Entry points
 //
-// Attend returns a weighted mean of the values for each query; the weights are the
-// softmax of the scores of the query with the keys. It has no parameters of its own:
+// Attend computes one attention and has no parameters. For each query it returns the weighted
+// mean of the values; the weights are the softmax of the scores between the query and the keys:
 //
 //	out := attn.Attend(tape, q, k, v, attn.Options{Mask: mask.Causal()}).Out
 //
-// MultiHead is the trainable layer: it projects its inputs to several heads, calls the same
-// attention for each of them, and projects the concatenated results.
+// MultiHead is the trainable layer. It projects its inputs into several heads, computes Attend
+// for each head, concatenates the results and projects them to the output.
 //
 //	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8}, rng)
 //	y := layer.Forward(tape, x, x, x, attn.Options{Mask: mask.Lengths(3, 2)}).Out
 //
-// A decoder goes step by step with a Cache, its KV cache, and MultiHead.Extend.
+// A decoder generates step by step with a Cache (a KV cache) and MultiHead.Extend.
 //
-// # Letters
+// # Notation
 //
 //	B   batch
 //	H   query heads
@@ -30,23 +30,22 @@
 //	E   size of a head of q and k
 //	V   size of a head of v
 //
-// Scores are before the softmax, weights after it, out is the result.
+// Scores are the values before the softmax, weights the values after it, and out is the result.
 //
-// # What is fixed
+// # Conventions
 //
-// The order is projection, norm, position, score with its scale, soft-cap, score changes,
-// bias, mask, softmax with sinks, dropout, mix.
+// The order of operations is: projection, norm, position, score and its scale, soft-cap, score
+// changes, bias, mask, softmax with sinks, dropout, weighted sum.
 //
-// In a mask, true or 1 means that a query attends to a key, and a length counts the keys
-// that it attends to. What is hidden has no influence, forward or backward, whatever is
-// stored there, NaN included.
+// In a mask, true or 1 means that the query attends to the key. A length counts keys that are
+// attended to. Masked keys have no influence, forward or backward, even if their vectors contain
+// NaN.
 //
-// A query that may attend to no key has out 0, weights 0 and gradients 0; so has every
-// query where there are no keys. The documentation of Mask says how some textbooks differ.
+// A query without any key to attend to has output 0, weights 0 and gradients 0; so does every
+// query if there are no keys. The documentation of Mask describes how some textbooks differ.
 //
-// Causal goes by position: query i attends to key j when j ≤ i + offset,
-// and the offset is Lk − Lq unless another is given. With Lq = 2 and Lk = 5, and with
-// Lq = 5 and Lk = 2:
+// The causal mask compares positions: query i attends to key j if j ≤ i + offset. The default
+// offset is Lk − Lq. With Lq = 2 and Lk = 5, and with Lq = 5 and Lk = 2, the mask is:
 //
 //	1 1 1 1 0      0 0
 //	1 1 1 1 1      0 0
@@ -54,22 +53,21 @@
 //	               1 0
 //	               1 1
 //
-// Weights are per head and before dropout, so that rows sum to 1, or to less where there
-// are sinks. Asking for them changes nothing else.
+// Weights are per head and before dropout, so each row sums to 1, or to less than 1 with sinks.
+// Requesting the weights changes no other result.
 //
 // Query head h reads key and value head ⌊h/(H/G)⌋.
 //
 // # Memory
 //
-// Attend is flash attention: tiles with an online softmax, forward and backward, in memory that
-// grows with Lq + Lk. The weights are made only if they are asked for. The score L1 and a
-// score.Func need an array of the scores of all pairs, B·H·Lq·Lk numbers, which is read by tiles.
-// The file formula_test.go has the formula of attention as a paper writes it.
+// Attend is flash attention: it computes tiles with an online softmax, forward and backward, in
+// memory proportional to Lq + Lk. It stores the weights only if they are requested. The score L1
+// and every score.Func need an array of all B·H·Lq·Lk scores. The file formula_test.go contains
+// the formula of attention as papers write it.
 //
 // # Errors
 //
-// Attend and Forward panic with a *tensor.ShapeError if shapes or lengths
-// disagree, and with a *tensor.ValueError if a tensor is nil or an option out of
-// range; tensor.Catch makes an error of either. NewMultiHead returns errors,
-// because a configuration may come from a file.
+// Attend and Forward panic with a *tensor.ShapeError if shapes or lengths disagree, and with a
+// *tensor.ValueError if a tensor is nil or an option is out of range. tensor.Catch converts these
+// panics to errors. NewMultiHead returns errors, because a configuration may come from a file.
 package attn

@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// identity returns values that bring the weights to light: with them, out is the
-// weights after dropout.
+// identity returns values that make the weights visible: with them, out is the weights after
+// dropout.
 func identity(b, g, n int) *tensor.Tensor {
 	v := tensor.Zeros(b, g, n, n)
 	each(v, func(_, _, i, j int, x *float32) {
@@ -37,7 +37,7 @@ func TestDropout(t *testing.T) {
 	y := dropped(1, q, k, v, p)
 	tensortest.Same(t, "weights are those before dropout", y.Weights.Data(), plain.Weights.Data())
 
-	// Each weight is either gone or scaled up, and as many are gone as should.
+	// Each weight is either dropped or scaled up, and the right number of weights is dropped.
 	gone := 0
 	for i, w := range plain.Weights.Data() {
 		switch got := y.Out.Data()[i]; {
@@ -52,7 +52,7 @@ func TestDropout(t *testing.T) {
 		t.Errorf("%d of %v weights dropped, %.1f standard deviations from a quarter", gone, n, off)
 	}
 
-	// No axis is dropped as a whole: neighbours along each go their own ways.
+	// No axis is dropped as a whole: neighbours on each axis are dropped independently.
 	for _, step := range []int{1, lk, lq * lk, h * lq * lk} {
 		alike := 0
 		for i := range y.Out.Len() - step {
@@ -108,8 +108,8 @@ func TestDropoutMean(t *testing.T) {
 	}
 }
 
-// The layers of a model drop different weights on one tape, and a step that is
-// made again after Reset and Seed drops the same.
+// The layers of a model drop different weights on one tape. A step repeated after Reset and Seed
+// drops the same weights.
 func TestDropoutOfLayers(t *testing.T) {
 	rng := newRand(59)
 	q, k, v := tensor.Randn(rng, 2, 3, 5, 5), tensor.Randn(rng, 2, 3, 7, 5), tensor.Randn(rng, 2, 3, 7, 4)
@@ -128,7 +128,7 @@ func TestDropoutOfLayers(t *testing.T) {
 	tensortest.Same(t, "the same step", again.Data(), a.Data())
 }
 
-// A call says how much is dropped, or else its layer does.
+// The dropout of a call overrides the dropout of its layer.
 func TestMultiHeadDropout(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: 0.3})
 	x := tensor.Randn(newRand(131), 2, 5, 12)
@@ -149,8 +149,8 @@ func TestMultiHeadDropout(t *testing.T) {
 	tensortest.Same(t, "not in training", run(tensor.Eval, attn.Options{}).Data(), plain.Data())
 }
 
-// The backward pass drops what the forward pass dropped: differences of a call
-// with the same seed have its gradient.
+// The backward pass drops the same weights as the forward pass: the gradient matches finite
+// differences of calls with the same seed.
 func TestDropoutGradient(t *testing.T) {
 	x := newCall(kindCase("scaled"), usual)
 	o := attn.Options{Dropout: 0.3, Mask: mask.Causal()}

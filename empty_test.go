@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Without a key, a query attends to no key: results and gradients are zero on every path,
-// and gradients have been reached. Without queries or sequences there is nothing at all.
+// Without keys, a query attends to no key: results are zero on every path, and gradients exist
+// and are zero. Without queries or sequences, the results are empty.
 func TestNothingToAttendTo(t *testing.T) {
 	check := func(t *testing.T, name string, got trace) {
 		t.Helper()
@@ -65,7 +65,7 @@ func TestNothingToAttendTo(t *testing.T) {
 	}
 }
 
-// Vectors of no features compare as 0, and the keys share the weight.
+// Vectors without features have scores of 0, so all keys have the same weight.
 func TestNoFeatures(t *testing.T) {
 	for name, s := range map[string]attn.Score{
 		"dot": score.Dot(), "scaled dot": score.ScaledDot(), "gaussian": &score.Gaussian{}, "cosine": &score.Cosine{},

@@ -8,23 +8,23 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// EncoderConfig describes an EncoderLayer. Width and Heads are required; the zero
-// value of all else is the layer of Vaswani et al.
+// EncoderConfig describes an EncoderLayer. Width and Heads are required; the defaults of the
+// other fields give the layer of Vaswani et al.
 type EncoderConfig struct {
-	// Name is what Options.Observe and Options.Inspect receive.
+	// Name is the name that Options.Observe and Options.Inspect receive.
 	Name string
-	// Width is D, the width of the model.
+	// Width is D, the model width.
 	Width int
 	// Heads is H, a divisor of Width.
 	Heads int
-	// Hidden is the width within the feed-forward network. 0 means 4·Width.
+	// Hidden is the hidden width of the feed-forward network. 0 means 4·Width.
 	Hidden int
-	// Dropout is the probability with which, in training, weights of attention,
-	// activations of the feed-forward network and outputs of both are dropped.
+	// Dropout is the probability of dropping, in training, attention weights, activations of the
+	// feed-forward network and outputs of both sublayers.
 	Dropout float32
-	// NormFirst normalises in front of each sublayer instead of behind the sum.
+	// NormFirst normalises the input of each sublayer instead of the residual sum.
 	NormFirst bool
-	// Activation is that of the feed-forward network. Nil means tensor.ReLU.
+	// Activation is the activation function of the feed-forward network. Nil means tensor.ReLU.
 	Activation func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor
 }
 
@@ -39,11 +39,11 @@ type EncoderConfig struct {
 //	x ← x + dropout(Self(h, h, h)),  h = Norm1(x)
 //	x ← x + dropout(FF(Norm2(x)))
 //
-// It is what PyTorch calls TransformerEncoderLayer.
+// PyTorch calls this layer TransformerEncoderLayer.
 //
-// Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.1; with
-// NormFirst Xiong et al., "On Layer Normalization in the Transformer
-// Architecture", 2020, https://arxiv.org/abs/2002.04745.
+// Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.1. NormFirst: Xiong et
+// al., "On Layer Normalization in the Transformer Architecture", 2020,
+// https://arxiv.org/abs/2002.04745.
 type EncoderLayer struct {
 	Self         *MultiHead
 	FF           *nn.FeedForward
@@ -52,8 +52,8 @@ type EncoderLayer struct {
 	config EncoderConfig
 }
 
-// NewEncoderLayer returns a layer with freshly drawn parameters; all maps have a
-// bias. It returns an error if the configuration contradicts itself.
+// NewEncoderLayer returns a layer with random initial parameters; all linear maps have a bias. It
+// returns an error if the configuration is invalid.
 func NewEncoderLayer(c EncoderConfig, rng *rand.Rand) (*EncoderLayer, error) {
 	if c.Hidden < 0 {
 		return nil, fmt.Errorf("attn: NewEncoderLayer: hidden width %d is negative", c.Hidden)
@@ -77,7 +77,7 @@ func NewEncoderLayer(c EncoderConfig, rng *rand.Rand) (*EncoderLayer, error) {
 	}, nil
 }
 
-// Config returns the configuration with every default filled in.
+// Config returns the configuration with defaults filled in.
 func (l *EncoderLayer) Config() EncoderConfig { return l.config }
 
 // Params returns the parameters of "norm1", "self", "norm2" and "ff".
@@ -86,8 +86,8 @@ func (l *EncoderLayer) Params() nn.Params {
 		nn.Named{Name: "norm2", Module: l.Norm2}, nn.Named{Name: "ff", Module: l.FF})
 }
 
-// TorchState returns the table of torch.nn.TransformerEncoderLayer. Its
-// configuration, among it norm_first and activation, is not in a file.
+// TorchState returns the state dict mapping of torch.nn.TransformerEncoderLayer. A PyTorch file
+// does not contain the layer's configuration, such as norm_first and activation.
 func (l *EncoderLayer) TorchState() (nn.StateDict, error) {
 	return nn.JoinTorch(
 		nn.Named{Name: "self_attn", Module: l.Self},
@@ -98,8 +98,8 @@ func (l *EncoderLayer) TorchState() (nn.StateDict, error) {
 	)
 }
 
-// Forward applies the layer to a batch of sequences. Options are those of the
-// attention; without a dropout of their own the layer's holds.
+// Forward applies the layer to a batch of sequences. The options apply to the attention; if they
+// have no dropout, the layer's dropout is used.
 //
 // Shapes:
 //
@@ -110,7 +110,7 @@ func (l *EncoderLayer) TorchState() (nn.StateDict, error) {
 //
 // Gradients flow to x, the parameters, Options.Bias and Options.Gates.
 //
-// Forward panics as Attend does.
+// Forward panics under the same conditions as Attend.
 func (l *EncoderLayer) Forward(t *tensor.Tape, x *tensor.Tensor, o Options) Output {
 	p := l.config.Dropout
 	if l.config.NormFirst {

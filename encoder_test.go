@@ -87,9 +87,9 @@ func TestEncoderLayerErrors(t *testing.T) {
 	}
 }
 
-// TestEncoderLayerDrops: the output of each sublayer is dropped from in training
-// and at no other time, and the residual connection never. A sublayer whose last
-// weights are 0 puts out its bias, so that nothing else can be dropped.
+// TestEncoderLayerDrops: the output of each sublayer is dropped in training only, and the
+// residual connection never. A sublayer with zero output weights returns its bias, so nothing
+// else can be dropped.
 func TestEncoderLayerDrops(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		for _, live := range []string{"", "attention", "network"} {
@@ -117,7 +117,7 @@ func TestEncoderLayerDrops(t *testing.T) {
 	}
 }
 
-// TestEncoderLayerGradients compares with differences, all options on the way.
+// TestEncoderLayerGradients compares gradients with finite differences, with all options set.
 func TestEncoderLayerGradients(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -129,7 +129,7 @@ func TestEncoderLayerGradients(t *testing.T) {
 		bias := tensor.Randn(rng, 2, 3, 3).Param()
 		in := []*tensor.Tensor{x, bias}
 		for name, p := range l.Params() {
-			if name == "self.k.bias" { // it moves all scores of a query alike: its gradient is rounding noise
+			if name == "self.k.bias" { // it shifts all scores of a query equally, so its gradient is rounding noise
 				continue
 			}
 			in = append(in, p)

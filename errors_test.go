@@ -15,11 +15,11 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// shaped returns a tensor of zeros: only shapes count here.
+// shaped returns a tensor of zeros: only its shape matters.
 func shaped(shape ...int) *tensor.Tensor { return tensor.Zeros(shape...) }
 
 func TestAttendErrors(t *testing.T) {
-	// The call that fits; each case spoils one thing.
+	// A valid call; each case makes one argument invalid.
 	type args struct {
 		q, k, v *tensor.Tensor
 		o       attn.Options
@@ -84,15 +84,15 @@ func TestAttendErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := c.from()
-			attn.Attend(nil, a.q, a.k, a.v, a.o) // unspoilt, it works
+			attn.Attend(nil, a.q, a.k, a.v, a.o) // without changes, the call is valid
 			c.spoil(&a)
 			wantError(t, tensor.Catch(func() { attn.Attend(nil, a.q, a.k, a.v, a.o) }), c.want)
 		})
 	}
 }
 
-// An argument that is nil, or an option out of range, is refused on every path, in
-// training and in inference, however little it would matter there.
+// A nil argument or an option out of range is rejected on every path, in training and in
+// inference, even if it would have no effect.
 func TestValueErrors(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	const zeroMultiHead = `attn: MultiHead: layer is nil or the zero MultiHead, want what NewMultiHead returns`
@@ -198,7 +198,7 @@ func TestValueErrors(t *testing.T) {
 	}
 }
 
-// wantError fails the test unless the error's message ends in what is wanted.
+// wantError fails the test unless the error message ends with the wanted text.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
@@ -212,7 +212,7 @@ func wantError(t *testing.T, err error, want string) {
 func TestAllowErrors(t *testing.T) {
 	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 5), 2, 3) }), `mask: Allow: mask has number of elements \[5\], want 6 for shape \[2 3\]`)
 	wantError(t, tensor.Catch(func() { mask.Allow(nil) }), `mask: Allow: mask has number of elements \[0\], want 1 for shape \[\]`)
-	wantError(t, tensor.Catch(func() { mask.Allow(nil, math.MaxInt/2+1, 4) }), `mask: Allow: mask has shape \[\d+ 4\], want 0 elements, as many as there are`)
+	wantError(t, tensor.Catch(func() { mask.Allow(nil, math.MaxInt/2+1, 4) }), `mask: Allow: mask has shape \[\d+ 4\], want 0 elements, the length of seen`)
 	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 6), -2, -3) }), `mask: Allow: mask has shape \[-2 -3\], want no negative axis`)
 	wantError(t, tensor.Catch(func() { mask.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `mask: AllowSequenceFirst: mask has number of elements \[5\], want 6 for shape \[2 3 1\]`)
 }
@@ -281,7 +281,7 @@ func TestNewMultiHeadErrors(t *testing.T) {
 	for _, width := range []int{0, -5, math.MaxInt} {
 		m := mustMultiHead(t, config)
 		wantError(t, tensor.Catch(func() { m.Build(12, width, 12) }), `attn: Build: layer has input widths \[12 -?\d+ 12\], want positive .*`)
-		m.Build(12, 7, 12) // is still possible
+		m.Build(12, 7, 12) // still possible
 	}
 }
 

@@ -23,8 +23,7 @@ func ExampleAttend() {
 	// [13.30 22.03]
 }
 
-// Self-attention with 8 heads in training: the gradients of all parameters are there
-// after Backward.
+// Self-attention with 8 heads in training: after Backward, all parameters have gradients.
 func ExampleMultiHead() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 32, Heads: 8, Bias: attn.AllProjections}, rng)
@@ -135,8 +134,8 @@ func ExampleCache_Attend() {
 	// [5120] [1 4 1 8] grown: false
 }
 
-// A gate of 0 removes a head, and the gradient of the gates says how much the loss
-// depends on each.
+// A gate of 0 removes a head. The gradients of the gates show how much the loss depends on each
+// head.
 func ExampleOptions_gates() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 16, Heads: 4}, rng)
@@ -163,7 +162,7 @@ func ExampleOptions_gates() {
 	// [4]
 }
 
-// Keep cuts heads out of a layer: its maps become smaller.
+// Keep removes heads from a layer: its maps become smaller.
 func ExampleMultiHead_Keep() {
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 16, Heads: 4}, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
@@ -177,7 +176,7 @@ func ExampleMultiHead_Keep() {
 	// Output: [16 16] [8 16] [16 8]
 }
 
-// An observer is told of the weights [B H Lq Lk] of every layer that it is given to.
+// Observe is called with the weights [B H Lq Lk] of every layer that it is passed to.
 func ExampleWeightsFunc() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	observe := func(layer string, weights *tensor.Tensor) { fmt.Println(layer, weights.Shape()) }

@@ -29,11 +29,11 @@ func ExampleMask_Draw() {
 	// 1 1
 }
 
-// after lets a query attend to the keys that stand behind a key of its own: a rule of a
-// user's, with intervals only, so that what is outside costs nothing.
+// after lets the queries of a sequence attend only to keys after a given key. It is a
+// user-defined rule with intervals only, so keys outside the intervals cost nothing.
 type after struct {
 	attn.Intervals
-	key []int // one for each sequence
+	key []int // one per sequence
 }
 
 func (r after) Check(s attn.Sizes) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// The dot product of turned vectors depends on the distance of their positions alone.
+// The dot product of rotated vectors depends only on the distance of their positions.
 func ExampleApplyPosition() {
 	rope, _ := position.NewRoPE(position.RoPEConfig{})
 	x := tensor.New([]float32{1, 2, 3, 4}, 1, 1, 4) // [B L E]
@@ -24,8 +24,7 @@ func ExampleApplyPosition() {
 	// [-1.413 1.879 -2.829 4.058] 15.835 15.835
 }
 
-// Sequences that are padded on the left: what stands behind the padding is at the
-// positions from 0 on.
+// Sequences with padding on the left: the positions after the padding start at 0.
 func ExamplePositions() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rope, _ := position.NewRoPE(position.RoPEConfig{})
@@ -42,8 +41,8 @@ func ExamplePositions() {
 	// [2 4 8]
 }
 
-// decay is a user-defined position: a query at position p is multiplied by rate^p and a key by
-// rate^−p, as in xPos and RetNet, so that scores fade with the distance.
+// decay is a user-defined position: it multiplies a query at position p by rate^p and a key by
+// rate^−p, as in xPos and RetNet, so that scores decay with distance.
 type decay struct{ rate float64 }
 
 func (decay) Check(int) error { return nil }
@@ -76,8 +75,8 @@ func ExamplePosition() {
 	// [[[1 2 4 8] [0.5 1 2 4] [0.25 0.5 1 2] [0.125 0.25 0.5 1]]]
 }
 
-// towards is a user-defined bias: learnt[h] for keys in the first half of the row, and
-// nothing for the others.
+// towards is a user-defined score change: it adds learnt[h] for keys in the first half of the
+// row, and nothing for the others.
 type towards struct{ learnt *tensor.Tensor } // [H]
 
 func (r towards) Check(s attn.Sizes) error {
@@ -109,7 +108,7 @@ func (r towards) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	}
 }
 
-// A score change with a learnt number for each head, and the gradient of these.
+// A score change with a trained number per head, and its gradient.
 func ExampleScoreChange_learnt() {
 	rule := towards{tensor.New([]float32{float32(math.Log(3)), 0}, 2).Param()}
 	q, k := tensor.Zeros(1, 2, 1, 3), tensor.Zeros(1, 2, 4, 3)

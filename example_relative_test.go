@@ -11,9 +11,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// relative is a score of a user's own with a parameter: scaled dot product with
-// learnt relative positions, as in Shaw et al., 2018,
-// https://arxiv.org/abs/1803.02155, with one vector r for each distance.
+// relative is a user-defined score with a parameter: scaled dot product with trained relative
+// positions, as in Shaw et al., 2018, https://arxiv.org/abs/1803.02155, with one vector r per
+// distance.
 type relative struct {
 	r *tensor.Tensor // [Lq+Lk−1 E]
 }
@@ -26,14 +26,13 @@ func (s relative) scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 
 func (s relative) Params() nn.Params { return nn.Vars{{Name: "r", Tensor: s.r}}.Params() }
 
-// relativeScores returns (q_i·k_j + q_i·r_{j−i+Lq−1})/√E. It wants two queries or
-// more.
+// relativeScores returns (q_i·k_j + q_i·r_{j−i+Lq−1})/√E. It needs at least two queries.
 func relativeScores(t *tensor.Tape, q, k, r *tensor.Tensor) *tensor.Tensor {
 	b, h, lq, lk := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2)
 	n := lq + lk - 1
 
-	// Row i of all has the distances in order and has to move to the left by
-	// Lq−1−i. Read on as if rows were one shorter, it does.
+	// Row i of all has the distances in order and must be shifted left by Lq−1−i. Reading the
+	// data with rows that are one element shorter does this.
 	all := tensor.Reshape(t, tensor.MatMulT(t, q, r), b*h, lq*n)
 	all = tensor.Slice(t, all, 1, lq-1, lq*n-1)
 	position := tensor.Slice(t, tensor.Reshape(t, all, b, h, lq, n-1), 3, 0, lk)
@@ -42,8 +41,8 @@ func relativeScores(t *tensor.Tape, q, k, r *tensor.Tensor) *tensor.Tensor {
 	return tensor.Scale(t, s, float32(1/math.Sqrt(float64(q.Dim(3)))))
 }
 
-// Relative positions replace the score of a layer and nothing else. The score has
-// a parameter, which becomes one of the layer's.
+// Relative positions replace only the score of a layer. The parameter of the score becomes a
+// parameter of the layer.
 func Example_relativePositions() {
 	const lq, lk, b, width, heads = 3, 5, 2, 12, 2
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -11,15 +11,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// threeKeys are a query and three keys, with weights of 0.25, 0.5 and 0.25.
+// threeKeys returns a query and three keys, with weights of 0.25, 0.5 and 0.25.
 func threeKeys() (q, k, v *tensor.Tensor) {
 	q = tensor.New([]float32{1}, 1, 1, 1, 1)
 	k = tensor.New([]float32{0, float32(math.Ln2), 0}, 1, 1, 3, 1)
 	return q, k, tensor.New([]float32{1, 2, 5}, 1, 1, 3, 1)
 }
 
-// Attention to keys that two machines share: each attends to its own, and the parts are
-// merged.
+// Attention to keys that are split between two machines: each attends to its keys, and the parts
+// are merged.
 func ExampleMerge() {
 	q, k, v := threeKeys()
 	o := attn.Options{Score: score.Dot(), LogSumExp: true, Weights: true}
@@ -32,11 +32,11 @@ func ExampleMerge() {
 	// [[[[2.5]]]] [[[[0.25 0.5 0.25]]]] [[[[2.5]]]]
 }
 
-// distance is an observer of a user's: from how far away each head takes what it takes,
-// on average. Each head has a sum for each query, so that no two goroutines meet.
+// distance is a user-defined observer: it computes the average distance that each head attends
+// over. Each head has a separate entry per query, so goroutines do not conflict.
 type distance struct {
 	sizes attn.Sizes
-	mean  [][]float64 // of each head, for each query
+	mean  [][]float64 // by head and query
 }
 
 func (d *distance) Begin(s attn.Sizes) {
@@ -58,15 +58,14 @@ func ExampleObserver() {
 	attn.Attend(nil, x, x, x, attn.Options{
 		Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi(0, 10)}, Observers: []attn.Observer{d},
 	})
-	fmt.Printf("%.2f\n%.2f\n", d.mean[0], d.mean[1]) // the second head attends to what is near
+	fmt.Printf("%.2f\n%.2f\n", d.mean[0], d.mean[1]) // the second head attends to near keys
 	// Output:
 	// [0.00 0.50 1.00 1.50 2.00]
 	// [0.00 0.00 0.00 0.00 0.00]
 }
 
-// Attention to all keys is that to the one half and that to the other, weighed by what
-// their scores sum up to: so keys may be spread over machines, or come one block after
-// the other.
+// Attention to all keys is the average of attention to both halves, weighted by their sums of
+// exponentials. Keys may therefore be distributed over machines, or be processed block by block.
 func ExampleOutput_logSumExp() {
 	q, k, v := threeKeys()
 	part := func(lo, hi int) attn.Output {

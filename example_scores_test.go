@@ -22,8 +22,8 @@ func ExampleSoftCap() {
 	// [[50]]
 }
 
-// tempered is a user-defined score change: scores are divided by a temperature that rises
-// with the position of the query.
+// tempered is a user-defined score change: it divides scores by a temperature that increases with
+// the position of the query.
 type tempered struct {
 	attn.NoParam
 	rate float32
@@ -54,8 +54,8 @@ func ExampleScoreChange() {
 	// [[[0.8 0.2] [0.6667 0.3333]]]
 }
 
-// lowRank is a user-defined score, (Aq)ᵀ(Bk)/√r with learnt A and B: the dot product of
-// mapped queries and keys, which is computed in tiles.
+// lowRank is a user-defined score, (Aq)ᵀ(Bk)/√r with trained A and B: the dot product of mapped
+// queries and keys, which is computed in tiles.
 type lowRank struct{ A, B *tensor.Tensor } // [r E]
 
 func (s lowRank) Form() attn.Form {
@@ -69,7 +69,7 @@ func (s lowRank) Params() nn.Params {
 	return nn.Vars{{Name: "a", Tensor: s.A}, {Name: "b", Tensor: s.B}}.Params()
 }
 
-// As a layer's score its parameters are the layer's.
+// The parameters of a layer's score are parameters of the layer.
 func ExampleScore() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	score := lowRank{nn.Xavier(rng, 2, 8), nn.Xavier(rng, 2, 8)}
@@ -88,7 +88,7 @@ func ExampleScore() {
 	// q.weight[32 32] k.weight[32 32] v.weight[32 32] out.weight[32 32] score.a[2 8] score.b[2 8]
 }
 
-// A sink takes weight away from the keys: a head that has nothing to say can be silent.
+// A sink takes weight away from the keys, so a head can contribute little or nothing.
 func ExampleOptions_sinks() {
 	q, k := tensor.Zeros(1, 2, 1, 4), tensor.Zeros(1, 2, 3, 4)
 	sinks := tensor.New([]float32{0, float32(math.Log(7))}, 2) // of two heads
@@ -98,8 +98,8 @@ func ExampleOptions_sinks() {
 	// [[[[0.25 0.25 0.25]] [[0.1 0.1 0.1]]]]
 }
 
-// QK-norm: queries and keys of each head are normalised after the projection, with gains
-// that are learnt, and then get their positions, as in Qwen 3.
+// QK-norm: queries and keys of each head are normalised after the projection, with trained gains,
+// and then moved to their positions, as in Qwen 3.
 func ExampleMultiHeadConfig_queryNorm() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rope, _ := position.NewRoPE(position.RoPEConfig{Base: 1e6})
@@ -118,7 +118,7 @@ func ExampleMultiHeadConfig_queryNorm() {
 	// q.weight[32 32] k.weight[16 32] v.weight[16 32] out.weight[32 32] q_norm.weight[8] k_norm.weight[8]
 }
 
-// Sinks that are learnt, one for each head, as in gpt-oss.
+// Trained sinks, one per head, as in gpt-oss.
 func ExampleMultiHeadConfig_sinks() {
 	layer, _ := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 3, Sinks: true}, rand.New(rand.NewPCG(1, 2)))
 	x := tensor.Zeros(1, 4, 12)
@@ -128,8 +128,8 @@ func ExampleMultiHeadConfig_sinks() {
 	// [0 0 0] 0.2
 }
 
-// A key and value that every query attends to, even where the mask hides all others, as
-// add_bias_kv and add_zero_attn of PyTorch add them.
+// A key and value that every query attends to, even if the mask hides all others, like
+// add_bias_kv and add_zero_attn of PyTorch.
 func ExampleMultiHeadConfig_biasKV() {
 	layer, _ := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 3, BiasKV: true, ZeroKV: true}, rand.New(rand.NewPCG(1, 2)))
 	x := tensor.Zeros(1, 4, 12)
@@ -139,7 +139,7 @@ func ExampleMultiHeadConfig_biasKV() {
 	// [1 1 12] [1 3 4 4] 0.25
 }
 
-// recency adds a number for each distance of a key from its query.
+// recency adds a number that depends on the distance between a key and its query.
 type recency struct {
 	attn.NoParam
 	byDistance []float32 // from the farthest to 0
@@ -152,9 +152,9 @@ func (r recency) Apply(at attn.Row, _, scores []float32) {
 	tensor.AddTo(scores, r.byDistance[first:][:len(scores)])
 }
 
-func (recency) Back(_ attn.Row, _, _, _, _, _ []float32) {} // nothing is learnt
+func (recency) Back(_ attn.Row, _, _, _, _, _ []float32) {} // nothing is trained
 
-// A score change that adds what it has in a slice.
+// A score change that adds numbers from a slice.
 func ExampleAddTo() {
 	x := tensor.Zeros(1, 1, 3, 2)
 	fade := recency{byDistance: []float32{float32(-math.Log(4)), float32(-math.Log(2)), 0}}

@@ -14,10 +14,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Attention as a regression: the estimate at x is the mean of the y_j, weighted
-// by how near their x_j are. How near is near, the width 1/w of the kernel, is
-// learnt: each point is estimated from all others, and the mask hides it from
-// itself.
+// Attention as regression: the estimate at x is the mean of the y_j, with larger weights for
+// nearer x_j. The kernel width 1/w is trained: each point is estimated from all others, and the
+// mask hides it from itself.
 func Example_kernelRegression() {
 	const n = 50
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -49,8 +48,8 @@ func Example_kernelRegression() {
 	// w = 3.8, mean squared error 0.21
 }
 
-// Every score answers the same question: how much does this query want that
-// key? Here are the answers of one query about two keys.
+// Every score measures how well a key matches a query. The example compares the scores of one
+// query with two keys.
 func Example_scores() {
 	q := tensor.New([]float32{1, 2}, 1, 1, 1, 2) // [B H Lq E]
 	k := tensor.New([]float32{
@@ -91,8 +90,8 @@ func Example_scores() {
 	// your own         121.000  16.000
 }
 
-// A decoder attends to what an encoder has read. Its states are the queries;
-// the encoder's states after every step are keys and values.
+// A decoder attends to the states of an encoder. The decoder's states are the queries; the
+// encoder's states after each step are the keys and values.
 func Example_encoderDecoder() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	encoder, decoder := nn.NewGRU(8, 16, rng), nn.NewGRU(8, 16, rng)
@@ -144,10 +143,10 @@ func Example_multiHeadMask() {
 	config.Heads = 6
 	layer, _ := attn.NewMultiHead(config, rng)
 
-	masked := tensor.New([]float32{1, 1, 1, 0, 1, 1, 1, 1, 0, 0}, 10) // one for each key
+	masked := tensor.New([]float32{1, 1, 1, 0, 1, 1, 1, 1, 0, 0}, 10) // one per key
 	q, kv := tensor.Randn(rng, 64, 12, 300), tensor.Randn(rng, 64, 10, 300)
 	tape := tensor.NewTape(tensor.Train)
-	tape.Seed(1, 0) // what is dropped follows from the run's seed and the step
+	tape.Seed(1, 0) // the run's seed and the step determine the dropped weights
 	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: mask.AllowTensor(masked), Weights: true})
 	fmt.Println("out", y.Out.Shape(), "weights", y.Weights.Shape())
 	for j, m := range masked.Data() {
@@ -161,8 +160,8 @@ func Example_multiHeadMask() {
 	// key 3: 0  key 8: 0  key 9: 0
 }
 
-// Valid lengths say how many keys of each sequence count. The widths of the
-// inputs are learnt from the first batch.
+// Valid lengths are the numbers of keys of each sequence. The first batch sets the widths of the
+// inputs.
 func Example_multiHeadValidLens() {
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
 		Width: 100, Heads: 5, Dropout: 0.5,

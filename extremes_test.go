@@ -22,8 +22,8 @@ func times(x *tensor.Tensor, power int) *tensor.Tensor {
 	return y
 }
 
-// The cosine is that of the directions, whatever the lengths: there is no ε that would
-// make short vectors less alike, and no square that overflows.
+// Cosine depends only on the directions of vectors, whatever their norms: there is no ε that
+// would make short vectors less similar, and no square that overflows.
 func TestCosineOfExtremes(t *testing.T) {
 	c := newCall(kindCase("dot"), usual)
 	c.o.Score = &score.Cosine{Scale: tensor.Full(3, 1).Param()}
@@ -36,7 +36,7 @@ func TestCosineOfExtremes(t *testing.T) {
 				other.k = times(c.k, p)
 			}
 			got := other.run()
-			// Gradients of what is longer are shorter; brought back, they are the same.
+			// Longer vectors have smaller gradients; scaled back, they are equal.
 			got["dq"] = times(got["dq"], p)
 			if both {
 				got["dk"] = times(got["dk"], p)
@@ -55,21 +55,21 @@ func TestCosineOfExtremes(t *testing.T) {
 	}
 }
 
-// A query that is far from all keys attends to the nearest, however far that is.
+// A query that is far from all keys attends to the nearest, at any distance.
 func TestGaussianFarAway(t *testing.T) {
 	const huge = 1e25
 	keys := tensor.New([]float32{0, 0, 0.5 * huge, 0, 0.9 * huge, 0, -huge, huge, 0.9 * huge, 1}, 1, 1, 5, 2)
 	values := tensor.New([]float32{1, 2, 3, 4, 5}, 1, 1, 5, 1)
 	query := tensor.New([]float32{huge, 0, -huge, 2 * huge, 3, 0}, 1, 1, 3, 2)
 	w := func(x float32) *score.Gaussian { return &score.Gaussian{W: tensor.Full(x, 1).Param()} }
-	many := float32(math.NaN()) // where several keys take part
+	many := float32(math.NaN()) // if several keys contribute
 	for _, c := range []struct {
 		name  string
 		score *score.Gaussian
 		o     attn.Options
 		want  []float32
 	}{
-		// Keys 2 and 4 are equally near to the first query, as far as numbers tell.
+		// Within float32, keys 2 and 4 are equally near to the first query.
 		{"the nearest", &score.Gaussian{}, attn.Options{}, []float32{4, 4, 1}},
 		{"with a parameter", w(2), attn.Options{}, []float32{4, 4, 1}},
 		{"with a small one", w(1e-24), attn.Options{}, []float32{many, 4, many}},
@@ -102,8 +102,8 @@ func TestGaussianFarAway(t *testing.T) {
 	}
 }
 
-// A query that is far from all keys does so whatever it is computed with: among many keys,
-// which are split among processors, from a cache, and with dropout.
+// A query that is far from all keys attends to the nearest on every path: among many keys, which
+// are split between processors, from a cache, and with dropout.
 func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 	const lk, e, v = 1100, 3, 2
 	rng := newRand(5)
@@ -112,7 +112,7 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 	for i := range keys.Data() {
 		keys.Data()[i] *= 1e22
 	}
-	copy(keys.Data()[700*e:], keys.Data()[300*e:301*e]) // two keys are one
+	copy(keys.Data()[700*e:], keys.Data()[300*e:301*e]) // two equal keys
 	for _, lq := range []int{1, 60} {
 		q := tensor.Full(0, 1, 1, lq, e)
 		each(q, func(_, _, i, f int, x *float32) { *x = keys.Data()[(300+i)*e+f] + 1e20 })
@@ -145,8 +145,8 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 					}
 				}
 				if dropout == 0 {
-					// The two keys share the weight: with gradients of w·(dw − Σw·dw) for their
-					// values' difference, opposite for both.
+					// The two keys share the weight. By w·(dw − Σw·dw), their gradients are
+					// opposite for different values.
 					a, b := k.Grad().Data()[300*e:][:e], k.Grad().Data()[700*e:][:e]
 					for f := range a {
 						if a[f] == 0 || math.Abs(float64(a[f]+b[f])) > 1e-6*math.Abs(float64(a[f])) {
@@ -159,7 +159,7 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 				}
 				for _, storage := range storages {
 					if storage.storage == tensor.Float16 {
-						continue // whose numbers end at 65,504
+						continue // numbers of this format end at 65,504
 					}
 					c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: e, ValueSize: v, Score: o.Score, Storage: storage.storage})
 					if err != nil {
@@ -180,13 +180,13 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 	}
 }
 
-// Rows that are far are those of float64, with groups, masks and biases.
+// Rows far from all keys match float64 results, with groups, masks and biases.
 func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
 	s := usual
 	for _, power := range []int{62, 66, 100} {
 		c := newCall(kindCase("dot"), s).mask(mask.Lengths(6, 4)).bias(s.h, 1, s.lk)
 		c.o.Score = &score.Gaussian{}
-		// The keys lie on a line, so that differences of squares are representable.
+		// The keys are on a line, so that differences of squares are representable.
 		for i := range c.k.Len() {
 			c.k.Data()[i] = 0
 		}
@@ -220,7 +220,7 @@ func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
 	}
 }
 
-// The score of a pair is in range if what it is made of is, whatever the differences.
+// The score of a pair is finite if its exact value is in range, even if differences overflow.
 func TestGaussianOfHugeDifferences(t *testing.T) {
 	q := tensor.New([]float32{math.MaxFloat32}, 1, 1, 1, 1)
 	k := tensor.New([]float32{-math.MaxFloat32}, 1, 1, 1, 1)
@@ -230,8 +230,8 @@ func TestGaussianOfHugeDifferences(t *testing.T) {
 	}
 }
 
-// Values next to nothing leave results with all of their digits, on every implementation, for
-// many queries and, from a cache, for one.
+// Tiny values give results with full precision, on every implementation, for many queries and,
+// from a cache, for one.
 func TestTinyValues(t *testing.T) {
 	const keys, size = 70, 64
 	r := newRand(7)

@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// call is one call of attention, the one way of Attend, MultiHead and Cache: its options and
-// tensors, and what the tiles read of them and write, forward and backward.
+// call is one call of attention. Attend, MultiHead and Cache all use it. It has the options and
+// tensors of the call, and the inputs and outputs of the tiles, forward and backward.
 type call struct {
 	flash.Attention
 	op   string
@@ -17,14 +17,14 @@ type call struct {
 	kv   KV
 	form Form
 
-	given, additive, gaussian *tensor.Tensor   // of the form; the others are nil
-	params                    []*tensor.Tensor // of the changes
-	out                       heads            // laid out as the queries are
-	weights, logSumExp        *tensor.Tensor   // nil if not asked for
+	given, additive, gaussian *tensor.Tensor   // set by the form, or nil
+	params                    []*tensor.Tensor // parameters of Changes
+	out                       heads            // in the layout of the queries
+	weights, logSumExp        *tensor.Tensor   // nil if not requested
 }
 
-// newCall resolves the sizes of a call between heads, wherever they are in memory. A cache adds to
-// the options what it knows.
+// newCall resolves the sizes of a call. The heads may have any layout. A cache adds its score,
+// mask and lengths to the options.
 func newCall(op string, q heads, kv KV, o *Options) *call {
 	c := &call{op: op, o: o, q: q, kv: kv}
 	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
@@ -38,8 +38,8 @@ func newCall(op string, q heads, kv KV, o *Options) *call {
 	return c
 }
 
-// attend checks and computes the call. The gates have been applied to the heads that it returns,
-// which go into Output.Out. last is the weight of the map that follows, or nil.
+// attend checks and computes the call. It returns the heads of Output.Out after their gates. last
+// is the weight of the output projection, or nil.
 func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 	c.check()
 	if t.Recording() {
@@ -76,15 +76,15 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 	return gated(t, c.out, o.Gates), y
 }
 
-// describe completes the description for the tiles: the numbers of changes, and mapped queries and
-// keys in the form in which they are compared.
+// describe completes the description that the tiles read: the parameters of the changes, and the
+// queries and keys as the score maps them.
 func (c *call) describe(t *tensor.Tape) {
 	o := c.o
 	c.Mask = o.Mask.rules
 	x := Inputs{Sizes: c.Sizes, Queries: c.q.split, Keys: c.kv.unmappedKeys(c.op)}
 	for i, change := range o.changes(c.Sizes) {
 		y, param := bound(t, c.op, change, x)
-		y.Extra = i == 0 && o.SoftCap != 0 // the soft-cap, which goes by no key
+		y.Extra = i == 0 && o.SoftCap != 0 // the soft-cap changes the scores of extra keys too
 		c.Changes, c.params = append(c.Changes, y), append(c.params, param)
 	}
 	c.form = o.score().Form()
@@ -105,7 +105,7 @@ func (c *call) describe(t *tensor.Tape) {
 	}
 }
 
-// compare describes queries, keys and values, and how they are compared.
+// compare describes the queries, keys and values, and the score that compares them.
 func (c *call) compare(t *tensor.Tape) {
 	f, k, v := c.form, c.kv.keys, c.kv.values
 	if f.Given != nil {
@@ -135,8 +135,8 @@ func (c *call) compare(t *tensor.Tape) {
 	}
 }
 
-// checkMapped panics unless what a score makes of queries and keys goes together:
-// a score with keys of its own may have been given others than k.
+// checkMapped panics unless the mapped queries and keys fit together. A score with its own keys
+// may not match the keys of the call.
 func (c *call) checkMapped() {
 	f, q, k := c.form, c.q, c.kv.keys
 	f.check(c.op)
@@ -159,7 +159,7 @@ func (c *call) checkMapped() {
 	}
 }
 
-// operands are the tensors to which gradients may flow.
+// operands returns the tensors that may receive gradients.
 func (c *call) operands() []*tensor.Tensor {
 	all := []*tensor.Tensor{c.kv.values.x, c.additive, c.gaussian, c.o.Sinks, c.given}
 	if c.given == nil {
@@ -168,7 +168,7 @@ func (c *call) operands() []*tensor.Tensor {
 	return append(all, c.params...)
 }
 
-// grads are the gradients of the operands.
+// grads returns the gradients of the operands.
 func (c *call) grads(t *tensor.Tape) *flash.Grads {
 	g := &flash.Grads{
 		Additive: t.GradOf(c.additive), Gaussian: t.GradOf(c.gaussian), Sinks: t.GradOf(c.o.Sinks), Given: t.GradOf(c.given),
@@ -185,7 +185,7 @@ func (c *call) grads(t *tensor.Tape) *flash.Grads {
 	return g
 }
 
-// makeResults makes the tensors of the results, and memory for what the backward pass reads.
+// makeResults allocates the results and the memory that the backward pass reads.
 func (c *call) makeResults(t *tensor.Tape) {
 	o, rows := c.o, c.B*c.H*c.Lq
 	c.out = c.q.like(t, c.EV)
@@ -203,9 +203,9 @@ func (c *call) makeResults(t *tensor.Tape) {
 }
 
 // record records the backward step of the call, which is one operation with up to three results.
-// The step must run when the gradients of all of them are complete. The tape runs steps in
-// reverse order, so the step is recorded first, on the empty tensor all; the results are recorded
-// after it with steps that only mark all as needed.
+// The step must run after the gradients of all results are complete. The tape runs steps in
+// reverse order, so record first records the step, on the empty tensor all. Then it records each
+// result with a step that only marks all as needed.
 func (c *call) record(t *tensor.Tape) {
 	if !t.Needs(c.operands()...) {
 		return
@@ -224,7 +224,7 @@ func (c *call) record(t *tensor.Tape) {
 	}
 }
 
-// gradOf returns the gradient that has reached x in this backward pass, nil if none has.
+// gradOf returns the gradient of x in this backward pass, or nil if there is none.
 func gradOf(x *tensor.Tensor) []float32 {
 	if x == nil {
 		return nil
@@ -235,7 +235,7 @@ func gradOf(x *tensor.Tensor) []float32 {
 	return nil
 }
 
-// gradOrZeros is gradOf with zeros in place of nil.
+// gradOrZeros is gradOf, but returns zeros instead of nil.
 func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	if g := gradOf(x); g != nil {
 		return g
@@ -245,7 +245,8 @@ func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	return zeros
 }
 
-// rowObserver returns the function that is called with rows of weights, nil if there is none.
+// rowObserver returns a function that calls all observers with a row of weights, or nil if there
+// are none.
 func (o *Options) rowObserver() func(Row, []float32) {
 	if len(o.Observers) == 0 {
 		return nil

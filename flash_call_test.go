@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Attend is its formula, under every mask and for every score.
+// Attend equals its formula, for every mask and every score.
 func TestFormula(t *testing.T) {
 	for name, mask := range hidings() {
 		t.Run(name, func(t *testing.T) {
@@ -26,8 +26,8 @@ func TestFormula(t *testing.T) {
 	}
 }
 
-// Weights and result may go different ways into a loss, together or alone, and
-// backward may run more than once.
+// A loss may use the weights and the result separately or together, and backward may run more
+// than once.
 func TestGradientThroughWeights(t *testing.T) {
 	rng := newRand(131)
 	q, k, v := tensor.Randn(rng, 2, 3, 5, 4).Param(), tensor.Randn(rng, 2, 3, 7, 4).Param(), tensor.Randn(rng, 2, 3, 7, 6).Param()
@@ -63,8 +63,8 @@ func TestGradientThroughWeights(t *testing.T) {
 	}
 }
 
-// Without weights asked for, memory grows with the length and not with its
-// square, forward and backward.
+// If weights are not requested, memory grows with the length and not with its square, forward and
+// backward.
 func TestMemory(t *testing.T) {
 	const l, e = 3000, 8
 	rng := newRand(149)
@@ -78,14 +78,14 @@ func TestMemory(t *testing.T) {
 			y := attn.Attend(tape, q, k, v, attn.Options{Score: score, Mask: mask})
 			tape.Backward(y.Out, dout)
 			runtime.ReadMemStats(&after)
-			if used, scores := after.TotalAlloc-before.TotalAlloc, uint64(4*l*l); used > scores/2 { // most of it is for the tasks, and may be made again under the race detector
+			if used, scores := after.TotalAlloc-before.TotalAlloc, uint64(4*l*l); used > scores/2 { // most of it is memory of tasks, which the race detector may allocate again
 				t.Errorf("%s: %d bytes were allocated, where all scores would be %d", name, used, scores)
 			}
 		}
 	}
 }
 
-// Extend gives in either layout, step by step, what Forward gives for the whole.
+// In both layouts, Extend gives step by step the result of Forward for the whole sequence.
 func TestExtend(t *testing.T) {
 	for _, bias := range []attn.Projections{attn.NoProjection, attn.AllProjections, attn.Query} {
 		for _, config := range []attn.MultiHeadConfig{
@@ -115,7 +115,7 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// The maps may be exchanged for others, at any time.
+// The maps of a layer may be replaced at any time.
 func TestMapsOfOnesOwn(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	other := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})

@@ -8,9 +8,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// This file is the formula of attention, one operation on tensors after the other, as a paper
-// writes it. It keeps every intermediate result, and its gradients are those of the
-// operations. The tests hold it against Attend, which computes the same in tiles.
+// This file contains the formula of attention, one operation on tensors after the other, as a
+// paper writes it. It stores every intermediate result; its gradients are those of the
+// operations. The tests compare it with Attend, which computes the same in tiles.
 
 // formula is Attend by its definition:
 //
@@ -49,12 +49,12 @@ func formula(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output
 	return y
 }
 
-// formulaScores returns what the softmax is applied to, −∞ where the mask hides a key.
+// formulaScores returns the input of the softmax, with −∞ for hidden keys.
 func formulaScores(t *tensor.Tape, q, k *tensor.Tensor, o attn.Options) *tensor.Tensor {
 	return hidden(t, formulaChanges(t, q, k, o), o.Mask.Array(sizesOfCall(q, k, o)))
 }
 
-// formulaChanges returns scores with all that changes them but the mask.
+// formulaChanges returns scores after all changes except the mask.
 func formulaChanges(t *tensor.Tape, q, k *tensor.Tensor, o attn.Options) *tensor.Tensor {
 	s := formulaScore(t, o.Score, q, perHead(t, k, q.Dim(1)))
 	if c := o.SoftCap; c != 0 {
@@ -89,7 +89,7 @@ func formulaScore(t *tensor.Tape, scored attn.Score, q, k *tensor.Tensor) *tenso
 	pairs := func() (*tensor.Tensor, *tensor.Tensor) {
 		return tensor.Reshape(t, q, b, h, lq, 1, q.Dim(3)), tensor.Reshape(t, k, b, h, 1, lk, k.Dim(3))
 	}
-	l1, isL1 := scored.(*score.L1) // whose form calls its own code
+	l1, isL1 := scored.(*score.L1) // its form calls the code under test
 	switch {
 	case isL1: // −‖(q − k)∘w‖₁, where |x| = relu(x) + relu(−x)
 		q, k := pairs()
@@ -114,7 +114,7 @@ func formulaScore(t *tensor.Tape, scored attn.Score, q, k *tensor.Tensor) *tenso
 	return tensor.Scale(t, tensor.MatMulT(t, q, k), float32(scale))
 }
 
-// perHead returns keys or values [B G Lk E] with a head for each of h query heads.
+// perHead repeats the heads of keys or values [B G Lk E] for h query heads.
 func perHead(t *tensor.Tape, x *tensor.Tensor, h int) *tensor.Tensor {
 	b, g, l, e := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 	return tensor.Reshape(t, tensor.BroadcastTo(t, tensor.Reshape(t, x, b, g, 1, l, e), b, g, h/g, l, e), b, h, l, e)
@@ -148,7 +148,7 @@ func sizesOfCall(q, k *tensor.Tensor, o attn.Options) attn.Sizes {
 	}
 }
 
-// eachRow calls f for each row of scores, which are elements lo to hi.
+// eachRow calls f for each row of scores, with its elements lo to hi.
 func eachRow(s attn.Sizes, f func(at attn.Row, lo, hi int)) {
 	for r := range s.B * s.H * s.Lq {
 		at := attn.Row{Batch: r / s.Lq / s.H, Head: r / s.Lq % s.H, Query: r % s.Lq}
@@ -157,14 +157,14 @@ func eachRow(s attn.Sizes, f func(at attn.Row, lo, hi int)) {
 	}
 }
 
-// changed returns the scores x changed by c, a row at a time.
+// changed returns the scores x changed by c, one row at a time.
 func changed(t *tensor.Tape, c attn.ScoreChange, x, q, k *tensor.Tensor, o attn.Options) *tensor.Tensor {
 	s := sizesOfCall(q, k, o)
 	vectors := func(x *tensor.Tensor) func(*tensor.Tape) *tensor.Tensor {
 		return func(*tensor.Tape) *tensor.Tensor { return x }
 	}
 	param := c.Param(t, attn.Inputs{Sizes: s, Queries: vectors(q), Keys: vectors(k)})
-	part := func(at attn.Row, data []float32) []float32 { // of a sequence and a head, of which there may be one for all
+	part := func(at attn.Row, data []float32) []float32 { // of a sequence and a head, or shared by all
 		if data == nil {
 			return nil
 		}
@@ -187,7 +187,7 @@ func changed(t *tensor.Tape, c attn.ScoreChange, x, q, k *tensor.Tensor, o attn.
 					c.Back(at, part(at, data), part(at, dparam), x.Data()[lo:hi], y.Data()[lo:hi], d)
 				}
 				for j, v := range d {
-					if dx != nil && dy[lo+j] != 0 { // else the score is hidden, and v may be NaN
+					if dx != nil && dy[lo+j] != 0 { // otherwise the score is hidden, and v may be NaN
 						dx[lo+j] += v
 					}
 				}

@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// goldenAttend is a call of Attend.
+// goldenAttend tests a call of Attend.
 func goldenAttend(s *sheet) {
 	o := attn.Options{Score: s.score(""), Mask: s.mask(), Weights: true}
 	if s.Setting("softcap") != "" {
@@ -36,12 +36,12 @@ func fourAxes(x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Reshape(nil, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
 }
 
-// goldenMultiHead is a call of a layer.
+// goldenMultiHead tests a call of a layer.
 func goldenMultiHead(s *sheet) {
 	m := s.multiHead()
 	q := s.leaf("in.q")
 	var k, v *tensor.Tensor
-	if s.Has("in.kv") { // one tensor in both places
+	if s.Has("in.kv") { // one tensor as key and value
 		k = s.leaf("in.kv")
 		v = k
 	} else {
@@ -68,7 +68,7 @@ func goldenMultiHead(s *sheet) {
 	s.backward(tape, y)
 }
 
-// multiHead builds the layer that the file tells of, with its parameters.
+// multiHead builds the layer that the file describes, with its parameters.
 func (s *sheet) multiHead() *attn.MultiHead {
 	heads := int(s.Number("heads"))
 	width := func(of string) int { shape := s.Shape(of); return shape[len(shape)-1] }
@@ -77,8 +77,7 @@ func (s *sheet) multiHead() *attn.MultiHead {
 		Width:     s.Shape("param.out.weight")[0],
 		HeadSize:  s.Shape("param.q.weight")[0] / heads,
 		ValueSize: s.Shape("param.v.weight")[0] / heads,
-		// The widths of the inputs are those of the maps; one is learnt from
-		// the first batch.
+		// The input widths are the widths of the maps; one is inferred from the first batch.
 		QueryWidth: width("param.q.weight"),
 		KeyWidth:   width("param.k.weight"),
 		ValueWidth: attn.Infer,
@@ -94,7 +93,7 @@ func (s *sheet) multiHead() *attn.MultiHead {
 	if s.Setting("system") == "7" {
 		c.Layout = attn.SequenceFirst
 	}
-	if s.Setting("score") != "relative" { // which comes with the call
+	if s.Setting("score") != "relative" { // that score comes with the call
 		c.Score = s.score("score.")
 	}
 	m, err := attn.NewMultiHead(c, newRand(1))
@@ -103,7 +102,7 @@ func (s *sheet) multiHead() *attn.MultiHead {
 	}
 	m.Build(c.QueryWidth, c.KeyWidth, width("param.v.weight"))
 	for name, p := range m.Params() {
-		if name = "param." + name; s.leaves[name] == nil { // not the score's, which it already has
+		if name = "param." + name; s.leaves[name] == nil { // skip parameters of the score, which has them already
 			copy(p.Data(), s.Tensor(name).Data())
 			s.leaves[name] = p
 		}
@@ -111,9 +110,9 @@ func (s *sheet) multiHead() *attn.MultiHead {
 	return m
 }
 
-// goldenDropout is a layer whose dropout is given as a mask, which Attend does
-// not take: it draws its own. So the layer is taken apart, as a user may do who
-// wants something between its steps.
+// goldenDropout tests a layer whose dropout is given as a mask. Attend draws its dropout and does
+// not accept a mask, so the test computes the steps of the layer one by one, as users do who
+// insert something between them.
 func goldenDropout(s *sheet) {
 	m := s.multiHead()
 	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
@@ -141,8 +140,8 @@ func goldenDropout(s *sheet) {
 	s.backward(tape, y)
 }
 
-// goldenEncoderDecoder is system 3: the states of a decoder ask those of an
-// encoder, without any parameter in between.
+// goldenEncoderDecoder is system 3: the decoder states attend to the encoder states without any
+// parameters.
 func goldenEncoderDecoder(s *sheet) {
 	gru := func(name string) *nn.GRU {
 		param := func(p string) *tensor.Tensor { return s.leaf("param." + name + "." + p + "_l0") }

@@ -16,7 +16,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// elsewhere are the golden files that other packages are held to.
+// elsewhere are the golden files that other packages test.
 var elsewhere = map[string]string{
 	"ops":                "tensor",
 	"optim":              "nn",
@@ -33,8 +33,8 @@ var elsewhere = map[string]string{
 	"sinusoids":          "nn",
 }
 
-// TestGolden holds the package to the numbers of PyTorch in float64. It finds
-// its cases by listing the files, so that a new file without a test fails.
+// TestGolden compares the package with results of PyTorch in float64. It finds its cases by
+// listing the files, so that a new file without a test fails.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob("testdata/golden/*.safetensors")
 	if err != nil || len(paths) == 0 {
@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// golden compares everything in a file, with the kernels that are in use.
+// golden compares everything in a file, with the current kernels.
 func golden(t *testing.T, name, path string) {
 	s := openSheet(t, path)
 	switch system := s.Setting("system"); {
@@ -74,7 +74,7 @@ func golden(t *testing.T, name, path string) {
 	s.done()
 }
 
-// sheet is a golden file with a record of what has been compared.
+// sheet is a golden file that records which results have been compared.
 type sheet struct {
 	*tensortest.Golden
 	t      *testing.T
@@ -112,8 +112,8 @@ func (s *sheet) check(name string, got *tensor.Tensor) {
 	delete(s.left, name)
 }
 
-// backward runs the tape back from out, and from the weights where the file has
-// a gradient for them, and compares the gradients of all leaves.
+// backward runs the tape from the gradient of out, and from the gradient of the weights if the
+// file has one, and compares the gradients of all leaves.
 func (s *sheet) backward(tape *tensor.Tape, y attn.Output) {
 	s.t.Helper()
 	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{s.Tensor("in.dout")}
@@ -124,7 +124,7 @@ func (s *sheet) backward(tape *tensor.Tape, y attn.Output) {
 	s.gradients()
 }
 
-// gradients compares those of all leaves.
+// gradients compares the gradients of all leaves.
 func (s *sheet) gradients() {
 	s.t.Helper()
 	largest := 0.0
@@ -137,9 +137,8 @@ func (s *sheet) gradients() {
 		if want := s.Float64s(name); largestOf(want) > 1e-12 {
 			s.CheckGrad(name, x)
 		} else {
-			// Zero in exact arithmetic, as is the gradient of a bias on all
-			// keys: what is left is the rounding error of terms as large as
-			// the other gradients.
+			// Zero in exact arithmetic, like the gradient of a bias on all keys. The remainder is
+			// the rounding error of terms as large as the other gradients.
 			tensortest.Close(s.t, name, x.Grad().Data(), want, largest*1e-6)
 		}
 		delete(s.left, name)
@@ -154,7 +153,7 @@ func (s *sheet) done() {
 	}
 }
 
-// score builds the score that the file tells of; nil is the default.
+// score builds the score that the file describes; nil is the default.
 func (s *sheet) score(prefix string) attn.Score {
 	switch s.Setting("score") {
 	case "custom":
@@ -188,7 +187,7 @@ func (s *sheet) score(prefix string) attn.Score {
 	return score
 }
 
-// mask builds the mask that the file tells of.
+// mask builds the mask that the file describes.
 func (s *sheet) mask() attn.Mask {
 	var all []attn.Mask
 	ownOffset := s.Setting("default_offset") == "false"

@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// checkAttend compares the gradients of a call, through out and weights at once,
-// with differences.
+// checkAttend compares the gradients of a call, through out and weights at once, with finite
+// differences.
 func checkAttend(t *testing.T, name string, c call) {
 	t.Helper()
 	in := []*tensor.Tensor{c.q, c.k, c.v}
@@ -33,9 +33,9 @@ func checkAttend(t *testing.T, name string, c call) {
 	}, in)
 }
 
-// away keeps scores at a distance from their corners: elements of q from zero, where a ReLU
-// has one, and from those of k, where a distance has one. It moves them to grids whose
-// points are 0.1 apart.
+// away moves scores away from points without a derivative: elements of q away from zero, because
+// of ReLU, and away from elements of k, because of distances. It moves them to grids whose points
+// are 0.1 apart.
 func away(c call) {
 	for x, offset := range map[*tensor.Tensor]float64{c.q: 0.1, c.k: 0} {
 		for i, v := range x.Data() {
@@ -44,8 +44,8 @@ func away(c call) {
 	}
 }
 
-// apart is away for vectors that are compared with each other: each feature has another
-// value in each of them.
+// apart is away for vectors that are compared with each other: each feature has a different value
+// in each vector.
 func apart(x *tensor.Tensor) {
 	e := x.Dim(-1)
 	n := x.Len() / e
@@ -84,7 +84,7 @@ func TestBiasGradients(t *testing.T) {
 	} {
 		checkAttend(t, fmt.Sprint("bias ", shape), newCall(kindCase("scaled"), s).bias(shape...).mask(mask.Window(2, 1)))
 	}
-	// A bias that all keys share moves no weight.
+	// A bias that is equal for all keys changes no weight.
 	for _, shape := range [][]int{{s.b, 1, s.lq, 1}, {1, s.h, 1, 1}, {1}, {}} {
 		x := newCall(kindCase("scaled"), s).mask(mask.Window(2, 1))
 		want := x.run()
@@ -104,8 +104,8 @@ func TestMultiHeadGradients(t *testing.T) {
 			QueryWidth: 6, KeyWidth: 13, ValueWidth: 2, Bias: attn.Query | attn.Out,
 			Score: score.NewAdditive(3, 3, 5, newRand(71)), Layout: attn.SequenceFirst,
 		},
-		// No bias on the keys: where the score is a dot product it moves all
-		// scores of a query alike, and its gradient is nothing but rounding.
+		// No bias on the keys: with a dot product it shifts all scores of a query equally, so its
+		// gradient is only rounding noise.
 		"own score": {Width: 12, Heads: 3, Bias: attn.AllProjections &^ attn.Key, Score: relative{tensor.Randn(newRand(73), 7, 4).Param()}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestMultiHeadGradients(t *testing.T) {
 	}
 }
 
-// One tensor as query, key and value has the sum of three gradients.
+// If one tensor is query, key and value, its gradient is the sum of three gradients.
 func TestSelfAttentionGradients(t *testing.T) {
 	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: layout})

@@ -8,20 +8,20 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// gated returns heads multiplied by their gates, [H] or [B H], and with the
-// gradients of both. A gate of zero makes zeros of anything, even of what is not
-// finite: the head is not there.
+// gated returns the heads multiplied by their gates, [H] or [B H], and records the gradients of
+// both. A gate of zero gives zeros even if the head contains infinities or NaN, because the gate
+// removes the head.
 //
 //	y[b,h,l]    = gates[b,h]·x[b,h,l]
 //	dgates[b,h] = Σ_l x[b,h,l]·dy[b,h,l]
 //
-// As everywhere, where dy is zero x adds nothing, even if it is not finite.
+// Where dy is zero, x adds nothing to the gradient, even if x is not finite.
 func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	if gates == nil {
 		return x
 	}
 	b, n, l := x.batches(), x.count, x.length()
-	own := 0 // stride from one sequence's gates to the next
+	own := 0 // stride between the gates of two sequences; 0 if they share gates
 	if gates.Rank() == 2 {
 		own = n
 	}
@@ -30,7 +30,7 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	factor := func(i int) float32 { return gates.Data()[i/n*own+i%n] }
 	row := func(data []float32, i, j int) []float32 { return x.vector(data, i/n, i%n, j) }
 	const grain = 1 << 14
-	pairs := max(1, grain/max(1, l*x.size)) // of sequence and head, in a piece of work
+	pairs := max(1, grain/max(1, l*x.size)) // pairs of sequence and head per piece of work
 	par.For(b*n, pairs, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			g := factor(i)
@@ -63,7 +63,7 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 				}
 			})
 			for i := range dgates {
-				// Sequences that share a gate are added up in their order.
+				// Sequences that share a gate are summed in their order.
 				for j := i; j < len(sums); j += len(dgates) {
 					dgates[i] += sums[j]
 				}
@@ -73,7 +73,7 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	return y
 }
 
-// maskedDot returns Σ dy·x over the elements in which dy is not zero.
+// maskedDot returns Σ dy·x over the elements where dy is not zero.
 func maskedDot(dy, x []float32) float32 {
 	sum := simd.Dot(dy, x)
 	if math.IsNaN(float64(sum)) {
@@ -87,7 +87,7 @@ func maskedDot(dy, x []float32) float32 {
 	return sum
 }
 
-// checkGates panics unless there is a gate for each head.
+// checkGates panics unless gates has a gate for each head.
 func checkGates(op string, gates *tensor.Tensor, s Sizes) {
 	if gates == nil {
 		return

@@ -23,9 +23,9 @@ type scoreCase struct {
 	make   func() attn.Score
 }
 
-// scores are all the scores there are: those of the table, with all their parameters,
-// without those that are optional, and with a factor; and a user's own. Each call of make
-// gives the same parameters.
+// scores are all scores: those of the table with all their parameters, without optional
+// parameters, and with a factor; and a user-defined one. Each call of make returns the same
+// parameters.
 var scores = allScores()
 
 func allScores() []scoreCase {
@@ -51,8 +51,7 @@ func allScores() []scoreCase {
 	)
 }
 
-// sizesOf returns sizes of vectors that a kind of score compares, different ones if it
-// can.
+// sizesOf returns sizes of vectors that a kind of score accepts, different ones if possible.
 func sizesOf(kind score.Kind) score.Sizes {
 	s := score.Sizes{Query: 5, Key: 5, Hidden: 11}
 	for _, p := range kind.Params {
@@ -68,13 +67,13 @@ func kindCase(name string) scoreCase {
 	return scores[slices.IndexFunc(scores, func(c scoreCase) bool { return c.name == name })]
 }
 
-// ownScore is what a user might write: relu(q)ᵀk/3.
+// ownScore is a user-defined score: relu(q)ᵀk/3.
 func ownScore(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return tensor.Scale(t, tensor.MatMulT(t, tensor.ReLU(t, q), k), 1.0/3)
 }
 
-// ownNonlinearScore makes its scores of operations whose derivatives depend on
-// what they are applied to, and so are NaN where the scores are.
+// ownNonlinearScore uses operations whose derivatives depend on their arguments, so the
+// derivatives are NaN if the scores are.
 func ownNonlinearScore(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	s := tensor.MatMulT(t, q, k)
 	s = tensor.Mul(t, tensor.Sigmoid(t, s), tensor.Tanh(t, tensor.Square(t, s)))
@@ -88,8 +87,7 @@ func eachScore(t *testing.T, test func(t *testing.T, c scoreCase)) {
 	}
 }
 
-// sizes are those of a call of Attend. The default has distinct primes, but for
-// the heads.
+// sizes are the sizes of a call of Attend. The defaults are distinct primes, except the heads.
 type sizes struct{ b, h, g, lq, lk, v int }
 
 var usual = sizes{b: 2, h: 6, g: 3, lq: 5, lk: 7, v: 3}
@@ -125,14 +123,14 @@ func (c call) mask(m attn.Mask) call {
 	return c
 }
 
-// trace is what a call leaves behind, by name: "out", "weights", "dq", "dk",
-// "dv", "dbias" and, for a score with a parameter w, "dw".
+// trace are the results and gradients of a call by name: "out", "weights", "dq", "dk", "dv",
+// "dbias" and, for a score with a parameter w, "dw".
 type trace map[string]*tensor.Tensor
 
-// run makes the call, forward and backward, on leaves of its own.
+// run makes the call, forward and backward, on new leaves.
 func (c call) run() trace { return c.runBy(attn.Attend) }
 
-// runBy is run by Attend or by the formula.
+// runBy is run with Attend or with the formula.
 func (c call) runBy(attend attend) trace {
 	tape := tensortest.Tape(tensor.Train)
 	leaves := paramsOf(c.o.Score)
@@ -154,7 +152,7 @@ func (c call) runBy(attend attend) trace {
 func runLayer(m *attn.MultiHead, q, k, v, dout *tensor.Tensor, o attn.Options) trace {
 	tape := tensortest.Tape(tensor.Train)
 	leaves := paramsOf(m)
-	clones := map[*tensor.Tensor]*tensor.Tensor{} // what is one tensor stays one
+	clones := map[*tensor.Tensor]*tensor.Tensor{} // clones of one tensor remain one tensor
 	clone := func(x *tensor.Tensor) *tensor.Tensor {
 		if clones[x] == nil {
 			clones[x] = x.Clone().Param()
@@ -167,8 +165,8 @@ func runLayer(m *attn.MultiHead, q, k, v, dout *tensor.Tensor, o attn.Options) t
 	return leave(y, leaves)
 }
 
-// paramsOf returns the parameters of a module, if it is one, under "d" and their
-// names, with their gradients cleared.
+// paramsOf returns the parameters of a module by "d" and their names, with their gradients
+// cleared. Other values have none.
 func paramsOf(module any) map[string]*tensor.Tensor {
 	leaves := map[string]*tensor.Tensor{}
 	if m, ok := module.(nn.Module); ok {
@@ -195,7 +193,7 @@ func leave(y attn.Output, leaves map[string]*tensor.Tensor) trace {
 	return tr
 }
 
-// same fails the test unless two traces are the same bit for bit.
+// same fails the test unless two traces are equal bit for bit.
 func same(t *testing.T, what string, got, want trace) {
 	t.Helper()
 	compare(t, got, want, func(name string, got, want *tensor.Tensor) {
@@ -204,7 +202,7 @@ func same(t *testing.T, what string, got, want trace) {
 	})
 }
 
-// near fails the test unless two traces are the same up to rounding.
+// near fails the test unless two traces are equal up to rounding.
 func near(t *testing.T, what string, got, want trace) {
 	t.Helper()
 	compare(t, got, want, func(name string, got, want *tensor.Tensor) {
@@ -220,7 +218,7 @@ func nearTensor(t *testing.T, what string, got, want *tensor.Tensor) {
 		exact[i] = float64(v)
 	}
 	budget := 2e-6
-	if want.Len() == 1 { // the gradient of a single factor sums over all pairs and features, terms of both signs
+	if want.Len() == 1 { // the gradient of a single factor sums over all pairs and features, with terms of both signs
 		budget *= 2
 	}
 	tensortest.Close(t, what, got.Data(), exact, budget)
@@ -240,12 +238,12 @@ func compare(t *testing.T, got, want trace, tensors func(name string, got, want 
 	}
 }
 
-// pick returns the elements of x with the given index along an axis.
+// pick returns the elements of x with indices lo to hi on an axis.
 func pick(x *tensor.Tensor, axis, lo, hi int) *tensor.Tensor {
 	return tensor.Slice(nil, x, axis, lo, hi)
 }
 
-// each calls f with the place of every element of a tensor of four axes.
+// each calls f with the indices of every element of a tensor of four axes.
 func each(x *tensor.Tensor, f func(b, h, i, j int, v *float32)) {
 	data := x.Data()
 	for b := range x.Dim(0) {
@@ -269,11 +267,11 @@ func fill(x *tensor.Tensor, b, h, i int, value float32) {
 	}
 }
 
-// poisons are numbers that must not be felt from under a mask. The largest
-// finite number becomes infinite in products.
+// poisons are numbers that must have no effect when they are masked. The largest finite number
+// becomes infinite in products.
 var poisons = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32}
 
-// mustMultiHead returns a layer whose biases, which start at 0, are random.
+// mustMultiHead returns a layer with random biases instead of 0.
 func mustMultiHead(t testing.TB, c attn.MultiHeadConfig) *attn.MultiHead {
 	t.Helper()
 	rng := newRand(23)

@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// hidings are masks of every kind for the sizes usual. Between them they hide
-// keys from all queries of a head, and all keys from some queries.
+// hidings are masks of every kind for the sizes usual. Together they hide keys from all queries
+// of a head, and all keys from some queries.
 func hidings() map[string]attn.Mask {
 	s := usual
 	full := make([]bool, s.b*s.h*s.lq*s.lk)
@@ -44,8 +44,8 @@ func hidings() map[string]attn.Mask {
 	}
 }
 
-// What is stored under a mask is not felt: not in the results and not in any
-// gradient, even if it is NaN or infinite.
+// Masked elements have no effect on the results or on any gradient, even if they are NaN or
+// infinite.
 func TestHiddenIsNotFelt(t *testing.T) {
 	for name, mask := range hidings() {
 		t.Run(name, func(t *testing.T) {
@@ -61,13 +61,13 @@ func TestHiddenIsNotFelt(t *testing.T) {
 	}
 }
 
-// poison returns the call with p in every place that the mask hides; there the
-// weights are zero. Those are elements of the bias, keys and values that no query
-// of their heads sees, and queries that attend to no key.
+// poison returns the call with p in every place that the mask hides: elements of the bias, keys
+// and values that no query of their heads attends to, and queries that attend to no key. The
+// weights are zero in all these places.
 func poison(c call, weights *tensor.Tensor, p float32) call {
 	c.q, c.k, c.v, c.o.Bias = c.q.Clone(), c.k.Clone(), c.v.Clone(), c.o.Bias.Clone()
-	sees := map[[3]int]bool{}   // a query
-	isSeen := map[[3]int]bool{} // a key
+	sees := map[[3]int]bool{}   // queries that attend to some key
+	isSeen := map[[3]int]bool{} // attended keys
 	group := c.q.Dim(1) / c.k.Dim(1)
 	bias := c.o.Bias.Data()
 	at := 0
@@ -91,9 +91,8 @@ func poison(c call, weights *tensor.Tensor, p float32) call {
 	return c
 }
 
-// The same without bias and soft-cap, which a key that is seen by some queries
-// only must not need either: one that holds NaN spoils those that see it, and no
-// other.
+// The same without bias and soft-cap. A key that only some queries attend to must not need them
+// either: if it contains NaN, it affects the queries that attend to it, and no others.
 func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual).mask(mask.Causal())
@@ -104,7 +103,7 @@ func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
 			bad.k, bad.v = x.k.Clone(), x.v.Clone()
 			for b := range usual.b {
 				for g := range usual.g {
-					fill(bad.k, b, g, usual.lk-1, p) // the last query alone sees it
+					fill(bad.k, b, g, usual.lk-1, p) // only the last query attends to it
 					fill(bad.v, b, g, usual.lk-1, p)
 				}
 			}
@@ -119,8 +118,8 @@ func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
 	})
 }
 
-// A key that holds NaN spoils the weights of the queries that attend to it, and
-// even of these only the ones that are not hidden.
+// A key that contains NaN affects the weights of queries that attend to it, and among these
+// weights only those of keys that are not hidden.
 func TestNaNDoesNotReachWeightsOfHiddenKeys(t *testing.T) {
 	masks := hidings()
 	for _, name := range slices.Sorted(maps.Keys(masks)) {
@@ -141,7 +140,7 @@ func TestNaNDoesNotReachWeightsOfHiddenKeys(t *testing.T) {
 	}
 }
 
-// checkSpoiled makes a call in which a key holds NaN.
+// checkSpoiled makes a call in which a key contains NaN.
 func checkSpoiled(t *testing.T, c call, key int) {
 	t.Helper()
 	c.dweights = nil
@@ -218,8 +217,8 @@ func TestBlindQueries(t *testing.T) {
 	})
 }
 
-// checkBlind makes a call and returns how many queries attend to no key. A second call
-// in which those have other upstream gradients must leave the same behind.
+// checkBlind makes a call and returns the number of queries that attend to no key. A second call
+// with other upstream gradients for these queries must give the same results and gradients.
 func checkBlind(t *testing.T, c call) (blind int) {
 	t.Helper()
 	tr := c.run()
@@ -249,8 +248,8 @@ func checkBlind(t *testing.T, c call) (blind int) {
 	return blind
 }
 
-// The inputs of a layer behind the valid lengths are not felt either, though they
-// go through maps with parameters first.
+// Inputs of a layer after the valid lengths have no effect either, although they first pass
+// through maps with parameters.
 func TestMultiHeadHiddenIsNotFelt(t *testing.T) {
 	lens := []int{3, 0}
 	for _, c := range scores {

@@ -8,59 +8,60 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Observer is called with the weights of each query while attention is computed, so that a
-// statistic of the weights, or a part of them, needs no memory for all: package observe has the
-// total that each key receives, top keys, entropy and chosen weights.
+// Observer is called with the weights of each query while attention is computed. A statistic or a
+// selection of the weights therefore needs no memory for all weights. Package observe has
+// observers for the total weight per key, the top keys, the entropy and selected weights.
 type Observer interface {
-	// Begin is called once before the rows of a call of Attend.
+	// Begin is called once per call of Attend, before the rows.
 	Begin(s Sizes)
-	// Row is called with the weights [Lk] of the query at, before dropout: concurrently,
-	// once for each query, in any order. It must not keep weights.
+	// Row is called with the weights [Lk] of the query at, before dropout. It is called
+	// concurrently, once for each query, in any order. It must not keep the slice weights.
 	Row(at Row, weights []float32)
 }
 
-// Inspector receives what the weights of a layer are made of, and what they are the
-// weights of, each time it attends.
+// Inspector is called each time a layer attends. It receives the queries, keys and norms of
+// values from which the layer computed its weights and output.
 type Inspector func(layer string, p Parts)
 
-// Parts are what goes into a call of attention besides masks and biases.
+// Parts are the inputs of a call of attention, except masks and biases.
 //
-// Aliasing: the tensors may be those that the call computes with. They are not to be
-// changed, and live as long as the tape's memory.
+// Aliasing: the tensors may be the ones that the call computes with. Do not modify them. They are
+// valid as long as the tape's memory.
 type Parts struct {
-	// Queries [B H Lq E] and Keys [B G Lk E] are as the score multiplies them: mapped,
+	// Queries [B H Lq E] and Keys [B G Lk E] are the vectors that the score multiplies: mapped,
 	// normalised and moved to their positions, so that
 	//
 	//	Scale·Queries[b,h,i]·Keys[b,g,j]
 	//
-	// is the score of query i and key j before soft-cap, modifications and bias. Nil where
+	// is the score of query i and key j before soft-cap, score changes and bias. Both are nil if
 	// the score is no dot product.
 	Queries, Keys *tensor.Tensor
 	Scale         float32
-	// ValueNorms [B H Lk] is ‖W_h·v_j‖, where W_h are the columns of the layer's last map
-	// that belong to head h: what the head would add to the layer's result if it attended
-	// to key j alone. In Attend, which has no such map, it is ‖v_j‖.
+	// ValueNorms [B H Lk] is ‖W_h·v_j‖, where W_h are the columns of the output projection for
+	// head h: the norm of what the head would add to the layer's output if it attended only to
+	// key j. Attend has no output projection; there it is ‖v_j‖.
 	//
 	// Source: Kobayashi et al., "Attention is Not Only a Weight", 2020,
 	// https://arxiv.org/abs/2004.10102, section 3.
 	ValueNorms *tensor.Tensor
 
-	// Sizes are those of the call.
+	// Sizes are the sizes of the call.
 	Sizes Sizes
-	// Weights computes the weights [Lq Lk] of head h of sequence b once more: the bits that
-	// an Observer receives, without memory for those of the other heads. It can be called
-	// later, as long as the tape's memory lives and what the options and the score hold,
-	// such as parameters, is what it was; by several goroutines, too, and a Cache may grow
-	// meanwhile. It panics with a *tensor.ValueError if there is no such head.
+	// Weights recomputes the weights [Lq Lk] of head h of sequence b. The result has the same
+	// bits that an Observer receives, and needs no memory for the other heads. It can be called
+	// later, as long as the tape's memory is valid and the options, the score and their
+	// parameters are unchanged. Several goroutines may call it, and a Cache may grow meanwhile.
+	// It panics with a *tensor.ValueError if there is no such head.
 	Weights func(b, h int) []float32
-	// RetainedBytes is about how many bytes of queries and keys Weights keeps.
+	// RetainedBytes is the approximate memory of the queries and keys that Weights retains, in
+	// bytes.
 	RetainedBytes int
 }
 
-// parts returns the parts of a call that has been described. w is the last map [Out H·V], or nil.
+// parts returns the parts of a call after describe. w is the output projection [Out H·V], or nil.
 func (c *call) parts(w *tensor.Tensor) Parts {
 	kv := c.kv.dense(nil)
-	own := func(h heads) *tensor.Tensor { // the keys of the caller
+	own := func(h heads) *tensor.Tensor { // without the extra keys of the layer
 		x := h.split(nil)
 		if kv.extra > 0 {
 			x = tensor.Slice(nil, x, 2, kv.extra, x.Dim(2))
@@ -74,7 +75,7 @@ func (c *call) parts(w *tensor.Tensor) Parts {
 	return p
 }
 
-// float32Weights returns the weights of a map that may hold them packed.
+// float32Weights returns the weights of a map, unpacked if they are stored packed.
 func float32Weights(l *nn.Linear) *tensor.Tensor {
 	if l.Weight != nil || l.Packed == nil {
 		return l.Weight
@@ -109,20 +110,21 @@ func valueNorms(v, w *tensor.Tensor, heads int) *tensor.Tensor {
 	return tensor.New(out, batch, heads, lk)
 }
 
-// oneHead returns a function that computes the weights of one head of a call that has not been
-// described, and how many bytes that retains.
+// oneHead returns a function that computes the weights of one head of a call before describe, and
+// the number of bytes that the function retains.
 func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
 	q, kv := c.q, c.kv
 	retained = 4 * q.x.Len()
 	switch {
-	case kv.cache != nil: // it may grow, and its fork does not
+	case kv.cache != nil: // the cache may grow, its fork does not
 		c.kv.cache = kv.cache.Fork()
-		retained += 4 * c.B * c.G * c.Lq * (kv.cache.shape.E + c.EV) // of the positions that have come with the queries
+		retained += 4 * c.B * c.G * c.Lq * (kv.cache.shape.E + c.EV) // the positions appended with the queries
 	default:
-		if kv.keys.x != q.x { // else a layer has mapped both as one
+		if kv.keys.x != q.x { // otherwise one map has computed both
 			retained += 4 * kv.keys.x.Len()
 		}
-		// No value enters a weight: with keys in their place, values need not be kept.
+		// Weights do not depend on values. The keys take their place, so that the values are not
+		// retained.
 		c.kv.values, c.EV = kv.keys, kv.keys.size
 	}
 	return func(b, h int) []float32 {
@@ -139,8 +141,8 @@ func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
 	}, retained
 }
 
-// headWeights keeps the weights of one head. The sizes stay those of the call, so that biases, masks
-// and changes see no difference.
+// headWeights stores the weights of one head. Its sizes are those of the whole call, so that
+// biases, masks and changes work as usual.
 type headWeights struct {
 	batch, head int
 	keys        int

@@ -12,21 +12,22 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// toldCall is a call of attention: the weights that an observer is told of, and what an inspector is.
+// toldCall records a call of attention: the weights that an observer receives, and the parts that
+// an inspector receives.
 type toldCall struct {
 	weights *tensor.Tensor
 	parts   attn.Parts
 }
 
-// watch adds to o what fills w.
+// watch adds observers to o that fill w.
 func (w *toldCall) watch(o attn.Options) attn.Options {
 	o.Observe = func(_ string, x *tensor.Tensor) { w.weights = x.Clone() }
 	o.Inspect = func(_ string, p attn.Parts) { w.parts = p }
 	return o
 }
 
-// same fails the test unless the weights that are computed again, when the call is over, are
-// those that were told, to the bit.
+// same fails the test unless the weights recomputed after the call are equal to the observed
+// weights, bit for bit.
 func (w *toldCall) same(t *testing.T) {
 	t.Helper()
 	p := w.parts
@@ -44,7 +45,7 @@ func (w *toldCall) same(t *testing.T) {
 	}
 }
 
-// sameAgain runs a call and compares its weights, computed again, with those that it returned.
+// sameAgain runs a call and compares recomputed weights with the returned weights.
 func sameAgain(t *testing.T, o attn.Options, run func(o attn.Options)) {
 	t.Helper()
 	var w toldCall
@@ -52,8 +53,8 @@ func sameAgain(t *testing.T, o attn.Options, run func(o attn.Options)) {
 	w.same(t)
 }
 
-// Whatever is combined with whatever, the weights of one head computed again have the bits
-// that they had among all.
+// For any combination of features, the recomputed weights of one head have the same bits as in
+// the call.
 func TestWeightsAgain(t *testing.T) {
 	given := func(_ string, x *tensor.Tensor) *tensor.Tensor { return x }
 	for seed := range seeds(3) {
@@ -79,7 +80,7 @@ func TestWeightsAgain(t *testing.T) {
 	sameAgain(t, attn.Options{Score: new(score.L1)}, func(o attn.Options) { attn.Attend(nil, q, k, v, o) })
 }
 
-// A cache goes on, and what is computed again is still that of the step.
+// After a cache has grown, recomputed weights are still the weights of the earlier step.
 func TestWeightsAgainOfCache(t *testing.T) {
 	for name, c := range map[string]attn.CacheConfig{
 		"float32": {}, "int8": {Storage: tensor.Int8}, "window": {Window: 5, Sinks: 1}, "long": {},
@@ -91,7 +92,7 @@ func TestWeightsAgainOfCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		lens := []int{7, 1, 1, 3, 1, 9}
-		if name == "long" { // over the end of a page
+		if name == "long" { // beyond the end of a page
 			lens = []int{509, 1, 5, 2}
 		}
 		steps := make([]toldCall, len(lens))
@@ -107,7 +108,7 @@ func TestWeightsAgainOfCache(t *testing.T) {
 	}
 }
 
-// There is no such head.
+// A head that does not exist is rejected.
 func TestWeightsAgainRefused(t *testing.T) {
 	rng := newRand(7)
 	var p attn.Parts

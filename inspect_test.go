@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// rowsOf returns softmax(scale·q·k) [B H Lq Lk], of queries that attend to every key.
+// rowsOf returns softmax(scale·q·k) [B H Lq Lk] for queries that attend to every key.
 func rowsOf(p attn.Parts) []float64 {
 	q, k := p.Queries, p.Keys
 	b, h, lq, e, g, lk := q.Dim(0), q.Dim(1), q.Dim(2), q.Dim(3), k.Dim(1), k.Dim(2)
@@ -36,8 +36,8 @@ func rowsOf(p attn.Parts) []float64 {
 	return out
 }
 
-// What an inspector is told of queries and keys makes the weights; of other scores than
-// dot products it is told nothing.
+// The queries and keys of an inspector give the weights. For scores other than dot products, they
+// are nil.
 func TestInspectedPartsMakeWeights(t *testing.T) {
 	for _, s := range scores {
 		rng := newRand(3)
@@ -70,8 +70,8 @@ func TestInspectedPartsMakeWeights(t *testing.T) {
 	}
 }
 
-// In a layer, norms are of what a head adds to the result if it attends to one key
-// alone, and of keys that are in front of the caller's nothing is told.
+// In a layer, value norms are the norms of a head's contribution to the output if it attends to a
+// single key. Extra keys in front of the caller's keys are not included.
 func TestInspectedLayer(t *testing.T) {
 	const b, lq, lk, width = 2, 3, 5, 18
 	for name, change := range map[string]func(*attn.MultiHeadConfig){
@@ -107,14 +107,14 @@ func TestInspectedLayer(t *testing.T) {
 		if name != "extra keys" {
 			tensortest.Close(t, name, y.Weights.Data(), rowsOf(told), 2e-5)
 		}
-		// Without biases, the result with one key, and one head by its gate, is W_h·v_j.
+		// Without biases, the output for one key, with one head selected by its gate, is W_h·v_j.
 		for h := range 6 {
 			gates := tensor.Zeros(6)
 			gates.Data()[h] = 1
 			for j := range lk {
 				one := attn.Options{Gates: gates, Mask: mask.AllowFunc(func(_, _, _, key int) bool { return key == j })}
 				if name == "extra keys" {
-					continue // to them every query attends
+					continue // every query attends to them
 				}
 				y := m.Forward(nil, q, x, x, one)
 				for z := range b {
@@ -135,8 +135,8 @@ func TestInspectedLayer(t *testing.T) {
 	}
 }
 
-// A decoder with a cache is told at each step of the query of that step, and of all
-// keys up to it.
+// With a cache, an inspector receives at each step the queries of that step and all keys up to
+// it.
 func TestInspectedCache(t *testing.T) {
 	rng := newRand(7)
 	rope, err := position.NewRoPE(position.RoPEConfig{Size: 6})
@@ -164,15 +164,15 @@ func TestInspectedCache(t *testing.T) {
 	}
 }
 
-// The norms of a layer whose last map is in bfloat16 are those of the same numbers in
-// float32.
+// The norms of a layer with a bfloat16 output projection are equal to the norms for the same
+// numbers in float32.
 func TestInspectedPacked(t *testing.T) {
 	rng := newRand(7)
 	m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 18, Heads: 3, HeadSize: 5, ValueSize: 7}, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, w := range m.Out.Weight.Data() { // to what bfloat16 can hold
+	for i, w := range m.Out.Weight.Data() { // round to bfloat16
 		m.Out.Weight.Data()[i] = math.Float32frombits(math.Float32bits(w) &^ 0xffff)
 	}
 	x := tensor.Randn(rng, 2, 11, 18)

@@ -7,15 +7,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// KV holds keys and values that MultiHead.Project has mapped, so that they can be asked
-// more than once, as cross-attention does. Gradients pass through it. What grows step by
-// step is a Cache.
+// KV contains keys and values that MultiHead.Project has mapped. Several calls can attend to the
+// same KV, as in cross-attention. Gradients pass through it. For keys and values that grow step
+// by step, use a Cache.
 type KV struct {
 	keys, values heads
-	cache        *Cache // in place of keys and values; nil if there is none
-	extra        int    // of the keys are in front of those of the caller
-	// rows is which sequence of keys and values each sequence has; nil means its own.
-	// Sequences of a beam search share those of their source.
+	cache        *Cache // instead of keys and values; may be nil
+	extra        int    // number of extra keys in front of the caller's keys
+	// rows[b] is the sequence of keys and values that sequence b reads; nil means b. Several
+	// sequences of a beam search can read the same source.
 	rows []int
 }
 
@@ -38,7 +38,7 @@ func (kv KV) batches() int {
 	return kv.keys.batches()
 }
 
-// dense returns the keys and values in tensors, those of each sequence in its place.
+// dense returns the keys and values as tensors that contain each sequence in its place.
 func (kv KV) dense(t *tensor.Tape) KV {
 	switch {
 	case kv.cache != nil:
@@ -50,7 +50,7 @@ func (kv KV) dense(t *tensor.Tape) KV {
 	return kv
 }
 
-// mapped returns keys as a score compares them, and the values.
+// mapped returns the keys as the score maps them, with the values unchanged.
 func (kv KV) mapped(t *tensor.Tape, f Form) KV {
 	switch {
 	case f.MappedKeys != nil:
@@ -65,7 +65,7 @@ func (kv KV) mapped(t *tensor.Tape, f Form) KV {
 	return kv
 }
 
-// unmappedKeys returns the function that gives the keys to a bias that depends on them.
+// unmappedKeys returns a function that returns the keys for a bias that depends on them.
 func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
 	return func(t *tensor.Tape) *tensor.Tensor {
 		if kv.cache != nil && kv.cache.keyMap != nil {
@@ -80,10 +80,9 @@ func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
 	}
 }
 
-// Select returns the keys and values of the given sequences of the batch, in the given
-// order: of the sources of the beginnings that a beam search keeps, say. Without a tape
-// that records, they share memory with kv. It panics with a *tensor.ValueError if there is
-// no such sequence.
+// Select returns the keys and values of the given sequences of the batch, in the given order, for
+// example for the hypotheses that a beam search keeps. Without a recording tape, the result
+// shares memory with kv. Select panics with a *tensor.ValueError if a sequence does not exist.
 func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
 	if kv.keys.x == nil {
 		return kv
@@ -117,12 +116,12 @@ func (h heads) chosen(t *tensor.Tape, sequences []int) heads {
 	return headLast(x, h.layout, 0, h.size, h.count)
 }
 
-// Keys to which every query attends, whatever the mask, stand in front of the keys of the
-// call: there they have the same place however many keys follow, so that padding changes
-// no bits. Sizes, and with them masks, biases and observers, know nothing of them; the
-// kernels count them.
+// Extra keys are keys that every query attends to, whatever the mask. They are stored in front of
+// the keys of the call: their place does not depend on the number of other keys, so padding
+// changes no bits. Sizes does not count them, so masks, biases and observers do not see them;
+// only the kernels count them.
 
-// extra returns how many such keys the layer has.
+// extra returns the number of extra keys of the layer.
 func (c *MultiHeadConfig) extra() int {
 	n := 0
 	for _, has := range []bool{c.BiasKV, c.ZeroKV} {
@@ -133,7 +132,7 @@ func (c *MultiHeadConfig) extra() int {
 	return n
 }
 
-// withExtra puts the layer's own key and value, and one of zeros, in front of those of
+// withExtra puts the layer's key and value, and a key and value of zeros, in front of those of
 // each sequence.
 func (m *MultiHead) withExtra(t *tensor.Tape, kv KV) KV {
 	if n := m.config.extra(); n > 0 {
@@ -142,8 +141,8 @@ func (m *MultiHead) withExtra(t *tensor.Tape, kv KV) KV {
 	return kv
 }
 
-// behindExtra returns heads behind the vector first, unless it is nil, and zeros if the layer has
-// ZeroKV.
+// behindExtra returns the heads after the vector first, unless it is nil, and after zeros if the
+// layer has ZeroKV.
 func (m *MultiHead) behindExtra(t *tensor.Tape, h heads, first *tensor.Tensor) heads {
 	x, axis := h.own(t), 1
 	if h.layout == SequenceFirst {

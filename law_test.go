@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// module is the module's path; its packages are named by what follows.
+// module is the path of the module.
 const module = "github.com/attn-go/attn"
 
-// order lists the packages from the lowest to the highest. A package imports
-// only packages in front of it. A new package is given its place here.
+// order lists the packages from the lowest to the highest level. A package may only import
+// packages before it. Every new package must be added here.
 var order = []string{
 	"internal/par",
 	"internal/pages",
@@ -82,11 +82,11 @@ var order = []string{
 	"internal/tools/fma",
 	"internal/tools/targets",
 	"internal/tools/words",
-	"internal/conformance", // a tool of the repository, as those in front of it
-	"bench/compare",        // another
+	"internal/conformance", // a repository tool, like those before it
+	"bench/compare",        // another repository tool
 }
 
-// packages parses every package of the module, tests left out, by directory.
+// packages parses every package of the module by directory, without tests.
 func packages(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -100,7 +100,7 @@ func packages(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
 				return filepath.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != "." {
-				return filepath.SkipDir // a module of its own
+				return filepath.SkipDir // a separate module
 			}
 			return nil
 		}
@@ -140,7 +140,7 @@ func TestImportOrder(t *testing.T) {
 					imported = "."
 				}
 				if at := slices.Index(order, imported); at < 0 || at >= place {
-					t.Errorf("%s: package %s imports %s, which does not stand before it", files.Position(spec.Pos()), dir, imported)
+					t.Errorf("%s: package %s imports %s, which is not before it in order", files.Position(spec.Pos()), dir, imported)
 				}
 				if imported == "tensor/tensortest" || imported == "internal/onnxtest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
@@ -155,8 +155,8 @@ func TestImportOrder(t *testing.T) {
 	}
 }
 
-// Masks, scores, positions and observers use what any user can use: nothing of the engine that
-// is internal. The processor's vectors and threads, which only make them faster, are exempt.
+// Masks, scores, positions and observers use only the public API, as user-defined ones do. The
+// exceptions are the internal packages for SIMD and threads, which only make them faster.
 func TestValuesUseThePublicAPI(t *testing.T) {
 	files, found := packages(t)
 	for _, dir := range []string{"mask", "score", "position", "observe"} {
@@ -171,8 +171,8 @@ func TestValuesUseThePublicAPI(t *testing.T) {
 	}
 }
 
-// The core is what a user of the library pulls in: it needs x/sys, and locks of files, which
-// need no more than that.
+// The core is everything that users of the library depend on. It may require only x/sys and file
+// locks, which themselves require only x/sys.
 func TestCoreRequiresLittle(t *testing.T) {
 	files, found := packages(t)
 	allowed := []string{"golang.org/x/sys/cpu", "github.com/gofrs/flock"}
@@ -242,8 +242,7 @@ func TestExportedIdentifiersAreDocumented(t *testing.T) {
 			values(typ.Vars)
 			functions(typ.Funcs)
 			for _, m := range typ.Methods {
-				// The methods of unexported types are reached through the
-				// interfaces that document them.
+				// Methods of unexported types are called through interfaces that document them.
 				if m.Doc == "" && ast.IsExported(strings.TrimPrefix(m.Recv, "*")) {
 					undocumented(typ.Name+"."+m.Name, m.Decl)
 				}

@@ -20,8 +20,8 @@ func headFirst(x *tensor.Tensor) heads {
 	return heads{x: x, batch: h * l * e, head: l * e, row: e, size: e, count: h}
 }
 
-// headLast returns the view of count heads of size elements each, which lie side by side
-// along the last axis of x from element at on. x has three axes in the given layout.
+// headLast returns the view of count heads with size elements each, which are side by side on the
+// last axis of x, starting at element at. x has three axes in the given layout.
 func headLast(x *tensor.Tensor, layout Layout, at, size, count int) heads {
 	width := x.Dim(2)
 	h := heads{x: x, at: at, batch: x.Dim(1) * width, head: size, row: width, size: size, count: count, layout: layout}
@@ -39,7 +39,7 @@ func (h heads) batches() int {
 	return h.x.Dim(0)
 }
 
-// length returns L, and 0 of no heads.
+// length returns L, or 0 if h has no tensor.
 func (h heads) length() int {
 	switch {
 	case h.x == nil:
@@ -52,13 +52,13 @@ func (h heads) length() int {
 	return h.x.Dim(1)
 }
 
-// vector returns vector l of a head of sequence b in data, which is that of h.x or its gradient.
+// vector returns vector l of a head of sequence b. data has the layout of h.x: its values or its
+// gradient.
 func (h heads) vector(data []float32, b, head, l int) []float32 {
 	return data[h.at+b*h.batch+head*h.head+l*h.row:][:h.size]
 }
 
-// in returns the heads as they lie in data, which is that of h.x or its
-// gradient.
+// in returns the heads within data, which has the layout of h.x: its values or its gradient.
 func (h heads) in(data []float32) flash.Heads {
 	if data == nil {
 		return flash.Heads{}
@@ -66,7 +66,7 @@ func (h heads) in(data []float32) flash.Heads {
 	return flash.Heads{Data: data[min(h.at, len(data)):], Batch: h.batch, Head: h.head, Row: h.row}
 }
 
-// own returns the heads of headLast as a tensor that holds nothing else.
+// own returns the heads of headLast as a tensor without other elements.
 func (h heads) own(t *tensor.Tape) *tensor.Tensor {
 	if width := h.count * h.size; width != h.x.Dim(2) {
 		return tensor.Slice(t, h.x, 2, h.at, h.at+width)
@@ -74,7 +74,7 @@ func (h heads) own(t *tensor.Tape) *tensor.Tensor {
 	return h.x
 }
 
-// split returns heads as [B H L E].
+// split returns the heads as a tensor [B H L E].
 func (h heads) split(t *tensor.Tape) *tensor.Tensor {
 	if h.x.Rank() == 4 {
 		return h.x
@@ -87,7 +87,7 @@ func (h heads) split(t *tensor.Tape) *tensor.Tensor {
 	return tensor.Transpose(t, x, 0, 2, 1, 3)
 }
 
-// joined returns heads side by side, [B L H·E] or [L B H·E].
+// joined returns the heads side by side as a tensor [B L H·E] or [L B H·E].
 func (h heads) joined(t *tensor.Tape, layout Layout) *tensor.Tensor {
 	if h.x.Rank() == 3 {
 		return h.own(t)
@@ -99,7 +99,7 @@ func (h heads) joined(t *tensor.Tape, layout Layout) *tensor.Tensor {
 	return tensor.Reshape(t, tensor.Transpose(t, h.x, 0, 2, 1, 3), b, l, n*e)
 }
 
-// mapped applies f to the vectors.
+// mapped applies f to the vectors of the heads.
 func (h heads) mapped(t *tensor.Tape, f func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor) heads {
 	switch {
 	case f == nil:
@@ -113,8 +113,8 @@ func (h heads) mapped(t *tensor.Tape, f func(t *tensor.Tape, x *tensor.Tensor) *
 	return headLast(tensor.Reshape(t, y, x.Dim(0), x.Dim(1), h.count*size), h.layout, 0, size, h.count)
 }
 
-// like returns as many heads, of vectors of the given size, laid out as these, in a
-// tensor of their own with arbitrary contents.
+// like returns new heads with arbitrary contents: the same number and layout as h, with vectors
+// of the given size.
 func (h heads) like(t *tensor.Tape, size int) heads {
 	if h.x.Rank() == 4 {
 		return headFirst(t.Make(h.x.Dim(0), h.x.Dim(1), h.x.Dim(2), size))

@@ -7,45 +7,45 @@ import (
 	"github.com/attn-go/attn/internal/flash"
 )
 
-// Mask says to which keys a query may attend. The zero value hides nothing; And
-// combines masks. A mask is made for shapes that it meets later: whether its
-// lengths fit is checked where it is used. Draw shows one as a picture.
+// Mask selects the keys that each query attends to. The zero value hides no key. And combines
+// masks. A mask does not know the shapes it will be applied to: its lengths are checked at the
+// call. Draw prints a mask.
 //
-// A query that may attend to no key has weights 0 and out 0. Lessons that add
-// −10¹⁰ to hidden scores, or set them to −10⁶, give such a query uniform weights
-// over all keys, the hidden ones included. Every other query has the same
-// weights in both ways. To get the numbers of such a lesson, pass −10¹⁰ as a Bias
-// where a key is hidden, and no Mask; the example shows it.
+// A query that attends to no key has weights 0 and output 0. Some textbooks instead add −10¹⁰ to
+// hidden scores, or set them to −10⁶; such a query then gets uniform weights over all keys,
+// hidden ones included. Every other query gets the same weights either way. To reproduce the
+// numbers of such a textbook, use no Mask and pass a Bias of −10¹⁰ for hidden keys; the example
+// shows how.
 type Mask struct {
 	rules []flash.MaskRule
 }
 
-// MaskRule is one condition on the keys to which a query may attend. Its methods but
-// Check are called concurrently, and only for sizes that Check has passed.
+// MaskRule is one condition on the keys that a query attends to. All methods except Check are
+// called concurrently, and only for sizes that Check has accepted.
 //
-// A rule with holes that has the booleans of queries in memory may have one more method, so that
+// A rule with holes that stores its booleans in memory can implement one more method, so that
 // they are not copied:
 //
 //	Rows(s Sizes, at Row) (attended []bool, step int)
 //
-// It returns whether the query at attends to each key: Lk booleans, step elements behind which
-// those of the next query of its head begin, and so on to the head's last query; a step of 0
-// means that all queries attend alike. It returns nil if the booleans are not in memory in this
-// order.
+// attended[j] reports whether the query at attends to key j, for all Lk keys. The booleans of the
+// next query of the head begin step elements further, and so on up to the head's last query. A
+// step of 0 means that all queries attend to the same keys. Rows returns nil if the booleans are
+// not in memory in this order.
 type MaskRule interface {
-	// Check returns an error unless the rule fits the sizes of a call. Attend panics with
-	// it; a *tensor.ShapeError need not name the operation.
+	// Check returns an error unless the rule fits the sizes of a call. Attend panics with that
+	// error. A *tensor.ShapeError may omit the operation; Attend adds it.
 	Check(s Sizes) error
-	// Keys returns the interval [lo, hi) of keys outside of which the query at attends to
-	// none. It may reach beyond the keys there are.
+	// Keys returns an interval [lo, hi) of keys; the query at attends to no key outside it. The
+	// interval may extend beyond the existing keys.
 	Keys(s Sizes, at Row) (lo, hi int)
-	// Holes reports whether the rule hides keys inside of its intervals. Then Hide sets
-	// attended[j] to false for each key j of [lo, hi) that it hides.
+	// Holes reports whether the rule hides keys inside its intervals. If so, Hide sets
+	// attended[j] to false for each key j in [lo, hi) that the rule hides.
 	Holes() bool
 	Hide(s Sizes, at Row, lo, hi int, attended []bool)
 }
 
-// Intervals is for embedding in a MaskRule without holes.
+// Intervals can be embedded in a MaskRule without holes.
 type Intervals struct{}
 
 // Holes returns false.
@@ -54,7 +54,7 @@ func (Intervals) Holes() bool { return false }
 // Hide does nothing.
 func (Intervals) Hide(Sizes, Row, int, int, []bool) {}
 
-// NewMask returns the mask of a rule.
+// NewMask returns a mask with one rule.
 func NewMask(r MaskRule) Mask {
 	if r == nil {
 		badValue("attn: NewMask", "rule", "nil", "a MaskRule")
@@ -62,7 +62,7 @@ func NewMask(r MaskRule) Mask {
 	return Mask{[]flash.MaskRule{r}}
 }
 
-// And returns the mask that hides what any of the masks hides.
+// And returns a mask that hides every key that at least one of the masks hides.
 func And(masks ...Mask) Mask {
 	var all Mask
 	for _, m := range masks {
@@ -71,11 +71,11 @@ func And(masks ...Mask) Mask {
 	return all
 }
 
-// Draw returns a picture of the mask for the queries and keys of each sequence and head,
-// a row for each query: 1 where it attends to a key and · where it does not. It shows
-// where a mask is aligned. A B or an H of 0 means 1, so that Sizes{Lq: 3, Lk: 5} will do.
+// Draw returns a picture of the mask for each sequence and head. A row is a query: 1 marks a key
+// that it attends to, · a hidden key. Draw helps to check how a mask is aligned. B = 0 or H = 0
+// means 1, so Sizes{Lq: 3, Lk: 5} is enough.
 //
-// It panics with a *tensor.ShapeError if the mask does not fit the sizes.
+// Draw panics with a *tensor.ShapeError if the mask does not fit the sizes.
 func (m Mask) Draw(s Sizes) string {
 	s.B, s.H = max(s.B, 1), max(s.H, 1)
 	s.G = cmp.Or(s.G, s.H)
@@ -104,17 +104,17 @@ func (m Mask) Draw(s Sizes) string {
 	return b.String()
 }
 
-// Array returns the mask as booleans [B H Lq Lk]: true where a query attends to a key. An
-// array of them takes a byte for each pair, which Attend never makes: it is for inspection
-// and for other programs.
+// Array returns the mask as booleans [B H Lq Lk]: true where a query attends to a key. The array
+// takes one byte per pair of query and key. Array is for inspection and for other programs;
+// Attend never builds such an array.
 //
-// It panics with a *tensor.ShapeError if the mask does not fit the sizes.
+// Array panics with a *tensor.ShapeError if the mask does not fit the sizes.
 func (m Mask) Array(s Sizes) []bool {
 	m.check("attn: Array", s)
 	return m.array(s)
 }
 
-// array is Array of sizes that have been checked.
+// array is Array without its checks.
 func (m Mask) array(s Sizes) []bool {
 	attended := make([]bool, s.B*s.H*s.Lq*s.Lk)
 	flash.Attended(s, m.rules, attended)

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Scores of three axes have one head, and their masks may have three axes too.
+// Scores with three axes have one head, and their masks may have three axes too.
 func TestMaskedSoftmaxOfThreeAxes(t *testing.T) {
 	const b, lq, lk = 2, 3, 5
 	rng := newRand(59)
@@ -49,7 +49,7 @@ func TestMaskedSoftmaxOfThreeAxes(t *testing.T) {
 	}
 }
 
-// A mask that does not fit is refused before anything is computed.
+// A mask that does not fit is rejected before anything is computed.
 func TestMasksOfTensorsErrors(t *testing.T) {
 	softmax := func(m attn.Mask, shape ...int) func() {
 		return func() { attn.MaskedSoftmax(nil, shaped(shape...), m) }
@@ -83,8 +83,8 @@ func TestMasksOfTensorsErrors(t *testing.T) {
 	}
 }
 
-// A hidden key has weight zero even in a row that NaN or Inf spoils, and a NaN under the mask
-// has no influence, forward or backward.
+// A hidden key has weight zero even in a row that contains NaN or Inf, and a masked NaN has no
+// influence, forward or backward.
 func TestMaskedSoftmaxOfNaN(t *testing.T) {
 	hidden := mask.Allow([]bool{false, true, true, true, false, true, true}, 7)
 	for _, bad := range poisons[:2] {
@@ -111,7 +111,7 @@ func TestMaskedSoftmaxOfNaN(t *testing.T) {
 	}
 }
 
-// Two sequences with two queries each, of whose four keys the first two and three are valid.
+// Two sequences with two queries and four keys each; the first two and three keys are valid.
 func ExampleMaskedSoftmax() {
 	scores := tensor.Zeros(2, 2, 4)
 	fmt.Println(attn.MaskedSoftmax(nil, scores, mask.Lengths(2, 3)))
@@ -121,7 +121,7 @@ func ExampleMaskedSoftmax() {
 	// [[[1 0 0 0] [0.3333 0.3333 0.3333 0]] [[0.5 0.5 0 0] [0.25 0.25 0.25 0.25]]]
 }
 
-// The mask keeps no hold of the tensor that it was made of.
+// The mask copies its tensor.
 func TestAllowTensorCopies(t *testing.T) {
 	numbers := tensor.New([]float32{1, 0}, 2)
 	m := mask.AllowTensor(numbers)
@@ -129,8 +129,8 @@ func TestAllowTensorCopies(t *testing.T) {
 	tensortest.Same(t, "weights", attn.MaskedSoftmax(nil, shaped(1, 1, 2), m).Data(), []float32{1, 0})
 }
 
-// Two queries and three keys; the first query may attend to two keys, the second
-// to none. Lessons that mask with −10¹⁰ give the second uniform weights.
+// Two queries and three keys; the first query attends to two keys, the second to none. Tutorials
+// that mask with −10¹⁰ give the second query uniform weights.
 func ExampleMask() {
 	masked := tensor.New([]float32{
 		1, 1, 0,

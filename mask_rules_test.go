@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// sameMask fails the test unless a mask lets each query of two sequences attend to the
-// keys that the definition names, which is told where a query stands among the keys.
+// sameMask fails the test unless each query of two sequences attends exactly to the keys for
+// which sees is true. position is the query's position among the keys.
 func sameMask(t *testing.T, what string, m attn.Mask, lq, lk int, sees func(b, position, j int) bool) {
 	t.Helper()
 	const batch = 2
@@ -25,10 +25,10 @@ func sameMask(t *testing.T, what string, m attn.Mask, lq, lk int, sees func(b, p
 	}
 }
 
-// far are arguments that are as good as infinite.
+// far are arguments that are effectively infinite.
 var far = []int{13, math.MaxInt / 2, math.MaxInt - 1, math.MaxInt}
 
-// upTo returns the numbers from lo to hi, and the far ones.
+// upTo returns the numbers from lo to hi, and those of far.
 func upTo(lo, hi int) []int {
 	var all []int
 	for n := lo; n <= hi; n++ {
@@ -37,9 +37,9 @@ func upTo(lo, hi int) []int {
 	return append(all, far...)
 }
 
-// Every rule hides what its definition hides, whatever the sizes and the arguments.
+// Every rule matches its definition, for all sizes and arguments.
 func TestMaskRules(t *testing.T) {
-	within := func(distance, size int) bool { return distance < size } // of numbers that are not negative
+	within := func(distance, size int) bool { return distance < size } // for non-negative numbers
 	for lq := 1; lq <= 12; lq++ {
 		for lk := 0; lk <= 12; lk++ {
 			lens := func(most int, f func(a, b int)) {
@@ -58,7 +58,7 @@ func TestMaskRules(t *testing.T) {
 				sameMask(t, fmt.Sprintf("ValidQueries(%d, %d)", a, b), mask.QueryLengths(a, b), lq, lk, func(s, p, _ int) bool { return p-lk+lq < n[s] })
 			})
 			lens(lk, func(a, b int) {
-				// A document of length 0 among them, and padding behind the last.
+				// Includes a document of length 0, and padding after the last document.
 				one, two := []int{min(a, b), min(a, b), max(a, b)}, []int{lk}
 				document := func(ends []int, p int) int {
 					return slices.IndexFunc(ends, func(end int) bool { return p < end })
@@ -102,8 +102,8 @@ func TestMaskRules(t *testing.T) {
 	}
 }
 
-// What no mask can mean is refused where it is said, and what does not fit a call where
-// it is used.
+// Invalid arguments are rejected by the function that creates the mask; arguments that do not fit
+// a call are rejected by the call.
 func TestMaskRulesRefuse(t *testing.T) {
 	for want, f := range map[string]func(){
 		"mask: WindowWithSinks: first is -1, want a number of keys":                                                             func() { mask.WindowWithSinks(1, 1, -1) },
@@ -143,7 +143,7 @@ func TestMaskRulesRefuse(t *testing.T) {
 	}
 }
 
-// Pictures of masks whose alignment people get wrong.
+// Pictures of masks whose alignment is often misunderstood.
 func TestDraw(t *testing.T) {
 	for _, c := range []struct {
 		name string

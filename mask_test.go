@@ -14,17 +14,17 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// seer says whether query i of head h in sequence b sees key j: what a mask
-// means, in the plainest form.
+// seer reports whether query i of head h in sequence b attends to key j: a straightforward
+// definition of a mask.
 type seer func(b, h, i, j int) bool
 
-// maskRule is a rule of masks: it draws one for the sizes s, and tells what it means.
+// maskRule draws a mask for the sizes s, and returns its definition.
 type maskRule struct {
 	name string
 	draw func(rng *rand.Rand, s sizes) (attn.Mask, seer)
 }
 
-// maskRules are all the rules there are.
+// maskRules are all rules.
 var maskRules = []maskRule{
 	{"causal", func(_ *rand.Rand, s sizes) (attn.Mask, seer) {
 		return mask.Causal(), func(_, _, i, j int) bool { return j <= i+s.lk-s.lq }
@@ -72,7 +72,7 @@ var maskRules = []maskRule{
 			ends[b] = drawLengths(rng, rng.IntN(4), s.lk)
 			slices.Sort(ends[b])
 		}
-		document := func(b, at int) int { // −1 in front of the first and behind the last
+		document := func(b, at int) int { // −1 before the first document and after the last
 			n, _ := slices.BinarySearch(ends[min(b, len(ends)-1)], at+1)
 			if at < 0 || n == len(ends[min(b, len(ends)-1)]) {
 				return -1
@@ -99,7 +99,7 @@ var maskRules = []maskRule{
 		}
 	}},
 	{"booleans", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
-		// Any shape that broadcasts: axes of 1, and the first axes left out.
+		// Any shape that broadcasts: with axes of size 1, and without leading axes.
 		shape := []int{s.b, s.h, s.lq, s.lk}
 		stride, n := make([]int, 4), 1
 		for a := 3; a >= 0; a-- {
@@ -141,8 +141,8 @@ var maskRules = []maskRule{
 	}},
 }
 
-// drawOffsets draws one offset for all sequences or one for each, around the place where
-// the ends meet.
+// drawOffsets draws one offset for all sequences or one per sequence, close to the offset that
+// aligns the ends.
 func drawOffsets(rng *rand.Rand, s sizes) []int {
 	o := make([]int, []int{1, s.b}[rng.IntN(2)])
 	for i := range o {
@@ -151,13 +151,13 @@ func drawOffsets(rng *rand.Rand, s sizes) []int {
 	return o
 }
 
-// ofSequence returns the number of sequence b where there is one for each or for all.
+// ofSequence returns the number for sequence b; x has one number per sequence or one for all.
 func ofSequence(x []int, b int) int { return x[min(b, len(x)-1)] }
 
-// drawSide draws a side of a window, open if it is −1.
+// drawSide draws a side of a window; −1 means unbounded.
 func drawSide(rng *rand.Rand) int { return rng.IntN(6) - 1 }
 
-// inWindow says whether key j is in the window of a query at a position.
+// inWindow reports whether key j is in the window of a query at a position.
 func inWindow(left, right, at, j int) bool {
 	return (left < 0 || j >= at-left) && (right < 0 || j <= at+right)
 }
@@ -179,7 +179,7 @@ func drawBools(rng *rand.Rand, n int) []bool {
 	return seen
 }
 
-// asNumbers returns truth values as numbers.
+// asNumbers returns booleans as numbers.
 func asNumbers(seen []bool, shape ...int) *tensor.Tensor {
 	x := tensor.Zeros(shape...)
 	for i, s := range seen {
@@ -190,18 +190,18 @@ func asNumbers(seen []bool, shape ...int) *tensor.Tensor {
 	return x
 }
 
-// seenBy returns the weights of queries of zero: all keys that a query attends to have
-// the same.
+// seenBy returns the weights of queries of zeros: all keys that a query attends to have equal
+// weights.
 func seenBy(m attn.Mask, s sizes, v *tensor.Tensor) *tensor.Tensor {
 	q, k := tensor.Zeros(s.b, s.h, s.lq, 1), tensor.Zeros(s.b, s.h, s.lk, 1)
 	return attn.Attend(nil, q, k, v, attn.Options{Mask: m, Weights: true}).Weights
 }
 
-// Any mask, and any number of masks together, hide what their definitions hide.
+// Random masks and combinations of masks match their definitions.
 func TestMasksAgainstDefinitions(t *testing.T) {
 	rng := newRand(43)
 	for range 3000 {
-		// Lengths beyond a vector, more keys than queries and fewer.
+		// Lengths above a vector length; more keys than queries, and fewer.
 		s := sizes{b: 1 + rng.IntN(3), h: 1 + rng.IntN(3), lq: 1 + rng.IntN(7), lk: 1 + rng.IntN(19)}
 		var masks []attn.Mask
 		var all []seer
@@ -239,7 +239,7 @@ func TestMasksAgainstDefinitions(t *testing.T) {
 	}
 }
 
-// And is flat: how masks are put together does not matter.
+// And is associative: the grouping of masks does not matter.
 func TestAndIsAssociative(t *testing.T) {
 	s := usual
 	a, b, c := mask.Causal(), mask.Lengths(3, 6), mask.Allow([]bool{true, true, false, true, true, true, true}, s.lk)
@@ -250,7 +250,7 @@ func TestAndIsAssociative(t *testing.T) {
 	}
 }
 
-// The pictures in the documentation of the package.
+// The pictures in the package documentation.
 func TestCausalIsAlignedAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		lq, lk int
@@ -271,7 +271,7 @@ func TestCausalIsAlignedAtTheEnd(t *testing.T) {
 	}
 }
 
-// At the ends of int, where sums overflow, masks are still what they say.
+// Masks are correct at the limits of int, where sums overflow.
 func TestMasksOfExtremeOffsets(t *testing.T) {
 	places := []int{math.MinInt, math.MinInt + 1, math.MinInt + 3, math.MinInt / 2, -7, -1, 0, 1, 2, 7, math.MaxInt / 2, math.MaxInt - 6, math.MaxInt - 1, math.MaxInt}
 	s := sizes{b: 1, h: 1, lq: 5, lk: 7}
@@ -304,8 +304,8 @@ func TestMasksOfExtremeOffsets(t *testing.T) {
 	}
 }
 
-// A side of a window is open when it is negative, and as good as open when it is
-// longer than any sequence.
+// A side of a window is unbounded if it is negative, and effectively unbounded if it is longer
+// than any sequence.
 func TestWideWindows(t *testing.T) {
 	for _, s := range []sizes{{b: 1, h: 1, lq: 3, lk: 7}, {b: 1, h: 1, lq: 7, lk: 3}} {
 		v := tensor.Zeros(1, 1, s.lk, 1)

@@ -9,25 +9,24 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Merge returns attention to all keys, made of attention to some of them in each part:
-// with L_p the log-sum-exp of part p,
+// Merge combines attention to parts of the keys into attention to all keys. With L_p the
+// log-sum-exp of part p:
 //
 //	log-sum-exp  L = ln Σ_p exp(L_p)
 //	out          Σ_p exp(L_p − L)·out_p
-//	weights      exp(L_p − L)·weights_p, one part behind the other
+//	weights      exp(L_p − L)·weights_p, concatenated
 //
-// The parts are what Attend returned for the same queries and options, with
-// Options.LogSumExp, and for keys of which each is in one part only. They may have been
-// computed by several machines, as in ring attention, or one after the other where memory
-// is short.
+// The parts are results of Attend for the same queries and options, with Options.LogSumExp. Each
+// key is in exactly one part. Several machines can compute the parts, as in ring attention, or
+// one machine can compute them one by one to save memory.
 //
-// What depends on the place of a key has to be told where the keys of a part begin: for a
-// part whose first key is number n of all, CausalAt(offset) becomes CausalAt(offset − n).
-// Sinks belong to one part only. Weights are merged if all parts have them.
+// Anything that depends on the position of a key must take the first key of the part into
+// account: for a part that starts at key n of all keys, CausalAt(offset) becomes CausalAt(offset
+// − n). Only one part may have sinks. Weights are merged if all parts have them.
 //
-// A log-sum-exp is rounded to float32, so that one of magnitude L adds a relative error of
-// about L·2⁻²⁴ to the weights. A part in which a query attends to no key has no influence
-// on it.
+// The log-sum-exp is rounded to float32, so one of magnitude L adds a relative error of about
+// L·2⁻²⁴ to the weights. A part in which a query attends to no key does not change the query's
+// result.
 //
 // Shapes:
 //
@@ -35,11 +34,11 @@ import (
 //	L_p, L      [B H Lq]     or [B Lq]
 //	weights     [B H Lq ΣLk] or [B Lq ΣLk]
 //
-// Gradients flow to every tensor of the parts. A part whose weight underflows to 0 gets
-// none, whatever it holds.
+// Gradients flow to every tensor of the parts. A part whose weight underflows to 0 gets no
+// gradient, even if it contains NaN.
 //
 // Merge panics with a *tensor.ShapeError if the shapes of the parts differ, and with a
-// *tensor.ValueError if there are no parts or one lacks its log-sum-exp.
+// *tensor.ValueError if parts is empty or a part lacks its log-sum-exp.
 //
 // Source: Liu, Zaharia and Abbeel, "Ring Attention with Blockwise Transformers for
 // Near-Infinite Context", 2023, https://arxiv.org/abs/2310.01889, section 3.
@@ -47,14 +46,14 @@ func Merge(t *tensor.Tape, parts ...Output) Output {
 	const op = "attn: Merge"
 	checkParts(op, parts)
 	rows := parts[0].LogSumExp.Shape()
-	keys := len(rows) // the axis that the parts lie along
+	keys := len(rows) // the axis along which the parts are concatenated
 	outs, sums := make([]*tensor.Tensor, len(parts)), make([]*tensor.Tensor, len(parts))
 	weighted := true
 	for p, part := range parts {
 		outs[p], sums[p] = part.Out, tensor.Reshape(t, part.LogSumExp, append(slices.Clone(rows), 1)...)
 		weighted = weighted && part.Weights != nil
 	}
-	// Parts are to the result what keys are to a part.
+	// The result is a softmax over the parts, as a part is a softmax over its keys.
 	all := tensor.Concat(t, keys, sums...) // [B H Lq parts]
 	share := tensor.Softmax(t, all)
 	y := Output{Out: weightedSum(t, share, outs), LogSumExp: tensor.LogSumExp(t, all)}
@@ -74,7 +73,8 @@ func Merge(t *tensor.Tape, parts ...Output) Output {
 func weightedSum(t *tensor.Tape, w *tensor.Tensor, xs []*tensor.Tensor) *tensor.Tensor {
 	n, size := len(xs), xs[0].Dim(-1)
 	y := t.Make(xs[0].Shape()...)
-	// each calls f for each part that counts of each row, whose vectors begin at i.
+	// each calls begin for each row, whose vectors begin at i, and then f for each part of the
+	// row with a nonzero weight.
 	each := func(f func(weight, p, i int), begin func(i int)) {
 		par.For(w.Len()/n, max(1, grain/(n*size+1)), func(lo, hi int) {
 			for r := lo; r < hi; r++ {

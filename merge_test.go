@@ -11,8 +11,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// merged is a call whose keys are split in front of the given ones: each part attends by
-// itself, and the parts are merged. options returns those of the part with keys lo to hi.
+// merged is a call whose keys are split at the given keys: the parts attend separately, and are
+// merged. options returns the options of the part with keys lo to hi.
 func (c call) merged(splits []int, options func(lo, hi int) attn.Options) trace {
 	tape := tensortest.Tape(tensor.Train)
 	leaves := paramsOf(c.o.Score)
@@ -50,7 +50,7 @@ func (c call) backward(tape *tensor.Tape, y attn.Output, leaves trace) trace {
 	return got
 }
 
-// nearly compares within a few roundings of the log-sum-exps.
+// nearly compares with a tolerance of a few roundings of the log-sum-exps.
 func nearly(t *testing.T, what string, got, want trace) {
 	t.Helper()
 	compare(t, got, want, func(name string, got, want *tensor.Tensor) {
@@ -63,7 +63,7 @@ func nearly(t *testing.T, what string, got, want trace) {
 	})
 }
 
-// Attention to keys in parts, merged, is attention to all keys, for every score, forward
+// Merged attention to parts of the keys equals attention to all keys, for every score, forward
 // and backward, wherever the keys are split.
 func TestMerge(t *testing.T) {
 	eachScore(t, func(t *testing.T, sc scoreCase) {
@@ -83,8 +83,8 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// Parts that know where their keys begin have the mask of the whole; blocks of keys, few
-// queries and many, groups of heads.
+// Parts with adjusted causal offsets equal the whole causal mask: blocks of keys, few queries and
+// many, groups of heads.
 func TestMergeCausal(t *testing.T) {
 	for _, s := range []sizes{
 		{b: 2, h: 6, g: 3, lq: 7, lk: 7, v: 3},
@@ -103,7 +103,7 @@ func TestMergeCausal(t *testing.T) {
 	}
 }
 
-// Without an axis of heads, and with a sink, which belongs to one part.
+// Without a head axis, and with a sink, which belongs to one part.
 func TestMergeThreeAxesWithSink(t *testing.T) {
 	rng := newRand(7)
 	c := call{q: tensor.Randn(rng, 2, 5, 3), k: tensor.Randn(rng, 2, 11, 3), v: tensor.Randn(rng, 2, 11, 7)}
@@ -134,8 +134,8 @@ func TestMergeGradients(t *testing.T) {
 	}, in)
 }
 
-// A query that attends to no key of a part has the bits of the other part; one that attends
-// to none at all gets zeros. What is hidden may be NaN, in the parts too.
+// A query that attends to no key of a part has the bits of the other part; one that attends to no
+// key at all gets zeros. Hidden elements may be NaN, also in the parts.
 func TestMergeOfNothing(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, poison := range poisons {
@@ -158,7 +158,7 @@ func TestMergeOfNothing(t *testing.T) {
 		same(t, fmt.Sprint("beside ", poison), c.merged([]int{3}, lens), c.whole())
 	}
 
-	// A part that weighs nothing is not asked what it holds.
+	// The contents of a part with weight 0 do not matter.
 	rng := newRand(17)
 	few, none := attn.Output{Out: tensor.Randn(rng, 1, 2, 3), LogSumExp: tensor.Randn(rng, 1, 2)},
 		attn.Output{Out: tensor.Full(nan, 1, 2, 3), LogSumExp: tensor.Full(float32(math.Inf(-1)), 1, 2)}
@@ -195,7 +195,7 @@ func TestMergeErrors(t *testing.T) {
 		})
 	}
 	wantError(t, tensor.Catch(func() { attn.Merge(nil) }), `^attn: Merge: parts is none, want at least one$`)
-	// The output of a layer has been mapped, and parts of it are not merged.
+	// Outputs of a layer include its output projection, so parts of them cannot be merged.
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	x := shaped(2, 5, 12)
 	y := m.Forward(nil, x, x, x, attn.Options{LogSumExp: true})

@@ -15,47 +15,45 @@ import (
 //	head_h = gate_h·Attend(q·W_q,h, k·W_k,h, v·W_v,h)
 //	out    = concat(head_1 … head_H)·W_out
 //
-// with a bias on each map where the configuration says so, and gates of 1 unless
-// Options.Gates has others.
+// The configuration decides which maps have a bias. All gates are 1 unless Options.Gates is set.
 //
 // Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
 type MultiHead struct {
-	// Q, K, V and Out are the maps; their weights are [out in], the heads one
-	// behind the other along out. They are nil until the first batch where a
-	// width is inferred.
+	// Q, K, V and Out are the linear maps. Their weights are [out in]; heads are consecutive
+	// along out. If a width is inferred, Q, K and V are nil until the first batch.
 	Q, K, V, Out *nn.Linear
-	// Sinks are the learnt sinks [H], nil if the configuration has none.
+	// Sinks [H] are the trained sinks, or nil if the configuration has none.
 	Sinks *tensor.Tensor
-	// BiasK [1 1 G·E] and BiasV [1 1 G·V] are the key and the value of BiasKV, the heads
-	// one behind the other, nil if the configuration has none.
+	// BiasK [1 1 G·E] and BiasV [1 1 G·V] are the key and the value of BiasKV, with consecutive
+	// heads, or nil if the configuration has none.
 	BiasK, BiasV *tensor.Tensor
 
-	// waiting are the maps of q, k and v without elements while these wait for widths. A
-	// file may give them theirs.
+	// waiting are the maps of q, k and v without elements while their widths are unknown. Loading
+	// a file may set their widths.
 	waiting [3]*nn.Linear
 
-	joint  *joint // nil if there is none
-	given  [3]int // the widths of q, k and v of the configuration, Infer among them
+	joint  *joint // may be nil
+	given  [3]int // the configured widths of q, k and v, which may be Infer
 	config MultiHeadConfig
-	rng    *rand.Rand // kept for maps that are made at the first batch
+	rng    *rand.Rand // for the maps that the first batch creates
 
-	// building is locked while the first batch resolves what the configuration leaves
-	// open: goroutines may share a layer from the start.
+	// building is locked while the first batch infers widths: goroutines may share a layer from
+	// the start.
 	building sync.Mutex
 }
 
-// Config returns the configuration with every default filled in. Heads is the number
-// of heads, 0 where NewMultiHead was given NoHeads.
+// Config returns the configuration with defaults filled in. Heads is the number of heads, and 0
+// for a layer with NoHeads.
 func (m *MultiHead) Config() MultiHeadConfig {
 	m.building.Lock()
 	defer m.building.Unlock()
 	return m.config
 }
 
-// Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to
-// "out.bias", those of the score as "score.…", those of the norms as "q_norm.…" and
-// "k_norm.…", and "sinks", "bias_k" and "bias_v". Those of q, k and v have no elements while
-// the layer waits for widths; see tensor.Uninitialized.
+// Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to "out.bias"; the
+// parameters of the score as "score.…" and of the norms as "q_norm.…" and "k_norm.…"; and
+// "sinks", "bias_k" and "bias_v". The parameters of q, k and v have no elements while their
+// widths are unknown; see tensor.Uninitialized.
 func (m *MultiHead) Params() nn.Params {
 	m.building.Lock()
 	defer m.building.Unlock()
@@ -82,7 +80,7 @@ func (m *MultiHead) Params() nn.Params {
 	return nn.Join(parts...)
 }
 
-// Forward attends from q to k and v.
+// Forward computes attention of the queries q to the keys k and values v.
 //
 // Shapes, in layout BatchFirst:
 //
@@ -92,14 +90,14 @@ func (m *MultiHead) Params() nn.Params {
 //	out      [B Lq OutWidth]
 //	weights  [B H Lq Lk]
 //
-// In layout SequenceFirst the first two axes of q, k, v and out change places.
-// Options.Mask and Options.Bias broadcast to [B H Lq Lk] in both.
+// In layout SequenceFirst the first two axes of q, k, v and out are swapped. Options.Mask and
+// Options.Bias broadcast to [B H Lq Lk] in both layouts.
 //
 // Gradients flow to the inputs, the parameters, Options.Bias and Options.Gates.
 //
-// Forward panics with a *tensor.ShapeError if shapes do not fit, and with a
-// *tensor.ValueError if a tensor is nil or an option out of range. Goroutines may call
-// it at the same time, each with a tape of its own.
+// Forward panics with a *tensor.ShapeError if shapes do not fit, and with a *tensor.ValueError if
+// a tensor is nil or an option is out of range. Several goroutines may call it at the same time,
+// each with a separate tape.
 func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	m.wantMade()
 	m.wantInputs(q, k, v, m.given)
@@ -124,7 +122,7 @@ func (m *MultiHead) positionKeys(t *tensor.Tape, k heads, at Positions) heads {
 	return k
 }
 
-// positionQueries is positionKeys for queries of a call of the given sizes.
+// positionQueries normalises the queries of a call and moves them to their positions.
 func (m *MultiHead) positionQueries(t *tensor.Tape, q heads, s Sizes, at Positions) heads {
 	q = m.normed(t, m.config.QueryNorm, q)
 	if p := m.config.Position; p != nil {
@@ -133,7 +131,7 @@ func (m *MultiHead) positionQueries(t *tensor.Tape, q heads, s Sizes, at Positio
 	return q
 }
 
-// normed applies a norm, which may be nil, to each head or to whole projections.
+// normed applies the norm n, which may be nil, to each head or to whole projections.
 func (m *MultiHead) normed(t *tensor.Tape, n nn.Norm, x heads) heads {
 	switch {
 	case n == nil:
@@ -144,10 +142,10 @@ func (m *MultiHead) normed(t *tensor.Tape, n nn.Norm, x heads) heads {
 	return x.mapped(t, n.Forward)
 }
 
-// self maps x to queries, keys and values, in one product where that is possible.
+// self maps x to queries, keys and values, with one matrix product if possible.
 func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (queries heads, kv KV) {
 	var y []*tensor.Tensor
-	var k, v int // the elements with which keys and values begin
+	var k, v int // the first elements of keys and values
 	if all := m.whole(); all != nil {
 		joint := all.Forward(t, x)
 		y = []*tensor.Tensor{joint, joint, joint}
@@ -159,7 +157,7 @@ func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (queries heads, kv KV
 	return m.view(y[0], Query, 0), KV{keys: m.view(y[1], Key, k), values: m.view(y[2], Value, v)}
 }
 
-// view returns the heads of a projection, which begin with element at.
+// view returns the heads of a projection that begins at element at.
 func (m *MultiHead) view(x *tensor.Tensor, of Projections, at int) heads {
 	c := &m.config
 	size, count := c.HeadSize, c.KVHeads
@@ -172,9 +170,9 @@ func (m *MultiHead) view(x *tensor.Tensor, of Projections, at int) heads {
 	return headLast(x, c.Layout, at, size, count)
 }
 
-// Project maps keys and values: the half of Forward that does not depend on the
-// queries. k and v have the shapes that Forward takes, in the layer's layout. Where the
-// layer has a Position, the keys stand at 0, 1, 2, ….
+// Project maps keys and values: the part of Forward that does not depend on the queries. k and v
+// have the same shapes as in Forward, in the layer's layout. If the layer has a Position, the
+// keys are at positions 0, 1, 2, ….
 func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	m.wantBuilt()
 	m.wantKeys(k, v, Infer, m.widths())
@@ -188,9 +186,9 @@ func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) K
 	}
 }
 
-// Query attends from q to keys and values that Project has mapped: the other half of
-// Forward, which says what shape q has. It panics with a *tensor.ShapeError if they are
-// those of a layer with other heads or another layout.
+// Query computes attention of the queries q to keys and values from Project: the remaining part
+// of Forward, where the shape of q is documented. It panics with a *tensor.ShapeError if kv is
+// from a layer with different heads or another layout.
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
 	m.wantBuilt()
 	if kv.keys.x == nil {
@@ -201,7 +199,7 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 	return m.attend(t, m.view(m.Q.Forward(t, q), Query, 0), kv, o)
 }
 
-// attend is what follows after the projections.
+// attend is the part of Forward after the input projections.
 func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Output {
 	c := &m.config
 	if o.Dropout == 0 {
@@ -234,7 +232,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	return y
 }
 
-// noHeads is the output of a layer that has no heads.
+// noHeads computes the output of a layer without heads.
 func (m *MultiHead) noHeads(t *tensor.Tape, c *call) (y Output) {
 	o := c.o
 	for _, r := range o.Observers {
@@ -256,14 +254,14 @@ func (m *MultiHead) noHeads(t *tensor.Tape, c *call) (y Output) {
 
 const opMultiHead = "attn: MultiHead"
 
-// wantMade panics if the layer is none that NewMultiHead has made.
+// wantMade panics unless NewMultiHead has made the layer.
 func (m *MultiHead) wantMade() {
 	if m == nil || m.Out == nil {
 		badValue(opMultiHead, "layer", "nil or the zero MultiHead", "what NewMultiHead returns")
 	}
 }
 
-// wantBuilt panics if the layer still waits for the widths of its first batch.
+// wantBuilt panics if the widths of the layer are still unknown.
 func (m *MultiHead) wantBuilt() {
 	m.wantMade()
 	m.building.Lock()
@@ -274,13 +272,12 @@ func (m *MultiHead) wantBuilt() {
 	}
 }
 
-// widths returns the widths of q, k and v of a layer that is built.
+// widths returns the widths of q, k and v after Build.
 func (m *MultiHead) widths() [3]int {
 	return [3]int{m.config.QueryWidth, m.config.KeyWidth, m.config.ValueWidth}
 }
 
-// wantInputs panics unless q, k and v are inputs of the given widths that belong
-// together.
+// wantInputs panics unless q, k and v have the given widths and their batches and lengths agree.
 func (m *MultiHead) wantInputs(q, k, v *tensor.Tensor, widths [3]int) {
 	wantInput("query", q, m.config.Layout, "Lq", Infer, Infer, widths[0])
 	batch := q.Dim(0)
@@ -290,8 +287,8 @@ func (m *MultiHead) wantInputs(q, k, v *tensor.Tensor, widths [3]int) {
 	m.wantKeys(k, v, batch, widths)
 }
 
-// wantKeys is wantInputs for keys and values alone, of batch sequences, or of any
-// number if that is Infer.
+// wantKeys is wantInputs for keys and values only. batch is their number of sequences, or Infer
+// for any number.
 func (m *MultiHead) wantKeys(k, v *tensor.Tensor, batch int, widths [3]int) {
 	b, l := 0, 1
 	if m.config.Layout == SequenceFirst {
@@ -301,7 +298,7 @@ func (m *MultiHead) wantKeys(k, v *tensor.Tensor, batch int, widths [3]int) {
 	wantInput("value", v, m.config.Layout, "Lk", k.Dim(b), k.Dim(l), widths[2])
 }
 
-// wantKV panics unless keys and values are laid out as this layer's.
+// wantKV panics unless the heads and the layout of kv match the layer.
 func (m *MultiHead) wantKV(kv KV) {
 	c := &m.config
 	want := [3]int{c.KVHeads, c.HeadSize, c.ValueSize}
@@ -316,9 +313,8 @@ func (m *MultiHead) wantKV(kv KV) {
 	}
 }
 
-// wantInput panics unless x is a batch of b sequences of l vectors of width d,
-// in the given order of axes. A negative size fits all; length is the letter of
-// l.
+// wantInput panics unless x is a batch of b sequences of l vectors of width d in the given
+// layout. A negative size matches any size. length is the letter of l in the message.
 func wantInput(arg string, x *tensor.Tensor, layout Layout, length string, b, l, d int) {
 	tensor.Want(opMultiHead, arg, x)
 	letters, want := [3]string{"B", length, "D"}, [3]int{b, l, d}

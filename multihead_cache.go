@@ -8,9 +8,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// NewCache returns an empty cache for batch sequences of keys and values of this layer.
-// c says how it holds them; what it says of heads, sizes and the score is 0 and nil, or
-// the layer's own. It returns an error if c is not possible.
+// NewCache returns an empty cache for the keys and values of this layer, for batch sequences. c
+// configures the storage; its heads, sizes and score must be zero or equal to those of the layer.
+// NewCache returns an error if c is invalid.
 func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	m.wantMade()
 	own := m.Config()
@@ -38,7 +38,7 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 		return NewCache(c)
 	}
 	c.Score = nil
-	c.Heads, c.KeySize, c.ValueSize = 1, max(c.KeySize, 1), max(c.ValueSize, 1) // for the checks
+	c.Heads, c.KeySize, c.ValueSize = 1, max(c.KeySize, 1), max(c.ValueSize, 1) // placeholders that pass the checks
 	cache, err := NewCache(c)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,8 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	return newCache(c, nil, c.KeySize), nil
 }
 
-// keyMapping returns a score if it maps keys, which a cache then does once, else nil.
+// keyMapping returns the score if it maps keys, which the cache then does once per key, and nil
+// otherwise.
 func keyMapping(s Score) Score {
 	if s != nil && s.Form().Keys != nil {
 		return s
@@ -56,22 +57,21 @@ func keyMapping(s Score) Score {
 	return nil
 }
 
-// sameScore reports whether two scores are one value.
+// sameScore reports whether two scores are the same value.
 func sameScore(a, b Score) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && (a == nil || reflect.TypeOf(a).Comparable() && a == b)
 }
 
-// Extend adds the keys and values of x, [B L Width] or in layout SequenceFirst
-// [L B Width], to a cache of NewCache, and attends from x to all that are there: a step
-// of a decoder, or a part of its prompt. Where x has padding behind some sequences,
-// Options.QueryLens says how many positions are none; only these are added. Where the
-// layer has a Position, each sequence continues behind its keys unless
-// Options.KeyPositions says otherwise. Where the layer's score maps keys, the cache holds
-// them mapped, and Options.Score is nil.
+// Extend appends the keys and values of x to a cache and attends from x to all keys of the cache:
+// a step of a decoder, or a part of its prompt. The cache comes from NewCache. x is [B L Width],
+// or [L B Width] in layout SequenceFirst. If some sequences of x are padded, Options.QueryLens
+// has the number of real positions; only these are appended. If the layer has a Position, the new
+// keys continue the positions of each sequence unless Options.KeyPositions sets others. If the
+// layer's score maps keys, the cache stores mapped keys, and Options.Score must be nil.
 //
-// It panics as Forward does, with a *tensor.ShapeError if the cache is one of other
-// sizes or has no room, and with a *tensor.ValueError if the tape records. The cache is
-// then as it was.
+// Extend panics under the same conditions as Forward, with a *tensor.ShapeError if the cache has
+// other sizes or no room, and with a *tensor.ValueError if the tape records. A panic leaves the
+// cache unchanged.
 func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Options) Output {
 	m.wantBuilt()
 	m.wantCache(cache)
@@ -91,7 +91,7 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	before, done := cache.Lens(), false
 	defer func() {
 		for b := range before {
-			if !done { // what was appended will be written over
+			if !done { // later calls overwrite the appended keys
 				cache.seqs[b].n = before[b]
 			}
 		}
@@ -102,7 +102,7 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	return y
 }
 
-// wantCache panics unless the keys and values of a cache are such as this layer's.
+// wantCache panics unless the cache fits the keys and values of the layer.
 func (m *MultiHead) wantCache(cache *Cache) {
 	if m.config.extra() > 0 {
 		badValue(opMultiHead, "cache", "for a layer with BiasKV or ZeroKV", "a layer without them")

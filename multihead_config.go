@@ -24,7 +24,7 @@ const (
 	AllProjections             = Query | Key | Value | Out
 )
 
-// Layout is the order of axes of a MultiHead's inputs and output.
+// Layout is the order of the axes of a MultiHead's inputs and output.
 type Layout uint8
 
 const (
@@ -34,24 +34,24 @@ const (
 	SequenceFirst
 )
 
-// Infer as an input width means the width of the first batch.
+// Infer as an input width means that the first batch sets the width.
 const Infer = -1
 
-// MultiHeadConfig describes a MultiHead. Width and Heads are required; the zero
-// value of all else is the layer of Vaswani et al.
+// MultiHeadConfig describes a MultiHead. Width and Heads are required; the defaults of the other
+// fields give the layer of Vaswani et al.
 type MultiHeadConfig struct {
-	// Name is what Options.Observe and Options.Inspect receive.
+	// Name is the name that Options.Observe and Options.Inspect receive.
 	Name string
-	// Width is D, the width of the model.
+	// Width is D, the model width.
 	Width int
-	// Heads is H, the number of query heads, or NoHeads. It divides Width unless
-	// HeadSize is given.
+	// Heads is H, the number of query heads, or NoHeads. Width must be divisible by Heads unless
+	// HeadSize is set.
 	Heads int
-	// KVHeads is G, the number of key and value heads, a divisor of Heads. 0
-	// means Heads.
+	// KVHeads is G, the number of key and value heads. Heads must be divisible by it. 0 means
+	// Heads.
 	KVHeads int
-	// QueryWidth, KeyWidth and ValueWidth are the widths of the three inputs.
-	// 0 means Width; Infer means the width of the first batch.
+	// QueryWidth, KeyWidth and ValueWidth are the widths of the three inputs. 0 means Width;
+	// Infer means that the first batch sets the width.
 	QueryWidth, KeyWidth, ValueWidth int
 	// HeadSize is E, the size of a head of q and k. 0 means Width/Heads.
 	HeadSize int
@@ -59,46 +59,45 @@ type MultiHeadConfig struct {
 	ValueSize int
 	// OutWidth is the width of the output. 0 means Width.
 	OutWidth int
-	// Bias says which maps are affine and not just linear.
+	// Bias is the set of maps that have a bias.
 	Bias Projections
-	// Score compares queries and keys inside a head, [B H L E] each; its
-	// parameters are shared by the heads and become the layer's. Nil means
-	// ScaledDot.
+	// Score compares queries with keys [B H L E] within each head. All heads share its
+	// parameters, which become parameters of the layer. Nil means ScaledDot.
 	Score Score
-	// QueryNorm and KeyNorm normalise each query and key of a head after the
-	// projection, as nn.RMSNorm does (QK-norm); their parameters are shared by the
-	// heads and become the layer's. Nil means none.
+	// QueryNorm and KeyNorm normalise each query and key of a head after the projection
+	// (QK-norm), for example nn.RMSNorm. All heads share their parameters, which become
+	// parameters of the layer. Nil means no norm.
 	QueryNorm, KeyNorm nn.Norm
-	// NormProjections lets QueryNorm and KeyNorm normalise whole projections, vectors of
-	// H·HeadSize and G·HeadSize elements, as OLMo 2 does, and not each head. Such heads depend
-	// on each other: Keep refuses the layer.
+	// NormProjections applies QueryNorm and KeyNorm to whole projections, vectors of H·HeadSize
+	// and G·HeadSize elements, as in OLMo 2, instead of to each head. The heads then depend on
+	// each other, so Keep returns an error.
 	NormProjections bool
-	// Position changes queries and keys by their positions after that, as RoPE does.
-	// Nil means none.
+	// Position changes queries and keys by their positions, after the norms, for example RoPE.
+	// Nil means no position embedding.
 	Position Position
-	// Sinks gives each head a learnt score of a key without a value, to which every
-	// query attends. They start at 0.
+	// Sinks gives each head a trained score for a virtual key without a value, which every query
+	// attends to. The scores start at 0.
 	Sinks bool
-	// BiasKV gives the layer a learnt key and value, and ZeroKV a key and value of zeros,
-	// to which every query of every sequence attends besides, whatever masks hide: the
-	// add_bias_kv and add_zero_attn of torch.nn.MultiheadAttention, also known as null
-	// keys. They are added after projection, KeyNorm and Position. Only the soft-cap
-	// changes their scores: biases and other modifications go by the places of keys, which
-	// they have not. Weights and observers are of the other keys, so that rows sum to less
-	// than 1, as with Sinks. A layer with one of them has no Cache.
+	// BiasKV adds a trained key and value, and ZeroKV a key and value of zeros. Every query of
+	// every sequence attends to these null keys, whatever the masks hide. They are add_bias_kv
+	// and add_zero_attn of torch.nn.MultiheadAttention. They are added after projection, KeyNorm
+	// and Position. Only the soft-cap changes their scores: biases and other score changes depend
+	// on key positions, which null keys do not have. Weights and observers cover the other keys
+	// only, so rows sum to less than 1, as with Sinks. A layer with BiasKV or ZeroKV has no
+	// Cache.
 	BiasKV, ZeroKV bool
-	// Dropout is the probability with which a weight is dropped in training.
+	// Dropout is the probability of dropping a weight in training.
 	Dropout float32
-	// Layout is the order of axes of inputs and output.
+	// Layout is the order of the axes of inputs and output.
 	Layout Layout
-	// Init makes the four maps, and the key and value of BiasKV, as matrices of one row. Nil
-	// draws matrices by nn.Xavier, and biases start at 0, as in
-	// torch.nn.MultiheadAttention; nn.NewLinear draws both, as torch.nn.Linear does. If a
-	// map has no weight, the caller sets the maps before using them.
+	// Init creates the four maps, and the key and value of BiasKV as matrices with one row. Nil
+	// draws matrices with nn.Xavier and sets biases to 0, as torch.nn.MultiheadAttention does.
+	// nn.NewLinear draws both, as torch.nn.Linear does. If Init returns a map without a weight,
+	// the caller sets the maps before using them.
 	Init nn.Init
 }
 
-// validate fills in what zero means and checks the rest.
+// validate fills in defaults and checks the configuration.
 func (c *MultiHeadConfig) validate() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("attn: NewMultiHead: "+format, args...)
@@ -111,7 +110,7 @@ func (c *MultiHeadConfig) validate() error {
 		return fail("%d key/value heads, but no heads", c.KVHeads)
 	}
 	if c.Heads == 0 && c.HeadSize == 0 {
-		c.HeadSize = c.Width // there is none, and its size is no matter
+		c.HeadSize = c.Width // any size will do
 	}
 	if c.HeadSize == 0 {
 		if c.Width%c.Heads != 0 {
@@ -163,11 +162,12 @@ func (c *MultiHeadConfig) validate() error {
 	return nil
 }
 
-// mostWeights is what a layer cannot exceed, 4 TiB: larger numbers overflow.
+// mostWeights is the maximum number of weights of a layer (4 TiB in float32). Larger numbers
+// would overflow.
 const mostWeights = min(1<<40, math.MaxInt/4)
 
-// weights returns the number of elements of the four matrices, without those whose
-// width is not known. It may be larger than an int.
+// weights returns the number of elements of the four matrices, except matrices of unknown width.
+// It may exceed the range of int.
 func (c *MultiHeadConfig) weights() float64 {
 	product := func(heads, size, width int) float64 {
 		return float64(float64(heads) * float64(size) * float64(max(width, 0)))
@@ -176,9 +176,8 @@ func (c *MultiHeadConfig) weights() float64 {
 		product(c.KVHeads, c.ValueSize, c.ValueWidth) + product(c.Heads, c.ValueSize, c.OutWidth)
 }
 
-// NewMultiHead returns a layer with freshly drawn parameters. It returns an
-// error if the configuration contradicts itself, or if there is no rng to draw with
-// and no Init that does without.
+// NewMultiHead returns a layer with random initial parameters. It returns an error if the
+// configuration is invalid, or if rng is nil and Init is nil or uses it.
 func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -213,19 +212,19 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 	return m, nil
 }
 
-// xavier makes a map whose matrix is drawn by nn.Xavier, with a bias of 0.
+// xavier returns a map with a matrix drawn by nn.Xavier and a bias of 0.
 func xavier(in, out int, bias bool, rng *rand.Rand) *nn.Linear {
 	return &nn.Linear{Weight: nn.Xavier(rng, out, in), Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
 }
 
-// input says what maps one of the inputs.
+// input describes the map of one input.
 type input struct {
 	width *int // in the configuration
 	out   int
 	which Projections
 }
 
-// inputs returns those of q, k and v.
+// inputs describes the maps of q, k and v.
 func (m *MultiHead) inputs() [3]input {
 	c := &m.config
 	return [3]input{
@@ -235,11 +234,10 @@ func (m *MultiHead) inputs() [3]input {
 	}
 }
 
-// Build makes the maps of q, k and v, unless they exist, with the given widths
-// of inputs where the configuration says Infer. Forward calls it at the first
-// batch; a caller that wants the parameters of such a layer earlier calls it first. It panics
-// with a *tensor.ShapeError if a width that it resolves is not positive, or if there
-// would be more weights than memory could hold.
+// Build creates the maps of q, k and v, unless they exist; the arguments replace the widths that
+// are Infer. Forward calls Build with the first batch; call it earlier to access the parameters
+// before. Build panics with a *tensor.ShapeError if an inferred width is not positive, or if the
+// layer would have too many weights.
 func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	m.building.Lock()
 	defer m.building.Unlock()
@@ -265,7 +263,7 @@ func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	m.use(widths, maps)
 }
 
-// adopt uses the maps that have waited for their widths if a file has given them theirs.
+// adopt uses the waiting maps if a loaded file has set their widths.
 func (m *MultiHead) adopt() {
 	var widths [3]int
 	for i, l := range m.waiting {
@@ -277,7 +275,7 @@ func (m *MultiHead) adopt() {
 	m.use(widths, m.waiting)
 }
 
-// use sets the maps of q, k and v, and their widths.
+// use sets the maps of q, k and v and their widths.
 func (m *MultiHead) use(widths [3]int, maps [3]*nn.Linear) {
 	for i, f := range m.inputs() {
 		*f.width = widths[i]
@@ -287,14 +285,14 @@ func (m *MultiHead) use(widths [3]int, maps [3]*nn.Linear) {
 	m.waiting = [3]*nn.Linear{}
 }
 
-// joint is the maps of q, k and v as one map, of which they are parts.
+// joint is the maps of q, k and v combined into one map.
 type joint struct {
 	all     *nn.Linear
 	q, k, v nn.Linear
 }
 
-// join moves the parameters of maps of equal inputs into one, or returns nil if
-// they differ in that or in having a bias, or are none of ours to move.
+// join moves the parameters of the maps into one map. It returns nil if their inputs or the
+// presence of a bias differ, or if a map has no trainable weight.
 func join(q, k, v *nn.Linear) *joint {
 	maps := []*nn.Linear{q, k, v}
 	rows := 0
@@ -328,8 +326,8 @@ func join(q, k, v *nn.Linear) *joint {
 	return j
 }
 
-// whole returns the maps of q, k and v as one, or nil if they are not, or are not
-// any more: the fields may be set to other maps.
+// whole returns the combined map of q, k and v. It returns nil if there is none, or if the caller
+// has since replaced one of the fields.
 func (m *MultiHead) whole() *nn.Linear {
 	if j := m.joint; j != nil && *m.Q == j.q && *m.K == j.k && *m.V == j.v {
 		return j.all
@@ -352,7 +350,7 @@ func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
 	return l
 }
 
-// drawVector draws a vector of n elements, as [1 1 n].
+// drawVector returns a random vector of n elements as [1 1 n].
 func (m *MultiHead) drawVector(n int) *tensor.Tensor {
 	if x := m.linear(n, 1, NoProjection).Weight; x != nil {
 		return like(x, x.Data(), 1, 1, n)

@@ -18,8 +18,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// innerScores are the scores that compare vectors of size 5 with each other, as
-// a layer's heads do.
+// innerScores are scores that compare vectors of size 5, as the heads of the test layers do.
 func innerScores() map[string]attn.Score {
 	all := map[string]attn.Score{"default": nil, "own": score.Func(ownScore)}
 	for _, kind := range score.Kinds() {
@@ -28,8 +27,8 @@ func innerScores() map[string]attn.Score {
 	return all
 }
 
-// A decoder that goes step by step, keeping keys and values, computes what the
-// whole sequence under a causal mask gives, bit for bit.
+// A decoder that runs step by step with cached keys and values computes the same bits as the
+// whole sequence with a causal mask.
 func TestCausalStepByStep(t *testing.T) {
 	const b, l, d = 2, 19, 30
 	for name, score := range innerScores() {
@@ -47,7 +46,7 @@ func TestCausalStepByStep(t *testing.T) {
 			for i := range l {
 				step(i, i+1, cache)
 			}
-			cache = mustCache(t, m, b, attn.CacheConfig{}) // a prompt at once, and then in steps of two
+			cache = mustCache(t, m, b, attn.CacheConfig{}) // a whole prompt, then steps of two
 			step(0, 11, cache)
 			for i := 11; i < l; i += 2 {
 				step(i, i+2, cache)
@@ -56,7 +55,7 @@ func TestCausalStepByStep(t *testing.T) {
 	}
 }
 
-// A cache can be cut down to some sequences of its batch, in another order.
+// Select reduces a cache to some sequences of its batch, in another order.
 func TestSelect(t *testing.T) {
 	chosen := []int{2, 0, 2, 1}
 	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
@@ -78,13 +77,13 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// Sequences that are chosen share the memory of those of which they are chosen, and come
-// to what copies do, in whatever way they attend, and with gradients.
+// Selected sequences share memory with the originals. They give the same results and gradients as
+// copies, on every path.
 func TestSelectShares(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: TestCacheCombinations selects, too")
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // which does not divide the heads
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // 3 does not divide the number of heads
 	rng := newRand(359)
 	r, u, v := tensor.Randn(rng, 5, 4), tensor.Randn(rng, 6, 4), tensor.Randn(rng, 6, 4)
 	first, second := []int{2, 0, 2, 1, 1}, []int{4, 0, 1, 3, 2, 0, 0}
@@ -100,7 +99,7 @@ func TestSelectShares(t *testing.T) {
 		"bias by keys, masked": {o: attn.Options{Changes: position.TransformerXLBias(r, u, v), Mask: mask.Lengths(3, 7, 11, 0, 5, 2, 9)}},
 		"lengths":              {o: attn.Options{KeyLens: []int{3, 7, 11, 0, 5, 2, 9}, Mask: mask.Causal()}},
 	} {
-		for _, l := range [][2]int{{3, 11}, {3, 700}, {60, 300}} { // heads one by one, blocks of keys, all threads on a head
+		for _, l := range [][2]int{{3, 11}, {3, 700}, {60, 300}} { // heads one by one, blocks of keys, all threads on one head
 			length := l[1]
 			c.config.Width, c.config.Heads, c.config.KVHeads = 24, 6, 2
 			m := mustMultiHead(t, c.config)
@@ -122,7 +121,7 @@ func TestSelectShares(t *testing.T) {
 			shared := func(t *tensor.Tape, kv attn.KV) attn.KV { return kv.Select(t, first).Select(t, second) }
 			copied := func(_ *tensor.Tape, kv attn.KV) attn.KV { return kv }
 			agree(t, run(k, shared, tensortest.Tape(tensor.Train)), run(copies, copied, tensortest.Tape(tensor.Train)))
-			before := func(_ *tensor.Tape, kv attn.KV) attn.KV { return shared(nil, kv) } // chosen without a tape
+			before := func(_ *tensor.Tape, kv attn.KV) attn.KV { return shared(nil, kv) } // selected without a tape
 			agree(t, run(k, before, tensortest.Tape(tensor.Train)), run(copies, copied, tensortest.Tape(tensor.Train)))
 
 			y := m.Query(nil, q, shared(nil, m.Project(nil, k, k)), c.o)
@@ -159,8 +158,7 @@ func TestSequenceFirst(t *testing.T) {
 	o := attn.Options{Mask: mask.Lengths(13, 4), Bias: tensor.Randn(rng, 3, 5, 13), Weights: true}
 	want := runLayer(batch, q, k, v, dout, o)
 	got := runLayer(sequence, swap(q), swap(k), swap(v), swap(dout), o)
-	// Gradients of parameters are sums over all vectors, in the order in which
-	// those lie in memory.
+	// Gradients of parameters are sums over all vectors, in the order of memory.
 	exactly := trace{"weights": got["weights"]}
 	for _, name := range []string{"out", "dq", "dk", "dv"} {
 		want[name] = swap(want[name])
@@ -172,7 +170,7 @@ func TestSequenceFirst(t *testing.T) {
 	near(t, "sequence first", got, want)
 }
 
-// One tensor for two or three inputs gives what copies of it give.
+// One tensor for two or three inputs gives the same results as copies of it.
 func TestSharedInputs(t *testing.T) {
 	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: layout})
@@ -208,7 +206,7 @@ func TestInferredWidths(t *testing.T) {
 		t.Errorf("widths %d, %d and %d, want 13, 7 and 11", c.QueryWidth, c.KeyWidth, c.ValueWidth)
 	}
 
-	// Widths that are given, built early or learnt lead to the same layer.
+	// Widths that are configured, passed to Build or inferred give the same layer.
 	config.QueryWidth, config.ValueWidth = 13, 11
 	given := mustMultiHead(t, config)
 	tensortest.Same(t, "given widths", given.Forward(nil, q, k, v, attn.Options{}).Out.Data(), got.Data())
@@ -226,7 +224,7 @@ func TestInferredWidths(t *testing.T) {
 	}
 }
 
-// An optimiser may be made before the first batch has settled the widths.
+// An optimiser may be created before the first batch has set the widths.
 func TestInferredWidthsAreTrained(t *testing.T) {
 	for kind, create := range map[string]func(nn.Module) nn.Optimizer{
 		"SGD":   func(m nn.Module) nn.Optimizer { return nn.NewSGD(m) },
@@ -261,14 +259,14 @@ func TestInferredWidthsAreTrained(t *testing.T) {
 	}
 }
 
-// twoLayers is a user's module.
+// twoLayers is a user-defined module.
 type twoLayers struct{ first, second *attn.MultiHead }
 
 func (m twoLayers) Params() nn.Params {
 	return nn.Join(nn.Named{Name: "first", Module: m.first}, nn.Named{Name: "second", Module: m.second})
 }
 
-// Half a layer is not saved, and a file settles the widths as a batch does.
+// A layer without widths is not saved, and loading a file sets the widths as a batch does.
 func TestInferredWidthsOfFiles(t *testing.T) {
 	config := attn.MultiHeadConfig{
 		Width: 15, Heads: 3, QueryWidth: attn.Infer, KeyWidth: 7, ValueWidth: attn.Infer, Bias: attn.Query | attn.Value, Init: nn.NewLinear,
@@ -304,7 +302,7 @@ func TestInferredWidthsOfFiles(t *testing.T) {
 	q, k, v := tensor.Randn(rng, 2, 5, 13), tensor.Randn(rng, 2, 6, 7), tensor.Randn(rng, 2, 6, 11)
 	out := func(m twoLayers) []float32 { return m.first.Forward(nil, q, k, v, attn.Options{}).Out.Data() }
 	tensortest.Same(t, "after loading", out(loaded), out(saved))
-	// It is trained like any other.
+	// It trains like any other layer.
 	tape := tensor.NewTape(tensor.Train)
 	tape.Backward(tensor.Sum(tape, loaded.first.Forward(tape, q, k, v, attn.Options{}).Out), nil)
 	for name, p := range loaded.first.Params() {
@@ -317,8 +315,8 @@ func TestInferredWidthsOfFiles(t *testing.T) {
 	}
 }
 
-// Init makes biases too: those of PyTorch's Linear are drawn, those of its
-// MultiheadAttention are 0.
+// Init also creates biases: nn.NewLinear draws them, as PyTorch's Linear does; by default they
+// are 0, as in MultiheadAttention.
 func TestInitOfBiases(t *testing.T) {
 	config := attn.MultiHeadConfig{Width: 120, Heads: 3, Bias: attn.AllProjections}
 	plain, err := attn.NewMultiHead(config, newRand(1))
@@ -427,7 +425,7 @@ func TestObserver(t *testing.T) {
 			tensortest.Same(t, "observed", seen.Data(), y.Weights.Data())
 		}
 	}
-	// Without a head axis, the observer sees one head.
+	// Without a head axis, the observer receives one head.
 	attn.Attend(nil, x, x, x, attn.Options{Observe: func(_ string, weights *tensor.Tensor) {
 		if !slices.Equal(weights.Shape(), []int{2, 1, 5, 5}) {
 			t.Errorf("observed shape %v of one head", weights.Shape())
@@ -435,7 +433,7 @@ func TestObserver(t *testing.T) {
 	}})
 }
 
-// The examples that the courses print.
+// Examples from courses.
 func TestKnownShapes(t *testing.T) {
 	rng := newRand(127)
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// What stands behind the keys of a call changes no bit, as the extra keys stand in front.
+// Padding after the keys of a call changes no bit, because the extra keys come first.
 func TestExtraKeysAndPadding(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6, KVHeads: 2, BiasKV: true, ZeroKV: true, Sinks: true})
 	rng := newRand(367)
@@ -27,7 +27,7 @@ func TestExtraKeysAndPadding(t *testing.T) {
 	}
 }
 
-// Asking for weights, and more threads, change no bit.
+// Requesting weights or using more threads changes no bit.
 func TestExtraKeysAndWeights(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6, BiasKV: true})
 	x := tensor.Randn(newRand(373), 3, 70, 24)
@@ -43,8 +43,8 @@ func TestExtraKeysAndWeights(t *testing.T) {
 	})
 }
 
-// Where all scores fall out of the range of float32, the nearest key counts, be it an
-// extra one.
+// If all scores are below the range of float32, the query attends to the nearest key, which may
+// be an extra key.
 func TestExtraKeysFarAway(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 1, Heads: 1, BiasKV: true, Score: &score.Gaussian{}})
 	for _, x := range []*tensor.Tensor{m.Q.Weight, m.K.Weight, m.V.Weight, m.Out.Weight} {

@@ -9,8 +9,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// BenchmarkRows measures what observers of rows cost on top of attention, 12 heads of
-// size 64: "none" is attention alone.
+// BenchmarkRows measures the cost of observers in addition to attention, with 12 heads of size
+// 64. "none" is attention alone.
 func BenchmarkRows(b *testing.B) {
 	for _, l := range []int{512, 1024, 2048} {
 		rng := newRand(1)
@@ -37,7 +37,7 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-// idle observes nothing.
+// idle is an observer that does nothing.
 type idle struct{}
 
 func (idle) Begin(attn.Sizes)        {}

@@ -42,7 +42,7 @@ func topOf(weights []float32, k int) (keys []int, top []float32) {
 	return keys, top
 }
 
-// The largest weights are found in rows of every length, with ties and zeros, whatever k.
+// The largest weights are found in rows of every length, with ties and zeros, for all k.
 func TestTopKeysOfRows(t *testing.T) {
 	rng := newRand(211)
 	lengths := []int{0, 1, 2, 3, 5, 15, 16, 17, 31, 33, 47, 64, 100, 255, 257, 1023, 1024, 1025, 1040, 2100}
@@ -60,9 +60,9 @@ func TestTopKeysOfRows(t *testing.T) {
 					switch i {
 					case 0: // ties
 						w[j] = float32(rng.IntN(4)) / 4
-					case 1: // few weights at all
+					case 1: // few positive weights
 						w[j] = max(0, rng.Float32()-0.9)
-					case 2: // the smallest there are
+					case 2: // the smallest possible weights
 						w[j] = math.Float32frombits(uint32(rng.IntN(3)))
 					default:
 						w[j] = rng.Float32()
@@ -79,7 +79,8 @@ func TestTopKeysOfRows(t *testing.T) {
 	}
 }
 
-// told collects what an observer is told, and checks that it is told of each query once.
+// told collects everything that an observer receives, and checks that it receives each query
+// once.
 type told struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -99,7 +100,7 @@ func (o *told) Row(at attn.Row, w []float32) {
 	o.w[row] = append([]float32{}, w...)
 }
 
-// watched are calls in every shape that observers are told of in another way.
+// watched are sizes for every path that calls observers.
 var watched = map[string]sizes{
 	"usual":                {b: 2, h: 6, g: 3, lq: 5, lk: 7, v: 3},
 	"a decoder's step":     {b: 2, h: 6, g: 2, lq: 1, lk: 1100, v: 3},
@@ -108,7 +109,7 @@ var watched = map[string]sizes{
 	"no keys":              {b: 2, h: 2, g: 1, lq: 3, lk: 0, v: 3},
 }
 
-// Observers compute what the weights say, of every form, in Attend and in a layer.
+// Observers compute statistics of the weights, for every form, in Attend and in a layer.
 func TestObservers(t *testing.T) {
 	for name, s := range watched {
 		for what, score := range map[string]attn.Score{"fast": score.ScaledDot(), "given": score.Func(ownScore)} {
@@ -169,7 +170,7 @@ func checkObservers(t *testing.T, b, h, lq, lk int, call func(attn.Options) *ten
 	want := tensor.Concat(nil, 1, tensor.Slice(nil, weights, 1, h-1, h), tensor.Slice(nil, weights, 1, 0, 1))
 	tensortest.Same(t, "chosen weights", chosen.Weights().Data(), tensor.Slice(nil, want, 2, lq-1, lq).Data())
 
-	// Nobody asks for the weights themselves: the same, to the bit.
+	// If the weights are not requested, the statistics have the same bits.
 	totals, values := received.Totals(), entropy.Values()
 	call(attn.Options{Observers: rows})
 	tensortest.Same(t, "received without weights", received.Totals().Data(), totals.Data())
@@ -177,7 +178,7 @@ func checkObservers(t *testing.T, b, h, lq, lk int, call func(attn.Options) *ten
 	tensortest.Same(t, "chosen without weights", chosen.Weights().Data(), tensor.Slice(nil, want, 2, lq-1, lq).Data())
 }
 
-// The bits of a total do not depend on the order in which rows come, nor on threads.
+// The bits of a total do not depend on the order of the rows or on threads.
 func TestReceivedInAnyOrder(t *testing.T) {
 	rng := newRand(227)
 	for _, lq := range []int{1, 2, 3, 5, 8, 13, 31, 64, 77} {
@@ -223,7 +224,7 @@ func TestReceivedInAnyOrder(t *testing.T) {
 	}
 }
 
-// Weights that are NaN show as what they are.
+// Observers report NaN weights as such.
 func TestObserversOfNaN(t *testing.T) {
 	q, k := tensor.Randn(newRand(229), 1, 1, 3, 5), tensor.Randn(newRand(230), 1, 1, 7, 5)
 	q.Data()[5] = float32(math.NaN()) // the second query
@@ -253,7 +254,7 @@ func TestObserversOfNaN(t *testing.T) {
 	}
 }
 
-// What an observer cannot do is refused before anything is computed.
+// Invalid settings of observers are rejected before anything is computed.
 func TestObserversRefuse(t *testing.T) {
 	x := tensor.Randn(newRand(233), 2, 3, 5, 7)
 	attend := func(r attn.Observer) func() {
@@ -288,7 +289,8 @@ func TestObserversRefuse(t *testing.T) {
 	}
 }
 
-// A layer without heads tells its observers so, and none keeps what it had.
+// A layer without heads calls its observers with sizes of no heads, and they discard earlier
+// results.
 func TestObserversOfNoHeads(t *testing.T) {
 	x := tensor.Randn(newRand(239), 2, 5, 12)
 	received := new(observe.Received)

@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Where a query attends to one key, the weight is 1 whatever the score is, so that the
-// gradient of the score is 0 exactly: with dropout, and however large queries and keys are.
+// If a query attends to a single key, the weight is 1 for every score, so the gradient of the
+// score is exactly 0: also with dropout, and for large queries and keys.
 func TestOneKeyHasNoScoreGradient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every score; TestGolden has gradients")

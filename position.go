@@ -7,41 +7,40 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Position changes a query or a key by the position at which it stands in its
-// sequence, before the two are compared: a position embedding that acts between
-// projection and attention, as RoPE does. It is a linear map of each vector, and has no
-// parameters. What is added to the scores instead (ALiBi, the buckets of T5,
-// relative positions) is a Bias.
+// Position changes queries and keys by their position in the sequence before they are compared: a
+// position embedding between projection and attention, such as RoPE. It is a linear map of each
+// vector without parameters. Terms that depend on positions and are added to the scores (ALiBi,
+// T5 buckets, relative positions) are a Bias or a ScoreChange instead.
 //
 // Its methods are called concurrently.
 type Position interface {
-	// Check returns an error unless heads may have vectors of e elements. A
-	// *tensor.ShapeError need not name the operation.
+	// Check returns an error unless the map accepts heads with vectors of e elements. A
+	// *tensor.ShapeError may omit the operation; the caller adds it.
 	Check(e int) error
-	// Apply sets dst to the vector x moved to position p, which may be negative. x is a
-	// query or a key, which of tells: Query or Key. dst and x have the same length, and may
-	// be the same slice.
+	// Apply sets dst to the vector x moved to position p, which may be negative. of is Query or
+	// Key, the kind of x. dst and x have the same length and may be the same slice.
 	Apply(dst, x []float32, p int, of Projections)
-	// Back adds to dx the gradient that follows from dy, that of Apply's result
-	// at position p: the transpose of the map.
+	// Back adds to dx the gradient of x, given dy, the gradient of Apply's result at position p:
+	// the transpose of the map.
 	Back(dx, dy []float32, p int, of Projections)
 }
 
-// Positions says at which positions the vectors of a batch are. The zero value means 0, 1, 2, …
-// for keys, and for queries the last of these: query i is at i + Lk − Lq. At most one of the
+// Positions are the positions of the vectors of a batch. The zero value means 0, 1, 2, … for
+// keys; query i is then at i + Lk − Lq, so the last query is at the last key. At most one of the
 // fields is set.
 type Positions struct {
-	// Offsets puts vector l at position l + offset: one offset for all sequences or one for
-	// each.
+	// Offsets puts vector l at position l + offset: one offset for all sequences, or one per
+	// sequence.
 	Offsets []int
-	// IDs puts vector l of sequence b at position IDs[b][l]. One row serves all sequences.
+	// IDs puts vector l of sequence b at position IDs[b][l]. A single row applies to all
+	// sequences.
 	IDs [][]int
 }
 
 // given reports whether p is not the zero value.
 func (p Positions) given() bool { return p.Offsets != nil || p.IDs != nil }
 
-// check panics unless p has positions for a number of sequences of length vectors.
+// check panics unless p has positions for the given number of sequences of length vectors.
 func (p Positions) check(op, arg string, batches, length int) {
 	if p.Offsets != nil && p.IDs != nil {
 		badValue(op, arg, "Offsets and IDs", "at most one of them")
@@ -68,15 +67,15 @@ func (p Positions) at(b, l int) int {
 	return l
 }
 
-// ApplyPosition returns the vectors x, of queries or keys as of tells, moved to their positions.
+// ApplyPosition returns the vectors x moved to their positions. of is Query or Key, the kind of
+// x.
 //
 // Shapes: x and the result [B H L E], or [B L E].
 //
 // Gradients flow to x.
 //
-// ApplyPosition panics with a *tensor.ShapeError if the position does not take vectors of
-// E elements, or if there are not as many positions as vectors, and with a
-// *tensor.ValueError if the position or x is nil.
+// ApplyPosition panics with a *tensor.ShapeError if p does not accept vectors of E elements, or
+// if the numbers of positions and vectors differ, and with a *tensor.ValueError if p or x is nil.
 func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections, at Positions) *tensor.Tensor {
 	const op = "attn: ApplyPosition"
 	if p == nil {
@@ -97,8 +96,8 @@ func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections,
 	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
 }
 
-// ends returns p, or, if that is the zero value, positions of queries of which the last
-// is at the last key of its sequence.
+// ends returns p, or for the zero value the default positions of queries: the last one is at the
+// last key of its sequence.
 func (p Positions) ends(s Sizes) Positions {
 	if p.given() {
 		return p
@@ -113,7 +112,7 @@ func (p Positions) ends(s Sizes) Positions {
 	return Positions{Offsets: offsets}
 }
 
-// applyPosition returns heads whose vectors have been moved to their positions.
+// applyPosition returns the heads with their vectors moved to their positions.
 func applyPosition(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
 	panicAs(op, "position", p.Check(x.size))
 	b, l := x.batches(), x.length()

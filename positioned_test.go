@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// positionedLayers are layers with all that acts between projection and attention.
+// positionedLayers are layers with everything that acts between projection and attention.
 func positionedLayers(t testing.TB) map[string]attn.MultiHeadConfig {
 	rope := func(c position.RoPEConfig) *position.RoPE {
 		r, err := position.NewRoPE(c)
@@ -57,7 +57,7 @@ func positionedLayers(t testing.TB) map[string]attn.MultiHeadConfig {
 	}
 }
 
-// positionedLayer makes a layer whose sinks, which start at 0, are random.
+// positionedLayer returns a layer with random sinks instead of 0.
 func positionedLayer(t testing.TB, c attn.MultiHeadConfig) *attn.MultiHead {
 	m := mustMultiHead(t, c)
 	if m.Sinks != nil {
@@ -66,7 +66,7 @@ func positionedLayer(t testing.TB, c attn.MultiHeadConfig) *attn.MultiHead {
 	return m
 }
 
-// fade is a position of a user's: it makes vectors shorter from position to position.
+// fade is a user-defined position: vectors get shorter with the position.
 type fade struct{ by float64 }
 
 func (fade) Check(int) error { return nil }
@@ -83,7 +83,7 @@ func (f fade) Back(dx, dy []float32, p int, of attn.Projections) {
 	}
 }
 
-// swapped exchanges the first two axes where the layer wants it.
+// swapped exchanges the first two axes in layout SequenceFirst.
 func swapped(layout attn.Layout, x *tensor.Tensor) *tensor.Tensor {
 	if layout == attn.SequenceFirst {
 		return tensor.Transpose(nil, x, 1, 0, 2)
@@ -91,8 +91,8 @@ func swapped(layout attn.Layout, x *tensor.Tensor) *tensor.Tensor {
 	return x
 }
 
-// A decoder that extends its keys step by step comes to the bits of the whole sequence,
-// positions, norms and sinks included.
+// A decoder that extends its keys step by step gives the same bits as the whole sequence, with
+// positions, norms and sinks.
 func TestExtendWithPositions(t *testing.T) {
 	const b, l = 2, 13
 	for name, c := range positionedLayers(t) {
@@ -120,8 +120,8 @@ func TestExtendWithPositions(t *testing.T) {
 	}
 }
 
-// Positions are relative: a sequence further on gives the same, within rounding; and at
-// positions of one's own what Forward gives at those.
+// Positions are relative: shifted positions give the same result within rounding, with Offsets or
+// IDs.
 func TestPositionsOfOnesOwn(t *testing.T) {
 	c := positionedLayers(t)["RoPE"]
 	m := positionedLayer(t, c)
@@ -136,7 +136,7 @@ func TestPositionsOfOnesOwn(t *testing.T) {
 	if y := at(attn.Positions{IDs: [][]int{{4, 3, 2, 1, 0}}}); slices.Equal(y.Data(), first.Data()) {
 		t.Error("positions in another order change nothing")
 	}
-	// Padding on the left: what stands behind it has the positions from 0.
+	// Padding on the left: positions after it start at 0.
 	padded := tensor.Concat(nil, 1, tensor.Randn(newRand(29), 2, 3, c.Width), x)
 	ids := [][]int{{0, 0, 0, 0, 1, 2, 3, 4}}
 	keys := mask.AllowFunc(func(_, _, _, j int) bool { return j >= 3 })
@@ -150,7 +150,7 @@ func TestPositionedGradients(t *testing.T) {
 	}
 	for name, c := range positionedLayers(t) {
 		if name == "a user's score" {
-			continue // it is not smooth enough for differences; TestCombinations has its like
+			continue // not smooth enough for differences; TestCombinations covers a similar case
 		}
 		t.Run(name, func(t *testing.T) {
 			m := positionedLayer(t, c)
@@ -165,7 +165,7 @@ func TestPositionedGradients(t *testing.T) {
 	}
 }
 
-// What is kept of a layer has its norms, its positions and the sinks of its heads.
+// A pruned layer keeps the norms, the positions and the sinks of the remaining heads.
 func TestKeepWithPositions(t *testing.T) {
 	for name, c := range positionedLayers(t) {
 		m := positionedLayer(t, c)
@@ -218,7 +218,7 @@ func TestPositionedParams(t *testing.T) {
 	}
 }
 
-// Sequence first computes what batch first does, with all that acts on heads.
+// SequenceFirst computes the same as BatchFirst, with everything that acts on heads.
 func TestPositionedSequenceFirst(t *testing.T) {
 	for name, c := range positionedLayers(t) {
 		if c.Layout == attn.SequenceFirst {
@@ -239,8 +239,8 @@ func TestPositionedSequenceFirst(t *testing.T) {
 	}
 }
 
-// The ramp of YaRN ends at the first and the last dimension, where the turns of its ends are
-// outside of them. The numbers are of transformers' _compute_yarn_parameters.
+// The ramp of YaRN ends at the first and the last dimension if the turns of its ends are outside
+// of them. The expected values are from transformers' _compute_yarn_parameters.
 func TestYaRNWithinDimensions(t *testing.T) {
 	for _, c := range []struct {
 		base  float64
@@ -269,7 +269,7 @@ func TestYaRNWithinDimensions(t *testing.T) {
 	}
 }
 
-// A configuration that contradicts itself is refused in one line.
+// An inconsistent configuration gives a one-line error.
 func TestPositionsRefuse(t *testing.T) {
 	rope := func(c position.RoPEConfig) error { _, err := position.NewRoPE(c); return err }
 	odd := attn.MultiHeadConfig{Width: 15, Heads: 3, Position: &position.RoPE{}}

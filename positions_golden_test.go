@@ -18,8 +18,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// TestGoldenPositions holds positions, relative biases, norms of queries and keys and
-// sinks to the numbers of PyTorch in float64 and to those of transformers.
+// TestGoldenPositions compares positions, relative biases, norms of queries and keys, and sinks
+// with results of PyTorch in float64 and of transformers.
 func TestGoldenPositions(t *testing.T) {
 	paths, err := filepath.Glob("testdata/positions/*.safetensors")
 	if err != nil || len(paths) == 0 {
@@ -50,8 +50,8 @@ func TestGoldenPositions(t *testing.T) {
 	}
 }
 
-// ropeParameters is "rope_parameters" of a config.json, and what a caller knows besides:
-// how long the sequences are to be served.
+// ropeParameters is "rope_parameters" of a config.json, plus the length of the sequences, which
+// the caller sets.
 type ropeParameters struct {
 	Type             string    `json:"rope_type"`
 	Theta            float64   `json:"rope_theta"`
@@ -72,9 +72,9 @@ type ropeParameters struct {
 	maxPositionEmbed int
 }
 
-// scaling is how the settings of a config.json read in attn.
+// scaling converts the settings of a config.json.
 func (r ropeParameters) scaling() position.RoPEScaling {
-	ratio := func() float64 { // the factor, or what stands for it
+	ratio := func() float64 { // the factor, or its replacement
 		if r.Factor != 0 {
 			return r.Factor
 		}
@@ -105,7 +105,7 @@ func (r ropeParameters) scaling() position.RoPEScaling {
 	panic("no scaling " + r.Type)
 }
 
-// rope builds the RoPE that the file tells of.
+// rope builds the RoPE that the file describes.
 func (s *sheet) rope() *position.RoPE {
 	r := ropeParameters{maxPositionEmbed: int(s.Number("max_position_embeddings"))}
 	if err := json.Unmarshal([]byte(s.Setting("rope_parameters")), &r); err != nil {
@@ -122,7 +122,7 @@ func (s *sheet) rope() *position.RoPE {
 	return rope
 }
 
-// positions returns those of the file, or the default.
+// positions returns the positions in the file, or standard if there are none.
 func (s *sheet) positions(name string, standard attn.Positions) attn.Positions {
 	if !s.Has(name) {
 		return standard
@@ -145,14 +145,14 @@ func goldenRoPE(s *sheet) {
 	s.gradients()
 }
 
-// goldenSlopes is ALiBi's slopes of some numbers of heads, and those of MPT, which are
-// the same in another order.
+// goldenSlopes tests ALiBi's slopes of some numbers of heads, and those of MPT, which are the
+// same in another order.
 func goldenSlopes(s *sheet) {
 	for n := 1; n <= 70; n++ {
 		slopes := position.ALiBiSlopes(n)
 		s.check(fmt.Sprint("want.slopes.", n), tensor.New(slopes, n))
 	}
-	// MPT takes every other one of 16, and then the others.
+	// MPT takes every second of 16 slopes, and then the others.
 	sixteen := position.ALiBiSlopes(16)
 	var mpt []float32
 	for i := 1; i < 16; i += 2 {
@@ -164,8 +164,8 @@ func goldenSlopes(s *sheet) {
 	s.check("want.mpt.12", tensor.New(mpt, 12))
 }
 
-// goldenBuckets asks for the bucket of each distance: what a table that holds the
-// numbers of its buckets adds to a score of 0.
+// goldenBuckets tests the bucket of each distance: with a table of bucket numbers, T5Bias adds
+// the bucket's number to a score of 0.
 func goldenBuckets(s *sheet) {
 	distances := s.Ints("in.distances") // from key to query
 	file, tried := s.Golden, 0
@@ -209,7 +209,7 @@ func goldenBuckets(s *sheet) {
 	delete(s.left, "want.nothing")
 }
 
-// goldenBias is a call of Attend with relative biases or sinks.
+// goldenBias tests a call of Attend with relative biases or sinks.
 func goldenBias(s *sheet, name string) {
 	o := attn.Options{Mask: s.mask(), Weights: true, LogSumExp: s.Has("want.lse")}
 	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
@@ -253,7 +253,7 @@ func goldenBias(s *sheet, name string) {
 	s.gradients()
 }
 
-// goldenLayer is a causal layer with norms, positions and sinks.
+// goldenLayer tests a causal layer with norms, positions and sinks.
 func goldenLayer(s *sheet) {
 	heads, groups := int(s.Number("heads")), int(s.Number("kv_heads"))
 	c := attn.MultiHeadConfig{
@@ -293,7 +293,7 @@ func goldenLayer(s *sheet) {
 	s.check("want.weights", y.Weights)
 	s.backward(tape, y)
 
-	// The cosine with a learnt scale is the same as norm and scale.
+	// Cosine with a trained scale equals norm and scale.
 	if s.Setting("norm") == "l2" {
 		c.QueryNorm, c.KeyNorm = nil, nil
 		c.Score = &score.Cosine{Scale: tensor.Full(float32(s.Number("scale")), 1).Param()}

@@ -12,8 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Asking for weights, watching them and asking for their gradient are three
-// things that must not be felt.
+// Requesting weights, observing them and using their gradient change no other result.
 func TestWeightsChangeNothing(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		with := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask.Causal())
@@ -94,12 +93,11 @@ func TestBatchChangesNothing(t *testing.T) {
 	})
 }
 
-// Padding has no influence, whatever it holds, and no gradient. Queries are
-// padded as well: theirs come with an upstream gradient of zero, as from a loss
-// that leaves them out.
+// Padding has no influence and no gradient, whatever it contains. Queries are padded as well;
+// their upstream gradient is zero, as from a loss that ignores them.
 func TestPaddingChangesNothing(t *testing.T) {
 	s := usual
-	s.b = 1 // so that gradients of parameters are sums over the same terms
+	s.b = 1 // so that gradients of parameters sum the same terms
 	const moreQ, moreK = 2, 18
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		tight := newCall(c, s).bias(s.h, s.lq, s.lk)
@@ -135,7 +133,7 @@ func TestPaddingChangesNothing(t *testing.T) {
 	})
 }
 
-// The same for a layer, down to the gradients of its maps.
+// The same for a layer, including the gradients of its maps.
 func TestMultiHeadPaddingChangesNothing(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6, KVHeads: 2, KeyWidth: 7, Bias: attn.AllProjections})
 	rng := newRand(137)
@@ -150,7 +148,7 @@ func TestMultiHeadPaddingChangesNothing(t *testing.T) {
 	same(t, "padded", got, want)
 }
 
-// Each head is as it would be if it were the only one.
+// Each head gives the same result as if it were the only one.
 func TestHeadsAreIndependent(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		all := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask.Causal())
@@ -170,7 +168,7 @@ func TestHeadsAreIndependent(t *testing.T) {
 	})
 }
 
-// A set of pairs of key and value has no order.
+// The order of the keys and values does not matter.
 func TestOrderOfKeysChangesNothing(t *testing.T) {
 	order := []int{3, 0, 6, 5, 1, 2, 4}
 	shuffle := func(x *tensor.Tensor, axis int) *tensor.Tensor {
@@ -197,7 +195,7 @@ func TestOrderOfKeysChangesNothing(t *testing.T) {
 	})
 }
 
-// Heads that share keys and values compute what heads with copies of them do.
+// Heads that share keys and values compute the same as heads with copies of them.
 func TestGroupsEqualRepeatedHeads(t *testing.T) {
 	group := usual.h / usual.g
 	repeat := func(x *tensor.Tensor) *tensor.Tensor {
@@ -207,7 +205,7 @@ func TestGroupsEqualRepeatedHeads(t *testing.T) {
 		}
 		return tensor.Concat(nil, 1, parts...)
 	}
-	seen := make([]bool, usual.h*usual.lk) // for each head its own keys
+	seen := make([]bool, usual.h*usual.lk) // each head has separate keys
 	for i := range seen {
 		seen[i] = i%3 != 0
 	}
@@ -218,7 +216,7 @@ func TestGroupsEqualRepeatedHeads(t *testing.T) {
 		grouped := x.run()
 		x.k, x.v = repeat(x.k), repeat(x.v)
 		repeated := x.run()
-		for _, name := range []string{"dk", "dv"} { // a shared head's gradient is the sum
+		for _, name := range []string{"dk", "dv"} { // the gradient of a shared head is the sum
 			d := repeated[name]
 			repeated[name] = tensor.SumAxis(nil, tensor.Reshape(nil, d, d.Dim(0), usual.g, group, d.Dim(2), d.Dim(3)), 2)
 		}
@@ -229,7 +227,7 @@ func TestGroupsEqualRepeatedHeads(t *testing.T) {
 	})
 }
 
-// Three axes are four with one head.
+// Three axes are equivalent to four axes with one head.
 func TestThreeAxes(t *testing.T) {
 	s := sizes{b: 2, h: 1, g: 1, lq: 5, lk: 7, v: 3}
 	seen := make([]bool, s.b*s.lq*s.lk)
@@ -251,13 +249,13 @@ func TestThreeAxes(t *testing.T) {
 	})
 }
 
-// OnKeys moves work, and nothing else.
+// OnKeys changes no result.
 func TestOnKeys(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual).mask(mask.Causal())
 		want := x.run()
 		inner := x.o.Score
-		// The keys must be those of the call, on the tape of the call.
+		// The keys must be the keys of the call, on the tape of the call.
 		x.o.Score = nil
 		tape := tensortest.Tape(tensor.Train)
 		q, k, v := x.q.Clone().Param(), x.k.Clone().Param(), x.v.Clone().Param()
@@ -270,7 +268,7 @@ func TestOnKeys(t *testing.T) {
 	})
 }
 
-// A scale of the dot product is a number like any other, zero included.
+// Any finite scale of the dot product is valid, including zero.
 func TestDotScale(t *testing.T) {
 	s := usual
 	s.h = s.g

@@ -8,22 +8,23 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// NoHeads is a value of MultiHeadConfig.Heads for a layer without heads, such as pruning
-// leaves when it removes every head. Its output is the bias of its last map (zero, if the
-// layer has none), whatever the inputs are.
+// NoHeads is a value of MultiHeadConfig.Heads for a layer without heads, for example after
+// pruning every head. Its output is the bias of the output projection, or zero without a bias,
+// for all inputs.
 const NoHeads = -1
 
-// Keep returns a layer that has only the given heads, in ascending order, with
-// copies of their parameters: smaller maps, and the output of m with gates of 0
-// for all other heads, within rounding. With grouped-query attention the heads of a group are
-// kept or removed together. Keeping no head gives a layer with NoHeads.
+// Keep returns a smaller layer that has only the given heads, with copies of their parameters.
+// heads is in ascending order. Up to rounding, the new layer has the same output as m with gates
+// of 0 for all other heads. With grouped-query attention, the heads of a group are kept or
+// removed together. Keeping no head gives a layer with NoHeads.
 //
-// Aliasing: the score is a copy if it is a ParamScore, as those of this package with
-// parameters are, else that of m. Norms of queries and keys are those of m.
+// Aliasing: the score is copied if it is a ParamScore, as all scores of this module with
+// parameters are; any other score is shared with m. The norms of queries and keys are shared with
+// m.
 //
-// Keep returns an error if the numbers are not ascending heads of m or split a
-// group, if a map holds its weights in bfloat16, or if norms span all heads. It panics with a *tensor.ShapeError
-// if m still waits for the widths of its first batch.
+// Keep returns an error if heads are not ascending heads of m or split a group, if a map stores
+// bfloat16 weights, or if norms span all heads. It panics with a *tensor.ShapeError if the widths
+// of m are still unknown.
 func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	m.wantBuilt()
 	c := m.config
@@ -46,7 +47,7 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 		last = h
 	}
 	const wholeGroups = "whole groups of %d that share keys and values"
-	var groups []int // of keys and values
+	var groups []int // groups of keys and values
 	for i, h := range heads {
 		size := c.Heads / c.KVHeads
 		switch g := h / size; {
@@ -75,7 +76,7 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	return kept, nil
 }
 
-// keepBlocks returns the given blocks of size elements.
+// keepBlocks returns the given blocks, each with size elements.
 func keepBlocks(x []float32, blocks []int, size int) []float32 {
 	y := make([]float32, 0, len(blocks)*size)
 	for _, b := range blocks {
@@ -84,7 +85,7 @@ func keepBlocks(x []float32, blocks []int, size int) []float32 {
 	return y
 }
 
-// keepOutputs returns the map to the given blocks of size outputs.
+// keepOutputs returns the map to the given blocks, each with size outputs.
 func keepOutputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
 	in, n := l.Weight.Dim(1), len(blocks)*size
 	kept := &nn.Linear{Weight: like(l.Weight, keepBlocks(l.Weight.Data(), blocks, size*in), n, in)}
@@ -94,7 +95,7 @@ func keepOutputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
 	return kept
 }
 
-// keepInputs returns the map from the given blocks of size inputs.
+// keepInputs returns the map from the given blocks, each with size inputs.
 func keepInputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
 	out, in := l.Weight.Dim(0), l.Weight.Dim(1)
 	var y []float32
@@ -108,7 +109,7 @@ func keepInputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
 	return kept
 }
 
-// like returns a tensor that is a parameter if x is one.
+// like returns a tensor of data that is a parameter if x is one.
 func like(x *tensor.Tensor, data []float32, shape ...int) *tensor.Tensor {
 	y := tensor.New(data, shape...)
 	if x.NeedsGrad() {

@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// gatedLayers are layers of every kind that heads can be taken from, in both
-// ways through Attend.
+// gatedLayers are layers of every kind from which heads can be removed, for both paths through
+// Attend.
 func gatedLayers() map[string]attn.MultiHeadConfig {
 	gaussian := &score.Gaussian{W: tensor.Full(0.7, 3).Param()}
 	return map[string]attn.MultiHeadConfig{
@@ -32,8 +32,8 @@ func gatedLayers() map[string]attn.MultiHeadConfig {
 	}
 }
 
-// What is left of a layer puts out what the whole layer does with gates of zero
-// for the heads that went, and has the gradients of what was kept.
+// A pruned layer has the same output as the whole layer with gates of zero for the removed heads,
+// and the same gradients for the remaining heads.
 func TestKeepIsGatesOfZero(t *testing.T) {
 	for name, c := range gatedLayers() {
 		layer := mustMultiHead(t, c)
@@ -134,10 +134,10 @@ func TestGateGradients(t *testing.T) {
 	}, []*tensor.Tensor{q, gates})
 }
 
-// A query without a gradient adds nothing to any other, that of its gate among them, even
-// if it is not a number and so is what its head puts out.
+// A query without an upstream gradient adds nothing to any gradient, including its gate's, even
+// if the query and the output of its head are NaN.
 func TestGradientsOfPadding(t *testing.T) {
-	spoil := func(x *tensor.Tensor, axis int, bad float32) *tensor.Tensor { // the last query
+	spoil := func(x *tensor.Tensor, axis int, bad float32) *tensor.Tensor { // of the last query
 		x = x.Clone()
 		rest := pick(x, axis, 0, x.Dim(axis)-1)
 		shape := append([]int(nil), x.Shape()...)
@@ -184,7 +184,7 @@ func TestGradientsOfPadding(t *testing.T) {
 	}
 }
 
-// Gates of one are no gates, to the bit.
+// Gates of one change no bit.
 func TestGatesOfOne(t *testing.T) {
 	for name, c := range gatedLayers() {
 		m := mustMultiHead(t, c)
@@ -196,7 +196,7 @@ func TestGatesOfOne(t *testing.T) {
 	}
 }
 
-// The gates of one sequence leave the others as they are.
+// The gates of one sequence do not affect other sequences.
 func TestGatesOfASequence(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 15, Heads: 5})
 	x := tensor.Randn(newRand(3), 3, 7, 15)
@@ -213,7 +213,7 @@ func TestGatesOfASequence(t *testing.T) {
 	}
 }
 
-// A head that is gone takes with it what is not finite.
+// A gate of zero also removes NaN and infinity.
 func TestGateOfZeroRemovesNaN(t *testing.T) {
 	for name, c := range gatedLayers() {
 		m := mustMultiHead(t, c)
@@ -236,9 +236,9 @@ func TestGateOfZeroRemovesNaN(t *testing.T) {
 	}
 }
 
-// Nothing comes back through a gate of zero either, whatever is given to it.
+// No gradient flows through a gate of zero, whatever the upstream gradient is.
 func TestGateOfZeroStopsGradients(t *testing.T) {
-	const one = 2 * 5 * 3 // numbers of a sequence, of two heads
+	const one = 2 * 5 * 3 // elements per sequence, of two heads
 	q, gates, dout := tensor.Randn(newRand(3), 2, 2, 5, 3).Param(), tensor.Full(1, 2, 2), tensor.Randn(newRand(5), 2, 2, 5, 3)
 	clear(gates.Data()[2:])
 	for i := range dout.Data()[one:] {
@@ -282,7 +282,7 @@ func TestKeepErrors(t *testing.T) {
 	}
 }
 
-// What is kept is a copy: the whole layer may go on learning.
+// Keep copies parameters: training the whole layer does not change the copy.
 func TestKeepCopies(t *testing.T) {
 	for _, score := range []attn.Score{
 		nil, score.NewAdditive(3, 3, 4, newRand(5)), score.NewBilinear(3, 3, newRand(5)),
@@ -313,7 +313,7 @@ func keepCopies(t *testing.T, m *attn.MultiHead) {
 	}
 }
 
-// A layer without heads is the bias of its last map, step by step too.
+// The output of a layer without heads is the bias of its output projection, also step by step.
 func TestNoHeads(t *testing.T) {
 	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 15, Heads: attn.NoHeads, Bias: attn.AllProjections, Layout: layout})
@@ -357,7 +357,7 @@ func TestNoHeads(t *testing.T) {
 	}
 }
 
-// Heads that a norm spans cannot be removed one by one.
+// Heads that share a norm cannot be removed separately.
 func TestKeepRefusesNormsOfAllHeads(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, QueryNorm: nn.NewRMSNorm(12), NormProjections: true})
 	_, err := m.Keep([]int{0, 2})

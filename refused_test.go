@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Settings that are no numbers, negative, missing or too large end in one clear line.
+// Settings that are NaN, negative, missing or too large give a clear one-line error.
 func TestRefusedSettings(t *testing.T) {
 	nan := float32(math.NaN())
 	q := shaped(2, 4, 3, 8)
@@ -35,7 +35,7 @@ func TestRefusedSettings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })
 	}
-	if strconv.IntSize == 64 { // 32 bits do not hold such a length
+	if strconv.IntSize == 64 { // such a length does not fit in 32 bits
 		capacity := 1
 		capacity <<= 40
 		_, err := attn.NewCache(attn.CacheConfig{Batch: 3, Heads: 2, KeySize: 8, Capacity: capacity})
@@ -43,7 +43,7 @@ func TestRefusedSettings(t *testing.T) {
 	}
 }
 
-// The zero RoPE is that of the zero configuration.
+// The zero RoPE equals that of the zero configuration.
 func TestZeroRoPE(t *testing.T) {
 	if base := new(position.RoPE).Config().Base; base != 10000 {
 		t.Errorf("base %v, want 10000", base)
@@ -62,8 +62,8 @@ func TestZeroRoPE(t *testing.T) {
 	}
 }
 
-// PyTorch's layer has none of these parameters: a state dict without them would be that of
-// another layer. A position has no parameters, and is not refused.
+// PyTorch's layer has none of these parameters: a state dict without them would describe another
+// layer. A position has no parameters and is accepted.
 func TestTorchStateRefusesWhatPyTorchLacks(t *testing.T) {
 	const has = `^attn: TorchState: torch.nn.MultiheadAttention has no `
 	for want, change := range map[string]func(*attn.MultiHeadConfig){
@@ -81,7 +81,7 @@ func TestTorchStateRefusesWhatPyTorchLacks(t *testing.T) {
 	}
 }
 
-// An encoder layer returns all that was asked of its attention.
+// An encoder layer returns all requested results of its attention.
 func TestEncoderLayerReturnsLogSumExp(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		l, err := attn.NewEncoderLayer(attn.EncoderConfig{Width: 6, Heads: 3, NormFirst: first}, newRand(1))

@@ -12,21 +12,21 @@ import (
 
 // Score compares queries with keys: the scoring function a(q, k) of an attention mechanism.
 type Score interface {
-	// Form returns how queries and keys are compared.
+	// Form returns the formula that compares queries and keys.
 	Form() Form
 }
 
-// ParamScore is a Score with parameters from which one with other parameters can be made.
-// MultiHead.Keep copies such a score; any other is shared.
+// ParamScore is a Score that can be copied with other parameters. MultiHead.Keep copies such a
+// score; it shares other scores.
 type ParamScore interface {
 	Score
 	nn.Module
-	// WithParams returns a score like this one with the given parameters, by the
-	// names that Params gives them, and with no others.
+	// WithParams returns a copy of the score with the given parameters, named as in Params.
+	// params contains all parameters and no others.
 	WithParams(params map[string]*tensor.Tensor) Score
 }
 
-// copyScore returns a score with parameters of its own, if it can be made.
+// copyScore returns a score with copied parameters, or s if it is no ParamScore.
 func copyScore(s Score) Score {
 	m, ok := s.(ParamScore)
 	if !ok {
@@ -39,47 +39,46 @@ func copyScore(s Score) Score {
 	return m.WithParams(params)
 }
 
-// formScore is a score of one form.
+// formScore is a score that consists of a form.
 type formScore Form
 
-// Form returns the form.
+// Form returns s.
 func (s formScore) Form() Form { return Form(s) }
 
-// Form is how a Score compares φ(q) with ψ(k), the vectors that it makes of a query and of a
-// key:
+// Form is the formula of a Score. φ and ψ are maps of queries and keys:
 //
 //	Scale·φ(q)ᵀψ(k)          the dot product, unless one of the others is set
 //	wᵀ·tanh(φ(q) + ψ(k))     Additive is w
 //	−½‖(φ(q) − ψ(k))∘w‖²     Gaussian is w
-//	Given(φ(q), ψ(k))        any function, which returns the scores of all pairs
+//	Given(φ(q), ψ(k))        any function that returns the scores of all pairs
 //
-// The first three are computed in tiles, and the scores of all pairs are never in memory.
-// At most one of Additive, Gaussian and Given is set.
+// The first three are computed in tiles, without storing the scores of all pairs. At most one of
+// Additive, Gaussian and Given is set.
 type Form struct {
-	// Queries and Keys are φ and ψ: they map vectors [… E] one by one, by operations on
-	// tensors. Nil leaves the vectors as they are.
+	// Queries and Keys are φ and ψ. They map each vector [… E] separately, with operations on
+	// tensors. Nil leaves the vectors unchanged.
 	Queries, Keys func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
-	// Scale multiplies the dot product, which PerRoot divides by √E, the root of the
-	// size of what is multiplied.
+	// Scale multiplies the dot product. PerRoot also divides it by √E, the root of the size of
+	// the mapped vectors.
 	Scale   float32
 	PerRoot bool
-	// Additive is w [h], learnt if it is a parameter, where φ and ψ give h elements.
+	// Additive is w [h], trained if it is a parameter; φ and ψ return h elements.
 	Additive *tensor.Tensor
-	// Gaussian is w [E], or [1] for one factor, learnt if it is a parameter, where φ and ψ
-	// give E elements.
+	// Gaussian is w [E], or [1] for a single factor, trained if it is a parameter; φ and ψ return
+	// E elements.
 	Gaussian *tensor.Tensor
-	// Given returns scores [B H Lq Lk]. With grouped queries, each key head is repeated for
-	// the query heads that share it.
+	// Given returns scores [B H Lq Lk]. With grouped queries, each key head is repeated for the
+	// query heads that share it.
 	Given func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
-	// MappedKeys is ψ(k) [B G Lk …] of the keys of the call, where it is known. Keys is
-	// then not called.
+	// MappedKeys is ψ(k) [B G Lk …] of the keys of the call, if it has been computed before. Keys
+	// is then not called.
 	MappedKeys *tensor.Tensor
 }
 
 // isDot reports whether the form is the dot product.
 func (f Form) isDot() bool { return f.Additive == nil && f.Gaussian == nil && f.Given == nil }
 
-// scale returns the factor of the dot product of vectors of e elements.
+// scale returns the factor of the dot product of vectors with e elements.
 func (f Form) scale(e int) float32 {
 	if f.PerRoot {
 		return f.Scale * float32(1/math.Sqrt(float64(max(e, 1))))
@@ -87,7 +86,7 @@ func (f Form) scale(e int) float32 {
 	return f.Scale
 }
 
-// check panics if the form is more than one.
+// check panics if more than one of Additive, Gaussian and Given is set.
 func (f Form) check(op string) {
 	n := 0
 	for _, set := range []bool{f.Additive != nil, f.Gaussian != nil, f.Given != nil} {
@@ -100,7 +99,7 @@ func (f Form) check(op string) {
 	}
 }
 
-// gaussianFactors returns w of the form as [E].
+// gaussianFactors returns the factors w as [E].
 func (f Form) gaussianFactors(t *tensor.Tape, e int) *tensor.Tensor {
 	switch f.Gaussian.Len() {
 	case e:
@@ -112,7 +111,7 @@ func (f Form) gaussianFactors(t *tensor.Tape, e int) *tensor.Tensor {
 	return nil
 }
 
-// given returns the scores [B H Lq Lk] of a form that is given.
+// given returns the scores [B H Lq Lk] from Given.
 func (f Form) given(t *tensor.Tape, c *call) *tensor.Tensor {
 	s := f.Given(t, c.q.split(t), perQuery(t, c.kv.keys.split(t), c.H))
 	tensor.Want("attn: Attend", "score's result", s)
@@ -122,7 +121,7 @@ func (f Form) given(t *tensor.Tape, c *call) *tensor.Tensor {
 	return s
 }
 
-// perQuery returns keys [B G Lk E] with one head for each of h query heads.
+// perQuery repeats the heads of keys [B G Lk E] for h query heads.
 func perQuery(t *tensor.Tape, k *tensor.Tensor, h int) *tensor.Tensor {
 	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
 	if g == h {
@@ -138,26 +137,25 @@ func wantHeadSize(op, arg string, got, want int) {
 	}
 }
 
-// grain is the number of scores that one thread takes at a time.
+// grain is the number of scores that a thread computes at a time.
 const grain = 1 << 13
 
-// Scores returns the scores of all pairs of queries and keys, as the softmax of Attend
-// takes them:
+// Scores returns the scores of all pairs of queries and keys, as Attend passes them to the
+// softmax:
 //
 //	scores[i,j] = changes(softcap(Score(q_i, k_j))) + Bias[i,j]   unit: nats
 //
-// and −Inf where the Mask hides key j from query i. A stage before that is Scores with
-// fewer options: the Score alone gives what it returns for each pair, and the Score with
-// SoftCap what comes before the bias. Options that act after the softmax change nothing
-// here, nor do Sinks, whose scores are themselves.
+// The score is −Inf if the Mask hides key j from query i. For the scores at an earlier stage, set
+// fewer options: only the Score for its raw scores, or the Score and SoftCap for the scores
+// before the bias. Sinks and options that act after the softmax have no effect.
 //
-// Attend itself makes no such array. This function is for inspection and tests.
+// Attend itself does not need this array. This function is for inspection and tests.
 //
-// Shapes: as for Attend; out [B H Lq Lk], or [B Lq Lk] where q has three axes.
+// Shapes: as for Attend; the result is [B H Lq Lk], or [B Lq Lk] if q has three axes.
 //
 // Gradients flow to q, k, Bias and the parameters of Score and Changes.
 //
-// Scores panics as Attend does.
+// Scores panics under the same conditions as Attend.
 func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	const op = "attn: Scores"
 	q, k, _, flat := wantHeads(t, op, q, k, k, &o)
@@ -181,19 +179,19 @@ func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	return s
 }
 
-// MaskedSoftmax returns the softmax of scores over the keys to which a query attends: the
-// weights of Attend, for scores that have been computed already.
+// MaskedSoftmax returns the softmax of scores over the keys that each query attends to: the
+// weights of Attend for precomputed scores.
 //
 //	weights[i,j] = exp(scores[i,j]) / Σ exp(scores[i,j'])   over the keys j' that query i attends to
 //
-// The weights of other keys are 0, whatever the scores are there, and so are those of a query
-// that attends to no key.
+// All other weights are 0, whatever their scores, and so are all weights of a query that attends
+// to no key.
 //
-// Shapes: scores and the result [B H Lq Lk], or [B Lq Lk], which is one head.
+// Shapes: scores and the result are [B H Lq Lk], or [B Lq Lk] for one head.
 //
 // Gradients flow to the scores.
 //
-// It panics with a *tensor.ShapeError if the mask does not fit the scores.
+// MaskedSoftmax panics with a *tensor.ShapeError if the mask does not fit the scores.
 func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor {
 	const op = "attn: MaskedSoftmax"
 	tensor.Want(op, "scores", scores)
@@ -204,7 +202,7 @@ func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor
 	if x.Rank() != 4 {
 		badShape(op, "scores", "", x.Shape(), "[B H Lq Lk] or [B Lq Lk]")
 	}
-	// Queries and keys without elements, of which the scores are given.
+	// Queries and keys have no elements because the scores are given.
 	given := func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return x }
 	o := Options{Mask: m, Weights: true, Score: formScore{Given: given}}
 	q, k := tensor.Zeros(x.Dim(0), x.Dim(1), x.Dim(2), 0), tensor.Zeros(x.Dim(0), x.Dim(1), x.Dim(3), 0)

@@ -8,58 +8,58 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// ScoreChange changes the scores of a query after their scale and before the mask, a row at a
-// time: soft-cap, ALiBi, relative positions, or your own. It costs no memory of Lq·Lk. Its
-// methods but Check and Param are called concurrently.
+// ScoreChange changes the scores of a query after their scale and before the mask, one row at a
+// time. Examples are the soft-cap, ALiBi and relative positions. It needs no memory of Lq·Lk
+// numbers. All methods except Check and Param are called concurrently.
 type ScoreChange interface {
-	// Check returns an error unless the change fits the sizes of a call. Attend panics with
-	// it; a *tensor.ShapeError need not name the operation.
+	// Check returns an error unless the change fits the sizes of a call. Attend panics with that
+	// error. A *tensor.ShapeError may omit the operation; Attend adds it.
 	Check(s Sizes) error
-	// Param returns the numbers that the change reads, [B or 1, H or 1, …], made on t if
-	// they depend on the queries or keys; nil if there are none. The methods below get the
-	// part for their sequence and head.
+	// Param returns the numbers that the change reads, [B or 1, H or 1, …], or nil if it needs
+	// none. If they depend on the queries or keys, Param computes them on t. The other methods
+	// receive the part for their sequence and head.
 	Param(t *tensor.Tape, x Inputs) *tensor.Tensor
-	// Adds reports whether Apply only adds terms, which do not depend on the scores. The
-	// gradient of the scores then passes unchanged.
+	// Adds reports whether Apply only adds terms that do not depend on the scores. The gradient
+	// of the scores then passes through unchanged.
 	Adds() bool
-	// Apply changes the scores of a query with the keys at.Key, at.Key+1, …. Some of them
-	// may be hidden by the mask, and contain anything.
+	// Apply changes the scores of a query with the keys at.Key, at.Key+1, …. Scores of masked
+	// keys are arbitrary.
 	Apply(at Row, param, scores []float32)
-	// Back adds to dparam the gradient of param, and, unless the change only adds, turns
-	// grad, the gradient of the changed scores, into that of the scores before. before and
-	// after are what Apply was given and made of it, nil if the change only adds. dparam is
-	// nil if Param needs no gradient; a change that only adds is then not called.
+	// Back adds the gradient of param to dparam. Unless Adds is true, Back also replaces grad,
+	// the gradient of the changed scores, by the gradient of the original scores. before and
+	// after are the scores before and after Apply, nil if Adds is true. dparam is nil if Param
+	// needs no gradient; Back is not called if Adds is true and dparam is nil.
 	Back(at Row, param, dparam, before, after, grad []float32)
 }
 
 // Row is a part of a row of scores:
 //
-//	Batch, Head, Query  of sequence, query head and query
+//	Batch, Head, Query  indices of sequence, query head and query
 //	Key                 the first key
-//	Position            where the query is among the keys of its sequence, of which the last
-//	                    query is at the last key: Query + Lk − Lq
+//	Position            position of the query among the keys of its sequence: Query + Lk − Lq, so
+//	                    that the last query is at the last key
 type Row = flash.Row
 
-// Sizes are those of a call of Attend:
+// Sizes are the sizes of a call of Attend:
 //
-//	B, H, G, Lq, Lk     sequences, query heads, key and value heads, queries, keys
-//	QueryLens, KeyLens  queries and keys of each sequence, where they differ: what follows
-//	                    is padding; nil means Lq and Lk
-//	ThreeAxes           whether the caller's query, key and value have no axis of heads
+//	B, H, G, Lq, Lk     numbers of sequences, query heads, key and value heads, queries and keys
+//	QueryLens, KeyLens  numbers of queries and keys of each sequence; later positions are
+//	                    padding; nil means Lq and Lk
+//	ThreeAxes           whether the caller's query, key and value have no head axis
 //
-// Its methods Queries and Keys return the numbers of a sequence without padding, Offset the
-// position of its first query, and Ragged whether there is padding; Shape returns the shape of
-// the scores, and Broadcasts reports whether another one broadcasts to it.
+// The methods Queries and Keys return the lengths of a sequence without padding, Offset the
+// position of its first query, and Ragged whether there is padding. Shape returns the shape of
+// the scores, and Broadcasts reports whether another shape broadcasts to it.
 type Sizes = flash.Sizes
 
-// Inputs gives a ScoreChange the sizes of a call and the vectors that are compared,
-// [B H Lq E] and [B G Lk E], after projection and position.
+// Inputs are the sizes of a call and the compared vectors, [B H Lq E] and [B G Lk E], after
+// projection and position.
 type Inputs struct {
 	Sizes
 	Queries, Keys func(t *tensor.Tape) *tensor.Tensor
 }
 
-// NoParam is for embedding in a ScoreChange that fits all sizes and reads no numbers.
+// NoParam can be embedded in a ScoreChange that fits all sizes and reads no numbers.
 type NoParam struct{}
 
 // Check returns nil.
@@ -103,7 +103,7 @@ func (c softCap) Back(_ Row, _, _, _, after, grad []float32) {
 	}
 }
 
-// changes returns what changes the scores of a call, in this order: soft-cap, changes, bias.
+// changes returns all changes of the scores of a call, in the order soft-cap, Changes, Bias.
 func (o *Options) changes(s Sizes) []ScoreChange {
 	var all []ScoreChange
 	if o.SoftCap != 0 {
@@ -116,7 +116,7 @@ func (o *Options) changes(s Sizes) []ScoreChange {
 	return all
 }
 
-// bound returns a change with its numbers, and these.
+// bound returns a change together with its numbers, and the numbers as a tensor.
 func bound(t *tensor.Tape, op string, c ScoreChange, x Inputs) (flash.Change, *tensor.Tensor) {
 	y, param := flash.Change{Rule: c}, c.Param(t, x)
 	if param == nil {
@@ -145,7 +145,7 @@ type biasTensor struct {
 	three bool // as Sizes.ThreeAxes
 }
 
-// shape returns that of the array as one of four axes.
+// shape returns the shape of the bias with four axes.
 func (r biasTensor) shape() [4]int {
 	shape := [4]int{1, 1, 1, 1}
 	own := r.x.Shape()
@@ -169,7 +169,8 @@ func (r biasTensor) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
 	return tensor.Reshape(t, r.x, shape[:]...)
 }
 
-// elements returns those of a row: n from key at.Key on, or the one of all keys.
+// elements returns the bias of a row: n elements from key at.Key on, or a single element for all
+// keys.
 func (r biasTensor) elements(at Row, x []float32, n int) []float32 {
 	shape := r.shape()
 	if shape[2] > 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// What an entry says of its parameters is what its scores have.
+// The parameters in a table entry match those of its scores.
 func TestScoreKinds(t *testing.T) {
 	kinds := score.Kinds()
 	for i, kind := range kinds {
@@ -80,7 +80,7 @@ func TestScoreKindErrors(t *testing.T) {
 	}
 }
 
-// Layers that are cut out of one have scores of their own.
+// Layers created by Keep have separate scores.
 func TestKeepCopiesScores(t *testing.T) {
 	for _, kind := range append(score.Kinds(), manhattan) {
 		score := kind.New(score.Sizes{Query: 3, Key: 3}, newRand(1))
@@ -102,7 +102,7 @@ func TestKeepCopiesScores(t *testing.T) {
 	}
 }
 
-// pairDistance is a score of a user's own, −Σ_f |w·(q − k)_f|, with a parameter.
+// pairDistance is a user-defined score, −Σ_f |w·(q − k)_f|, with a parameter.
 type pairDistance struct{ w *tensor.Tensor } // [1]
 
 func (s pairDistance) Form() attn.Form { return attn.Form{Given: s.scores} }
@@ -118,7 +118,7 @@ func (s pairDistance) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.
 
 func (s pairDistance) WithParams(p map[string]*tensor.Tensor) attn.Score { return pairDistance{p["w"]} }
 
-// manhattan is the entry of pairDistance.
+// manhattan is the table entry of pairDistance.
 var manhattan = score.Kind{
 	Name: "manhattan", Formula: "−‖w·(q − k)‖₁", Score: pairDistance{},
 	Params: []score.Param{{Name: "w", Axes: []string{"1"}, New: func(score.Sizes, *rand.Rand) *tensor.Tensor {

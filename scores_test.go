@@ -13,8 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// The softmax of the scores mixes the values to the result of Attend, with its
-// gradients.
+// The values weighted by the softmax of the scores are the result of Attend, including gradients.
 func TestScoresAreThoseOfAttend(t *testing.T) {
 	mask := attn.And(mask.Causal(), mask.Lengths(7, 4), mask.QueryLengths(5, 4), mask.Strided(3))
 	eachScore(t, func(t *testing.T, c scoreCase) {
@@ -36,8 +35,8 @@ func TestScoresAreThoseOfAttend(t *testing.T) {
 	})
 }
 
-// Each stage is the scores with the options up to it, and what a mask hides is −Inf
-// whatever is stored there.
+// The scores of each stage are Scores with the options up to that stage. Masked scores are −Inf
+// whatever they contained.
 func TestScoresOfEachStage(t *testing.T) {
 	q, k := tensor.New([]float32{1, 0, 0, 2}, 1, 2, 2), tensor.New([]float32{3, 4, -5, 6, float32(math.NaN()), 1}, 1, 3, 2)
 	bias := tensor.New([]float32{10, 20, 30}, 3)
@@ -67,8 +66,7 @@ func TestScoresOfEachStage(t *testing.T) {
 	}
 }
 
-// A score whose keys have been mapped before has the same scores, also where heads share
-// keys.
+// A score with mapped keys gives the same scores, also if heads share keys.
 func TestScoresOnKeys(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual)
@@ -78,7 +76,7 @@ func TestScoresOnKeys(t *testing.T) {
 	})
 }
 
-// No gradient flows through a score that is hidden.
+// No gradient flows through a hidden score.
 func TestHiddenScoresHaveNoGradient(t *testing.T) {
 	x := newCall(scores[0], usual).mask(mask.Causal())
 	grads := func(dscores *tensor.Tensor) trace {

@@ -8,24 +8,23 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// TorchState returns the table of torch.nn.MultiheadAttention, which stacks the
-// maps of q, k and v:
+// TorchState returns the state dict mapping of torch.nn.MultiheadAttention, which stacks the maps
+// of q, k and v:
 //
-//	in_proj_weight                        rows of q, k and v, if their inputs are as wide as the layer
-//	q_proj_weight k_proj_weight v_proj_weight   else
+//	in_proj_weight                        rows of q, k and v, if their inputs have the layer's width
+//	q_proj_weight k_proj_weight v_proj_weight   otherwise
 //	in_proj_bias                          of q, k and v
 //	out_proj.weight out_proj.bias
 //	bias_k bias_v                         of add_bias_kv
 //
-// With batch_first=True PyTorch's inputs are in layout BatchFirst, else in
-// SequenceFirst. Its masks are the inverse: True hides.
+// PyTorch's batch_first=True is layout BatchFirst, batch_first=False is SequenceFirst. PyTorch's
+// masks are the inverse: True hides a key.
 //
-// Errors: a layer that PyTorch's cannot be: one with shared keys and values, with
-// heads whose sizes are not Width/Heads, a query or output of another width than
-// Width, a bias on some maps only, a score other than ScaledDot, norms of queries and
-// keys, or sinks; one that still waits for the widths of its first batch.
-// PyTorch's add_zero_attn leaves no trace in a file: ZeroKV of the configuration says
-// it.
+// TorchState returns an error if PyTorch has no such layer: if keys and values are shared by
+// several heads, head sizes differ from Width/Heads, a query or output width differs from Width,
+// only some maps have a bias, the score is not ScaledDot, or the layer has norms of queries and
+// keys or sinks. It also returns an error if the layer's widths are still unknown. A PyTorch file
+// does not record add_zero_attn; set ZeroKV of the configuration instead.
 func (m *MultiHead) TorchState() (nn.StateDict, error) {
 	c := &m.config
 	refuse := func(format string, args ...any) (nn.StateDict, error) {
@@ -78,17 +77,16 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 	return d, nil
 }
 
-// TorchConfig returns the configuration of the layer whose state dict
-// torch.nn.MultiheadAttention has saved with the given prefix: its widths and whether it
-// has biases and bias_k follow from the tensors in the file. The number of heads is not
-// there, nor is add_zero_attn.
+// TorchConfig returns the configuration of a layer whose state dict torch.nn.MultiheadAttention
+// has saved with the given prefix. The tensors in the file give the widths and whether the layer
+// has biases and bias_k. The file contains neither the number of heads nor add_zero_attn.
 //
 //	c, err := attn.TorchConfig(r, "encoder.layers.0.self_attn.", 8)
 //	layer, err := attn.NewMultiHead(c, rng)
 //	err = nn.LoadFrom(r, layer, nn.LoadOptions{Names: nn.TorchNames, Prefix: "encoder.layers.0.self_attn."})
 //
-// Errors: a *safetensors.FormatError if the tensors are missing or no matrices.
-// Whether all of them fit is checked when they are loaded.
+// TorchConfig returns a *safetensors.FormatError if tensors are missing or are no matrices.
+// Loading checks whether all tensors fit.
 func TorchConfig(r *safetensors.Reader, prefix string, heads int) (MultiHeadConfig, error) {
 	c := MultiHeadConfig{Heads: heads}
 	for _, f := range []struct {
@@ -104,7 +102,7 @@ func TorchConfig(r *safetensors.Reader, prefix string, heads int) (MultiHeadConf
 		switch {
 		case !there && f.axis == 0:
 			return c, &safetensors.FormatError{Path: r.Path(), Err: fmt.Errorf("tensor %q is missing", prefix+f.name)}
-		case !there: // it is part of in_proj_weight, as wide as the layer
+		case !there: // part of in_proj_weight; has the layer's width
 			continue
 		case len(info.Shape) != 2 || info.Shape[f.axis] == 0:
 			return c, &safetensors.FormatError{Path: r.Path(), Err: fmt.Errorf("tensor %q has shape %v, want a matrix", prefix+f.name, info.Shape)}

@@ -19,15 +19,15 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// torchCase is a module that PyTorch has too; testdata/pytorch.py makes the file of
-// its parameters and the results that they give.
+// torchCase is a module that PyTorch also has. testdata/pytorch.py creates the file with its
+// parameters and results.
 type torchCase struct {
 	module nn.Module
 	// run computes the results by name from the inputs.
 	run func(t *tensor.Tape, in map[string]*tensor.Tensor) map[string]*tensor.Tensor
 }
 
-// torchCases makes each module afresh, its parameters unlike those in the file.
+// torchCases creates new modules whose parameters differ from those in the file.
 func torchCases(t *testing.T) map[string]torchCase {
 	rng := rand.New(rand.NewPCG(3, 5))
 	forward := func(m interface {
@@ -87,7 +87,7 @@ func torchCases(t *testing.T) map[string]torchCase {
 	}
 }
 
-// bidirectional is two layers of a GRU in both directions.
+// bidirectional is two bidirectional layers of a GRU.
 type bidirectional struct{ layers [2][2]*nn.GRU }
 
 func newBidirectional(rng *rand.Rand) *bidirectional {
@@ -132,7 +132,7 @@ func (b *bidirectional) run(tape *tensor.Tape, in map[string]*tensor.Tensor) map
 	return map[string]*tensor.Tensor{"out": x, "state": tensor.Concat(tape, 0, states...)}
 }
 
-// encoder is two layers and a last normalisation: a module made of others.
+// encoder is two layers and a final normalisation: a module that consists of modules.
 type encoder struct {
 	layers []*attn.EncoderLayer
 	norm   *nn.LayerNorm
@@ -165,8 +165,8 @@ func (e *encoder) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 
 const torchDir = "testdata/torch"
 
-// TestTorchState loads what PyTorch has saved, compares results and gradients
-// with PyTorch's, and saves the same bytes.
+// TestTorchState loads files saved by PyTorch, compares results and gradients with PyTorch's, and
+// saves the same bytes.
 func TestTorchState(t *testing.T) {
 	cases := torchCases(t)
 	for name, c := range cases {
@@ -230,7 +230,7 @@ func readFile(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestTorchLayerOfLarger takes one layer out of a larger model.
+// TestTorchLayerOfLarger loads one layer from a larger model.
 func TestTorchLayerOfLarger(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 15, Heads: 3, Bias: attn.AllProjections}, rng)
@@ -307,7 +307,7 @@ func TestTorchRefuses(t *testing.T) {
 	if err := load("mha_nobias", plain); !errors.As(err, &mismatch) || len(mismatch.Missing) != 2 {
 		t.Errorf("error %v, want a *nn.MismatchError", err)
 	}
-	// A module of others says what is wrong with one of them.
+	// A module of modules reports an error in one of them.
 	e := &encoder{norm: nn.NewLayerNorm(15)}
 	_, err := nn.JoinTorch(nn.Named{Name: "e", Module: e}, nn.Named{Name: "ff", Module: nn.NewFeedForward(15, 3, 0, rng)})
 	if want := "nn: TorchNames: *nn.FeedForward has no names of PyTorch's: it has no method TorchState"; err == nil || err.Error() != want {
@@ -315,7 +315,7 @@ func TestTorchRefuses(t *testing.T) {
 	}
 }
 
-// The configuration of PyTorch's layer is in its state dict, but for the heads.
+// The state dict contains the configuration of PyTorch's layer except the number of heads.
 func TestTorchConfig(t *testing.T) {
 	for name, want := range map[string]attn.MultiHeadConfig{
 		"mha":         {Width: 15, Heads: 3, Bias: attn.AllProjections},

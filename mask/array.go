@@ -9,16 +9,16 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Allow lets a query attend to the keys where seen is true. The shape broadcasts to
-// that of the scores, [B H Lq Lk], or [B Lq Lk] where the query has three axes;
-// its axes are aligned at the end. Allow shares seen. It panics with a
-// *tensor.ShapeError if the shape does not hold len(seen) elements.
+// Allow lets a query attend to the keys where seen is true. shape broadcasts to the shape of the
+// scores, [B H Lq Lk], or [B Lq Lk] if the query has three axes; axes are aligned at the end.
+// Allow does not copy seen. It panics with a *tensor.ShapeError if the shape does not have
+// len(seen) elements.
 func Allow(seen []bool, shape ...int) attn.Mask {
 	return attn.NewMask(newAllow("mask: Allow", seen, shape))
 }
 
-// AllowSequenceFirst is Allow for a mask laid out as [Lq Lk B], of which the
-// first and the last axis may be 1.
+// AllowSequenceFirst is Allow for a mask in the layout [Lq Lk B]. The first and the last axis may
+// be 1.
 func AllowSequenceFirst(seen []bool, lq, lk, b int) attn.Mask {
 	a := newAllow("mask: AllowSequenceFirst", seen, []int{lq, lk, b})
 	a.sequenceFirst = true
@@ -32,7 +32,7 @@ func newAllow(op string, seen []bool, shape []int) *allow {
 			raiseMask(op, "", shape, "no negative axis")
 		}
 		if d > 0 && n > math.MaxInt/d {
-			raiseMask(op, "", shape, "%d elements, as many as there are", len(seen))
+			raiseMask(op, "", shape, "%d elements, the length of seen", len(seen))
 		}
 		n *= d
 	}
@@ -42,7 +42,7 @@ func newAllow(op string, seen []bool, shape []int) *allow {
 	return &allow{seen: seen, shape: slices.Clone(shape)}
 }
 
-// allow is a boolean array.
+// allow is a mask from an array of booleans.
 type allow struct {
 	seen          []bool
 	shape         []int
@@ -85,8 +85,8 @@ func (a *allow) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 	}
 }
 
-// element returns the place of a query's element of key 0 and the step from key to key.
-// Axes that are missing or 1 do not advance.
+// element returns the index of the query's element for key 0, and the step from key to key.
+// Missing axes and axes of size 1 have a step of 0.
 func (a *allow) element(s *attn.Sizes, q *attn.Row) (at, step int) {
 	index, key := [4]int{q.Batch, q.Head, q.Query, 0}, 3 // of the last four axes
 	switch {
@@ -109,8 +109,8 @@ func (a *allow) element(s *attn.Sizes, q *attn.Row) (at, step int) {
 	return at, step
 }
 
-// AllowFunc lets query i of head h in sequence b attend to key j where f says so. f is
-// called concurrently. It panics with a *tensor.ValueError if f is nil.
+// AllowFunc lets query i of head h in sequence b attend to key j if f(b, h, i, j) is true. f is
+// called concurrently. AllowFunc panics with a *tensor.ValueError if f is nil.
 func AllowFunc(f func(b, h, i, j int) bool) attn.Mask {
 	if f == nil {
 		panic(&tensor.ValueError{Op: "mask: AllowFunc", Arg: "f", Got: "nil", Want: "a function"})
@@ -137,18 +137,17 @@ func raiseMask(op, what string, got []int, want string, args ...any) {
 	panic(&tensor.ShapeError{Op: op, Arg: "mask", What: what, Got: got, Want: fmt.Sprintf(want, args...)})
 }
 
-// AllowTensor lets a query attend to the keys where m is 1 and hides those where
-// it is 0: a mask of numbers, as many lessons have it. The shape broadcasts as
-// that of Allow does. m is copied. AllowTensor panics with a *tensor.ShapeError
-// if an element is neither 0 nor 1, such as the −∞ of a mask that is to be added
-// to the scores, which is a Bias.
+// AllowTensor lets a query attend to the keys where m is 1 and hides the keys where it is 0; many
+// tutorials use such a mask of numbers. The shape broadcasts as in Allow. m is copied.
+// AllowTensor panics with a *tensor.ShapeError if an element is neither 0 nor 1. A mask with −∞,
+// which is added to the scores, is a Bias.
 func AllowTensor(m *tensor.Tensor) attn.Mask {
 	const op = "mask: AllowTensor"
 	return attn.NewMask(newAllow(op, zeroOne(op, m), m.Shape()))
 }
 
-// AllowTensorSequenceFirst is AllowTensor for a mask laid out as [Lq Lk B], of
-// which the first and the last axis may be 1.
+// AllowTensorSequenceFirst is AllowTensor for a mask in the layout [Lq Lk B]. The first and the
+// last axis may be 1.
 func AllowTensorSequenceFirst(m *tensor.Tensor) attn.Mask {
 	const op = "mask: AllowTensorSequenceFirst"
 	a := newAllow(op, zeroOne(op, m), m.Shape())
@@ -158,7 +157,7 @@ func AllowTensorSequenceFirst(m *tensor.Tensor) attn.Mask {
 	return attn.NewMask(a)
 }
 
-// zeroOne returns where m is 1, and panics where it is neither 0 nor 1.
+// zeroOne returns for each element whether it is 1, and panics if it is neither 0 nor 1.
 func zeroOne(op string, m *tensor.Tensor) []bool {
 	tensor.Want(op, "mask", m)
 	seen := make([]bool, m.Len())

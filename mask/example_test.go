@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// The last two of five positions ask: the last query attends to every key.
+// The queries are the last two of five positions: the last query attends to every key.
 func ExampleCausal() {
 	fmt.Print(mask.Causal().Draw(attn.Sizes{Lq: 2, Lk: 5}))
 	// Output:
@@ -16,7 +16,7 @@ func ExampleCausal() {
 	// 1 1 1 1 1
 }
 
-// Queries that stand elsewhere than at the end: here they are the first ones.
+// Queries that are not at the end of the keys: here they are at the first positions.
 func ExampleCausalAt() {
 	fmt.Print(mask.CausalAt(0).Draw(attn.Sizes{Lq: 2, Lk: 5}))
 	// Output:
@@ -35,7 +35,7 @@ func ExampleWindow() {
 	// · · 1 1 1
 }
 
-// Two sequences whose queries stand at different positions.
+// Two sequences whose queries are at different positions.
 func ExampleWindowAt() {
 	fmt.Print(mask.WindowAt(1, 1, 0, 3).Draw(attn.Sizes{B: 2, Lq: 2, Lk: 6}))
 	// Output:
@@ -57,7 +57,7 @@ func ExampleWindowWithSinks() {
 	// 1 1 · · 1 1
 }
 
-// A prompt of three tokens is read as a whole, what is written after it causally.
+// A prompt of three tokens is read bidirectionally, the tokens after it causally.
 func ExamplePrefix() {
 	fmt.Print(mask.Prefix(3).Draw(attn.Sizes{Lq: 5, Lk: 5}))
 	// Output:
@@ -84,7 +84,7 @@ func ExampleLengthsOfQueries() {
 	// 1 1 · ·
 }
 
-// Queries that are padding attend to nothing and get zeros.
+// Padded queries attend to nothing and get zeros.
 func ExampleQueryLengths() {
 	fmt.Print(attn.And(mask.QueryLengths(2), mask.Lengths(3)).Draw(attn.Sizes{Lq: 3, Lk: 4}))
 	// Output:
@@ -93,7 +93,7 @@ func ExampleQueryLengths() {
 	// · · · ·
 }
 
-// Documents of two and three tokens are packed into a row of six, and each is causal.
+// Documents of two and three tokens are packed into a sequence of six positions; each is causal.
 func ExampleDocuments() {
 	packed := attn.And(mask.Documents([]int{2, 5}), mask.Causal())
 	fmt.Print(packed.Draw(attn.Sizes{Lq: 6, Lk: 6}))
@@ -125,7 +125,7 @@ func ExampleStrided() {
 	// · 1 · · 1 1 1 1
 }
 
-// A mask of one row serves all sequences, heads and queries.
+// A mask of one row applies to all sequences, heads and queries.
 func ExampleAllow() {
 	fmt.Print(mask.Allow([]bool{true, false, true}, 3).Draw(attn.Sizes{Lq: 2, Lk: 3}))
 	// Output:
@@ -133,9 +133,9 @@ func ExampleAllow() {
 	// 1 · 1
 }
 
-// Sequence-first code has masks [Lq Lk B].
+// Code in sequence-first layout has masks [Lq Lk B].
 func ExampleAllowSequenceFirst() {
-	seen := []bool{true, true, true, false, false, true} // keys 0, 1 and 2, of two sequences each
+	seen := []bool{true, true, true, false, false, true} // keys 0, 1 and 2, each for two sequences
 	fmt.Print(mask.AllowSequenceFirst(seen, 1, 3, 2).Draw(attn.Sizes{B: 2, Lq: 1, Lk: 3}))
 	// Output:
 	// 1 1 ·
@@ -156,7 +156,7 @@ func ExampleAllowTensor() {
 	scores := tensor.Zeros(2, 2, 4)                                  // [B Lq Lk]
 	keys := tensor.New([]float32{1, 1, 0, 0, 1, 1, 1, 0}, 2, 1, 4)   // [B 1 Lk], padding is 0
 	past := tensor.New([]float32{1, 0, 0, 0, 1, 1, 0, 0}, 2, 4)      // [Lq Lk]
-	both := attn.And(mask.AllowTensor(keys), mask.AllowTensor(past)) // what both allow
+	both := attn.And(mask.AllowTensor(keys), mask.AllowTensor(past)) // what both masks allow
 	fmt.Println(attn.MaskedSoftmax(nil, scores, mask.AllowTensor(keys)))
 	fmt.Println(attn.MaskedSoftmax(nil, scores, both))
 	// Output:

@@ -1,11 +1,10 @@
 // Package mask has the usual masks of attention: causal, sliding window, padding by valid
 // lengths, packed documents, prefix, blocks, strides, and arrays of booleans. attn.And combines
-// them. A mask does not know the shapes that it will be applied to: lengths are checked at the
-// call.
+// them. A mask does not know the shapes it will be applied to: lengths are checked at the call.
 //
 //	out := attn.Attend(tape, q, k, v, attn.Options{Mask: attn.And(mask.Causal(), mask.Lengths(3, 2))})
 //
-// Each mask is an attn.MaskRule, as a user's own would be.
+// Each mask is an attn.MaskRule. You can write your own rules in the same way.
 package mask
 
 import (
@@ -17,32 +16,31 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Causal lets query i attend to key j when j ≤ i + Lk − Lq: the last query attends to
-// every key.
+// Causal lets query i attend to key j if j ≤ i + Lk − Lq: the last query attends to every key.
 func Causal() attn.Mask { return attn.NewMask(&window{left: -1, right: 0, end: true}) }
 
-// CausalAt lets query i attend to key j when j ≤ i + offset. It takes one offset for
-// all sequences or one for each.
+// CausalAt lets query i attend to key j if j ≤ i + offset. It takes one offset for all sequences,
+// or one per sequence.
 func CausalAt(offset ...int) attn.Mask {
 	return attn.NewMask(&window{left: -1, right: 0, offsets: slices.Clone(offset)})
 }
 
-// Window lets query i attend to the keys from left before to right after its own
-// position, which is i + Lk − Lq and is always in the window: a sliding window. A
-// negative left or right leaves that side open.
+// Window is a sliding window: a query at position i + Lk − Lq attends to the key at its position,
+// to left keys before it and to right keys after it. A negative left or right leaves that side
+// unbounded.
 func Window(left, right int) attn.Mask {
 	return attn.NewMask(&window{left: left, right: right, end: true})
 }
 
-// WindowAt is Window with query i at position i + offset. It takes one offset
-// for all sequences or one for each.
+// WindowAt is Window with query i at position i + offset. It takes one offset for all sequences,
+// or one per sequence.
 func WindowAt(left, right int, offset ...int) attn.Mask {
 	return attn.NewMask(&window{left: left, right: right, offsets: slices.Clone(offset)})
 }
 
-// WindowWithSinks is Window, and lets every query attend to the first keys besides, of
-// those that right does not hide: the attention sinks of a rolling cache. It panics with
-// a *tensor.ValueError if first is negative.
+// WindowWithSinks is Window, but every query also attends to the first keys (attention sinks)
+// unless right hides them. It is the mask of a rolling cache. It panics with a *tensor.ValueError
+// if first is negative.
 //
 // Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2024,
 // https://arxiv.org/abs/2309.17453.
@@ -56,9 +54,9 @@ func WindowWithSinks(left, right, first int) attn.Mask {
 // window is a band of keys around the position of the query.
 type window struct {
 	attn.Intervals
-	left, right int   // negative: open
+	left, right int   // negative: unbounded
 	end         bool  // the last query is at the last key
-	offsets     []int // else one for all, or one for each sequence
+	offsets     []int // if not end: one for all sequences, or one per sequence
 }
 
 func (w *window) Check(s attn.Sizes) error {
@@ -73,8 +71,8 @@ func (w *window) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	if !w.end {
 		offset = w.offsets[min(at.Batch, len(w.offsets)-1)]
 	}
-	// A sum that leaves the range of int stays at its end, far from every key. The
-	// query's place, which is small, is added last, so that this is exact.
+	// Sums saturate at the limits of int, which are far from every key. The query's position is
+	// small and added last, so the result is exact.
 	lo, hi = 0, s.Lk
 	if w.left >= 0 {
 		lo = plus(plus(offset, -w.left), at.Query)
@@ -85,7 +83,7 @@ func (w *window) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	return lo, hi
 }
 
-// plus returns a + b, or the int nearest to it.
+// plus returns a + b, saturated to the range of int.
 func plus(a, b int) int {
 	switch {
 	case b > 0 && a > math.MaxInt-b:
@@ -96,7 +94,7 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// windowWithSinks is a window and the first keys.
+// windowWithSinks is a window plus the first keys.
 type windowWithSinks struct {
 	window
 	first int
@@ -119,9 +117,9 @@ func (w *windowWithSinks) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended [
 	}
 }
 
-// Prefix lets every query attend to the first lens[b] keys of its sequence, and to those
-// up to its own position i + Lk − Lq: a prefix that is read as a whole, with a causal
-// rest. It takes one length for all sequences or one for each.
+// Prefix lets every query attend to the first lens[b] keys of its sequence, and to the keys up to
+// its own position i + Lk − Lq: a bidirectional prefix followed by a causal rest. It takes one
+// length for all sequences, or one per sequence.
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 3.2.1.
@@ -143,11 +141,11 @@ func (p prefix) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	return 0, max(p.lens[min(at.Batch, len(p.lens)-1)], at.Position+1)
 }
 
-// Lengths lets every query of sequence b attend to its first lens[b] keys: the rest is
+// Lengths lets every query of sequence b attend to its first lens[b] keys. The other keys are
 // padding.
 func Lengths(lens ...int) attn.Mask { return attn.NewMask(validLens{lens: slices.Clone(lens)}) }
 
-// validLens is a number of keys for each sequence.
+// validLens is the number of valid keys of each sequence.
 type validLens struct {
 	attn.Intervals
 	lens []int
@@ -171,7 +169,7 @@ func LengthsOfQueries(lens [][]int) attn.Mask {
 	return attn.NewMask(validLensRows{lens: rows})
 }
 
-// validLensRows is a number of keys for each query of each sequence.
+// validLensRows is the number of valid keys for each query of each sequence.
 type validLensRows struct {
 	attn.Intervals
 	lens [][]int
@@ -196,11 +194,11 @@ func (v validLensRows) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
 	return 0, v.lens[at.Batch][at.Query]
 }
 
-// QueryLengths lets the first lens[b] queries of sequence b attend, and the others to
-// nothing: these are padding, and get zeros.
+// QueryLengths lets only the first lens[b] queries of sequence b attend. The other queries are
+// padding: their outputs are zeros.
 func QueryLengths(lens ...int) attn.Mask { return attn.NewMask(validQueries{lens: slices.Clone(lens)}) }
 
-// validQueries is a number of queries for each sequence.
+// validQueries is the number of valid queries of each sequence.
 type validQueries struct {
 	attn.Intervals
 	lens []int
@@ -220,10 +218,11 @@ func (v validQueries) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	return 0, 0
 }
 
-// Documents lets a query attend to the keys of its own document, where several are
-// packed into a row: document n has the positions from ends[n−1], or 0, to ends[n], the
-// cumulative lengths. A query is at position i + Lk − Lq. What comes after the last
-// document is padding. Each sequence has its own list, or all share one.
+// Documents is the mask for several documents packed into a sequence: a query attends only to
+// keys of the same document. Document n has the positions from ends[n−1], or 0 for n = 0, up to
+// but not including ends[n]; ends are the cumulative lengths. A query is at position i + Lk − Lq.
+// Positions after the last document are padding. Each sequence has a list, or all sequences share
+// one.
 func Documents(ends ...[]int) attn.Mask {
 	d := documents{}
 	for _, list := range ends {
@@ -254,7 +253,7 @@ func (d documents) Check(s attn.Sizes) error {
 
 func (d documents) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
 	list := d.ends[min(at.Batch, len(d.ends)-1)]
-	n, _ := slices.BinarySearch(list, at.Position+1) // the first that ends behind the query
+	n, _ := slices.BinarySearch(list, at.Position+1) // the first document that ends after the query
 	if at.Position < 0 || n == len(list) {
 		return 0, 0
 	}
@@ -264,10 +263,10 @@ func (d documents) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
 	return lo, list[n]
 }
 
-// Blocks lets a query attend to the keys of its own block of size positions and of so
-// many blocks before and after it: chunked, or block-local, attention. A query is at
-// position i + Lk − Lq. It panics with a *tensor.ValueError if size is not positive, or
-// before or after negative.
+// Blocks divides the positions into blocks of size positions: chunked, or block-local, attention.
+// A query attends to the keys of its block and of some neighbouring blocks; before is the number of
+// blocks before its block, after the number of blocks after it. A query is at position i + Lk − Lq.
+// Blocks panics with a *tensor.ValueError if size is not positive, or if before or after is negative.
 func Blocks(size, before, after int) attn.Mask {
 	if size < 1 || before < 0 || after < 0 {
 		panic(&tensor.ValueError{Op: "mask: Blocks", Arg: "size, before and after", Got: fmt.Sprint(size, before, after), Want: "a positive size and no negative number"})
@@ -286,14 +285,14 @@ func (m blocks) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	if at.Position < 0 {
 		return 0, 0
 	}
-	// Blocks beyond the keys are as good as those at their end.
+	// Limit the number of blocks to avoid overflow.
 	n, most := at.Position/m.size, s.Lk/m.size+1
 	return max(0, n-min(m.before, most)) * m.size, min(n+min(m.after, most)+1, most) * m.size
 }
 
-// Strided lets a query attend to the stride keys up to its own position, and to every
-// stride-th before these: a key whose distance is a multiple of the stride. A query is at
-// position i + Lk − Lq. It panics with a *tensor.ValueError if the stride is not positive.
+// Strided lets a query attend to the stride keys up to its own position, and to earlier keys at a
+// distance that is a multiple of stride. A query is at position i + Lk − Lq. It panics with a
+// *tensor.ValueError if stride is not positive.
 //
 // Source: Child et al., "Generating Long Sequences with Sparse Transformers", 2019,
 // https://arxiv.org/abs/1904.10509, section 4.3.
@@ -318,7 +317,8 @@ func (m strided) Hide(_ attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 	}
 }
 
-// wantLengths returns an error unless every length is one of a number of keys or queries.
+// wantLengths returns an error unless every length is from 0 to most, a number of keys or
+// queries.
 func wantLengths(what string, lens []int, letter string, most int) error {
 	for _, n := range lens {
 		if n < 0 || n > most {

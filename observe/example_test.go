@@ -11,14 +11,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// threeKeys are a query and three keys, with weights of 0.25, 0.5 and 0.25.
+// threeKeys returns a query and three keys, with weights of 0.25, 0.5 and 0.25.
 func threeKeys() (q, k, v *tensor.Tensor) {
 	q = tensor.New([]float32{1}, 1, 1, 1, 1)
 	k = tensor.New([]float32{0, float32(math.Ln2), 0}, 1, 1, 3, 1)
 	return q, k, tensor.New([]float32{1, 2, 5}, 1, 1, 3, 1)
 }
 
-// Which keys matter, without an array of all weights.
+// The keys with the largest weights, without an array of all weights.
 func ExampleTopKeys() {
 	q, k, v := threeKeys()
 	top := &observe.TopKeys{K: 2}
@@ -28,7 +28,7 @@ func ExampleTopKeys() {
 	// [1 0] [0.5 0.25]
 }
 
-// How much each key receives: what a cache that evicts the least used keys wants to know.
+// The total weight of each key, for example for a cache that evicts the least used keys.
 func ExampleReceived() {
 	x := tensor.Zeros(1, 1, 3, 2)
 	received := new(observe.Received)
@@ -38,7 +38,7 @@ func ExampleReceived() {
 	// [[[1.833 0.8333 0.3333]]]
 }
 
-// How widely each query spreads its attention.
+// Entropy measures how widely each query spreads its attention.
 func ExampleEntropy() {
 	x := tensor.Zeros(1, 1, 4, 2)
 	entropy := new(observe.Entropy)
@@ -48,7 +48,7 @@ func ExampleEntropy() {
 	// [[[0 0.6931 1.099 1.386]]]
 }
 
-// The weights of one head and one query, of a layer with many.
+// The weights of one head and one query of a layer.
 func ExampleChosenWeights() {
 	x := tensor.Zeros(1, 8, 100, 2)
 	chosen := &observe.ChosenWeights{Heads: []int{5}, Queries: []int{3, 1}}

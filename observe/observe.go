@@ -1,12 +1,12 @@
-// Package observe has statistics of attention weights that are computed while attention runs, in
-// memory that does not grow with Lq·Lk: the weight that each key receives, the keys with the
-// largest weights, the entropy of each query, and the weights of chosen queries and keys.
+// Package observe computes statistics of attention weights while attention runs, in memory that
+// does not grow with Lq·Lk: the total weight of each key, the keys with the largest weights, the
+// entropy of each query, and the weights of selected queries and keys.
 //
 //	top := &observe.TopKeys{K: 8}
 //	attn.Attend(tape, q, k, v, attn.Options{Observers: []attn.Observer{top}})
 //	keys, weights := top.Of(0, 0, 3)
 //
-// Each is an attn.Observer, as a user's own would be.
+// Each type is an attn.Observer. You can write your own observers in the same way.
 package observe
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Received adds up the weights that each key receives from all queries of a head, as
-// a cache that evicts keys wants to know. The zero value is ready for use.
+// Received sums the weights that each key receives from all queries of a head. A cache that
+// evicts keys can use these sums. The zero value is ready to use.
 //
-// Rows are added in pairs, the sums of two pairs again, and so on: so the bits of a total
-// do not depend on the order in which rows come, and its error grows with the logarithm
-// of the number of queries.
+// Rows are summed pairwise: two rows, then two pairs, and so on. The bits of a total therefore do
+// not depend on the order of the calls, and the rounding error grows with the logarithm of the
+// number of queries.
 type Received struct {
 	sizes attn.Sizes
-	// pairs [B H Lq] are the sums that wait for their neighbour, those of single rows
-	// first, then those of two, and so on.
+	// pairs [B H Lq] are partial sums that wait for their neighbour: first single rows, then sums
+	// of two rows, and so on.
 	pairs  []atomic.Pointer[[]float32]
 	totals []*[]float32 // [B H]
 	free   sync.Pool
 }
 
-// Begin forgets what an earlier call has added up.
+// Begin resets the sums.
 func (r *Received) Begin(s attn.Sizes) {
 	r.sizes = s
 	r.pairs = make([]atomic.Pointer[[]float32], s.B*s.H*s.Lq)
@@ -48,11 +48,11 @@ func (r *Received) Begin(s attn.Sizes) {
 func (r *Received) Row(at attn.Row, weights []float32) {
 	head := at.Batch*r.sizes.H + at.Head
 	pairs := r.pairs[head*r.sizes.Lq:][:r.sizes.Lq]
-	var sum *[]float32 // of this row and those that it has met; nil for the row alone
+	var sum *[]float32 // this row plus the partial sums merged so far; nil for the row alone
 	i := at.Query
 	for n := r.sizes.Lq; n > 1; n, i, pairs = (n+1)/2, i/2, pairs[n/2:] {
 		if i/2 == n/2 {
-			continue // the last of an odd number has no neighbour
+			continue // the last partial sum of an odd number has no neighbour
 		}
 		pair := &pairs[i/2]
 		if sum == nil {
@@ -63,7 +63,7 @@ func (r *Received) Row(at attn.Row, weights []float32) {
 			sum = r.copyOf(weights)
 		}
 		if pair.CompareAndSwap(nil, sum) {
-			return // the neighbour continues
+			return // the neighbour continues the sum
 		}
 		other := pair.Load()
 		simd.Add(*sum, *sum, *other)
@@ -94,18 +94,18 @@ func (r *Received) Totals() *tensor.Tensor {
 	return x
 }
 
-// TopKeys keeps the K keys with the largest weights of each query, the largest first
-// and of equal ones the first. A call panics with a *tensor.ValueError if K is not
-// positive.
+// TopKeys keeps the K keys with the largest weights of each query, in descending order of weight.
+// For equal weights, the first key comes first. A call panics with a *tensor.ValueError if K is
+// not positive.
 type TopKeys struct {
 	K        int
 	sizes    attn.Sizes
 	keys     []int     // [B H Lq K]
-	data     []float32 // their weights
+	data     []float32 // weights of the keys
 	searches sync.Pool
 }
 
-// Begin forgets what an earlier call has kept.
+// Begin discards the results of the previous call.
 func (r *TopKeys) Begin(s attn.Sizes) {
 	if r.K < 1 {
 		panic(&tensor.ValueError{Op: "observe: TopKeys", Arg: "K", Got: fmt.Sprint(r.K), Want: "a positive number of keys"})
@@ -147,9 +147,10 @@ func (r *TopKeys) kept(b, h, i int) ([]int, []float32) {
 	return r.keys[at : at+k : at+k], r.data[at : at+k : at+k]
 }
 
-// Of returns the keys of query i of head h in sequence b and their weights, K or as many
-// as there are keys. Where fewer keys have a weight, −1 and 0 fill the rest; −1 and NaN,
-// where the weights are NaN. It panics with a *tensor.ShapeError if there is no such query.
+// Of returns the keys of query i of head h in sequence b and their weights. The length is K, or
+// the number of keys if that is smaller. If fewer keys have a positive weight, −1 and 0 fill the
+// rest; if the weights are NaN, −1 and NaN do. Of panics with a *tensor.ShapeError if there is no
+// such query.
 func (r *TopKeys) Of(b, h, i int) (keys []int, weights []float32) {
 	if s := r.sizes; min(b, h, i) < 0 || b >= s.B || h >= s.H || i >= s.Lq {
 		panic(&tensor.ShapeError{Op: "observe: TopKeys", Arg: "query", What: "sequence, head and number", Got: []int{b, h, i}, Want: fmt.Sprintf("less than [B=%d H=%d Lq=%d]", s.B, s.H, s.Lq)})
@@ -157,8 +158,8 @@ func (r *TopKeys) Of(b, h, i int) (keys []int, weights []float32) {
 	return r.kept(b, h, i)
 }
 
-// ranked is a positive weight and its place as one number: the larger the weight, the
-// larger it is, and of equal weights the first. 0 is none.
+// ranked encodes a positive weight and its index as one number. A larger weight gives a larger
+// number; for equal weights, the first index gives the larger one. 0 means none.
 type ranked uint64
 
 func rank(w float32, place int) ranked {
@@ -168,33 +169,33 @@ func rank(w float32, place int) ranked {
 func (x ranked) place() int      { return int(^uint32(x)) }
 func (x ranked) weight() float32 { return math.Float32frombits(uint32(x >> 32)) }
 
-// ranking is the largest of the numbers that have been put in, in descending order.
+// ranking is the largest numbers inserted so far, in descending order.
 type ranking []ranked
 
-// put has no branch that depends on x: which is the costly part of a choice.
+// put inserts x. It has no branch that depends on x, because mispredicted branches are costly.
 func (r ranking) put(x ranked) {
 	for i, y := range r {
 		r[i], x = max(x, y), min(x, y)
 	}
 }
 
-// search looks for the largest positive weights of a row.
+// search finds the largest positive weights of a row.
 type search struct {
 	k       int
 	keys    []int32 // found in the last row, in descending order of their weights
-	least   float32 // the smallest weight of k that were found; 0 for fewer
-	places  []int32 // of the keys that may be among those
+	least   float32 // the smallest of the k weights found; 0 if fewer were found
+	places  []int32 // candidate keys
 	weights [simd.MostRanks]float32
 	ranks   [simd.MostRanks]int32
 	order   [simd.MostRanks]int32
-	best    ranking   // where there are many candidates
-	groups  ranking   // of the largest weights of groups of keys
+	best    ranking   // for many candidates
+	groups  ranking   // largest weights of groups of keys
 	maxima  []float32 // of the groups
 }
 
-// find returns the keys with the k largest positive weights. Whether a weight is one of
-// them is asked only of those that are about as large as the smallest in the row before;
-// and if these are too few or many, of those as large as k others are for certain.
+// find returns the keys with the k largest positive weights. Its candidates are the weights about
+// as large as the smallest result of the row before. If there are too few or too many candidates,
+// it uses a bound that at least k weights exceed.
 func (s *search) find(weights []float32) []int32 {
 	least := s.least
 	s.keys, s.least = s.keys[:0], 0
@@ -233,14 +234,14 @@ func (s *search) bound(weights []float32) float32 {
 			s.groups.put(rank(m, 0))
 		}
 	}
-	// As many groups as are to be found have a weight at least as large.
+	// At least k groups contain a weight this large.
 	if least := s.groups[s.k-1].weight(); least > 0 {
 		return math.Float32frombits(math.Float32bits(least) - 1)
 	}
 	return 0
 }
 
-// sort sets s.keys to the places of the largest weights, for few places.
+// sort sets s.keys to the indices of the largest weights, for few candidates.
 func (s *search) sort(places []int32, weights []float32) {
 	candidates, ranks := s.weights[:len(places)], s.ranks[:len(places)]
 	for i, j := range places {
@@ -253,7 +254,7 @@ func (s *search) sort(places []int32, weights []float32) {
 	s.keys = append(s.keys, s.order[:min(s.k, len(places))]...)
 }
 
-// choose is sort for many places.
+// choose is sort for many candidates.
 func (s *search) choose(places []int32, weights []float32) {
 	clear(s.best)
 	last, least := &s.best[s.k-1], float32(0)
@@ -270,16 +271,16 @@ func (s *search) choose(places []int32, weights []float32) {
 	}
 }
 
-// Entropy computes the entropy of the weights of each query, −Σ_j w_j·ln w_j. The zero
-// value is ready for use.
+// Entropy computes the entropy of the weights of each query, −Σ_j w_j·ln w_j. The zero value is
+// ready to use.
 //
-// Unit: nats. A query that attends to n keys alike has ln n.
+// Unit: nats. A query with uniform weights over n keys has entropy ln n.
 type Entropy struct {
 	sizes attn.Sizes
 	data  []float32
 }
 
-// Begin forgets what an earlier call has computed.
+// Begin discards the results of the previous call.
 func (r *Entropy) Begin(s attn.Sizes) {
 	r.sizes = s
 	r.data = make([]float32, s.B*s.H*s.Lq)
@@ -297,19 +298,19 @@ func (r *Entropy) Values() *tensor.Tensor {
 	return tensor.New(slices.Clone(r.data), r.sizes.B, r.sizes.H, r.sizes.Lq)
 }
 
-// ChosenWeights keeps the weights of some heads and queries, in the order of the lists. A
-// nil list means all. A call panics with a *tensor.ShapeError if a list has a number
-// that there is not, and with a *tensor.ValueError if it has one twice.
+// ChosenWeights keeps the weights of selected heads and queries, in the order of the lists. A nil
+// list selects all. A call panics with a *tensor.ShapeError if a list contains an index that is
+// out of range, and with a *tensor.ValueError if it contains one twice.
 type ChosenWeights struct {
 	Heads, Queries []int
 
 	sizes          attn.Sizes
-	heads, queries []int // the place of each in the result, −1 for those not chosen
+	heads, queries []int // index in the result, −1 if not selected
 	shape          [4]int
 	data           []float32
 }
 
-// Begin forgets what an earlier call has kept.
+// Begin discards the results of the previous call.
 func (r *ChosenWeights) Begin(s attn.Sizes) {
 	r.sizes = s
 	r.shape = [4]int{s.B, s.H, s.Lq, s.Lk}
@@ -318,8 +319,8 @@ func (r *ChosenWeights) Begin(s attn.Sizes) {
 	r.data = make([]float32, s.B*r.shape[1]*r.shape[2]*s.Lk)
 }
 
-// chosen returns the place of each number below n in a list, which is all for nil, and
-// how many are chosen.
+// chosen returns for each number below n its index in the list, or −1, and the number of selected
+// numbers. A nil list selects all.
 func chosen(what string, list []int, letter string, n int) (places []int, count int) {
 	places = make([]int, n)
 	if list == nil {
@@ -343,14 +344,14 @@ func chosen(what string, list []int, letter string, n int) (places []int, count 
 	return places, len(list)
 }
 
-// Row keeps the weights of a query if it is one of those chosen.
+// Row keeps the weights of the query if it is selected.
 func (r *ChosenWeights) Row(at attn.Row, weights []float32) {
 	if h, i := r.heads[at.Head], r.queries[at.Query]; h >= 0 && i >= 0 {
 		copy(r.data[((at.Batch*r.shape[1]+h)*r.shape[2]+i)*r.sizes.Lk:], weights)
 	}
 }
 
-// Weights returns what has been kept.
+// Weights returns the weights kept.
 //
 // Shape: [B heads queries Lk].
 func (r *ChosenWeights) Weights() *tensor.Tensor {

@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A decoder of Llama's kind: rotary positions, keys and values shared by groups of
-// heads, step by step.
+// A decoder like Llama: rotary positions, and keys and values shared by groups of heads, step by
+// step.
 func ExampleRoPE() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rope, err := position.NewRoPE(position.RoPEConfig{Base: 500000, Scaling: position.ScaleLlama3(8, 1, 4, 8192)})
@@ -29,7 +29,7 @@ func ExampleRoPE() {
 	x := tensor.Randn(rng, 1, 5, 64)
 	whole := layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal()}).Out
 
-	cache, err := layer.NewCache(1, attn.CacheConfig{}) // of keys that have been turned to their positions
+	cache, err := layer.NewCache(1, attn.CacheConfig{}) // keys are stored rotated
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -42,7 +42,7 @@ func ExampleRoPE() {
 	// true true true true true
 }
 
-// A bias for each head instead of positions: the further away, the less.
+// A bias per head instead of position embeddings: distant keys get smaller scores.
 func ExampleALiBi() {
 	fmt.Println(position.ALiBiSlopes(2))
 	x := tensor.Zeros(1, 2, 3, 4)
@@ -53,14 +53,14 @@ func ExampleALiBi() {
 	// [[[[0.3127 0.3329 0.3544]] [[0.332 0.3333 0.3346]]]]
 }
 
-// T5's bias is learnt: a number for each head and bucket of distances.
+// T5's bias is trained: a number for each head and bucket of distances.
 func ExampleT5Bias() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	table := tensor.Randn(rng, 32, 8).Param()
 	q := tensor.Randn(rng, 1, 8, 5, 4)
 	tape := tensor.NewTape(tensor.Train)
 	y := attn.Attend(tape, q, q, q, attn.Options{
-		Score: score.Dot(), Mask: mask.Causal(), // as T5's decoder
+		Score: score.Dot(), Mask: mask.Causal(), // as in T5's decoder
 		Changes: []attn.ScoreChange{position.T5Bias(table, position.T5Config{Causal: true})},
 	})
 	tape.Backward(tensor.Sum(tape, tensor.Square(tape, y.Out)), nil)
@@ -73,7 +73,7 @@ func ExampleT5Bias() {
 	// true true true true true false
 }
 
-// Shaw's relative positions: a learnt vector for each distance from −2 to 2.
+// Shaw's relative positions: a trained vector for each distance from −2 to 2.
 func ExampleShawBias() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := tensor.Randn(rng, 5, 8).Param()
@@ -84,15 +84,15 @@ func ExampleShawBias() {
 	// [2 3 7 8]
 }
 
-// Transformer-XL: sinusoids of the distances are mapped to a vector for each head, and two
-// learnt vectors of each head take the place of the query's.
+// Transformer-XL: each head maps sinusoids of the distances to vectors, and two trained vectors
+// per head replace the query's position terms.
 func ExampleTransformerXLBias() {
 	const heads, size, most, width = 2, 4, 6, 8 // distances from −6 to 6
 	rng := rand.New(rand.NewPCG(1, 2))
 	project := nn.NewLinear(width, heads*size, false, rng)
 	u, v := tensor.Randn(rng, heads, size).Param(), tensor.Randn(rng, heads, size).Param()
 
-	// Row n is for a key at distance n−6 from the query: the model's sinusoids count
+	// Row n is for a key at distance n−6 from the query: the model's sinusoids use the distance
 	// from the key to the query, from 6 down to −6.
 	positions := tensor.Zeros(2*most+1, width)
 	for n := range 2*most + 1 {
@@ -110,7 +110,7 @@ func ExampleTransformerXLBias() {
 	// [8 8] [2 4] [2 4]
 }
 
-// The scalings of RoPE for sequences that are longer than those of training.
+// Scalings of RoPE for sequences longer than those in training.
 func ExampleRoPEScaling() {
 	for _, s := range []struct {
 		name    string
@@ -121,7 +121,7 @@ func ExampleRoPEScaling() {
 		{"yarn", position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 2048})},
 		{"llama3", position.ScaleLlama3(8, 1, 4, 8192)},
 	} {
-		freqs := []float64{1, 0.1, 0.01, 0.001} // radians a position, of base 10,000 and 8 elements
+		freqs := []float64{1, 0.1, 0.01, 0.001} // radians per position, for base 10,000 and 8 elements
 		factor, err := s.scaling(10000, freqs)
 		fmt.Printf("%-8s %.5f  factor %.3f %v\n", s.name, freqs, factor, err)
 	}

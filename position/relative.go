@@ -8,9 +8,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// ALiBi adds −slope·|p − j| to the score of a query at position p with key j, with one
-// slope for each query head: attention with linear biases, which needs no position
-// embedding. Without slopes they are ALiBiSlopes of the number of heads.
+// ALiBi adds −slope·|p − j| to the score of a query at position p with key j: attention with
+// linear biases, which needs no position embedding. Each query head has one slope. Without
+// arguments, the slopes are ALiBiSlopes(H).
 //
 // Source: Press et al., "Train Short, Test Long: Attention with Linear Biases Enables
 // Input Length Extrapolation", 2022, https://arxiv.org/abs/2108.12409, section 3.
@@ -30,8 +30,7 @@ func (r *alibi) Check(s attn.Sizes) error {
 	return nil
 }
 
-// Param returns the slopes, [1 H 1], so that those of the number of heads are worked
-// out once a call.
+// Param returns the slopes [1 H 1]. Default slopes are thus computed once per call.
 func (r *alibi) Param(_ *tensor.Tape, x attn.Inputs) *tensor.Tensor {
 	slopes := r.slopes
 	if len(slopes) == 0 {
@@ -51,10 +50,10 @@ func (r *alibi) Apply(at attn.Row, param, scores []float32) {
 
 func (*alibi) Back(attn.Row, []float32, []float32, []float32, []float32, []float32) {}
 
-// ALiBiSlopes returns the published slopes for a number of heads: 2^(−8/n), 2^(−16/n), …
-// for n a power of two; for others those of the next smaller power of two, and then
-// every other one of twice that. It panics with a *tensor.ValueError if the number is
-// negative.
+// ALiBiSlopes returns the published slopes for a number of heads n. If n is a power of two, they
+// are 2^(−8/n), 2^(−16/n), …. Otherwise they are the slopes of the next smaller power of two,
+// followed by every second slope of twice that power. It panics with a *tensor.ValueError if
+// heads is negative.
 func ALiBiSlopes(heads int) []float32 {
 	if heads < 0 {
 		panic(&tensor.ValueError{Op: "position: ALiBiSlopes", Arg: "heads", Got: fmt.Sprint(heads), Want: "a number of at least 0"})
@@ -73,19 +72,19 @@ func ALiBiSlopes(heads int) []float32 {
 	return slopes
 }
 
-// ShawBias adds scale·q_i·r_c to the score of query i with key j, where
-// c = clip(j − p, −K, K) is the clipped distance from the position p of the query and
-// r [2K+1 E] has a learnt vector for each, that of distance −K first; [H 2K+1 E] for
-// vectors of each head. The scale is 1/√E, as for the score.
+// ShawBias adds scale·q_i·r_c to the score of query i with key j, where c = clip(j − p, −K, K) is
+// the clipped distance from the query's position p. The trained vectors r [2K+1 E] have one row
+// per distance, starting with −K; r [H 2K+1 E] has separate vectors for each head. The scale is
+// 1/√E, as for the score.
 //
 // Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
 // https://arxiv.org/abs/1803.02155, eq. 4.
 func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r} }
 
-// TransformerXLBias adds scale·(q_i + v)·r_(p−j) + scale·u·k_j to the score of query i
-// with key j: the terms b, d and c of Transformer-XL. r [2K+1 E], or [H 2K+1 E], has the
-// projected encodings of the distances j − p from −K to K, beyond which they are
-// clipped; u and v are [H E]. The scale is 1/√E.
+// TransformerXLBias adds scale·(q_i + v)·r_(p−j) + scale·u·k_j to the score of query i with key
+// j: the terms b, d and c of Transformer-XL. r [2K+1 E], or [H 2K+1 E], has the projected
+// encodings of the distances j − p from −K to K; larger distances are clipped. u and v are [H E].
+// The scale is 1/√E.
 //
 // Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
 // Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.
@@ -134,8 +133,8 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
 }
 
-// numbers returns those of a query, and the one for the key at.Key: the next belong to
-// the keys behind it, as far as there are any.
+// numbers returns the param row of a query and the index of its number for key at.Key. Each
+// following key uses the next number, up to the last.
 func (x *relative) numbers(at attn.Row, param []float32) (all []float32, first int) {
 	n := x.r.Dim(-2)
 	return param[at.Query*n:][:n], at.Key - at.Position + n/2

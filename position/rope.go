@@ -1,12 +1,13 @@
-// Package position has position embeddings: rotary ones (RoPE) with their scalings, which turn
-// queries and keys, and relative ones, which change scores: ALiBi, the buckets of T5, Shaw's
-// vectors and those of Transformer-XL.
+// Package position has position embeddings: rotary embeddings (RoPE) with their scalings, which
+// rotate queries and keys; and relative positions, which change scores: ALiBi, T5 buckets, and
+// the vectors of Shaw and of Transformer-XL.
 //
 //	rope, err := position.NewRoPE(position.RoPEConfig{Base: 500000})
 //	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8, Position: rope}, rng)
 //	out := attn.Attend(tape, q, k, v, attn.Options{Changes: []attn.ScoreChange{position.ALiBi()}})
 //
-// RoPE is an attn.Position and the others are attn.ScoreChanges, as a user's own would be.
+// RoPE is an attn.Position, the others are attn.ScoreChanges. You can write your own in the same
+// way.
 package position
 
 import (
@@ -21,50 +22,48 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Pairing says which elements of a vector RoPE turns together.
+// Pairing selects the pairs of vector elements that RoPE rotates.
 type Pairing uint8
 
 const (
-	// HalfPairs turns element i with element i + Size/2: GPT-NeoX, and Llama, Qwen,
-	// Mistral and Gemma as Hugging Face stores them.
+	// HalfPairs rotates element i with element i + Size/2: GPT-NeoX, and Llama, Qwen, Mistral and
+	// Gemma in the Hugging Face format.
 	HalfPairs Pairing = iota
-	// AdjacentPairs turns element 2i with element 2i+1: RoFormer, GPT-J, and Llama
-	// as Meta stores it. Others call it interleaved; "rope_interleave".
+	// AdjacentPairs rotates element 2i with element 2i+1: RoFormer, GPT-J, and Llama in Meta's
+	// format. Other names are interleaved and "rope_interleave".
 	AdjacentPairs
 )
 
-// RoPEConfig describes a rotary position embedding. The zero value turns all
-// elements of a head, in halves, with base 10,000. The names in quotes, here and below,
-// are those of a model's config.json as Hugging Face writes it.
+// RoPEConfig describes a rotary position embedding. The zero value rotates all elements of a
+// head, in halves, with base 10,000. Names in quotes, here and below, are fields of config.json
+// in the Hugging Face format.
 type RoPEConfig struct {
-	// Size is how many elements of a vector are turned, the first ones; even. 0
-	// means all; a smaller size is partial RoPE: "head_dim" times
-	// "partial_rotary_factor", or "rotary_dim".
+	// Size is the number of elements rotated, the first ones of a vector; it is even. 0 means
+	// all; a smaller size is partial RoPE: "head_dim" times "partial_rotary_factor", or
+	// "rotary_dim".
 	Size int
 	// Base is the base of the frequencies, θ: "rope_theta". 0 means 10,000.
 	Base float64
-	// Pairs says which elements are turned together.
+	// Pairs selects the pairs of elements that are rotated.
 	Pairs Pairing
-	// Scaling changes the frequencies for sequences that are longer than those
-	// trained on: "rope_scaling", or "rope_parameters", whose "rope_type" tells which.
-	// Nil means none.
+	// Scaling changes the frequencies for sequences longer than those in training:
+	// "rope_scaling", or "rope_parameters", whose "rope_type" names the scaling. Nil means none.
 	Scaling RoPEScaling
 }
 
-// RoPEScaling changes the frequencies of RoPE, freqs[i] = base^(−2i/size) radians a
-// position, and returns the factor by which turned vectors are multiplied besides,
-// 1 for most.
+// RoPEScaling changes the frequencies of RoPE, freqs[i] = base^(−2i/size) radians per position.
+// It returns a factor by which rotated vectors are also multiplied; for most scalings it is 1.
 type RoPEScaling func(base float64, freqs []float64) (factor float64, err error)
 
-// RoPE is the rotary position embedding. It turns pairs of elements of queries and keys
-// by angles that grow with the position, so that their dot product depends on the
-// distance of the positions:
+// RoPE is the rotary position embedding. It rotates pairs of elements of queries and keys by
+// angles proportional to the position, so that their dot product depends on the distance of the
+// positions:
 //
 //	y_a = x_a·cos(p·f_i) − x_b·sin(p·f_i)
 //	y_b = x_a·sin(p·f_i) + x_b·cos(p·f_i)    f_i = base^(−2i/size)
 //
-// where (a, b) is pair number i. The angles are computed in float64. A RoPE may be
-// shared by layers and goroutines. The zero value is that of the zero RoPEConfig.
+// (a, b) is pair number i. The angles are computed in float64. Layers and goroutines may share a
+// RoPE. The zero value is the RoPE of the zero RoPEConfig.
 //
 // Source: Su et al., "RoFormer: Enhanced Transformer with Rotary Position
 // Embedding", 2021, https://arxiv.org/abs/2104.09864, eq. 34.
@@ -75,8 +74,7 @@ type RoPE struct {
 	bySize atomic.Pointer[map[int]*rotation]
 }
 
-// NewRoPE returns a rotary position embedding, or an error if the configuration
-// contradicts itself.
+// NewRoPE returns a rotary position embedding, or an error if the configuration is invalid.
 func NewRoPE(c RoPEConfig) (*RoPE, error) {
 	if c.Size < 0 || c.Size%2 != 0 {
 		return nil, fmt.Errorf("position: NewRoPE: size %d, want an even number of elements, or 0 for all", c.Size)
@@ -100,14 +98,14 @@ func NewRoPE(c RoPEConfig) (*RoPE, error) {
 // defaultBase is θ of Su et al.
 const defaultBase = 10000
 
-// Config returns the configuration with every default but Size filled in.
+// Config returns the configuration with defaults filled in, except Size.
 func (r *RoPE) Config() RoPEConfig {
 	c := r.config
-	c.Base = cmp.Or(c.Base, defaultBase) // of the zero RoPE
+	c.Base = cmp.Or(c.Base, defaultBase) // for the zero RoPE
 	return c
 }
 
-// size returns how many elements of a vector of e are turned.
+// size returns the number of rotated elements of a vector with e elements.
 func (r *RoPE) size(e int) int {
 	if r.config.Size == 0 {
 		return e
@@ -115,7 +113,7 @@ func (r *RoPE) size(e int) int {
 	return r.config.Size
 }
 
-// Check returns an error unless vectors of e elements can be turned.
+// Check returns an error unless vectors of e elements can be rotated.
 func (r *RoPE) Check(e int) error {
 	if n := r.size(e); n > e || n%2 != 0 {
 		want := "an even number"
@@ -128,14 +126,14 @@ func (r *RoPE) Check(e int) error {
 	return err
 }
 
-// Apply turns the vector x to position p.
+// Apply rotates the vector x to position p.
 func (r *RoPE) Apply(dst, x []float32, p int, _ attn.Projections) {
 	n, cos, sin := r.angles(len(x), p)
 	copy(dst[n:], x[n:])
 	turn(dst[:n], x[:n], cos, sin, r.config.Pairs)
 }
 
-// Back turns the gradient dy back and adds it to dx.
+// Back rotates the gradient dy back and adds it to dx.
 func (r *RoPE) Back(dx, dy []float32, p int, _ attn.Projections) {
 	n, cos, sin := r.angles(len(dy), p)
 	for i := n; i < len(dy); i++ {
@@ -144,18 +142,18 @@ func (r *RoPE) Back(dx, dy []float32, p int, _ attn.Projections) {
 	turnBack(dx[:n], dy[:n], cos, sin, r.config.Pairs)
 }
 
-// angles returns how many of e elements are turned, and the cosines and sines of position p.
+// angles returns the number of rotated elements of e, and the cosines and sines of position p.
 func (r *RoPE) angles(e, p int) (n int, cos, sin []float32) {
 	n = r.size(e)
 	rot, err := r.rotation(n)
 	if err != nil {
-		panic(err) // Check has said so
+		panic(err) // Check returned no error
 	}
 	cos, sin = rot.at(p)
 	return n, cos, sin
 }
 
-// turn sets dst to x, turned by the angles of which these are the cosines and sines.
+// turn sets dst to x rotated by the angles with the given cosines and sines.
 func turn(dst, x, cos, sin []float32, pairs Pairing) {
 	h := len(cos)
 	sin = sin[:h]
@@ -172,12 +170,12 @@ func turn(dst, x, cos, sin []float32, pairs Pairing) {
 	}
 }
 
-// rotate returns a pair of numbers turned by an angle.
+// rotate returns a pair of numbers rotated by an angle.
 func rotate(a, b, cos, sin float32) (float32, float32) {
 	return float32(a*cos) - float32(b*sin), float32(a*sin) + float32(b*cos)
 }
 
-// turnBack adds to dx the gradient dy, turned the other way.
+// turnBack adds to dx the gradient dy, rotated in the opposite direction.
 func turnBack(dx, dy, cos, sin []float32, pairs Pairing) {
 	for i, c := range cos {
 		a, b := i, i+len(cos)
@@ -190,22 +188,22 @@ func turnBack(dx, dy, cos, sin []float32, pairs Pairing) {
 	}
 }
 
-// rotation is the angles of RoPE for vectors of one size.
+// rotation is the angles of RoPE for one number of rotated elements.
 type rotation struct {
 	freqs  []float64
 	factor float64
-	// blocks hold [blockPositions][2][size/2] each: cosines, then sines, times factor.
+	// blocks are [blockPositions][2][size/2] each: cosines, then sines, times factor.
 	blocks [mostPositions / blockPositions]atomic.Pointer[[]float32]
 }
 
-// The angles of the first mostPositions positions are kept, in blocks that are computed
-// when they are first needed. Others are computed each time.
+// The angles of the first mostPositions positions are cached in blocks, which are computed on
+// first use. Angles of other positions are computed each time.
 const (
 	blockPositions = 128
 	mostPositions  = 1 << 18
 )
 
-// rotation returns the angles for vectors of which n elements are turned.
+// rotation returns the angles for vectors with n rotated elements.
 func (r *RoPE) rotation(n int) (*rotation, error) {
 	if known := r.bySize.Load(); known != nil {
 		if rot := (*known)[n]; rot != nil {
@@ -229,7 +227,7 @@ func (r *RoPE) rotation(n int) (*rotation, error) {
 	return all[n], nil
 }
 
-// newRotation works out the frequencies.
+// newRotation computes the frequencies.
 func newRotation(c RoPEConfig, n int) (*rotation, error) {
 	rot := &rotation{freqs: make([]float64, n/2), factor: 1}
 	for i := range rot.freqs {
@@ -266,8 +264,8 @@ func (r *rotation) at(p int) (cos, sin []float32) {
 	return row[:n], row[n:]
 }
 
-// block returns block number b of the angles. Goroutines that need it first at the same
-// time compute it each for itself, to the same bits.
+// block returns block number b of the angles. Goroutines that need a block first at the same time
+// all compute it, with the same bits.
 func (r *rotation) block(b int) []float32 {
 	if known := r.blocks[b].Load(); known != nil {
 		return *known

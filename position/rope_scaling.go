@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// lengthens reports whether a factor makes sequences longer, or leaves them as they are.
+// lengthens reports whether a factor is finite and at least 1.
 func lengthens(factor float64) bool { return factor >= 1 && !math.IsInf(factor, 1) }
 
 // ScaleLinear divides all frequencies by a factor: position interpolation. Its
@@ -26,10 +26,9 @@ func ScaleLinear(factor float64) RoPEScaling {
 	}
 }
 
-// ScaleNTK raises the base for sequences of length positions where trained were
-// trained on, "max_position_embeddings": dynamic NTK. Its "rope_type" is "dynamic".
-// Hugging Face computes it anew for every length; keys that have been cached before keep
-// their angles.
+// ScaleNTK raises the base for sequences of length positions, if they are longer than the trained
+// positions, "max_position_embeddings": dynamic NTK. Its "rope_type" is "dynamic". Hugging Face
+// recomputes the base for every length, but keys cached earlier keep their angles.
 //
 // Source: bloc97 and emozilla, 2023, as in Peng et al., "YaRN", 2023,
 // https://arxiv.org/abs/2309.00071, section 3.3.
@@ -38,8 +37,7 @@ func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 		if !lengthens(factor) || trained < 1 || length < 1 {
 			return 0, fmt.Errorf("scaling by NTK by %v from %d positions to %d, want a factor of at least 1 and positive lengths", factor, trained, length)
 		}
-		// base·r^(d/(d−2)) in place of base multiplies frequency i by
-		// r^(−2i/(d−2)).
+		// A base of base·r^(d/(d−2)) multiplies frequency i by r^(−2i/(d−2)).
 		d := 2 * len(freqs)
 		if length > trained && d > 2 {
 			r := factor*float64(length)/float64(trained) - (factor - 1)
@@ -51,10 +49,10 @@ func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 	}
 }
 
-// ScaleProportional turns only a part of the pairs of a vector, the first ones, with the
-// frequencies that they have among all of them, and leaves the others as they are: Gemma
-// 4. Its "rope_type" is "proportional", and part the "partial_rotary_factor". It differs
-// from a smaller RoPEConfig.Size, of which the frequencies are those of a smaller vector.
+// ScaleProportional rotates only the first pairs of a vector, with the frequencies that they have
+// in the whole vector, and leaves the other pairs unchanged, as in Gemma 4. Its "rope_type" is
+// "proportional", and part is the "partial_rotary_factor". A smaller RoPEConfig.Size is
+// different: it uses the frequencies of a smaller vector.
 func ScaleProportional(part float64) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !(part >= 0 && part <= 1) {
@@ -65,32 +63,33 @@ func ScaleProportional(part float64) RoPEScaling {
 	}
 }
 
-// YaRN is the parameters of ScaleYaRN. The zero value of all but Factor and Trained is
-// the paper's.
+// YaRN are the parameters of ScaleYaRN. The zero values of all fields except Factor and Trained
+// are the paper's.
 type YaRN struct {
-	// Factor is by how much sequences are longer than trained on: "factor", or, where
-	// that is null, "max_position_embeddings" divided by Trained.
+	// Factor is the ratio of the new length to the trained length: "factor", or, if that is null,
+	// "max_position_embeddings" divided by Trained.
 	Factor float64
-	// Trained is how many positions were trained on: "original_max_position_embeddings".
+	// Trained is the number of positions in training: "original_max_position_embeddings".
 	Trained int
-	// Fast and Slow are after how many turns in Trained positions a frequency is
-	// left alone, and is divided by Factor: "beta_fast" and "beta_slow". 0 means 32 and 1.
+	// Fast and Slow are numbers of turns within Trained positions: frequencies with more than
+	// Fast turns are unchanged, those with fewer than Slow are divided by Factor: "beta_fast" and
+	// "beta_slow". 0 means 32 and 1.
 	Fast, Slow float64
-	// Attention is the factor of turned vectors: "attention_factor". 0 means
-	// 0.1·ln(Factor) + 1, or what MScale says.
+	// Attention is the factor of rotated vectors: "attention_factor". 0 means 0.1·ln(Factor) + 1,
+	// or the factor from MScale and MScaleAllDim.
 	Attention float64
-	// MScale and MScaleAllDim, if neither is 0, make the factor of turned vectors
+	// MScale and MScaleAllDim, if both are nonzero, set the factor of rotated vectors to
 	// (0.1·MScale·ln(Factor) + 1)/(0.1·MScaleAllDim·ln(Factor) + 1): "mscale" and
-	// "mscale_all_dim". DeepSeek's models multiply the scale of the scores by the square
-	// of that denominator besides, which is for DotScale to do.
+	// "mscale_all_dim". DeepSeek's models also multiply the scale of the scores by the square of
+	// that denominator; use DotScale for this.
 	MScale, MScaleAllDim float64
-	// Exact leaves the ends of the ramp between Fast and Slow where they are, instead
-	// of rounding them outwards to whole frequencies: "truncate" is false.
+	// Exact keeps the ends of the ramp between Fast and Slow exact, instead of rounding them
+	// outwards to whole frequencies: "truncate" is false.
 	Exact bool
 }
 
-// ScaleYaRN divides slow frequencies by a factor, leaves fast ones alone, and blends
-// linearly in between. Its "rope_type" is "yarn".
+// ScaleYaRN divides low frequencies by a factor, leaves high ones unchanged, and blends linearly
+// in between. Its "rope_type" is "yarn".
 //
 // Source: Peng et al., "YaRN: Efficient Context Window Extension of Large Language
 // Models", 2023, https://arxiv.org/abs/2309.00071, section 3.
@@ -101,7 +100,7 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 			return 0, fmt.Errorf("scaling %+v, want a factor of at least 1, positive Trained, Fast above Slow and no negative number", y)
 		}
 		d := float64(2 * len(freqs))
-		// The number of the frequency that makes a number of turns.
+		// turns returns the (fractional) index of the frequency with n turns.
 		turns := func(n float64) float64 {
 			return d * math.Log(float64(y.Trained)/(n*2*math.Pi)) / (2 * math.Log(base))
 		}
@@ -111,7 +110,7 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 		}
 		low, high = max(low, 0), min(high, d-1)
 		if low == high {
-			high += 0.001 // a step
+			high += 0.001 // avoids a division by 0: a step instead of a ramp
 		}
 		for i, f := range freqs {
 			ramp := min(max((float64(i)-low)/(high-low), 0), 1)
@@ -121,7 +120,7 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 	}
 }
 
-// attention returns the factor of turned vectors.
+// attention returns the factor of rotated vectors.
 func (y YaRN) attention() float64 {
 	scale := func(m float64) float64 { return float64(0.1*m*math.Log(y.Factor)) + 1 }
 	switch {
@@ -133,30 +132,29 @@ func (y YaRN) attention() float64 {
 	return scale(1)
 }
 
-// LongRoPE is the parameters of ScaleLongRoPE.
+// LongRoPE are the parameters of ScaleLongRoPE.
 type LongRoPE struct {
-	// Short and Long are by what each frequency is divided in sequences of up to Trained
-	// positions, and in longer ones: "short_factor" and "long_factor".
+	// Short and Long are the divisors of each frequency: Short for sequences of up to Trained
+	// positions, Long for longer ones: "short_factor" and "long_factor".
 	Short, Long []float64
-	// Trained is how many positions were trained on: "original_max_position_embeddings".
+	// Trained is the number of positions in training: "original_max_position_embeddings".
 	Trained int
-	// Length is how long the sequences are that are to be served. Cached keys keep the
-	// angles that they have got, so it is the length in the end.
+	// Length is the final length of the sequences, including generated tokens, because cached
+	// keys keep the angles they were computed with.
 	Length int
-	// Factor is by how much sequences may be longer than trained on: "factor", or, where
-	// there is none, "max_position_embeddings" divided by Trained. It is needed unless
-	// Attention is given.
+	// Factor is the ratio of the maximum length to the trained length: "factor", or, if there is
+	// none, "max_position_embeddings" divided by Trained. It is required unless Attention is set.
 	Factor float64
-	// Attention is the factor of turned vectors: "attention_factor". 0 means
-	// √(1 + ln(Factor)/ln(Trained)), and 1 for a Factor of at most 1.
+	// Attention is the factor of rotated vectors: "attention_factor". 0 means √(1 +
+	// ln(Factor)/ln(Trained)), and 1 for a Factor of at most 1.
 	Attention float64
 }
 
-// ScaleLongRoPE divides each frequency by a factor of its own, which were searched for.
-// Its "rope_type" is "longrope", or "su" in older files.
+// ScaleLongRoPE divides each frequency by its own factor; the factors come from a search. Its
+// "rope_type" is "longrope", or "su" in older files.
 //
-// Source: Ding et al., "LongRoPE", 2024, https://arxiv.org/abs/2402.13753; the factor of
-// turned vectors as in Phi-3.
+// Source: Ding et al., "LongRoPE", 2024, https://arxiv.org/abs/2402.13753; the factor of rotated
+// vectors as in Phi-3.
 func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		by := l.Short
@@ -184,10 +182,10 @@ func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 	}
 }
 
-// ScaleLlama3 divides frequencies by a factor if their wave is longer than trained/low
-// positions, leaves them if it is shorter than trained/high, and blends in
-// between. Its "rope_type" is "llama3", and the arguments are "factor",
-// "low_freq_factor", "high_freq_factor" and "original_max_position_embeddings".
+// ScaleLlama3 divides frequencies by a factor if their wavelength exceeds trained/low positions,
+// leaves them unchanged if it is below trained/high, and blends in between. Its "rope_type" is
+// "llama3", and the arguments are "factor", "low_freq_factor", "high_freq_factor" and
+// "original_max_position_embeddings".
 //
 // Source: Llama 3.1, as in Hugging Face's rope_type "llama3".
 func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
@@ -196,7 +194,7 @@ func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
 			return 0, fmt.Errorf("scaling of Llama 3 by %v between %v and %v of %d positions, want a factor of at least 1, 0 < low < high and positive trained", factor, low, high, trained)
 		}
 		for i, f := range freqs {
-			waves := float64(trained) * f / (2 * math.Pi) // in the trained positions
+			waves := float64(trained) * f / (2 * math.Pi) // number of waves within the trained positions
 			switch {
 			case waves < low:
 				freqs[i] = f / factor

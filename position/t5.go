@@ -10,24 +10,24 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// T5Config describes the buckets of T5Bias. The zero value is T5's encoder with
-// distances of up to 128.
+// T5Config describes the buckets of T5Bias. The zero value is T5's encoder with distances of up
+// to 128.
 type T5Config struct {
-	// Causal gives all buckets to keys that stand before the query, as a decoder
-	// does; otherwise half of them are for those behind.
+	// Causal assigns all buckets to keys before the query, as in a decoder; otherwise half of the
+	// buckets are for keys after the query.
 	Causal bool
-	// MaxDistance is from where on all distances share the last bucket, config.json's
-	// "relative_attention_max_distance". 0 means 128.
+	// MaxDistance is the distance from which all keys share the last bucket:
+	// "relative_attention_max_distance" of config.json. 0 means 128.
 	MaxDistance int
 }
 
-// T5Bias adds table[bucket(p − j)][h] to the score of head h of a query at position p
-// with key j. Half of the buckets hold a distance each, the others grow
-// logarithmically up to MaxDistance. table is [buckets H], T5's
-// "relative_attention_bias.weight", and may need a gradient.
+// T5Bias adds table[bucket(p − j)][h] to the score of head h of a query at position p with key j.
+// Half of the buckets are for a single distance each; the others grow logarithmically up to
+// MaxDistance. table [buckets H] is T5's "relative_attention_bias.weight" and may require a
+// gradient.
 //
-// T5 does not scale its scores: it goes with Dot. The buckets are those of Hugging Face,
-// which takes the logarithm in float32.
+// T5 does not scale its scores, so use it with Dot. The buckets are the same as in Hugging Face's
+// code, which computes the logarithm in float32.
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 2.1.
@@ -45,12 +45,13 @@ func T5Bias(table *tensor.Tensor, c T5Config) attn.ScoreChange {
 type t5Bias struct {
 	table  *tensor.Tensor
 	config T5Config
-	// starts are the least distances of the buckets of one side, where those that are
-	// empty start with the next; nil if there are no buckets.
+	// starts are the smallest distances of the buckets of one side; an empty bucket has the start
+	// of the next one. nil if there are no buckets.
 	starts []int
 }
 
-// setStarts works out where n buckets start, unless they are too few or too many.
+// setStarts computes the starts of n buckets, and returns without starts if there are too few or
+// too many.
 func (r *t5Bias) setStarts(n int) {
 	if !r.config.Causal {
 		n /= 2
@@ -60,7 +61,7 @@ func (r *t5Bias) setStarts(n int) {
 		return
 	}
 	most := float32(math.Log(float64(r.config.MaxDistance) / float64(exact)))
-	bucket := func(d int) int { // of a distance of at least exact
+	bucket := func(d int) int { // bucket of a distance of at least exact
 		return exact + int(float32(math.Log(float64(float32(d)/float32(exact))))/most*float32(n-exact))
 	}
 	r.starts = make([]int, n)
@@ -115,7 +116,7 @@ func (r *t5Bias) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 // runs calls f for each run of n keys of a row that share a bucket.
 func (r *t5Bias) runs(at attn.Row, n int, f func(bucket, lo, hi int)) {
 	for lo := 0; lo < n; {
-		d := at.Position - at.Key - lo // how far key lo stands before the query
+		d := at.Position - at.Key - lo // distance from key lo to the query; positive if the key is before it
 		if d < 0 && r.config.Causal {
 			f(0, lo, n)
 			return
@@ -123,7 +124,7 @@ func (r *t5Bias) runs(at attn.Row, n int, f func(bucket, lo, hi int)) {
 		next := sort.SearchInts(r.starts, abs(d)+1)
 		bucket, hi := next-1, n
 		switch {
-		case d >= 0: // and nearer from key to key
+		case d >= 0: // and the distance decreases from key to key
 			hi = min(n, lo+d-r.starts[bucket]+1)
 		case next < len(r.starts):
 			hi = min(n, lo+r.starts[next]+d)

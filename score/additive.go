@@ -8,8 +8,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Additive is the score w_vᵀ·tanh(W_q·q + W_k·k), which compares queries and
-// keys of any two sizes in a hidden space of h features.
+// Additive is the score w_vᵀ·tanh(W_q·q + W_k·k). It compares queries and keys of any two sizes
+// in a hidden space of h features.
 //
 // Source: Bahdanau et al., "Neural Machine Translation by Jointly Learning to
 // Align and Translate", 2015, https://arxiv.org/abs/1409.0473, appendix A.1.2.
@@ -19,8 +19,8 @@ type Additive struct {
 	WV *tensor.Tensor // [h]
 }
 
-// NewAdditive returns an additive score with parameters drawn as nn.Xavier and,
-// for w_v, nn.Torch do.
+// NewAdditive returns an additive score with random initial parameters, drawn by nn.Xavier, and
+// by nn.Torch for w_v.
 func NewAdditive(eq, ek, hidden int, rng *rand.Rand) *Additive {
 	return &Additive{
 		WQ: nn.Xavier(rng, hidden, eq),
@@ -41,8 +41,8 @@ func (s *Additive) Form() attn.Form {
 	return attn.Form{Queries: mapped("query", s.WQ), Keys: mapped("key", s.WK), Additive: s.WV}
 }
 
-// check panics unless the parameters belong together, which a caller that reads them
-// from a file may get wrong.
+// check panics unless the shapes of the parameters fit together; a caller may have read them from
+// a file.
 func (s *Additive) check() {
 	const wv, wq, wk = "wv of the additive score", "wq of the additive score", "wk of the additive score"
 	tensor.Want("attn: Attend", wv, s.WV)
@@ -59,12 +59,12 @@ func (s *Additive) Params() nn.Params {
 	return nn.Vars{{Name: "wq", Tensor: s.WQ}, {Name: "wk", Tensor: s.WK}, {Name: "wv", Tensor: s.WV}}.Params()
 }
 
-// WithParams returns a score with other "wq", "wk" and "wv".
+// WithParams returns an Additive with the given "wq", "wk" and "wv".
 func (s *Additive) WithParams(p map[string]*tensor.Tensor) attn.Score {
 	return &Additive{WQ: p["wq"], WK: p["wk"], WV: p["wv"]}
 }
 
-// additiveKind is the entry of Additive. Training begins as NewAdditive does.
+// additiveKind is the table entry of Additive. Its initial parameters are those of NewAdditive.
 var additiveKind = Kind{
 	Name: "additive", Formula: "wvᵀ·tanh(wq·q + wk·k)", Score: &Additive{},
 	Params: []Param{

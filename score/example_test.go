@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// pairDistance is a score of a user's own, −Σ_f |w·(q − k)_f|, with a parameter.
+// pairDistance is a user-defined score, −Σ_f |w·(q − k)_f|, with a parameter.
 type pairDistance struct{ w *tensor.Tensor } // [1]
 
 func (s pairDistance) Form() attn.Form { return attn.Form{Given: s.scores} }
@@ -26,7 +26,7 @@ func (s pairDistance) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.
 
 func (s pairDistance) WithParams(p map[string]*tensor.Tensor) attn.Score { return pairDistance{p["w"]} }
 
-// manhattan is the entry of pairDistance.
+// manhattan is the table entry of pairDistance.
 var manhattan = score.Kind{
 	Name: "manhattan", Formula: "−‖w·(q − k)‖₁", Score: pairDistance{},
 	Params: []score.Param{{Name: "w", Axes: []string{"1"}, New: func(score.Sizes, *rand.Rand) *tensor.Tensor {
@@ -34,8 +34,8 @@ var manhattan = score.Kind{
 	}}},
 }
 
-// A score of one's own, −‖q − k‖, made of operations on tensors; gradients follow from
-// these.
+// A user-defined score, −‖q − k‖, built from operations on tensors. Gradients follow
+// automatically.
 func ExampleFunc() {
 	distance := score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 		b, h, lq, lk, e := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2), q.Dim(3)
@@ -50,7 +50,7 @@ func ExampleFunc() {
 	// [[[-5 -10]]]
 }
 
-// A decoder whose queries ask the same keys step after step maps these only once.
+// A decoder that attends to the same keys at each step maps them only once.
 func ExampleOnKeys() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	scored := score.NewAdditive(8, 6, 16, rng)
@@ -63,7 +63,7 @@ func ExampleOnKeys() {
 	// Output: true [1 1 1 6]
 }
 
-// A user's own score has an entry like those of this package: here its names come from a
+// A user-defined score has an entry like those of this package. Its name comes from a
 // configuration.
 func ExampleKinds() {
 	table := append(score.Kinds(), manhattan)

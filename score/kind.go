@@ -10,37 +10,36 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Kind is an entry of the table of scores: a kind of score by the name under which
-// configurations, files and command lines ask for it.
+// Kind is an entry of the table of scores. Configurations, files and command lines select a score
+// by the name of its kind.
 type Kind struct {
 	Name    string // "scaled-bilinear"
-	Formula string // "qᵀ·w·k / (Eq·Ek)^¼", in the names of Params
-	// Score is a score of this kind whose parameters are not set. It is an attn.ParamScore if
-	// there are Params.
+	Formula string // "qᵀ·w·k / (Eq·Ek)^¼", with the names of Params
+	// Score is a score of this kind without parameters. It is an attn.ParamScore if Params is not
+	// empty.
 	Score  attn.Score
 	Params []Param
-	// Scaled returns a score of this kind with a given factor, a finite number. Nil if
-	// the kind has none.
+	// Scaled returns a score of this kind with the given finite factor. Nil if the kind has no
+	// such factor.
 	Scaled func(factor float32) attn.Score
 }
 
 // Param is a parameter of a kind of score.
 type Param struct {
-	Name string // the name that Params gives it
-	// Axes names the sizes of its axes: Eq and Ek of a query and of a key, E where
-	// these agree, h of a hidden space, or 1.
+	Name string // as in the score's Params
+	// Axes names the sizes of its axes: Eq of a query and Ek of a key, E if both are equal, h of
+	// a hidden space, or 1.
 	Axes []string
-	// Optional says that a score without it is one with 1 in its place.
+	// Optional means that the score works without it and uses 1 instead.
 	Optional bool
-	// New returns a parameter with the value that training begins with.
+	// New returns the parameter with its initial value.
 	New func(s Sizes, rng *rand.Rand) *tensor.Tensor
 }
 
 // Sizes are the sizes of the vectors that a score compares.
 type Sizes struct {
 	Query, Key int
-	// Hidden is the size of the space in which an additive score compares. 0 means
-	// Query.
+	// Hidden is the size of the hidden space of an additive score. 0 means Query.
 	Hidden int
 }
 
@@ -52,16 +51,16 @@ func (s Sizes) hidden() int {
 	return s.Hidden
 }
 
-// Table is a list of kinds of scores with different names.
+// Table is a list of kinds of scores with distinct names.
 type Table []Kind
 
-// scoreKinds is the table of this package. The entries are beside their scores.
+// scoreKinds is the table of this package. The entries are defined next to their scores.
 var scoreKinds = Table{
 	scaledDotKind, dotKind, additiveKind, bilinearKind, scaledBilinearKind, gaussianKind, cosineKind, l1Kind,
 }
 
-// Kinds returns the table of the scores of this package. A program with scores of its
-// own appends them: append(Kinds(), mine).
+// Kinds returns the table of the scores of this package. A program can append user-defined kinds:
+// append(Kinds(), mine).
 func Kinds() Table { return slices.Clone(scoreKinds) }
 
 // Names returns the names of the kinds.
@@ -73,7 +72,7 @@ func (t Table) Names() []string {
 	return names
 }
 
-// Find returns the kind of the given name.
+// Find returns the kind with the given name.
 func (t Table) Find(name string) (kind Kind, ok bool) {
 	i := slices.IndexFunc(t, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
@@ -82,8 +81,8 @@ func (t Table) Find(name string) (kind Kind, ok bool) {
 	return t[i], true
 }
 
-// New returns a score between vectors of the given sizes, with all its parameters at
-// the values that training begins with.
+// New returns a score for vectors of the given sizes, with all parameters at their initial
+// values.
 func (k Kind) New(s Sizes, rng *rand.Rand) attn.Score {
 	params := map[string]*tensor.Tensor{}
 	for _, p := range k.Params {
@@ -91,15 +90,15 @@ func (k Kind) New(s Sizes, rng *rand.Rand) attn.Score {
 	}
 	score, err := k.With(params)
 	if err != nil {
-		panic(err) // the entry contradicts itself
+		panic(err) // the table entry is inconsistent
 	}
 	return score
 }
 
-// With returns a score with the given parameters. It returns an error if one is missing,
-// unknown, or has a shape that does not go with its axes or with the others.
+// With returns a score with the given parameters. It returns an error if one is missing or
+// unknown, or if its shape does not fit its axes or the other parameters.
 func (k Kind) With(params map[string]*tensor.Tensor) (attn.Score, error) {
-	sizes := map[string]int{} // of the axes
+	sizes := map[string]int{} // sizes by axis name
 	known := 0
 	for _, p := range k.Params {
 		x := params[p.Name]
@@ -127,11 +126,11 @@ func (k Kind) With(params map[string]*tensor.Tensor) (attn.Score, error) {
 	return k.Score, nil
 }
 
-// check returns an error unless x has the axes of the parameter, of the sizes that are
-// known from others, and adds what it tells of sizes.
+// check returns an error unless the shape of x fits the axes of the parameter and the sizes known
+// so far. It adds the sizes of x to sizes.
 func (p Param) check(kind string, x *tensor.Tensor, sizes map[string]int) error {
 	if x.Len() == 1 && slices.Equal(p.Axes, []string{"1"}) {
-		return nil // with any number of axes
+		return nil // any number of axes
 	}
 	fits := x.Rank() == len(p.Axes)
 	want := slices.Clone(p.Axes)

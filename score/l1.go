@@ -11,21 +11,21 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// L1 is the score −‖(q − k)∘w‖₁. With it, attention is kernel regression with a Laplace
-// kernel of width 1/w. Beside the Gaussian, keys at a distance count for more.
+// L1 is the score −‖(q − k)∘w‖₁. With it, attention is kernel regression with a Laplace kernel of
+// width 1/w. Compared with the Gaussian, distant keys get larger weights.
 //
-// The score is not differentiable where a feature of the query is that of the key. There
-// the gradient is 0, which lies between those of both sides.
+// The score is not differentiable where a feature of the query equals that of the key. The
+// gradient is 0 there, which is between the gradients on both sides.
 //
 // Source: Kim et al., "Attentive Neural Processes", 2019,
 // https://arxiv.org/abs/1901.05761, section 3.
 type L1 struct {
-	// W is one factor for all features [1] or one for each [E], learnt if it
-	// is a parameter. Nil means 1.
+	// W is one factor for all features, [1], or one per feature, [E]. It is trained if it is a
+	// parameter. Nil means 1.
 	W *tensor.Tensor
 }
 
-// Form returns −‖(q − k)∘w‖₁ as a function.
+// Form returns −‖(q − k)∘w‖₁ as a Given function.
 func (s *L1) Form() attn.Form {
 	return attn.Form{Given: func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 		wantSize("key", k, q.Dim(-1))
@@ -33,14 +33,14 @@ func (s *L1) Form() attn.Form {
 	}}
 }
 
-// Params returns "w" where there is one.
+// Params returns "w", or nothing if W is nil.
 func (s *L1) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
 
-// WithParams returns a score with another "w".
+// WithParams returns an L1 with the given "w".
 func (s *L1) WithParams(p map[string]*tensor.Tensor) attn.Score { return &L1{W: p["w"]} }
 
-// l1Kind is the entry of L1. The distance of two random vectors varies with √E: w begins
-// as 1/√E, so that it varies as the scores of ScaledDot do.
+// l1Kind is the table entry of L1. The distance of two random vectors varies with √E, so the
+// initial w is 1/√E. The scores then vary as much as those of ScaledDot.
 var l1Kind = Kind{
 	Name: "l1", Formula: "−‖(q − k)∘w‖₁", Score: &L1{},
 	Params: []Param{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s Sizes, _ *rand.Rand) *tensor.Tensor {
@@ -48,8 +48,7 @@ var l1Kind = Kind{
 	}}},
 }
 
-// featureFactors returns the factors of e features, of which there may be one for all, or
-// none.
+// featureFactors returns e factors: w, its single factor repeated, or ones if w is nil.
 func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor.Tensor {
 	if w == nil {
 		return tensor.Full(1, e)
@@ -61,7 +60,7 @@ func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor
 	return tensor.BroadcastTo(t, w, e)
 }
 
-// l1Scores is L1 with w [E].
+// l1Scores computes L1 with w [E].
 func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	b, heads, lq, e := q.Dim(0), q.Dim(1), q.Dim(2), q.Dim(3)
 	lk := k.Dim(2)
@@ -81,7 +80,7 @@ func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	})
 	if t.Needs(q, k, w) {
 		t.Record(out, func(ds []float32) {
-			// Heads run at the same time, so each adds to a dw of its own; these are added up in order.
+			// Heads run concurrently, so each adds to a separate dw; these are summed in order.
 			dq, dk, dws := gradOr(t, q), gradOr(t, k), t.Floats(b*heads*e)
 			clear(dws)
 			par.For(b*heads, 1, func(lo, hi int) {
@@ -99,7 +98,7 @@ func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	return out
 }
 
-// l1Grads adds to the gradients of head z what follows from ds: with u = (q−k)∘w,
+// l1Grads adds the gradients of head z, given ds. With u = (q−k)∘w:
 //
 //	dq −= ds·sign(u)∘w   dk += ds·sign(u)∘w   dw −= ds·sign(u)∘(q−k)
 func l1Grads(z, lq, lk int, ds, q, k, w, dq, dk, dw []float32) {
@@ -128,8 +127,8 @@ func l1Grads(z, lq, lk int, ds, q, k, w, dq, dk, dw []float32) {
 	}
 }
 
-// gradOr returns the gradient of x to add to, or memory of its size that is not
-// read if x needs none.
+// gradOr returns the gradient of x, or, if x needs none, scratch memory of the same size that is
+// not read.
 func gradOr(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	if g := t.GradOf(x); g != nil {
 		return g

@@ -1,11 +1,11 @@
-// Package score has the scores of attention: how a query and a key are compared. Dot product,
-// scaled, bilinear, cosine, additive, Gaussian, L1, and Func for any function of your own; and a
+// Package score has the scores of attention, which compare a query with a key: dot product,
+// scaled, bilinear, cosine, additive, Gaussian and L1; Func for any user-defined function; and a
 // table of them by name, with formulas and parameters.
 //
 //	out := attn.Attend(tape, q, k, v, attn.Options{Score: &score.Gaussian{}})
 //
-// Each is an attn.Score: it says in which Form it compares, and whatever has a form goes with
-// every option of Attend.
+// Each score is an attn.Score: it returns its formula as an attn.Form. Any score with a Form
+// works with every option of Attend.
 package score
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Func is a user-defined scoring function, made of operations on tensors: gradients
-// flow by themselves. It returns the scores of all pairs, which take B·H·Lq·Lk numbers.
+// Func is a user-defined scoring function. It consists of operations on tensors, so gradients
+// need no extra code. It returns the scores of all pairs: B·H·Lq·Lk numbers.
 //
 // Shapes: q [B H Lq Eq], k [B H Lk Ek], the result [B H Lq Lk].
 type Func func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
 
-// Form returns the form that is given by f.
+// Form returns f as a Given function.
 func (f Func) Form() attn.Form { return attn.Form{Given: f.scores} }
 
 // scores calls f.
@@ -37,9 +37,9 @@ func (f Func) scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return f(t, q, k)
 }
 
-// OnKeys returns a score equal to s on the keys k [B H Lk E], with the part of
-// the work that depends on the keys alone already done: a decoder that asks the
-// same keys step after step saves it. The result must be given the same k.
+// OnKeys returns a score equal to s for the keys k [B H Lk E]. The part of the work that depends
+// only on the keys is done once, in OnKeys, instead of at every step of a decoder that attends to
+// the same keys. Use the result only with the same k.
 func OnKeys(t *tensor.Tape, s attn.Score, k *tensor.Tensor) attn.Score {
 	tensor.Want("score: OnKeys", "key", k)
 	if f := s.Form(); f.Keys != nil {
@@ -48,20 +48,20 @@ func OnKeys(t *tensor.Tape, s attn.Score, k *tensor.Tensor) attn.Score {
 	return s
 }
 
-// onKeys is a score whose keys have been mapped.
+// onKeys is a score with mapped keys.
 type onKeys struct {
 	attn.Score
 	keys *tensor.Tensor
 }
 
-// Form compares queries with the keys that have been mapped.
+// Form returns the form of s with the mapped keys.
 func (s onKeys) Form() attn.Form {
 	f := s.Score.Form()
 	f.MappedKeys = s.keys
 	return f
 }
 
-// dot is scale·qᵀk, divided by √E if it is perRoot.
+// dot is scale·qᵀk, divided by √E if perRoot is true.
 type dot struct {
 	scale   float32
 	perRoot bool
@@ -88,7 +88,7 @@ func DotScale(scale float32) attn.Score {
 	return dot{scale: scale}
 }
 
-// dotKind and scaledDotKind are the entries of Dot and ScaledDot.
+// dotKind and scaledDotKind are the table entries of Dot and ScaledDot.
 var (
 	dotKind       = Kind{Name: "dot", Formula: "qᵀk", Score: Dot(), Scaled: DotScale}
 	scaledDotKind = Kind{Name: "scaled", Formula: "qᵀk / √E", Score: ScaledDot(), Scaled: DotScale}
@@ -103,16 +103,16 @@ func (s dot) Form() attn.Form { return attn.Form{Scale: s.scale, PerRoot: s.perR
 // Source: Luong et al., 2015, section 3.1.
 type Bilinear struct {
 	W *tensor.Tensor // [Eq Ek]
-	// Scaled divides by (Eq·Ek)^¼, which is √E where the sizes agree.
+	// Scaled divides by (Eq·Ek)^¼, which is √E if the sizes are equal.
 	Scaled bool
 }
 
-// NewBilinear returns a bilinear score with W drawn as nn.Xavier does.
+// NewBilinear returns a bilinear score with W drawn by nn.Xavier.
 func NewBilinear(eq, ek int, rng *rand.Rand) *Bilinear {
 	return &Bilinear{W: nn.Xavier(rng, eq, ek)}
 }
 
-// Form returns (Wᵀq)ᵀk, scaled if it should be.
+// Form returns (Wᵀq)ᵀk, scaled if Scaled is true.
 func (s *Bilinear) Form() attn.Form {
 	const op, arg = "attn: Attend", "w of the bilinear score"
 	tensor.Want(op, arg, s.W)
@@ -130,14 +130,14 @@ func (s *Bilinear) Form() attn.Form {
 // Params returns "w".
 func (s *Bilinear) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
 
-// WithParams returns the score with another "w".
+// WithParams returns the score with the given "w".
 func (s *Bilinear) WithParams(p map[string]*tensor.Tensor) attn.Score {
 	return &Bilinear{W: p["w"], Scaled: s.Scaled}
 }
 
-// bilinearKind and scaledBilinearKind are the entries of Bilinear. The scores of both
-// begin alike, as small as the factor of ScaledDot makes them. W is larger in the second,
-// and so the steps of an optimiser are smaller beside it.
+// bilinearKind and scaledBilinearKind are the table entries of Bilinear. Their initial scores are
+// equally small, as in ScaledDot. The scaled kind has a larger W, so steps of an optimiser are
+// smaller relative to it.
 var (
 	bilinearKind = Kind{
 		Name: "bilinear", Formula: "qᵀ·w·k", Score: &Bilinear{},
@@ -158,25 +158,25 @@ var (
 	}
 )
 
-// Cosine is the cosine of the angle between query and key, times a scale. It does not
-// depend on their lengths, however large or small. A vector of zeros has no direction:
-// its cosine with any other is 0, and so is its gradient. There is no ε.
+// Cosine is the cosine of the angle between query and key, times a scale. It does not depend on
+// the norms of the vectors, however large or small. A vector of zeros has no direction: its
+// cosine with any other vector is 0, and so is its gradient. There is no ε.
 //
 // Source: Graves et al., "Neural Turing Machines", 2014,
 // https://arxiv.org/abs/1410.5401, eq. 6.
 type Cosine struct {
-	Scale *tensor.Tensor // one element, learnt if it is a parameter; nil means 1
+	Scale *tensor.Tensor // one element, trained if it is a parameter; nil means 1
 }
 
-// Form returns the dot product of vectors of length 1.
+// Form returns the dot product of normalised vectors, times the scale.
 func (s *Cosine) Form() attn.Form { return attn.Form{Scale: 1, Queries: s.unitQueries, Keys: unit} }
 
-// unit returns vectors of length 1.
+// unit returns the vectors normalised to length 1.
 func unit(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Normalize(t, x, 0)
 }
 
-// unitQueries returns vectors whose length is the scale.
+// unitQueries returns the vectors normalised to the length scale.
 func (s *Cosine) unitQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 	q = unit(t, q)
 	if s.Scale == nil {
@@ -186,9 +186,8 @@ func (s *Cosine) unitQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 	return times(t, q, s.Scale)
 }
 
-// times returns s·x, where s has one element. The gradient of s is a sum over all
-// queries of a batch, which may be millions: it is taken in float64, and so this
-// is not tensor.Mul.
+// times returns s·x, where s has one element. The gradient of s is a sum over all queries of a
+// batch, which may be millions. times sums it in float64, which tensor.Mul does not.
 func times(t *tensor.Tape, x, s *tensor.Tensor) *tensor.Tensor {
 	factor := s.Item()
 	y := t.Make(x.Shape()...)
@@ -212,17 +211,17 @@ func times(t *tensor.Tape, x, s *tensor.Tensor) *tensor.Tensor {
 	return y
 }
 
-// Params returns "scale" where there is one.
+// Params returns "scale", or nothing if Scale is nil.
 func (s *Cosine) Params() nn.Params { return nn.Vars{{Name: "scale", Tensor: s.Scale}}.Params() }
 
-// WithParams returns the score with another "scale".
+// WithParams returns the score with the given "scale".
 func (s *Cosine) WithParams(p map[string]*tensor.Tensor) attn.Score {
 	return &Cosine{Scale: p["scale"]}
 }
 
-// cosineKind is the entry of Cosine. Cosines lie in [−1, 1]: without a scale no weight
-// could ever stand out. 10 is where learnt scales tend to begin (Henry et al.,
-// "Query-Key Normalization for Transformers", 2020).
+// cosineKind is the table entry of Cosine. Cosines are in [−1, 1], so without a scale all weights
+// would be similar. 10 is a usual initial value of a trained scale (Henry et al., "Query-Key
+// Normalization for Transformers", 2020).
 var cosineKind = Kind{
 	Name: "cosine", Formula: "scale·qᵀk / (‖q‖·‖k‖)", Score: &Cosine{},
 	Params: []Param{{Name: "scale", Axes: []string{"1"}, Optional: true, New: func(Sizes, *rand.Rand) *tensor.Tensor {
@@ -231,7 +230,7 @@ var cosineKind = Kind{
 	Scaled: func(factor float32) attn.Score { return &Cosine{Scale: tensor.Full(factor, 1)} },
 }
 
-// grain is the number of scores that one thread takes at a time.
+// grain is the number of scores that a thread computes at a time.
 const grain = 1 << 13
 
 // wantShape panics with a *tensor.ShapeError unless the shape of a parameter is ok.
@@ -241,8 +240,8 @@ func wantShape(arg string, x *tensor.Tensor, ok bool, want string, args ...any) 
 	}
 }
 
-// wantSize panics unless the last axis of x has the given size. It does not name the whole shape,
-// because Attend may have put heads together.
+// wantSize panics unless the last axis of x has the given size. The message omits the whole
+// shape, because Attend may have combined heads.
 func wantSize(arg string, x *tensor.Tensor, e int) {
 	tensor.Want("attn: Attend", arg, x)
 	if got := x.Dim(-1); got != e {

@@ -8,10 +8,11 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// chunkKeys is how many keys a task of the backward pass owns.
+// chunkKeys is the number of keys of a chunk, which belongs to one task of the backward pass.
 const chunkKeys = 256
 
-// chunkRows returns how many queries a task combines with its keys at a time: whole tiles.
+// chunkRows returns the number of queries that a task combines with its keys at a time: whole
+// tiles.
 func (a *Attention) chunkRows() int {
 	if a.tiles() {
 		return 2 * tileRows
@@ -19,24 +20,24 @@ func (a *Attention) chunkRows() int {
 	return 5 * vectorRows
 }
 
-// Grads are the gradients of the results, from which the backward pass starts, and those to which
-// it adds. Of the latter, one without data is not computed.
+// Grads are the gradients of the results, which the backward pass reads, and the gradients of the
+// inputs, which it adds to. A gradient of an input without data is not computed.
 type Grads struct {
 	DOut       Heads     // [B H Lq EV]
-	DWeights   []float32 // [B H Lq Lk], if Weights went somewhere as well; else nil
-	DLogSumExp []float32 // nil if there is none
-	DScores    []float32 // of the result of Scores, in place of all others; else nil
+	DWeights   []float32 // [B H Lq Lk], if Weights are used elsewhere; else nil
+	DLogSumExp []float32 // may be nil
+	DScores    []float32 // of the result of Scores, instead of all others; else nil
 
-	Q, K, V  Heads       // as those of the Attention
-	Given    []float32   // as Attention.Given; nil if not asked for
-	Changes  [][]float32 // of the numbers of each of Attention.Changes; nil if not asked for
-	Additive []float32   // as Attention.Additive; nil if not asked for
-	Gaussian []float32   // of the w of Attention.Gaussian; nil if not asked for
-	Sinks    []float32   // as Attention.Sinks; nil if not asked for
+	Q, K, V  Heads       // laid out as in Attention
+	Given    []float32   // like Attention.Given; nil if not requested
+	Changes  [][]float32 // of the parameters of each of Attention.Changes; nil if not requested
+	Additive []float32   // like Attention.Additive; nil if not requested
+	Gaussian []float32   // of the w of Attention.Gaussian; nil if not requested
+	Sinks    []float32   // like Attention.Sinks; nil if not requested
 }
 
-// Backward adds to gradients what follows from those of the results, which are as Forward or
-// Scores left them.
+// Backward adds the gradients of the inputs, given the gradients of the results. The results must
+// be as Forward or Scores returned them.
 func Backward(a *Attention, g *Grads) {
 	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
@@ -48,8 +49,8 @@ func Backward(a *Attention, g *Grads) {
 	}
 	b.count = a.queryBlocks(a.Q, a.Out, g.DOut)
 	if a.tiles() {
-		// Sums over queries are in groups, which must not depend on how many queries the
-		// heads before have.
+		// Sums over queries are computed in groups. The groups must not depend on the number of
+		// queries of preceding heads.
 		b.count = a.H / a.G
 	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
@@ -80,22 +81,22 @@ func Backward(a *Attention, g *Grads) {
 	returnFloats(b.mean)
 }
 
-// backward is a call of Backward.
+// backward is the state of a call of Backward.
 type backward struct {
 	a        *Attention
 	g        *Grads
 	plain    bool       // whether no change has a backward step
-	keep     bool       // whether one needs the scores
-	count    int        // of query blocks of a head of keys
-	nChunks  int        // of keys
+	keep     bool       // whether a change needs the scores
+	count    int        // query blocks per head of keys
+	nChunks  int        // chunks of keys per head
 	mean     *[]float32 // D of each row
-	features *[]float32 // the gradient of the w of the form that each chunk gives; nil if not asked for
+	features *[]float32 // gradient of the w of the form, a part per chunk; nil if not requested
 }
 
 // changes reports whether change number i has a backward step.
 func (b *backward) changes(i int) bool { return b.g.Changes[i] != nil || !b.a.Changes[i].Rule.Adds() }
 
-// featuresPart returns the gradient of the w of the form for a chunk to add to.
+// featuresPart returns the part of the gradient of the w of the form that a chunk adds to.
 func (b *backward) featuresPart(s, g, c int) []float32 {
 	if b.features == nil {
 		return nil
@@ -103,12 +104,12 @@ func (b *backward) featuresPart(s, g, c int) []float32 {
 	return (*b.features)[((s*b.a.G+g)*b.nChunks+c)*b.a.E:][:b.a.E]
 }
 
-// means computes D_i = Σ_j w_ij·dw_ij, which is Σ_v do_iv·o_iv. Where a query attends to
-// one key, whose weight is 1, D_i has the very bits of dw_ij: their difference, which large
-// queries and keys would magnify, is 0.
+// means computes D_i = Σ_j w_ij·dw_ij, which equals Σ_v do_iv·o_iv. For a query that attends to a
+// single key, whose weight is 1, D_i has exactly the bits of dw_ij. Their difference, which large
+// queries and keys would amplify, is then 0.
 func (b *backward) means(lo, hi int) {
 	a := b.a
-	var w *worker // which looks, where that is needed
+	var w *worker // only for look; nil until needed
 	for row := lo; row < hi; {
 		s, h, i := a.split(row)
 		n := min(hi-row, a.Lq-i) // of the same head
@@ -116,7 +117,7 @@ func (b *backward) means(lo, hi int) {
 		out := simd.Mat{Data: b.a.Out.at(s, h, i), Row: b.a.Out.Row, Col: 1}
 		mean := (*b.mean)[row:][:n]
 		simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
-		if a.Dropout > 0 { // else the result is the value
+		if a.Dropout > 0 { // without dropout, the result of a single key is its value
 			for k := range mean {
 				if b.a.Inverse[row+k] != 1 {
 					continue
@@ -135,7 +136,7 @@ func (b *backward) means(lo, hi int) {
 			}
 		}
 		for k, d := range mean {
-			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // and out is not finite
+			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // out is not finite
 				mean[k] = 0
 			}
 			if b.g.DWeights != nil {
@@ -159,8 +160,8 @@ func (b *backward) means(lo, hi int) {
 	}
 }
 
-// sinks adds to the gradient of the sinks: a sink's value is 0, and so is the
-// gradient of its weight.
+// sinks adds the gradient of the sinks. The value of a sink is 0, and so is the gradient of its
+// weight.
 func (b *backward) sinks() {
 	a := b.a
 	if b.g.Sinks == nil {
@@ -173,7 +174,7 @@ func (b *backward) sinks() {
 			if mean := (*b.mean)[row]; mean != 0 {
 				sums[h] -= float64(math.Exp2(a.sink(row, b.a.Shift[row])) * float64(inverse) * float64(mean))
 			}
-		} else if b.g.DLogSumExp != nil { // which is the sink itself
+		} else if b.g.DLogSumExp != nil { // the log-sum-exp is the sink
 			sums[h] += float64(b.g.DLogSumExp[row])
 		}
 	}
@@ -182,7 +183,7 @@ func (b *backward) sinks() {
 	}
 }
 
-// zero reports whether x is zero throughout.
+// zero reports whether all elements of x are zero.
 func zero(x []float32) bool {
 	for _, v := range x {
 		if v != 0 {
@@ -192,9 +193,9 @@ func zero(x []float32) bool {
 	return true
 }
 
-// chunks runs all tasks. Where there are few heads, several chunks of keys of a
-// head are worked on at a time; each then has its own sums for the queries, and
-// these are added up in the order of the keys, as is done otherwise.
+// chunks runs all tasks. If there are few heads, several chunks of keys of a head run
+// concurrently. Each chunk then has separate sums for the queries, which are added in the order
+// of the keys, so the result is the same.
 func (b *backward) chunks() {
 	a := b.a
 	heads, chunks := a.B*a.G, b.nChunks
@@ -234,8 +235,8 @@ func (b *backward) chunks() {
 	returnFloats(parts)
 }
 
-// inTurn runs the tasks of a head one after the other, and so those that add to the same elements
-// of the gradient of a change's numbers.
+// inTurn runs the tasks of a head one by one, and also all tasks that add to the same elements of
+// a change's parameter gradient.
 func (b *backward) inTurn() {
 	a := b.a
 	nb, innerB, ng, innerG := a.B, 1, a.G, 1

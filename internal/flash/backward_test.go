@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// results are those of all three passes.
+// results are the results of all three passes.
 type results struct{ out, weights, lse, dq, dk, dv, dbias, dw, dsinks []float32 }
 
 // run runs all three passes in the layout [B H L E]. Gradients start at 0.
@@ -29,12 +29,12 @@ func run(p *problem) results {
 		copy(rows[((at.Batch*p.H+at.Head)*p.Lq+at.Query)*p.Lk:], w)
 	}
 	Forward(&a)
-	for i, v := range rows { // as whoever is told of the rows sees them
+	for i, v := range rows { // the rows that Row receives
 		if w := r.weights[i]; math.Float32bits(v) != math.Float32bits(w) && (v == v || w == w) {
 			panic(fmt.Sprint("row ", i/p.Lk, " has weight ", v, " instead of ", w))
 		}
 	}
-	for i, v := range again { // asking for weights changes nothing
+	for i, v := range again { // requesting weights changes nothing
 		if math.Float32bits(v) != math.Float32bits(r.out[i]) && (v == v || r.out[i] == r.out[i]) {
 			panic(fmt.Sprint("with weights, element ", i, " of the result is ", v, " instead of ", r.out[i]))
 		}
@@ -57,7 +57,7 @@ func run(p *problem) results {
 	return r
 }
 
-// finiteOnly returns x with 0 in place of what is infinite.
+// finiteOnly returns x with 0 instead of infinities.
 func finiteOnly[F float](x []F) []F {
 	y := make([]F, len(x))
 	for i, v := range x {
@@ -87,8 +87,8 @@ func check(t *testing.T, p *problem) {
 	within(t, "dk", got.dk, want.dk, single[0].dk, single[1].dk)
 	within(t, "dv", got.dv, want.dv, single[0].dv, single[1].dv)
 	if p.Bias != nil {
-		// Some of these are 0 in exact arithmetic, and what is left of a sum
-		// depends on what was summed up.
+		// Some of these are 0 in exact arithmetic, so the rounding error of a sum depends on its
+		// terms.
 		got, want := append(got.dbias, got.dv...), append(want.dbias, want.dv...)
 		within(t, "dbias", got, want, append(single[0].dbias, single[0].dv...), append(single[1].dbias, single[1].dv...))
 	}
@@ -97,7 +97,7 @@ func check(t *testing.T, p *problem) {
 	}
 }
 
-// kind is what a problem is made of besides its sizes.
+// kind is a feature of a problem.
 type kind struct {
 	name string
 	set  func(p *problem)
@@ -109,7 +109,7 @@ var kinds = func() []kind {
 	for _, form := range forms {
 		for n, f := range features {
 			if form.name == "gaussian of one width" && n%4 != 0 {
-				continue // differs from the other in its scale only
+				continue // differs from the other only in its scale
 			}
 			all = append(all, kind{form.name + ", " + f.name, func(p *problem) {
 				form.set(p)
@@ -172,15 +172,15 @@ var features = []kind{
 	{"huge", func(p *problem) {
 		for _, x := range [][]float32{p.Q.Data, p.K.Data, p.V.Data} {
 			if &x[0] == &p.V.Data[0] && p.Additive != nil {
-				break // the slope of tanh is known to 1e-8 only
+				break // the slope of tanh is only accurate to 1e-8
 			}
 			for i := range x {
 				x[i] *= 5e3
 			}
 		}
 	}},
-	// Scores that grow from block to block, first by little and then by more than
-	// the shifts may lag behind.
+	// Scores rise from block to block, first by little and then by more than the allowed lag of
+	// the shifts.
 	{"rising", func(p *problem) {
 		for b := range p.B {
 			for g := range p.G {
@@ -209,16 +209,16 @@ func TestKinds(t *testing.T) {
 		for _, k := range kinds {
 			gaussian, additive := strings.HasPrefix(k.name, "gaussian"), strings.HasPrefix(k.name, "additive")
 			if (gaussian || additive && testing.Short()) && s.lk > 300 {
-				continue // blocks of keys meet whatever the form is
+				continue // blocks of keys work the same for all forms
 			}
 			if testing.Short() && s.lq > 50 {
-				continue // TestEdges has such lengths
+				continue // TestEdges covers such lengths
 			}
 			t.Run(fmt.Sprintf("%s/%v", k.name, s), func(t *testing.T) {
 				t.Parallel()
 				e := s.e
 				if gaussian || additive {
-					e = min(e, 20) // the plain formula takes long
+					e = min(e, 20) // the plain formula is slow
 				}
 				p := newProblem(5, s.b, s.h, s.g, s.lq, s.lk, e, s.ev)
 				k.set(p)
@@ -228,7 +228,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The other implementations of the kernels that this machine has.
+// The other kernel implementations that this machine supports.
 func TestImplementations(t *testing.T) {
 	simd.Each(func(name string) {
 		for _, k := range kinds {
@@ -247,7 +247,7 @@ func TestImplementations(t *testing.T) {
 	})
 }
 
-// Lengths on, one below and one above the edges of what is worked on at a time.
+// Lengths at, one below and one above the sizes of tiles, bands, blocks and chunks.
 func TestEdges(t *testing.T) {
 	for i, lq := range []int{1, 11, 12, 13, 59, 60, 61, 95, 96, 97, 121} {
 		for j, lk := range []int{1, 63, 64, 65, 255, 256, 257, 511, 512, 513} {

@@ -11,14 +11,14 @@ type backWorker struct {
 	worker
 	valuesT, keyRows    simd.Panels // Vᵀ and K of the chunk
 	queryRows, upstream simd.Panels // Q and dOut of the block
-	columns             simd.Panels // on tile units, what meets these
+	columns             simd.Panels // on tile units: the matrices to multiply with these
 	keysAt              simd.Mat
 	additiveGrad        simd.AdditiveKeysGrad // of the chunk, in the additive form
-	distanceGrad        simd.DistanceGrad     // and in the Gaussian one
+	distanceGrad        simd.DistanceGrad     // the same in the Gaussian form
 	keysFinite          bool
 	valuesFinite        bool
 
-	dscores          []float32 // the gradient of the weights, and then that of the scores
+	dscores          []float32 // the gradient of the weights, later of the scores
 	kept, keptMemory []float32 // the weights after dropout
 	stageMemory      []float32
 	dq, dk, dv       []float32
@@ -51,7 +51,7 @@ func (b *backward) worker() *backWorker {
 	return w
 }
 
-// loadChunk makes keys k0 to k1 of a head ready and clears the sums for them.
+// loadChunk loads keys k0 to k1 of a head and clears their sums.
 func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	a := back.a
 	k, v, n := from(keys(a.K, b, g), k0), from(keys(a.V, b, g), k0), k1-k0
@@ -74,7 +74,7 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	clearSums(w.dv, n, a.EV)
 }
 
-// release hands w back without the caller's slices.
+// release returns w to the pool without references to the caller's slices.
 func (w *backWorker) release() {
 	w.forget()
 	w.keysAt = simd.Mat{}
@@ -94,8 +94,8 @@ type block struct {
 	do        simd.Mat // of these queries
 }
 
-// chunk adds to the gradients of chunk c of the keys of a head, and to those of
-// its queries, at dq.
+// chunk adds to the gradients of chunk c of the keys of a head, and to the gradients of the
+// head's queries at dq.
 func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	a := b.a
 	k0 := c * chunkKeys
@@ -140,17 +140,16 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	}
 }
 
-// block adds what a block gives to the gradients of its keys, and to those of its
-// queries, at to.
+// block adds to the gradients of the block's keys, and to the gradients of its queries at to.
 func (w *backWorker) block(b *backward, x block, to Heads) {
 	a, t, n := b.a, x.t, x.n
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
 	w.setQueries(a, t, x.r, n)
 	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width, 0)
-	// GradRows multiplies by factor. Without changes that is the scale, so that its result is
-	// the gradient of q·k; with changes it is 1, as they need the gradient of the scaled score,
-	// and changeGrads applies the scale after them.
+	// GradRows multiplies by factor. Without changes, factor is the scale, so the result is the
+	// gradient of q·k. Changes need the gradient of the scaled score, so factor is then 1, and
+	// changeGrads applies the scale after them.
 	factor := a.gradScale()
 	if !b.plain {
 		factor = 1
@@ -190,7 +189,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 }
 
 // weightGrads turns the scores of a block into weights, sets dscores to the gradient of the
-// scores times factor, and adds to the sums of the values.
+// scores times factor, and adds to the gradients of the values.
 func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float32) {
 	a, n, at, width := b.a, x.n, x.j0-w.from, x.width
 	shift, inverse := b.a.Shift[row:][:n], b.a.Inverse[row:][:n]
@@ -218,9 +217,9 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 	}
 }
 
-// sum adds to the sums of the keys of a block, which start with key number at of the chunk,
-// Σ_i of_ij·rows_i, where each row of a query has size elements. On tile units the sums are
-// transposed, so that the matrix of, which is the larger one, need not be.
+// sum adds Σ_i of_ij·rows_i to the sums of the keys of a block, which start at key number at of
+// the chunk. The row of a query has size elements. On tile units the sums are transposed, which
+// avoids transposing the matrix of, the larger one.
 func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels) {
 	if simd.TilesForHeads(size) {
 		w.columns.Tiles, w.columns.SparseRight = true, true
@@ -232,7 +231,7 @@ func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, row
 	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, finite(rows, x.n, size), true)
 }
 
-// clearSums makes room for sums of n keys.
+// clearSums clears sums for n keys.
 func clearSums(sums []float32, n, size int) {
 	if simd.TilesForHeads(size) {
 		n = chunkKeys
@@ -240,7 +239,7 @@ func clearSums(sums []float32, n, size int) {
 	clear(sums[:n*size])
 }
 
-// addSums adds sums of n keys to a gradient.
+// addSums adds the sums of n keys to a gradient.
 func addSums(to simd.Mat, sums []float32, n, size int) {
 	if simd.TilesForHeads(size) {
 		simd.AddTransposed(to.Data, to.Row, sums, chunkKeys, n, size)
@@ -249,8 +248,8 @@ func addSums(to simd.Mat, sums []float32, n, size int) {
 	simd.AddRows(to.Data, to.Row, sums, size, n, size)
 }
 
-// dotGrad sets w.dq and adds to w.dk what the gradients of dot products give. The
-// block starts with key number at of the chunk.
+// dotGrad sets w.dq and adds to w.dk for dot products. The block starts at key number at of the
+// chunk.
 func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	a := b.a
 	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1} // gradient of q·k, [queries keys]
@@ -262,8 +261,9 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	}
 }
 
-// changeGrads turns a row of gradients of the scores into those of the scores before the
-// changes and before their scale. The row is number i of the block and number row of all.
+// changeGrads turns a row of gradients of the scores into gradients of the scores before the
+// changes and before their scale. i is the row's number in the block, row its number in the whole
+// call.
 func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 	a, at := b.a, b.a.rowAt(row, j0)
 	d, p := w.dscores[i*w.stride:][:width], w.scores[i*w.stride:][:width]
@@ -278,7 +278,7 @@ func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 			before, after = w.stages[m][i*w.stride+skip:][:width-skip], w.stages[m+1][i*w.stride+skip:][:width-skip]
 		}
 		c.Rule.Back(at, c.part(at, c.Param), c.part(at, b.g.Changes[m]), before, after, d[skip:])
-		if !c.Rule.Adds() { // which may be anything where a key is hidden
+		if !c.Rule.Adds() { // the gradient of a hidden key's score may be arbitrary
 			for j, v := range p {
 				if v == 0 {
 					d[j] = 0
@@ -291,9 +291,9 @@ func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 	}
 }
 
-// repairNonFinite corrects the weights of rows that are not finite, as those of a query
-// with a NaN: NaN at the keys that it attends to, 0 elsewhere. A query without an upstream
-// gradient contributes 0.
+// repairNonFinite corrects the weights of rows that are not finite, for example if the query
+// contains NaN: they become NaN for keys that the query attends to, and 0 for others. A query
+// without an upstream gradient contributes 0.
 func (w *backWorker) repairNonFinite(b *backward, x block) {
 	a := b.a
 	for i := range x.n {

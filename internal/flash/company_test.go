@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// mixed is a problem in which every query of every head attends to keys of its
-// own: an interval, scattered keys, all, a single one, or none. Padding queries
-// and keys come after the others: nothing comes back to the former, and nobody
-// but they attends to the latter.
+// mixed is a problem in which every query of every head attends to a different set of keys: an
+// interval, scattered keys, all keys, a single key, or none. Padding queries and keys come after
+// the others: padding queries have no upstream gradient, and only they attend to padding keys.
 type mixed struct {
 	problem
 	lq, lk int // without padding
@@ -21,7 +20,7 @@ func newMixed(seed uint64, b, h, g, lq, lk, e, ev, padQ, padK int) *mixed {
 	allQ, allK := lq+padQ, lk+padK
 	m := &mixed{lq: lq, lk: lk}
 	m.Attention = Attention{Sizes: Sizes{B: b, H: h, G: g, Lq: allQ, Lk: allK}, E: e, EV: ev, Scale: float32(1 / math.Sqrt(float64(e)))}
-	// Numbers by place: hash, head and position, and not by what stands before.
+	// Numbers depend on head and position, not on preceding elements.
 	vectors := func(kind uint64, heads, length, size int) []float32 {
 		x := make([]float32, 0, b*heads*length*size)
 		for n := range b * heads {
@@ -67,8 +66,8 @@ func newMixed(seed uint64, b, h, g, lq, lk, e, ev, padQ, padK int) *mixed {
 	return m
 }
 
-// alone is the problem of one query. It has no keys behind the last to which the
-// query attends, if short.
+// alone is the problem of one query. If short, it has no keys after the last key that the query
+// attends to.
 func (m *mixed) alone(b, h, i int, short bool) *problem {
 	g := h / (m.H / m.G)
 	p := &problem{Attention: m.Attention, SoftCap: m.SoftCap}
@@ -91,23 +90,22 @@ func (m *mixed) alone(b, h, i int, short bool) *problem {
 	return p
 }
 
-// mixtures are sizes on both sides of where attention is computed in another way:
-// strips of 12 queries, bands of 96, chunks of 60; blocks of 512 keys and chunks of
-// 256; keys split among the processors for up to 48 queries of a group.
+// mixtures are sizes on both sides of the limits between code paths: strips of 12 queries, bands
+// of 96, chunks of 60; blocks of 512 keys and chunks of 256; keys split between the processors
+// for up to 48 queries of a group.
 var mixtures = []struct{ b, h, g, lq, lk, e, ev int }{
 	{1, 1, 1, 13, 70, 7, 5}, {1, 2, 1, 24, 600, 8, 8}, {2, 2, 2, 48, 513, 5, 7}, {1, 1, 1, 49, 1100, 16, 8},
 	{2, 4, 2, 5, 530, 8, 3}, {1, 3, 1, 17, 1030, 4, 4}, {1, 1, 1, 61, 300, 8, 8}, {3, 1, 1, 97, 90, 3, 11},
 }
 
-// options are what a mixed problem can have besides.
+// mixtureOptions are the features that a mixed problem can have.
 var mixtureOptions = append(append([]kind{{"plain", func(p *problem) {}}}, forms...), []kind{
 	{"large scores", func(p *problem) { p.Scale = 30 }},
 	{"soft-cap, negative scale", func(p *problem) { p.SoftCap, p.Scale = 1.5, -0.5 }},
 }...)
 
-// What a query comes to depends on itself, its keys and its mask: not on the other
-// queries of its strip, of its head and of its group, nor on the keys to which only
-// these attend.
+// The result of a query depends only on the query, its keys and its mask: not on the other
+// queries of its strip, head or group, or on keys that only other queries attend to.
 func TestQueriesAreIndependent(t *testing.T) {
 	for n, s := range mixtures {
 		for _, k := range mixtureOptions {
@@ -129,8 +127,8 @@ func TestQueriesAreIndependent(t *testing.T) {
 	}
 }
 
-// Padding changes nothing: neither queries to which nothing comes back, nor keys to
-// which nobody else attends.
+// Padding changes nothing: neither queries without an upstream gradient, nor keys that only
+// padding queries attend to.
 func TestPaddingChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: TestHiddenIsNotFelt is similar")
@@ -160,8 +158,7 @@ func TestPaddingChangesNothing(t *testing.T) {
 	}
 }
 
-// Neither does it matter to a query that another one of its strip meets a value
-// that is not finite.
+// A query is not affected if another query of its strip attends to a value that is not finite.
 func TestValuesOfOthersAreNotFelt(t *testing.T) {
 	for n, s := range mixtures {
 		m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// forwardOf runs Forward into memory full of rubbish.
+// forwardOf runs Forward with memory full of garbage.
 func forwardOf(p *problem) []float32 {
 	p.changes()
 	out := rubbish(p.B * p.H * p.Lq * p.EV)
@@ -16,7 +16,7 @@ func forwardOf(p *problem) []float32 {
 	return out
 }
 
-// rubbishResults returns results in memory full of rubbish but for out.
+// rubbishResults returns results in memory full of garbage, except out.
 func (a *Attention) rubbishResults(out Heads) Results {
 	rows := a.B * a.H * a.Lq
 	return Results{Out: out, Shift: rubbish(rows), Inverse: rubbish(rows), LogSumExp: rubbish(rows)}
@@ -30,10 +30,10 @@ func rubbish(n int) []float32 {
 	return x
 }
 
-// within fails the test unless got is as close to want as twice what the plain
-// formula in float32 is, and a floor for what it happens to hit exactly: in the
-// mean of squares, and up to another factor of two, since the largest of a few
-// errors is a matter of luck, at its worst element.
+// within fails the test unless the error of got is at most twice the error of the plain formula
+// in float32, plus a floor for results that the formula happens to compute exactly. It compares
+// root mean squares, and, with another factor of two, the largest errors, because the largest of
+// a few errors is a matter of luck.
 func within(t *testing.T, name string, got []float32, want []float64, singles ...[]float32) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -85,7 +85,7 @@ func TestForwardSizes(t *testing.T) {
 	}
 }
 
-// Weights so many that they are written past the caches are those that rows are told of.
+// Large numbers of weights, which are written past the caches, equal the rows that Row receives.
 func TestStreamedWeights(t *testing.T) {
 	const lq, lk = 1031, 1024 // rows of whole cache lines
 	p := newProblem(3, 1, 1, 1, lq, lk, 3, 2)

@@ -19,12 +19,12 @@ func Forward(a *Attention) {
 		return
 	}
 	rows, heads := a.H/a.G/f.count*a.Lq, a.B*a.G
-	each := a.H / a.G * a.Lq * a.keys() * (a.E + a.EV) // the work of a head
+	each := a.H / a.G * a.Lq * a.keys() * (a.E + a.EV) // work per head
 	switch procs := runtime.GOMAXPROCS(0); {
 	case a.H/a.G*a.Lq <= splitRows && a.keys() > blockKeys: // in any layout
 		f.splitKeys(rows)
 	case heads%procs == 0 || heads >= 8*procs || heads*each < 1<<16:
-		// Whole heads: a task loads its keys once, for itself.
+		// Whole heads: each task loads the keys of its heads only once.
 		chunk := max(1, min(1<<20/(each+1), heads/(4*procs)))
 		par.For(heads, chunk, func(lo, hi int) {
 			w := f.worker()
@@ -37,7 +37,7 @@ func Forward(a *Attention) {
 					t := a.queryBlock(z/a.G, z%a.G, i, f.count)
 					if f.prefetches() {
 						next := z + 1
-						if next == hi { // if all are equally fast
+						if next == hi { // the next head, if all tasks are equally fast
 							next += (procs - 1) * chunk
 						}
 						f.prefetch(w, t, next)
@@ -52,25 +52,25 @@ func Forward(a *Attention) {
 	}
 }
 
-// forward is a call of Forward.
+// forward is the state of a call of Forward.
 type forward struct {
 	*Attention
-	count int  // of query blocks of a head of keys
-	apart bool // blocks of keys are computed each by itself, so that no task has whole rows
+	count int  // query blocks per head of keys
+	apart bool // tasks compute blocks of keys separately, so no task has whole rows
 }
 
-// omits reports whether nothing of head z of keys is asked for.
+// omits reports whether no result of head z of keys is requested.
 func (f *forward) omits(z int) bool { return f.Only != nil && *f.Only/(f.H/f.G) != z }
 
-// prefetches reports whether the memory of the next head is prefetched: where a head takes
-// long enough for that, but not so long that it would not matter.
+// prefetches reports whether the memory of the next head is prefetched: only if a head takes long
+// enough for prefetching to finish, and not so long that it would not matter.
 func (f *forward) prefetches() bool {
 	work, memory := f.keys()*f.Lq*(f.E+f.EV), (f.keys()+f.H/f.G*f.Lq)*(f.E+f.EV)
 	return f.Pages == nil && f.Additive == nil && work >= 1<<17 && memory <= 1<<17
 }
 
-// prefetch lets w prefetch where the results of t go, and the queries, keys and values of
-// the head of keys that comes next, if there is one.
+// prefetch makes w prefetch the memory for the results of t, and the queries, keys and values of
+// the next head of keys, if there is one.
 func (f *forward) prefetch(w *worker, t queryBlock, next int) {
 	work := t.n * f.keys() * (f.E + f.EV)
 	out := contiguous(f.rows(f.Out, t.b, t.h), t.n, f.EV)
@@ -85,7 +85,8 @@ func (f *forward) prefetch(w *worker, t queryBlock, next int) {
 	w.ahead.Set(work, out, contiguous(k, f.keys(), f.E), q, contiguous(v, f.keys(), f.EV))
 }
 
-// contiguous returns the elements of a matrix that are in one piece, or else nothing.
+// contiguous returns the elements of a matrix if they are contiguous in memory, and nil
+// otherwise.
 func contiguous(m simd.Mat, rows, cols int) []float32 {
 	if m.Row != cols {
 		return nil
@@ -93,7 +94,7 @@ func contiguous(m simd.Mat, rows, cols int) []float32 {
 	return m.Data[:rows*cols]
 }
 
-// noKeys is Forward where there is nothing to attend to.
+// noKeys is Forward without keys.
 func (f *forward) noKeys() {
 	for row := range f.B * f.H * f.Lq {
 		b, h, i := f.split(row)
@@ -111,9 +112,9 @@ func (f *forward) worker() *worker {
 	w.prepare(f.Attention, bandRows, f.highStrip(), min(blockKeys, (f.keys()+63)&^63))
 	w.weights = f.returned()
 	if (f.Row != nil || f.Weights != nil) && !f.apart {
-		// Weights are made in a cache. The only thing that is written to the memory of the
-		// caller is what he gets.
-		w.weights.stride = f.keys() + 16 // as that of scores
+		// Weights are computed in memory that stays in a cache. The caller's memory receives only
+		// final results.
+		w.weights.stride = f.keys() + 16 // like that of scores
 		w.bandWeights = grow(w.bandWeights, f.band()*w.weights.stride)
 		w.weights.data = w.bandWeights
 		w.direct = f.Dropout == 0 && f.Pages == nil
@@ -124,13 +125,13 @@ func (f *forward) worker() *worker {
 	return w
 }
 
-// returned is where the caller gets the weights of all rows, if he does.
+// returned is the caller's memory for the weights of all rows, if it requested them.
 func (f *forward) returned() weights {
 	return weights{data: f.Weights, keys: f.keys(), stride: f.keys()}
 }
 
-// sharedKeys computes heads one after the other, each on all processors. A few rows are
-// shared out as well, such as those of a decoder whose heads have one key.
+// sharedKeys computes heads one by one, each on all processors. It also splits small numbers of
+// rows between processors, for example for a decoder with a single key head.
 func (f *forward) sharedKeys(rows int) {
 	procs := runtime.GOMAXPROCS(0)
 	part := min(bandRows, max(f.stripRows(), (f.count*rows+procs-1)/procs))
@@ -156,8 +157,9 @@ func (f *forward) sharedKeys(rows int) {
 	load.release()
 }
 
-// band returns how many rows meet a block of keys before the next comes: fewer, if their
-// weights are wanted, which are to be divided by their sums before they leave the caches.
+// band returns the number of rows that are combined with a block of keys before the next block.
+// If weights are requested, it is smaller, so that they are still in a cache when they are
+// divided by their sums.
 func (f *forward) band() int {
 	strip := f.stripRows()
 	switch {
@@ -166,19 +168,20 @@ func (f *forward) band() int {
 	case f.keys() <= blockKeys:
 		return strip
 	}
-	const floats = 1 << 15 // of weights, which are a part of a second-level cache
+	const floats = 1 << 15 // of weights, which use a part of the L2 cache
 	return min(max(floats/f.keys()/strip, 2)*strip, bandRows)
 }
 
-// attend computes rows r0 to r1 of a block, as far as they are asked for, with the keys k0 to k1, k0
-// a multiple of blockKeys. Of keys apart from others it leaves w.all, and the weights relative to
-// the shifts of their blocks, which w.shifts keeps; else it finishes the rows.
+// attend computes rows r0 to r1 of a block, if they are requested, with keys k0 to k1, where k0
+// is a multiple of blockKeys. If other tasks compute other keys, it leaves its sums in w.all, and
+// weights relative to the shifts of their blocks, which are in w.shifts. Otherwise it finishes
+// the rows.
 //
-// A band of queries meets a block of keys before the next comes, so that a block is
-// fetched once for all of them; and they do so strip by strip, so that the
-// scores stay in the first-level cache. Each block is computed by itself and then
-// merged, in the order of the keys. So the result of a query does not depend on
-// which keys others attend to, nor on who computes which block.
+// A band of queries is combined with a block of keys before the next block, so that a block is
+// loaded only once for all of them. The band is processed strip by strip, so that the scores stay
+// in the L1 cache. Each block is computed independently and then merged, in the order of the
+// keys. The result of a query therefore does not depend on the keys that other queries attend to,
+// or on the task that computes a block.
 func (f *forward) attend(w *worker, t queryBlock, r0, r1, k0, k1 int) {
 	a := f.Attention
 	if a.Only != nil && !f.apart {
@@ -216,7 +219,7 @@ func (f *forward) attend(w *worker, t queryBlock, r0, r1, k0, k1 int) {
 	}
 }
 
-// finish divides n rows from r on, which lie in w, by their sums.
+// finish divides n rows of w, from r on, by their sums.
 func (f *forward) finish(w *worker, t queryBlock, r, n int) {
 	a, first, all := f.Attention, t.first+r, w.all.rows(0, n, f.EV)
 	f.statistics(first, all.shift, all.sum)
@@ -246,7 +249,7 @@ func (f *forward) finish(w *worker, t queryBlock, r, n int) {
 	}
 }
 
-// final is where the weights of w go: to the caller, if he wants all.
+// final is the destination of the weights of w: the caller's memory, if it requested all weights.
 func (f *forward) final(w *worker) weights {
 	if f.Weights == nil {
 		return w.weights
@@ -254,12 +257,12 @@ func (f *forward) final(w *worker) weights {
 	return f.returned()
 }
 
-// streamed is from how many weights on they are more than a second-level cache holds, so
-// that they will not be found there.
+// streamed is the number of weights above which they do not fit in the L2 cache. Their memory is
+// then not read back from the cache.
 const streamed = 1 << 20
 
-// normalise divides the weights of n rows, which are relative to the shifts of their
-// blocks, by their sums.
+// normalise divides the weights of n rows, which are relative to the shifts of their blocks, by
+// their sums.
 func (f *forward) normalise(w *worker, first, n int) {
 	a := f.Attention
 	c, _ := a.exponent()
@@ -283,13 +286,13 @@ func (f *forward) normalise(w *worker, first, n int) {
 	w.top = factors[:cap(factors)]
 }
 
-// sinkLead is by how much the sink may exceed the largest score, as a power of two. Beyond
-// it the sink is what the statistics are relative to, or their inverse would not be a
+// sinkLead is the largest allowed difference between the sink and the largest score, as a power
+// of two. Above it, the statistics are relative to the sink; otherwise the inverse would not be a
 // normal number.
 const sinkLead = 60
 
-// statistics sets those of rows from row number first on, from the sums over their keys,
-// and the sums to the factors by which Σ p·v becomes the result.
+// statistics sets the statistics of the rows from row number first on, given the sums over their
+// keys. It replaces the sums by the factors that turn Σ p·v into the result.
 func (f *forward) statistics(first int, shifts, sums []float32) {
 	if f.Sinks != nil || f.LogSumExp != nil {
 		for i, sum := range sums {
@@ -299,7 +302,7 @@ func (f *forward) statistics(first int, shifts, sums []float32) {
 	}
 	shift, inverse := f.Shift[first:][:len(sums)], f.Inverse[first:][:len(sums)]
 	for i, sum := range sums {
-		if sum == 0 { // attends to no key
+		if sum == 0 { // the row attends to no key
 			shift[i], inverse[i] = 0, 0
 		} else {
 			shift[i], inverse[i] = shifts[i], 1/sum
@@ -308,18 +311,18 @@ func (f *forward) statistics(first int, shifts, sums []float32) {
 	copy(sums, inverse)
 }
 
-// rowStatistics is statistics of a row that may have a sink.
+// rowStatistics is statistics for a single row, with its sink and log-sum-exp.
 func (f *forward) rowStatistics(row int, shift, sum float32) (factor float32) {
 	a := f.Attention
 	c, _ := a.exponent()
-	var sink float64 // its exponent, relative to the shift
+	var sink float64 // exponent of the sink, relative to the shift
 	total := float64(sum)
 	if a.Sinks != nil {
 		sink = a.sink(row, shift)
 		total += math.Exp2(sink)
 	}
 	switch {
-	case sum == 0: // attends to no key
+	case sum == 0: // the row attends to no key
 		f.Shift[row], f.Inverse[row] = 0, 0
 	case sink > sinkLead:
 		f.Shift[row] = float32(float64(shift) + sink/float64(c))
@@ -329,13 +332,13 @@ func (f *forward) rowStatistics(row int, shift, sum float32) (factor float32) {
 		f.Shift[row], f.Inverse[row] = shift, float32(1/total)
 		factor = f.Inverse[row]
 	}
-	if f.LogSumExp != nil { // a logarithm a row is a tenth of the time of short rows
+	if f.LogSumExp != nil { // a logarithm per row takes a tenth of the time of short rows
 		f.LogSumExp[row] = a.logSumExp(row, shift, sum, sink, total)
 	}
 	return factor
 }
 
-// logSumExp returns that of a row, from what statistics knows.
+// logSumExp returns the log-sum-exp of a row from values computed by rowStatistics.
 func (a *Attention) logSumExp(row int, shift, sum float32, sink, total float64) float32 {
 	c, _ := a.exponent()
 	switch {

@@ -7,23 +7,23 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Gaussian is the form −½‖(q−k)∘w‖². Scores are computed as −‖(q−k)∘w‖² with a scale of ½,
-// or, where all factors are the same, as −‖q−k‖² with a scale of ½w².
+// Gaussian is the form −½‖(q−k)∘w‖². Scores are computed as −‖(q−k)∘w‖² with a scale of ½, or, if
+// all factors are equal, as −‖q−k‖² with a scale of ½w².
 type Gaussian struct {
 	w       []float32 // [E]
-	factors []float32 // w, or nil if they are in the scale
+	factors []float32 // w, or nil if the scale contains the factor
 	scale   float32
 }
 
-// NewGaussian returns the form with the factors w [E], which must not change.
+// NewGaussian returns the form with the factors w [E]. The caller must not change w afterwards.
 func NewGaussian(w []float32) *Gaussian {
 	g := &Gaussian{w: w, factors: w, scale: 0.5}
 	if len(w) == 0 {
 		return g
 	}
-	// Squares without factors leave the range elsewhere than with them. For factors like
-	// these that makes no difference to any weight: a score then is above 2^-47, or below
-	// −2^85, where keys that are not equally near are too far apart to have weights both.
+	// Squares without factors overflow and underflow at different distances than squares with
+	// factors. For factors in this range, this changes no weight: a score then is above 2^-47, or
+	// below −2^85, where only equally near keys can both have weights.
 	const most = 1 << 20
 	if x := w[0]; x < -most || x > most || -1.0/most < x && x < 1.0/most {
 		return g
@@ -37,13 +37,13 @@ func NewGaussian(w []float32) *Gaussian {
 	return g
 }
 
-// distances is score in the Gaussian form.
+// distances is score for the Gaussian form.
 func (w *worker) distances(a *Attention, t queryBlock, r int, spans []Span, s []float32, j0, j1 int) {
 	q, n := from(t.q, r), len(spans)
 	simd.Distances(simd.Mat{Data: s, Row: w.stride, Col: 1}, q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
 	for i := range n {
-		// A difference, or its square, that leaves the range may be brought back by a small
-		// factor.
+		// A difference or its square may exceed the range of float32 although a small factor
+		// brings the score back into range.
 		row := s[i*w.stride:][:j1-j0]
 		if simd.Finite(row) {
 			continue
@@ -58,7 +58,7 @@ func (w *worker) distances(a *Attention, t queryBlock, r int, spans []Span, s []
 	}
 }
 
-// square returns ‖(q−k)∘w‖² in float64, whose range no square leaves.
+// square returns ‖(q−k)∘w‖² in float64, so that no square overflows or underflows.
 func (g *Gaussian) square(q, k []float32) float64 {
 	var sum float64
 	for f, v := range k {
@@ -82,23 +82,23 @@ func (a *Attention) vectors(row, j int, key, value []float32) {
 	copy(value, a.V.at(a.source(b), g, j))
 }
 
-// flushDistances ends a chunk of keys: it adds to their gradients and to that of w.
+// flushDistances ends a chunk of keys: it adds the gradients of the keys and of w.
 func (w *backWorker) flushDistances(b *backward, dk simd.Mat, dw []float32) {
 	g := b.a.Gaussian
 	w.distanceGrad.Flush(dk.Data, dk.Row, dw)
-	if g.factors == nil { // w² is in the gradients of the scores
+	if g.factors == nil { // the gradients of the scores contain w²
 		for f := range dw {
 			dw[f] /= g.w[f]
 		}
 	}
 }
 
-// exactWeights computes a row of weights, all scores of which are below the range of float32, so
-// that its query seems to attend to no key. The softmax does not change when a number is
-// subtracted from all scores of a row: what is computed is the exact scores, in float64,
-// less the largest. It returns the weights before they are divided by their sum, and the
-// logarithm of the sum of exponentials; and false if the query does attend to no key, or to
-// nothing finite.
+// exactWeights computes the weights of a row whose scores are all below the range of float32, so
+// that its query seems to attend to no key. The softmax does not change if a constant is
+// subtracted from all scores of a row. exactWeights therefore computes exact scores in float64,
+// minus the largest. It returns the weights before division by their sum, the sum, and the
+// logarithm of the sum of exponentials. ok is false if the query really attends to no key, or
+// only to keys that are not finite.
 func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, ok bool) {
 	spans := []Span{{Hi: a.keys()}}
 	if a.masked() {
@@ -127,8 +127,8 @@ func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, 
 		return nil, 0, 0, false
 	}
 	for j, s := range scores {
-		if !math.IsInf(s, -1) { // else it may be hidden, and its bias anything
-			scores[j] = s - nearest + float64(bias[j]) // what is small comes last
+		if !math.IsInf(s, -1) { // otherwise the key may be hidden and its bias arbitrary
+			scores[j] = s - nearest + float64(bias[j]) // small terms are added last
 			best = max(best, scores[j])
 		}
 	}
@@ -140,15 +140,15 @@ func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, 
 	return p, sum, nearest + best + math.Log(sum), true
 }
 
-// onlyAdds reports whether all changes add terms to the scores, whatever these are. A query
-// that is so far from all keys that its scores are below the range of float32 then attends to
-// the nearest.
+// onlyAdds reports whether all changes add terms that do not depend on the scores. If so, a query
+// that is so far from all keys that its scores are below the range of float32 attends to the
+// nearest key.
 func (a *Attention) onlyAdds() bool {
 	return !slices.ContainsFunc(a.Changes, func(c Change) bool { return !c.Rule.Adds() })
 }
 
-// underflowedRows returns those of n rows whose scores may underflow: which seem to attend to no key. A sink
-// has all the weight of such a row.
+// underflowedRows returns those of n rows whose scores may underflow: rows that seem to attend to
+// no key. With sinks there are none, because the sink then has all the weight.
 func (f *forward) underflowedRows(first, n int) (rows []int) {
 	if f.Gaussian == nil || f.Sinks != nil || !f.onlyAdds() {
 		return nil
@@ -191,7 +191,7 @@ func (f *forward) attendUnderflowed(w *worker, row int) {
 	}
 }
 
-// underflowedWeights sets weights to those of a row whose scores underflow, from key j0 on.
+// underflowedWeights sets weights to the weights of a row whose scores underflow, from key j0 on.
 func (w *worker) underflowedWeights(b *backward, row, j0 int, weights []float32) {
 	p, _, _, _ := b.a.exactWeights(row)
 	simd.Scale(weights, b.a.Inverse[row], p[j0:][:len(weights)])

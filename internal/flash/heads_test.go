@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A head comes to the same alone as among others, of which it asks for the next one while
-// it is computed; and a query to the same as in strips of twelve, which a mask with a hole
-// in another row brings about.
+// A head has the same result alone and among other heads, although it prefetches the next head
+// while it is computed. A query has the same result in strips of twelve, which a mask with a hole
+// in another row causes.
 func TestHeadsAreIndependent(t *testing.T) {
 	const b, h, ev = 2, 3, 59
 	for _, s := range []struct{ lq, lk, e int }{{61, 67, 53}, {13, 11, 7}, {101, 131, 64}, {3, 1, 2}} {

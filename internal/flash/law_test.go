@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// sameBits fails the test unless two results have the same bits, any NaN being
-// like another.
+// sameBits fails the test unless two results have the same bits; all NaN are equal.
 func sameBits(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -39,14 +38,14 @@ func sameResults(t *testing.T, what string, got, want results) {
 
 type way struct{ b, h, g, lq, lk, e, ev int }
 
-// ways are sizes that are worked on in different ways: few heads with many
-// queries, many heads, few queries with many keys, heads that share keys.
+// ways are sizes for different code paths: few heads with many queries, many heads, few queries
+// with many keys, heads that share keys.
 var ways = []way{
 	{1, 1, 1, 150, 700, 24, 40}, {4, 4, 4, 40, 90, 16, 16}, {2, 4, 2, 1, 1300, 16, 32}, {3, 2, 1, 70, 530, 8, 8},
 	{1, 4, 2, 30, 1100, 8, 8},
 }
 
-// waysToRun returns all ways, and with -short one of them.
+// waysToRun returns all ways, or one of them with -short.
 func waysToRun() []way {
 	if testing.Short() {
 		return ways[2:3]
@@ -73,12 +72,12 @@ func TestThreadsChangeNothing(t *testing.T) {
 	}
 }
 
-// The first sequence of a batch comes to what it comes to alone.
+// The first sequence of a batch has the same result as alone.
 func TestCompanyChangesNothing(t *testing.T) {
 	for _, s := range waysToRun() {
 		for _, k := range kinds {
 			if strings.HasSuffix(k.name, "bias of heads") || strings.HasSuffix(k.name, "bias of queries") || strings.HasSuffix(k.name, "all") {
-				continue // whose bias collects from all sequences
+				continue // its bias sums over all sequences
 			}
 			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 			k.set(p)
@@ -108,7 +107,7 @@ func TestCompanyChangesNothing(t *testing.T) {
 				cut.dbias = first(all.dbias)
 			}
 			got := run(&one)
-			got.dw, got.dsinks = nil, nil // collect from all sequences
+			got.dw, got.dsinks = nil, nil // sums over all sequences
 			sameResults(t, fmt.Sprintf("%s, %v", k.name, s), got, cut)
 		}
 	}
@@ -128,7 +127,7 @@ func spread(x []float32, b, h, l, e int) Heads {
 	return y
 }
 
-// gather copies them back.
+// gather is the inverse of spread.
 func gather(y Heads, b, h, l, e int) []float32 {
 	x := make([]float32, b*h*l*e)
 	for s := range b {
@@ -178,8 +177,8 @@ func TestLayoutsAreAlike(t *testing.T) {
 	}
 }
 
-// A gradient that is not asked for leaves the others as they are, and those
-// asked for are added to.
+// A gradient that is not requested does not affect the others. Requested gradients are added to
+// existing ones.
 func TestGradientsAreAdded(t *testing.T) {
 	p := newProblem(8, 2, 4, 2, 30, 270, 16, 24)
 	want := run(p)
@@ -214,13 +213,13 @@ func TestGradientsAreAdded(t *testing.T) {
 	}
 }
 
-// What is hidden is not felt, whatever it is.
+// Hidden elements have no effect, whatever they are.
 func TestHiddenIsNotFelt(t *testing.T) {
 	for _, s := range waysToRun() {
 		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1)), math.MaxFloat32} {
 			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
-			// Every fifth key and those of the second half are hidden from all,
-			// odd queries see nothing, and query 0 has no upstream gradient.
+			// Every fifth key and the keys of the second half are hidden from all queries, odd
+			// queries attend to no key, and query 0 has no upstream gradient.
 			shown := func(j int) bool { return j < p.Lk/2 && j%5 != 2 }
 			p.seen = func(b, h, i, j int) bool { return shown(j) && i%2 == 0 }
 			p.Mask = []MaskRule{funcMask{p, false}}
@@ -251,8 +250,8 @@ func TestHiddenIsNotFelt(t *testing.T) {
 	}
 }
 
-// A query with a NaN spoils its own result, and no gradient if nothing comes
-// back to it.
+// A query that contains NaN affects only its result, and no gradient if its upstream gradient is
+// zero.
 func TestSpoiltQuery(t *testing.T) {
 	for _, s := range waysToRun() {
 		p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
@@ -285,8 +284,7 @@ func TestSpoiltQuery(t *testing.T) {
 	}
 }
 
-// Without an upstream gradient nothing comes back, not even from a value that is
-// not finite.
+// Without an upstream gradient, all gradients are zero, even of a value that is not finite.
 func TestSilence(t *testing.T) {
 	for _, s := range waysToRun() {
 		p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)

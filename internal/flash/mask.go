@@ -7,13 +7,13 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Span is the keys that a query may see: those of [Lo, Hi), all of them or, if
-// there is a Seen, those for which it is true.
+// Span is the keys that a query attends to: the keys of [Lo, Hi), or, if Seen is not nil, those
+// keys for which Seen is true.
 type Span struct {
 	Lo, Hi int
-	Seen   []bool // by the number of the key
+	Seen   []bool // indexed by key
 
-	bits []uint64 // where there is a Seen: the same, and 0 outside of [Lo, Hi) in the words of these keys
+	bits []uint64 // Seen as bits, if there is a Seen; bits outside [Lo, Hi) are 0 in the words of its keys
 }
 
 // MaskRule is attn.MaskRule, which documents it.
@@ -24,7 +24,7 @@ type MaskRule interface {
 	Hide(s Sizes, at Row, lo, hi int, attended []bool)
 }
 
-// maskArray is attn.MaskArray.
+// maskArray is the optional method Rows of attn.MaskRule.
 type maskArray interface {
 	Rows(s Sizes, at Row) (attended []bool, step int)
 }
@@ -42,9 +42,9 @@ func Attended(s Sizes, rules []MaskRule, attended []bool) {
 	}
 }
 
-// spans sets spans[i] to what row first+i attends to of the keys k0 to k1, where row
-// (b·H + h)·Lq + l is query l of head h of sequence b; the rows of a call are of one sequence.
-// What they attend to may be stored in scratch, which has an element for each key of a row.
+// spans sets spans[i] to the keys of k0 to k1 that row first+i attends to. Row (b·H + h)·Lq + l
+// is query l of head h of sequence b; the rows of a call belong to one sequence. scratch has an
+// element for each key of a row; spans may refer to it.
 func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	all := a.keys()
 	at := a.rowAt(first, k0)
@@ -55,7 +55,7 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 			holes++
 		}
 	}
-	for len(spans) > 0 { // a head at a time
+	for len(spans) > 0 { // one head at a time
 		n := min(len(spans), a.Lq-at.Query)
 		live := min(n, max(queries-at.Query, 0))
 		a.headSpans(at, end, holes, spans[:live], scratch)
@@ -70,7 +70,7 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	}
 }
 
-// headSpans sets spans[r] to which of the keys at.Key to end the query r after at attends.
+// headSpans sets spans[r] to the keys of at.Key to end that the query r after at attends to.
 func (a *Attention) headSpans(at Row, end, holes int, spans []Span, scratch []bool) {
 	for r := range spans {
 		spans[r] = Span{Lo: at.Key, Hi: end}
@@ -92,7 +92,7 @@ func (a *Attention) headSpans(at Row, end, holes int, spans []Span, scratch []bo
 	}
 }
 
-// hideHoles takes from the intervals of queries the keys that some rule hides.
+// hideHoles removes the keys that some rule hides from the intervals of queries.
 func (a *Attention) hideHoles(at Row, holes int, spans []Span, scratch []bool) {
 	array := a.maskArray(at, spans)
 	if array >= 0 && holes == 1 {
@@ -115,8 +115,8 @@ func (a *Attention) hideHoles(at Row, holes int, spans []Span, scratch []bool) {
 	}
 }
 
-// maskArray gives spans the booleans of the first rule that has them in memory, and returns
-// the number of this rule, -1 if there is none.
+// maskArray sets Seen of spans to the booleans of the first rule that has them in memory. It
+// returns the number of this rule, or -1 if there is none.
 func (a *Attention) maskArray(at Row, spans []Span) int {
 	for i, rule := range a.Mask {
 		array, ok := rule.(maskArray)
@@ -137,9 +137,9 @@ func (a *Attention) maskArray(at Row, spans []Span) int {
 	return -1
 }
 
-// behind returns to which of the keys k0 to k1 a query attends, extra keys included, that
-// attends to those of x of the keys behind them. row is memory for all keys, of which x may
-// have the part behind the extra ones.
+// behind shifts x behind the extra keys, and returns the keys of k0 to k1 that its query attends
+// to, including extra keys. row is memory for all keys; Seen of x may be the part of row behind
+// the extra keys.
 func (x Span) behind(extra, k0, k1 int, row []bool) Span {
 	empty := x.Lo >= x.Hi
 	y := Span{Lo: x.Lo + extra, Hi: x.Hi + extra}
@@ -175,9 +175,9 @@ func fill[T any](x []T, v T) {
 	}
 }
 
-// look sets the spans of rows first to first+n, cut to the keys k0 to k1, and
-// returns the interval outside of which none of them sees anything. Without a mask
-// the spans are not set, and only span reads them.
+// look sets the spans of rows first to first+n, limited to keys k0 to k1. It returns an interval
+// that contains all keys that these rows attend to. Without a mask, look does not set the spans;
+// use span to read them.
 func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 	if !a.masked() {
 		return k0, k1
@@ -199,8 +199,8 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 	return lo, hi
 }
 
-// span returns number i of the spans that look has set, where rows attend to all keys without
-// a mask.
+// span returns number i of the spans that look has set. Without a mask, it is the span of all
+// keys.
 func (a *Attention) span(spans []Span, i int) Span {
 	if !a.masked() {
 		return Span{Hi: a.keys()}
@@ -218,9 +218,9 @@ func sameInterval(spans []Span) bool {
 	return true
 }
 
-// pack turns the booleans of a span into bits, by which its keys are told apart 64 at a
-// time, and takes hidden keys from both of its ends. If it attends to all keys between
-// these, it has no booleans any more.
+// pack converts the booleans of a span into bits, so that 64 keys are tested at a time, and
+// removes hidden keys at both ends. If no key between the ends is hidden, it removes the
+// booleans.
 func (x *Span) pack(words []uint64) {
 	from, to := x.Lo/64, (x.Hi+63)/64
 	simd.Bits(words[from:to], x.Seen[64*from:min(64*to, len(x.Seen))])
@@ -249,11 +249,12 @@ func (x *Span) pack(words []uint64) {
 // attends reports whether the query attends to a key.
 func (x Span) attends(j int) bool { return j >= x.Lo && j < x.Hi && (x.Seen == nil || x.Seen[j]) }
 
-// panelSet is the panels of 64 keys of a block in which some query attends to some key: bit p
-// is of panel p.
+// panelSet is a set of panels of 64 keys of a block. Bit p is set if some query attends to a key
+// of panel p.
 type panelSet uint64
 
-// livePanels returns the panels of the block that key lo is in. None is live from hi on.
+// livePanels returns the panels of the block of key lo with attended keys. Panels from hi on are
+// not included.
 func livePanels(spans []Span, lo, hi int) (live panelSet) {
 	first := lo / blockKeys * (blockKeys / 64)
 	all := panelSet(1)<<((hi+63)/64-first) - 1<<(lo/64-first)
@@ -277,8 +278,9 @@ func livePanels(spans []Span, lo, hi int) (live panelSet) {
 	return live
 }
 
-// reach returns the part of the keys lo to hi, of a block and from the beginning of a panel
-// on, outside of which no query attends to any: from the beginning of a panel on.
+// reach returns the part of keys lo to hi that contains all keys that some query attends to. It
+// starts at the beginning of a panel. lo and hi are in one block, and lo is at the beginning of a
+// panel.
 func (live panelSet) reach(spans []Span, lo, hi int) (int, int) {
 	if live == 0 {
 		return hi, hi
@@ -292,8 +294,8 @@ func (live panelSet) reach(spans []Span, lo, hi int) (int, int) {
 	return lo, min(hi, last, block+64*bits.Len64(uint64(live)))
 }
 
-// next returns the first keys from j0 on that some query attends to: panels of 64, as many as
-// lie together, up to hi. Of the first panel there may be but a part.
+// next returns the first run of consecutive panels from j0 on that contain attended keys, up to
+// hi. The first panel may be partial.
 func (live panelSet) next(j0, hi int) (from, to int) {
 	block := j0 / blockKeys * blockKeys
 	p := (j0 - block) / 64
@@ -305,8 +307,8 @@ func (live panelSet) next(j0, hi int) (from, to int) {
 	return j0, min(block+64*p, hi)
 }
 
-// hide sets to −Inf the scores of keys j0, j0+1, … to which the query does not attend. j0 is
-// a multiple of a vector.
+// hide sets to −Inf the scores of keys j0, j0+1, … that the query does not attend to. j0 is a
+// multiple of the vector length.
 func (x Span) hide(s []float32, j0 int) {
 	lo, hi := min(max(x.Lo-j0, 0), len(s)), min(max(x.Hi-j0, 0), len(s))
 	if lo >= hi {
@@ -314,7 +316,7 @@ func (x Span) hide(s []float32, j0 int) {
 		return
 	}
 	if x.Seen != nil {
-		// By whole vectors: what that hides or not outside of the span is hidden below.
+		// Process whole vectors; keys outside the span are hidden below.
 		from, to := lo&^15, min((hi+15)&^15, len(s), len(x.Seen)-j0)
 		simd.Hide(s[from:to], x.Seen[j0+from:j0+to])
 	}
@@ -322,7 +324,7 @@ func (x Span) hide(s []float32, j0 int) {
 	hide(s[hi:])
 }
 
-// hidden is a block of scores of keys that are not seen.
+// hidden is a block of scores of hidden keys.
 var hidden = func() (x [blockKeys]float32) {
 	for j := range x {
 		x[j] = negInf
@@ -330,19 +332,19 @@ var hidden = func() (x [blockKeys]float32) {
 	return x
 }()
 
-// hide sets scores, of a block at most, to −Inf.
+// hide sets at most a block of scores to −Inf.
 func hide(s []float32) {
 	if len(s) > 8 {
 		copy(s, hidden[:len(s)])
 		return
 	}
-	for j := range s { // which is soon done, as at the ends of most rows of booleans
+	for j := range s { // faster for few scores, as at the ends of most rows of booleans
 		s[j] = negInf
 	}
 }
 
-// grain is what the first of the keys that a strip meets is a multiple of: whole vectors,
-// or a panel where the kernels want that.
+// grain is the alignment of the first key of a strip, in keys: a vector, or a panel if the
+// kernels need one.
 func (w *worker) grain(a *Attention) int {
 	if a.Additive != nil || a.tiles() || a.Pages != nil && w.keys == nil {
 		return 64
@@ -350,8 +352,8 @@ func (w *worker) grain(a *Attention) int {
 	return 16
 }
 
-// cut returns lo, or a later key, a multiple of grain, in front of which no query attends
-// to any.
+// cut returns the last multiple of grain, starting at lo, before which no query attends to any
+// key.
 func cut(spans []Span, lo, hi, grain int) int {
 	first := hi
 	for _, s := range spans {
@@ -362,8 +364,8 @@ func cut(spans []Span, lo, hi, grain int) int {
 	return max(lo, first/grain*grain)
 }
 
-// setNonFinite makes the weights of keys j0, j0+1, … those of a row that is not finite:
-// NaN where a key is seen, 0 elsewhere.
+// setNonFinite sets the weights of keys j0, j0+1, … of a row that is not finite: NaN for keys
+// that the query attends to, 0 for others.
 func (x Span) setNonFinite(weights []float32, j0 int) {
 	for i := range weights {
 		weights[i] = 0

@@ -6,32 +6,32 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// BlockKeys is how many positions a full page holds: a block of keys.
+// BlockKeys is the number of positions of a full page: a block of keys.
 const BlockKeys = blockKeys
 
-// rowKeys is up to how many positions a page holds keys one behind the other, for there
-// attention takes so little time that to write one transposed would count.
+// rowKeys is the largest capacity of a page that stores keys in rows. With so few keys, attention
+// takes so little time that transposing a new key would be a relevant part.
 const rowKeys = 16
 
-// PageShape is what the pages of a cache have in common.
+// PageShape is the shape that all pages of a cache share.
 type PageShape struct {
 	G, E, EV int // heads, and sizes of a key and a value
 	Format   simd.Format
 }
 
-// Page holds the keys and values of some consecutive positions of a sequence, for all
-// heads, as the kernels read them: keys transposed, and both in panels. The keys of a short
-// page are in rows.
+// Page stores the keys and values of consecutive positions of a sequence, for all heads, in the
+// layout of the kernels: keys are transposed, and both are in panels. A short page stores keys in
+// rows.
 //
-// Several sequences may share a page, of which each knows how many positions are its
-// own. Written are only positions behind those of all.
+// Several sequences may share a page; each sequence records the number of its positions. Only
+// positions after those of all sequences are written.
 type Page struct {
 	shape  *PageShape
 	cap    int
-	used   atomic.Int64 // the positions that belong to some sequence
-	shared atomic.Bool  // whether there may be more than one
+	used   atomic.Int64 // the positions used by at least one sequence
+	shared atomic.Bool  // whether several sequences may use the page
 
-	keyLayout, valueLayout simd.PanelLayout // of a head
+	keyLayout, valueLayout simd.PanelLayout // of one head
 	keys, values           vectorStore
 }
 
@@ -44,10 +44,10 @@ func NewPage(shape *PageShape, n int) *Page {
 	return p
 }
 
-// inRows reports whether keys lie one behind the other.
+// inRows reports whether keys are stored in rows.
 func (p *Page) inRows() bool { return p.cap <= rowKeys }
 
-// keyLength returns how many numbers the keys of a head take.
+// keyLength returns the number of elements of the keys of a head.
 func (p *Page) keyLength() int {
 	if p.inRows() {
 		return p.cap * p.shape.E
@@ -55,17 +55,17 @@ func (p *Page) keyLength() int {
 	return p.keyLayout.Len()
 }
 
-// Cap returns how many positions there is room for.
+// Cap returns the capacity in positions.
 func (p *Page) Cap() int { return p.cap }
 
-// Bytes returns how much memory the page takes.
+// Bytes returns the memory of the page.
 func (p *Page) Bytes() int { return p.keys.bytes() + p.values.bytes() }
 
-// Share says that one more sequence has the page.
+// Share marks the page as used by more than one sequence.
 func (p *Page) Share() { p.shared.Store(true) }
 
-// Claim makes positions at to at+n those of the caller, who has those before, and says
-// whether it could: another sequence may have them.
+// Claim reserves positions at to at+n for a sequence that has all positions before at. It reports
+// whether it succeeded: another sequence may have claimed them.
 func (p *Page) Claim(at, n int) bool {
 	if at+n > p.cap {
 		return false
@@ -77,8 +77,8 @@ func (p *Page) Claim(at, n int) bool {
 	return p.used.CompareAndSwap(int64(at), int64(at+n))
 }
 
-// Copy returns a page for up to n positions with the first at positions of p, which
-// belong to the caller as well, or for more: keys that are transposed stay so.
+// Copy returns a page with the first at positions of p, which it has claimed, and capacity n. The
+// capacity is larger if that keeps transposed keys transposed.
 func (p *Page) Copy(at, n int) *Page {
 	if !p.inRows() {
 		n = max(n, min(p.cap, 2*rowKeys))
@@ -97,8 +97,8 @@ func (p *Page) Copy(at, n int) *Page {
 	return c
 }
 
-// copyKeys copies the first at keys of head g from another page, whose keys are in rows if
-// those of p are.
+// copyKeys copies the first at keys of head g from another page. If p stores keys in rows, src
+// must too.
 func (p *Page) copyKeys(src *Page, g, at int) {
 	e, to, from := p.shape.E, g*p.keyLength(), g*src.keyLength()
 	was, is := src.keyLayout, p.keyLayout
@@ -124,7 +124,7 @@ func (p *Page) copyKeys(src *Page, g, at int) {
 	}
 }
 
-// keyAt and valueAt return where position i of a head lies.
+// keyAt and valueAt return the location of position i of a head.
 func (p *Page) keyAt(g, i int) vectorLayout {
 	l := p.keyLayout
 	if p.inRows() {
@@ -138,11 +138,11 @@ func (p *Page) valueAt(g, i int) vectorLayout {
 	return vectorLayout{at: g*l.Len() + l.At(i, 0), run: l.Width, step: 1, jump: l.Panel()}
 }
 
-// Put writes the keys and values of a position that has been claimed: those of head g begin
-// at keys[g·keyHead] and values[g·valueHead].
+// Put writes the keys and values of a claimed position. Those of head g begin at keys[g·keyHead]
+// and values[g·valueHead].
 func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHead int) {
 	s := p.shape
-	key, value := p.keyAt(0, i), p.valueAt(0, i) // which take divisions
+	key, value := p.keyAt(0, i), p.valueAt(0, i) // computing these needs divisions
 	keyLength, valueLength := p.keyLength(), p.valueLayout.Len()
 	for g := range s.G {
 		p.keys.put(g*p.cap+i, key, keys[g*keyHead:][:s.E])
@@ -151,20 +151,20 @@ func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHe
 	}
 }
 
-// Get reads the key and the value of a position. A nil slice is passed over.
+// Get reads the key and the value of a position. It skips nil slices.
 func (p *Page) Get(g, i int, key, value []float32) {
 	p.keys.get(g*p.cap+i, p.keyAt(g, i), key)
 	p.values.get(g*p.cap+i, p.valueAt(g, i), value)
 }
 
-// Pages are the keys and values of a batch: position j of sequence b is in page
-// Of[b][j/BlockKeys]. There is none where no query attends.
+// Pages are the keys and values of a batch. Position j of sequence b is in page
+// Of[b][j/BlockKeys], which is nil if no query attends to its keys.
 type Pages struct {
 	*PageShape
 	Of [][]*Page
 }
 
-// page returns that of a block of keys, nil if there is none.
+// page returns the page of a block of keys, or nil if there is none.
 func (x *Pages) page(b, block int) *Page {
 	if block >= len(x.Of[b]) {
 		return nil
@@ -172,7 +172,7 @@ func (x *Pages) page(b, block int) *Page {
 	return x.Of[b][block]
 }
 
-// live returns the blocks to which a query of some sequence may attend.
+// live returns the blocks that have a page in some sequence.
 func (x *Pages) live(blocks int) []int {
 	var list []int
 	for n := range blocks {
@@ -186,19 +186,19 @@ func (x *Pages) live(blocks int) []int {
 	return list
 }
 
-// paged is what a worker knows of the page that it reads.
+// paged is the state of the page that a worker reads.
 type paged struct {
 	page                     *Page
 	head                     int
-	storedKeys, storedValues simd.StoredPanels // in place of the worker's keys and values
-	pageRows                 simd.Mat          // keys one behind the other, in place of both
-	scaleKeys, scaleValues   []float32         // of the block; nil for 1
-	wide                     []float32         // numbers that have become floats
-	keyRows, valueRows       []float32         // vectors one behind the other
+	storedKeys, storedValues simd.StoredPanels // used instead of the worker's keys and values
+	pageRows                 simd.Mat          // keys in rows, used instead of both
+	scaleKeys, scaleValues   []float32         // of the block; nil means 1
+	wide                     []float32         // numbers converted to float32
+	keyRows, valueRows       []float32         // vectors in rows
 }
 
-// loadPage prepares the keys of a block for n rows and reports whether there are any. With
-// keys that load has prepared it does nothing.
+// loadPage prepares the keys of a block for n rows and reports whether there are any. If the call
+// has no pages, it does nothing, because load has prepared the keys.
 func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	if a.Pages == nil {
 		return true
@@ -219,8 +219,8 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	nk, nv := p.keyLength(), v.Len()
 	used := min(a.keys()-k0, p.cap)
 	floats := p.keys.Format == simd.Float32
-	// Many rows have floats once for all, distances know nothing else, and tile units have
-	// limbs.
+	// For many rows, numbers are converted to float32 only once. Distances work only on float32,
+	// and tile units work on limbs.
 	most := w.stripRows
 	if a.tiles() {
 		most = simd.FewRows
@@ -255,7 +255,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 		w.storedKeys = p.keys.stored(k, g*nk)
 		w.storedKeys.Tiles = simd.TilesForHeads(a.E)
 	}
-	if scaled || a.Additive != nil { // it is in them
+	if scaled || a.Additive != nil { // the keys are already scaled
 		w.scaleKeys = nil
 	}
 	if panels {
@@ -273,7 +273,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	return true
 }
 
-// scaleColumns multiplies the columns of a matrix by their scales.
+// scaleColumns multiplies the columns of a matrix by scales.
 func scaleColumns(l simd.PanelLayout, x, scales []float32) {
 	for j := 0; j < l.N; j += l.Width {
 		scales := scales[j:min(j+l.Width, l.N)]
@@ -284,8 +284,8 @@ func scaleColumns(l simd.PanelLayout, x, scales []float32) {
 	}
 }
 
-// unpack returns the first n vectors of the head one behind the other, times their
-// scales, in dst if that is long enough.
+// unpack returns the first n vectors of the head in rows, times their scales, in dst if it is
+// large enough.
 func (w *worker) unpack(dst []float32, r *vectorStore, layout func(g, i int) vectorLayout, n, size int) []float32 {
 	dst = grow(dst, n*size)
 	for i := range n {
@@ -294,14 +294,14 @@ func (w *worker) unpack(dst []float32, r *vectorStore, layout func(g, i int) vec
 	return dst
 }
 
-// mix sets c to the sum of values j0 to j1 with the weights p, which it may change, or
-// adds to it. If it is careful, values need not be finite.
+// mix sets c to the sum of values j0 to j1 with the weights p, or adds the sum if accumulate is
+// true. It may change p. careful means that values may not be finite.
 func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumulate bool) {
 	k0, k1 := j0-w.from, j1-w.from
 	values := w.valuesAt
 	switch {
 	case w.scaleValues != nil:
-		w.scale(p, n, k0, k1, careful || a.tiles()) // which find no reason to do it again
+		w.scale(p, n, k0, k1, careful || a.tiles()) // scale has removed the reason to be careful
 		careful = false
 	case careful && w.page != nil:
 		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
@@ -317,8 +317,8 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 	}
 }
 
-// scale multiplies weights by the scales of values k0 to k1 of the block. If it is
-// careful, scales may be NaN, but the numbers that go with them are not.
+// scale multiplies weights by the scales of values k0 to k1 of the block. careful means that
+// scales may be NaN; the stored numbers of such values are finite.
 func (w *worker) scale(p simd.Mat, n, k0, k1 int, careful bool) {
 	scales := w.scaleValues[k0:k1]
 	for i := range n {

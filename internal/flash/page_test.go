@@ -8,8 +8,8 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// pagesOf puts keys and values of a problem into pages, of which the last has room for no
-// more than it must.
+// pagesOf stores the keys and values of a problem in pages. The last page has the smallest
+// possible capacity.
 func pagesOf(p *problem, f simd.Format) *Pages {
 	x := &Pages{PageShape: &PageShape{G: p.G, E: p.E, EV: p.EV, Format: f}, Of: make([][]*Page, p.B)}
 	for b := range p.B {
@@ -26,8 +26,8 @@ func pagesOf(p *problem, f simd.Format) *Pages {
 	return x
 }
 
-// Pages come to the bits of the tensors that they hold, on every implementation, in
-// whichever way the call is computed.
+// Pages give the same bits as tensors with the same numbers, on every implementation and every
+// code path.
 func TestPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every storage on every implementation")
@@ -48,7 +48,7 @@ func TestPages(t *testing.T) {
 					a.Weights = weights
 					Forward(&a)
 
-					// The tensors, with the vectors as they are stored.
+					// Tensors with the vectors as they are stored.
 					for b := range s.b {
 						for g := range s.g {
 							for j := range s.lk {
@@ -64,7 +64,7 @@ func TestPages(t *testing.T) {
 						sameBits(t, what+": log-sum-exp", a.LogSumExp, want.lse)
 						continue
 					}
-					if k.name == "large scores" { // which magnify what the order of rounding makes
+					if k.name == "large scores" { // large scores magnify differences of rounding
 						continue
 					}
 					for i, w := range want.out {

@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// float is what the plain formulas are computed in: float64 is the truth, and
-// what float32 makes of it the error that is allowed for.
+// float is the number type of the plain formulas: float64 for the exact result, and float32 for
+// the error that is allowed.
 type float interface{ float32 | float64 }
 
 // plain is the result of the plain formulas.
@@ -26,16 +26,16 @@ type problem struct {
 	SoftCap  float32
 	Bias     *bias
 	dout     []float32
-	dlse     []float32 // nil: none
-	dweights []float32 // nil: none
+	dlse     []float32 // nil means none
+	dweights []float32 // nil means none
 	seen     func(b, h, i, j int) bool
 
-	// backwards is the order in which the plain formulas multiply queries and
-	// keys. It is as good as the other, and rounds differently.
+	// backwards makes the plain formulas multiply queries and keys in reverse order, which is
+	// equally exact but rounds differently.
 	backwards bool
 }
 
-// changes sets what the Attention is given of SoftCap and Bias.
+// changes sets Attention.Changes from SoftCap and Bias.
 func (p *problem) changes() {
 	p.Changes = nil
 	if p.SoftCap != 0 {
@@ -48,7 +48,7 @@ func (p *problem) changes() {
 	}
 }
 
-// changeGrads returns where the gradients of their numbers go.
+// changeGrads returns the gradients of the parameters of the changes.
 func (p *problem) changeGrads(dbias []float32) [][]float32 {
 	var grads [][]float32
 	if p.SoftCap != 0 {
@@ -99,7 +99,7 @@ func (x *bias) Back(at Row, _, dparam, _, _, d []float32) {
 	}
 }
 
-// element returns the bias of a pair.
+// bias returns the index of the bias of a pair.
 func (p *problem) bias(b, h, i, j int) (at int, ok bool) {
 	x := p.Bias
 	if x == nil {
@@ -131,7 +131,7 @@ func solve[F float](p *problem) plain[F] {
 		r.dbias = make([]F, len(p.Bias.Data))
 	}
 	scale := F(p.scale())
-	if p.Gaussian != nil { // whose kernels may have factors in the scale
+	if p.Gaussian != nil { // the scale may contain factors of the kernels
 		scale = 0.5
 	}
 	r.dw = make([]F, len(p.features()))
@@ -146,7 +146,7 @@ func solve[F float](p *problem) plain[F] {
 				row := (b*p.H+h)*p.Lq + i
 				q := p.Q.at(b, h, i)[:p.E]
 				s, slope := make([]F, p.Lk), make([]F, p.Lk)
-				var tanh []F // [Lk E], of additive scores: most of the time goes into it
+				var tanh []F // [Lk E], of additive scores, which take most of the time
 				if p.Additive != nil {
 					tanh = make([]F, p.Lk*p.E)
 				}
@@ -275,7 +275,7 @@ func solve[F float](p *problem) plain[F] {
 	return r
 }
 
-// features returns the w of the form, nil of the dot product.
+// features returns the w of the form, or nil for the dot product.
 func (p *problem) features() []float32 {
 	if p.Gaussian != nil {
 		return p.Gaussian.w
@@ -283,7 +283,7 @@ func (p *problem) features() []float32 {
 	return p.Additive
 }
 
-// wGrad returns memory for the gradient of that, of which g is told.
+// wGrad returns memory for the gradient of w and sets it in g.
 func (p *problem) wGrad(g *Grads) []float32 {
 	dw := make([]float32, len(p.features()))
 	switch {
@@ -310,7 +310,7 @@ var forms = []kind{
 	}},
 }
 
-// singles returns what the plain formulas make of float32, in both orders.
+// singles returns the float32 results of the plain formulas, in both orders.
 func singles(p *problem) [2]plain[float32] {
 	p.backwards = true
 	reversed := solve[float32](p)
@@ -321,8 +321,8 @@ func singles(p *problem) [2]plain[float32] {
 // everything is a mask that hides nothing.
 func everything(_, _, _, _ int) bool { return true }
 
-// funcMask is a mask by a function of the reference, as spans with holes or,
-// for a function whose rows are intervals, without.
+// funcMask is a mask from a function of the reference: as spans with holes, or without holes if
+// the rows of the function are intervals.
 type funcMask struct {
 	p         *problem
 	intervals bool
@@ -351,7 +351,7 @@ func (m funcMask) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
 	}
 }
 
-// normal returns n normal numbers times scale.
+// normal returns n normally distributed numbers times scale.
 func normal(r *rand.Rand, n int, scale float64) []float32 {
 	x := make([]float32, n)
 	for i := range x {

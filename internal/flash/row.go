@@ -31,8 +31,8 @@ func (s Sizes) Offset(b int) int { return s.Keys(b) - s.Queries(b) }
 // Ragged reports whether there is padding.
 func (s Sizes) Ragged() bool { return s.QueryLens != nil || s.KeyLens != nil }
 
-// Shape returns the shape of the scores with the axes that the caller's query has, and in
-// letters.
+// Shape returns the shape of the scores with the same axes as the caller's query, as numbers and
+// as letters.
 func (s Sizes) Shape() (shape []int, letters string) {
 	if s.ThreeAxes {
 		return []int{s.B, s.Lq, s.Lk}, fmt.Sprintf("[B=%d Lq=%d Lk=%d]", s.B, s.Lq, s.Lk)
@@ -40,7 +40,7 @@ func (s Sizes) Shape() (shape []int, letters string) {
 	return []int{s.B, s.H, s.Lq, s.Lk}, fmt.Sprintf("[B=%d H=%d Lq=%d Lk=%d]", s.B, s.H, s.Lq, s.Lk)
 }
 
-// Broadcasts reports whether a shape broadcasts to that of the scores.
+// Broadcasts reports whether a shape broadcasts to the shape of the scores.
 func (s Sizes) Broadcasts(shape []int) bool {
 	full, _ := s.Shape()
 	if len(shape) > len(full) {
@@ -57,14 +57,14 @@ func (s Sizes) Broadcasts(shape []int) bool {
 // Row is attn.Row, which documents it.
 type Row struct{ Batch, Head, Query, Key, Position int }
 
-// rowAt returns row number n from key j on, where the extra keys count. Row.Key is a key of
-// the caller's.
+// rowAt returns row number n from key j on, where j counts extra keys. Row.Key does not count
+// them.
 func (a *Attention) rowAt(n, j int) Row {
 	b, h, i := a.split(n)
 	return Row{Batch: b, Head: h, Query: i, Key: max(0, j-a.Extra), Position: i + a.Offset(b)}
 }
 
-// next makes at the row after it, of the same sequence.
+// next advances at to the next row of the same sequence.
 func (a *Attention) next(at *Row) {
 	at.Query, at.Position = at.Query+1, at.Position+1
 	if at.Query == a.Lq {
@@ -75,27 +75,27 @@ func (a *Attention) next(at *Row) {
 // Change changes the scores of a call between the scale and the mask.
 type Change struct {
 	Rule interface {
-		// Adds reports whether Apply adds terms that do not depend on the scores: then their
-		// gradient passes unchanged, and Back is called only if there is a Grad, without
-		// the scores.
+		// Adds reports whether Apply only adds terms that do not depend on the scores. Their
+		// gradient then passes through unchanged, and Back is called only for the gradient of
+		// Param, without the scores.
 		Adds() bool
-		// Apply changes the scores of the query at with the keys at.Key, at.Key+1, …, those
-		// that the mask hides too. It is called concurrently.
+		// Apply changes the scores of the query at with the keys at.Key, at.Key+1, …, including
+		// masked keys. It is called concurrently.
 		Apply(at Row, param, scores []float32)
-		// Back turns grad, the gradient of the changed scores, into that of the scores
-		// before, and adds to that of param. What grad holds where the weight is 0 is
-		// passed over. Calls for one part of param follow one another.
+		// Back replaces grad, the gradient of the changed scores, by the gradient of the scores
+		// before, and adds to the gradient of param. Elements of grad with weight 0 are ignored.
+		// Calls for the same part of param run one after the other.
 		Back(at Row, param, dparam, before, after, grad []float32)
 	}
-	// Param are numbers of the change: Size for each head, that of the next sequence or head
-	// Batch or Head elements further. A stride of 0 broadcasts.
+	// Param are the parameters of the change: Size numbers for each head. The next sequence or
+	// head is Batch or Head elements further. A stride of 0 broadcasts.
 	Param             []float32
 	Size, Batch, Head int
-	// Extra says that the change is for the extra keys, too.
+	// Extra means that the change also applies to the extra keys.
 	Extra bool
 }
 
-// part returns the numbers of a head.
+// part returns the parameters of a head.
 func (c *Change) part(at Row, data []float32) []float32 {
 	if data == nil {
 		return nil
@@ -103,7 +103,8 @@ func (c *Change) part(at Row, data []float32) []float32 {
 	return data[at.Batch*c.Batch+at.Head*c.Head:][:c.Size]
 }
 
-// skips returns how many of n scores from key j on are of extra keys that the change leaves alone.
+// skips returns the number of scores, of n from key j on, that belong to extra keys that c does
+// not change.
 func (a *Attention) skips(c *Change, j, n int) int {
 	if c.Extra {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// setQueries prepares queries r to r+n for score, where that needs it.
+// setQueries prepares queries r to r+n for score, if the form needs it.
 func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
 	if a.Additive != nil {
 		q := from(t.q, r)
@@ -14,10 +14,9 @@ func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
 	}
 }
 
-// score computes the scores of the queries that setQueries prepared, which begin with row r and
-// attend to these spans, with keys j0 to j1, hides what is hidden, and returns the factor
-// that they still lack: scores·c are powers of two. The score of key j0 is in
-// column at.
+// score computes the scores of the queries that setQueries has prepared with keys j0 to j1, and
+// hides masked keys. The queries start at row r and attend to spans. The score of key j0 is in
+// column at. score returns the factor c that the scores still need: scores·c are exponents of 2.
 func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, at int) float32 {
 	s, n, width, k0, k1 := w.scores[at:], len(spans), j1-j0, j0-w.from, j1-w.from
 	dst := simd.Mat{Data: s, Row: w.stride, Col: 1}
@@ -36,7 +35,7 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 		simd.MultiplyRows(dst, from(t.q, r), n, from(w.pageRows, k0), width, a.E)
 	default:
 		l, end := &w.storedKeys, k1
-		if !l.Tiles { // there are kernels for whole panels only, and what is too much is not read
+		if !l.Tiles { // kernels exist only for whole panels; the excess is not read
 			end = min((k1+l.Width-1)/l.Width*l.Width, l.N)
 		}
 		simd.MultiplyStored(dst, from(t.q, r), n, l, 0, a.E, k0, end, false)
@@ -63,9 +62,9 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 	return c
 }
 
-// exponent returns c, by which scores, as score leaves them, are multiplied to be
-// exponents of 2. If it is plain, their scale is still in it: nothing but a
-// positive factor may wait until after the maximum.
+// exponent returns the factor c that turns the scores, as score returns them, into exponents of
+// 2. plain means that c includes the scale. The scale must be positive for that, because the
+// maximum is computed before c is applied.
 func (a *Attention) exponent() (c float32, plain bool) {
 	if len(a.Changes) > 0 || !(a.scale() > 0) {
 		return log2e, false
@@ -73,9 +72,9 @@ func (a *Attention) exponent() (c float32, plain bool) {
 	return a.scale() * log2e, true
 }
 
-// adjust scales a row of scores from key j0 on, number i of the strip, and changes it. For
-// the backward pass it keeps the scores before the first change, between them, and after the
-// last.
+// adjust scales a row of scores from key j0 on, number i of the strip, and applies the changes.
+// For the backward pass it stores the scores before the first change, between changes, and after
+// the last.
 func (w *worker) adjust(a *Attention, at Row, j0 int, s []float32, i int) {
 	if f := a.scale(); f != 1 {
 		simd.Scale(s, f, s)
@@ -97,7 +96,7 @@ func (a *Attention) drop(dst, x []float32, row, j0 int) {
 	simd.Dropout(dst, x, d.Key, d.First, d.Threshold, d.Keep)
 }
 
-// drops says what is dropped of the weights of rows from row on, of keys j0, j0+1, ….
+// drops describes the dropout of weights of the rows from row on, for keys j0, j0+1, ….
 func (a *Attention) drops(row, j0 int) simd.Drops {
 	return simd.Drops{
 		Key: a.Key, First: row*a.keys() + j0, Step: a.keys(),

@@ -6,17 +6,17 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// splitRows is up to how many queries of a head have long keys split among the
-// processors: a decoder's step has too few queries to share out.
+// splitRows is the largest number of queries of a head for which long keys are split between the
+// processors: a step of a decoder has too few queries to split.
 const splitRows = 4 * vectorRows
 
-// splitKeys computes every block of keys on its own, and merges them as a task does
-// that computes them one after the other.
+// splitKeys computes every block of keys separately, and merges the blocks in the same order as a
+// task that computes them one after the other.
 func (f *forward) splitKeys(rows int) {
 	a := f.Attention
 	live := f.blocks()
 	blocks := len(live)
-	if f.Weights == nil && f.Row != nil { // a few rows, of which no task has a whole one
+	if f.Weights == nil && f.Row != nil { // few rows, and no task has a whole one
 		all := borrowFloats(a.B * a.H * a.Lq * a.keys())
 		a.Weights = *all
 		defer func() { a.Weights = nil; returnFloats(all) }()
@@ -63,8 +63,8 @@ func (f *forward) splitKeys(rows int) {
 	returnFloats(parts)
 }
 
-// blocks returns the blocks of keys that have to be computed: all, if the caller wants to
-// have the weights of hidden keys too, which are zeros.
+// blocks returns the blocks of keys that must be computed. If weights are requested, these are
+// all blocks, because hidden keys have weights of zero.
 func (f *forward) blocks() []int {
 	a := f.Attention
 	n := (a.keys() + blockKeys - 1) / blockKeys
@@ -78,7 +78,7 @@ func (f *forward) blocks() []int {
 	return all
 }
 
-// memories are for what outlives a task.
+// memories is for memory that a task passes on to others.
 var memories = sync.Pool{New: func() any { return new([]float32) }}
 
 func borrowFloats(n int) *[]float32 {

@@ -6,13 +6,13 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// vectorStore is memory for vectors of numbers, in a layout that is the caller's.
+// vectorStore is memory for vectors of numbers. The caller defines the layout.
 type vectorStore struct {
 	simd.Stored
-	scale []float32 // of each vector, NaN for one that is not finite; nil for a format without scales
+	scale []float32 // of each vector, NaN for a vector that is not finite; nil for a format without scales
 }
 
-// newVectorStore returns memory for n numbers, of a number of vectors.
+// newVectorStore returns memory for n numbers, which belong to the given number of vectors.
 func newVectorStore(f simd.Format, n, vectors int) vectorStore {
 	r := vectorStore{Stored: simd.Stored{Format: f, Memory: make([]byte, n*f.Size())}}
 	if f.Scaled() {
@@ -21,18 +21,18 @@ func newVectorStore(f simd.Format, n, vectors int) vectorStore {
 	return r
 }
 
-// vectorLayout is where the elements of a vector are: in runs of numbers that follow one
-// another at a distance of step, each run jump behind the last.
+// vectorLayout is the location of the elements of a vector. The first run of numbers starts at
+// at; its numbers are step apart, and each run starts jump after the start of the run before.
 type vectorLayout struct{ at, run, step, jump int }
 
-// runs calls f for each run of n elements: from element i of the vector on, at place at.
+// runs calls f for each run of n elements: from element i of the vector on, stored from at on.
 func (p vectorLayout) runs(n int, f func(i, at, n int)) {
 	for i, at := 0, p.at; i < n; i, at = i+p.run, at+p.jump {
 		f(i, at, min(p.run, n-i))
 	}
 }
 
-// put writes vector number n, which lies at p.
+// put writes vector number n at location p.
 func (r *vectorStore) put(n int, p vectorLayout, x []float32) {
 	inverse := 1.0
 	if r.scale != nil {
@@ -41,7 +41,8 @@ func (r *vectorStore) put(n int, p vectorLayout, x []float32) {
 	p.runs(len(x), func(i, at, n int) { r.Round(at, p.step, x[i:i+n], inverse) })
 }
 
-// measure notes the scale of vector number n, and returns by what it is multiplied.
+// measure stores the scale of vector number n, and returns the factor by which the vector is
+// multiplied.
 func (r *vectorStore) measure(n int, x []float32) (inverse float64) {
 	largest := simd.Magnitude(x)
 	scale := largest / 127
@@ -49,7 +50,7 @@ func (r *vectorStore) measure(n int, x []float32) (inverse float64) {
 		scale = float32(math.NaN())
 	}
 	r.scale[n] = scale
-	if !(scale > 0) { // all zeros, or next to nothing, or not numbers
+	if !(scale > 0) { // all zeros, tiny, or not finite
 		return 0
 	}
 	return 1 / float64(scale)
@@ -63,8 +64,8 @@ func (r *vectorStore) get(n int, p vectorLayout, x []float32) {
 	}
 }
 
-// transpose sets the first n columns of a matrix that lies in the given layout, at at, to
-// rows of x, which are numbers as they are stored.
+// transpose copies the first n columns of a matrix, stored in layout l at at, to the rows of x.
+// It does not apply scales.
 func (r *vectorStore) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
 	memory := borrowFloats(l.Len())
 	l.SetColumns(*memory, x, n)
@@ -77,19 +78,19 @@ func (r *vectorStore) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
 	returnFloats(memory)
 }
 
-// copyScales sets n scales from number at on to those of a store of the same format.
+// copyScales sets n scales from number at on to scales of a store of the same format.
 func (r *vectorStore) copyScales(at int, src *vectorStore, from, n int) {
 	if r.scale != nil {
 		copy(r.scale[at:at+n], src.scale[from:])
 	}
 }
 
-// stored returns the matrix of the given layout that begins with number at, as it is.
+// stored returns the matrix with the given layout that starts at number at, without conversion.
 func (r *vectorStore) stored(l simd.PanelLayout, at int) simd.StoredPanels {
 	return simd.StoredPanels{PanelLayout: l, Stored: r.Part(at, at+l.Len())}
 }
 
-// scales returns by what the numbers of vectors lo to hi are multiplied; nil for 1.
+// scales returns the scales of vectors lo to hi; nil means 1.
 func (r *vectorStore) scales(lo, hi int) []float32 {
 	if r.scale == nil {
 		return nil

@@ -6,12 +6,12 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// partial is the result of some keys for some queries: for each query the shift m
-// of its exponents, Σ p and Σ p·v. A query that attends to none of the keys has a
-// sum of 0, and any other at least the 1 of its largest score.
+// partial is the result of some keys for some queries: for each query the shift m of its
+// exponents, Σ p and Σ p·v. For a query that attends to none of the keys, the sum is 0; otherwise
+// it is at least 1, the term of its largest score.
 type partial struct {
 	shift, sum []float32
-	acc        []float32 // EV elements a query
+	acc        []float32 // EV elements per query
 }
 
 // rows returns the part of x for n queries from number i on.
@@ -19,7 +19,7 @@ func (x partial) rows(i, n, ev int) partial {
 	return partial{x.shift[i:][:n], x.sum[i:][:n], x.acc[i*ev:][:n*ev]}
 }
 
-// none makes x that of no keys.
+// none sets x to the result of no keys.
 func (x partial) none() {
 	for i := range x.shift {
 		x.shift[i] = negInf
@@ -28,8 +28,8 @@ func (x partial) none() {
 	clear(x.acc)
 }
 
-// merge adds to x the result of other keys. The exponents become relative to the
-// larger of the two shifts.
+// merge adds the result of other keys to x. The exponents become relative to the larger of the
+// two shifts.
 func (x partial) merge(y partial, c float32, ev int) {
 	for i, m := range y.shift {
 		acc, other := x.acc[i*ev:][:ev], y.acc[i*ev:][:ev]
@@ -61,8 +61,8 @@ func (x partial) merge(y partial, c float32, ev int) {
 	}
 }
 
-// clearWeights makes the weights of n rows with the keys k0 to k1 zeros, before those of keys to
-// which they attend are computed.
+// clearWeights sets the weights of n rows with keys k0 to k1 to zero, before the weights of
+// attended keys are computed.
 func (w *worker) clearWeights(first, n, k0, k1 int) {
 	for i := range n {
 		clear(w.weights.row(first + i)[k0:k1])
@@ -70,9 +70,9 @@ func (w *worker) clearWeights(first, n, k0, k1 int) {
 	fill(w.shifts[k0/blockKeys*bandRows:(k1+blockKeys-1)/blockKeys*bandRows], negInf)
 }
 
-// complete ends the strip of n rows from row i on. It does the whole strip again if a
-// value that is not finite has met a weight: of 0 perhaps, where it must
-// have no effect.
+// complete finishes the strip of n rows from row i on. If a value that is not finite has been
+// multiplied by a weight, it recomputes the whole strip, because the weight may be 0 and the
+// value must then have no effect.
 func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
@@ -89,8 +89,8 @@ func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	}
 }
 
-// strip lets n rows, from row i on, meet the keys of a block from lo, the first of a panel,
-// to hi. If it is careful, values need not be finite.
+// strip combines n rows, from row i on, with keys lo to hi of a block. lo is the first key of a
+// panel. careful means that values may not be finite.
 func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful bool) {
 	spans := w.spans[i : i+n]
 	var live panelSet
@@ -128,13 +128,12 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 	simd.RowMax(x.shift, w.scores, w.stride, width)
 	for k, m := range x.shift {
 		if m == negInf {
-			// Nothing to see, or nothing but NaN, which a maximum may have
-			// passed over.
+			// The row attends to no key, or only to NaN, which RowMax may have ignored.
 			m = simd.Max(w.scores[k*w.stride:][:width])
 		}
 		w.top[k], x.shift[k] = orZero(m), m
 	}
-	early := a.Dropout > 0 && w.weights.data == nil // the weights as they are before are not asked for
+	early := a.Dropout > 0 && w.weights.data == nil // the weights before dropout are not needed
 	if early {
 		simd.PowerDropRows(w.scores, w.stride, width, c, w.top[:n], x.sum, a.drops(t.first+r+i, lo))
 	} else {
@@ -167,8 +166,8 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 	*started = true
 }
 
-// mixAgain computes elements of acc that are next to 0 by vectors, as tile units have not their
-// digits. The scores begin with key lo.
+// mixAgain recomputes elements of acc that are close to 0 with vector instructions, because tile
+// units lack the digits. The scores start at key lo.
 func (w *worker) mixAgain(a *Attention, acc []float32, n, lo int) {
 	values := w.valuesAt
 	if w.page != nil {
@@ -196,8 +195,7 @@ func (w *worker) hideRows(n, j0, j1 int) {
 	}
 }
 
-// orZero returns the shift that is used for a row: 0 as long as the row has seen
-// nothing.
+// orZero returns the shift to use for a row: 0 until the row has attended to a key.
 func orZero(m float32) float32 {
 	if m == negInf {
 		return 0
@@ -205,9 +203,9 @@ func orZero(m float32) float32 {
 	return m
 }
 
-// multiply is simd.MultiplyPanels for a matrix that lies at b as well. If that
-// is not finite, zeros carry nothing. Tile units take care of that by themselves, number by
-// number, so that it is no matter whether there is a number that is not finite.
+// multiply is simd.MultiplyPanels for a matrix that is also stored at b. If the matrix is not
+// finite, products with zeros are skipped. Tile units skip them for each number, so they need no
+// special case.
 func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0, j1 int, finite, accumulate bool) {
 	if finite || panels != nil && panels.Tiles {
 		simd.MultiplyPanels(c, p, m, panels, k0, k1, j0, j1, accumulate)

@@ -9,41 +9,41 @@ import (
 
 // worker is the memory of a task.
 type worker struct {
-	keys, values *simd.Panels // of a head: Kᵀ, and V
+	keys, values *simd.Panels // Kᵀ and V of a head
 	own          [2]simd.Panels
 	queries      simd.AdditiveQueries
-	additive     *simd.AdditiveKeys // in place of keys, in the additive form
+	additive     *simd.AdditiveKeys // instead of keys, in the additive form
 	ownAdditive  simd.AdditiveKeys
-	from         int       // the key that the panels start with
+	from         int       // the first key of the panels
 	valuesAt     simd.Mat  // V from that key on
 	scores       []float32 // rows of a block, stride apart
 	stride       int
-	stages       [][]float32                 // scores before and after each change, if the backward pass needs them
-	all, block   partial                     // of the band, and of a block of keys for a strip of it
-	floats       []float32                   // that these lie in
-	top          []float32                   // the shift of each row of a strip; 0 if it sees nothing
-	pieces       []piece                     // of a block, that a strip attends to
-	weights      weights                     // if they are asked for
-	bandWeights  []float32                   // where the caller does not keep them
-	direct       bool                        // scores of a strip become weights there
-	shifts       []float32                   // and the shifts of the blocks of keys, bandRows each
-	stripRows    int                         // rows of a strip of the band
-	started      [bandRows / vectorRows]bool // whether a strip has met keys
+	stages       [][]float32                 // scores before and after each change, for the backward pass
+	all, block   partial                     // of the band, and of a block of keys for one strip
+	floats       []float32                   // memory of all and block
+	top          []float32                   // the shift of each row of a strip; 0 if it attends to no key
+	pieces       []piece                     // parts of a block that a strip attends to
+	weights      weights                     // if requested
+	bandWeights  []float32                   // if the caller does not keep the weights
+	direct       bool                        // scores of a strip become weights in bandWeights
+	shifts       []float32                   // shifts of the blocks of keys, bandRows each
+	stripRows    int                         // rows per strip of the band
+	started      [bandRows / vectorRows]bool // whether a strip has been combined with keys
 	spans        []Span
-	masked       bool // spans hold on to memory of the mask's
+	masked       bool // spans refer to memory of the mask
 	seen         []bool
-	bits         []uint64   // of the spans that have booleans
-	ahead        simd.Ahead // what keys and values ask for
+	bits         []uint64   // of spans with booleans
+	ahead        simd.Ahead // prefetches keys and values
 	paged
 }
 
-// weights are rows of weights, from number first on.
+// weights are rows of weights. The first row has number first.
 type weights struct {
 	data                []float32
 	first, keys, stride int
 }
 
-// row returns a row.
+// row returns row number i.
 func (x weights) row(i int) []float32 { return x.data[(i-x.first)*x.stride:][:x.keys] }
 
 // from returns the rows from row i on, from key j on.
@@ -51,7 +51,7 @@ func (x weights) from(i, j int) []float32 { return x.data[(i-x.first)*x.stride+j
 
 var workers = sync.Pool{New: func() any { return new(worker) }}
 
-// grow returns a slice of n elements, s if it is long enough.
+// grow returns a slice of n elements: s, if it is large enough.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/4)
@@ -59,11 +59,10 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// prepare makes room for a number of queries, of which some at a time have scores
-// with a number of keys.
+// prepare allocates memory for the given numbers of queries, of queries with scores at a time,
+// and of keys with scores.
 func (w *worker) prepare(a *Attention, rows, scored, keys int) {
-	// A little more than their length keeps the rows from falling into the
-	// same sets of a cache.
+	// A few extra elements per row keep the rows from mapping to the same sets of a cache.
 	w.stride = keys + 16
 	w.scores = grow(w.scores, scored*w.stride)
 	w.floats = grow(w.floats, (rows+scored)*(a.EV+2))
@@ -72,7 +71,7 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	w.prepareLook(a, rows)
 }
 
-// prepareLook makes room for what look tells of a number of queries.
+// prepareLook allocates memory for the spans of the given number of queries.
 func (w *worker) prepareLook(a *Attention, rows int) {
 	w.spans = grow(w.spans, rows)
 	if w.masked = a.masked(); w.masked {
@@ -83,10 +82,10 @@ func (w *worker) prepareLook(a *Attention, rows int) {
 // newPartial returns a partial for n queries in memory of n·(ev+2) elements.
 func newPartial(x []float32, n, ev int) partial { return partial{x[:n], x[n : 2*n], x[2*n:][:n*ev]} }
 
-// load makes keys k0 to k1 of a head ready, k0 a multiple of 64.
+// load loads keys k0 to k1 of a head. k0 is a multiple of 64.
 func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 	if a.Pages != nil {
-		return // for loadPage
+		return // loadPage loads them
 	}
 	w.loadKeys(a, b, g, k0, k1)
 	v := from(keys(a.V, a.source(b), g), k0)
@@ -94,7 +93,7 @@ func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 	useOrCopy(w.values, v, k1-k0, a.EV)
 }
 
-// loadKeys is load of what scores need.
+// loadKeys is load for the keys only.
 func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 	if w.from = k0; a.Given != nil {
 		return
@@ -109,7 +108,7 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 	w.keys.Copy(k.T(), a.E, k1-k0)
 }
 
-// ownKeys and ownValues return the worker's panels, for a matrix to be put in.
+// ownKeys and ownValues return the worker's panels, to be filled with a matrix.
 func (w *worker) ownKeys(a *Attention) *simd.Panels {
 	w.own[0].Ahead = &w.ahead
 	w.own[0].Tiles = simd.TilesForHeads(a.E) && a.Gaussian == nil
@@ -122,7 +121,7 @@ func (w *worker) ownValues(a *Attention) *simd.Panels {
 	return &w.own[1]
 }
 
-// loadAll is load of all keys of a head, on all processors.
+// loadAll loads all keys of a head, on all processors.
 func (w *worker) loadAll(a *Attention, b, g int) {
 	if a.Additive != nil || a.Given != nil || a.Pages != nil {
 		w.load(a, b, g, 0, a.keys())
@@ -137,19 +136,19 @@ func (w *worker) loadAll(a *Attention, b, g int) {
 	useOrCopy(w.values, v, a.keys(), a.EV)
 }
 
-// borrow makes w use what another worker has loaded.
+// borrow makes w use the keys and values that another worker has loaded.
 func (w *worker) borrow(from *worker) {
 	w.keys, w.values, w.from = from.keys, from.values, from.from
 	w.additive, w.valuesAt = from.additive, from.valuesAt
 }
 
-// release hands w back without the caller's slices.
+// release returns w to the pool without references to the caller's slices.
 func (w *worker) release() {
 	w.forget()
 	workers.Put(w)
 }
 
-// forget lets go of the caller's slices.
+// forget drops references to the caller's slices.
 func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
 	w.weights, w.direct = weights{}, false
@@ -164,10 +163,9 @@ func (w *worker) forget() {
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)
 }
 
-// useOrCopy makes panels of k rows that are contiguous.
+// useOrCopy returns panels of k contiguous rows.
 func useOrCopy(p *simd.Panels, m simd.Mat, k, n int) {
-	// Rows far apart are scattered over many pages, and over few sets of the
-	// caches.
+	// Rows that are far apart use many memory pages and few sets of the caches.
 	if m.Row > 256 || !p.Use(m, k, n) {
 		p.Copy(m, k, n)
 	}

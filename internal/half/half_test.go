@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every half, against its definition.
+// All half-precision numbers, against their definition.
 func TestFloat32(t *testing.T) {
 	for h := range 1 << 16 {
 		exponent, mantissa := h>>10&0x1f, float64(h&0x3ff)
@@ -31,9 +31,10 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// Every half comes back, and what lies between two goes to the nearer one, or of two to the even one.
+// Every half-precision number converts to itself. A number between two is rounded to the nearer,
+// and ties to even.
 func TestNearest(t *testing.T) {
-	for h := range uint16(0x7c00) { // and above it infinity
+	for h := range uint16(0x7c00) { // up to infinity
 		a, b := float64(Float32(h)), math.Ldexp(1, 16)
 		if h+1 < 0x7c00 {
 			b = float64(Float32(h + 1))

@@ -1,12 +1,12 @@
-// Package pages makes slices for much data that is read again and again: on Linux in huge
-// pages, where the system has them. With pages of 4 KiB, half of the time of loading a model
-// may go into handing them out, and every page of its weights that a step of a decoder
-// begins to read has to be looked up first.
+// Package pages allocates slices for large data that is read repeatedly. On Linux it uses huge
+// pages if they are available. With pages of 4 KiB, allocating pages can take half of the time of
+// loading a model, and a decoding step needs an address translation for every page of weights
+// that it reads.
 package pages
 
 import "unsafe"
 
-// Make returns a slice of n zeros. It is ordinary memory of the garbage collector.
+// Make returns a slice of n zeros in ordinary garbage-collected memory.
 func Make[T any](n int) []T {
 	x := make([]T, n)
 	if n > 0 {

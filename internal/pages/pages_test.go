@@ -2,7 +2,7 @@ package pages
 
 import "testing"
 
-// Memory of any size is zero and can be written from end to end.
+// Memory of any size is zero and completely writable.
 func TestMake(t *testing.T) {
 	for _, n := range []int{0, 1, 31, 8191, 32768, 1<<19 + 7, 3<<19 + 1} {
 		x := Make[float32](n)

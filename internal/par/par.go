@@ -1,21 +1,18 @@
 // Package par runs loops on all processors.
 //
-// For cuts a range into chunks of a fixed size and lets the caller and a pool
-// of workers claim them one by one. Where the chunks begin and end depends on
-// the arguments alone, so a computation that keeps to its own chunk gives the
-// same bits on one thread and on a hundred.
+// For divides a range into chunks of a fixed size. The caller and a pool of workers claim chunks
+// one by one. The bounds of the chunks depend only on the arguments, so a computation that stays
+// within its chunk gives the same bits with any number of threads.
 //
-// Waking an idle processor costs on the order of 100 µs on a virtual machine,
-// which is longer than most of the loops here take. So a worker that runs out
-// of work spins, and parks only after about a millisecond without any: a chain
-// of short loops, as a training step is, pays for the wake-up once. The price
-// is a processor kept busy for that millisecond; a spinning worker yields to
-// other goroutines all the time.
+// Waking an idle processor takes on the order of 100 µs on a virtual machine, longer than most
+// loops here. A worker without work therefore spins, and parks only after about a millisecond. A
+// chain of short loops, such as a training step, then pays for the wake-up only once. The price
+// is that a processor is busy for that millisecond; a spinning worker regularly yields to other
+// goroutines.
 //
-// Nobody waits for a worker that may be busy elsewhere. The caller claims
-// chunks like any worker until none is left, and then waits only for chunks
-// that somebody is running, so For may be called from many goroutines and from
-// within a body.
+// For never waits for a worker that may be busy elsewhere. The caller claims chunks like any
+// worker until none is left, and then waits only for chunks in progress. For may therefore be
+// called from many goroutines and from within a body.
 package par
 
 import (
@@ -25,15 +22,15 @@ import (
 	"sync/atomic"
 )
 
-// For calls body(lo, hi) for consecutive ranges that cover [0, n), each chunk
-// long but for the last, which may be shorter. The calls may run at the same
-// time and in any order; For returns when all have returned. A range of one
-// chunk, or any range when GOMAXPROCS is 1, runs on the calling goroutine.
+// For calls body(lo, hi) for consecutive ranges that cover [0, n). Each range has length chunk,
+// except the last, which may be shorter. The calls may run concurrently and in any order; For
+// returns after all calls have returned. If there is only one chunk, or if GOMAXPROCS is 1, body
+// runs on the calling goroutine.
 //
-// No call of body may wait for another: they may run one after the other.
+// A call of body must not wait for another call: they may run one after the other.
 //
-// If a body panics, no further chunk is started, and when those under way have
-// stopped For panics with the same value; with several, one of them.
+// If a body panics, no further chunk is started. When the running chunks have finished, For
+// panics with the same value; if several bodies panicked, with one of their values.
 //
 // For does not allocate. It panics if chunk is less than 1.
 func For(n, chunk int, body func(lo, hi int)) {
@@ -63,42 +60,42 @@ func For(n, chunk int, body func(lo, hi int)) {
 	j.next.Store(0)
 	j.helpers.Store(int32(helpers))
 	j.open.Store(true)
-	ending := true // unless claim returns, a body is ending this very goroutine
+	ending := true // stays true if a body ends this goroutine
 	defer func() { j.finish(ending) }()
 	summon(helpers, procs-1)
 	j.claim()
 	ending = false
 }
 
-// A job is one call of For in progress. Jobs live in a fixed table and are used
-// again and again. The fields without atomics are written by the owner while
-// the job is closed and nobody is inside, and read between enter and leave.
+// job is one call of For in progress. Jobs are reused entries of a fixed table. The owner writes
+// the fields without atomics while the job is closed and no worker is inside; workers read them
+// between enter and leave.
 type job struct {
-	busy    atomic.Bool  // some call of For owns this entry of the table
+	busy    atomic.Bool  // a call of For uses this entry of the table
 	open    atomic.Bool  // there may be chunks to claim
 	waiting atomic.Bool  // the owner is about to block until inside drops to 0
-	helpers atomic.Int32 // how many workers may be inside
-	inside  atomic.Int32 // how many workers are inside, or are checking whether they may be
+	helpers atomic.Int32 // maximum number of workers inside
+	inside  atomic.Int32 // number of workers that are inside or are checking whether they may enter
 	next    atomic.Int64 // the next chunk to claim
 	failed  atomic.Bool
 
 	n, chunk int
 	chunks   int64
 	body     func(lo, hi int)
-	failure  *failure      // written by whoever turns failed to true
-	left     chan struct{} // tells a waiting owner to read inside again
+	failure  *failure      // written by the goroutine that sets failed
+	left     chan struct{} // signals a waiting owner to read inside again
 
-	_ [64]byte // keeps the counters of neighbours off this cache line
+	_ [64]byte // keeps the counters of neighbouring jobs off this cache line
 }
 
-// failure is what a body panicked with.
+// failure is the panic value of a body.
 type failure struct{ value any }
 
-// errGoexit stands for the panic value of a body that ended its goroutine.
+// errGoexit is the panic value for a body that ended its goroutine.
 var errGoexit = errors.New("par: For: body called runtime.Goexit")
 
-// jobs bounds how many calls of For can share the workers at a time. A call
-// that finds no entry free runs alone, which is slower and just as right.
+// jobs limits the number of calls of For that can share the workers at a time. A call without a
+// free entry runs alone, which is slower but gives the same result.
 var jobs [32]job
 
 func init() {
@@ -107,8 +104,8 @@ func init() {
 	}
 }
 
-// finish waits for the workers, hands the job back and, unless the goroutine is
-// ending anyway, passes on what a body panicked with.
+// finish waits for the workers and frees the job. Unless the goroutine is ending anyway, it
+// panics if a body panicked.
 func (j *job) finish(ending bool) {
 	j.close()
 	f := j.failure
@@ -131,7 +128,7 @@ func acquire() *job {
 	return nil
 }
 
-// claim runs chunks until none is left, or until some body has panicked.
+// claim runs chunks until none is left or some body has panicked.
 func (j *job) claim() {
 	normal := false
 	defer func() {
@@ -158,9 +155,9 @@ func (j *job) claim() {
 	normal = true
 }
 
-// enter reports whether the caller, a worker, may claim chunks of j; if so it
-// has to leave. Counting itself in before it reads open is what makes this
-// safe: the owner closes the job first and counts afterwards.
+// enter reports whether the calling worker may claim chunks of j. If so, the worker must call
+// leave later. The order makes this safe: enter increments inside before it reads open, and the
+// owner closes the job before it reads inside.
 func (j *job) enter() bool {
 	if !j.open.Load() {
 		return false
@@ -176,12 +173,12 @@ func (j *job) leave() {
 	if j.inside.Add(-1) == 0 && j.waiting.Load() {
 		select {
 		case j.left <- struct{}{}:
-		default: // the owner has a token it has not taken yet
+		default: // the owner has not yet received the previous signal
 		}
 	}
 }
 
-// close ends the claiming and returns when no worker is inside.
+// close stops further claims and returns when no worker is inside.
 func (j *job) close() {
 	j.open.Store(false)
 	for range 2000 {

@@ -58,7 +58,7 @@ func TestForNested(t *testing.T) {
 	})
 }
 
-// More goroutines than there are jobs in the table, so some calls run alone.
+// With more goroutines than jobs in the table, some calls run alone.
 func TestForConcurrent(t *testing.T) {
 	withProcs(t, func(t *testing.T) {
 		var wg sync.WaitGroup
@@ -115,7 +115,7 @@ func TestForSurvivesGoexit(t *testing.T) {
 	withProcs(t, func(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			// When it is a worker that the body ends, For panics.
+			// If the body ends a worker, For panics.
 			defer func() {
 				if r := recover(); r != nil && r != errGoexit {
 					t.Errorf("recovered %v", r)
@@ -144,8 +144,8 @@ func TestForRejectsBadChunk(t *testing.T) {
 	For(10, 0, func(lo, hi int) {})
 }
 
-// The bodies wait for each other here, which is not allowed but shows that two
-// goroutines run them.
+// The bodies wait for each other here. This is not allowed, but shows that two goroutines run
+// them.
 func TestForUsesParkedWorkers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	for range 20 {
@@ -209,8 +209,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkTwoChunks shows how well two chunks of a given length overlap: the
-// ideal is a speedup of 2.
+// BenchmarkTwoChunks measures the overlap of two chunks of a given length: the ideal is a speedup
+// of 2.
 func BenchmarkTwoChunks(b *testing.B) {
 	for _, d := range []time.Duration{20 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
 		b.Run(d.String(), func(b *testing.B) {

@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// patience is how long a worker spins without finding work before it parks.
+// patience is the time that a worker spins without work before it parks.
 const patience = time.Millisecond
 
 var pool struct {
-	// posted counts the jobs that were ever opened. It is all that a spinning
-	// worker reads, and alone on its cache line: while a job is set up, the
-	// memory it is in must not go back and forth between processors.
+	// posted counts the jobs opened so far. A spinning worker reads nothing else. posted has its
+	// own cache line, so that setting up a job does not move the line between processors.
 	posted atomic.Uint64
 	_      [64]byte
 
-	wanted  atomic.Int32 // workers that the latest call of For could use
+	wanted  atomic.Int32 // number of workers that the latest call of For can use
 	workers atomic.Int32 // goroutines that run work: spinning, busy or parked
-	parked  atomic.Int32 // workers that are blocked on wake, or about to be
+	parked  atomic.Int32 // workers that are blocked on wake, or about to block
 }
 
-// wake carries one token for each parked worker that should search for work. A
-// token too many makes a worker search in vain, one too few cannot be: see park.
+// wake receives one token for each parked worker that should look for work. An excess token only
+// wakes a worker without work. There is never a token too few; see park.
 var wake = make(chan struct{}, 256)
 
-// summon tells the workers that a job is open for helpers of them, and makes
-// sure that there are as many as wanted.
+// summon announces a job that up to helpers workers may join, and starts workers until there are
+// wanted of them.
 func summon(helpers, wanted int) {
 	pool.posted.Add(1)
 	want := int32(wanted)
@@ -38,7 +37,7 @@ func summon(helpers, wanted int) {
 			go work()
 		}
 	}
-	// A worker takes long to wake up; meanwhile one token is enough for it.
+	// A worker takes long to wake up; until then, one token per worker is enough.
 	for range min(helpers, int(pool.parked.Load())-len(wake)) {
 		select {
 		case wake <- struct{}{}:
@@ -48,12 +47,12 @@ func summon(helpers, wanted int) {
 	}
 }
 
-// work is the life of a worker. It ends when GOMAXPROCS has been lowered; if
-// several notice at once, too many end and the next call starts new ones.
+// work is the loop of a worker. It ends when GOMAXPROCS has been lowered. If several workers
+// notice this at once, too many end, and the next call starts new ones.
 func work() {
 	defer pool.workers.Add(-1)
 	idle := time.Now()
-	seen := uint64(0) // what posted was when there was nothing to do
+	seen := uint64(0) // posted when there was last nothing to do
 	for spins := 1; ; spins++ {
 		if posted := pool.posted.Load(); posted != seen {
 			if help() {
@@ -69,8 +68,7 @@ func work() {
 		}
 		runtime.Gosched()
 		if time.Since(idle) > patience {
-			// Only here, and not as soon as there are too many: a token that
-			// this worker was woken by must not be lost.
+			// End only here, because a token that woke this worker must not be lost.
 			if pool.workers.Load() > pool.wanted.Load() {
 				return
 			}
@@ -88,7 +86,7 @@ func help() bool {
 			continue
 		}
 		func() {
-			defer j.leave() // also when the body ends this goroutine
+			defer j.leave() // also if the body ends this goroutine
 			j.claim()
 		}()
 		return true
@@ -96,8 +94,8 @@ func help() bool {
 	return false
 }
 
-// park blocks until summon sends a token. A job that was posted before this
-// worker counted as parked sent no token for it, so it looks once more.
+// park blocks until summon sends a token. A job posted before this worker was counted as parked
+// sent no token for it, so park checks posted again.
 func park(seen uint64) {
 	pool.parked.Add(1)
 	if pool.posted.Load() == seen {
