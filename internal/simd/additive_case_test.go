@@ -175,12 +175,12 @@ func (t *additiveCase) check(tb testing.TB, what string) {
 			worstPlain = max(worstPlain, offPlain)
 		}
 		if !(worst <= 2*worstPlain+6e-7) {
-			tb.Fatalf("%s, %v: %s are off by %.3g of their terms, those of a plain loop by %.3g", what, t, name, worst, worstPlain)
+			tb.Fatalf("%s, %v: the relative error of %s is %.3g, and %.3g in a plain loop", what, t, name, worst, worstPlain)
 		}
 		elements := float64(len(size[n]))
 		rms, rmsPlain := math.Sqrt(squares/elements), math.Sqrt(squaresPlain/elements)
 		if elements > 100 && rms > 2*rmsPlain+1.5e-7 {
-			tb.Fatalf("%s, %v: the errors of %s are %.3g of their terms in the mean, those of a plain loop %.3g", what, t, name, rms, rmsPlain)
+			tb.Fatalf("%s, %v: the relative RMS error of %s is %.3g, and %.3g in a plain loop", what, t, name, rms, rmsPlain)
 		}
 	})
 }

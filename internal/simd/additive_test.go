@@ -77,17 +77,17 @@ func TestAdditiveTileBits(t *testing.T) {
 				c.run(tile[0], tile[1])
 				parts := c.results(t)
 				if !same(parts.c, whole.c) || !same(parts.dk, whole.dk) {
-					t.Fatalf("%v: scores or gradients of the keys in tiles of %v are others", c, tile)
+					t.Fatalf("%v: scores or gradients of the keys in tiles of %v differ", c, tile)
 				}
 				if tile[1] >= keys && (!same(parts.dq, whole.dq) || !same(parts.dw, whole.dw)) {
-					t.Fatalf("%v: gradients in tiles of %v are others", c, tile)
+					t.Fatalf("%v: gradients in tiles of %v differ", c, tile)
 				}
 			}
 			for i := range rows {
 				row := c.part(i, i+1, 0, keys)
 				row.run(1, keys)
 				if alone := row.results(t); !same(alone.c, whole.c[i*keys:][:keys]) || !same(alone.dq, whole.dq[i*h:][:h]) {
-					t.Fatalf("%v: row %d alone is another", c, i)
+					t.Fatalf("%v: row %d alone differs", c, i)
 				}
 			}
 			for j := range keys {
@@ -100,7 +100,7 @@ func TestAdditiveTileBits(t *testing.T) {
 					}
 				}
 				if !same(alone.dk, whole.dk[j*h:][:h]) {
-					t.Fatalf("%v: the gradient of key %d alone is another", c, j)
+					t.Fatalf("%v: the gradient of key %d alone differs", c, j)
 				}
 			}
 		}
@@ -209,7 +209,7 @@ func TestAdditiveTileScratch(t *testing.T) {
 			got := c.results(t)
 			got.each(func(name string, n int) {
 				if !same(got.result(n), want.result(n)) {
-					t.Fatalf("%v: %s with used scratch are others", c, name)
+					t.Fatalf("%v: %s with reused scratch differ", c, name)
 				}
 			})
 			allocs := testing.AllocsPerRun(1, func() {
@@ -235,7 +235,7 @@ func TestAdditiveTileOfNothing(t *testing.T) {
 			c.run(max(c.rows, 1), max(c.keys, 1))
 			for _, v := range c.results(t).c {
 				if v != 0 {
-					t.Fatalf("%v: a score of no features is %v", c, v)
+					t.Fatalf("%v: a score of zero features is %v", c, v)
 				}
 			}
 		}

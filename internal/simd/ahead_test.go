@@ -22,7 +22,7 @@ func TestAheadIsAllTaken(t *testing.T) {
 			for _, p := range pieces {
 				for at := 0; at < len(p); {
 					if x.empty() {
-						t.Fatalf("%v, depth %d: %d floats of a piece are left out", lengths, depth, len(p)-at)
+						t.Fatalf("%v, depth %d: %d floats of a piece are not prefetched", lengths, depth, len(p)-at)
 					}
 					part, n := x.take(min(3, max(left, 1)), depth)
 					if &part[0] != &p[at] {
@@ -33,7 +33,7 @@ func TestAheadIsAllTaken(t *testing.T) {
 				}
 			}
 			if !x.empty() {
-				t.Errorf("%v, depth %d: something is left", lengths, depth)
+				t.Errorf("%v, depth %d: some memory is not prefetched", lengths, depth)
 			}
 			if x.step < 64 && asked > tiles+len(lengths) {
 				t.Errorf("%v, depth %d: %d tiles of %d", lengths, depth, asked, tiles)

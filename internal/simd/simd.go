@@ -11,8 +11,8 @@ import (
 // order.
 const piece = 1 << 14
 
-// mismatch panics because two slices differ in length that must have the same. It is not inlined,
-// so that sameLen is.
+// mismatch panics because two slices that must have the same length do not. It is not inlined, so
+// that sameLen is.
 //
 //go:noinline
 func mismatch(op, aName string, a int, bName string, b int) {

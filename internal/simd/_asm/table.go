@@ -1,15 +1,15 @@
 package main
 
-// An implementation is one way to compute what package simd offers. Package simd
-// has a constant of its name.
+// An implementation is one way to compute the functions of package simd. Package simd has a
+// constant with its name.
 type implementation struct {
 	name   string          // as users write it
 	suffix string          // of the names of its kernels
 	goarch string          // where it runs; empty for plain Go
-	needs  string          // of the processor, for comments
-	or     *implementation // has what it lacks
+	needs  string          // required of the processor, for comments
+	or     *implementation // fallback for kernels that it lacks
 
-	// How wide its kernels are.
+	// The widths of its kernels.
 	lanes    int // floats in a vector
 	panel    int // columns of a panel of a matrix
 	additive int // keys of a panel of additive scores
@@ -31,58 +31,60 @@ var (
 		needs: "any arm64 processor", lanes: 4, panel: 4 * 4, additive: 2 * 4}
 )
 
-// implementations lists all of them, generic first, and of an architecture the
-// better ones later.
+// implementations lists all implementations, generic first. Within an architecture, better ones
+// come later.
 var implementations = []*implementation{generic, avx2, avx512, amx, neon}
 
-// A family is kernels that have something in common. Their code is written by
-// the file of its name here to a file of its name in package simd.
+// A family is related kernels. The file with the name of the family writes their code to a file
+// with the same name in package simd.
 type family struct {
 	name    string
 	about   string
 	kernels []kernel
 	drivers []driver
 
-	// choice is the function that calls one of those kernels that are called by hand, as
-	// the first of their conditions says, from the last kernel on.
+	// choice is the function that calls one of the byHand kernels. It tests their conditions from
+	// the last kernel to the first.
 	choice string
 }
 
-// A kernel is a function of package simd that has assembly. There are three
-// kinds, by how package simd calls it:
+// A kernel is a function of package simd that has assembly. There are three kinds, by how package
+// simd calls it:
 //
-//   - With op it is an operation on slices. Generic Go of the same name computes
-//     it too; the function that chooses and calls is generated.
-//   - Without op a driver calls it, through a function whose name ends in Kernel,
-//     which is generated too.
+//   - With op it is an operation on slices. Generic Go of the same name also computes it; the function
+//
+// that chooses and calls is generated.
+//   - Without op a driver calls it, through a function whose name ends in Kernel, which is also
+//
+// generated.
 //   - With byHand a driver calls it by its full name, or the family has a choice.
 type kernel struct {
 	name string
-	does string // the comment, from the verb on, with a formula
+	does string // the comment, starting with the verb, with a formula
 	op   string // parameters and results in Go
-	asm  string // parameters and results of the assembly, if not those that follow from op
+	asm  string // parameters and results of the assembly, unless they follow from op
 	code code
 
-	// with gives those parameters of the assembly that op does not have, as Go.
-	// For slices of op the assembly has pointers to their first element, and n
-	// is the length of the first slice.
+	// with gives the Go expressions of the parameters of the assembly that op does not have. For
+	// slices of op, the assembly has pointers to their first element, and n is the length of the
+	// first slice.
 	with map[string]string
 
-	pieces bool   // may be called for a few elements at a time, of all slices
-	sum    bool   // the result is the sum of those of pieces, of which generic Go gets one at a time, too
-	then   string // a statement to follow such a piece of n elements
-	whole  int    // if not 0, what n is a multiple of; generic Go does the rest
-	unless string // the condition on which generic Go does it all
+	pieces bool   // may be called for a few elements of all slices at a time
+	sum    bool   // the result is the sum of the results of pieces; generic Go also gets one piece at a time
+	then   string // a statement after such a piece of n elements
+	whole  int    // if not 0, n must be a multiple of it; generic Go computes the rest
+	unless string // the condition for generic Go to compute everything
 
 	byHand bool
-	when   string // the condition on which the choice of the family takes it; the first has none
+	when   string // the condition for the choice of the family to call it; the first has none
 }
 
-// code says how to write a kernel for the implementations that have one. The
-// function of package simd has begun when it is called.
+// code says how to write a kernel, for each implementation that has one. When it is called, the
+// function of package simd is already started.
 type code map[*implementation]func()
 
-// avx is for kernels that are written once for both AVX2 and AVX-512.
+// avx is for kernels whose code is the same for AVX2 and AVX-512.
 func avx(write func(isa)) code {
 	return code{
 		avx512: func() { write(isa{avx512}) },
@@ -90,22 +92,22 @@ func avx(write func(isa)) code {
 	}
 }
 
-// all is avx, and what NEON has.
+// all is avx plus NEON.
 func all(write func(isa), neon func(*neonFunc)) code { return avx(write).neon(neon) }
 
-// only is for kernels that one of AVX2 and AVX-512 has.
+// only is for kernels of a single implementation for amd64.
 func only(i *implementation, write func(isa)) code {
 	return code{i: func() { write(isa{i}) }}
 }
 
-// A driver is an operation of package simd whose kernels take more preparation
-// than can be generated: a function written by hand, whose name ends in Asm. Generic Go
-// of the same name computes it too; the function that chooses is generated.
+// A driver is an operation of package simd whose kernels need more preparation than can be
+// generated: a handwritten function whose name ends in Asm. Generic Go of the same name also
+// computes it; the function that chooses is generated.
 type driver struct {
 	name  string
 	does  string
 	op    string
-	calls []string // kernels: the driver is for implementations that have them all
+	calls []string // kernels; the driver is for implementations that have all of them
 }
 
 // Signatures that several kernels have.
@@ -457,7 +459,7 @@ bypass the caches.`},
 		},
 	},
 	{
-		name: "weights",
+		name:  "weights",
 		about: `Statistics of a row of attention weights. They are called with 1 to piece elements.`,
 		kernels: []kernel{
 			{name: "above", op: "(x []float32, least float32, first int32, dst []int32) int",
