@@ -11,7 +11,7 @@ type Ahead struct {
 	step   int // bytes at each step of a tile
 }
 
-// Set makes x the given pieces, to be prefetched during products of work multiply-adds in total.
+// Set sets x to the given pieces, to be prefetched during products of work multiply-adds in total.
 func (x *Ahead) Set(work int, pieces ...[]float32) {
 	x.Reset()
 	bytes := 0

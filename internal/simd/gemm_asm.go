@@ -6,8 +6,8 @@ import "unsafe"
 
 // The drivers of the kernels for matrix products.
 
-// tileArgs is the argument of the gemm kernels: a column of tiles, one below the other, each with
-// rows rows and as wide as a panel of B. Strides are in bytes. The generator reads the offsets of
+// tileArgs is the argument of the gemm kernels: a column of tiles, one below the other, each
+// rows high and as wide as a panel of B. Strides are in bytes. The generator reads the offsets of
 // the fields.
 type tileArgs struct {
 	a          *float32
@@ -107,7 +107,7 @@ func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 }
 
 // tiles computes m rows and n columns of C from depth steps of A and of the panels whose data start
-// at the given index. It sums in chains of chain steps. It prefetches ahead, or else the panels
+// at index at. It sums in chains of chain steps. It prefetches ahead, or else the panels
 // after the first.
 func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []float32, ahead *Ahead) {
 	t := tileArgs{aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * c.Row}

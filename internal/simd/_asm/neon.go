@@ -10,11 +10,11 @@ import (
 // A neonFunc writes a kernel with NEON, whose vectors have four floats. The kernels are the same as
 // on amd64, and the comments there apply here too. The differences are:
 //
-//   - There are 32 registers and no operands in memory. Factors stay in registers. A product overwrites
-//
-// the operand that it is added to, so that operand is loaded anew; loads do not use the units that
-// multiply.
-//   - There are no masks: the remainder of a slice, one to three floats, is loaded and stored in parts.
+//   - There are 32 registers and no operands in memory. Factors stay in registers. A multiply-add
+//     overwrites the operand that it adds to, so that operand is loaded again; loads do not use the
+//     units that multiply.
+//   - There are no masks: the remainder of a slice, one to three floats, is loaded and stored in
+//     parts.
 //   - If one of two operands is NaN, minimum and maximum are NaN.
 type neonFunc struct {
 	*a64.Func

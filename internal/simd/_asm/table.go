@@ -51,12 +51,10 @@ type family struct {
 // A kernel is a function of package simd that has assembly. There are three kinds, by how package
 // simd calls it:
 //
-//   - With op it is an operation on slices. Generic Go of the same name also computes it; the function
-//
-// that chooses and calls is generated.
+//   - With op it is an operation on slices. Generic Go of the same name also computes it; the
+//     function that chooses and calls is generated.
 //   - Without op a driver calls it, through a function whose name ends in Kernel, which is also
-//
-// generated.
+//     generated.
 //   - With byHand a driver calls it by its full name, or the family has a choice.
 type kernel struct {
 	name string
