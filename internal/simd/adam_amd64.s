@@ -6,7 +6,7 @@
 
 #include "textflag.h"
 
-// adamWAVX512 changes parameters p and averages m and v for gradients grad:
+// adamWAVX512 updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²
@@ -84,7 +84,7 @@ end1:
 	VZEROUPPER
 	RET
 
-// adamWAVX2 changes parameters p and averages m and v for gradients grad:
+// adamWAVX2 updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²

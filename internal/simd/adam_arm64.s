@@ -6,7 +6,7 @@
 
 #include "textflag.h"
 
-// adamWNEON changes parameters p and averages m and v for gradients grad:
+// adamWNEON updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²

@@ -2,30 +2,30 @@ package simd
 
 import "math"
 
-// AdamStep holds the numbers of one AdamW step that are the same for all
-// parameters. They are float64 because 1-β2 would lose digits otherwise.
+// AdamStep contains the numbers of one AdamW step that are the same for all parameters. They are
+// float64 because 1-β2 would lose digits otherwise.
 type AdamStep struct {
 	Rate         float64 // lr, the learning rate of this step
 	Beta1, Beta2 float64 // decay of the averages of gradients and of their squares
 	Epsilon      float64 // added to the root of the second average
 	Decay        float64 // wd, the weight decay; 0 for none
-	// Correction1 and Correction2 are c1 = 1-Beta1^t and c2 = 1-Beta2^t for
-	// step t = 1, 2, …: the averages start at 0, and this makes up for it.
+	// Correction1 and Correction2 are c1 = 1-Beta1^t and c2 = 1-Beta2^t for step t = 1, 2, …. They
+	// correct the bias of averages that start at 0.
 	Correction1, Correction2 float64
 }
 
-// AdamW changes parameters p and the averages m and v for gradients g:
+// AdamW updates parameters p and the averages m and v with gradients g:
 //
 //	p -= lr·wd·p
 //	m  = β1·m + (1-β1)·g
 //	v  = β2·v + (1-β2)·g²
 //	p -= lr·(m/c1) / (√(v/c2) + ε)
 //
-// This is the order of PyTorch's AdamW. The first and the last line are
-// computed as p·(1-lr·wd) and with lr/c1 and 1/√c2 prepared in float64.
+// This is the order of PyTorch's AdamW. The first and the last line are computed as p·(1-lr·wd) and
+// with lr/c1 and 1/√c2 prepared in float64.
 //
-// Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization",
-// 2019, algorithm 2, https://arxiv.org/abs/1711.05101.
+// Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019, algorithm 2,
+// https://arxiv.org/abs/1711.05101.
 func AdamW(p, g, m, v []float32, s AdamStep) {
 	sameLen("AdamW", "p", len(p), "g", len(g))
 	sameLen("AdamW", "p", len(p), "m", len(m))

@@ -5,48 +5,46 @@ import (
 	"math"
 )
 
-// The tiles of additive scores take tanh apart:
+// The tiles of additive scores split tanh into factors:
 //
 //	tanh(q+k) = 1 - 2·G/(G+E)    E = exp(2q)/2^13, G = exp(-2k)/2^13
 //
-// so that every query and every key needs its exponentials once, and a pair of
-// them only a sum and a quotient. Two quotients share a division:
+// Every query and every key then needs its exponentials once, and a pair of them only a sum and a
+// quotient. Two quotients share a division:
 //
 //	w0·G0/t0 + w1·G1/t1 = (w0·G0·t1 + w1·G1·t0) / (t0·t1)    t = G+E
 //
-// The product of two t has to stay inside of float32. That is what the limits
-// are for, and the power of two, which keeps it as far from one end as from
-// the other. A key beyond its limit stands for one at the limit, from which no
-// query inside of its own tells it apart: tanh rounds to ±1. A query beyond its
-// limit has a tanh computed for every key.
+// The product of two t must not overflow or underflow float32. The limits ensure that; the power of
+// two centres the product in the range. A key beyond its limit is replaced by one at the limit. For
+// queries within their limit the result is the same, because tanh rounds to ±1. For a query beyond
+// its limit, tanh is computed for every key.
 const (
 	additiveQueryLimit = 16
 	additiveKeyLimit   = 25.25
 	additiveShift      = 1.0 / (1 << 13)
 )
 
-// additiveRows is how many queries a kernel computes at a time, and
-// additiveAlign is a multiple of how many keys.
+// additiveRows is the number of queries that a kernel computes at a time. The number of keys is a
+// multiple of additiveAlign.
 const (
 	additiveRows  = 4
 	additiveAlign = 64
 )
 
-// additiveRow returns how far apart rows of h features are in scratch: a number
-// of whole vectors, and an odd one. Otherwise the same feature of all keys
-// could fall on the few places of the cache that share the end of an address.
+// additiveRow returns the distance between rows of h features in scratch: an odd number of whole
+// vectors. With an even number, the same feature of all keys could be mapped to a few sets of the
+// cache.
 func additiveRow(h int) int { return ((h+15)/16 | 1) * 16 }
 
-// AdditiveQueries is a block of queries made ready for AdditiveTile and
-// AdditiveTileGrad. Its memory is its own and serves the next Set again; it
-// keeps nothing of the caller's.
+// AdditiveQueries is a block of queries prepared for AdditiveTile and AdditiveTileGrad. It
+// allocates its memory, which the next Set reuses, and keeps no reference to the caller's slices.
 type AdditiveQueries struct {
-	e            []float32 // [rows][row]: E, or the query itself where it is beyond; then 0
+	e            []float32 // [rows][row]: E, or the query itself if it is beyond; then 0
 	beyond       []bool    // [rows]: whether some feature is beyond additiveQueryLimit, or NaN
 	rows, h, row int
 }
 
-// Set takes the queries of which element f of query i is q[i*row+f].
+// Set prepares queries: element f of query i is q[i*row+f].
 //
 // Shapes:
 //
@@ -69,22 +67,20 @@ func (a *AdditiveQueries) Set(q []float32, row, rows, h int) {
 	}
 }
 
-// AdditiveKeys is a block of keys made ready for AdditiveTile. Its memory is
-// its own; for queries that are beyond the limit it also reads k and w,
-// which must not change before the last tile.
+// AdditiveKeys is a block of keys prepared for AdditiveTile. It allocates its memory. For queries
+// beyond the limit it also reads k and w, which must not change before the last tile.
 type AdditiveKeys struct {
 	panels          []float32 // for every width keys [h, or one more][2][width]: G and w·G
 	width           int
-	scaled          []float32 // [h]: w brought below 1 by a power of two, so that products stay in range
+	scaled          []float32 // [h]: w scaled below 1 by a power of two, so that products stay in range
 	factor, sum     float32   // score = sum + factor·Σ scaled·G/(G+E)
 	k, w            []float32
-	keys, h, row, f int // row of k; f is h made even
+	keys, h, row, f int // row of k; f is h rounded up to an even number
 }
 
-// Set takes the keys of which element f of key j is k[j*row+f], and the vector
-// w of the score. A feature of a key may be anything: infinities are as good as
-// large numbers, and NaN makes the scores of its key NaN. Setting no keys lets
-// go of the caller's slices.
+// Set prepares keys, where element f of key j is k[j*row+f], and the vector w of the score. A
+// feature of a key may have any value: infinities work like large numbers, and NaN makes the scores
+// of its key NaN. Setting no keys releases the caller's slices.
 //
 // Shapes:
 //
@@ -108,7 +104,7 @@ func (a *AdditiveKeys) Set(k []float32, row, keys, h int, w []float32) {
 		panel, n := a.panel(j), min(width, keys-j)
 		packPanel(panel, Mat{k[j*row:], 1, row}, h, n, 2*width)
 		additiveKeys(panel, a.scaled, n)
-		if h < a.f { // a feature of weight 0, with t = 1
+		if h < a.f { // an added feature with weight 0, and with t = 1
 			g := panel[h*2*width:]
 			for i := range width {
 				g[i], g[width+i] = 1, 0
@@ -117,7 +113,7 @@ func (a *AdditiveKeys) Set(k []float32, row, keys, h int, w []float32) {
 	}
 }
 
-// setWeights computes what depends on w alone.
+// setWeights computes the fields that depend on w alone.
 func (a *AdditiveKeys) setWeights() {
 	sum, largest := 0.0, 0.0
 	for _, v := range a.w {
@@ -125,7 +121,7 @@ func (a *AdditiveKeys) setWeights() {
 		largest = max(largest, math.Abs(float64(v)))
 	}
 	_, exponent := math.Frexp(largest)
-	exponent = min(exponent, 126) // for factor to be finite
+	exponent = min(exponent, 126) // keeps factor finite
 	a.scaled = grow(a.scaled, a.h)
 	power := math.Ldexp(1, -exponent)
 	for f, v := range a.w {
@@ -144,12 +140,12 @@ func (a *AdditiveKeys) panel(j int) []float32 {
 //
 //	c[i*cRow+j-j0] = Σ_f w[f]·tanh(q[i][f]+k[j][f])
 //
-// where j0 is a multiple of 64. The error is at most twice that of a loop in
-// float32 with a correctly rounded tanh, and 6e-7·Σ|w|. The bits of a score
-// depend on its query, its key and w only.
+// where j0 is a multiple of 64. The error is at most twice the error of a loop in float32 with a
+// correctly rounded tanh, plus 6e-7·Σ|w|. The bits of a score depend on its query, its key and w
+// only.
 //
-// Source: Bahdanau et al., "Neural Machine Translation by Jointly Learning to
-// Align and Translate", 2015, https://arxiv.org/abs/1409.0473.
+// Source: Bahdanau et al., "Neural Machine Translation by Jointly Learning to Align and Translate",
+// 2015, https://arxiv.org/abs/1409.0473.
 func AdditiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
 	checkTile("AdditiveTile", len(c), cRow, q, i0, i1, k.h, k.keys, j0, j1)
 	if j0%additiveAlign != 0 {
@@ -170,8 +166,8 @@ func AdditiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *Addi
 	}
 }
 
-// scores computes the scores of a query that is beyond, from key j on, with a tanh for
-// every pair.
+// scores computes the scores of a query beyond the limit, from key j on, with a tanh for every
+// pair.
 func (a *AdditiveKeys) scores(c, q []float32, j int) {
 	s := scratches.Get().(*scratch)
 	s.row = grow(s.row, a.h)

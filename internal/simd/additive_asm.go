@@ -2,9 +2,9 @@
 
 package simd
 
-// scoreArgs is what the kernels of additive scores take: a tile of up to
-// additiveRows queries by one or two vectors of keys. Strides are in bytes. The
-// generator reads where the fields are.
+// scoreArgs is the argument of the kernels of additive scores: a tile of up to additiveRows queries
+// by one or two vectors of keys. Strides are in bytes. The generator reads the offsets of the
+// fields.
 type scoreArgs struct {
 	e           *float32
 	eRow        int
@@ -17,12 +17,12 @@ type scoreArgs struct {
 	factor, sum float32
 }
 
-// gradArgs is what the kernels of their gradients take: up to additiveRows
+// gradArgs is the argument of the kernels for gradients of additive scores: up to additiveRows
 // queries by any number of keys, and a vector of features.
 type gradArgs struct {
 	e, f, dk *float32
 	dq, dw   *float32 // sums over the keys
-	row      int      // of all these
+	row      int      // stride of all of these
 	ds       *float32
 	dsRow    int
 	keys     int
@@ -56,7 +56,7 @@ func additiveTileAsm(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *A
 }
 
 func additiveTileGradAsm(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
-	const keys = 2048 // keeps a call to ten microseconds or so
+	const keys = 2048 // keeps a call to about ten microseconds
 	t := gradArgs{row: 4 * a.row, dsRow: 4 * dsRow, rows: i1 - i0}
 	for f := 0; f < a.h; f += vectorLanes() {
 		t.e, t.dq, t.dw = &q.e[i0*q.row+f], &a.dqSum(0)[f], &a.dwSum(0)[f]

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// An additiveCase is queries and keys in rows with gaps, and what comes of them.
+// An additiveCase is queries and keys in rows with gaps, and the results of the functions under
+// test.
 type additiveCase struct {
 	rows, keys, h     int
 	q, k, w, ds       []float32
@@ -20,8 +21,7 @@ type additiveCase struct {
 	dqRow, dkRow  int
 }
 
-// newAdditiveCase returns random numbers of which those of q and k are at most
-// most.
+// newAdditiveCase returns random numbers. The magnitudes in q and k are at most most.
 func newAdditiveCase(r *rand.Rand, rows, keys, h int, most float64) *additiveCase {
 	t := &additiveCase{rows: rows, keys: keys, h: h, qRow: h + r.IntN(3), kRow: h + r.IntN(2), dsRow: keys + r.IntN(4)}
 	t.dqRow, t.dkRow = h+3, h+1
@@ -80,7 +80,7 @@ func (x additiveResults) each(f func(name string, i int)) {
 
 func (x additiveResults) result(i int) []float32 { return [][]float32{x.c, x.dq, x.dk, x.dw}[i] }
 
-// results returns what run left, and fails if it wrote elsewhere.
+// results returns the results of run, and fails if run wrote elsewhere.
 func (t *additiveCase) results(tb testing.TB) additiveResults {
 	tb.Helper()
 	dense := func(x []float32, row, rows, cols int) []float32 {
@@ -105,7 +105,7 @@ func (t *additiveCase) results(tb testing.TB) additiveResults {
 
 func (t *additiveCase) String() string { return fmt.Sprintf("%dx%dx%d", t.rows, t.keys, t.h) }
 
-// part returns the case of some of the queries and keys.
+// part returns a case with some of the queries and keys.
 func (t *additiveCase) part(i0, i1, j0, j1 int) *additiveCase {
 	p := *t
 	p.rows, p.keys = i1-i0, j1-j0
@@ -114,7 +114,7 @@ func (t *additiveCase) part(i0, i1, j0, j1 int) *additiveCase {
 	return &p
 }
 
-// additiveLoop computes in T what the doc comments say.
+// additiveLoop computes the formulas of the doc comments in T.
 func additiveLoop[T float32 | float64](t *additiveCase) [4][]T {
 	out := [4][]T{make([]T, t.rows*t.keys), make([]T, t.rows*t.h), make([]T, t.keys*t.h), make([]T, t.h)}
 	for i := range t.rows {
@@ -136,8 +136,8 @@ func additiveLoop[T float32 | float64](t *additiveCase) [4][]T {
 	return out
 }
 
-// sizes returns how large the terms of each sum are together where tanh and its
-// derivative are 1.
+// sizes returns the sums of the magnitudes of the terms of each sum, with tanh and its derivative
+// set to 1.
 func (t *additiveCase) sizes() [4][]float64 {
 	out := [4][]float64{make([]float64, t.rows*t.keys), make([]float64, t.rows*t.h), make([]float64, t.keys*t.h), make([]float64, t.h)}
 	for i := range t.rows {
@@ -155,9 +155,8 @@ func (t *additiveCase) sizes() [4][]float64 {
 	return out
 }
 
-// check fails unless the errors are at most twice those of a plain loop, but
-// for a few roundings near 1: of 1-tanh² the last bits are gone where it is
-// small, wherever tanh comes from.
+// check fails unless the errors are at most twice the errors of a plain loop plus a few roundings
+// near 1. Where 1-tanh² is small, its last bits are lost, however tanh is computed.
 func (t *additiveCase) check(tb testing.TB, what string) {
 	tb.Helper()
 	got, want, plain, size := t.results(tb), additiveLoop[float64](t), additiveLoop[float32](t), t.sizes()
@@ -176,12 +175,12 @@ func (t *additiveCase) check(tb testing.TB, what string) {
 			worstPlain = max(worstPlain, offPlain)
 		}
 		if !(worst <= 2*worstPlain+6e-7) {
-			tb.Fatalf("%s, %v: %s are off by %.3g of their terms, those of a plain loop by %.3g", what, t, name, worst, worstPlain)
+			tb.Fatalf("%s, %v: the relative error of %s is %.3g, and %.3g in a plain loop", what, t, name, worst, worstPlain)
 		}
 		elements := float64(len(size[n]))
 		rms, rmsPlain := math.Sqrt(squares/elements), math.Sqrt(squaresPlain/elements)
 		if elements > 100 && rms > 2*rmsPlain+1.5e-7 {
-			tb.Fatalf("%s, %v: the errors of %s are %.3g of their terms in the mean, those of a plain loop %.3g", what, t, name, rms, rmsPlain)
+			tb.Fatalf("%s, %v: the relative RMS error of %s is %.3g, and %.3g in a plain loop", what, t, name, rms, rmsPlain)
 		}
 	})
 }

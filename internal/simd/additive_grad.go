@@ -1,17 +1,17 @@
 package simd
 
-// additiveGradShift goes with additiveShift: E and F are such that E·F is half
-// of exp(2(q+k)), for with t = 1/2+E·F
+// additiveGradShift is the counterpart of additiveShift: it scales E and F such that E·F is half of
+// exp(2(q+k)). With t = 1/2+E·F
 //
 //	tanh(q+k) = 1 - 1/t
 //
 // and one step of Newton's method for 1/t gives the difference at once.
 const additiveGradShift = 0.5 / additiveShift
 
-// AdditiveKeysGrad is a block of keys made ready for AdditiveTileGrad, and the
-// sums that become their gradients and that of w. Its memory is its own; it
-// also reads k and w, which must not change before Flush. It is fastest
-// where its 8 bytes per key and feature fit in the second-level cache.
+// AdditiveKeysGrad is a block of keys prepared for AdditiveTileGrad, and the sums from which the
+// gradients of the keys and of w are computed. It allocates its memory; it also reads k and w,
+// which must not change before Flush. It is fastest where its 8 bytes per key and feature fit in
+// the second-level cache.
 type AdditiveKeysGrad struct {
 	f            []float32 // [keys][row]: F = exp(2k)·additiveGradShift, then 0
 	dk           []float32 // [keys][row]: Σ_i ds·(1-tanh²)
@@ -22,15 +22,15 @@ type AdditiveKeysGrad struct {
 	kRow         int
 }
 
-// dqSum returns Σ_j ds·(1-tanh²) for query i of those a kernel has at a time,
-// and dwSum Σ_j ds·tanh.
+// dqSum returns Σ_j ds·(1-tanh²) for query i of the kernel's current queries, and dwSum returns Σ_j
+// ds·tanh.
 func (a *AdditiveKeysGrad) dqSum(i int) []float32 { return a.sums[i*a.row:][:a.row] }
 func (a *AdditiveKeysGrad) dwSum(i int) []float32 { return a.dqSum(additiveRows + i) }
 
-// Set takes the keys of which element f of key j is k[j*row+f], and the vector
-// w of the score, and sets all sums to 0. A feature of a key may be anything:
-// NaN is as good as a large number here, for where a score was NaN its gradient
-// will be as well. Setting no keys lets go of the caller's slices.
+// Set prepares keys, where element f of key j is k[j*row+f], and the vector w of the score, and
+// sets all sums to 0. A feature of a key may have any value. NaN is treated like a large number
+// here, because where a score was NaN its gradient is NaN too. Setting no keys releases the
+// caller's slices.
 //
 // Shapes:
 //
@@ -54,18 +54,18 @@ func (a *AdditiveKeysGrad) Set(k []float32, row, keys, h int, w []float32) {
 	clear(a.dw)
 }
 
-// AdditiveTileGrad adds what the gradient of the scores of queries i0 to i1
-// against keys j0 to j1 gives, where that of score (i, j) is ds[i*dsRow+j-j0].
-// With T = tanh(q[i][f]+k[j][f]), which it computes again,
+// AdditiveTileGrad adds the gradients of the scores of queries i0 to i1 against keys j0 to j1. The
+// gradient of score (i, j) is ds[i*dsRow+j-j0]. With T = tanh(q[i][f]+k[j][f]), which it
+// recomputes,
 //
 //	dq[i*dqRow+f] += w[f]·Σ_j ds·(1-T²)
 //	dk[j][f]      += w[f]·    ds·(1-T²)    in the sums of a
-//	dw[f]         +=      Σ_j ds·T         in the sums of a, i after i
+//	dw[f]         +=      Σ_j ds·T         in the sums of a, in the order of i
 //
-// The sums over j are formed first, in the order of j; those of dk are in the
-// order of i, over all tiles. A ds of 0 contributes nothing, whatever its query
-// and its key are; one that is NaN reaches dq of its query, dk of its key and
-// dw. The errors are like those of AdditiveTile, with Σ|ds·w| and Σ|ds|.
+// The sums over j are computed first, in the order of j; the sums of dk are in the order of i, over
+// all tiles. A ds of 0 contributes nothing, whatever its query and its key are. A NaN reaches dq of
+// its query, dk of its key and dw. The errors are like the errors of AdditiveTile, with Σ|ds·w| and
+// Σ|ds|.
 func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *AdditiveQueries, i0, i1 int,
 	a *AdditiveKeysGrad, j0, j1 int) {
 	checkTile("AdditiveTileGrad", len(ds), dsRow, q, i0, i1, a.h, a.keys, j0, j1)
@@ -92,8 +92,8 @@ func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *Addit
 	}
 }
 
-// beyond adds to the sums what a query that is beyond gives, against the keys from j on. Of
-// keys whose gradient is 0 it computes nothing, so that a NaN reaches none.
+// beyond adds to the sums the gradients of a query beyond the limit, against the keys from j on. It
+// skips keys whose gradient is 0, so that a NaN does not reach them.
 func (a *AdditiveKeysGrad) beyond(ds, q []float32, j int) {
 	s := scratches.Get().(*scratch)
 	s.row = grow(s.row, a.h)
@@ -113,9 +113,8 @@ func (a *AdditiveKeysGrad) beyond(ds, q []float32, j int) {
 	s.free()
 }
 
-// Flush adds the sums since Set to the gradients of the keys, element f of key
-// j being dk[j*dkRow+f], and to that of w. Either may be nil. The sums stay
-// until the next Set.
+// Flush adds the sums since Set to the gradient of the keys, where element f of key j is
+// dk[j*dkRow+f], and to the gradient of w. Either may be nil. The sums are kept until the next Set.
 //
 // Shapes:
 //

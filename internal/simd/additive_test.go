@@ -29,8 +29,8 @@ func TestAdditiveTileIsAsAccurateAsALoop(t *testing.T) {
 	})
 }
 
-// Every feature is as far out as it may be, so that products of four
-// exponentials are as large or as small as they get.
+// Every feature is at its limit, so that products of four exponentials are as large or as small as
+// possible.
 func TestAdditiveTileAtTheLimits(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(43, 44))
@@ -56,7 +56,7 @@ func TestAdditiveTileAtTheLimits(t *testing.T) {
 	})
 }
 
-// What a query and a key give does not depend on the tile they are in.
+// The result for a query and a key does not depend on the tile that contains them.
 func TestAdditiveTileBits(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(45, 46))
@@ -64,7 +64,7 @@ func TestAdditiveTileBits(t *testing.T) {
 		for rows := 1; rows < 10; rows++ {
 			keys, h := additiveKeyCounts[r.IntN(len(additiveKeyCounts))], additiveFeatures[r.IntN(len(additiveFeatures))]
 			c := newAdditiveCase(r, rows, keys, h, 3)
-			for i := range rows { // some rows go the slow way
+			for i := range rows { // some rows take the slow path
 				if v := []float32{3, nan, inf, -inf, 3, 17, -31}[r.IntN(7)]; v != 3 {
 					c.q[i*c.qRow+r.IntN(h)] = v
 				}
@@ -77,17 +77,17 @@ func TestAdditiveTileBits(t *testing.T) {
 				c.run(tile[0], tile[1])
 				parts := c.results(t)
 				if !same(parts.c, whole.c) || !same(parts.dk, whole.dk) {
-					t.Fatalf("%v: scores or gradients of the keys in tiles of %v are others", c, tile)
+					t.Fatalf("%v: scores or gradients of the keys in tiles of %v differ", c, tile)
 				}
 				if tile[1] >= keys && (!same(parts.dq, whole.dq) || !same(parts.dw, whole.dw)) {
-					t.Fatalf("%v: gradients in tiles of %v are others", c, tile)
+					t.Fatalf("%v: gradients in tiles of %v differ", c, tile)
 				}
 			}
 			for i := range rows {
 				row := c.part(i, i+1, 0, keys)
 				row.run(1, keys)
 				if alone := row.results(t); !same(alone.c, whole.c[i*keys:][:keys]) || !same(alone.dq, whole.dq[i*h:][:h]) {
-					t.Fatalf("%v: row %d alone is another", c, i)
+					t.Fatalf("%v: row %d alone differs", c, i)
 				}
 			}
 			for j := range keys {
@@ -100,15 +100,15 @@ func TestAdditiveTileBits(t *testing.T) {
 					}
 				}
 				if !same(alone.dk, whole.dk[j*h:][:h]) {
-					t.Fatalf("%v: the gradient of key %d alone is another", c, j)
+					t.Fatalf("%v: the gradient of key %d alone differs", c, j)
 				}
 			}
 		}
 	})
 }
 
-// Keys of which all gradients are 0 change nothing, whatever they hold, be they
-// behind the others or between them.
+// Keys whose gradients are all 0 change nothing, whatever they contain, after the other keys or
+// between them.
 func TestAdditiveTileGradOfZero(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(47, 48))
@@ -138,7 +138,7 @@ func TestAdditiveTileGradOfZero(t *testing.T) {
 					t.Fatalf("%v: a masked key has a gradient of %v", c, v)
 				}
 			}
-			// A query without gradients stays without.
+			// A query without gradients gets none.
 			clear(c.ds[3*c.dsRow:][:keys])
 			c.run(c.rows, c.keys)
 			if dq := c.results(t).dq[3*c.h:][:c.h]; slices.ContainsFunc(dq, func(v float32) bool { return v != 0 }) {
@@ -148,7 +148,7 @@ func TestAdditiveTileGradOfZero(t *testing.T) {
 	})
 }
 
-// NaN stays in its row and column.
+// NaN affects only its row and column.
 func TestAdditiveTileNaN(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(49, 50))
@@ -190,7 +190,7 @@ func TestAdditiveTileNaN(t *testing.T) {
 	})
 }
 
-// Scratch is used again for other sizes, and without garbage.
+// Scratch memory is reused for other sizes, without leftovers.
 func TestAdditiveTileScratch(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(51, 52))
@@ -209,7 +209,7 @@ func TestAdditiveTileScratch(t *testing.T) {
 			got := c.results(t)
 			got.each(func(name string, n int) {
 				if !same(got.result(n), want.result(n)) {
-					t.Fatalf("%v: %s with used scratch are others", c, name)
+					t.Fatalf("%v: %s with reused scratch differ", c, name)
 				}
 			})
 			allocs := testing.AllocsPerRun(1, func() {
@@ -235,7 +235,7 @@ func TestAdditiveTileOfNothing(t *testing.T) {
 			c.run(max(c.rows, 1), max(c.keys, 1))
 			for _, v := range c.results(t).c {
 				if v != 0 {
-					t.Fatalf("%v: a score of no features is %v", c, v)
+					t.Fatalf("%v: a score of zero features is %v", c, v)
 				}
 			}
 		}

@@ -1,17 +1,17 @@
 package simd
 
-// Ahead is memory that will soon be read or written. Products with Panels ask the
-// second-level cache for it while they compute: little by little, for a processor that has
-// asked for a dozen lines waits for them. Kernels that do not fetch ahead pass it over.
+// Ahead is memory that will soon be read or written. Products with Panels prefetch it into the
+// second-level cache while they compute. They prefetch little by little, because a processor with a
+// dozen outstanding cache lines waits for them. Kernels that do not prefetch skip it.
 //
 // The zero value is empty.
 type Ahead struct {
 	pieces [][]float32
-	next   int // the first piece that has not been asked for as a whole
+	next   int // the first piece that is not prefetched completely
 	step   int // bytes at each step of a tile
 }
 
-// Set makes x the given pieces, to be asked for during products of so many multiply-adds.
+// Set sets x to the given pieces, to be prefetched during products of work multiply-adds in total.
 func (x *Ahead) Set(work int, pieces ...[]float32) {
 	x.Reset()
 	bytes := 0
@@ -31,11 +31,11 @@ func (x *Ahead) Reset() {
 	x.pieces, x.next = x.pieces[:0], 0
 }
 
-// empty reports whether everything has been asked for.
+// empty reports whether everything is prefetched.
 func (x *Ahead) empty() bool { return x.next == len(x.pieces) }
 
-// take returns the part that tiles of depth steps each ask for, which is at least one step,
-// and for how many of them it lasts. There has to be one.
+// take returns the part to prefetch next and n, the number of tiles of depth steps that will
+// prefetch it. x must not be empty.
 func (x *Ahead) take(tiles, depth int) (part []float32, n int) {
 	part = x.pieces[x.next]
 	each := max(1, depth*x.step/4)
@@ -48,7 +48,8 @@ func (x *Ahead) take(tiles, depth int) (part []float32, n int) {
 	return part, n
 }
 
-// takeBytes returns the part from which on so many bytes are asked for. There has to be one.
+// takeBytes removes the given number of bytes to prefetch and returns the slice that begins with
+// them. x must not be empty.
 func (x *Ahead) takeBytes(bytes int) []float32 {
 	part := x.pieces[x.next]
 	if n := bytes / 4; n < len(part) {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// All of the memory is asked for, in its order and within the products that it was given for.
+// All of the memory is prefetched, in order and during the given products.
 func TestAheadIsAllTaken(t *testing.T) {
 	memory := make([]float32, 1000)
 	for _, lengths := range [][]int{{1}, {997}, {16, 0, 31}, {500, 7, 83, 409}} {
@@ -22,7 +22,7 @@ func TestAheadIsAllTaken(t *testing.T) {
 			for _, p := range pieces {
 				for at := 0; at < len(p); {
 					if x.empty() {
-						t.Fatalf("%v, depth %d: %d floats of a piece are left out", lengths, depth, len(p)-at)
+						t.Fatalf("%v, depth %d: %d floats of a piece are not prefetched", lengths, depth, len(p)-at)
 					}
 					part, n := x.take(min(3, max(left, 1)), depth)
 					if &part[0] != &p[at] {
@@ -33,7 +33,7 @@ func TestAheadIsAllTaken(t *testing.T) {
 				}
 			}
 			if !x.empty() {
-				t.Errorf("%v, depth %d: something is left", lengths, depth)
+				t.Errorf("%v, depth %d: some memory is not prefetched", lengths, depth)
 			}
 			if x.step < 64 && asked > tiles+len(lengths) {
 				t.Errorf("%v, depth %d: %d tiles of %d", lengths, depth, asked, tiles)
@@ -42,7 +42,7 @@ func TestAheadIsAllTaken(t *testing.T) {
 	}
 }
 
-// A product that asks for memory ahead is the same, and has asked for all of it at its end.
+// Prefetching does not change a product, and is complete at its end.
 func TestProductsThatAskAhead(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 5))
@@ -55,7 +55,7 @@ func TestProductsThatAskAhead(t *testing.T) {
 			ahead := new(Ahead)
 			ahead.Set(s.m*s.n*s.k, make([]float32, 11), make([]float32, 301))
 			p.Ahead = ahead
-			for range 2 { // the second time, nothing may be left
+			for range 2 { // the second time, nothing is left
 				MultiplyPanels(RowMajor(got.x, s.n), a, s.m, &p, 0, s.k, 0, s.n, false)
 				if !same(got.x, want.x) {
 					t.Errorf("%v: the product differs", s)

@@ -12,8 +12,8 @@ import (
 
 // The drivers of the kernels for tile units.
 
-// amxArgs is what the kernel takes: a strip of A, and panels of B that follow one another,
-// both as limbs. Strides are in bytes. The generator reads where the fields are.
+// amxArgs is the argument of the kernel: a strip of A and consecutive panels of B, both as limbs.
+// Strides are in bytes. The generator reads the offsets of the fields.
 type amxArgs struct {
 	a, b   *float32
 	c      *float32
@@ -26,36 +26,37 @@ type amxArgs struct {
 	start  int // as in tileArgs
 	bias   *float32
 	buffer *float32 // stripHeight rows of limbWidth
-	masked int      // panels at the end of which C has only a part of the tiles
+	masked int      // panels at the end for which C has only a part of the tiles
 
-	next     uintptr // an address to ask for ahead, as each step does for one further on
+	next     uintptr // an address to prefetch; each step prefetches further on
 	nextStep int
 }
 
 const (
 	stripHeight = 32 // rows of A that are packed together
-	limbWidth   = 32 // columns of B that are
+	limbWidth   = 32 // columns of B that are packed together
 	limbStep    = 32 // elements of k
-	// tilePrefetched is how many bytes a step of the kernel asks for ahead, as the generator knows.
+	// tilePrefetched is the number of bytes that a step of the kernel prefetches. The generator
+	// uses the same number.
 	tilePrefetched = 4096
-	// stepFloats is how many floats have the room of a step of a strip or a panel.
+	// stepFloats is the size of a step of a strip or a panel, in floats.
 	stepFloats = 3 * limbStep * stripHeight / 2
 )
 
-// Blocks of B, in columns and elements of k, which as limbs take half of a second-level
-// cache of 2 MiB, and a strip of A of as many a quarter of a tenth.
+// The size of blocks of B, in columns and in elements of k. As limbs, a block takes about half of a
+// second-level cache of 2 MiB, and a strip of A of the same depth about a fortieth.
 const (
 	limbColumns = 768
 	limbDepth   = 256
 )
 
-// hasTiles reports whether products are on tile units, if they are large enough.
+// hasTiles reports whether products of sufficient size use tile units.
 func hasTiles() bool { return active == amx && permitTiles() }
 
-// steps returns how many steps k elements take.
+// steps returns the number of steps for k elements.
 func steps(k int) int { return (k + limbStep - 1) / limbStep }
 
-// stripFloats returns the room that a strip or a panel of depth k takes.
+// stripFloats returns the size of a strip or a panel of depth k, in floats.
 func stripFloats(k int) int { return steps(k) * stepFloats }
 
 // hasLimbs reports whether x is finite as a bfloat16.
@@ -69,7 +70,7 @@ type limbs struct {
 	whole []float32 // the elements, row by row or column by column, if some have no limbs
 }
 
-// packStrip makes a strip of rows×depth elements of A, in memory for it.
+// packStrip packs rows×depth elements of A into a strip that uses mem.
 func packStrip(mem []float32, a Mat, rows, depth int, s *scratch) limbs {
 	if a.Col != 1 {
 		width := roundUp(depth, vectorLanes())
@@ -87,7 +88,7 @@ func packStrip(mem []float32, a Mat, rows, depth int, s *scratch) limbs {
 	return x
 }
 
-// packLimbs makes a panel of depth×cols elements of B, in memory for it.
+// packLimbs packs depth×cols elements of B into a panel that uses mem.
 func packLimbs(mem []float32, b Mat, depth, cols int, s *scratch) limbs {
 	if b.Col != 1 {
 		s.b = grow(s.b, depth*limbWidth)
@@ -104,8 +105,8 @@ func packLimbs(mem []float32, b Mat, depth, cols int, s *scratch) limbs {
 	return x
 }
 
-// setAside returns a copy of rows×n elements, and another with zeros in place of those
-// without limbs.
+// setAside returns a copy of rows×n elements, and a second copy in which elements without limbs are
+// 0.
 func setAside(m Mat, rows, n int) (whole, rest []float32) {
 	whole, rest = make([]float32, rows*n), make([]float32, rows*n)
 	for i := range rows {
@@ -120,7 +121,8 @@ func setAside(m Mat, rows, n int) (whole, rest []float32) {
 	return whole, rest
 }
 
-// row returns elements k0 to k1 of row or column i, in mem unless x has them.
+// row returns elements k0 to k1 of row or column i. It computes them into mem unless x.whole has
+// them.
 func (x limbs) row(mem []float32, i, k0, k1 int) []float32 {
 	if x.whole != nil {
 		return x.whole[i*x.depth+k0 : i*x.depth+k1]
@@ -144,8 +146,8 @@ func (x limbs) row(mem []float32, i, k0, k1 int) []float32 {
 	return mem
 }
 
-// addOdd adds to c the terms of elements that have no limbs, of a strip and of elements k0
-// to k1 of a panel. Zeros of sparse sides contribute nothing.
+// addOdd adds to c the terms of elements without limbs, for a strip and for elements k0 to k1 of a
+// panel. Zeros of sparse sides contribute nothing.
 func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse sides) {
 	if a.whole == nil && b.whole == nil {
 		return
@@ -165,8 +167,8 @@ func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse sides) {
 	}
 }
 
-// multiplyLimbs computes rows×cols of c from a strip and from elements k0 to k1 of panels,
-// k0 a multiple of limbStep. It asks for what is ahead, which may be nil.
+// multiplyLimbs computes rows×cols of c from a strip and from elements k0 to k1 of panels. k0 is a
+// multiple of limbStep. It prefetches ahead, which may be nil.
 func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32,
 	sparse sides, ahead *Ahead, s *scratch) {
 	s.tile = grow(s.tile, stripHeight*limbWidth)
@@ -195,15 +197,15 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 	}
 }
 
-// A limbProduct computes a product, or a part of it, block by block: columns j0 to j1 and
-// elements k0 to k1.
+// A limbProduct computes a product, or a part of it, block by block. The current block is columns
+// j0 to j1 and elements k0 to k1.
 type limbProduct struct {
 	p              *Product
 	j0, j1, k0, k1 int
 	limbPanels
 }
 
-// each calls f for each block in turn. A block that is not the first continues its sums.
+// each calls f for each block in turn. Blocks after the first continue the sums.
 func (b *limbProduct) each(f func()) {
 	for b.j0 = 0; b.j0 < b.p.N; b.j0 += limbColumns {
 		b.j1 = min(b.j0+limbColumns, b.p.N)
@@ -215,7 +217,7 @@ func (b *limbProduct) each(f func()) {
 	}
 }
 
-// pack makes panels lo to hi of the block.
+// pack packs panels lo to hi of the block.
 func (b *limbProduct) pack(lo, hi int) {
 	b.fill(b.p.B.from(b.k0, b.j0), b.k1-b.k0, 0, lo*limbWidth, min(hi*limbWidth, b.j1-b.j0))
 }
@@ -235,10 +237,10 @@ func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
 	}
 }
 
-// tiling is what a multiplication on tile units needs besides.
+// tiling is the state of a multiplication on tile units.
 type tiling struct {
 	limbProduct
-	groups int // of panels, that a strip meets in tasks of their own
+	groups int // groups of panels; a strip and a group are one task
 
 	block             func()
 	pack, strips, few func(lo, hi int)
@@ -255,7 +257,7 @@ func (m *multiplication) runTiles() {
 	t.p = nil
 }
 
-// onTiles computes a product on the calling goroutine.
+// onTiles computes a product on tile units, on the calling goroutine.
 func (p *Product) onTiles(s *scratch) {
 	b := limbProduct{p: p, limbPanels: s.limbs}
 	b.each(func() {
@@ -267,20 +269,20 @@ func (p *Product) onTiles(s *scratch) {
 	s.limbs = b.limbPanels
 }
 
-// doTileBlock computes a block on all processors: first they pack the panels, then they
-// share out strips.
+// doTileBlock computes a block on all processors: they first pack the panels and then share the
+// strips.
 func (m *multiplication) doTileBlock() {
 	t := &m.tiling
 	panels, strips := len(t.panels), (m.one.M+stripHeight-1)/stripHeight
 	par.For(panels, max(1, taskWork(true)/16/(limbWidth*(t.k1-t.k0))), t.pack)
 	even := (4*runtime.GOMAXPROCS(0) + strips - 1) / strips
-	t.groups = max(1, min(even, panels/4)) // packing a strip costs as much as a panel or two
+	t.groups = max(1, min(even, panels/4)) // packing a strip costs as much as packing one or two panels
 	par.For(strips*t.groups, 1, t.strips)
 }
 
 func (m *multiplication) doTilePack(lo, hi int) { m.tiling.limbProduct.pack(lo, hi) }
 
-// doTileStrips computes tasks lo to hi, of which each is a strip and a group of panels.
+// doTileStrips computes tasks lo to hi. Each task is a strip and a group of panels.
 func (m *multiplication) doTileStrips(lo, hi int) {
 	s, t := scratches.Get().(*scratch), &m.tiling
 	for u := lo; u < hi; u++ {
@@ -290,22 +292,23 @@ func (m *multiplication) doTileStrips(lo, hi int) {
 	s.free()
 }
 
-// limbPanels are panels of B for tile units, in memory that serves the next ones again.
+// limbPanels are panels of B for tile units. Their memory is reused.
 type limbPanels struct {
 	mem    []float32
 	panels []limbs
 }
 
-// release lets go of elements that have no limbs.
+// release drops references to elements without limbs.
 func (b *limbPanels) release() { clear(b.panels) }
 
-// reserve makes room for k rows and n columns.
+// reserve allocates memory for k rows and n columns.
 func (b *limbPanels) reserve(k, n int) {
 	count := (n + limbWidth - 1) / limbWidth
 	b.mem, b.panels = grow(b.mem, count*stripFloats(k)), grow(b.panels, count)
 }
 
-// fill packs columns j0 to j1 of m, of k rows, to where they are in b. Column 0 of m is at.
+// fill packs columns j0 to j1 of a matrix of k rows into b. Column at of the matrix is column 0 of
+// m.
 func (b *limbPanels) fill(m Mat, k, at, j0, j1 int) {
 	s, size := scratches.Get().(*scratch), stripFloats(k)
 	for j := j0; j < j1; j += limbWidth {
@@ -332,7 +335,7 @@ func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bo
 	s.free()
 }
 
-// rowDotsOnTiles is RowDots: the diagonal of a product.
+// rowDotsOnTiles is RowDots on tile units: the diagonal of a product.
 func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 	s := scratches.Get().(*scratch)
 	s.a = grow(s.a, stripFloats(n))
@@ -350,7 +353,8 @@ func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 	s.free()
 }
 
-// recomputeTiny computes elements of C next to 0 again, of some rows and columns, by vectors.
+// recomputeTiny recomputes, with vectors, the elements of some rows and columns of C that are close
+// to 0.
 func (p *Product) recomputeTiny(i, rows, j, cols int) {
 	c := p.C.from(i, j)
 	if p.Accumulate || !HasTiny(c.Data, c.Row, rows, cols) {
@@ -364,8 +368,8 @@ func (p *Product) recomputeTiny(i, rows, j, cols int) {
 	ReplaceTiny(c.Data, c.Row, part.C.Data, cols, rows, cols)
 }
 
-// HasTiny reports whether an element of some rows is not 0, but so small that products on tile
-// units may have lost digits of it.
+// HasTiny reports whether some rows have an element that is not 0 but so small that products on
+// tile units may have lost digits of it.
 func HasTiny(x []float32, stride, rows, cols int) bool {
 	return rows > 0 && cols > 0 && amxTinyAMX(&x[0], 4*stride, rows, cols)
 }

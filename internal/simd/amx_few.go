@@ -9,17 +9,17 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// Products of a few rows on tile units: with stored numbers, as those of a KV cache, and with a
-// B whose columns are contiguous, as the weights of a layer.
+// Products of a few rows on tile units: with stored numbers, as in a KV cache, and with a B whose
+// columns are contiguous, as the weights of a layer.
 
-// amxFewArgs is what the kernels take: a strip of A as limbs, and panels of B as numbers.
-// Strides are in bytes. The generator reads where the fields are.
+// amxFewArgs is the argument of the kernels: a strip of A as limbs, and panels of B as numbers.
+// Strides are in bytes. The generator reads the offsets of the fields.
 type amxFewArgs struct {
 	a          *float32
 	b          unsafe.Pointer
-	bRow       int // from column to column, if they are contiguous
+	bRow       int // from column to column, if columns are contiguous
 	bPanel     int // from panel to panel
-	bAhead     int // from what is asked for ahead, at the end of columns, to the next ones
+	bAhead     int // at the end of columns, from the prefetched address to the next columns
 	c          *float32
 	cRow       int
 	steps      int        // of k, at least 1
@@ -27,11 +27,11 @@ type amxFewArgs struct {
 	last       int        // rows of the last step, 1 to limbStep
 	accumulate int        // 0 or 1
 	scratch    uintptr    // for two steps as limbs
-	_          [4]uintptr // the kernel's own
+	_          [4]uintptr // used by the kernel
 	config     tileConfig
 }
 
-// tileConfig says how large tiles are.
+// tileConfig describes the sizes of the tiles.
 type tileConfig struct {
 	palette uint8
 	_       [15]byte
@@ -42,10 +42,10 @@ type tileConfig struct {
 const (
 	tileHeight = 16
 	tileFloats = 16 * tileHeight
-	fewColumns = 64   // of B that a kernel takes side by side
-	fewAhead   = 1024 // bytes of a column that are asked for ahead, as the generator knows
-	// fewScratch is how many floats have the room of two steps of fewColumns as limbs, and of what
-	// is missing to a cache line.
+	fewColumns = 64   // columns of B that a kernel processes together
+	fewAhead   = 1024 // bytes of a column that are prefetched; the generator uses the same number
+	// fewScratch is the size in floats of two steps of fewColumns as limbs, plus the padding to
+	// align them to a cache line.
 	fewScratch = 2*3*limbStep*fewColumns/2 + 16
 )
 
@@ -78,8 +78,8 @@ func (x *storedProduct) compute(c, a Mat, m, j0, j1 int) {
 		s.strips[i] = packStrip(s.a[i*size:][:size], a.from(at, 0), min(tileHeight, m-at), depth, s)
 	}
 	for j := j0; j < j1; {
-		// Whole panels, as many as there are; but if several strips meet them, one while it is in
-		// a cache.
+		// All whole panels together. If several strips use the panels, one panel at a time, while
+		// it is in a cache.
 		n := (j1 - j) / width * width
 		if n == 0 || len(s.strips) > 1 || x.accumulate {
 			n = min(width, j1-j)
@@ -94,10 +94,10 @@ func (x *storedProduct) compute(c, a Mat, m, j0, j1 int) {
 	s.free()
 }
 
-// few computes up to tileHeight rows of whole panels, or of a part of one.
+// few computes up to tileHeight rows of whole panels, or of a part of one panel.
 func (x *storedProduct) few(c, a Mat, strip limbs, m, j0, j1 int, s *scratch) {
 	n, width, to := j1-j0, x.b.Width, c
-	apart := n < width || x.accumulate // as C has no more of a panel, or it may have to be done again
+	apart := n < width || x.accumulate // C lacks room for a whole panel, or the result may have to be recomputed
 	if apart {
 		s.tile = grow(s.tile, tileHeight*width)
 		to = RowMajor(s.tile, width)
@@ -116,7 +116,7 @@ func (x *storedProduct) few(c, a Mat, strip limbs, m, j0, j1 int, s *scratch) {
 	}
 }
 
-// byPanels computes them in any number of rows, and of any numbers.
+// byPanels computes any number of rows, of any numbers.
 func (x *storedProduct) byPanels(c, a Mat, m, j0, j1 int) {
 	p, s := tilePanels.Get().(*Panels), scratches.Get().(*scratch)
 	p.Sparse = x.b.Sparse
@@ -161,7 +161,7 @@ func (x *storedProduct) strip(c Mat, strip limbs, m, j0, j1 int, s *scratch) {
 	}
 }
 
-// prepare sets what is the same for all kernels.
+// prepare sets the fields that are the same for all kernels.
 func (t *amxFewArgs) prepare(s *scratch) {
 	s.fewLimbs = grow(s.fewLimbs, fewScratch)
 	t.scratch = (uintptr(unsafe.Pointer(&s.fewLimbs[0])) + 63) &^ 63
@@ -185,7 +185,7 @@ func (m *multiplication) runFew() {
 	par.For(columns, max(1, taskWork(true)/(fewColumns*p.K*tileHeight)), t.few)
 }
 
-// doFew computes columns of C, 64 at a time: numbers lo to hi of these.
+// doFew computes groups lo to hi of 64 columns of C.
 func (m *multiplication) doFew(lo, hi int) {
 	p, s := &m.one, scratches.Get().(*scratch)
 	for g := lo; g < hi; g++ {
@@ -203,7 +203,7 @@ func (m *multiplication) doFew(lo, hi int) {
 	s.free()
 }
 
-// few computes 64 columns of some rows, and says whether it could.
+// few computes 64 columns of some rows, and reports whether it could.
 func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 	p, x := &m.one, &m.tiling.panels[i/limbWidth]
 	if x.whole != nil {

@@ -2,7 +2,7 @@
 
 package simd
 
-// There are no tile units here, so that nothing of this is called.
+// Without tile units, the functions below are not called.
 
 func hasTiles() bool { return false }
 

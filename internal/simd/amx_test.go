@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// limbsOf returns the three bfloat16 that x is the sum of.
+// limbsOf returns the three bfloat16 whose sum is x.
 func limbsOf(x float32) (l [3]float32) {
 	for i := range l {
 		l[i] = math.Float32frombits((math.Float32bits(x) + 0x8000) &^ 0xffff)
@@ -17,10 +17,10 @@ func limbsOf(x float32) (l [3]float32) {
 	return l
 }
 
-// tileReference computes a product as the comment on tile units says.
+// tileReference computes a product as the comment in amx.go describes.
 func tileReference(p *Product, a, b, c Mat) []float32 {
 	steps := (p.K + 31) / 32 * 32
-	// Limbs of rows of A and of columns of B, with zeros for what has none.
+	// Limbs of rows of A and of columns of B, with zeros for numbers without limbs.
 	cut := func(m Mat, rows int) [][3]float32 {
 		l := make([][3]float32, rows*steps)
 		for i := range rows {
@@ -73,7 +73,7 @@ const limbDepthOfTest = 256
 
 func finiteLimbs(x float32) bool { return x < 0x1.ffp127 && x > -0x1.ffp127 }
 
-// onTileUnits makes the test run on tile units, if the machine has any.
+// onTileUnits makes the test run on tile units, and skips it if the machine has none.
 func onTileUnits(t *testing.T) {
 	for _, i := range impls {
 		if i == amx {
@@ -88,10 +88,10 @@ func onTileUnits(t *testing.T) {
 	t.Skip("this machine has no tile units")
 }
 
-// limbless are numbers that have no limbs.
+// limbless contains numbers without limbs.
 var limbless = []float32{3.4e38, -3.39e38, float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits(0x7fffffff)}
 
-// drawOptions chooses with what the sums of p begin, and whether zeros count.
+// drawOptions chooses the initial values of the sums of p, and whether zeros count.
 func drawOptions(r *rand.Rand, p *Product) {
 	switch r.IntN(3) {
 	case 0:
@@ -114,7 +114,7 @@ func TestMultiplyOnTileUnits(t *testing.T) {
 			p.K = 257 + r.IntN(300)
 		case 1:
 			p.N, p.M = 769+r.IntN(100), 3
-		case 2: // for all processors
+		case 2: // enough for all processors
 			p.M, p.N, p.K, p.Count = 150+r.IntN(100), 150+r.IntN(50), 260, 1
 		}
 		p.A, p.StepA = matrix(r, p.M, p.K, p.Count, r.IntN(4))
@@ -129,8 +129,9 @@ func TestMultiplyOnTileUnits(t *testing.T) {
 	}
 }
 
-// Products on tile units are more exact than a chain of multiply-adds, on numbers of one
-// size, that cancel, of one sign, and spread over twelve powers of ten.
+// Products on tile units are more exact than a chain of multiply-adds: on numbers of similar
+// magnitude, numbers that cancel, numbers of one sign, and numbers spread over twelve powers of
+// ten.
 func TestTilesAreExact(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -142,7 +143,7 @@ func TestTilesAreExact(t *testing.T) {
 		name    string
 		draw    func() float32
 		cancels bool
-		most    float64 // of the mean square of a chain's error
+		most    float64 // limit, as a fraction of the mean square error of a chain
 	}{
 		{"normal", normal, false, 0.5},
 		{"cancelling", normal, true, 0.5},
@@ -184,7 +185,7 @@ func TestTilesAreExact(t *testing.T) {
 				return square
 			}
 			if ratio := product(true) / product(false); !(ratio < c.most) {
-				t.Errorf("%s numbers, depth %d: the error's mean square is %.3g of a chain's, want less than %g", c.name, depth, ratio, c.most)
+				t.Errorf("%s numbers, depth %d: the ratio of mean square errors to a chain is %.3g, want less than %g", c.name, depth, ratio, c.most)
 			} else {
 				t.Logf("%s, depth %d: %.3g", c.name, depth, ratio)
 			}
@@ -192,7 +193,7 @@ func TestTilesAreExact(t *testing.T) {
 	}
 }
 
-// Products of small numbers are near the exact ones.
+// Products of small numbers are close to the exact products.
 func TestTilesOfSmallNumbers(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -233,8 +234,8 @@ func TestTilesOfSmallNumbers(t *testing.T) {
 	}
 }
 
-// What comes to next to nothing is what vectors make of it, for few rows and many; and exactly
-// 0 may only be what is below all normal numbers.
+// Results close to 0 equal the results of vectors, for few and many rows. Only results below all
+// normal numbers may be exactly 0.
 func TestTinyResultsOnTileUnits(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -266,20 +267,20 @@ func TestTinyResultsOnTileUnits(t *testing.T) {
 	}
 }
 
-// compareTiny wants numbers to be the same if they are next to 0, and to be near others.
+// compareTiny fails unless numbers close to 0 are equal and other numbers are near each other.
 func compareTiny(t *testing.T, what string, got, want []float32, near float64) {
 	t.Helper()
 	for i, v := range got {
 		w := want[i]
 		d := math.Abs(float64(v - w))
 		if next := v != 0 && v < leastOnTiles && v > -leastOnTiles; next && v != w || d > max(near, 0x1p-120) {
-			t.Fatalf("%s: element %d is %g, by vectors %g", what, i, v, w)
+			t.Fatalf("%s: element %d is %g, and %g with vectors", what, i, v, w)
 		}
 	}
 }
 
-// Panels, in steps of 32 of k and by columns, compute what Multiply computes on tile
-// units, from rows or from columns, and RowDots the elements on the diagonal.
+// Panels, in steps of 32 of k and by columns, compute the same as Multiply on tile units, from rows
+// and from columns. RowDots computes the same as the diagonal.
 func TestPanelsOnTileUnits(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(9, 10))
@@ -312,14 +313,14 @@ func TestPanelsOnTileUnits(t *testing.T) {
 			RowDots(dots, a, b.T(), s.k, true)
 			for i, v := range dots {
 				if v != want.x[i*s.n+i] {
-					t.Errorf("%v: product of row %d is %v, Multiply makes %v", s, i, v, want.x[i*s.n+i])
+					t.Errorf("%v: product of row %d is %v, and %v in Multiply", s, i, v, want.x[i*s.n+i])
 				}
 			}
 		}
 	}
 }
 
-// A zero of a sparse matrix on the right contributes nothing, against an infinity of A too.
+// A zero of a sparse matrix on the right contributes nothing, even against an infinity of A.
 func TestSparseRightOnTileUnits(t *testing.T) {
 	onTileUnits(t)
 	const m, n, k = 3, 37, 61
@@ -349,9 +350,8 @@ func TestSparseRightOnTileUnits(t *testing.T) {
 	}
 }
 
-// Stored numbers are multiplied to what Multiply makes of the floats that they stand for, by
-// the kernels for few rows and else, whatever part of the matrix it is, and with numbers that
-// have no limbs on either side.
+// Products with stored numbers equal Multiply with their values as floats: with the kernels for few
+// rows and without, for any part of the matrix, and with numbers without limbs on either side.
 func TestStoredOnTileUnits(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(13, 14))
@@ -383,7 +383,7 @@ func TestStoredOnTileUnits(t *testing.T) {
 		}
 		c, _ := matrix(r, m, j1-j0, 1, r.IntN(2)*2)
 		got, accumulate := clone(c.Data), r.IntN(2) == 0
-		// Panels have one sum over all of k, where Multiply begins another from time to time.
+		// Panels sum over all of k, where Multiply starts a new sum from time to time.
 		p := Panels{Tiles: true, Sparse: b.Sparse}
 		p.Copy(RowMajor(rest, j1-j0), k1-k0, j1-j0)
 		MultiplyPanels(c, a, m, &p, 0, k1-k0, 0, j1-j0, accumulate)
@@ -394,7 +394,7 @@ func TestStoredOnTileUnits(t *testing.T) {
 	}
 }
 
-// Few rows meet contiguous columns of B by a kernel of their own, to the same bits.
+// The kernel for few rows and contiguous columns of B computes the same bits.
 func TestFewRowsOnTileUnits(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(15, 16))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkMultiply is for -cpu 1,2: Multiply uses what it gets. N and T say
-// whether A and B lie as they are or transposed.
+// BenchmarkMultiply is for -cpu 1,2: Multiply uses all processors. N and T say whether A and B are
+// row-major or transposed.
 func BenchmarkMultiply(b *testing.B) {
 	benchEach(b, func(b *testing.B) {
 		for _, s := range []struct{ m, n, k, count int }{
@@ -108,8 +108,8 @@ func BenchmarkVector(b *testing.B) {
 	}
 }
 
-// BenchmarkRow shows what a call costs for a row of 16 elements, of which most is
-// the way to the kernel.
+// BenchmarkRow shows the cost of a call for a row of 16 elements. Most of it is the overhead before
+// the kernel.
 func BenchmarkRow(b *testing.B) {
 	const n = 16
 	x, y, z, w := random(n), random(n), random(n), random(n)
@@ -143,9 +143,9 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// BenchmarkAdditiveTile measures a strip of attention, and one whose queries are all
-// beyond the limit of the tiles. Set and Flush are of the whole strip too, though they
-// will serve many.
+// BenchmarkAdditiveTile measures a strip of attention, and one whose queries are all beyond the
+// limit of the tiles. Set and Flush run once for each strip, although in practice they serve many
+// strips.
 func BenchmarkAdditiveTile(b *testing.B) {
 	const rows, keys, h = 12, 512, 128
 	q, k, w, ds := random(rows*h), random(keys*h), random(h), random(rows*keys)

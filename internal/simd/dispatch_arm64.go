@@ -4,7 +4,7 @@
 
 package simd
 
-// candidates are in the order in which they are to be tried.
+// candidates lists the implementations in order of preference.
 var candidates = []candidate{
 	{neon, hasNEON},
 }
@@ -14,7 +14,7 @@ var shapes = [...]shape{
 	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
 }
 
-// readsDirectly reports whether the kernels read B where it is.
+// readsDirectly reports whether the kernels read B in place.
 func readsDirectly(p *Product) bool {
 	if active == generic {
 		return readsDirectlyGeneric(p)
@@ -23,7 +23,7 @@ func readsDirectly(p *Product) bool {
 }
 
 // block computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
-// k1, for which a and b hold A and B.
+// k1. a and b contain A and B for these steps.
 func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	if active == generic {
 		blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
@@ -33,8 +33,8 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 }
 
 // storedPanel computes m rows and n columns of C from depth rows of a panel of
-// b, of which the first is at the given place, in chains of so many rows, and
-// says whether it could.
+// b. The first row is at index at. The sums are computed in chains of chain
+// rows. It reports whether it could.
 func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
 	if active == generic {
 		return storedPanelGeneric(c, a, m, n, depth, b, at, accumulate, chain)
@@ -43,8 +43,8 @@ func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate 
 }
 
 // multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if
-// more. Sums begin with the biases, unless these are nil, and are chains of so
-// many steps. What lies at next is asked for ahead, as many numbers as b has.
+// more. Sums start with the biases, unless these are nil, and are computed in
+// chains of chain steps. It prefetches the numbers at next, as many as b has.
 func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
 	if active == generic {
 		multiplyPanelGeneric(c, a, m, l, b, more, bias, chain, next)
@@ -54,7 +54,7 @@ func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias 
 }
 
 // multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains
-// of so many steps.
+// of chain steps.
 func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	if active == generic {
 		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
@@ -63,7 +63,7 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	multiplyPanelsAsm(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
 }
 
-// gemmKernel calls the kernel of so many vectors, or that for some stored numbers.
+// gemmKernel calls the kernel for the given number of vectors, or for stored numbers.
 func gemmKernel(t *tileArgs, kernel int) {
 	switch {
 	case kernel == kernelInt8:
@@ -89,15 +89,15 @@ func gemmKernel(t *tileArgs, kernel int) {
 	}
 }
 
-// transposeKernel sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes
-// of a vector and k < depth. Rows is how many i there are in src; the others
-// stand for anything. The distances of rows are in bytes.
+// transposeKernel sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
+// vector and k < depth. src has only rows values of i; the results for the
+// others are undefined. The distances of rows are in bytes.
 func transposeKernel(dst *float32, dstRow int, src *float32, srcRow, rows, depth int) {
 	transposeNEON(dst, dstRow, src, srcRow, rows, depth)
 }
 
 // gemvTransposedKernel adds to c[j] the sum of a[k]·b[j][k] for k < depth and j
-// < last, where row j of b starts bRow bytes after the one before.
+// < last, where rows of b are bRow bytes apart.
 func gemvTransposedKernel(t *tileArgs) {
 	gemvTransposedNEON(t)
 }
@@ -117,13 +117,13 @@ func packBFloat16(dst, x []uint16, stride, depth, cols, width int) {
 	packBFloat16Generic(dst, x, stride, depth, cols, width)
 }
 
-// packWiden is packBFloat16 that writes floats.
+// packWiden is packBFloat16 but writes floats.
 func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
 	packWidenGeneric(dst, x, stride, depth, cols, width)
 }
 
 // blockOfA returns rows i0 to i1 and steps k0 to k1 of A for a kernel to read,
-// to be used for so many columns.
+// for use with cols columns.
 func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 	if active == generic {
 		return blockOfAGeneric(p, i0, i1, cols, k0, k1, s)
@@ -150,7 +150,7 @@ func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
 	multiplyRowsAsm(c, a, m, b, n, depth)
 }
 
-// fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
+// fromBFloat16 sets dst[i] to the float whose upper half is x[i].
 func fromBFloat16(dst []float32, x []uint16) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
@@ -160,7 +160,7 @@ func fromBFloat16(dst []float32, x []uint16) {
 	fromBFloat16Generic(dst, x)
 }
 
-// fromFloat16 sets dst[i] to the float that is the half x[i].
+// fromFloat16 sets dst[i] to the value of the half x[i].
 func fromFloat16(dst []float32, x []uint16) {
 	fromFloat16Generic(dst, x)
 }
@@ -301,7 +301,7 @@ func dot(x, y []float32) float32 {
 	return total
 }
 
-// maximum returns the largest x[i], and NaN if any is.
+// maximum returns the largest x[i], and NaN if any is NaN.
 func maximum(x []float32) float32 {
 	switch active {
 	case neon:
@@ -311,8 +311,8 @@ func maximum(x []float32) float32 {
 	}
 }
 
-// finite reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an
-// infinity fulfils.
+// finite reports whether x[i] - x[i] = 0 for all i, which is false for NaN and
+// infinities.
 func finite(x []float32) bool {
 	if active == generic {
 		return finiteGeneric(x)
@@ -328,7 +328,7 @@ func finite(x []float32) bool {
 	return all
 }
 
-// magnitude returns the largest |x[i]|, and NaN if any is.
+// magnitude returns the largest |x[i]|, and NaN if any is NaN.
 func magnitude(x []float32) float32 {
 	return magnitudeGeneric(x)
 }
@@ -346,8 +346,8 @@ func exp(dst, x []float32) {
 	}
 }
 
-// expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being
-// added to lane i%16.
+// expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is added
+// to lane i%16.
 func expSum(dst, x []float32, shift float32) float32 {
 	var total float32
 	for len(dst) > 0 {
@@ -416,8 +416,8 @@ func geluGrad(dst, x []float32) {
 	}
 }
 
-// additiveExp sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
-// ±limit, and NaN to limit, and reports whether all were.
+// additiveExp sets dst[i] = exp(2·x[i])·factor, with x[i] clamped to ±limit and
+// NaN replaced by limit, and reports whether no element was changed.
 func additiveExp(dst, x []float32, limit, factor float32) bool {
 	if active == generic {
 		return additiveExpGeneric(dst, x, limit, factor)
@@ -440,9 +440,9 @@ func additiveKeysKernel(panel, w *float32, h, vectors int) {
 	additiveKeysNEON(panel, w, h, vectors)
 }
 
-// additiveTileGradKernel adds what the gradients ds of the scores of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
+// additiveTileGradKernel adds the gradients of the scores, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 //
 //	dq[i][f] += ds[i][j]·(1-T²)
 //	dk[j][f] += ds[i][j]·(1-T²)
@@ -461,8 +461,8 @@ func additiveKeys(panel, w []float32, n int) {
 	additiveKeysAsm(panel, w, n)
 }
 
-// additiveTile is AdditiveTile for queries of which none is beyond, and at
-// least one feature.
+// additiveTile is AdditiveTile for queries that are all within the limit, and
+// at least one feature.
 func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
 	if active == generic {
 		additiveTileGeneric(c, cRow, q, i0, i1, k, j0, j1)
@@ -471,8 +471,8 @@ func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *Addi
 	additiveTileAsm(c, cRow, q, i0, i1, k, j0, j1)
 }
 
-// additiveTileGrad adds to a.dk and a.sums what up to additiveRows queries
-// give, none of them beyond.
+// additiveTileGrad adds to a.dk and a.sums the gradients of up to additiveRows
+// queries, all within the limit.
 func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
 	if active == generic {
 		additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
@@ -481,7 +481,7 @@ func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQ
 	additiveTileGradAsm(a, ds, dsRow, q, i0, i1, j0, j1)
 }
 
-// additiveTileKernel calls the kernel of so many vectors, or that for some stored numbers.
+// additiveTileKernel calls the kernel for the given number of vectors, or for stored numbers.
 func additiveTileKernel(t *scoreArgs, vectors int) {
 	switch {
 	case vectors == 2:
@@ -491,13 +491,13 @@ func additiveTileKernel(t *scoreArgs, vectors int) {
 	}
 }
 
-// distanceGradKernel adds what the gradients ds of the squares of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with d = k[j][f]-q[i][f],
+// distanceGradKernel adds the gradients of the squares, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With d = k[j][f]-q[i][f],
 //
 //	dq[i][f] += ds[i][j]·d
 //	dk[j][f] -= ds[i][j]·d
-//	dw[i][f] += ds[i][j]·d²   if there is a dw
+//	dw[i][f] += ds[i][j]·d²   if dw is not nil
 func distanceGradKernel(t *gradArgs) {
 	distanceGradNEON(t)
 }
@@ -511,8 +511,8 @@ func distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
 	distancesAsm(c, q, m, k, j0, j1, w)
 }
 
-// distanceGrad adds to the sums of g what queries i0 to i1 and keys j0 to j1
-// give, none of them beyond.
+// distanceGrad adds to the sums of g the gradients of queries i0 to i1 and keys
+// j0 to j1, all within the limit.
 func distanceGrad(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
 	if active == generic {
 		distanceGradGeneric(g, ds, dsRow, i0, i1, j0, j1)
@@ -521,7 +521,7 @@ func distanceGrad(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
 	distanceGradAsm(g, ds, dsRow, i0, i1, j0, j1)
 }
 
-// distanceKernel calls the kernel of so many vectors, or that for some stored numbers.
+// distanceKernel calls the kernel for the given number of vectors, or for stored numbers.
 func distanceKernel(t *distanceArgs, vectors int) {
 	switch {
 	case vectors == 4:
@@ -535,8 +535,7 @@ func distanceKernel(t *distanceArgs, vectors int) {
 	}
 }
 
-// rowMax sets dst[i] to the largest element of row i of x, which need not be
-// the NaN that a row may hold.
+// rowMax sets dst[i] to the largest element of row i of x. It may ignore NaN.
 func rowMax(dst, x []float32, stride, n int) {
 	switch active {
 	case neon:
@@ -547,7 +546,7 @@ func rowMax(dst, x []float32, stride, n int) {
 }
 
 // powerRows sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of
-// row i, element j being added to lane j%16.
+// row i. Element j is added to lane j%16.
 func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	switch active {
 	case neon:
@@ -557,9 +556,9 @@ func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	}
 }
 
-// powerDropRows does what powerRows does, and then sets x[i][j] = keep·x[i][j]
-// where draw i·step + j of key is at least threshold, and 0 elsewhere. keyRow
-// is step·golden.
+// powerDropRows does the same as powerRows, and then sets x[i][j] =
+// keep·x[i][j] where draw i·step + j of key is at least threshold, and 0
+// elsewhere. keyRow is step·golden.
 func powerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	powerDropRowsGeneric(x, stride, n, c, shift, sum, d)
 }
@@ -596,7 +595,7 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 }
 
 // streamRows sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
-// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+// multiple of 64 bytes; AVX2 and AVX-512 bypass the caches.
 func streamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	switch active {
 	case neon:
@@ -621,14 +620,14 @@ func packBits(dst []uint64, seen []bool) {
 	packBitsGeneric(dst, seen)
 }
 
-// above writes first+i for each x[i] > least to dst, in their order, and
-// returns how many they are. It writes up to a vector beyond them.
+// above writes first+i for each x[i] > least to dst, in order, and returns
+// their number. It may write up to one vector beyond them.
 func above(x []float32, least float32, first int32, dst []int32) int {
 	return aboveGeneric(x, least, first, dst)
 }
 
-// ranks sets dst[i] to the number of those x[j] > x[i], and of those x[j] =
-// x[i] with j < i. It is for few elements.
+// ranks sets dst[i] to the number of x[j] > x[i] plus the number of x[j] = x[i]
+// with j < i. It is for few elements.
 func ranks(dst []int32, x []float32) {
 	ranksGeneric(dst, x)
 }
@@ -673,7 +672,7 @@ func reluGrad(dx, dy, x []float32) {
 	}
 }
 
-// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMean returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 func softmaxMean(dy, y []float32) float32 {
 	var total float32
 	for len(dy) > 0 {
@@ -731,8 +730,8 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 	}
 }
 
-// normSums returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most
-// piece elements, and at least one.
+// normSums returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called with
+// 1 to piece elements.
 func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	switch active {
 	case neon:
@@ -756,8 +755,8 @@ func normGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 }
 
 // layerNorm normalises rows: each is norm of the row of x, with the mean and
-// inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too. Rows
-// that are too long for a kernel are left to those for vectors.
+// inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns. Rows
+// that are too long for it are left to the kernels for vectors.
 func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	if len(gain) > piece {
 		layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
@@ -772,8 +771,8 @@ func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 }
 
 // layerNormGrad sets dx += inv·(gain·dy - flat - along·u) for each row, where
-// flat and along are the means of gain·dy and of gain·dy·u. A row whose dy is 0
-// throughout adds nothing.
+// flat and along are the means of gain·dy and of gain·dy·u. A row whose dy is
+// all 0 adds nothing.
 func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	if len(gain) > piece {
 		layerNormGradGeneric(dx, dy, x, gain, mean, inv)
@@ -817,7 +816,7 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 	}
 }
 
-// normGains adds what the rows of a matrix give, one after the other:
+// normGains adds the gradients of gain and shift, one row after the other:
 //
 //	dgain[j]  += dy[r·stride+j]·(x[r·stride+j]-mean[r])·inv[r]   where dy is not 0
 //	dshift[j] += dy[r·stride+j]
@@ -860,7 +859,7 @@ func dropoutAdd(dst, x, y []float32, key uint64, threshold uint32, keep float32)
 	}
 }
 
-// adamW changes parameters p and averages m and v for gradients grad:
+// adamW updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²
@@ -877,14 +876,13 @@ func adamW(p, grad, m, v []float32, s *adamScalars) {
 	}
 }
 
-// fmaLoopKernel runs n rounds of 24 multiply-adds of vectors, as fast as they
-// go.
+// fmaLoopKernel runs n rounds of 24 independent multiply-adds of vectors.
 func fmaLoopKernel(n int) {
 	fmaLoopNEON(n)
 }
 
-// fmaLoop runs n rounds of multiply-adds, n at least 1, and returns the
-// floating-point operations of a round.
+// fmaLoop runs n rounds of multiply-adds, n at least 1, and returns the number
+// of floating-point operations in a round.
 func fmaLoop(n int) float64 {
 	if active == generic {
 		return fmaLoopGeneric(n)

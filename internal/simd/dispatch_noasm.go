@@ -4,40 +4,40 @@
 
 package simd
 
-// candidates are in the order in which they are to be tried.
+// candidates lists the implementations in order of preference.
 var candidates = []candidate{}
 
 var shapes = [...]shape{
 	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
 }
 
-// readsDirectly reports whether the kernels read B where it is.
+// readsDirectly reports whether the kernels read B in place.
 func readsDirectly(p *Product) bool {
 	return readsDirectlyGeneric(p)
 }
 
 // block computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
-// k1, for which a and b hold A and B.
+// k1. a and b contain A and B for these steps.
 func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 }
 
 // storedPanel computes m rows and n columns of C from depth rows of a panel of
-// b, of which the first is at the given place, in chains of so many rows, and
-// says whether it could.
+// b. The first row is at index at. The sums are computed in chains of chain
+// rows. It reports whether it could.
 func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
 	return storedPanelGeneric(c, a, m, n, depth, b, at, accumulate, chain)
 }
 
 // multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if
-// more. Sums begin with the biases, unless these are nil, and are chains of so
-// many steps. What lies at next is asked for ahead, as many numbers as b has.
+// more. Sums start with the biases, unless these are nil, and are computed in
+// chains of chain steps. It prefetches the numbers at next, as many as b has.
 func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
 	multiplyPanelGeneric(c, a, m, l, b, more, bias, chain, next)
 }
 
 // multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains
-// of so many steps.
+// of chain steps.
 func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
 }
@@ -53,13 +53,13 @@ func packBFloat16(dst, x []uint16, stride, depth, cols, width int) {
 	packBFloat16Generic(dst, x, stride, depth, cols, width)
 }
 
-// packWiden is packBFloat16 that writes floats.
+// packWiden is packBFloat16 but writes floats.
 func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
 	packWidenGeneric(dst, x, stride, depth, cols, width)
 }
 
 // blockOfA returns rows i0 to i1 and steps k0 to k1 of A for a kernel to read,
-// to be used for so many columns.
+// for use with cols columns.
 func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 	return blockOfAGeneric(p, i0, i1, cols, k0, k1, s)
 }
@@ -76,12 +76,12 @@ func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
 	multiplyRowsGeneric(c, a, m, b, n, depth)
 }
 
-// fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
+// fromBFloat16 sets dst[i] to the float whose upper half is x[i].
 func fromBFloat16(dst []float32, x []uint16) {
 	fromBFloat16Generic(dst, x)
 }
 
-// fromFloat16 sets dst[i] to the float that is the half x[i].
+// fromFloat16 sets dst[i] to the value of the half x[i].
 func fromFloat16(dst []float32, x []uint16) {
 	fromFloat16Generic(dst, x)
 }
@@ -159,18 +159,18 @@ func dot(x, y []float32) float32 {
 	return total
 }
 
-// maximum returns the largest x[i], and NaN if any is.
+// maximum returns the largest x[i], and NaN if any is NaN.
 func maximum(x []float32) float32 {
 	return maximumGeneric(x)
 }
 
-// finite reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an
-// infinity fulfils.
+// finite reports whether x[i] - x[i] = 0 for all i, which is false for NaN and
+// infinities.
 func finite(x []float32) bool {
 	return finiteGeneric(x)
 }
 
-// magnitude returns the largest |x[i]|, and NaN if any is.
+// magnitude returns the largest |x[i]|, and NaN if any is NaN.
 func magnitude(x []float32) float32 {
 	return magnitudeGeneric(x)
 }
@@ -180,8 +180,8 @@ func exp(dst, x []float32) {
 	expGeneric(dst, x)
 }
 
-// expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being
-// added to lane i%16.
+// expSum sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is added
+// to lane i%16.
 func expSum(dst, x []float32, shift float32) float32 {
 	var total float32
 	for len(dst) > 0 {
@@ -213,8 +213,8 @@ func geluGrad(dst, x []float32) {
 	geluGradGeneric(dst, x)
 }
 
-// additiveExp sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
-// ±limit, and NaN to limit, and reports whether all were.
+// additiveExp sets dst[i] = exp(2·x[i])·factor, with x[i] clamped to ±limit and
+// NaN replaced by limit, and reports whether no element was changed.
 func additiveExp(dst, x []float32, limit, factor float32) bool {
 	return additiveExpGeneric(dst, x, limit, factor)
 }
@@ -225,14 +225,14 @@ func additiveKeys(panel, w []float32, n int) {
 	additiveKeysGeneric(panel, w, n)
 }
 
-// additiveTile is AdditiveTile for queries of which none is beyond, and at
-// least one feature.
+// additiveTile is AdditiveTile for queries that are all within the limit, and
+// at least one feature.
 func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
 	additiveTileGeneric(c, cRow, q, i0, i1, k, j0, j1)
 }
 
-// additiveTileGrad adds to a.dk and a.sums what up to additiveRows queries
-// give, none of them beyond.
+// additiveTileGrad adds to a.dk and a.sums the gradients of up to additiveRows
+// queries, all within the limit.
 func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
 	additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
 }
@@ -242,27 +242,26 @@ func distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
 	distancesGeneric(c, q, m, k, j0, j1, w)
 }
 
-// distanceGrad adds to the sums of g what queries i0 to i1 and keys j0 to j1
-// give, none of them beyond.
+// distanceGrad adds to the sums of g the gradients of queries i0 to i1 and keys
+// j0 to j1, all within the limit.
 func distanceGrad(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
 	distanceGradGeneric(g, ds, dsRow, i0, i1, j0, j1)
 }
 
-// rowMax sets dst[i] to the largest element of row i of x, which need not be
-// the NaN that a row may hold.
+// rowMax sets dst[i] to the largest element of row i of x. It may ignore NaN.
 func rowMax(dst, x []float32, stride, n int) {
 	rowMaxGeneric(dst, x, stride, n)
 }
 
 // powerRows sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of
-// row i, element j being added to lane j%16.
+// row i. Element j is added to lane j%16.
 func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	powerRowsGeneric(x, stride, n, c, shift, sum)
 }
 
-// powerDropRows does what powerRows does, and then sets x[i][j] = keep·x[i][j]
-// where draw i·step + j of key is at least threshold, and 0 elsewhere. keyRow
-// is step·golden.
+// powerDropRows does the same as powerRows, and then sets x[i][j] =
+// keep·x[i][j] where draw i·step + j of key is at least threshold, and 0
+// elsewhere. keyRow is step·golden.
 func powerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	powerDropRowsGeneric(x, stride, n, c, shift, sum, d)
 }
@@ -284,7 +283,7 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 }
 
 // streamRows sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
-// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+// multiple of 64 bytes; AVX2 and AVX-512 bypass the caches.
 func streamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	streamRowsGeneric(dst, dstStride, src, srcStride, n, factor)
 }
@@ -299,14 +298,14 @@ func packBits(dst []uint64, seen []bool) {
 	packBitsGeneric(dst, seen)
 }
 
-// above writes first+i for each x[i] > least to dst, in their order, and
-// returns how many they are. It writes up to a vector beyond them.
+// above writes first+i for each x[i] > least to dst, in order, and returns
+// their number. It may write up to one vector beyond them.
 func above(x []float32, least float32, first int32, dst []int32) int {
 	return aboveGeneric(x, least, first, dst)
 }
 
-// ranks sets dst[i] to the number of those x[j] > x[i], and of those x[j] =
-// x[i] with j < i. It is for few elements.
+// ranks sets dst[i] to the number of x[j] > x[i] plus the number of x[j] = x[i]
+// with j < i. It is for few elements.
 func ranks(dst []int32, x []float32) {
 	ranksGeneric(dst, x)
 }
@@ -335,7 +334,7 @@ func reluGrad(dx, dy, x []float32) {
 	reluGradGeneric(dx, dy, x)
 }
 
-// softmaxMean returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMean returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 func softmaxMean(dy, y []float32) float32 {
 	var total float32
 	for len(dy) > 0 {
@@ -367,8 +366,8 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 	normGeneric(dst, x, gain, shift, mean, inv)
 }
 
-// normSums returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most
-// piece elements, and at least one.
+// normSums returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called with
+// 1 to piece elements.
 func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	return normSumsGeneric(dy, x, gain, mean, inv)
 }
@@ -379,15 +378,15 @@ func normGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 }
 
 // layerNorm normalises rows: each is norm of the row of x, with the mean and
-// inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too. Rows
-// that are too long for a kernel are left to those for vectors.
+// inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns. Rows
+// that are too long for it are left to the kernels for vectors.
 func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
 }
 
 // layerNormGrad sets dx += inv·(gain·dy - flat - along·u) for each row, where
-// flat and along are the means of gain·dy and of gain·dy·u. A row whose dy is 0
-// throughout adds nothing.
+// flat and along are the means of gain·dy and of gain·dy·u. A row whose dy is
+// all 0 adds nothing.
 func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	layerNormGradGeneric(dx, dy, x, gain, mean, inv)
 }
@@ -407,7 +406,7 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 	addRowsGeneric(dst, dstStride, x, stride, rows, cols)
 }
 
-// normGains adds what the rows of a matrix give, one after the other:
+// normGains adds the gradients of gain and shift, one row after the other:
 //
 //	dgain[j]  += dy[r·stride+j]·(x[r·stride+j]-mean[r])·inv[r]   where dy is not 0
 //	dshift[j] += dy[r·stride+j]
@@ -427,7 +426,7 @@ func dropoutAdd(dst, x, y []float32, key uint64, threshold uint32, keep float32)
 	dropoutAddGeneric(dst, x, y, key, threshold, keep)
 }
 
-// adamW changes parameters p and averages m and v for gradients grad:
+// adamW updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²
@@ -436,8 +435,8 @@ func adamW(p, grad, m, v []float32, s *adamScalars) {
 	adamWGeneric(p, grad, m, v, s)
 }
 
-// fmaLoop runs n rounds of multiply-adds, n at least 1, and returns the
-// floating-point operations of a round.
+// fmaLoop runs n rounds of multiply-adds, n at least 1, and returns the number
+// of floating-point operations in a round.
 func fmaLoop(n int) float64 {
 	return fmaLoopGeneric(n)
 }

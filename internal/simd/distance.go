@@ -6,10 +6,11 @@ import "fmt"
 //
 //	c[i][j-j0] = -Σ_f (w[f]·(q[i][f]-k[f][j]))²
 //
-// where j0 is a multiple of 16 or of k.Width() and columns of c and q are contiguous. Without w all
-// factors are 1. Differences come first: a query close to a key is as exact far from the
-// origin as near to it. What leaves the range of float32 is -Inf, or NaN where a difference
-// does and its factor is 0. The bits of an element depend on its query, its key and w only.
+// where j0 is a multiple of 16 or of k.Width() and columns of c and q are contiguous. If w is nil,
+// all factors are 1. Differences are computed first, so that a query close to a key is as exact far
+// from the origin as near it. A sum that overflows float32 is -Inf. If a difference overflows and
+// its factor is 0, the result is NaN. The bits of an element depend on its query, its key and w
+// only.
 //
 // Shapes:
 //

@@ -2,8 +2,8 @@
 
 package simd
 
-// distanceArgs is what the kernels of distances take: a tile of up to additiveRows rows by
-// some vectors of columns. Strides are in bytes. The generator reads where the fields are.
+// distanceArgs is the argument of the kernels of distances: a tile of up to additiveRows rows by
+// some vectors of columns. Strides are in bytes. The generator reads the offsets of the fields.
 type distanceArgs struct {
 	a     *float32
 	aRow  int
@@ -11,7 +11,7 @@ type distanceArgs struct {
 	bRow  int
 	c     *float32
 	cRow  int
-	w     *float32 // nil for 1
+	w     *float32 // nil if all are 1
 	depth int      // features, at least 1
 	rows  int
 	last  int // columns in the last vector, 1 to its length

@@ -6,30 +6,30 @@ import (
 	"slices"
 )
 
-// distanceLimit is the length beyond which a vector or a factor takes the slow way: what the kernels
-// multiply then stays in range, and is not denormal where it counts.
+// distanceLimit is the length beyond which a vector or a factor takes the slow path. Below it, the
+// products of the kernels stay in range and are not denormal where it matters.
 const distanceLimit = 1 << 40
 
-// DistanceGrad is a block of keys, and some queries at a time, made ready for the gradients
-// of what Distances computes, and the sums that become these. Its memory is its own, but for
-// w, which is read and must not change before Flush.
+// DistanceGrad is a block of keys, and some queries at a time, prepared for the gradients of
+// Distances, and the sums from which the gradients are computed. It allocates its memory, except
+// for w, which is read and must not change before Flush.
 type DistanceGrad struct {
-	w                []float32 // nil for 1
+	w                []float32 // nil if all are 1
 	wantW            bool
 	k, dk            []float32 // [keys][row]: the keys, and Σ_i ds·(q-k)
 	q, dq            []float32 // [queries][row]: the queries, and Σ_j ds·(k-q)
 	dw               []float32 // [row]: Σ_ij ds·(q-k)²
-	sums             []float32 // [queries][row]: the same of each query
-	beyondK, beyondQ []bool    // which are beyond, or all if w is
-	slow             bool      // whether any were, and slowDK and slowDW are in use
+	sums             []float32 // [queries][row]: Σ_j ds·(q-k)² of each query
+	beyondK, beyondQ []bool    // which are beyond distanceLimit; all if w is beyond
+	slow             bool      // whether any was beyond, so that slowDK and slowDW are in use
 	slowDK           []float32 // [keys][h], with factors
 	slowDW           []float32 // [h]
 	keys, h, row     int
 	queries          int
 }
 
-// Set takes the keys of which element f of key j is k[j·row+f] and the factors w, nil for 1,
-// and sets all sums to 0. WantW says whether the gradient of w will be asked for.
+// Set prepares keys, where element f of key j is k[j·row+f], and the factors w, nil for 1, and sets
+// all sums to 0. WantW says whether the gradient of w is required.
 //
 // Shapes:
 //
@@ -60,7 +60,7 @@ func (g *DistanceGrad) Set(k []float32, row, keys, h int, w []float32, wantW boo
 	g.slow = false
 }
 
-// Queries takes the queries of which element f of query i is q[i·row+f].
+// Queries prepares queries: element f of query i is q[i·row+f].
 func (g *DistanceGrad) Queries(q []float32, row, queries int) {
 	checkRows("DistanceGrad.Queries", len(q), row, queries, g.h)
 	g.queries = queries
@@ -73,8 +73,8 @@ func (g *DistanceGrad) Queries(q []float32, row, queries int) {
 	}
 }
 
-// padRows copies rows of h elements to rows of to, the rest of which is 0, and says which
-// of them are beyond distanceLimit.
+// padRows copies rows of h elements to rows of to elements, padded with 0, and reports which rows
+// are beyond distanceLimit.
 func padRows(dst []float32, beyond []bool, x []float32, row, rows, h, to int) ([]float32, []bool) {
 	dst = grow(dst, rows*to)
 	if cap(beyond) < rows {
@@ -90,17 +90,16 @@ func padRows(dst []float32, beyond []bool, x []float32, row, rows, h, to int) ([
 	return dst, beyond
 }
 
-// Add adds what the gradients of the distances of the queries from keys j0 to j1 give, where
-// that of query i and key j is ds[i·dsRow+j-j0], and sets dq[i·dqRow+f] to the gradients of
-// the queries:
+// Add adds the gradients of the distances of the queries from keys j0 to j1. The gradient for query
+// i and key j is ds[i·dsRow+j-j0]. Add sets dq[i·dqRow+f] to the gradients of the queries:
 //
 //	dq[i][f]  =  w²·Σ_j ds·(k-q)
 //	dk[j][f] +=  w²·    ds·(q-k)    in the sums of g
-//	dw[f]    += -w·Σ_j ds·(q-k)²    in the sums of g, i after i
+//	dw[f]    += -w·Σ_j ds·(q-k)²    in the sums of g, in the order of i
 //
-// These are half of the derivatives. The sums over j are in the order of j; those of dk are
-// in the order of i, over all calls. A ds of 0 contributes nothing, whatever its query and
-// its key are.
+// These are half of the derivatives. The sums over j are in the order of j; the sums of dk are in
+// the order of i, over all calls. A ds of 0 contributes nothing, whatever its query and its key
+// are.
 func (g *DistanceGrad) Add(dq []float32, dqRow int, ds []float32, dsRow, j0, j1 int) {
 	n := g.queries
 	if j0 < 0 || j1 < j0 || g.keys < j1 || n > 0 && (dsRow < 0 || len(ds) < (n-1)*dsRow+j1-j0) {
@@ -141,7 +140,7 @@ func (g *DistanceGrad) Add(dq []float32, dqRow int, ds []float32, dsRow, j0, j1 
 	}
 }
 
-// run returns where the run of equal elements that begins at i ends, at most n.
+// run returns the end, at most n, of the run of equal elements that begins at i.
 func run(x []bool, i, n int) int {
 	end := i + 1
 	for end < n && x[end] == x[i] {
@@ -158,8 +157,8 @@ func (g *DistanceGrad) factor(sum []float32) {
 	}
 }
 
-// add adds the gradients that d gives of query i and key j, with factors where they keep
-// the products in range.
+// add adds the gradients for query i and key j from d, the gradient of their distance. It applies
+// the factors first, which keeps the products in range.
 func (g *DistanceGrad) add(dq []float32, d float32, i, j int) {
 	if !g.slow {
 		g.slow = true
@@ -181,8 +180,8 @@ func (g *DistanceGrad) add(dq []float32, d float32, i, j int) {
 	}
 }
 
-// Flush adds the sums since Set to the gradients of the keys, element f of key j being
-// dk[j·dkRow+f], and to that of w. Either may be nil. It ends the use of the keys.
+// Flush adds the sums since Set to the gradient of the keys, where element f of key j is
+// dk[j·dkRow+f], and to the gradient of w. Either may be nil. After it, the keys must be set again.
 //
 // Shapes:
 //

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A distanceCase is queries and keys in rows with gaps, and what comes of them.
+// A distanceCase is queries and keys in rows with gaps, and the results of the functions under
+// test.
 type distanceCase struct {
 	rows, keys, h     int
 	q, k, w, ds       []float32
@@ -19,7 +20,7 @@ type distanceCase struct {
 	dqRow, dkRow      int
 }
 
-// newDistanceCase returns random vectors about one that has center in all features.
+// newDistanceCase returns random vectors around a vector with center in all features.
 func newDistanceCase(r *rand.Rand, rows, keys, h int, center float64, factors bool) *distanceCase {
 	t := &distanceCase{rows: rows, keys: keys, h: h, qRow: h + r.IntN(3), kRow: h + r.IntN(2), dsRow: keys + r.IntN(4)}
 	t.dqRow, t.dkRow = h+3, h+1
@@ -75,15 +76,15 @@ func (t *distanceCase) run(rows, keys int, wantW bool) {
 	t.backward.Flush(t.dk, t.dkRow, t.dw)
 }
 
-// results returns what run left in dense rows, and fails if it wrote elsewhere.
+// results returns the results of run in dense rows, and fails if run wrote elsewhere.
 func (t *distanceCase) results(tb testing.TB) additiveResults {
 	tb.Helper()
 	a := additiveCase{rows: t.rows, keys: t.keys, h: t.h, c: t.c, dsRow: t.dsRow, dq: t.dq, dqRow: t.dqRow, dk: t.dk, dkRow: t.dkRow, dw: t.dw}
 	return a.results(tb)
 }
 
-// distanceLoop computes in T what the doc comments say, and how large the terms of each sum
-// are together.
+// distanceLoop computes the formulas of the doc comments in T, and the sums of the magnitudes of
+// the terms of each sum.
 func distanceLoop[T float32 | float64](t *distanceCase) (out, size [4][]T) {
 	for i, n := range []int{t.rows * t.keys, t.rows * t.h, t.keys * t.h, t.h} {
 		out[i], size[i] = make([]T, n), make([]T, n)
@@ -113,8 +114,7 @@ func distanceLoop[T float32 | float64](t *distanceCase) (out, size [4][]T) {
 	return out, size
 }
 
-// check fails unless the errors are at most twice those of a plain loop, but for a few
-// roundings.
+// check fails unless the errors are at most twice the errors of a plain loop plus a few roundings.
 func (t *distanceCase) check(tb testing.TB, what string) {
 	tb.Helper()
 	got := t.results(tb)
@@ -132,7 +132,7 @@ func (t *distanceCase) check(tb testing.TB, what string) {
 			worstPlain = max(worstPlain, math.Abs(float64(plain[n][i])-want[n][i])/size[n][i])
 		}
 		if !(worst <= 2*worstPlain+2e-7) {
-			tb.Fatalf("%s, %v: %s are off by %.3g of their terms, those of a plain loop by %.3g", what, t, name, worst, worstPlain)
+			tb.Fatalf("%s, %v: the relative error of %s is %.3g, and %.3g in a plain loop", what, t, name, worst, worstPlain)
 		}
 	})
 }
@@ -143,12 +143,12 @@ func drawDistanceCase(r *rand.Rand, center float64) *distanceCase {
 		additiveFeatures[r.IntN(len(additiveFeatures))], center, r.IntN(2) == 0)
 }
 
-// However far from the origin vectors are, their distances and gradients are as exact as
-// those of a loop, which takes differences first.
+// However far vectors are from the origin, their distances and gradients are as exact as the
+// results of a loop, which computes differences first.
 func TestDistancesAreAsAccurateAsALoop(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(61, 62))
-		for _, center := range []float64{0, 100, 1e6, 1e14} { // the last one goes the slow way
+		for _, center := range []float64{0, 100, 1e6, 1e14} { // the last one takes the slow path
 			for range 20 {
 				c := drawDistanceCase(r, center)
 				c.run(c.rows, c.keys, true)
@@ -166,14 +166,14 @@ func TestDistancesAreAsAccurateAsALoop(t *testing.T) {
 	})
 }
 
-// What a query and a key give does not depend on the tile they are in, on others, nor on
-// which gradients are asked for.
+// The result for a query and a key does not depend on the tile that contains them, on other queries
+// and keys, or on which gradients are computed.
 func TestDistanceBits(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(63, 64))
 		for range 12 {
 			c := drawDistanceCase(r, 3)
-			for i := range c.rows { // some go the slow way
+			for i := range c.rows { // some take the slow path
 				if r.IntN(3) == 0 {
 					c.q[i*c.qRow+r.IntN(c.h)] = 1e15
 				}
@@ -186,20 +186,20 @@ func TestDistanceBits(t *testing.T) {
 				parts := c.results(t)
 				whole.each(func(name string, n int) {
 					if !same(parts.result(n), whole.result(n)) {
-						t.Fatalf("%v: %s in tiles of %v are others", c, name, tile)
+						t.Fatalf("%v: %s in tiles of %v differ", c, name, tile)
 					}
 				})
 			}
 			c.run(c.rows, c.keys, false)
 			if other := c.results(t); !same(other.dq, whole.dq) || !same(other.dk, whole.dk) {
-				t.Fatalf("%v: gradients without that of w are others", c)
+				t.Fatalf("%v: gradients without the gradient of w differ", c)
 			}
 			for i := range c.rows {
 				row := *c
 				row.rows, row.q, row.ds = 1, c.q[i*c.qRow:], c.ds[i*c.dsRow:]
 				row.run(1, row.keys, true)
 				if alone := row.results(t); !same(alone.c, whole.c[i*c.keys:][:c.keys]) || !same(alone.dq, whole.dq[i*c.h:][:c.h]) {
-					t.Fatalf("%v: row %d alone is another", c, i)
+					t.Fatalf("%v: row %d alone differs", c, i)
 				}
 			}
 			for j := range c.keys {
@@ -213,15 +213,15 @@ func TestDistanceBits(t *testing.T) {
 					}
 				}
 				if !same(alone.dk, whole.dk[j*c.h:][:c.h]) {
-					t.Fatalf("%v: the gradient of key %d alone is another", c, j)
+					t.Fatalf("%v: the gradient of key %d alone differs", c, j)
 				}
 			}
 		}
 	})
 }
 
-// Keys of which all gradients are 0 change nothing, whatever they hold, be they behind the
-// others or between them.
+// Keys whose gradients are all 0 change nothing, whatever they contain, after the other keys or
+// between them.
 func TestDistanceGradOfZero(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(65, 66))
@@ -260,7 +260,7 @@ func TestDistanceGradOfZero(t *testing.T) {
 	})
 }
 
-// NaN and what leaves the range stay in their rows and columns.
+// NaN and overflows affect only their rows and columns.
 func TestDistancesOfExtremes(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(67, 68))
@@ -283,7 +283,7 @@ func TestDistancesOfExtremes(t *testing.T) {
 	})
 }
 
-// Memory is used again for other sizes, and without garbage.
+// Memory is reused for other sizes, without leftovers.
 func TestDistanceScratch(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(69, 70))
@@ -301,7 +301,7 @@ func TestDistanceScratch(t *testing.T) {
 			got := c.results(t)
 			got.each(func(name string, n int) {
 				if !same(got.result(n), want.result(n)) {
-					t.Fatalf("%v: %s with used memory are others", c, name)
+					t.Fatalf("%v: %s with reused memory differ", c, name)
 				}
 			})
 			allocs := testing.AllocsPerRun(1, func() {
@@ -321,7 +321,7 @@ func TestDistanceScratch(t *testing.T) {
 			c.run(max(c.rows, 1), max(c.keys, 1), true)
 			for _, v := range c.results(t).c {
 				if v != 0 {
-					t.Fatalf("%v: a distance of no features is %v", c, v)
+					t.Fatalf("%v: a distance of zero features is %v", c, v)
 				}
 			}
 		}

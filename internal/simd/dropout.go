@@ -1,10 +1,10 @@
 package simd
 
-// Dropout sets dst[i] = keep·x[i] where Draw(key, first+i) is at least threshold,
-// and dst[i] = 0 elsewhere, whatever x[i] is.
+// Dropout sets dst[i] = keep·x[i] where Draw(key, first+i) is at least threshold, and dst[i] = 0
+// elsewhere, whatever x[i] is.
 //
-// Which elements are dropped follows from key and their number alone, so a long
-// slice may be taken in pieces, and a backward pass finds the same ones.
+// Whether an element is dropped depends only on key and its number. So a long slice may be
+// processed in pieces, and a backward pass drops the same elements.
 func Dropout(dst, x []float32, key uint64, first int, threshold uint32, keep float32) {
 	sameLen("Dropout", "dst", len(dst), "x", len(x))
 	dropout(dst, x, key+uint64(first)*golden, threshold, keep)
@@ -17,8 +17,8 @@ func DropoutAdd(dst, x, y []float32, key uint64, first int, threshold uint32, ke
 	dropoutAdd(dst, x, y, key+uint64(first)*golden, threshold, keep)
 }
 
-// Drops says which elements of some rows Dropout drops, and by what it multiplies the others:
-// element j of row i is number First + i·Step + j of the stream Key.
+// Drops says which elements of some rows Dropout drops, and the factor of the others: element j of
+// row i is number First + i·Step + j of the stream Key.
 type Drops struct {
 	Key         uint64
 	First, Step int
@@ -26,8 +26,8 @@ type Drops struct {
 	Keep        float32
 }
 
-// PowerDropRows is PowerRows followed by Dropout of every row. The sums are of what has not
-// been dropped yet.
+// PowerDropRows is PowerRows followed by Dropout of every row. The sums are computed before the
+// dropout.
 func PowerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	sameLen("PowerDropRows", "shift", len(shift), "sum", len(sum))
 	checkStrip("PowerDropRows", len(shift), len(x), stride, n)
@@ -42,7 +42,7 @@ func PowerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, 
 	})
 }
 
-// powerDropRowsGeneric is for implementations that do one after the other.
+// powerDropRowsGeneric is for implementations that do both steps one after the other.
 func powerDropRowsGeneric(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	powerRows(x, stride, n, c, shift, sum)
 	for i := range sum {
@@ -57,18 +57,17 @@ func Draw(key uint64, i int) uint32 { return uint32(Mix64(key+uint64(i)*golden) 
 // golden is 2⁶⁴ divided by the golden ratio, odd: the step of SplitMix64.
 const golden = 0x9e3779b97f4a7c15
 
-// Mix64 is the output function of SplitMix64, a bijection that makes successive
-// multiples of golden pass for random numbers.
+// Mix64 is the output function of SplitMix64, a bijection that turns successive multiples of golden
+// into pseudorandom numbers.
 //
-// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-// Generators", OOPSLA 2014.
+// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 func Mix64(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-// The loops take the key of the element they begin with.
+// The loops take the key of their first element.
 
 func dropoutGeneric(dst, x []float32, key uint64, threshold uint32, keep float32) {
 	dst = dst[:len(x)]

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The numbers are fixed for good: models are trained again from their seeds.
+// The numbers must never change, because models are retrained from their seeds.
 func TestDraw(t *testing.T) {
 	const key = 0x0123456789abcdef
 	for i, want := range map[int]uint32{
@@ -24,7 +24,7 @@ func TestDropout(t *testing.T) {
 		r := rand.New(rand.NewPCG(41, 42))
 		for _, n := range lengths {
 			key, first, keep := r.Uint64(), r.IntN(1<<20), r.Float32()
-			// Thresholds at the ends, and at a draw, which is kept.
+			// Thresholds at the ends of the range, and equal to a draw, which is then kept.
 			for _, threshold := range []uint32{0, 1, 1 << 30, 1 << 31, 3 << 30, math.MaxUint32, Draw(key, first+n/2)} {
 				dst, x, y := newGuarded(r, n), newGuarded(r, n), newGuarded(r, n)
 				if n > 3 {
@@ -59,7 +59,8 @@ func TestPowerDropRows(t *testing.T) {
 	strips(t, func(t *testing.T, r *rand.Rand, rows, stride, n int) {
 		d := Drops{Key: r.Uint64(), First: r.IntN(1 << 20), Step: 1 + r.IntN(1<<10), Keep: 1 + r.Float32()}
 		draw := Draw(d.Key, d.First+n/2)
-		// A draw, which is kept, and its neighbours, in both halves and odd or even.
+		// Thresholds equal to a draw, which is then kept, and near it: in both halves, odd and
+		// even.
 		for _, d.Threshold = range []uint32{0, 1 << 30, 1 << 31, 1<<31 + 1, 3 << 30, draw - 1, draw, draw + 1, draw ^ 1<<31, math.MaxUint32} {
 			got := newStrip(r, rows, stride, n)
 			want, sums := clone(got.x), make([]float32, rows)

@@ -2,9 +2,8 @@ package simd
 
 import "fmt"
 
-// A Mat says where the elements of a matrix are: element (i, j) is
-// Data[i*Row+j*Col]. How many rows and columns there are is known to whoever
-// uses it.
+// A Mat describes where the elements of a matrix are: element (i, j) is Data[i*Row+j*Col]. The
+// numbers of rows and columns are passed separately.
 type Mat struct {
 	Data     []float32
 	Row, Col int
@@ -20,8 +19,8 @@ func (m Mat) T() Mat { return Mat{Data: m.Data, Row: m.Col, Col: m.Row} }
 // from returns the part of m that starts at element (i, j).
 func (m Mat) from(i, j int) Mat { return Mat{m.Data[i*m.Row+j*m.Col:], m.Row, m.Col} }
 
-// A Product describes one matrix product C = A·B, or Count of them whose
-// matrices lie at fixed distances from one another.
+// A Product describes one matrix product C = A·B, or Count products whose matrices are at fixed
+// distances from one another.
 type Product struct {
 	M, N, K int
 	A, B, C Mat // A is M×K, B is K×N, C is M×N and has C.Col == 1
@@ -32,24 +31,24 @@ type Product struct {
 	Count               int
 	StepA, StepB, StepC int
 
-	// Accumulate adds the product to what C holds, instead of replacing it.
+	// Accumulate adds the product to C instead of overwriting C.
 	Accumulate bool
 
-	// Bias, if not nil, has length N and is added to every row. It cannot go
-	// together with Accumulate.
+	// Bias, if not nil, has length N and is added to every row. It cannot be combined with
+	// Accumulate.
 	Bias []float32
 
-	// Sparse promises that a zero in A or B contributes nothing to the sum, even
-	// against a NaN or an infinity: what has weight zero does not leak.
+	// Sparse guarantees that a zero in A or B contributes nothing to the sum, even against a NaN or
+	// an infinity: values with weight zero do not leak.
 	Sparse bool
 
-	// Blocks cuts the sum over k into blocks of sumBlock steps, which are chains of their own: a
-	// long chain rounds to ever larger sums. It is for sums over the features of a layer. In one
-	// over tokens, padding between them would move the cuts.
+	// Blocks splits the sum over k into blocks of sumBlock steps, each summed separately, because a
+	// long sum has larger rounding errors. It is for sums over the features of a layer. In sums
+	// over tokens, padding between tokens would move the boundaries.
 	Blocks bool
 
-	// Tiles computes the product on tile units, where TilesForLayer says so for the sizes of
-	// a layer. Then the order of the sums is another.
+	// Tiles computes the product on tile units if TilesForLayer allows it for the sizes of a layer.
+	// The order of the sums then differs.
 	Tiles bool
 }
 
@@ -61,17 +60,17 @@ type Product struct {
 //	for k := range K { acc += A[i][k] * B[k][j] }
 //	C[i][j] = acc + 0
 //
-// where += rounds once on an implementation with fused multiply-add and twice
-// on others, and adding 0 turns -0 into 0. With Blocks that is the first block, and the others
-// are added one after the other:
+// where += rounds once on an implementation with fused multiply-add and twice on others, and adding
+// 0 turns -0 into 0. With Blocks, this is the first block, and the other blocks are added one after
+// the other:
 //
 //	for each of them { acc = 0; for k := range block { acc += A[i][k] * B[k][j] }; C[i][j] += acc }
 //
-// So its bits depend neither on M, N or Count nor on the number of threads. Without Blocks more
-// steps at the end with a zero in A and a finite number in B do not change them.
+// So the bits of an element depend neither on M, N or Count nor on the number of threads. Without
+// Blocks, appending steps with a zero in A and a finite number in B does not change them.
 //
-// C must not overlap A, B or Bias, nor its rows and products one another.
-// Multiply panics if the slices are too short for the sizes.
+// C must not overlap A, B or Bias. Its rows and products must not overlap one another. Multiply
+// panics if the slices are too short for the sizes.
 func Multiply(p *Product) {
 	p.check()
 	if p.M == 0 || p.N == 0 {
@@ -82,7 +81,7 @@ func Multiply(p *Product) {
 	m.free()
 }
 
-// begin sets columns j0 to j1 of row i of C to what their sums begin with.
+// begin sets columns j0 to j1 of row i of C to the initial values of their sums.
 func (p *Product) begin(i, j0, j1 int) {
 	switch c := p.C.Data[i*p.C.Row:][j0:j1]; {
 	case p.Bias != nil:
@@ -102,8 +101,8 @@ func (p *Product) part(i, rows, j, cols int) Product {
 	return part
 }
 
-// sumBlock returns how many steps of depth a block of a sum has: at most 384, all the same
-// number, but for the last.
+// sumBlock returns the number of steps in a block of a sum over depth steps: at most 384, and the
+// same for all blocks but the last.
 func sumBlock(depth int) int { return depthStep(depth, 384) }
 
 func (p *Product) check() {
@@ -125,8 +124,7 @@ func (p *Product) check() {
 	p.C.check("C", p.M, p.N, count, p.StepC)
 }
 
-// check panics unless count matrices of the given size, step apart, are inside
-// m.Data.
+// check panics unless count matrices of the given size, step apart, are inside m.Data.
 func (m Mat) check(name string, rows, cols, count, step int) {
 	if rows == 0 || cols == 0 {
 		return

@@ -2,14 +2,14 @@
 
 // Tiles of matrix products. A kernel computes a column of tiles of C = A·B, one
 // below the other, each a few rows high and as wide as a panel of B, which is
-// some vectors. The sums of a tile stay in registers for all steps of k.
+// one or more vectors. The sums of a tile stay in registers for all steps of k.
 
 //go:build !purego
 
 #include "textflag.h"
 
-// gemm1AVX512 sets C = A·B + start for panels of one vector. AVX2 and NEON want
-// that vector full.
+// gemm1AVX512 sets C = A·B + start for panels of one vector. On AVX2 and NEON
+// that vector must be full.
 //
 // func gemm1AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2
@@ -1675,8 +1675,8 @@ end107:
 	VZEROUPPER
 	RET
 
-// gemm1AVX2 sets C = A·B + start for panels of one vector. AVX2 and NEON want
-// that vector full.
+// gemm1AVX2 sets C = A·B + start for panels of one vector. On AVX2 and NEON
+// that vector must be full.
 //
 // func gemm1AVX2(t *tileArgs)
 // Requires: AVX, FMA3
@@ -5006,8 +5006,8 @@ end107:
 	VZEROUPPER
 	RET
 
-// gemm2AVX512 sets C = A·B + start for panels of two vectors. AVX2 and NEON
-// want the second one full.
+// gemm2AVX512 sets C = A·B + start for panels of two vectors. On AVX2 and NEON
+// the second must be full.
 //
 // func gemm2AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2
@@ -5782,8 +5782,8 @@ end53:
 	VZEROUPPER
 	RET
 
-// gemm2AVX2 sets C = A·B + start for panels of two vectors. AVX2 and NEON want
-// the second one full.
+// gemm2AVX2 sets C = A·B + start for panels of two vectors. On AVX2 and NEON
+// the second must be full.
 //
 // func gemm2AVX2(t *tileArgs)
 // Requires: AVX, FMA3
@@ -6555,7 +6555,7 @@ end53:
 	RET
 
 // gemm2maskedAVX2 sets C = A·B + start for panels of two vectors, the second
-// one full or not.
+// full or not.
 //
 // func gemm2maskedAVX2(t *tileArgs)
 // Requires: AVX, FMA3
@@ -7332,8 +7332,8 @@ end53:
 	VZEROUPPER
 	RET
 
-// gemm3AVX512 sets C = A·B + start for panels of three vectors. NEON wants the
-// third one full.
+// gemm3AVX512 sets C = A·B + start for panels of three vectors. On NEON the
+// third must be full.
 //
 // func gemm3AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2
@@ -8303,8 +8303,8 @@ end53:
 	VZEROUPPER
 	RET
 
-// gemm4AVX512 sets C = A·B + start for panels of four vectors. NEON wants the
-// fourth one full.
+// gemm4AVX512 sets C = A·B + start for panels of four vectors. On NEON the
+// fourth must be full.
 //
 // func gemm4AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -11480,7 +11480,7 @@ end53:
 	VZEROUPPER
 	RET
 
-// gemmInt8AVX512 sets C = A·B + start for whole panels of integers of a byte.
+// gemmInt8AVX512 sets C = A·B + start for whole panels of 8-bit integers.
 //
 // func gemmInt8AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -12675,7 +12675,7 @@ end53:
 	VZEROUPPER
 	RET
 
-// gemmInt8AVX2 sets C = A·B + start for whole panels of integers of a byte.
+// gemmInt8AVX2 sets C = A·B + start for whole panels of 8-bit integers.
 //
 // func gemmInt8AVX2(t *tileArgs)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -13465,7 +13465,7 @@ end53:
 	RET
 
 // gemmFloat32AVX512 sets C = A·B + start for whole panels of floats that are
-// read once, from memory and not from a cache.
+// read once, and from memory instead of a cache.
 //
 // func gemmFloat32AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -14655,7 +14655,7 @@ end53:
 	RET
 
 // gemmFloat32AVX2 sets C = A·B + start for whole panels of floats that are read
-// once, from memory and not from a cache.
+// once, and from memory instead of a cache.
 //
 // func gemmFloat32AVX2(t *tileArgs)
 // Requires: AVX, FMA3, MMX+

@@ -2,14 +2,14 @@
 
 // Tiles of matrix products. A kernel computes a column of tiles of C = A·B, one
 // below the other, each a few rows high and as wide as a panel of B, which is
-// some vectors. The sums of a tile stay in registers for all steps of k.
+// one or more vectors. The sums of a tile stay in registers for all steps of k.
 
 //go:build !purego
 
 #include "textflag.h"
 
-// gemm1NEON sets C = A·B + start for panels of one vector. AVX2 and NEON want
-// that vector full.
+// gemm1NEON sets C = A·B + start for panels of one vector. On AVX2 and NEON
+// that vector must be full.
 //
 // func gemm1NEON(t *tileArgs)
 TEXT ·gemm1NEON(SB), NOSPLIT, $0-8
@@ -7496,8 +7496,8 @@ end773:
 	BNE tile760
 	RET
 
-// gemm2NEON sets C = A·B + start for panels of two vectors. AVX2 and NEON want
-// the second one full.
+// gemm2NEON sets C = A·B + start for panels of two vectors. On AVX2 and NEON
+// the second must be full.
 //
 // func gemm2NEON(t *tileArgs)
 TEXT ·gemm2NEON(SB), NOSPLIT, $0-8
@@ -8643,7 +8643,7 @@ end71:
 	RET
 
 // gemm2maskedNEON sets C = A·B + start for panels of two vectors, the second
-// one full or not.
+// full or not.
 //
 // func gemm2maskedNEON(t *tileArgs)
 TEXT ·gemm2maskedNEON(SB), NOSPLIT, $0-8
@@ -10398,8 +10398,8 @@ end239:
 	BNE tile226
 	RET
 
-// gemm3NEON sets C = A·B + start for panels of three vectors. NEON wants the
-// third one full.
+// gemm3NEON sets C = A·B + start for panels of three vectors. On NEON the third
+// must be full.
 //
 // func gemm3NEON(t *tileArgs)
 TEXT ·gemm3NEON(SB), NOSPLIT, $0-8
@@ -11847,8 +11847,8 @@ end71:
 	BNE tile61
 	RET
 
-// gemm4NEON sets C = A·B + start for panels of four vectors. NEON wants the
-// fourth one full.
+// gemm4NEON sets C = A·B + start for panels of four vectors. On NEON the fourth
+// must be full.
 //
 // func gemm4NEON(t *tileArgs)
 TEXT ·gemm4NEON(SB), NOSPLIT, $0-8
@@ -13599,8 +13599,8 @@ end71:
 	BNE tile61
 	RET
 
-// gemm3maskedNEON sets C = A·B + start for panels of three vectors, of which
-// the third one is not full.
+// gemm3maskedNEON sets C = A·B + start for panels of three vectors, the third
+// not full.
 //
 // func gemm3maskedNEON(t *tileArgs)
 TEXT ·gemm3maskedNEON(SB), NOSPLIT, $0-8
@@ -15550,8 +15550,8 @@ end239:
 	BNE tile226
 	RET
 
-// gemm4maskedNEON sets C = A·B + start for panels of four vectors, of which the
-// fourth one is not full.
+// gemm4maskedNEON sets C = A·B + start for panels of four vectors, the fourth
+// not full.
 //
 // func gemm4maskedNEON(t *tileArgs)
 TEXT ·gemm4maskedNEON(SB), NOSPLIT, $0-8
@@ -20919,7 +20919,7 @@ end332:
 	BNE tile316
 	RET
 
-// gemmInt8NEON sets C = A·B + start for whole panels of integers of a byte.
+// gemmInt8NEON sets C = A·B + start for whole panels of 8-bit integers.
 //
 // func gemmInt8NEON(t *tileArgs)
 TEXT ·gemmInt8NEON(SB), NOSPLIT, $0-8

@@ -6,9 +6,9 @@ import "unsafe"
 
 // The drivers of the kernels for matrix products.
 
-// tileArgs is what the gemm kernels take: a column of tiles, each rows high and
-// as wide as a panel of B, one below the other. Strides are in bytes. The
-// generator reads where the fields are.
+// tileArgs is the argument of the gemm kernels: a column of tiles, one below the other, each
+// rows high and as wide as a panel of B. Strides are in bytes. The generator reads the offsets of
+// the fields.
 type tileArgs struct {
 	a          *float32
 	aRow, aCol int
@@ -22,49 +22,49 @@ type tileArgs struct {
 	last       int // columns in the last vector, 1 to its length
 	start      int
 	bias       *float32
-	next       uintptr // an address to ask for ahead, as each step does for one further on
+	next       uintptr // an address to prefetch; each step prefetches further on
 	nextStep   int
 }
 
-// Values of tileArgs.start: what the sums begin with.
+// Values of tileArgs.start: the initial values of the sums.
 const (
 	startZero = iota
 	startBias
 	startC
-	startAdd // with 0, and are then added to C
+	startAdd // 0, and the sums are then added to C
 )
 
-// Rows of the largest tiles: of panels of several vectors, and of one.
+// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
 const (
 	tileRows   = 6
 	narrowRows = 12
 )
 
-// Kernels besides those for panels of a number of vectors: of whole panels of stored
-// numbers. Those for floats look further ahead than the others.
+// Kernels for whole panels of stored numbers. Smaller values of kernel are the number of vectors in
+// a panel of floats. kernelFloat32 prefetches further ahead than the others.
 const (
 	kernelBFloat16 = 16 + iota
 	kernelInt8
 	kernelFloat32
 )
 
-// The kernels read B directly where its rows are contiguous. Copying it first pays over many rows of A, if the
-// rows of B are so far apart that a panel is scattered over many pages.
+// The kernels read B directly where its rows are contiguous. Copying B first is faster over many
+// rows of A if the rows of B are so far apart that a panel is scattered over many pages.
 func readsDirectlyAsm(p *Product) bool {
 	return p.B.Col == 1 && (p.M <= rowBlock || p.B.Row <= 128)
 }
 
 func packPanelAsm(dst []float32, m Mat, rows, cols, width int) {
-	if m.Col == 1 { // the kernels do not read what is behind the last column
+	if m.Col == 1 { // the kernels do not read beyond the last column
 		CopyRows(dst, width, m.Data, m.Row, rows, cols)
 	} else {
 		packTransposed(dst, m, rows, cols, width)
 	}
 }
 
-// packTransposed copies a matrix of rows×cols, of which the columns are best
-// contiguous, to rows that are, width apart. Width has to be cols rounded up to
-// whole vectors or more; what is between is filled with anything.
+// packTransposed copies a matrix of rows×cols, whose columns should be contiguous, to contiguous
+// rows, width apart. Width must be at least cols rounded up to whole vectors. The contents of the
+// padding are undefined.
 func packTransposed(dst []float32, m Mat, rows, cols, width int) {
 	if m.Row != 1 {
 		packPanelGeneric(dst, m, rows, cols, width)
@@ -76,8 +76,8 @@ func packTransposed(dst []float32, m Mat, rows, cols, width int) {
 	}
 }
 
-// start returns what the sums from step k0 on begin with, as a kernel has it, and the biases
-// of the columns from j on.
+// start returns the initial values of the sums from step k0 on, as a value of tileArgs.start, and
+// the biases of the columns from j on.
 func (p *Product) start(k0, j int) (start int, bias []float32) {
 	switch {
 	case k0 > 0:
@@ -106,9 +106,9 @@ func blockAsm(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	tiles(p.C.from(i0, j0), a, i1-i0, j1-j0, k1-k0, chain, b, at, start, bias, nil)
 }
 
-// tiles computes m rows and n columns of C from depth steps of A and of the
-// panels whose data start at the given place, in chains of so many steps. It asks
-// for what is ahead, or else for the panels behind the first.
+// tiles computes m rows and n columns of C from depth steps of A and of the panels whose data start
+// at index at. It sums in chains of chain steps. It prefetches ahead, or else the panels
+// after the first.
 func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []float32, ahead *Ahead) {
 	t := tileArgs{aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * c.Row}
 	if ahead != nil && ahead.empty() {
@@ -135,10 +135,10 @@ func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []
 	}
 }
 
-// column computes m rows of C, of the columns from j on, from depth steps: as many tiles as
-// needed, and as equal as possible. A tile of a row or two would leave most of the multipliers
-// idle. The sums are chains of so many steps: the first begins as t.start says, and the others
-// are added to C.
+// column computes m rows of C, of the columns from j on, from depth steps: with as many tiles as
+// needed, as equal in height as possible. A tile of one or two rows would leave most of the
+// multipliers idle. The sums are chains of chain steps: the first starts as t.start says, and the
+// others are added to C.
 func (t *tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead) {
 	highest := tileRows
 	if kernel == 1 {
@@ -173,8 +173,8 @@ func (t *tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead
 	}
 }
 
-// prefetch has the next tiles ask for what is ahead. They become fewer if it does not last for
-// all of them.
+// prefetch makes the next tiles prefetch from ahead. It reduces the number of tiles if ahead does
+// not last for all of them.
 func (t *tileArgs) prefetch(ahead *Ahead, depth int) {
 	if ahead.empty() {
 		t.next, t.nextStep = uintptr(unsafe.Pointer(t.b)), 0
@@ -185,9 +185,9 @@ func (t *tileArgs) prefetch(ahead *Ahead, depth int) {
 	t.next, t.nextStep = uintptr(unsafe.Pointer(&part[0])), ahead.step
 }
 
-// A kernel takes any strides, but if the rows are not contiguous, every step reads from another cache line.
-// Where the block will be read for many columns, it is worth a copy with rows
-// that are, if the columns are so far apart that each is in a page of its own.
+// A kernel takes any strides, but if the rows are not contiguous, every step reads from another
+// cache line. Where the block will be read for many columns, copying it to contiguous rows is
+// faster if each column is in a different page.
 func blockOfAAsm(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 	if k0 == k1 {
 		return Mat{}
@@ -208,7 +208,7 @@ func multiplyPanelsAsm(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulat
 	if accumulate {
 		start = startC
 	}
-	for j := j0; j < j1; { // a part of a panel, and whole ones
+	for j := j0; j < j1; { // a part of a panel first, then whole panels
 		at, end := 0, j1
 		if col := j % b.b.width; col > 0 {
 			end = min(j-col+b.b.width, j1)
@@ -221,8 +221,8 @@ func multiplyPanelsAsm(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulat
 	}
 }
 
-// The keys of attention and the weights of PyTorch have contiguous columns. Copying
-// them for a single use would take longer than using them.
+// The keys of attention and the weights of PyTorch have contiguous columns. Copying them for a
+// single use would take longer than using them.
 func singleRowAsm(p *Product, j0, j1 int, s *scratch) bool {
 	if p.M != 1 || p.B.Row != 1 || p.B.Col == 1 || p.K == 0 {
 		return false
@@ -236,11 +236,11 @@ func singleRowAsm(p *Product, j0, j1 int, s *scratch) bool {
 			a[k] = p.A.Data[k*p.A.Col]
 		}
 	}
-	depth := 4096 // keeps a call below some ten microseconds
+	depth := 4096 // keeps a call below about ten microseconds
 	if p.Blocks {
 		depth = sumBlock(p.K)
 	}
-	later := s.row[:0] // the sums of the blocks behind the first, block after block
+	later := s.row[:0] // the sums of the blocks after the first, block after block
 	if p.Blocks {
 		s.row = grow(s.row, (p.K-1)/depth*(j1-j0))
 		later = s.row
@@ -265,10 +265,9 @@ func singleRowAsm(p *Product, j0, j1 int, s *scratch) bool {
 	return true
 }
 
-// B is transposed in registers: a copy in panels would take longer than to use it
-// once.
+// B is transposed in registers: copying it to panels would take longer than using it once.
 func multiplyRowsAsm(c, a Mat, m int, b Mat, n, depth int) {
-	const step = 4096 // keeps a call below some ten microseconds
+	const step = 4096 // keeps a call below about ten microseconds
 	width := dotColumns()
 	t := tileArgs{aRow: 4 * a.Row, bRow: 4 * b.Row, cRow: 4 * c.Row}
 	for j := 0; j < n; j += width {

@@ -7,11 +7,11 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// Sizes of the blocks that a product is cut into, in elements. A block of rowBlock
-// rows of A and highDepth steps takes a seventh of a second-level cache of 2 MiB,
-// and the panels of B pass by it one after the other. Smaller blocks would fit in
-// the first level, but C would be read and written more often, and kernels fetch
-// panels ahead. With few rows the panels pass by but once, and shorter ones pay.
+// Sizes, in elements, of the blocks that a product is split into. A block of rowBlock rows of A and
+// highDepth steps takes a seventh of a second-level cache of 2 MiB, and the panels of B stream
+// through the cache one after the other. Smaller blocks would fit in the first level, but C would
+// be read and written more often, and kernels prefetch panels anyway. With few rows, each panel is
+// used only once, and shorter panels are faster.
 const (
 	rowBlock   = 96
 	colBlock   = 1024
@@ -19,8 +19,8 @@ const (
 	highDepth  = 768 // of products with more than rowBlock rows
 )
 
-// taskWork returns how many multiplications a task should have, about: some
-// microseconds' worth. A product of many times that is cut into tasks.
+// taskWork returns the approximate number of multiplications for a task: a few microseconds' worth.
+// Larger products are split into tasks.
 func taskWork(tiles bool) int {
 	switch {
 	case tiles:
@@ -31,14 +31,14 @@ func taskWork(tiles bool) int {
 	return 1 << 18
 }
 
-// A multiplication is a call of Multiply in progress. It is kept in a pool with
-// its function values, so that handing them to par.For allocates nothing.
+// A multiplication is a call of Multiply in progress. It is pooled together with its function
+// values, so that passing them to par.For allocates nothing.
 type multiplication struct {
 	all Product
 	one Product // product i of all, while it is being computed in tasks
 
-	// What is being computed: steps k0 to k1 of the columns from j0 to j1, in
-	// blocks of rows by cols, of which colBlocks lie side by side.
+	// The current part: steps k0 to k1 of the columns from j0 to j1, in blocks of rows by cols.
+	// There are colBlocks blocks side by side.
 	j0, j1, k0, k1        int
 	rows, cols, colBlocks int
 	packed                blockOfB
@@ -66,14 +66,14 @@ func newMultiplication(p *Product) *multiplication {
 	return m
 }
 
-// free hands m back without the caller's slices, which it would keep alive.
+// free returns m to the pool, without the caller's slices, which it would keep alive.
 func (m *multiplication) free() {
 	m.all, m.one, m.packed = Product{}, Product{}, blockOfB{}
 	multiplications.Put(m)
 }
 
-// fold turns products that share B and whose rows continue one another into a
-// single product with more rows.
+// fold merges products that share B and whose rows are consecutive into a single product with more
+// rows.
 func (p *Product) fold() {
 	if p.Count == 1 || p.StepB != 0 {
 		return
@@ -87,8 +87,8 @@ func (p *Product) fold() {
 	}
 }
 
-// turnColumn turns a product whose result is a column into one whose result is a row,
-// which is what the kernels are made for: Cᵀ = Bᵀ·Aᵀ, term by term the same.
+// turnColumn transposes a product whose result is a column, because the kernels are made for rows:
+// Cᵀ = Bᵀ·Aᵀ, with the same terms.
 func (p *Product) turnColumn() {
 	if p.Tiles || p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil {
 		return
@@ -114,7 +114,7 @@ func (m *multiplication) run() {
 	}
 	work, task := p.M*p.N*max(p.K, 1), taskWork(p.Tiles)
 	if work < 2*task/p.Count {
-		m.doProducts(0, p.Count) // too little to share
+		m.doProducts(0, p.Count) // too small to share
 		return
 	}
 	if p.Count > 1 && (work < 4*task || p.Count >= 4*runtime.GOMAXPROCS(0)) {
@@ -179,7 +179,7 @@ func (m *multiplication) doColumns(lo, hi int) {
 	s.free()
 }
 
-// depthStep cuts depth into equal steps of at most limit, and returns the step.
+// depthStep splits depth into equal steps of at most limit, and returns the step.
 func depthStep(depth, limit int) int {
 	if depth == 0 {
 		return 1
@@ -188,7 +188,7 @@ func depthStep(depth, limit int) int {
 	return (depth + n - 1) / n
 }
 
-// depthStep is depthStep for the sum of p: a step has whole blocks.
+// depthStep is depthStep for the sum of p: a step consists of whole blocks.
 func (p *Product) depthStep(limit int) int {
 	if !p.Blocks {
 		return depthStep(p.K, limit)
@@ -196,14 +196,14 @@ func (p *Product) depthStep(limit int) int {
 	return blockStep(p.K, limit)
 }
 
-// blockStep is depthStep for steps of whole blocks of the sum.
+// blockStep is depthStep for steps that consist of whole blocks of the sum.
 func blockStep(depth, limit int) int {
 	block := sumBlock(depth)
 	return block * depthStep((depth+block-1)/block, limit/block)
 }
 
-// lowProduct computes columns j0 to j1 of a product with no more rows than a
-// block has. Each panel is used as soon as it is packed.
+// lowProduct computes columns j0 to j1 of a product with at most rowBlock rows. Each panel is used
+// as soon as it is packed.
 func lowProduct(p *Product, j0, j1 int, s *scratch) {
 	if singleRow(p, j0, j1, s) {
 		return
@@ -243,8 +243,8 @@ func highProduct(p *Product, s *scratch) {
 	}
 }
 
-// runBlocks does what highProduct does on all processors: first they pack a
-// block of B, then they share out the blocks of C that need it.
+// runBlocks does the same as highProduct on all processors: they first pack a block of B, then
+// share the blocks of C that need it.
 func (m *multiplication) runBlocks() {
 	p := &m.one
 	step, task := p.depthStep(highDepth), taskWork(false)
@@ -256,10 +256,10 @@ func (m *multiplication) runBlocks() {
 			if m.packed.copied {
 				par.For(m.packed.count(), max(1, task/16/m.packed.step), m.pack)
 			}
-			// Blocks as wide as leave enough of them to share out evenly, but
-			// none too small to be worth it.
+			// Make blocks as wide as possible while there are enough to share evenly, but not too
+			// small to be worth it.
 			rowBlocks := (p.M + rowBlock - 1) / rowBlock
-			m.rows = roundUp((p.M+rowBlocks-1)/rowBlocks, 6) // tiles that are full
+			m.rows = roundUp((p.M+rowBlocks-1)/rowBlocks, 6) // full tiles
 			rowBlocks = (p.M + m.rows - 1) / m.rows
 			panels := (m.j1 - m.j0 + m.packed.width - 1) / m.packed.width
 			even := (8*runtime.GOMAXPROCS(0) + rowBlocks - 1) / rowBlocks

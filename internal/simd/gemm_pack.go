@@ -2,7 +2,7 @@ package simd
 
 import "sync"
 
-// scratch is memory that a task packs matrices into.
+// scratch is memory for packed matrices, for one task.
 type scratch struct {
 	a, b, row      []float32
 	block          blockOfB
@@ -14,14 +14,14 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// free hands s back without the caller's slices.
+// free returns s to the pool, without the caller's slices.
 func (s *scratch) free() {
 	s.block.data, s.block.from.Data = nil, nil
 	s.limbs.release()
 	scratches.Put(s)
 }
 
-// grow returns a slice of n elements, s if it is long enough.
+// grow returns a slice of n elements: s if its capacity suffices.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/4)
@@ -29,10 +29,9 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// blockOfB is a block of B as the kernels read it: cut into panels of width
-// columns, of which the last may be narrower. Row k of panel i starts at
-// data[i*step+k*row]. Either it is a copy, where each panel is in one piece and
-// the last is filled up with anything, or it is B itself.
+// blockOfB is a block of B as the kernels read it: split into panels of width columns; the last may
+// be narrower. Row k of panel i starts at data[i*step+k*row]. It is either a copy, where each panel
+// is contiguous and the last is padded with undefined values, or B itself.
 type blockOfB struct {
 	data      []float32
 	step, row int
@@ -40,14 +39,14 @@ type blockOfB struct {
 	copied    bool
 	col       int // the column of B at which the first panel starts
 
-	from       Mat // the block of B that the copy is made of
+	from       Mat // the block of B that was copied
 	rows, cols int
 }
 
 func (b *blockOfB) count() int { return (b.cols + b.width - 1) / b.width }
 
-// pack prepares columns j0 to j1 of rows k0 to k1 of B. If they have to be
-// copied, it takes the memory from mem, and packPanels has to follow.
+// pack prepares columns j0 to j1 of rows k0 to k1 of B. If they must be copied, pack takes the
+// memory from mem, and the caller must call packPanels next.
 func (b *blockOfB) pack(p *Product, j0, j1, k0, k1 int, mem *[]float32) {
 	b.width, b.col, b.rows, b.cols = panelWidth(), j0, k1-k0, j1-j0
 	b.copied = false
@@ -77,8 +76,8 @@ func (b *blockOfB) packPanels(lo, hi int) {
 	}
 }
 
-// sparseRows computes rows i0 to i1 of p one step of k at a time, and passes
-// over the terms where A or B is 0. It is for operands that are not finite.
+// sparseRows computes rows i0 to i1 of p one step of k at a time, and skips terms where A or B is
+// 0. It is for operands that are not finite.
 func sparseRows(p *Product, i0, i1 int, s *scratch) {
 	for i := i0; i < i1; i++ {
 		p.begin(i, 0, p.N)
@@ -109,7 +108,7 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 				}
 				b = s.row
 			}
-			if a-a == 0 { // finite: what it makes of a zero is a zero
+			if a-a == 0 { // finite: its product with zero is zero
 				Axpy(a, b[:p.N], sums)
 				continue
 			}
@@ -128,13 +127,12 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 	}
 }
 
-// careful reports whether p asks for zeros to be respected and has an operand
-// that is not finite, so that it makes a difference.
+// careful reports whether p.Sparse makes a difference: whether an operand is not finite.
 func (p *Product) careful() bool {
 	return p.Sparse && !(p.A.finite(p.M, p.K) && p.B.finite(p.K, p.N))
 }
 
-// finite reports whether all elements of a matrix of the given size are.
+// finite reports whether all elements of a matrix of the given size are finite.
 func (m Mat) finite(rows, cols int) bool {
 	if m.Col != 1 {
 		m, rows, cols = m.T(), cols, rows

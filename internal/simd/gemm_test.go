@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// reference computes one product as the doc of Multiply says.
+// reference computes one product as the comment of Multiply describes.
 func reference(p *Product, i int) []float32 {
 	a, b, c := p.A, p.B, p.C
 	if p.M*p.K > 0 {
@@ -34,7 +34,7 @@ func reference(p *Product, i int) []float32 {
 				acc = c.Data[i*c.Row+j]
 			}
 			sum := &acc
-			var later float32 // the sum of a block behind the first
+			var later float32 // the sum of a block after the first
 			for k := range p.K {
 				if p.Blocks && k > 0 && k%sumBlock(p.K) == 0 {
 					if sum == &later {
@@ -54,8 +54,8 @@ func reference(p *Product, i int) []float32 {
 	return out
 }
 
-// matrix returns a matrix with random elements and the slice of a given number
-// of them in one of four layouts: by rows or by columns, dense or with gaps.
+// matrix returns a matrix with random elements and the distance to the next of count such matrices,
+// in one of four layouts: by rows or by columns, dense or with gaps.
 func matrix(r *rand.Rand, rows, cols, count, layout int) (m Mat, step int) {
 	if layout&1 == 0 {
 		m.Row, m.Col = cols, 1
@@ -80,18 +80,18 @@ func matrix(r *rand.Rand, rows, cols, count, layout int) (m Mat, step int) {
 	return m, step
 }
 
-// productCase is a product and what comes of it.
+// productCase is a product and its results.
 type productCase struct {
 	*Product
-	c    []float32      // what C holds before
-	want [2][][]float32 // by whether the implementation is generic, which alone does not fuse
+	c    []float32      // the initial contents of C
+	want [2][][]float32 // first index: 1 if the implementation is generic, which alone does not fuse
 }
 
 func newProductCase(p *Product) *productCase {
 	return &productCase{Product: p, c: slices.Clone(p.C.Data)}
 }
 
-// wanted returns the products by the reference, which takes longer than the kernels.
+// wanted computes the products with reference, which takes longer than the kernels.
 func (p *productCase) wanted() [][]float32 {
 	want := &p.want[0]
 	if active == generic {
@@ -111,7 +111,7 @@ func checkProduct(t *testing.T, p *Product) {
 	newProductCase(p).check(t)
 }
 
-// check computes the product, with C as it was in the beginning.
+// check computes the product, with the initial contents of C.
 func (p *productCase) check(t *testing.T) {
 	t.Helper()
 	wanted := p.wanted()
@@ -218,7 +218,7 @@ func randomProducts() (list []*productCase) {
 
 func TestMultiplyOnAnyNumberOfThreads(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: every product again")
+		t.Skip("slow: repeats every product")
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	var products []*productCase
@@ -271,7 +271,7 @@ func testAppendedZeros(t *testing.T) {
 		Multiply(&Product{M: m, N: n, K: k + extra, A: a, B: b, C: RowMajor(long, n)})
 		for i := range short {
 			if math.Float32bits(short[i]) != math.Float32bits(long[i]) {
-				t.Fatalf("element %d: %v with K=%d, %v with %d zeros more", i, short[i], k, long[i], extra)
+				t.Fatalf("element %d: %v with K=%d, %v with %d more zeros", i, short[i], k, long[i], extra)
 			}
 		}
 	}
@@ -285,7 +285,7 @@ func TestMultiplyDoesNotAllocate(t *testing.T) {
 		}
 	}
 	if testing.AllocsPerRun(100, often) > 0 {
-		t.Skip("the race detector makes pools forget")
+		t.Skip("the race detector empties pools at random")
 	}
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, count := range []int{1, 40} {

@@ -2,10 +2,9 @@ package simd
 
 import "math"
 
-// The conversions float32(x*y), here and wherever results are computed, keep the
-// compiler from fusing a product with the sum that follows: on most architectures
-// it would, and whether it does may differ from one loop to another. The command
-// internal/tools/fma finds those that are missing.
+// The conversions float32(x*y), here and wherever results are computed, prevent the compiler from
+// fusing a product with the following sum. On most architectures it would fuse them, possibly in
+// one loop and not in another. The command internal/tools/fma finds missing conversions.
 
 func maximumGeneric(x []float32) float32 {
 	m := float32(math.Inf(-1))
@@ -19,7 +18,7 @@ func maximumGeneric(x []float32) float32 {
 	return m
 }
 
-// sumGeneric adds in 4 lanes, which are as many as keep an adder busy.
+// sumGeneric adds in 4 lanes, which keep an adder busy.
 func sumGeneric(x []float32) float32 {
 	var s0, s1, s2, s3 float32
 	for ; len(x) >= 4; x = x[4:] {
@@ -40,7 +39,7 @@ func sumGeneric(x []float32) float32 {
 	return (s0 + s2) + (s1 + s3)
 }
 
-// dotGeneric multiplies and adds in 4 lanes, as sumGeneric.
+// dotGeneric multiplies and adds in 4 lanes, like sumGeneric.
 func dotGeneric(x, y []float32) float32 {
 	var s0, s1, s2, s3 float32
 	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {

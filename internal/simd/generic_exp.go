@@ -2,9 +2,9 @@ package simd
 
 import "math"
 
-// The functions of this file compute in float64, where plain formulas are
-// accurate enough that what remains is the rounding of the result to float32:
-// on the machines Go runs on, a scalar float64 operation costs no more.
+// The functions of this file compute in float64. There, plain formulas are accurate enough that the
+// only significant error is the rounding of the result to float32. On the processors that Go
+// supports, a scalar float64 operation costs no more.
 
 // exp64 returns exp(x) with a relative error of about 1e-9, for |x| up to 700,
 // and NaN for NaN.
@@ -13,13 +13,12 @@ func exp64(x float64) float64 {
 	return m + m*p
 }
 
-// expSplit returns m = 2^n and p = exp(r)-1 where x = n·ln2 + r and
-// |r| <= ln2/2, so that exp(x) = m + m·p. For tiny x, p keeps the relative
-// accuracy that a difference of exp(x) and 1 would lose.
+// expSplit returns m = 2^n and p = exp(r)-1 where x = n·ln2 + r and |r| <= ln2/2, so that exp(x) =
+// m + m·p. For tiny x, p keeps the relative accuracy that computing exp(x)-1 would lose.
 func expSplit(x float64) (m, p float64) {
 	const (
-		// Adding and taking away 1.5·2^52 rounds to an integer, and leaves
-		// that integer in the low bits of the sum.
+		// Adding and subtracting 1.5·2^52 rounds to an integer, and leaves that integer in the low
+		// bits of the sum.
 		magic = 3 << 51
 		ln2   = math.Ln2
 	)
@@ -27,8 +26,7 @@ func expSplit(x float64) (m, p float64) {
 	n := t - magic
 	r := x - n*ln2
 	m = math.Float64frombits((math.Float64bits(t) + 1023) << 52)
-	// The Taylor series of exp(r)-1: the first term left out is below
-	// 0.35^9/9! = 2e-10.
+	// The Taylor series of exp(r)-1: the first omitted term is below 0.35^9/9! = 2e-10.
 	p = 1.0/5040 + r*(1.0/40320)
 	p = 1.0/720 + r*p
 	p = 1.0/120 + r*p
@@ -38,14 +36,14 @@ func expSplit(x float64) (m, p float64) {
 	return m, r + r*r*p
 }
 
-// Arguments of exp whose results round to 0, and overflow, in float32.
+// Arguments of exp at which float32 results round to 0 and overflow.
 const (
 	expLow  = -105
 	expHigh = 89
 )
 
 func exp32(x float32) float32 {
-	// A NaN fails both comparisons and comes out of exp64 as a NaN.
+	// A NaN fails both comparisons, and exp64 returns NaN for it.
 	if x < expLow {
 		return 0
 	}
@@ -99,14 +97,14 @@ func tanhGeneric(dst, x []float32) {
 func sigmoidGeneric(dst, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
-		// Beyond ±105 the result is 0 or 1 to all digits of float32.
+		// Beyond ±105 the result rounds to 0 or 1 in float32.
 		a := min(max(-float64(v), expLow), -expLow)
 		dst[i] = float32(1 / (1 + exp64(a)))
 	}
 }
 
-// tailEnd is where the normal distribution ends for float32: below -tailEnd
-// both Φ and x·Φ(x) round to 0.
+// tailEnd is the end of the normal distribution in float32: below -tailEnd both Φ and x·Φ(x) round
+// to 0.
 const tailEnd = 15
 
 // normal returns Φ(x), the normal distribution function, and φ(x), its

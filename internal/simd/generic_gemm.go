@@ -3,12 +3,12 @@ package simd
 // genericWidth is the width of a panel of B.
 const genericWidth = 4
 
-// readsDirectlyGeneric reports whether the kernel reads B where it is. Copying
-// pays for itself only over several rows of A.
+// readsDirectlyGeneric reports whether the kernel reads B in place. Copying B is faster only over
+// several rows of A.
 func readsDirectlyGeneric(p *Product) bool { return p.M < 4 && (p.B.Col == 1 || p.B.Row == 1) }
 
-// blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps
-// k0 to k1, for which a and b hold A and B.
+// blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1. a and b
+// contain A and B for these steps.
 func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	chain := k1 - k0
 	if p.Blocks {
@@ -17,8 +17,8 @@ func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	blockInChains(p, a, i0, i1, j0, j1, k0, k1, b, chain, p.Blocks && k0 > 0)
 }
 
-// blockInChains is blockGeneric, in chains of so many steps. The first begins with what C holds,
-// unless it is apart, as the others are.
+// blockInChains is blockGeneric, in chains of chain steps. If apart, all chains are summed
+// separately and added to C; otherwise the first continues the sums in C.
 func blockInChains(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB, chain int, apart bool) {
 	if k0 == 0 {
 		for i := i0; i < i1; i++ {
@@ -61,8 +61,8 @@ func addChains(c, a Mat, rows, cols, depth int, b *blockOfB, j, chain int, apart
 	}
 }
 
-// blockOfAGeneric returns a block of A whose rows are contiguous, a copy if A's
-// are not.
+// blockOfAGeneric returns a block of A with contiguous rows: a copy if the rows of A are not
+// contiguous.
 func blockOfAGeneric(p *Product, i0, i1, _, k0, k1 int, s *scratch) Mat {
 	if k0 == k1 {
 		return Mat{}
@@ -77,11 +77,11 @@ func blockOfAGeneric(p *Product, i0, i1, _, k0, k1 int, s *scratch) Mat {
 	return RowMajor(s.a, depth)
 }
 
-// singleRowGeneric leaves every product to blockGeneric.
+// singleRowGeneric leaves all products to blockGeneric.
 func singleRowGeneric(*Product, int, int, *scratch) bool { return false }
 
-// blockDirect adds a·b to c without copying b first, by rows of b where those
-// are contiguous and by columns where these are.
+// blockDirect adds a·b to c without copying b first: row by row if the rows of b are contiguous,
+// otherwise column by column.
 func blockDirect(a, c Mat, rows, cols, depth int, b Mat) {
 	for i := range rows {
 		ai := a.Data[i*a.Row:][:depth]
@@ -117,14 +117,13 @@ func blockDirect(a, c Mat, rows, cols, depth int, b Mat) {
 	}
 }
 
-// blockPacked adds a·b to c, where b is packed in panels of 4 columns, step
-// apart.
+// blockPacked adds a·b to c, where b is packed in panels of 4 columns, step apart.
 func blockPacked(a, c Mat, rows, cols, depth int, b []float32, step int) {
 	for j := 0; j < cols; j += 4 {
 		panel := b[j/4*step:][:4*depth]
 		width := min(4, cols-j)
 		for i := 0; i < rows; i += 2 {
-			// A last row that is alone is computed twice, to the same effect.
+			// The last of an odd number of rows is computed twice, with the same result.
 			i1 := min(i+1, rows-1)
 			c0, c1 := c.Data[i*c.Row+j:][:width], c.Data[i1*c.Row+j:][:width]
 			var t [8]float32
@@ -137,15 +136,15 @@ func blockPacked(a, c Mat, rows, cols, depth int, b []float32, step int) {
 	}
 }
 
-// tile2x4 adds to t, 2×4, the product of two rows of A and a panel of B. Eight
-// sums, four elements of B and two of A are what the registers of amd64 hold.
+// tile2x4 adds to t, 2×4, the product of two rows of A and a panel of B. Eight sums, four elements
+// of B and two of A just fit in the registers of amd64.
 func tile2x4(t *[8]float32, a0, a1, b []float32) {
 	s00, s01, s02, s03 := t[0], t[1], t[2], t[3]
 	s10, s11, s12, s13 := t[4], t[5], t[6], t[7]
 	a1 = a1[:len(a0)]
 	for k, x := range a0 {
 		if len(b) < 4 {
-			break // never: it is there to spare the checks of the bounds
+			break // never happens, but avoids bounds checks
 		}
 		y := a1[k]
 		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
@@ -162,8 +161,7 @@ func tile2x4(t *[8]float32, a0, a1, b []float32) {
 	*t = [8]float32{s00, s01, s02, s03, s10, s11, s12, s13}
 }
 
-// packPanelGeneric copies a matrix of rows×cols to dst, row by row, with zeros
-// up to width.
+// packPanelGeneric copies a matrix of rows×cols to dst, row by row, with zeros up to width.
 func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
 	if m.Col == 1 {
 		for k := range rows {
@@ -188,8 +186,8 @@ func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
 	}
 }
 
-// packBFloat16Generic copies columns of depth elements to rows, some rows at a time, so that
-// they stay in a cache.
+// packBFloat16Generic copies columns of depth elements to rows, a few rows at a time, so that they
+// stay in a cache.
 func packBFloat16Generic(dst, x []uint16, stride, depth, cols, width int) {
 	const step = 32
 	for k := 0; k < depth; k += step {

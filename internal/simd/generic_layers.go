@@ -64,8 +64,7 @@ func normGeneric(dst, x, gain, shift []float32, mean, inv float32) {
 	}
 }
 
-// layerNormGeneric takes a row at a time, of any length, by the functions for
-// vectors.
+// layerNormGeneric processes one row at a time, of any length, with the functions for vectors.
 func layerNormGeneric(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	d := len(gain)
 	for r := range mean {

@@ -9,39 +9,37 @@ import (
 
 //go:generate go -C _asm run . -dir ..
 
-// An implementation is one way to compute what this package offers. The table in
-// _asm says which there are. Assembly is what makes this package worth its name:
-// on a Xeon of 2024, a matrix product runs some 20 times faster than as compiled
-// Go, exp 30 times.
+// An implementation is one way to compute the functions of this package. The table in _asm defines
+// all implementations. On a Xeon of 2024, assembly runs a matrix product about 20 times as fast as
+// compiled Go, and exp 30 times.
 type implementation uint8
 
 func (i implementation) String() string { return names[i] }
 
-// A candidate is an implementation that a machine may have.
+// A candidate is an implementation that the machine may support.
 type candidate struct {
 	implementation
-	has func() bool // whether this one has it
+	has func() bool // whether the machine supports it
 }
 
-// A shape says how wide the kernels of an implementation are.
+// A shape is the widths of an implementation's kernels.
 type shape struct {
-	lanes    int // floats in a vector; the width of a panel is a multiple
+	lanes    int // floats in a vector; panel widths are multiples of it
 	panel    int // columns of a panel of B
-	additive int // keys next to one another in a panel of additive scores
+	additive int // keys that are adjacent in a panel of additive scores
 }
 
-// vectorLanes returns how many floats a vector has, of which the width of a panel is a
-// multiple.
+// vectorLanes returns the number of floats in a vector. Panel widths are multiples of it.
 func vectorLanes() int { return shapes[active].lanes }
 
 func panelWidth() int { return shapes[active].panel }
 
-// additiveWidth returns how many keys stand next to one another in a panel, and
-// how many a kernel computes at a time.
+// additiveWidth returns the number of keys that are adjacent in a panel, which a kernel computes
+// together.
 func additiveWidth() int { return shapes[active].additive }
 
-// impls lists the implementations this machine has, the best first. It is a
-// list so that tests can run on each of them.
+// impls lists the implementations that this machine supports, the best first. It is a list so that
+// tests can run on each of them.
 var impls = detect()
 
 func detect() []implementation {
@@ -57,9 +55,9 @@ func detect() []implementation {
 // active is the implementation in use. Only tests change it.
 var active = initial()
 
-// initial returns the implementation to begin with. It ends the program if that
-// is not to be had: nobody would notice that another one had taken its place.
-// Nobody can recover from a panic at this time either, and one line says more.
+// initial returns the implementation to start with. It ends the program if the requested one is not
+// available, because nobody would notice a silent replacement. It does not panic: at this time a
+// panic cannot be recovered, and one line is easier to read than a stack trace.
 func initial() implementation {
 	name := os.Getenv("ATTN_SIMD")
 	i, err := choose(name, impls)
@@ -73,7 +71,7 @@ func initial() implementation {
 	return i
 }
 
-// choose returns the implementation of the given name, or the best one if there is no name.
+// choose returns the implementation with the given name, or the best one if name is empty.
 func choose(name string, has []implementation) (implementation, error) {
 	if name == "" {
 		return has[0], nil
@@ -89,9 +87,8 @@ func choose(name string, has []implementation) (implementation, error) {
 		name, strings.Join(known, ", "))
 }
 
-// Implementation returns the name of the implementation in use: "generic",
-// "avx2", "avx512", "amx" or "neon". Where the system does not grant tile units, "amx" is
-// "avx512".
+// Implementation returns the name of the implementation in use: "generic", "avx2", "avx512", "amx"
+// or "neon". If the system does not grant tile units, it returns "avx512" instead of "amx".
 func Implementation() string {
 	if active == amx && !hasTiles() {
 		return avx512.String()
@@ -99,8 +96,8 @@ func Implementation() string {
 	return active.String()
 }
 
-// Each calls f for each implementation that this machine has, with that one in
-// use. It is for tests of the packages above; nothing else may compute meanwhile.
+// Each calls f once for each implementation that this machine supports, with that implementation
+// active. It is for tests of packages that import this one; nothing else may compute meanwhile.
 func Each(f func(name string)) {
 	best := active
 	head, layer := minHeadTile, minLayerTile

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// onEach runs f as a subtest for each implementation this machine has, but for tile units,
-// whose few kernels have tests of their own.
+// onEach runs f as a subtest for each implementation that this machine supports, except tile units,
+// whose few kernels have separate tests.
 func onEach(t *testing.T, f func(t *testing.T)) {
 	best := active
 	defer func() { active = best }()
@@ -28,7 +28,7 @@ func benchEach(b *testing.B, f func(b *testing.B)) {
 	}
 }
 
-// ATTN_SIMD chooses among what the machine has, and nothing else.
+// ATTN_SIMD chooses only implementations that the machine supports.
 func TestChoose(t *testing.T) {
 	has := []implementation{avx2, generic}
 	for name, want := range map[string]implementation{"": avx2, "avx2": avx2, "generic": generic} {
@@ -44,8 +44,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// lengths are those around the ends of vectors and of unrolled loops, and some
-// around the ends of pieces.
+// lengths contains lengths around the ends of vectors, of unrolled loops and of pieces.
 var lengths = func() []int {
 	var l []int
 	for n := range 200 {
@@ -60,7 +59,7 @@ const guard = -7.25e-19
 // guarded is a slice with guards on both sides.
 type guarded struct{ all, x []float32 }
 
-// newGuarded returns n random numbers between guards, not aligned to anything.
+// newGuarded returns n random numbers between guards, not aligned.
 func newGuarded(r *rand.Rand, n int) guarded {
 	pad := 17 + r.IntN(16)
 	g := guarded{all: make([]float32, pad+n+40)}
@@ -74,7 +73,7 @@ func newGuarded(r *rand.Rand, n int) guarded {
 	return g
 }
 
-// intact reports whether the guards are still there.
+// intact reports whether the guards are unchanged.
 func (g guarded) intact() bool {
 	inside := 0
 	for _, v := range g.all {
@@ -87,7 +86,7 @@ func (g guarded) intact() bool {
 
 func clone(x []float32) []float32 { return append([]float32(nil), x...) }
 
-// same reports whether x and y have the same bits, any NaN being like another.
+// same reports whether x and y have the same bits. All NaNs are equal.
 func same(x, y []float32) bool {
 	for i, v := range x {
 		if math.Float32bits(v) != math.Float32bits(y[i]) && (v == v || y[i] == y[i]) {
@@ -97,8 +96,8 @@ func same(x, y []float32) bool {
 	return len(x) == len(y)
 }
 
-// ulps returns by how many units in the last place of want got is off. Below
-// the smallest normal number it counts in the units of that.
+// ulps returns the error of got in units in the last place of want. Below the smallest normal
+// number it uses the unit of that number.
 func ulps(got float32, want float64) float64 {
 	if math.IsNaN(want) || math.IsInf(want, 0) || math.Abs(want) > math.MaxFloat32 {
 		if float64(got) == want || got != got && want != want || math.IsInf(float64(got), int(math.Copysign(1, want))) {
@@ -115,8 +114,8 @@ func fma32(x, y, z float32) float32 {
 	if active == generic {
 		return z + float32(x*y)
 	}
-	// The product is exact in float64. If the sum is not, make it odd: then
-	// rounding it again does what rounding once would have done.
+	// The product is exact in float64. If the sum is not exact, make it odd: rounding it again then
+	// gives the same result as rounding once.
 	p, c := float64(x)*float64(y), float64(z)
 	s := p + c
 	if s-s != 0 {

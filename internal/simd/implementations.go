@@ -7,7 +7,7 @@ const (
 	avx2                          // AVX2, FMA and BMI2
 	avx512                        // AVX-512 with F, BW, DQ and VL
 	amx                           // AVX-512 and tile units for bfloat16, on Linux
-	neon                          // what every arm64 has
+	neon                          // any arm64 processor
 )
 
 var names = [...]string{

@@ -11,20 +11,20 @@ func hasAVX512() bool {
 	return hasAVX2() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL
 }
 
-// hasAMX reports whether the processor multiplies tiles of bfloat16 and the system lets
-// programs ask for it, which permitTiles does.
+// hasAMX reports whether the processor multiplies tiles of bfloat16 and the system lets programs
+// request tile units, which permitTiles does.
 func hasAMX() bool {
 	return hasAVX512() && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
 }
 
-// rowGroups is how many vectors of columns gemvTransposed takes at a time.
+// rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
 const rowGroups = 2
 
-// storesPart reports whether the kernels for stored numbers take panels of which the last
-// vector of C is not full.
+// storesPart reports whether the kernels for stored numbers support panels whose last vector of C
+// is not full.
 func storesPart() bool { return active != avx2 }
 
-// dotRows is how many rows dots takes, and dotColumns how many columns.
+// dotRows and dotColumns are the numbers of rows and columns that dots processes.
 const dotRows = 4
 
 func dotColumns() int { return vectorLanes() }

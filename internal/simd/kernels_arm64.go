@@ -2,17 +2,17 @@
 
 package simd
 
-// hasNEON is true, for every arm64 has it.
+// hasNEON is true, because every arm64 processor has NEON.
 func hasNEON() bool { return true }
 
-// rowGroups is how many vectors of columns gemvTransposed takes at a time.
+// rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
 const rowGroups = 4
 
-// storesPart reports whether the kernels for stored numbers take panels of which the last
-// vector of C is not full.
+// storesPart reports whether the kernels for stored numbers support panels whose last vector of C
+// is not full.
 func storesPart() bool { return true }
 
-// dotRows is how many rows dots takes, and dotColumns how many columns.
+// dotRows and dotColumns are the numbers of rows and columns that dots processes.
 const dotRows = 1
 
 func dotColumns() int { return rowGroups * vectorLanes() }

@@ -1,6 +1,6 @@
 package simd
 
-// ReLU sets dst[i] = max(x[i], 0), which is NaN where x[i] is.
+// ReLU sets dst[i] = max(x[i], 0), and NaN where x[i] is NaN.
 func ReLU(dst, x []float32) {
 	sameLen("ReLU", "dst", len(dst), "x", len(x))
 	relu(dst, x)
@@ -13,11 +13,11 @@ func ReLUGrad(dx, dy, x []float32) {
 	reluGrad(dx, dy, x)
 }
 
-// SoftmaxGrad adds to dx what a gradient dy of y = softmax(x) gives:
+// SoftmaxGrad adds to dx the gradient of y = softmax(x), given the gradient dy of y:
 //
 //	dx[i] += y[i]·(dy[i] - Σ y[j]·dy[j])
 //
-// Where y is 0 nothing is added, and what dy holds there has no influence.
+// Where y is 0 nothing is added, and dy has no influence there.
 func SoftmaxGrad(dx, dy, y []float32) {
 	sameLen("SoftmaxGrad", "dx", len(dx), "dy", len(dy))
 	sameLen("SoftmaxGrad", "dx", len(dx), "y", len(y))
@@ -28,7 +28,7 @@ func SoftmaxGrad(dx, dy, y []float32) {
 //
 //	dst[i] = gain[i]·u[i] + shift[i],  u[i] = (x[i]-mean)·inv
 //
-// where mean is that of x and inv is 1 over the standard deviation.
+// where mean is the mean of x and inv is 1 over its standard deviation.
 func Norm(dst, x, gain, shift []float32, mean, inv float32) {
 	sameLen("Norm", "dst", len(dst), "x", len(x))
 	sameLen("Norm", "dst", len(dst), "gain", len(gain))
@@ -36,9 +36,8 @@ func Norm(dst, x, gain, shift []float32, mean, inv float32) {
 	norm(dst, x, gain, shift, mean, inv)
 }
 
-// LayerNorm is Norm of every row of a matrix with as many columns as gain has,
-// with the mean and the inverse deviation, 1/√(variance + eps), of each, which it
-// writes to mean and inv.
+// LayerNorm applies Norm to every row of a matrix with len(gain) columns. It computes the mean and
+// the inverse deviation, 1/√(variance + eps), of each row and writes them to mean and inv.
 func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	d, rows := len(gain), len(mean)
 	sameLen("LayerNorm", "dst", len(dst), "mean by gain", rows*d)
@@ -50,9 +49,9 @@ func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	})
 }
 
-// LayerNormGrad adds to dx what a gradient dy of the rows of LayerNorm gives;
-// mean and inv are what that has written. A row of dy that is 0 throughout adds
-// nothing, whatever x holds.
+// LayerNormGrad adds to dx the gradient of LayerNorm, given the gradient dy of its rows. mean and
+// inv are the values that LayerNorm wrote. A row of dy that is all 0 adds nothing, whatever x
+// contains.
 func LayerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	d, rows := len(gain), len(mean)
 	sameLen("LayerNormGrad", "dx", len(dx), "mean by gain", rows*d)
@@ -64,8 +63,8 @@ func LayerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	})
 }
 
-// NormSums returns two sums over a vector that the gradient of Norm is made
-// of: that of gain[i]·dy[i] and that of gain[i]·dy[i]·u[i].
+// NormSums returns two sums over a vector, from which the gradient of Norm is computed: the sum of
+// gain[i]·dy[i] and the sum of gain[i]·dy[i]·u[i].
 func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	sameLen("NormSums", "dy", len(dy), "x", len(x))
 	sameLen("NormSums", "dy", len(dy), "gain", len(gain))
@@ -78,9 +77,9 @@ func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	return flat, along
 }
 
-// NormGrad sets dx[i] += inv·(gain[i]·dy[i] - flat - along·u[i]). This is the
-// gradient of Norm, mean and inv being functions of x, if flat and along are
-// the sums of NormSums divided by the length.
+// NormGrad sets dx[i] += inv·(gain[i]·dy[i] - flat - along·u[i]). This is the gradient of Norm,
+// with mean and inv as functions of x, if flat and along are the sums of NormSums divided by the
+// length.
 func NormGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 	sameLen("NormGrad", "dx", len(dx), "dy", len(dy))
 	sameLen("NormGrad", "dx", len(dx), "x", len(x))
@@ -88,13 +87,12 @@ func NormGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 	normGrad(dx, dy, x, gain, mean, inv, flat, along)
 }
 
-// NormGains adds to dgain and dshift what the rows of a matrix give, row after
-// row:
+// NormGains adds the gradients of gain and shift to dgain and dshift, row after row:
 //
 //	dgain[j]  += dy[r·stride+j]·u[r·stride+j]   where dy is not 0
 //	dshift[j] += dy[r·stride+j]
 //
-// There are as many rows as means.
+// The number of rows is the length of mean.
 func NormGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
 	sameLen("NormGains", "dgain", len(dgain), "dshift", len(dshift))
 	sameLen("NormGains", "mean", len(mean), "inv", len(inv))

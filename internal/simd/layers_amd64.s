@@ -272,7 +272,7 @@ end1:
 	VZEROUPPER
 	RET
 
-// softmaxMeanAVX512 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMeanAVX512 returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 //
 // func softmaxMeanAVX512(dy, y *float32, n int) float32
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -361,7 +361,7 @@ done1:
 	VZEROUPPER
 	RET
 
-// softmaxMeanAVX2 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMeanAVX2 returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 //
 // func softmaxMeanAVX2(dy, y *float32, n int) float32
 // Requires: AVX, FMA3, SSE

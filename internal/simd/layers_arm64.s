@@ -184,7 +184,7 @@ done13:
 end1:
 	RET
 
-// softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMeanNEON returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 //
 // func softmaxMeanNEON(dy, y *float32, n int) float32
 TEXT ·softmaxMeanNEON(SB), NOSPLIT, $0-28

@@ -83,7 +83,7 @@ func TestSoftmaxGrad(t *testing.T) {
 			more := long(before, 5)
 			SoftmaxGrad(more, long(dy.x, nan), long(y.x, 0))
 			if !same(more[:n], dx.x) || more[n] != 5 || !dx.intact() || !dy.intact() || !y.intact() {
-				t.Fatalf("length %d: wrote outside, or what is hidden shows", n)
+				t.Fatalf("length %d: wrote outside, or a hidden element has an effect", n)
 			}
 		}
 	})
@@ -129,7 +129,7 @@ func TestNorm(t *testing.T) {
 	})
 }
 
-// Sums over rows have one order in every column, whatever is beside it.
+// Sums over rows have the same order in every column, whatever the other columns are.
 func TestSumsOverRows(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(57, 58))
@@ -215,7 +215,7 @@ func TestLayerNorm(t *testing.T) {
 			x, dst, gain, shift := newGuarded(r, rows*d), newGuarded(r, rows*d), newGuarded(r, d), newGuarded(r, d)
 			mean, inv := newGuarded(r, rows), newGuarded(r, rows)
 			if rows > 2 && d > 0 {
-				x.x[d] = nan // spoils its own row
+				x.x[d] = nan // affects its own row
 			}
 			LayerNorm(dst.x, x.x, gain.x, shift.x, mean.x, inv.x, 1e-5)
 			for i := range rows {
@@ -240,7 +240,7 @@ func TestLayerNorm(t *testing.T) {
 				alone, one := make([]float32, d), make([]float32, 2)
 				LayerNorm(alone, row, gain.x, shift.x, one[:1], one[1:], 1e-5)
 				if !same(alone, got) || d > 0 && !same(one, []float32{mean.x[i], inv.x[i]}) {
-					t.Errorf("%d rows of %d: row %d is another one alone", rows, d, i)
+					t.Errorf("%d rows of %d: row %d alone differs", rows, d, i)
 				}
 			}
 			for _, g := range []guarded{x, dst, gain, shift, mean, inv} {
@@ -261,7 +261,7 @@ func TestLayerNormGrad(t *testing.T) {
 			mean, inv := newGuarded(r, rows), newGuarded(r, rows)
 			hidden := -1
 			if rows > 2 && d > 0 {
-				hidden = 1 // holds NaN, and no gradient
+				hidden = 1 // a row with NaN but without a gradient
 				x.x[d], mean.x[1], inv.x[1] = nan, nan, nan
 				for i := range d {
 					dy.x[d+i] = []float32{0, minus0}[i%2]
@@ -273,7 +273,7 @@ func TestLayerNormGrad(t *testing.T) {
 				row := func(g []float32) []float32 { return g[i*d : (i+1)*d] }
 				if i == hidden {
 					if !same(row(dx.x), row(before)) {
-						t.Errorf("%d rows of %d: a row without gradient adds something", rows, d)
+						t.Errorf("%d rows of %d: a row without gradient changes dx", rows, d)
 					}
 					continue
 				}
@@ -297,7 +297,7 @@ func TestLayerNormGrad(t *testing.T) {
 				alone := clone(row(before))
 				LayerNormGrad(alone, row(dy.x), row(x.x), gain.x, mean.x[i:i+1], inv.x[i:i+1])
 				if !same(alone, row(dx.x)) {
-					t.Errorf("%d rows of %d: row %d is another one alone", rows, d, i)
+					t.Errorf("%d rows of %d: row %d alone differs", rows, d, i)
 				}
 			}
 			for _, g := range []guarded{x, dx, dy, gain, mean, inv} {

@@ -22,10 +22,9 @@ func gelu64(x float64) float64 {
 	return x * phi(x)
 }
 
-// functions are the functions of one slice. The bound is in units in the last
-// place of the exact result, or in multiples of 2^-24 where that is more and
-// absolute is set. Results below tiny, which can be flushed to 0, may be off by
-// as much.
+// functions are the functions of one slice. The bound is in units in the last place of the exact
+// result. If absolute is set, it is in multiples of 2^-24 if that is more. Results below tiny may
+// be flushed to 0, so the error may be as large as they are.
 var functions = []struct {
 	name     string
 	f        func(dst, x []float32)
@@ -45,7 +44,7 @@ const tiny = 1.0 / (1 << 62) / (1 << 62) * 0.75 // about 2^-124.4
 func TestFunctionsAreAccurate(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		for _, f := range functions {
-			// Numbers evenly spread over the floats, and where curves bend.
+			// Numbers evenly spread over the bits of floats, and numbers where the curves bend.
 			var x []float32
 			for bits := uint64(0); bits < 1<<32; bits += 30011 {
 				x = append(x, math.Float32frombits(uint32(bits)))
@@ -100,7 +99,7 @@ func TestFunctionsAtTheEdges(t *testing.T) {
 			c.f(y, c.x)
 			for i, v := range y {
 				if v == 0 && c.name != "Tanh" {
-					v = zero // -0 is as good
+					v = zero // -0 is correct too
 				}
 				off := math.Abs(float64(v)-float64(c.y[i])) / math.Abs(float64(c.y[i]))
 				if !same([]float32{v}, c.y[i:i+1]) && !(off < 5e-7) {
@@ -111,8 +110,7 @@ func TestFunctionsAtTheEdges(t *testing.T) {
 	}
 }
 
-// Every element must come out as it does alone, whatever the length and
-// wherever it stands.
+// Every element must have the same result as alone, whatever the length and its position.
 func TestFunctionsAtEveryLength(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 12))
@@ -153,12 +151,12 @@ func TestExpSum(t *testing.T) {
 			Exp(want, want)
 			sum := ExpSum(dst.x, x.x, shift)
 			if !same(dst.x, want) || !dst.intact() {
-				t.Fatalf("length %d: not what Exp gives", n)
+				t.Fatalf("length %d: differs from Exp", n)
 			}
 			if lanes := expSumByLanes(dst.x); sum != lanes {
 				t.Fatalf("length %d: sum %v, want %v", n, sum, lanes)
 			}
-			// Terms that are 0 at the end change nothing.
+			// Zeros at the end change nothing.
 			longer := append(clone(x.x), make([]float32, 50)...)
 			for i := n; i < len(longer); i++ {
 				longer[i] = float32(math.Inf(-1))
@@ -173,7 +171,7 @@ func TestExpSum(t *testing.T) {
 	})
 }
 
-// expSumByLanes adds in the order that ExpSum states.
+// expSumByLanes adds in the order that the comment of ExpSum describes.
 func expSumByLanes(e []float32) float32 {
 	var total float32
 	for len(e) > 0 {

@@ -505,8 +505,8 @@ end1:
 	VZEROUPPER
 	RET
 
-// normSumsAVX512 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most piece elements, and at least one.
+// normSumsAVX512 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
+// with 1 to piece elements.
 //
 // func normSumsAVX512(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -627,8 +627,8 @@ done1:
 	VZEROUPPER
 	RET
 
-// normSumsAVX2 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most piece elements, and at least one.
+// normSumsAVX2 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
+// with 1 to piece elements.
 //
 // func normSumsAVX2(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 // Requires: AVX, FMA3, SSE
@@ -1004,8 +1004,8 @@ end1:
 	RET
 
 // layerNormAVX512 normalises rows: each is norm of the row of x, with the mean
-// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too.
-// Rows that are too long for a kernel are left to those for vectors.
+// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns.
+// Rows that are too long for it are left to the kernels for vectors.
 //
 // func layerNormAVX512(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -1225,8 +1225,8 @@ end10:
 	RET
 
 // layerNormAVX2 normalises rows: each is norm of the row of x, with the mean
-// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too.
-// Rows that are too long for a kernel are left to those for vectors.
+// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns.
+// Rows that are too long for it are left to the kernels for vectors.
 //
 // func layerNormAVX2(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
 // Requires: AVX, AVX2, FMA3
@@ -1545,7 +1545,7 @@ end10:
 
 // layerNormGradAVX512 sets dx += inv·(gain·dy - flat - along·u) for each row,
 // where flat and along are the means of gain·dy and of gain·dy·u. A row whose
-// dy is 0 throughout adds nothing.
+// dy is all 0 adds nothing.
 //
 // func layerNormGradAVX512(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -1765,7 +1765,7 @@ next2:
 
 // layerNormGradAVX2 sets dx += inv·(gain·dy - flat - along·u) for each row,
 // where flat and along are the means of gain·dy and of gain·dy·u. A row whose
-// dy is 0 throughout adds nothing.
+// dy is all 0 adds nothing.
 //
 // func layerNormGradAVX2(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
 // Requires: AVX, AVX2, FMA3

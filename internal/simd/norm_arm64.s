@@ -658,8 +658,8 @@ done13:
 end1:
 	RET
 
-// normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most piece elements, and at least one.
+// normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
+// with 1 to piece elements.
 //
 // func normSumsNEON(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 TEXT ·normSumsNEON(SB), NOSPLIT, $0-48
@@ -1359,8 +1359,8 @@ end1:
 	RET
 
 // layerNormNEON normalises rows: each is norm of the row of x, with the mean
-// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too.
-// Rows that are too long for a kernel are left to those for vectors.
+// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns.
+// Rows that are too long for it are left to the kernels for vectors.
 //
 // func layerNormNEON(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
 TEXT ·layerNormNEON(SB), NOSPLIT, $0-72
@@ -1991,7 +1991,7 @@ end56:
 
 // layerNormGradNEON sets dx += inv·(gain·dy - flat - along·u) for each row,
 // where flat and along are the means of gain·dy and of gain·dy·u. A row whose
-// dy is 0 throughout adds nothing.
+// dy is all 0 adds nothing.
 //
 // func layerNormGradNEON(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
 TEXT ·layerNormGradNEON(SB), NOSPLIT, $0-68

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Packed is a matrix B of weights in the order in which products read it: it is written
-// once, when a model is loaded, and read by every product with its inputs.
+// Packed is a matrix B of weights in the order in which products read it. It is written once, when
+// a model is loaded, and then read by every product with its inputs.
 type Packed struct {
 	StoredPanels
-	// Scales has a factor for each column of integers, and is nil for other numbers.
+	// Scales has a factor for each column of integers, and is nil for other formats.
 	Scales []float32
 }
 
-// Set sets columns j to j+n to those of b, which has K rows and n columns: rounded to the
-// nearest bfloat16, or to integers from −127 to 127 times a scale of the column. Different
-// panels may be set at the same time.
+// Set sets columns j to j+n to the columns of b, which has K rows and n columns. They are rounded
+// to the nearest bfloat16, or to integers from −127 to 127 times a scale of the column. Different
+// panels may be set concurrently.
 func (w *Packed) Set(j, n int, b Mat) {
 	if j < 0 || n < 0 || j+n > w.N {
 		panic(fmt.Sprintf("simd: Packed.Set: columns %d to %d of %d", j, j+n, w.N))
@@ -25,8 +25,8 @@ func (w *Packed) Set(j, n int, b Mat) {
 	w.set(j, n, unpacked{floats: b})
 }
 
-// SetBFloat16 is Set for columns of bfloat16, each of K elements behind the one before. They
-// become what their floats become, on a shorter way; as bfloat16 a NaN keeps its bits.
+// SetBFloat16 is Set for consecutive columns of K bfloat16 each. The result is the same as for Set
+// with the same values as floats, but faster; stored as bfloat16, a NaN keeps its bits.
 func (w *Packed) SetBFloat16(j, n int, x []uint16) {
 	if j < 0 || n < 0 || j+n > w.N || len(x) < n*w.K {
 		panic(fmt.Sprintf("simd: Packed.SetBFloat16: columns %d to %d of %d, %d elements for K=%d", j, j+n, w.N, len(x), w.K))
@@ -46,8 +46,8 @@ func (w *Packed) set(j, n int, b unpacked) {
 	}
 }
 
-// unpacked is what columns are set to: those of a matrix of floats, or bfloat16 of which each
-// column has depth elements behind the one before.
+// unpacked is the source of columns: either a matrix of floats, or consecutive columns of depth
+// bfloat16 each.
 type unpacked struct {
 	floats   Mat
 	bfloat16 []uint16
@@ -64,7 +64,7 @@ func (b unpacked) from(k, j int) unpacked {
 	return b
 }
 
-// pack copies rows×cols of it as floats to rows that are width apart.
+// pack copies rows×cols elements as floats to rows that are width apart.
 func (b unpacked) pack(dst []float32, rows, cols, width int) {
 	if b.bfloat16 != nil {
 		packWiden(dst, b.bfloat16, b.depth, rows, cols, width)
@@ -73,8 +73,8 @@ func (b unpacked) pack(dst []float32, rows, cols, width int) {
 	}
 }
 
-// setFloats is how many floats are turned into other numbers at a time: as many as stay in a
-// first-level cache between the steps.
+// setFloats is the number of floats that are converted at a time. They stay in a first-level cache
+// between the steps.
 const setFloats = 1 << 12
 
 // setPart sets columns of one panel.
@@ -99,7 +99,7 @@ func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 		floats := s.b[:rows*w.Width]
 		b.from(k, 0).pack(floats, rows, cols, w.Width)
 		each, n := w.Width, cols
-		if whole { // and so in one piece
+		if whole { // contiguous
 			each, n = len(floats), len(floats)
 		}
 		to := at + k*w.Width
@@ -117,8 +117,8 @@ func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 	}
 }
 
-// scale chooses the scales of columns, and sets s.row to what makes integers of so many rows
-// of them: their inverses, row after row.
+// scale chooses the scales of columns. It also fills s.row with their inverses, repeated for the
+// given number of rows, for the conversion to integers.
 func (w *Packed) scale(j, cols int, b unpacked, s *scratch, rows int) {
 	s.row = grow(s.row, rows*w.Width)
 	clear(s.row)
@@ -134,7 +134,7 @@ func (w *Packed) scale(j, cols int, b unpacked, s *scratch, rows int) {
 			most = b.magnitude(c, w.K, s)
 		}
 		switch unit := most / 127; {
-		case most-most != 0: // not finite: all of its products are NaN
+		case most-most != 0: // not finite: all its products are NaN
 			w.Scales[j+c] = float32(math.NaN())
 		case unit < 0x1p-126: // too small for a factor
 			w.Scales[j+c] = 0
@@ -147,8 +147,8 @@ func (w *Packed) scale(j, cols int, b unpacked, s *scratch, rows int) {
 	}
 }
 
-// clearUnscaled sets the integers of columns without a scale to 0: those of NaN and infinities
-// may have become any.
+// clearUnscaled sets the integers of columns without a scale to 0, because the integers converted
+// from NaN and infinities are undefined.
 func (w *Packed) clearUnscaled(j, cols int) {
 	data := view[int8](w.Memory)
 	for c := j; c < j+cols; c++ {
@@ -160,11 +160,11 @@ func (w *Packed) clearUnscaled(j, cols int) {
 	}
 }
 
-// magnitude returns the largest absolute value of a column whose elements lie together, NaN if
-// one is in it.
+// magnitude returns the largest absolute value of a column whose elements are contiguous, and NaN
+// if it contains one.
 func (b unpacked) magnitude(c, rows int, s *scratch) float32 {
 	if b.bfloat16 != nil {
-		var most uint32 // absolute values compare as their bits do
+		var most uint32 // absolute values compare like their bits
 		s.a = grow(s.a, min(rows, setFloats))
 		for x := range slices.Chunk(b.bfloat16[c*b.depth:][:rows], setFloats) {
 			FromBFloat16(s.a[:len(x)], x)
@@ -175,8 +175,8 @@ func (b unpacked) magnitude(c, rows int, s *scratch) float32 {
 	return Magnitude(b.floats.Data[c*b.floats.Col:][:rows])
 }
 
-// columnMagnitudes returns the bits of the largest absolute values of columns, row by row:
-// those of a column lie far apart.
+// columnMagnitudes returns the bits of the largest absolute value of each column. It reads row by
+// row, because the elements of a column are far apart.
 func (m Mat) columnMagnitudes(rows, cols int) []uint32 {
 	most := make([]uint32, cols)
 	for k := range rows {
@@ -198,16 +198,16 @@ func (w *Packed) Column(dst []float32, j int) {
 	}
 }
 
-// fewRows is up to how many rows a product reads weights as they are stored. For more it
-// turns a part of them into floats first, that stays in a cache.
+// fewRows is the largest number of rows for which a product reads weights as they are stored. For
+// more rows, it first converts a part of them to floats that stays in a cache.
 const fewRows = 6
 
-// Multiply computes on the calling goroutine columns j0 to j1 of C = A·B + bias, or of A·B if
-// bias is nil, for m rows of C. j0 is a multiple of Width. An element is the sum of
-// Multiply with Blocks, bit for bit; of integers it is that sum times the scale, plus the bias.
+// Multiply computes columns j0 to j1 of C = A·B + bias, or of A·B if bias is nil, for m rows of C,
+// on the calling goroutine. j0 is a multiple of Width. An element is the sum of Multiply with
+// Blocks, bit for bit; for integers it is that sum times the scale, plus the bias.
 //
-// after is the column from which the caller is likely to want a product next: the weights
-// there are asked for ahead. It is only advice, and may be any number.
+// after is the column that the caller probably multiplies by next. The weights there are
+// prefetched. It is only a hint and may be any number.
 func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	if m < 0 || j0 < 0 || j0 > j1 || j1 > w.N || j0%w.Width != 0 || bias != nil && len(bias) != w.N {
 		panic(fmt.Sprintf("simd: Packed.Multiply: m=%d, j0=%d, j1=%d of %d, %d biases", m, j0, j1, w.N, len(bias)))
@@ -217,11 +217,11 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	}
 	c.check("C", m, j1, 1, 0)
 	a.check("A", m, w.K, 1, 0)
-	first := bias // what sums begin with
+	first := bias // the initial values of the sums
 	if w.Scales != nil {
 		first = nil
 	}
-	if m <= fewRows || w.K == 0 { // in the order in which the weights lie
+	if m <= fewRows || w.K == 0 { // in the order in which the weights are stored
 		for r := 0; first != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], first[j0:j1])
 		}
@@ -249,9 +249,9 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	}
 }
 
-// panel computes m rows of the columns j to j+n of one panel, without scales. It reads the
-// weights in the order in which they lie, and while it does so asks for those that follow,
-// behind the last for those of the panel of column next.
+// panel computes m rows of the columns j to j+n of one panel, without scales. It reads the weights
+// in the order in which they are stored and prefetches the following ones. At the end of the panel,
+// it prefetches the panel of column next.
 func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scratch) {
 	step, chain := blockStep(w.K, depthBlock), sumBlock(w.K)
 	if w.Format != Float32 {

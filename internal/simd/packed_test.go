@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every half becomes its number, a NaN with its bits, at every place of a vector.
+// Every half is converted to its value, a NaN with its bits, at every position in a vector.
 func TestFromFloat16(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		all := make([]uint16, 1<<16)
@@ -40,7 +40,7 @@ func TestFromFloat16(t *testing.T) {
 	})
 }
 
-// Products become the nearest integers of a byte, of two the even one.
+// Products are rounded to the nearest 8-bit integers, ties to even.
 func TestMulToInt8(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(39, 40))
@@ -63,8 +63,8 @@ func TestMulToInt8(t *testing.T) {
 	})
 }
 
-// packedForms returns matrices of weights for k×n of all kinds of numbers, and what reports
-// whether nothing around their memory was written to.
+// packedForms returns k×n matrices of weights in all formats, and a function that reports whether
+// the memory around them is unchanged.
 func packedForms(k, n int) (forms []*Packed, intact func() bool) {
 	const around = 32
 	l := NewPanelLayout(k, n)
@@ -92,8 +92,8 @@ func packedForms(k, n int) (forms []*Packed, intact func() bool) {
 	}
 }
 
-// Columns of bfloat16 are set to what their floats are set to, which for floats and bfloat16
-// is themselves, whatever their bits.
+// SetBFloat16 gives the same result as Set with the columns as floats. Floats and bfloat16 keep
+// their bits exactly.
 func TestPackedSetBFloat16(t *testing.T) {
 	const nan = 0x7fc1
 	onEach(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestPackedSetBFloat16(t *testing.T) {
 			k, n := size[0], size[1]
 			x := make([]uint16, k*n)
 			for i := range x {
-				x[i] = uint16(r.Uint32()) & 0xbfff // of no more than 2, so that most have a scale
+				x[i] = uint16(r.Uint32()) & 0xbfff // magnitudes of at most 2, so that most columns have a scale
 				if r.IntN(5*k) == 0 {
 					x[i] = nan
 				}
@@ -111,7 +111,7 @@ func TestPackedSetBFloat16(t *testing.T) {
 			FromBFloat16(floats, x)
 			got, intact := packedForms(k, n)
 			want, _ := packedForms(k, n)
-			// Whole panels at once, and parts of one.
+			// Whole panels at once, and parts of panels.
 			cuts := []int{0, n / 2, n}
 			if r.IntN(2) == 0 {
 				cuts = []int{0, n}

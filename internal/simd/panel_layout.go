@@ -2,10 +2,10 @@ package simd
 
 import "fmt"
 
-// PanelLayout is where the elements of a matrix of K rows and N columns lie if it is
-// kept in the form of Panels from the start: in panels of Width columns, each in one
-// piece. Whoever writes a matrix once and multiplies by it many times, as a KV cache,
-// spares the copy of each time. The layout depends on the implementation in use.
+// PanelLayout describes the places of the elements of a K×N matrix that is stored as Panels from
+// the start: in contiguous panels of Width columns. A matrix that is written once and multiplied
+// often, such as a KV cache, then needs no copy for each product. The layout depends on the
+// implementation in use.
 type PanelLayout struct{ K, N, Width int }
 
 // NewPanelLayout returns the layout of k rows and n columns.
@@ -13,7 +13,7 @@ func NewPanelLayout(k, n int) PanelLayout {
 	return PanelLayout{k, n, max(1, min(panelWidth(), roundUp(n, vectorLanes())))}
 }
 
-// Len returns how many elements there are, those that fill up the last panel included.
+// Len returns the number of elements, including the padding of the last panel.
 func (l PanelLayout) Len() int {
 	if l.N == 0 {
 		return 0
@@ -21,19 +21,19 @@ func (l PanelLayout) Len() int {
 	return (l.N + l.Width - 1) / l.Width * l.Panel()
 }
 
-// Panel returns how many elements a panel has, which is how far apart two of them are.
+// Panel returns the number of elements in a panel, which is also the distance between panels.
 func (l PanelLayout) Panel() int { return l.K * l.Width }
 
-// At returns the place of an element. The next row is Width places further.
+// At returns the index of an element. The next row is Width further on.
 func (l PanelLayout) At(k, j int) int { return j/l.Width*l.Panel() + k*l.Width + j%l.Width }
 
-// View makes p ready for a matrix that is stored in data in the layout l, without a copy
-// unless it is for tile units.
+// View sets p to a matrix that is stored in data in the layout l. It copies the matrix only if it
+// is for tile units.
 func (p *Panels) View(l PanelLayout, data []float32) {
 	if len(data) < l.Len() {
 		panic(fmt.Sprintf("simd: Panels.View: len(data)=%d, want %d", len(data), l.Len()))
 	}
-	if p.Tiles { // which want their own layout
+	if p.Tiles { // tile units need a different layout
 		p.Reserve(l.K, l.N)
 		for j := 0; j < l.N; j += l.Width {
 			cols := min(l.Width, l.N-j)
@@ -45,8 +45,8 @@ func (p *Panels) View(l PanelLayout, data []float32) {
 	p.b = blockOfB{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 }
 
-// SetColumns makes the first n columns of the matrix that lies in data rows of x, whose
-// elements are contiguous. What lies behind them up to the end of a vector becomes anything.
+// SetColumns sets the first n columns of the matrix in data to rows of x, whose elements are
+// contiguous. The columns after them, up to the end of a vector, become undefined.
 func (l PanelLayout) SetColumns(data []float32, x Mat, n int) {
 	for j := 0; j < n; j += l.Width {
 		packPanel(data[l.At(0, j):], x.from(j, 0).T(), l.K, min(n-j, l.Width), l.Width)

@@ -2,38 +2,37 @@ package simd
 
 import "fmt"
 
-// Panels is a matrix B, of K rows and N columns, made ready to be multiplied
-// from the left by a few rows at a time. It serves a caller who keeps both in
-// the caches and has something to do between two products, as attention does;
-// everybody else is better off with Multiply.
+// Panels is a matrix B, of K rows and N columns, prepared for products with a few rows of A at a
+// time. It is for callers that keep both in the caches and do other work between two products, as
+// attention does. Other callers should use Multiply.
 //
-// The zero value has no rows. Panels keep their memory for the next matrix.
+// The zero value has no rows. Panels reuse their memory for the next matrix.
 type Panels struct {
 	K, N int
 	b    blockOfB
 	mem  []float32 // of copies
 
-	// Tiles computes products on tile units, where TilesForHeads says so.
-	// It is set before the matrix is. A product then begins at a multiple of 32 of K.
+	// Tiles computes products on tile units, where TilesForHeads allows it. It must be set before
+	// the matrix. A product then starts at a multiple of 32 of K.
 	Tiles bool
 
-	// Sparse lets a zero on the left contribute nothing, even against a NaN or an infinity
-	// of B, and SparseRight a zero of B. Only products on tile units know of it.
+	// Sparse makes a zero on the left contribute nothing, even against a NaN or an infinity of B,
+	// and SparseRight does the same for a zero of B. Only products on tile units use them.
 	Sparse, SparseRight bool
 
-	// Ahead, if not nil, is what products ask for while they compute.
+	// Ahead, if not nil, is memory that products prefetch while they compute.
 	Ahead *Ahead
 
 	limbs limbPanels
 }
 
-// Copy makes p ready for b, of k rows and n columns, in memory of p's own.
+// Copy sets p to a copy of b, which has k rows and n columns.
 func (p *Panels) Copy(b Mat, k, n int) {
 	p.Reserve(k, n)
 	p.Fill(b, 0, n)
 }
 
-// Reserve makes room for k rows and n columns, which Fill has to provide.
+// Reserve allocates memory for k rows and n columns, which the caller must then fill with Fill.
 func (p *Panels) Reserve(k, n int) {
 	p.K, p.N = k, n
 	if p.Tiles {
@@ -52,11 +51,11 @@ func (p *Panels) Reserve(k, n int) {
 	p.b.data = p.mem
 }
 
-// Width returns how many columns stand together. Fill works on multiples.
+// Width returns the number of columns in a panel. Fill works on multiples of it.
 func (p *Panels) Width() int { return panelWidth() }
 
-// Fill copies columns j0 to j1 from b, where j0 is a multiple of Width and j1
-// is one too or N. Different columns may be filled at the same time.
+// Fill copies columns j0 to j1 from b, where j0 is a multiple of Width and j1 is a multiple of it
+// or N. Different columns may be filled concurrently.
 func (p *Panels) Fill(b Mat, j0, j1 int) {
 	if p.K == 0 {
 		return
@@ -71,9 +70,8 @@ func (p *Panels) Fill(b Mat, j0, j1 int) {
 	}
 }
 
-// Use makes p ready for b where it lies, if its rows are contiguous, and says
-// whether it could. For rows that are far apart a copy is faster, if it is used
-// more than a few times.
+// Use sets p to b without a copy, if the rows of b are contiguous, and reports whether it could.
+// For rows that are far apart, a copy is faster if it is used more than a few times.
 func (p *Panels) Use(b Mat, k, n int) bool {
 	if p.Tiles || b.Col != 1 || panelWidth() == genericWidth {
 		return false
@@ -83,11 +81,11 @@ func (p *Panels) Use(b Mat, k, n int) bool {
 	return true
 }
 
-// Release lets go of a matrix that is not p's own.
+// Release drops the references to the caller's matrix.
 func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, blockOfB{} }
 
-// panelAlign returns what the first column of a product with Panels is a multiple of: whole
-// vectors, and the same number for all kernels.
+// panelAlign returns the alignment of the first column of a product with Panels: whole vectors, and
+// the same number for all kernels.
 func panelAlign() int { return min(16, panelWidth()) }
 
 // roundUp returns n rounded up to a multiple of m.
@@ -97,8 +95,8 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 //
 //	C = A·B[k0:k1, j0:j1], or C += … if accumulate
 //
-// as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is
-// a multiple of 16 or of b.Width(); on tile units, of b.Width().
+// as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is a multiple of 16 or
+// of b.Width(); on tile units, of b.Width().
 func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
 	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N ||
 		j0%panelAlign() != 0 || b.Tiles && j0%panelWidth() != 0 {
@@ -119,9 +117,9 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
 }
 
-// MultiplyRows computes on the calling goroutine C = A·Bᵀ, for m rows of A and n rows of B,
-// of depth elements each, where all rows are contiguous: to the same bits as MultiplyPanels.
-// It is for a few rows of A, for which it would not pay to make panels of B.
+// MultiplyRows computes C = A·Bᵀ on the calling goroutine, for m rows of A and n rows of B, of
+// depth elements each. All rows must be contiguous. The bits are the same as with MultiplyPanels.
+// It is for a few rows of A, where packing B into panels would take longer.
 func MultiplyRows(c, a Mat, m int, b Mat, n, depth int) {
 	if m < 0 || n < 0 || depth < 0 || c.Col != 1 || a.Col != 1 || b.Col != 1 {
 		panic(fmt.Sprintf("simd: MultiplyRows: m=%d, n=%d, depth=%d, C.Col=%d, A.Col=%d, B.Col=%d",
@@ -139,9 +137,8 @@ func MultiplyRows(c, a Mat, m int, b Mat, n, depth int) {
 	multiplyRows(c, a, m, b, n, depth)
 }
 
-// RowDots sets dst[i] to the product of row i of x and row i of y, of n elements
-// each: to what Multiply makes of them as an element of a matrix, bit for bit. If tiles,
-// it is what Multiply makes of them on tile units.
+// RowDots sets dst[i] to the product of row i of x and row i of y, of n elements each. The result
+// equals an element of Multiply, bit for bit; if tiles, an element of Multiply on tile units.
 func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 	x.check("x", len(dst), n, 1, 0)
 	y.check("y", len(dst), n, 1, 0)
@@ -151,8 +148,8 @@ func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 	}
 	s := scratches.Get().(*scratch)
 	defer s.free()
-	// Sixteen rows side by side: each sum is a chain, and has to wait for
-	// itself.
+	// Sixteen rows side by side, because each sum is a chain whose additions must wait for one
+	// another.
 	const width = 16
 	s.a, s.b = grow(s.a, n*width), grow(s.b, n*width)
 	for i := 0; i < len(dst) && n > 0; i += width {
@@ -165,7 +162,7 @@ func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 			mulAdd(sums, s.a[k*width:][:rows], s.b[k*width:][:rows])
 		}
 		for k := range sums {
-			sums[k] += 0 // as Multiply does
+			sums[k] += 0 // like Multiply
 		}
 	}
 	if n == 0 {
@@ -173,14 +170,14 @@ func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 	}
 }
 
-// packRows copies rows of n elements to columns, width apart.
+// packRows copies rows of n elements to columns; rows of dst are width apart.
 func packRows(dst []float32, m Mat, rows, n, width int) { packPanel(dst, m.T(), n, rows, width) }
 
 func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	panelsInChains(c, a, m, b, k0, k1, j0, j1, accumulate, chain, false)
 }
 
-// panelsInChains is multiplyPanelsGeneric for chains as those of blockInChains.
+// panelsInChains is multiplyPanelsGeneric with chains like blockInChains.
 func panelsInChains(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int, apart bool) {
 	depth := k1 - k0
 	part := b.b

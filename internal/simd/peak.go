@@ -8,20 +8,18 @@ import (
 	"time"
 )
 
-// What PeakFLOPs runs: rounds of about a millisecond, the best of which is free
-// of what else the machine does, and within a round calls that are short enough
-// for Go to interrupt between them.
+// PeakFLOPs takes the best of several rounds of about a millisecond, so that other work of the
+// machine does not count. Within a round, calls are short enough for Go to interrupt between them.
 const (
 	peakRounds = 40
 	peakCalls  = 100
-	peakLoop   = 1 << 11 // of 24 instructions each: some ten microseconds
+	peakLoop   = 1 << 11 // of 24 instructions each: about ten microseconds
 )
 
-// PeakFLOPs returns how many floating-point operations a second this machine
-// can do on the given number of threads at once, with the implementation in use:
-// the speed of multiply-adds, which count as two, without any memory. It is
-// measured, in some 50 ms, and is what the speed of Multiply can be held
-// against. GOMAXPROCS must be at least threads.
+// PeakFLOPs measures, in about 50 ms, the floating-point operations per second that this machine
+// reaches on the given number of threads at once, with the implementation in use. It runs
+// multiply-adds, which count as two operations, without memory accesses. Compare the speed of
+// Multiply with it. GOMAXPROCS must be at least threads.
 func PeakFLOPs(threads int) float64 {
 	flops := float64(threads) * peakCalls * fmaLoop(1) * peakLoop
 	best := time.Duration(1<<63 - 1)
@@ -33,7 +31,7 @@ func PeakFLOPs(threads int) float64 {
 		for i := range threads {
 			all.Go(func() {
 				ready.Add(1)
-				for int(ready.Load()) < threads { // all at once
+				for int(ready.Load()) < threads { // start all at once
 					runtime.Gosched()
 				}
 				begin[i] = time.Now()
@@ -50,8 +48,8 @@ func PeakFLOPs(threads int) float64 {
 	return flops / max(best, 1).Seconds()
 }
 
-// fmaLoopGeneric runs n rounds of multiply-adds that do not wait for one another
-// and returns the floating-point operations of a round.
+// fmaLoopGeneric runs n rounds of independent multiply-adds and returns the number of
+// floating-point operations in a round.
 func fmaLoopGeneric(n int) float64 {
 	const factor, term = 0.5, 0.5
 	a, b, c, d := float32(term), float32(term), float32(term), float32(term)
@@ -60,7 +58,7 @@ func fmaLoopGeneric(n int) float64 {
 		a, b, c, d = a*factor+term, b*factor+term, c*factor+term, d*factor+term
 		e, f, g, h = e*factor+term, f*factor+term, g*factor+term, h*factor+term
 	}
-	if a+b+c+d+e+f+g+h < 0 { // never, but the compiler does not know
+	if a+b+c+d+e+f+g+h < 0 { // never happens, but the compiler cannot see that
 		panic("simd: fmaLoop")
 	}
 	return 8 * 2

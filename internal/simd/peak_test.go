@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// How fast a machine is cannot be tested, but that it is fast and not faster
-// than any can.
+// The exact speed of a machine cannot be tested, only that it is plausible.
 func TestPeakFLOPs(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		for _, threads := range []int{1, runtime.GOMAXPROCS(0)} {

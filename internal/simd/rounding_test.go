@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Numbers are rounded for storage as the formulas say, ties and numbers out of range
-// included, at every length around a vector.
+// Numbers are rounded for storage as the formulas say, including ties and numbers out of range, at
+// every length around a vector.
 func TestRounding(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(37, 38))
@@ -32,7 +32,7 @@ func TestRounding(t *testing.T) {
 			var most float64
 			for i, v := range x {
 				if v-v != 0 {
-					x[i] = 1 // what becomes of it as an integer is left open
+					x[i] = 1 // the integer of a NaN is undefined
 				}
 				most = max(most, math.Abs(float64(x[i])))
 			}
@@ -55,7 +55,7 @@ func TestRounding(t *testing.T) {
 	})
 }
 
-// A product with rows comes to the bits of that with panels, whichever way these were made,
+// MultiplyRows computes the same bits as a product with panels, whichever way the panels were made,
 // and touches nothing else.
 func TestMultiplyRows(t *testing.T) {
 	onEach(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestMultiplyRows(t *testing.T) {
 	})
 }
 
-// Columns that are set are those of a copy.
+// SetColumns gives the same columns as a copy.
 func TestSetColumns(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(41, 42))

@@ -1,11 +1,9 @@
 package simd
 
-// The functions below treat rows of a matrix, of which neighbours start a stride
-// apart. They are made for rows of a few vectors, where a call for each would
-// take longer than its work.
+// The functions below process rows of a matrix that start a stride apart. They are for rows of a
+// few vectors, where one call for each row would take longer than its work.
 
-// SumRows sets dst[j] += x[r·stride+j] for the given number of rows, one after
-// the other.
+// SumRows sets dst[j] += x[r·stride+j] for the given number of rows, in their order.
 func SumRows(dst, x []float32, rows, stride int) {
 	inBlocks(rows, len(dst), func(r0, r1, j0, j1 int) {
 		sumRows(dst[j0:j1], x[r0*stride+j0:(r1-1)*stride+j1], r1-r0, stride)
@@ -22,8 +20,8 @@ func CopyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 	eachRows(dst, dstStride, x, stride, rows, cols, copyRows)
 }
 
-// AddRows sets dst[r·dstStride+j] += x[r·stride+j] likewise. The rows of dst must
-// not overlap.
+// AddRows sets dst[r·dstStride+j] += x[r·stride+j] for rows of the given number of columns. The
+// rows of dst must not overlap.
 func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	if small(rows, cols) {
 		addRows(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
@@ -38,7 +36,8 @@ func AddTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols
 	eachTransposed(dst, dstStride, x, stride, rows, cols, AddRows)
 }
 
-// CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r] likewise. dst and x must not overlap.
+// CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r]: it copies the transpose of x, which has
+// cols rows. dst and x must not overlap.
 func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	eachTransposed(dst, dstStride, x, stride, rows, cols, CopyRows)
 }
@@ -46,7 +45,7 @@ func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, col
 // A rowsFunc is CopyRows or AddRows.
 type rowsFunc func(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 
-// eachTransposed transposes a part of x at a time, which stays in a cache.
+// eachTransposed transposes x in parts that stay in a cache.
 func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {
 	const side = 64
 	s := scratches.Get().(*scratch)
@@ -61,8 +60,7 @@ func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, col
 	s.free()
 }
 
-// eachRows cuts the rows of two matrices into blocks of a size that a kernel may
-// be given.
+// eachRows splits the rows of two matrices into blocks that are small enough for a kernel.
 func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {
 	inBlocks(rows, cols, func(r0, r1, j0, j1 int) {
 		d, s := dst[r0*dstStride+j0:(r1-1)*dstStride+j1], x[r0*stride+j0:(r1-1)*stride+j1]
@@ -70,15 +68,15 @@ func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int,
 	})
 }
 
-// mostCols is how many columns a kernel may be given.
+// mostCols is the largest number of columns for a kernel.
 const mostCols = 1 << 10
 
-// small reports whether a matrix may be given to a kernel as it is.
+// small reports whether a matrix is small enough for one call of a kernel.
 func small(rows, cols int) bool {
 	return rows > 0 && cols > 0 && cols <= mostCols && rows <= piece/cols
 }
 
-// inBlocks cuts a matrix into blocks that a kernel may be given.
+// inBlocks splits a matrix into blocks that are small enough for a kernel.
 func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
 	for j := 0; j < cols; j += mostCols {
 		width := min(mostCols, cols-j)

@@ -5,13 +5,14 @@ import (
 	"math"
 )
 
-// piece is how many elements a kernel gets at a time. Go does not interrupt assembly, not
-// even to collect garbage, so no call may run for long; this many take some ten
-// microseconds. Sums of longer slices are those of their pieces, in order.
+// piece is the number of elements that a kernel processes in one call. Go does not interrupt
+// assembly, not even to collect garbage, so no call may run for long; a piece takes about ten
+// microseconds. Longer slices are summed piece by piece, and the sums of the pieces are added in
+// order.
 const piece = 1 << 14
 
-// mismatch panics because two slices that must have the same length have not. It is not
-// inlined, so that sameLen is.
+// mismatch panics because two slices that must have the same length do not. It is not inlined, so
+// that sameLen is.
 //
 //go:noinline
 func mismatch(op, aName string, a int, bName string, b int) {
@@ -32,13 +33,12 @@ func Exp(dst, x []float32) {
 	exp(dst, x)
 }
 
-// ExpSum sets dst[i] = exp(x[i]-shift) and returns the sum of dst. Where shift
-// is the maximum of x this is the inner part of a softmax.
+// ExpSum sets dst[i] = exp(x[i]-shift) and returns the sum of dst. If shift is the maximum of x,
+// this is the inner part of a softmax.
 //
-// Element i is added to lane i%16, in order of i, and the lanes are then added
-// in pairs: first 8 apart, then 4, 2 and 1. Of more than 16384 elements, every
-// 16384 are summed like this, and their sums are added in order. So terms that
-// are 0, or missing, at the end change nothing.
+// Element i is added to lane i%16, in order of i. The lanes are then added in pairs: first 8 apart,
+// then 4, 2 and 1. Longer slices are summed in blocks of 16384 elements, and the sums of the blocks
+// are added in order. So zeros appended to the end change nothing.
 func ExpSum(dst, x []float32, shift float32) float32 {
 	sameLen("ExpSum", "dst", len(dst), "x", len(x))
 	return expSum(dst, x, shift)
@@ -75,7 +75,7 @@ func GELUGrad(dst, x []float32) {
 	geluGrad(dst, x)
 }
 
-// Max returns the largest element of x: NaN if any is, -Inf if there is none.
+// Max returns the largest element of x: NaN if any is NaN, -Inf if x is empty.
 func Max(x []float32) float32 {
 	m := float32(math.Inf(-1))
 	for len(x) > 0 {
@@ -86,10 +86,9 @@ func Max(x []float32) float32 {
 	return m
 }
 
-// Sum returns the sum of x, and 0 for no elements. As in ExpSum, Dot and
-// SumSquares, element i is added to a lane that depends on i only and the lanes
-// are then added, for every 16384 elements. Here there are 64 lanes, and 4 in
-// generic Go.
+// Sum returns the sum of x, and 0 if x is empty. As in ExpSum, Dot and SumSquares, element i is
+// added to a lane that depends on i only, and the lanes are added after every 16384 elements. Sum
+// has 64 lanes, and 4 in generic Go.
 func Sum(x []float32) float32 { return sum(x) }
 
 // Dot returns the sum of x[i]·y[i].

@@ -15,21 +15,21 @@ func FromBFloat16(dst []float32, x []uint16) {
 	fromBFloat16(dst, x)
 }
 
-// FromFloat16 sets dst[i] to the value of the half x[i], with all bits of a NaN.
+// FromFloat16 sets dst[i] to the value of the half x[i]. A NaN keeps all its bits.
 func FromFloat16(dst []float32, x []uint16) {
 	sameLen("FromFloat16", "dst", len(dst), "x", len(x))
 	fromFloat16(dst, x)
 }
 
-// ToBFloat16 sets dst[i] to the bfloat16 nearest to x[i], as NearestBFloat16 does.
+// ToBFloat16 sets dst[i] to the bfloat16 nearest to x[i], like NearestBFloat16.
 func ToBFloat16(dst []uint16, x []float32) {
 	sameLen("ToBFloat16", "dst", len(dst), "x", len(x))
 	toBFloat16(dst, x)
 }
 
-// Magnitude returns the largest |x[i]|, NaN if any is, and 0 for no elements.
+// Magnitude returns the largest |x[i]|, NaN if any is NaN, and 0 if x is empty.
 func Magnitude(x []float32) float32 {
-	var most uint32 // absolute values compare as their bits do
+	var most uint32 // absolute values compare like their bits
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		most = max(most, math.Float32bits(magnitude(x[:n])))
@@ -43,29 +43,29 @@ type StoredPanels struct {
 	PanelLayout
 	Stored
 
-	// Tiles and Sparse are those of Panels.
+	// Tiles and Sparse are the same as in Panels.
 	Tiles, Sparse bool
 }
 
-// stored is where numbers are stored, and how many bytes each of them has.
+// stored is the address of stored numbers and the size of one in bytes.
 type stored struct {
 	at   unsafe.Pointer
 	size int
 }
 
-// address returns where the numbers from place at on are.
+// address returns the address of the numbers from index at on.
 func (b *StoredPanels) address(at int) stored {
 	size := b.Format.Size()
 	return stored{unsafe.Pointer(&b.Memory[at*size]), size}
 }
 
-// FewRows is up to how many rows a product on tile units cuts numbers for each sixteen rows, as
-// it reads them, instead of once for all.
+// FewRows is the largest number of rows for which a product on tile units splits numbers into limbs
+// while it reads them, once for every sixteen rows. For more rows, it splits them once for all
+// rows.
 const FewRows = 48
 
-// MultiplyStored is MultiplyPanels for stored numbers, and comes to the same as for the
-// floats that they stand for. It reads them once for every six rows, so that it is for
-// few.
+// MultiplyStored is MultiplyPanels for stored numbers. The result is the same as for their values
+// as floats. It reads the numbers once for every six rows, so it is for few rows.
 func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool) {
 	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelWidth() != 0 {
 		panic(fmt.Sprintf("simd: MultiplyStored: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
@@ -82,7 +82,7 @@ func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 	multiplyStored(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
 }
 
-// multiplyStored is MultiplyStored on vectors, in chains of so many steps.
+// multiplyStored is MultiplyStored on vectors, in chains of chain steps.
 func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	for j := j0; j < j1; j += b.Width {
 		to, n, at := c.from(0, j-j0), min(b.Width, j1-j), b.At(k0, j)
@@ -99,7 +99,8 @@ func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 	}
 }
 
-// NearestBFloat16 returns the bfloat16 nearest to x, of two the even one. NaN stays NaN.
+// NearestBFloat16 returns the bfloat16 nearest to x, and the even one of two equally near. NaN
+// stays NaN.
 func NearestBFloat16(x float32) uint16 {
 	b := math.Float32bits(x)
 	if x != x {
@@ -137,7 +138,7 @@ func toBFloat16Generic(dst []uint16, x []float32) {
 }
 
 func toInt8Generic(dst []int8, x []float32, inverse float64) {
-	const round = 0x1.8p52 // added and taken away, it leaves the nearest integer, of two the even one
+	const round = 0x1.8p52 // adding and subtracting it rounds to the nearest integer, ties to even
 	dst = dst[:len(x)]
 	for i, v := range x {
 		dst[i] = int8(min(max(int32(float64(float64(v)*inverse)+round-round), -127), 127))
@@ -145,7 +146,7 @@ func toInt8Generic(dst []int8, x []float32, inverse float64) {
 }
 
 func mulToInt8Generic(dst []int8, x, y []float32) {
-	const round = 0x1.8p23 // as in toInt8Generic
+	const round = 0x1.8p23 // like in toInt8Generic
 	dst, y = dst[:len(x)], y[:len(x)]
 	for i, v := range x {
 		product := min(max(float32(v*y[i]), -127), 127)

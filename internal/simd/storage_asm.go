@@ -2,10 +2,10 @@
 
 package simd
 
-// storedKernels has the kernel of each format, 0 for none.
+// storedKernels is the kernel of each format, 0 if there is none.
 var storedKernels = [...]int{Float32: kernelFloat32, Float16: 0, BFloat16: kernelBFloat16, Int8: kernelInt8}
 
-// The kernels take whole panels, and not of every format.
+// The kernels process whole panels, and do not support every format.
 func storedPanelAsm(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
 	lanes := vectorLanes()
 	vectors := (n + lanes - 1) / lanes

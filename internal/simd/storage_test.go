@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A number as a KV cache stores it becomes its value, at every length around a vector.
+// A stored number is converted to its value, at every length around a vector.
 func TestStoredNumbers(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(31, 32))
@@ -35,8 +35,8 @@ func TestStoredNumbers(t *testing.T) {
 	})
 }
 
-// The nearest bfloat16 is that of the two around it which is nearer, and the even one of
-// two that are as near.
+// The nearest bfloat16 is the nearer of the two neighbours, and the even one if both are equally
+// near.
 func TestBFloat16(t *testing.T) {
 	value := func(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
 	for _, x := range []float32{0, 1, -1, 1.00390625, 1.01171875, 3.3e38, 1e-39, -2.7182817, 0x1p-133} {
@@ -44,7 +44,7 @@ func TestBFloat16(t *testing.T) {
 		for _, other := range []uint16{got - 1, got + 1} {
 			d, e := math.Abs(value(got)-float64(x)), math.Abs(value(other)-float64(x))
 			if d > e || d == e && got%2 != 0 {
-				t.Errorf("%v becomes %v, and not %v", x, value(got), value(other))
+				t.Errorf("%v becomes %v instead of %v", x, value(got), value(other))
 			}
 		}
 	}
@@ -56,8 +56,8 @@ func TestBFloat16(t *testing.T) {
 	}
 }
 
-// Floats are rounded alike by all implementations, whatever their bits, and to the integers
-// of a byte by the rule for ties.
+// All implementations round floats alike, whatever their bits, and round to 8-bit integers with
+// ties to even.
 func TestToStored(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(37, 38))
@@ -84,7 +84,7 @@ func TestToStored(t *testing.T) {
 	})
 }
 
-// A matrix that was written in the layout of panels multiplies like a copy.
+// A matrix written in the layout of panels multiplies like a copy.
 func TestPanelLayout(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(33, 34))
@@ -114,8 +114,8 @@ func TestPanelLayout(t *testing.T) {
 	})
 }
 
-// A product with stored numbers is that with the floats for which they stand, and touches
-// nothing else.
+// A product with stored numbers equals the product with their values as floats, and touches nothing
+// else.
 func TestMultiplyStored(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(35, 36))
@@ -147,7 +147,7 @@ func TestMultiplyStored(t *testing.T) {
 	})
 }
 
-// storedPanels returns random numbers in a format, and the floats for which they stand.
+// storedPanels returns random numbers in a format, and their values as floats.
 func storedPanels(r *rand.Rand, l PanelLayout, f Format) (StoredPanels, []float32) {
 	b := StoredPanels{PanelLayout: l, Stored: Stored{f, make([]byte, l.Len()*f.Size())}}
 	floats := make([]float32, l.Len())
@@ -158,8 +158,8 @@ func storedPanels(r *rand.Rand, l PanelLayout, f Format) (StoredPanels, []float3
 	return b, slices.Clone(b.Floats(0, len(floats), floats))
 }
 
-// Numbers that are written apart are those that are written together, are read as they were written, and nothing
-// between them changes.
+// Numbers written at a distance equal numbers written contiguously and are read back unchanged.
+// Nothing between them changes.
 func TestStored(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(43, 44))

@@ -6,11 +6,12 @@ import (
 	"github.com/attn-go/attn/internal/half"
 )
 
-// Format is a number format of stored numbers. A new one needs a constant, a size, and its cases in floats and
-// round; products convert it to floats panel by panel until it has a kernel.
+// Format is a number format of stored numbers. A new format needs a constant, a size, and cases in
+// Stored.Floats and Stored.round; until it has a kernel, products convert it to floats panel by
+// panel.
 type Format uint8
 
-// The formats. 0 is none of them.
+// The formats. 0 is not a format.
 const (
 	Float32 Format = iota + 1
 	Float16
@@ -20,13 +21,13 @@ const (
 
 var sizes = [...]int{Float32: 4, Float16: 2, BFloat16: 2, Int8: 1}
 
-// Size returns how many bytes an element takes.
+// Size returns the size of an element in bytes.
 func (f Format) Size() int { return sizes[f] }
 
 // Scaled reports whether a vector has a scale.
 func (f Format) Scaled() bool { return f == Int8 }
 
-// Bytes returns how many bytes a vector takes, its scale included.
+// Bytes returns the size of a vector in bytes, including its scale.
 func (f Format) Bytes(elements int) int {
 	bytes := f.Size() * elements
 	if f.Scaled() {
@@ -35,7 +36,7 @@ func (f Format) Bytes(elements int) int {
 	return bytes
 }
 
-// Stored are numbers as a KV cache stores them, or a model its weights.
+// Stored is numbers as a KV cache stores them, or the weights of a model.
 type Stored struct {
 	Format Format
 	Memory []byte // Size bytes a number
@@ -53,12 +54,14 @@ func (s Stored) Part(lo, hi int) Stored {
 	return Stored{s.Format, s.Memory[lo*size : hi*size]}
 }
 
-// Copy sets n numbers from number at on to those of src, of the same format, from number from on.
+// Copy copies n numbers from src, which has the same format, starting at number from, to the
+// numbers starting at number at.
 func (s Stored) Copy(at int, src Stored, from, n int) {
 	copy(s.Part(at, at+n).Memory, src.Part(from, from+n).Memory)
 }
 
-// Floats returns numbers lo to hi, without their scales: in scratch, unless they are floats already.
+// Floats returns numbers lo to hi as floats, without applying their scales. It converts them into
+// scratch unless they are floats already.
 func (s Stored) Floats(lo, hi int, scratch []float32) []float32 {
 	s = s.Part(lo, hi)
 	if s.Format == Float32 {
@@ -76,7 +79,7 @@ func (s Stored) Floats(lo, hi int, scratch []float32) []float32 {
 	return scratch
 }
 
-// round sets all numbers to x, or in a format with scales to x·inverse, each to the nearest.
+// round sets all numbers to x, or in a format with scales to x·inverse, rounded to the nearest.
 func (s Stored) round(x []float32, inverse float64) {
 	switch s.Format {
 	case Float32:
@@ -90,11 +93,11 @@ func (s Stored) round(x []float32, inverse float64) {
 	}
 }
 
-// apart is how many numbers that lie apart are converted at a time, in memory on the stack.
+// apart is the count of scattered numbers that are converted at a time, in memory on the stack.
 const apart = 64
 
-// Round sets numbers from number at on, step apart, to x, or in a format with scales to x·inverse: each to the
-// nearest, of two the even one. As an integer, NaN may become any.
+// Round sets the numbers starting at number at, step apart, to x, or in a format with scales to
+// x·inverse. It rounds to the nearest, ties to even. As an integer, NaN becomes an undefined value.
 func (s Stored) Round(at, step int, x []float32, inverse float64) {
 	if step == 1 {
 		s.Part(at, at+len(x)).round(x, inverse)
@@ -110,7 +113,7 @@ func (s Stored) Round(at, step int, x []float32, inverse float64) {
 	}
 }
 
-// Read sets x to the numbers from number at on, step apart, without their scales.
+// Read sets x to the numbers starting at number at, step apart, without applying their scales.
 func (s Stored) Read(x []float32, at, step int) {
 	if step == 1 {
 		copy(x, s.Floats(at, at+len(x), x))
@@ -130,7 +133,7 @@ func bytesOf(x []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 8*len(x))
 }
 
-// spread sets n numbers, step apart, to those of src, also apart, of the same format.
+// spread sets n numbers, step apart, to numbers of src, srcStep apart, which has the same format.
 func (s Stored) spread(at, step int, src Stored, from, srcStep, n int) {
 	switch s.Format.Size() {
 	case 1:
@@ -148,8 +151,8 @@ func spread[T any](dst []T, step int, x []T, xStep, n int) {
 	}
 }
 
-// toFloat16 sets dst[i] to the half nearest to x[i]. There is no kernel for it: a step of a decoder rounds one
-// vector, and reads all of them.
+// toFloat16 sets dst[i] to the half nearest to x[i]. It has no kernel, because a step of a decoder
+// rounds only one vector but reads all of them.
 func toFloat16(dst []uint16, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {

@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// The functions of this file work on strips of attention: a few rows of scores,
-// stride floats apart, of which n elements each are read. There are as
-// many rows as there are elements in the slice with a number for each row.
+// The functions of this file process strips of attention: a few rows of scores, stride floats
+// apart, with n elements in each. The number of rows is the length of the slice that has one number
+// for each row.
 
-// RowMax sets dst[i] to the largest element of row i of x, and to -Inf if n is
-// 0. It passes over NaN, unless there is nothing else or it comes late in the
-// row; who needs to know for certain asks Max.
+// RowMax sets dst[i] to the largest element of row i of x, and to -Inf if n is 0. It may or may not
+// ignore a NaN: the result is NaN if a row has only NaN or has one near its end. Use Max to detect
+// NaN reliably.
 func RowMax(dst, x []float32, stride, n int) {
 	checkStrip("RowMax", len(dst), len(x), stride, n)
 	if n == 0 {
@@ -24,14 +24,13 @@ func RowMax(dst, x []float32, stride, n int) {
 	eachPiece(len(dst), n, func(lo, hi int) { rowMax(dst[lo:hi], x[lo*stride:], stride, n) })
 }
 
-// PowerRows replaces x by 2^(c·(x − shift[i])), where i is the row, and sets
-// sum[i] to the sum of the row: the inner part of a softmax. What is as large as
-// the shift becomes 1 exactly. The relative error is that of rounding the
-// difference and the product to float32, and below 1 unit in the last place
-// besides; results below 2^-125 are 0, and exponents must not exceed 100.
+// PowerRows replaces x by 2^(c·(x − shift[i])), where i is the row, and sets sum[i] to the sum of
+// the row: the inner part of a softmax. An element equal to the shift becomes exactly 1. The
+// relative error is the error of rounding the difference and the product to float32, plus less than
+// 1 unit in the last place. Results below 2^-125 are 0. Exponents must not exceed 100.
 //
-// Element j of a row is added to lane j%16, and the lanes are added as in
-// ExpSum, so zeros at the end change nothing.
+// Element j of a row is added to lane j%16, and the lanes are added as in ExpSum, so zeros at the
+// end change nothing.
 func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	sameLen("PowerRows", "shift", len(shift), "sum", len(sum))
 	checkStrip("PowerRows", len(shift), len(x), stride, n)
@@ -42,17 +41,16 @@ func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	eachPiece(len(shift), n, func(lo, hi int) { powerRows(x[lo*stride:], stride, n, c, shift[lo:hi], sum[lo:hi]) })
 }
 
-// WeightRows replaces x by 2^(c·(x − shift[i]))·factor[i]: what PowerRows makes,
-// normalised.
+// WeightRows replaces x by 2^(c·(x − shift[i]))·factor[i]: the results of PowerRows, normalised.
 func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
 	sameLen("WeightRows", "shift", len(shift), "factor", len(factor))
 	checkStrip("WeightRows", len(shift), len(x), stride, n)
 	eachPiece(len(shift), n, func(lo, hi int) { weightRows(x[lo*stride:], stride, n, c, shift[lo:hi], factor[lo:hi]) })
 }
 
-// GradRows replaces dw by w·(dw − mean[i])·factor, and by 0 where w is 0, even if
-// dw is NaN: the backward step of a softmax w with gradient dw, where mean[i] is
-// the sum of w·dw over row i.
+// GradRows replaces dw by w·(dw − mean[i])·factor, and by 0 where w is 0, even if dw is NaN. This
+// is the backward step of a softmax w with gradient dw, where mean[i] is the sum of w·dw over row
+// i.
 func GradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	checkStrip("GradRows", len(mean), min(len(dw), len(w)), stride, n)
 	eachPiece(len(mean), n, func(lo, hi int) { gradRows(dw[lo*stride:], w[lo*stride:], stride, n, mean[lo:hi], factor) })
@@ -67,8 +65,8 @@ func ScaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 	})
 }
 
-// StreamRows is ScaleRows for a dst that nobody reads soon, and that is larger than a cache: it
-// is written past the caches, if its rows start at multiples of 64 bytes.
+// StreamRows is ScaleRows for a dst that is larger than a cache and is not read soon. If the rows
+// of dst start at multiples of 64 bytes, it bypasses the caches.
 func StreamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	checkStrip("StreamRows", len(factor), len(dst), dstStride, n)
 	checkStrip("StreamRows", len(factor), len(src), srcStride, n)
@@ -84,14 +82,14 @@ func StreamRows(dst []float32, dstStride int, src []float32, srcStride, n int, f
 	})
 }
 
-// Hide sets to -Inf each element of x whose element of seen is false.
+// Hide sets elements of x to -Inf where seen is false.
 func Hide(x []float32, seen []bool) {
 	sameLen("Hide", "x", len(x), "seen", len(seen))
 	hide(x, seen)
 }
 
-// Bits sets bit k%64 of dst[k/64] to seen[k], and the bits behind the last to 0. dst has as
-// many words as that takes.
+// Bits sets bit k%64 of dst[k/64] to seen[k], and the bits after the last to 0. dst must have
+// exactly the number of words required.
 func Bits(dst []uint64, seen []bool) {
 	sameLen("Bits", "dst", len(dst), "words for seen", (len(seen)+63)/64)
 	for len(seen) >= 64 {
@@ -106,7 +104,7 @@ func Bits(dst []uint64, seen []bool) {
 	}
 }
 
-// eachPiece calls f for rows that together have about a piece of elements, if there are any.
+// eachPiece calls f for groups of rows with about piece elements each.
 func eachPiece(rows, n int, f func(lo, hi int)) {
 	if n == 0 {
 		return
@@ -117,8 +115,8 @@ func eachPiece(rows, n int, f func(lo, hi int)) {
 	}
 }
 
-// checkStrip panics unless length floats hold the rows. Rows of more than a piece
-// would keep a kernel from being interrupted.
+// checkStrip panics unless the rows fit in length floats. Rows must not be longer than piece,
+// because Go could not interrupt the kernel.
 func checkStrip(op string, rows, length, stride, n int) {
 	if n < 0 || n > piece || stride < n || rows > 0 && (rows-1)*stride+n > length {
 		panic(fmt.Sprintf("simd: %s: %d rows of %d, %d apart, in %d floats", op, rows, n, stride, length))
@@ -164,7 +162,7 @@ func weightRowsGeneric(x []float32, stride, n int, c float32, shift, factor []fl
 	}
 }
 
-// power32 returns 2^x, and 0 where the kernels do.
+// power32 returns 2^x, and 0 where the kernels return 0.
 func power32(x float32) float32 {
 	if x < -125 {
 		return 0

@@ -25,7 +25,7 @@ func strips(t *testing.T, f func(t *testing.T, r *rand.Rand, rows, stride, n int
 	})
 }
 
-// newStrip returns rows in guarded memory; what lies between them is guard.
+// newStrip returns rows in guarded memory; the gaps between them are guards.
 func newStrip(r *rand.Rand, rows, stride, n int) guarded {
 	g := newGuarded(r, rows*stride)
 	for i := range g.x {
@@ -38,7 +38,7 @@ func newStrip(r *rand.Rand, rows, stride, n int) guarded {
 
 // intactStrip reports whether nothing has been written outside of the rows.
 func intactStrip(g guarded, stride, n int) bool {
-	first := len(g.all) - 40 - len(g.x) // as newGuarded lays it out
+	first := len(g.all) - 40 - len(g.x) // as in newGuarded
 	for i, v := range g.all {
 		if at := i - first; v != guard && (at < 0 || at >= len(g.x) || at%stride >= n) {
 			return false
@@ -66,7 +66,7 @@ func TestRowMax(t *testing.T) {
 	})
 }
 
-// A row of nothing but NaN has no other maximum.
+// The maximum of a row of only NaN is NaN.
 func TestRowMaxOfNaN(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		for n := 1; n < 70; n++ {
@@ -114,8 +114,7 @@ func TestPowerRows(t *testing.T) {
 	})
 }
 
-// The kernels return 0 for what is hidden and for what is too small to be
-// normal, and NaN for NaN.
+// The kernels return 0 for hidden elements and for results too small to be normal, and NaN for NaN.
 func TestPowersAtTheEdges(t *testing.T) {
 	inf := float32(math.Inf(1))
 	onEach(t, func(t *testing.T) {
@@ -256,7 +255,7 @@ func TestHide(t *testing.T) {
 				}
 			}
 			if Hide(x.x, seen); !same(x.x, want) || !x.intact() {
-				t.Fatalf("%d elements: hidden wrongly", n)
+				t.Fatalf("%d elements: wrong result", n)
 			}
 		}
 	})
@@ -273,7 +272,7 @@ func TestRowDots(t *testing.T) {
 				for i, v := range got.x {
 					Multiply(&Product{M: 1, N: 1, K: n, A: x.from(i, 0), B: Mat{y.from(i, 0).Data, 1, 1}, C: RowMajor(want, 1)})
 					if !same([]float32{v}, want) {
-						t.Fatalf("%d rows of %d: product of row %d is %v, Multiply makes %v", rows, n, i, v, want[0])
+						t.Fatalf("%d rows of %d: product of row %d is %v, and %v in Multiply", rows, n, i, v, want[0])
 					}
 				}
 				if !got.intact() {
@@ -326,8 +325,7 @@ func TestRowsPanic(t *testing.T) {
 	}
 }
 
-// Panels compute what Multiply computes, bit for bit, whichever rows and columns
-// are asked for.
+// Panels compute the same as Multiply, bit for bit, for any part of the rows and columns.
 func TestMultiplyPanels(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(2, 7))

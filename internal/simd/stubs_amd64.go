@@ -4,14 +4,14 @@
 
 package simd
 
-// gemm1AVX512 sets C = A·B + start for panels of one vector. AVX2 and NEON want
-// that vector full.
+// gemm1AVX512 sets C = A·B + start for panels of one vector. On AVX2 and NEON
+// that vector must be full.
 //
 //go:noescape
 func gemm1AVX512(t *tileArgs)
 
-// gemm1AVX2 sets C = A·B + start for panels of one vector. AVX2 and NEON want
-// that vector full.
+// gemm1AVX2 sets C = A·B + start for panels of one vector. On AVX2 and NEON
+// that vector must be full.
 //
 //go:noescape
 func gemm1AVX2(t *tileArgs)
@@ -21,32 +21,32 @@ func gemm1AVX2(t *tileArgs)
 //go:noescape
 func gemm1maskedAVX2(t *tileArgs)
 
-// gemm2AVX512 sets C = A·B + start for panels of two vectors. AVX2 and NEON
-// want the second one full.
+// gemm2AVX512 sets C = A·B + start for panels of two vectors. On AVX2 and NEON
+// the second must be full.
 //
 //go:noescape
 func gemm2AVX512(t *tileArgs)
 
-// gemm2AVX2 sets C = A·B + start for panels of two vectors. AVX2 and NEON want
-// the second one full.
+// gemm2AVX2 sets C = A·B + start for panels of two vectors. On AVX2 and NEON
+// the second must be full.
 //
 //go:noescape
 func gemm2AVX2(t *tileArgs)
 
 // gemm2maskedAVX2 sets C = A·B + start for panels of two vectors, the second
-// one full or not.
+// full or not.
 //
 //go:noescape
 func gemm2maskedAVX2(t *tileArgs)
 
-// gemm3AVX512 sets C = A·B + start for panels of three vectors. NEON wants the
-// third one full.
+// gemm3AVX512 sets C = A·B + start for panels of three vectors. On NEON the
+// third must be full.
 //
 //go:noescape
 func gemm3AVX512(t *tileArgs)
 
-// gemm4AVX512 sets C = A·B + start for panels of four vectors. NEON wants the
-// fourth one full.
+// gemm4AVX512 sets C = A·B + start for panels of four vectors. On NEON the
+// fourth must be full.
 //
 //go:noescape
 func gemm4AVX512(t *tileArgs)
@@ -63,24 +63,24 @@ func gemmBFloat16AVX512(t *tileArgs)
 //go:noescape
 func gemmBFloat16AVX2(t *tileArgs)
 
-// gemmInt8AVX512 sets C = A·B + start for whole panels of integers of a byte.
+// gemmInt8AVX512 sets C = A·B + start for whole panels of 8-bit integers.
 //
 //go:noescape
 func gemmInt8AVX512(t *tileArgs)
 
-// gemmInt8AVX2 sets C = A·B + start for whole panels of integers of a byte.
+// gemmInt8AVX2 sets C = A·B + start for whole panels of 8-bit integers.
 //
 //go:noescape
 func gemmInt8AVX2(t *tileArgs)
 
 // gemmFloat32AVX512 sets C = A·B + start for whole panels of floats that are
-// read once, from memory and not from a cache.
+// read once, and from memory instead of a cache.
 //
 //go:noescape
 func gemmFloat32AVX512(t *tileArgs)
 
 // gemmFloat32AVX2 sets C = A·B + start for whole panels of floats that are read
-// once, from memory and not from a cache.
+// once, and from memory instead of a cache.
 //
 //go:noescape
 func gemmFloat32AVX2(t *tileArgs)
@@ -91,9 +91,9 @@ func gemmFloat32AVX2(t *tileArgs)
 //go:noescape
 func amxMultiplyAMX(t *amxArgs)
 
-// amxRowLimbsAMX cuts up to 32 rows of n elements, row bytes apart, into limbs,
-// with zeros up to a whole step, and reports whether all are finite as
-// bfloat16.
+// amxRowLimbsAMX splits up to 32 rows of n elements, row bytes apart, into
+// limbs, padded with zeros to a whole step. It reports whether all are finite
+// as bfloat16.
 //
 //go:noescape
 func amxRowLimbsAMX(dst, src *float32, row, rows, n int) bool
@@ -103,15 +103,15 @@ func amxRowLimbsAMX(dst, src *float32, row, rows, n int) bool
 //go:noescape
 func amxColumnLimbsAMX(dst, src *float32, row, depth, cols int) bool
 
-// amxTinyAMX reports whether an element of some rows is not 0, but less than
+// amxTinyAMX reports whether some rows have an element that is not 0 but below
 // 2^-96 in magnitude.
 //
 //go:noescape
 func amxTinyAMX(x *float32, row, rows, cols int) bool
 
 // amxFewFloat32AMX sets C = A·B, or C += A·B, for up to 16 rows of A as limbs
-// and for whole panels of B, of which it cuts the numbers. What meets one that
-// is not finite as bfloat16 becomes NaN or an infinity.
+// and for whole panels of B, whose numbers it splits into limbs. A sum with a
+// number that is not finite as bfloat16 becomes NaN or an infinity.
 //
 //go:noescape
 func amxFewFloat32AMX(t *amxFewArgs)
@@ -127,88 +127,86 @@ func amxFewBFloat16AMX(t *amxFewArgs)
 func amxFewInt8AMX(t *amxFewArgs)
 
 // amxFewColumnsAMX is amxFewFloat32 for a B whose columns are contiguous, 64 at
-// a time, and a C that is transposed: rows of 16 elements that follow one
-// another.
+// a time, and a C that is transposed: consecutive rows of 16 elements.
 //
 //go:noescape
 func amxFewColumnsAMX(t *amxFewArgs)
 
-// transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes
-// of a vector and k < depth. Rows is how many i there are in src; the others
-// stand for anything. The distances of rows are in bytes.
+// transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
+// vector and k < depth. src has only rows values of i; the results for the
+// others are undefined. The distances of rows are in bytes.
 //
 //go:noescape
 func transposeAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
 
-// transposeAVX2 sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes of
-// a vector and k < depth. Rows is how many i there are in src; the others stand
-// for anything. The distances of rows are in bytes.
+// transposeAVX2 sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
+// vector and k < depth. src has only rows values of i; the results for the
+// others are undefined. The distances of rows are in bytes.
 //
 //go:noescape
 func transposeAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
 
-// transposeBFloat16AVX512 is transpose for rows of bfloat16, of which depth is
+// transposeBFloat16AVX512 is transpose for rows of bfloat16, with depth
 // 2·pairs.
 //
 //go:noescape
 func transposeBFloat16AVX512(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)
 
-// transposeBFloat16AVX2 is transpose for rows of bfloat16, of which depth is
-// 2·pairs.
+// transposeBFloat16AVX2 is transpose for rows of bfloat16, with depth 2·pairs.
 //
 //go:noescape
 func transposeBFloat16AVX2(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)
 
-// transposeWidenAVX512 is transposeBFloat16 that writes floats.
+// transposeWidenAVX512 is transposeBFloat16 but writes floats.
 //
 //go:noescape
 func transposeWidenAVX512(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)
 
-// transposeWidenAVX2 is transposeBFloat16 that writes floats.
+// transposeWidenAVX2 is transposeBFloat16 but writes floats.
 //
 //go:noescape
 func transposeWidenAVX2(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)
 
 // gemvTransposedAVX512 adds to c[j] the sum of a[k]·b[j][k] for k < depth and j
-// < last, where row j of b starts bRow bytes after the one before.
+// < last, where rows of b are bRow bytes apart.
 //
 //go:noescape
 func gemvTransposedAVX512(t *tileArgs)
 
 // gemvTransposedAVX2 adds to c[j] the sum of a[k]·b[j][k] for k < depth and j <
-// last, where row j of b starts bRow bytes after the one before.
+// last, where rows of b are bRow bytes apart.
 //
 //go:noescape
 func gemvTransposedAVX2(t *tileArgs)
 
 // dotsAVX512 adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
-// and j < last, up to four rows and a vector's length of columns.
+// and j < last, for at most four rows and one vector of columns.
 //
 //go:noescape
 func dotsAVX512(t *tileArgs)
 
 // dotsAVX2 adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
-// and j < last, up to four rows and a vector's length of columns.
+// and j < last, for at most four rows and one vector of columns.
 //
 //go:noescape
 func dotsAVX2(t *tileArgs)
 
-// fromBFloat16AVX512 sets dst[i] to the float of which x[i] is the upper half.
+// fromBFloat16AVX512 sets dst[i] to the float whose upper half is x[i].
 //
 //go:noescape
 func fromBFloat16AVX512(dst *float32, x *uint16, n int)
 
-// fromBFloat16AVX2 sets dst[i] to the float of which x[i] is the upper half.
+// fromBFloat16AVX2 sets dst[i] to the float whose upper half is x[i].
 //
 //go:noescape
 func fromBFloat16AVX2(dst *float32, x *uint16, n int)
 
-// fromFloat16AVX512 sets dst[i] to the float that is the half x[i].
+// fromFloat16AVX512 sets dst[i] to the value of the half x[i].
 //
 //go:noescape
 func fromFloat16AVX512(dst *float32, x *uint16, n int)
 
-// fromFloat16AVX2 sets dst[i] to the float that is the half x[i].
+// fromFloat16AVX2 sets dst[i] to the value of the half x[i].
 //
 //go:noescape
 func fromFloat16AVX2(dst *float32, x *uint16, n int)
@@ -337,34 +335,34 @@ func dotAVX512(x, y *float32, n int) float32
 //go:noescape
 func dotAVX2(x, y *float32, n int) float32
 
-// maximumAVX512 returns the largest x[i], and NaN if any is.
+// maximumAVX512 returns the largest x[i], and NaN if any is NaN.
 //
 //go:noescape
 func maximumAVX512(x *float32, n int) float32
 
-// maximumAVX2 returns the largest x[i], and NaN if any is.
+// maximumAVX2 returns the largest x[i], and NaN if any is NaN.
 //
 //go:noescape
 func maximumAVX2(x *float32, n int) float32
 
-// finiteAVX512 reports whether x[i] - x[i] = 0 for all i, which neither NaN nor
-// an infinity fulfils.
+// finiteAVX512 reports whether x[i] - x[i] = 0 for all i, which is false for
+// NaN and infinities.
 //
 //go:noescape
 func finiteAVX512(x *float32, n int) bool
 
-// finiteAVX2 reports whether x[i] - x[i] = 0 for all i, which neither NaN nor
-// an infinity fulfils.
+// finiteAVX2 reports whether x[i] - x[i] = 0 for all i, which is false for NaN
+// and infinities.
 //
 //go:noescape
 func finiteAVX2(x *float32, n int) bool
 
-// magnitudeAVX512 returns the largest |x[i]|, and NaN if any is.
+// magnitudeAVX512 returns the largest |x[i]|, and NaN if any is NaN.
 //
 //go:noescape
 func magnitudeAVX512(x *float32, n int) float32
 
-// magnitudeAVX2 returns the largest |x[i]|, and NaN if any is.
+// magnitudeAVX2 returns the largest |x[i]|, and NaN if any is NaN.
 //
 //go:noescape
 func magnitudeAVX2(x *float32, n int) float32
@@ -379,14 +377,14 @@ func expAVX512(dst, x *float32, n int)
 //go:noescape
 func expAVX2(dst, x *float32, n int)
 
-// expSumAVX512 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16.
+// expSumAVX512 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is
+// added to lane i%16.
 //
 //go:noescape
 func expSumAVX512(dst, x *float32, n int, shift float32) float32
 
-// expSumAVX2 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16.
+// expSumAVX2 sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is
+// added to lane i%16.
 //
 //go:noescape
 func expSumAVX2(dst, x *float32, n int, shift float32) float32
@@ -435,14 +433,14 @@ func geluGradAVX512(dst, x *float32, n int)
 //go:noescape
 func geluGradAVX2(dst, x *float32, n int)
 
-// additiveExpAVX512 sets dst[i] = exp(2·x[i])·factor, with x[i] brought to
-// within ±limit, and NaN to limit, and reports whether all were.
+// additiveExpAVX512 sets dst[i] = exp(2·x[i])·factor, with x[i] clamped to
+// ±limit and NaN replaced by limit, and reports whether no element was changed.
 //
 //go:noescape
 func additiveExpAVX512(dst, x *float32, n int, limit, factor float32) bool
 
-// additiveExpAVX2 sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
-// ±limit, and NaN to limit, and reports whether all were.
+// additiveExpAVX2 sets dst[i] = exp(2·x[i])·factor, with x[i] clamped to ±limit
+// and NaN replaced by limit, and reports whether no element was changed.
 //
 //go:noescape
 func additiveExpAVX2(dst, x *float32, n int, limit, factor float32) bool
@@ -478,9 +476,9 @@ func additiveTile1AVX2(t *scoreArgs)
 //go:noescape
 func additiveTile2AVX512(t *scoreArgs)
 
-// additiveTileGradAVX512 adds what the gradients ds of the scores of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
+// additiveTileGradAVX512 adds the gradients of the scores, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 //
 //	dq[i][f] += ds[i][j]·(1-T²)
 //	dk[j][f] += ds[i][j]·(1-T²)
@@ -489,9 +487,9 @@ func additiveTile2AVX512(t *scoreArgs)
 //go:noescape
 func additiveTileGradAVX512(t *gradArgs)
 
-// additiveTileGradAVX2 adds what the gradients ds of the scores of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
+// additiveTileGradAVX2 adds the gradients of the scores, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 //
 //	dq[i][f] += ds[i][j]·(1-T²)
 //	dk[j][f] += ds[i][j]·(1-T²)
@@ -501,15 +499,15 @@ func additiveTileGradAVX512(t *gradArgs)
 func additiveTileGradAVX2(t *gradArgs)
 
 // distance1AVX512 sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to
-// additiveRows rows i and one vector of columns j. Without w it is as if all
-// were 1.
+// additiveRows rows i and one vector of columns j. If w is nil, all factors are
+// 1.
 //
 //go:noescape
 func distance1AVX512(t *distanceArgs)
 
 // distance1AVX2 sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to
-// additiveRows rows i and one vector of columns j. Without w it is as if all
-// were 1.
+// additiveRows rows i and one vector of columns j. If w is nil, all factors are
+// 1.
 //
 //go:noescape
 func distance1AVX2(t *distanceArgs)
@@ -534,53 +532,53 @@ func distance3AVX512(t *distanceArgs)
 //go:noescape
 func distance4AVX512(t *distanceArgs)
 
-// distanceGradAVX512 adds what the gradients ds of the squares of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with d = k[j][f]-q[i][f],
+// distanceGradAVX512 adds the gradients of the squares, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With d = k[j][f]-q[i][f],
 //
 //	dq[i][f] += ds[i][j]·d
 //	dk[j][f] -= ds[i][j]·d
-//	dw[i][f] += ds[i][j]·d²   if there is a dw
+//	dw[i][f] += ds[i][j]·d²   if dw is not nil
 //
 //go:noescape
 func distanceGradAVX512(t *gradArgs)
 
-// distanceGradAVX2 adds what the gradients ds of the squares of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with d = k[j][f]-q[i][f],
+// distanceGradAVX2 adds the gradients of the squares, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With d = k[j][f]-q[i][f],
 //
 //	dq[i][f] += ds[i][j]·d
 //	dk[j][f] -= ds[i][j]·d
-//	dw[i][f] += ds[i][j]·d²   if there is a dw
+//	dw[i][f] += ds[i][j]·d²   if dw is not nil
 //
 //go:noescape
 func distanceGradAVX2(t *gradArgs)
 
-// rowMaxAVX512 sets dst[i] to the largest element of row i of x, which need not
-// be the NaN that a row may hold.
+// rowMaxAVX512 sets dst[i] to the largest element of row i of x. It may ignore
+// NaN.
 //
 //go:noescape
 func rowMaxAVX512(dst, x *float32, row, rows, n int)
 
-// rowMaxAVX2 sets dst[i] to the largest element of row i of x, which need not
-// be the NaN that a row may hold.
+// rowMaxAVX2 sets dst[i] to the largest element of row i of x. It may ignore
+// NaN.
 //
 //go:noescape
 func rowMaxAVX2(dst, x *float32, row, rows, n int)
 
 // powerRowsAVX512 sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the
-// sum of row i, element j being added to lane j%16.
+// sum of row i. Element j is added to lane j%16.
 //
 //go:noescape
 func powerRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float32)
 
 // powerRowsAVX2 sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum
-// of row i, element j being added to lane j%16.
+// of row i. Element j is added to lane j%16.
 //
 //go:noescape
 func powerRowsAVX2(x *float32, row, rows, n int, c float32, shift, sum *float32)
 
-// powerDropRowsAVX512 does what powerRows does, and then sets x[i][j] =
+// powerDropRowsAVX512 does the same as powerRows, and then sets x[i][j] =
 // keep·x[i][j] where draw i·step + j of key is at least threshold, and 0
 // elsewhere. keyRow is step·golden.
 //
@@ -620,13 +618,13 @@ func scaleRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int
 func scaleRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
 
 // streamRowsAVX512 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
-// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+// multiple of 64 bytes; AVX2 and AVX-512 bypass the caches.
 //
 //go:noescape
 func streamRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
 
 // streamRowsAVX2 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
-// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+// multiple of 64 bytes; AVX2 and AVX-512 bypass the caches.
 //
 //go:noescape
 func streamRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
@@ -651,25 +649,25 @@ func packBitsAVX512(dst *uint64, seen *bool, n int)
 //go:noescape
 func packBitsAVX2(dst *uint64, seen *bool, n int)
 
-// aboveAVX512 writes first+i for each x[i] > least to dst, in their order, and
-// returns how many they are. It writes up to a vector beyond them.
+// aboveAVX512 writes first+i for each x[i] > least to dst, in order, and
+// returns their number. It may write up to one vector beyond them.
 //
 //go:noescape
 func aboveAVX512(x *float32, n int, least float32, first int32, dst *int32) int
 
-// aboveAVX2 writes first+i for each x[i] > least to dst, in their order, and
-// returns how many they are. It writes up to a vector beyond them.
+// aboveAVX2 writes first+i for each x[i] > least to dst, in order, and returns
+// their number. It may write up to one vector beyond them.
 //
 //go:noescape
 func aboveAVX2(x *float32, n int, least float32, first int32, dst *int32) int
 
-// ranksAVX512 sets dst[i] to the number of those x[j] > x[i], and of those x[j]
+// ranksAVX512 sets dst[i] to the number of x[j] > x[i] plus the number of x[j]
 // = x[i] with j < i. It is for few elements.
 //
 //go:noescape
 func ranksAVX512(dst *int32, x *float32, n int)
 
-// ranksAVX2 sets dst[i] to the number of those x[j] > x[i], and of those x[j] =
+// ranksAVX2 sets dst[i] to the number of x[j] > x[i] plus the number of x[j] =
 // x[i] with j < i. It is for few elements.
 //
 //go:noescape
@@ -711,12 +709,12 @@ func reluGradAVX512(dx, dy, x *float32, n int)
 //go:noescape
 func reluGradAVX2(dx, dy, x *float32, n int)
 
-// softmaxMeanAVX512 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMeanAVX512 returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanAVX512(dy, y *float32, n int) float32
 
-// softmaxMeanAVX2 returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMeanAVX2 returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanAVX2(dy, y *float32, n int) float32
@@ -751,14 +749,14 @@ func normAVX512(dst, x, gain, shift *float32, n int, mean, inv float32)
 //go:noescape
 func normAVX2(dst, x, gain, shift *float32, n int, mean, inv float32)
 
-// normSumsAVX512 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most piece elements, and at least one.
+// normSumsAVX512 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
+// with 1 to piece elements.
 //
 //go:noescape
 func normSumsAVX512(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
 
-// normSumsAVX2 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most piece elements, and at least one.
+// normSumsAVX2 returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
+// with 1 to piece elements.
 //
 //go:noescape
 func normSumsAVX2(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
@@ -774,29 +772,29 @@ func normGradAVX512(dx, dy, x, gain *float32, n int, mean, inv, flat, along floa
 func normGradAVX2(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)
 
 // layerNormAVX512 normalises rows: each is norm of the row of x, with the mean
-// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too.
-// Rows that are too long for a kernel are left to those for vectors.
+// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns.
+// Rows that are too long for it are left to the kernels for vectors.
 //
 //go:noescape
 func layerNormAVX512(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
 
 // layerNormAVX2 normalises rows: each is norm of the row of x, with the mean
-// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too.
-// Rows that are too long for a kernel are left to those for vectors.
+// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns.
+// Rows that are too long for it are left to the kernels for vectors.
 //
 //go:noescape
 func layerNormAVX2(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
 
 // layerNormGradAVX512 sets dx += inv·(gain·dy - flat - along·u) for each row,
 // where flat and along are the means of gain·dy and of gain·dy·u. A row whose
-// dy is 0 throughout adds nothing.
+// dy is all 0 adds nothing.
 //
 //go:noescape
 func layerNormGradAVX512(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
 
 // layerNormGradAVX2 sets dx += inv·(gain·dy - flat - along·u) for each row,
 // where flat and along are the means of gain·dy and of gain·dy·u. A row whose
-// dy is 0 throughout adds nothing.
+// dy is all 0 adds nothing.
 //
 //go:noescape
 func layerNormGradAVX2(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
@@ -831,7 +829,8 @@ func addRowsAVX512(dst *float32, dstStride int, x *float32, n, rows, stride int)
 //go:noescape
 func addRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
 
-// normGainsAVX512 adds what the rows of a matrix give, one after the other:
+// normGainsAVX512 adds the gradients of gain and shift, one row after the
+// other:
 //
 //	dgain[j]  += dy[r·stride+j]·(x[r·stride+j]-mean[r])·inv[r]   where dy is not 0
 //	dshift[j] += dy[r·stride+j]
@@ -839,7 +838,7 @@ func addRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
 //go:noescape
 func normGainsAVX512(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)
 
-// normGainsAVX2 adds what the rows of a matrix give, one after the other:
+// normGainsAVX2 adds the gradients of gain and shift, one row after the other:
 //
 //	dgain[j]  += dy[r·stride+j]·(x[r·stride+j]-mean[r])·inv[r]   where dy is not 0
 //	dshift[j] += dy[r·stride+j]
@@ -871,7 +870,7 @@ func dropoutAddAVX512(dst, x, y *float32, n int, key uint64, threshold uint32, k
 //go:noescape
 func dropoutAddAVX2(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)
 
-// adamWAVX512 changes parameters p and averages m and v for gradients grad:
+// adamWAVX512 updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²
@@ -880,7 +879,7 @@ func dropoutAddAVX2(dst, x, y *float32, n int, key uint64, threshold uint32, kee
 //go:noescape
 func adamWAVX512(p, grad, m, v *float32, n int, s *adamScalars)
 
-// adamWAVX2 changes parameters p and averages m and v for gradients grad:
+// adamWAVX2 updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²
@@ -889,13 +888,12 @@ func adamWAVX512(p, grad, m, v *float32, n int, s *adamScalars)
 //go:noescape
 func adamWAVX2(p, grad, m, v *float32, n int, s *adamScalars)
 
-// fmaLoopAVX512 runs n rounds of 24 multiply-adds of vectors, as fast as they
-// go.
+// fmaLoopAVX512 runs n rounds of 24 independent multiply-adds of vectors.
 //
 //go:noescape
 func fmaLoopAVX512(n int)
 
-// fmaLoopAVX2 runs n rounds of 24 multiply-adds of vectors, as fast as they go.
+// fmaLoopAVX2 runs n rounds of 24 independent multiply-adds of vectors.
 //
 //go:noescape
 func fmaLoopAVX2(n int)

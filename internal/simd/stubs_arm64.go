@@ -4,8 +4,8 @@
 
 package simd
 
-// gemm1NEON sets C = A·B + start for panels of one vector. AVX2 and NEON want
-// that vector full.
+// gemm1NEON sets C = A·B + start for panels of one vector. On AVX2 and NEON
+// that vector must be full.
 //
 //go:noescape
 func gemm1NEON(t *tileArgs)
@@ -15,38 +15,38 @@ func gemm1NEON(t *tileArgs)
 //go:noescape
 func gemm1maskedNEON(t *tileArgs)
 
-// gemm2NEON sets C = A·B + start for panels of two vectors. AVX2 and NEON want
-// the second one full.
+// gemm2NEON sets C = A·B + start for panels of two vectors. On AVX2 and NEON
+// the second must be full.
 //
 //go:noescape
 func gemm2NEON(t *tileArgs)
 
 // gemm2maskedNEON sets C = A·B + start for panels of two vectors, the second
-// one full or not.
+// full or not.
 //
 //go:noescape
 func gemm2maskedNEON(t *tileArgs)
 
-// gemm3NEON sets C = A·B + start for panels of three vectors. NEON wants the
-// third one full.
+// gemm3NEON sets C = A·B + start for panels of three vectors. On NEON the third
+// must be full.
 //
 //go:noescape
 func gemm3NEON(t *tileArgs)
 
-// gemm4NEON sets C = A·B + start for panels of four vectors. NEON wants the
-// fourth one full.
+// gemm4NEON sets C = A·B + start for panels of four vectors. On NEON the fourth
+// must be full.
 //
 //go:noescape
 func gemm4NEON(t *tileArgs)
 
-// gemm3maskedNEON sets C = A·B + start for panels of three vectors, of which
-// the third one is not full.
+// gemm3maskedNEON sets C = A·B + start for panels of three vectors, the third
+// not full.
 //
 //go:noescape
 func gemm3maskedNEON(t *tileArgs)
 
-// gemm4maskedNEON sets C = A·B + start for panels of four vectors, of which the
-// fourth one is not full.
+// gemm4maskedNEON sets C = A·B + start for panels of four vectors, the fourth
+// not full.
 //
 //go:noescape
 func gemm4maskedNEON(t *tileArgs)
@@ -57,25 +57,25 @@ func gemm4maskedNEON(t *tileArgs)
 //go:noescape
 func gemmBFloat16NEON(t *tileArgs)
 
-// gemmInt8NEON sets C = A·B + start for whole panels of integers of a byte.
+// gemmInt8NEON sets C = A·B + start for whole panels of 8-bit integers.
 //
 //go:noescape
 func gemmInt8NEON(t *tileArgs)
 
-// transposeNEON sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes of
-// a vector and k < depth. Rows is how many i there are in src; the others stand
-// for anything. The distances of rows are in bytes.
+// transposeNEON sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
+// vector and k < depth. src has only rows values of i; the results for the
+// others are undefined. The distances of rows are in bytes.
 //
 //go:noescape
 func transposeNEON(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
 
 // gemvTransposedNEON adds to c[j] the sum of a[k]·b[j][k] for k < depth and j <
-// last, where row j of b starts bRow bytes after the one before.
+// last, where rows of b are bRow bytes apart.
 //
 //go:noescape
 func gemvTransposedNEON(t *tileArgs)
 
-// fromBFloat16NEON sets dst[i] to the float of which x[i] is the upper half.
+// fromBFloat16NEON sets dst[i] to the float whose upper half is x[i].
 //
 //go:noescape
 func fromBFloat16NEON(dst *float32, x *uint16, n int)
@@ -125,13 +125,13 @@ func sumNEON(x *float32, n int) float32
 //go:noescape
 func dotNEON(x, y *float32, n int) float32
 
-// maximumNEON returns the largest x[i], and NaN if any is.
+// maximumNEON returns the largest x[i], and NaN if any is NaN.
 //
 //go:noescape
 func maximumNEON(x *float32, n int) float32
 
-// finiteNEON reports whether x[i] - x[i] = 0 for all i, which neither NaN nor
-// an infinity fulfils.
+// finiteNEON reports whether x[i] - x[i] = 0 for all i, which is false for NaN
+// and infinities.
 //
 //go:noescape
 func finiteNEON(x *float32, n int) bool
@@ -141,8 +141,8 @@ func finiteNEON(x *float32, n int) bool
 //go:noescape
 func expNEON(dst, x *float32, n int)
 
-// expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i
-// being added to lane i%16.
+// expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is
+// added to lane i%16.
 //
 //go:noescape
 func expSumNEON(dst, x *float32, n int, shift float32) float32
@@ -169,8 +169,8 @@ func geluNEON(dst, x *float32, n int)
 //go:noescape
 func geluGradNEON(dst, x *float32, n int)
 
-// additiveExpNEON sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within
-// ±limit, and NaN to limit, and reports whether all were.
+// additiveExpNEON sets dst[i] = exp(2·x[i])·factor, with x[i] clamped to ±limit
+// and NaN replaced by limit, and reports whether no element was changed.
 //
 //go:noescape
 func additiveExpNEON(dst, x *float32, n int, limit, factor float32) bool
@@ -193,9 +193,9 @@ func additiveTile1NEON(t *scoreArgs)
 //go:noescape
 func additiveTile2NEON(t *scoreArgs)
 
-// additiveTileGradNEON adds what the gradients ds of the scores of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
+// additiveTileGradNEON adds the gradients of the scores, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 //
 //	dq[i][f] += ds[i][j]·(1-T²)
 //	dk[j][f] += ds[i][j]·(1-T²)
@@ -205,8 +205,8 @@ func additiveTile2NEON(t *scoreArgs)
 func additiveTileGradNEON(t *gradArgs)
 
 // distance1NEON sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to
-// additiveRows rows i and one vector of columns j. Without w it is as if all
-// were 1.
+// additiveRows rows i and one vector of columns j. If w is nil, all factors are
+// 1.
 //
 //go:noescape
 func distance1NEON(t *distanceArgs)
@@ -226,25 +226,25 @@ func distance3NEON(t *distanceArgs)
 //go:noescape
 func distance4NEON(t *distanceArgs)
 
-// distanceGradNEON adds what the gradients ds of the squares of up to
-// additiveRows queries i and any number of keys j give, for a vector of
-// features f: with d = k[j][f]-q[i][f],
+// distanceGradNEON adds the gradients of the squares, given ds, of up to
+// additiveRows queries i and any number of keys j, for a vector of features f.
+// With d = k[j][f]-q[i][f],
 //
 //	dq[i][f] += ds[i][j]·d
 //	dk[j][f] -= ds[i][j]·d
-//	dw[i][f] += ds[i][j]·d²   if there is a dw
+//	dw[i][f] += ds[i][j]·d²   if dw is not nil
 //
 //go:noescape
 func distanceGradNEON(t *gradArgs)
 
-// rowMaxNEON sets dst[i] to the largest element of row i of x, which need not
-// be the NaN that a row may hold.
+// rowMaxNEON sets dst[i] to the largest element of row i of x. It may ignore
+// NaN.
 //
 //go:noescape
 func rowMaxNEON(dst, x *float32, row, rows, n int)
 
 // powerRowsNEON sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum
-// of row i, element j being added to lane j%16.
+// of row i. Element j is added to lane j%16.
 //
 //go:noescape
 func powerRowsNEON(x *float32, row, rows, n int, c float32, shift, sum *float32)
@@ -266,7 +266,7 @@ func gradRowsNEON(dw, w *float32, row, rows, n int, mean *float32, factor float3
 func scaleRowsNEON(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
 
 // streamRowsNEON sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
-// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+// multiple of 64 bytes; AVX2 and AVX-512 bypass the caches.
 //
 //go:noescape
 func streamRowsNEON(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
@@ -286,7 +286,7 @@ func reluNEON(dst, x *float32, n int)
 //go:noescape
 func reluGradNEON(dx, dy, x *float32, n int)
 
-// softmaxMeanNEON returns Σ y[i]·dy[i] over those i whose y[i] is not 0.
+// softmaxMeanNEON returns Σ y[i]·dy[i] over all i where y[i] is not 0.
 //
 //go:noescape
 func softmaxMeanNEON(dy, y *float32, n int) float32
@@ -306,8 +306,8 @@ func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
 //go:noescape
 func normNEON(dst, x, gain, shift *float32, n int, mean, inv float32)
 
-// normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at
-// most piece elements, and at least one.
+// normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
+// with 1 to piece elements.
 //
 //go:noescape
 func normSumsNEON(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
@@ -318,15 +318,15 @@ func normSumsNEON(dy, x, gain *float32, n int, mean, inv float32) (flat, along f
 func normGradNEON(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)
 
 // layerNormNEON normalises rows: each is norm of the row of x, with the mean
-// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which are results too.
-// Rows that are too long for a kernel are left to those for vectors.
+// and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns.
+// Rows that are too long for it are left to the kernels for vectors.
 //
 //go:noescape
 func layerNormNEON(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
 
 // layerNormGradNEON sets dx += inv·(gain·dy - flat - along·u) for each row,
 // where flat and along are the means of gain·dy and of gain·dy·u. A row whose
-// dy is 0 throughout adds nothing.
+// dy is all 0 adds nothing.
 //
 //go:noescape
 func layerNormGradNEON(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
@@ -346,7 +346,7 @@ func copyRowsNEON(dst *float32, dstStride int, x *float32, n, rows, stride int)
 //go:noescape
 func addRowsNEON(dst *float32, dstStride int, x *float32, n, rows, stride int)
 
-// normGainsNEON adds what the rows of a matrix give, one after the other:
+// normGainsNEON adds the gradients of gain and shift, one row after the other:
 //
 //	dgain[j]  += dy[r·stride+j]·(x[r·stride+j]-mean[r])·inv[r]   where dy is not 0
 //	dshift[j] += dy[r·stride+j]
@@ -366,7 +366,7 @@ func dropoutNEON(dst, x *float32, n int, key uint64, threshold uint32, keep floa
 //go:noescape
 func dropoutAddNEON(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)
 
-// adamWNEON changes parameters p and averages m and v for gradients grad:
+// adamWNEON updates parameters p and averages m and v with gradients grad:
 //
 //	m[i] = β1·m[i] + (1-β1)·grad[i]
 //	v[i] = β2·v[i] + (1-β2)·grad[i]²
@@ -375,7 +375,7 @@ func dropoutAddNEON(dst, x, y *float32, n int, key uint64, threshold uint32, kee
 //go:noescape
 func adamWNEON(p, grad, m, v *float32, n int, s *adamScalars)
 
-// fmaLoopNEON runs n rounds of 24 multiply-adds of vectors, as fast as they go.
+// fmaLoopNEON runs n rounds of 24 independent multiply-adds of vectors.
 //
 //go:noescape
 func fmaLoopNEON(n int)

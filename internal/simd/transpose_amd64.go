@@ -9,8 +9,8 @@ import (
 
 // The drivers of the kernels that transpose bfloat16.
 
-// packStep is how many rows packBFloat16 writes at a time, at most: so many that they stay in
-// a first-level cache until all of their columns are there.
+// packStep is the largest number of rows that packBFloat16 writes at a time. They stay in a
+// first-level cache until all of their columns are written.
 const packStep = 128
 
 func packBFloat16Asm(dst, x []uint16, stride, depth, cols, width int) {
@@ -23,8 +23,8 @@ func packWidenAsm(dst []float32, x []uint16, stride, depth, cols, width int) {
 	})
 }
 
-// packPairs has a kernel transpose pairs of rows. The last of an odd number of rows becomes what
-// single makes of it.
+// packPairs calls a kernel that transposes pairs of rows. The last of an odd number of rows is
+// converted by single.
 func packPairs[T any](dst []T, x []uint16, stride, depth, cols, width int,
 	kernel func(dst *T, dstRow int, src *uint16, srcRow, cols, pairs int), single func(uint16) T) {
 	lanes, row := vectorLanes(), width*int(unsafe.Sizeof(dst[0]))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// vectorOps are the functions of two slices that write to a third: each with
-// what it does to one element.
+// vectorOps are the functions of two slices that write to a third, each with its operation on one
+// element.
 var vectorOps = []struct {
 	name string
 	f    func(dst, x, y []float32)
@@ -76,7 +76,7 @@ func TestReductions(t *testing.T) {
 				{"SumSquares", SumSquares(x.x), squares, squares},
 				{"Max", Max(x.x), highest, 0},
 			} {
-				// A sum of n terms in 4 lanes, and no more than 16384 to a piece.
+				// A sum of n terms in 4 lanes, and at most 16384 terms in a piece.
 				bound := c.magnitude * float64(min(n, 1<<14)/4+10) / (1 << 24)
 				if off := math.Abs(float64(c.got) - c.want); !(off <= bound) && float64(c.got) != c.want {
 					t.Errorf("%s at length %d: %v, want %v within %v", c.name, n, c.got, c.want, bound)
@@ -104,7 +104,7 @@ func TestMaxAndFiniteSeeEveryElement(t *testing.T) {
 				old := x.x[at]
 				x.x[at] = 1000
 				if m := Max(x.x); m != 1000 {
-					t.Fatalf("length %d: Max is %v, want what is at %d", n, m, at)
+					t.Fatalf("length %d: Max is %v, want the element at %d", n, m, at)
 				}
 				for _, bad := range []float32{inf, -inf, nan} {
 					x.x[at] = bad

@@ -2,14 +2,14 @@ package simd
 
 import "math"
 
-// The functions of this file are about a row of weights of attention.
+// The functions of this file process a row of attention weights.
 
-// AbovePadding is how many elements of dst Above may write besides those that it returns.
+// AbovePadding is the number of elements of dst that Above may overwrite in addition to its
+// results.
 const AbovePadding = 16
 
-// Above writes the places i of the elements x[i] > least to dst, in their order, and
-// returns how many there are. NaN is no such element. dst has at least len(x) + AbovePadding
-// elements.
+// Above writes the indices i of the elements x[i] > least to dst, in order, and returns their
+// number. NaN is not above least. dst must have at least len(x) + AbovePadding elements.
 func Above(dst []int32, x []float32, least float32) int {
 	if len(dst) < len(x)+AbovePadding {
 		mismatch("Above", "dst", len(dst), "x with padding", len(x)+AbovePadding)
@@ -23,11 +23,11 @@ func Above(dst []int32, x []float32, least float32) int {
 	return count
 }
 
-// MostRanks is for how many numbers Ranks is.
+// MostRanks is the largest length that Ranks supports.
 const MostRanks = 64
 
-// Ranks sets dst[i] to the place of x[i] in descending order, those that are equal in the
-// order in which they are: to the number of x[j] > x[i] and of x[j] = x[i] with j < i.
+// Ranks sets dst[i] to the rank of x[i] in descending order, where equal elements keep their order.
+// This is the number of x[j] > x[i] plus the number of x[j] = x[i] with j < i.
 func Ranks(dst []int32, x []float32) {
 	sameLen("Ranks", "dst", len(dst), "x", len(x))
 	if len(x) > MostRanks {
@@ -38,9 +38,9 @@ func Ranks(dst []int32, x []float32) {
 	}
 }
 
-// Entropy returns −Σ x[i]·ln x[i], for numbers that are not negative, where 0·ln 0 is 0.
-// The error of a logarithm is below 1e-7 of it, and 1e-38 of what is below the normal
-// numbers. Sums go by lanes, as those of Sum.
+// Entropy returns −Σ x[i]·ln x[i], for numbers that are not negative, where 0·ln 0 is 0. The
+// relative error of a logarithm is below 1e-7, and for denormal numbers the error is below 1e-38.
+// The lanes of the sum are the lanes of Sum.
 func Entropy(x []float32) float32 { return entropy(x) }
 
 func aboveGeneric(x []float32, least float32, first int32, dst []int32) int {

@@ -34,7 +34,7 @@ func TestAbove(t *testing.T) {
 				}
 				for _, v := range dst[len(want)+min(n+AbovePadding-len(want), AbovePadding):] {
 					if v != untouched {
-						t.Fatalf("%d numbers above %v: written beyond the room", n, least)
+						t.Fatalf("%d numbers above %v: written beyond the padding", n, least)
 					}
 				}
 			}
@@ -82,7 +82,7 @@ func TestEntropy(t *testing.T) {
 			for i := range x {
 				switch i % 5 {
 				case 0:
-					x[i] = float32(math.Exp(-100 * r.Float64())) // down to numbers that are not normal
+					x[i] = float32(math.Exp(-100 * r.Float64())) // down to denormal numbers
 				case 1:
 					x[i] = 1 - 1e-4*r.Float32()
 				case 2:

@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// adamW writes the step of AdamW. The scalars are the fields of adamScalars in
-// package simd, in their order.
+// adamW writes the step of AdamW. The scalars are the fields of adamScalars in package simd, in the
+// same order.
 func adamW(s isa) {
 	p, g, m, v, scalars := pointer("p"), pointer("grad"), pointer("m"), pointer("v"), pointer("s")
 	var f [8]reg.VecVirtual

@@ -6,15 +6,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Sizes and constants that package simd knows as well: see additive.go.
+// Sizes and constants that package simd also defines: see additive.go there.
 const (
 	additiveRows  = 4 // queries at a time
 	additiveKeyIn = 25.25
 	additiveKeyBy = 1.0 / (1 << 13)
 )
 
-// additiveExp writes the kernel for E and F. It says whether no x had to be
-// brought into the range. A NaN had to.
+// additiveExp writes the kernel for E and F. It reports whether no x was clamped. A NaN counts as
+// clamped.
 func additiveExp(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	high, factor, low, moved := s.broadcast("limit"), s.broadcast("factor"), s.zero(), s.zero()
@@ -24,7 +24,7 @@ func additiveExp(s isa) {
 	st.each(1, func(i int, m *mask) {
 		v, c, d := s.vec(), s.vec(), s.vec()
 		s.load(st.at(x, i), m, v)
-		VMINPS(high, v, c) // of two operands of which one is NaN, the first: high
+		VMINPS(high, v, c) // if one operand is NaN, the result is the first operand: high
 		VMAXPS(low, c, c)
 		VSUBPS(c, v, d)
 		s.or(d, moved, moved)
@@ -36,8 +36,8 @@ func additiveExp(s isa) {
 	s.returnNone(moved)
 }
 
-// additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row
-// of it has room for both, and holds k where G will be. A NaN stays one.
+// additiveKeys writes the kernel that computes G and w·G for a panel of keys. A row of the panel
+// has room for both, and contains k in the place of G. A NaN stays NaN.
 func additiveKeys(s isa) {
 	panel, w, h := pointer("panel"), pointer("w"), pointer("h")
 	width := s.additive
@@ -69,7 +69,7 @@ func additiveKeys(s isa) {
 	s.end()
 }
 
-// A ladder says where rows are that lie at equal distances.
+// A ladder gives the addresses of rows at equal distances.
 type ladder struct{ row, row3 reg.GPVirtual }
 
 func newLadder(row reg.GPVirtual) ladder {
@@ -78,7 +78,7 @@ func newLadder(row reg.GPVirtual) ladder {
 	return ladder{row, row3}
 }
 
-// at returns the place of row r, below additiveRows, of those that start at base.
+// at returns the address of row r, below additiveRows, of the rows that start at base.
 func (l ladder) at(base reg.GPVirtual, r int) Mem {
 	switch r {
 	case 0:
@@ -89,8 +89,7 @@ func (l ladder) at(base reg.GPVirtual, r int) Mem {
 	return Mem{Base: base, Index: l.row, Scale: uint8(r)}
 }
 
-// eachHeight calls body for every number of rows from additiveRows down to 1,
-// to write the code for it.
+// eachHeight calls body for every number of rows from additiveRows down to 1, to write its code.
 func eachHeight(rows Mem, body func(rows int)) {
 	for n := additiveRows; n > 1; n-- {
 		next := label("rows")
@@ -102,8 +101,8 @@ func eachHeight(rows Mem, body func(rows int)) {
 	body(1)
 }
 
-// additiveTile writes the kernel for the scores of up to additiveRows queries
-// and as many keys as so many vectors hold.
+// additiveTile writes the kernel for the scores of up to additiveRows queries and the given number
+// of vectors of keys.
 func additiveTile(vectors int) func(s isa) {
 	return func(s isa) { s.additiveTile(vectors) }
 }
@@ -121,7 +120,7 @@ func (s isa) additiveTile(vectors int) {
 			acc[r] = s.accumulators(vectors * s.lanes)
 		}
 		repeat("pair", pairs, func() {
-			// at returns G or, further on, w·G of one of two features.
+			// at returns G of one of two features or, with a larger index, w·G.
 			at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
 			g0, g1 := s.vecs(vectors), s.vecs(vectors)
 			w0, w1 := make([]Op, vectors), make([]Op, vectors)
@@ -129,7 +128,7 @@ func (s isa) additiveTile(vectors int) {
 				VMOVUPS(at(0, v), g0[v])
 				VMOVUPS(at(1, v), g1[v])
 				w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
-				if s.lanes == 16 { // which has registers for them
+				if s.lanes == 16 { // which has enough registers for them
 					x0, x1 := s.vec(), s.vec()
 					VMOVUPS(w0[v], x0)
 					VMOVUPS(w1[v], x1)
@@ -174,7 +173,7 @@ func (s isa) additiveTile(vectors int) {
 	})
 }
 
-// addQuotient adds n/d to acc. It destroys n and d.
+// addQuotient adds n/d to acc. It overwrites n and d.
 func (s isa) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
 	r, c := s.vec(), s.vec()
 	if s.lanes == 16 {

@@ -6,14 +6,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// additiveTileGrad writes the kernel for the gradients of up to additiveRows
-// queries and any number of keys, for as many features as a vector holds.
+// additiveTileGrad writes the kernel for the gradients of up to additiveRows queries and any number
+// of keys, for one vector of features.
 func additiveTileGrad(s isa) {
 	args := pointer("t")
 	field := fields(args, gradArg)
 	e, f, dk, ds, keys := field("e"), field("f"), field("dk"), field("ds"), field("keys")
 	row, dsRow := newLadder(field("row")), newLadder(field("dsRow"))
-	// eachSum calls do for every sum of a row and its place.
+	// eachSum calls do for every sum of a row and its address.
 	eachSum := func(sums []reg.VecVirtual, name string, do func(sum reg.VecVirtual, at Mem)) {
 		base := field(name)
 		for r, v := range sums {
@@ -30,7 +30,7 @@ func additiveTileGrad(s isa) {
 		eachSum(dwSum, "dw", load)
 		for r := range rows {
 			er[r] = row.at(e, r)
-			if s.lanes == 16 { // which has registers for them
+			if s.lanes == 16 { // which has enough registers for them
 				v := s.vec()
 				VMOVUPS(er[r], v)
 				er[r] = v
@@ -64,7 +64,7 @@ func additiveTileGrad(s isa) {
 	})
 }
 
-// oneMinusInverse returns 1-1/x. It destroys x.
+// oneMinusInverse returns 1-1/x. It overwrites x.
 func (s isa) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtual {
 	r, c := s.vec(), s.vec()
 	if s.lanes == 16 {

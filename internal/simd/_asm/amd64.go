@@ -16,7 +16,7 @@ import (
 	"github.com/mmcloughlin/avo/printer"
 )
 
-// assemblyAMD64 returns the assembly for amd64, a file for each family.
+// assemblyAMD64 returns the assembly for amd64, one file for each family.
 func assemblyAMD64() map[string][]byte {
 	for _, f := range families {
 		for _, k := range f.kernels {
@@ -33,11 +33,11 @@ func assemblyAMD64() map[string][]byte {
 	return assemblyFiles("amd64", func(f *family) string { return f.assemblyAMD64(compiled) })
 }
 
-// foreign matches the pointers to types that only package simd knows.
+// foreign matches pointers to types that are defined only in package simd.
 var foreign = regexp.MustCompile(`\*(\w+(Args|Scalars))\b`)
 
-// compile returns what has been written so far. Avo keeps it to itself until it
-// prints it, all into one file; so this takes it when avo is about to.
+// compile returns the code written so far. Avo keeps that code private until it prints all of it
+// into one file, so compile intercepts it just before.
 func compile() *ir.File {
 	var file *ir.File
 	compile := pass.Compile
@@ -53,7 +53,7 @@ func compile() *ir.File {
 	return file
 }
 
-// assemblyAMD64 returns the file of a family, with copies of the constants that it uses.
+// assemblyAMD64 returns the file of a family, including the constants that it uses.
 func (f *family) assemblyAMD64(compiled *ir.File) string {
 	var constants []string // in the order of their use
 	text := f.assembly("amd64", func(k *kernel, i *implementation, name string) string {
@@ -63,7 +63,7 @@ func (f *family) assemblyAMD64(compiled *ir.File) string {
 				constants = append(constants, symbol)
 			}
 		}
-		// Avo's own comment names the parameters as avo knows them.
+		// Avo's comment has avo's names of the parameters.
 		own, text, _ := strings.Cut(printed(fn), "\n")
 		if !strings.HasPrefix(own, "// func "+name+"(") {
 			panic("avo begins a function with " + own)
@@ -82,7 +82,7 @@ func printed(s ir.Section) string {
 	if err != nil {
 		panic(err)
 	}
-	_, rest, ok := bytes.Cut(text, []byte("\n\n")) // the header of a file
+	_, rest, ok := bytes.Cut(text, []byte("\n\n")) // after the header of a file
 	if !ok {
 		panic(fmt.Sprintf("avo begins a file with %.80q", text))
 	}

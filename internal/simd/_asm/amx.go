@@ -10,23 +10,23 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Matrix products on tile units (AMX). Every float is the sum of three bfloat16, its
-// limbs: high, middle and low. Of the nine products of limbs the six largest count.
+// Matrix products on tile units (AMX). Every float is the sum of three bfloat16, its limbs: high,
+// middle and low. Of the nine products of limbs, the six largest are computed.
 //
-// Limbs lie as the tile units read them. A step is 32 elements of k of 32 rows of A, or of
-// 32 columns of B: for each limb two tiles of 1 KiB, of which a row is 16 pairs. Pair i is
-// elements i and i+16 of the step. So both operands are packed by shifts alone.
+// Limbs are stored in the order in which the tile units read them. A step is 32 elements of k of 32
+// rows of A, or of 32 columns of B: two tiles of 1 KiB for each limb. A row of a tile is 16 pairs.
+// Pair i is elements i and i+16 of the step, so that both operands are packed with shifts alone.
 const (
 	tileBytes = 1 << 10
 	limbBytes = 2 * tileBytes // from limb to limb
 	stepBytes = 3 * limbBytes
 )
 
-// amxPrefetched is how many bytes each step of 32 rows asks for ahead.
+// amxPrefetched is the number of bytes that each step of 32 rows prefetches.
 const amxPrefetched = 4096
 
-// The instructions on tiles, which neither avo nor Go's assembler knows, are written as
-// bytes. Their operands in general registers are fixed.
+// The instructions on tiles, which neither avo nor Go's assembler supports, are written as bytes.
+// Their operands in general registers are fixed.
 var (
 	amxPtrA, amxPtrB, amxPtrC = reg.RAX, reg.RBX, reg.RDX
 	amxStride, amxStrideC     = reg.RCX, reg.RSI // in bytes, from row to row
@@ -44,14 +44,13 @@ func emit(text string, code []byte, uses ...Op) {
 	}
 }
 
-// vex returns the code of an instruction of AMX on tile t: prefix is the last byte of its
-// VEX prefix.
+// vex returns the code of an AMX instruction on tile t. prefix is the last byte of its VEX prefix.
 func vex(prefix, opcode byte, rest ...byte) []byte {
 	return append([]byte{0xc4, 0xe2, prefix, opcode}, rest...)
 }
 
-// sib returns ModRM, SIB and displacement for tile t at disp(base)(index*1), by the numbers
-// of the registers.
+// sib returns ModRM, SIB and displacement for tile t at disp(base)(index*1), given the numbers of
+// the registers.
 func sib(t int, disp uint32, base, index byte) []byte {
 	return []byte{0x84 | byte(t)<<3, index<<3 | base, byte(disp), byte(disp >> 8), byte(disp >> 16), byte(disp >> 24)}
 }
@@ -79,13 +78,13 @@ func tileDot(c, a, b int) {
 	emit(fmt.Sprintf("TDPBF16PS T%d, T%d, T%d", b, a, c), vex(0x02|byte(^b&15)<<3, 0x5c, 0xc0|byte(c)<<3|byte(a)))
 }
 
-// apart is how many other instructions stand between two on tiles. Shared machines run tile
-// units slowly for long times: an instruction on tiles that follows another takes 16 ns, and
-// 10 behind eight instructions of any kind, whatever they do; fewer than seven are of no use.
-// Where tile units run at full speed, at 7 ns, that many cost nothing.
+// apart is the number of other instructions between two instructions on tiles. Shared machines run
+// tile units slowly for long periods: an instruction on tiles right after another takes 16 ns, and
+// 10 ns after eight instructions of any kind; fewer than seven do not help. Where tile units run at
+// full speed, 7 ns for each instruction, eight instructions cost nothing.
 const apart = 8
 
-// pause writes n instructions that do nothing.
+// pause writes n NOP instructions.
 func pause(n int) {
 	for range n {
 		Instruction(&ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(0x90)}})
@@ -141,7 +140,7 @@ func (s isa) amxColumns(n reg.GPVirtual) [2]mask {
 	return [2]mask{{k: k0}, {k: k1}}
 }
 
-// amxPanel is what the code of the panels has in common.
+// amxPanel is the state that the code of all panels shares.
 type amxPanel struct {
 	s                              isa
 	args, b, c, panels, bias, cRow reg.GPVirtual
@@ -165,7 +164,7 @@ func (p *amxPanel) loop(high int) {
 	KMOVW(p.last[1].k, columns[1].k)
 	Label(wide)
 
-	// The rows to begin with: of C, or one of bias again and again.
+	// The initial rows: rows of C, or the row of biases repeatedly.
 	src, step := GP64(), GP64()
 	MOVQ(p.bias, src)
 	XORQ(step, step)
@@ -179,7 +178,7 @@ func (p *amxPanel) loop(high int) {
 	p.tiles(high, src, step, p.c, p.cRow)
 	JMP(LabelRef(done))
 	Label(masked)
-	// A tile that C has only a part of goes through the buffer.
+	// A tile that is only partly in C goes through the buffer.
 	MOVQ(Mem{Base: p.args, Disp: amxArg("buffer")}, p.buffer)
 	MOVQ(I32(4*32), p.bufferRow)
 	CMPQ(Mem{Base: p.args, Disp: amxArg("start")}, U8(startZero))
@@ -199,15 +198,15 @@ func (p *amxPanel) loop(high int) {
 	p.s.end()
 }
 
-// tiles writes the sums of a panel: tiles that begin with rows at from, unless with zeros,
-// and end at to.
+// tiles writes the sums of a panel: tiles that start with zeros or with the rows at from, and are
+// stored at to.
 func (p *amxPanel) tiles(high int, from, fromRow, to, toRow Op) {
 	zero, sums := label("zeros"), label("sums")
 	move := func(at, row Op, tile func(t, disp int, base, stride reg.GPPhysical)) {
 		MOVQ(at, amxPtrC)
 		MOVQ(row, amxStrideC)
 		for t := range 2 * high {
-			if t == 2 { // 16 rows further
+			if t == 2 { // the next 16 rows
 				SHLQ(U8(4), amxStrideC)
 				ADDQ(amxStrideC, amxPtrC)
 				SHRQ(U8(4), amxStrideC)
@@ -247,9 +246,9 @@ func (p *amxPanel) copy(from, fromRow, to, toRow Op, columns [2]mask) {
 	JNZ(LabelRef(loop))
 }
 
-// sums writes the loop over the steps of k. Tiles 0 to 3 are sums, 4 and 5 are of A, 6 and
-// 7 of B. Products with low limbs come first. What the next product needs is loaded while
-// one is computed.
+// sums writes the loop over the steps of k. Tiles 0 to 3 are sums, 4 and 5 are of A, 6 and 7 of B.
+// Products with low limbs come first. The operands of the next product are loaded while one is
+// computed.
 func (p *amxPanel) sums(high int) {
 	loop := label("step")
 	steps := GP64()
@@ -268,14 +267,14 @@ func (p *amxPanel) sums(high int) {
 			pause(apart)
 		}
 	}
-	next := amxPtrC // which is free meanwhile
+	next := amxPtrC // free during the loop
 	MOVQ(Mem{Base: p.args, Disp: amxArg("next")}, next)
 	ahead, fetched := 0, 0
 	products := func() {
 		for t := range 2 * high {
 			tileDot(t, 4+t/2, 6+t%2)
 			others := apart
-			for range 8 / high { // the next step of B, into the first-level cache
+			for range 8 / high { // prefetches the next step of B into the first-level cache
 				PREFETCHT0(Mem{Base: amxPtrB, Disp: stepBytes + 64*ahead})
 				ahead++
 				others--
@@ -311,7 +310,7 @@ func (p *amxPanel) sums(high int) {
 	MOVQ(next, Mem{Base: p.args, Disp: amxArg("next")})
 }
 
-// amxTiny writes the kernel that finds numbers next to 0.
+// amxTiny writes the kernel that finds numbers that are not 0 but close to 0.
 func amxTiny(s isa) {
 	x, row, rows, cols := pointer("x"), pointer("row"), pointer("rows"), pointer("cols")
 	loop, vectors, tail, done := label("row"), label("vector"), label("tail"), label("next")
@@ -324,7 +323,7 @@ func amxTiny(s isa) {
 	rest := s.firstLanes(last)
 	test := func(v reg.VecVirtual) {
 		k := K()
-		VPADDD(v, v, v)   // without its sign
+		VPADDD(v, v, v)   // removes the sign
 		VPSUBD(one, v, v) // 0 becomes the largest
 		VPCMPUD(U8(1), least, v, k)
 		KMOVW(k, bits)

@@ -6,42 +6,42 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Products of a few rows of A on tile units. B is read once and cut into limbs on the way:
-// while a step of 32 elements of k is multiplied, the next one is cut. So it takes little
-// longer than to read it.
+// Products of a few rows of A on tile units. B is read once. While a step of 32 elements of k is
+// multiplied, the next step is split into limbs. So a product takes little longer than reading B.
 //
-// Either B is panels of 64 columns of stored numbers, or its columns are contiguous, as in the
-// weights of a layer: then the tiles of B stand on the left, and C is transposed.
+// B is either panels of 64 columns of stored numbers, or it has contiguous columns, like the
+// weights of a layer. In the second case the tiles of B are the left operands, and C is transposed.
 
-// The fields of amxFewArgs that are the kernel's own, before config.
+// The fields of amxFewArgs before config, which only the kernel uses.
 var (
 	fewOwn      = fewArg("config") - 4*8
 	amxFewPanel = fewOwn      // a panel of B,
-	amxFewTo    = fewOwn + 8  // its columns of C,
-	amxFewLeft  = fewOwn + 16 // how many steps it has left,
+	amxFewTo    = fewOwn + 8  // its columns in C,
+	amxFewLeft  = fewOwn + 16 // the number of steps left in it,
 	amxFewStrip = fewOwn + 24 // and the next step of A
 )
 
 const (
-	fewColumns = 64 // of B, side by side
-	// fewStep is how many bytes a step of them takes as limbs: for each limb four tiles.
+	fewColumns = 64 // columns of B that are processed together
+	// fewStep is the size in bytes of a step of fewColumns columns as limbs: four tiles for each
+	// limb.
 	fewStep = 3 * fewColumns / 16 * tileBytes
-	// fewAhead is how many bytes ahead numbers of a panel are asked for, and fewColumnAhead
-	// those of a column.
+	// fewAhead is the prefetch distance in bytes for the numbers of a panel, and fewColumnAhead for
+	// the numbers of a column.
 	fewAhead, fewColumnAhead = 8192, 1024
 )
 
-// amxFew is the writer of a kernel. Tiles 0 to 3 are sums, 4 to 6 the limbs of A, low, middle
-// and high, and 7 is of B.
+// amxFew writes a kernel. Tiles 0 to 3 are sums, 4 to 6 the limbs of A, low, middle and high, and 7
+// is of B.
 type amxFew struct {
 	cutter
 	n        stored
-	columns  bool // those of B are contiguous
+	columns  bool // the columns of B are contiguous
 	args     reg.GPVirtual
-	from, to reg.GPVirtual // the numbers that are cut next, and where their limbs go
+	from, to reg.GPVirtual // the numbers to split next, and the destination of their limbs
 }
 
-// amxFewOf returns what writes the kernel for a kind of numbers.
+// amxFewOf returns a function that writes the kernel for a number format.
 func amxFewOf(n stored, columns bool) func(s isa) {
 	return func(s isa) {
 		k := amxFew{cutter: cutter{s: s}, n: n, columns: columns, args: pointer("t"), from: GP64(), to: GP64()}
@@ -52,13 +52,13 @@ func amxFewOf(n stored, columns bool) func(s isa) {
 	}
 }
 
-// rowStride returns how many bytes apart the rows of a panel are.
+// rowStride returns the distance between rows of a panel in bytes.
 func (k *amxFew) rowStride() int { return fewColumns * k.n.bytes }
 
 func (k *amxFew) field(offset int) Mem { return Mem{Base: k.args, Disp: offset} }
 
-// write writes the loop over the steps of all panels. Of a step, the limbs of B lie at
-// amxPtrB, and those of the next one go to k.to.
+// write writes the loop over the steps of all panels. The limbs of B for the current step are at
+// amxPtrB, and the limbs for the next step are written to k.to.
 func (k *amxFew) write() {
 	begin, load, sums, within := label("begin"), label("load"), label("sums"), label("within")
 	check, both, alone, turn := label("check"), label("both"), label("alone"), label("turn")
@@ -81,7 +81,7 @@ func (k *amxFew) write() {
 	JMP(LabelRef(cut))
 
 	Label(begin)
-	// A panel's first step begins its sums, and its last one ends them.
+	// The first step of a panel initialises its sums, and its last step stores them.
 	MOVQ(k.field(amxFewLeft), left)
 	CMPQ(left, k.field(fewArg("steps")))
 	JNE(LabelRef(sums))
@@ -99,8 +99,8 @@ func (k *amxFew) write() {
 	MOVQ(k.field(amxFewStrip), amxPtrA)
 	ADDQ(I32(stepBytes), k.field(amxFewStrip))
 
-	// What comes next is a step of this panel, or the first one of another. Unless it is
-	// whole, it is cut by itself.
+	// The next step is a step of this panel, or the first step of another. If it is not a whole
+	// step, it is split separately.
 	CMPQ(left, U8(1))
 	JNE(LabelRef(within))
 	CMPQ(k.field(fewArg("panels")), U8(1))
@@ -146,12 +146,12 @@ func (k *amxFew) write() {
 	k.s.end()
 }
 
-// sums moves the tiles of sums from or to C.
+// sums loads the tiles of sums from C or stores them to C.
 func (k *amxFew) sums(move func(t, disp int, base, stride reg.GPPhysical)) {
 	MOVQ(k.field(amxFewTo), amxPtrC)
 	MOVQ(k.field(fewArg("cRow")), amxStrideC)
 	apart := 64
-	if k.columns { // one below the other, in rows that follow one another
+	if k.columns { // one below the other, in consecutive rows
 		apart = tileBytes
 	}
 	for t := range 4 {
@@ -173,12 +173,12 @@ func (k *amxFew) finish() {
 	DECQ(k.field(fewArg("panels")))
 }
 
-// step writes the products of a step. If cuts, the next step is cut meanwhile, a pair of vectors
-// between two instructions on tiles, so that neither waits for the other. From it on, its panel
-// has so many steps left.
+// step writes the products of a step. If cuts, it also splits the next step meanwhile, one pair of
+// vectors between two instructions on tiles, so that neither waits for the other. left is the
+// number of steps left in the panel of that next step, including it.
 func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 	const low, middle, top = 0, 1, 2
-	var tiles []func() // what is to be done on tile units
+	var tiles []func() // the instructions on tiles
 	for limb := range 3 {
 		tiles = append(tiles, func() { tileLoad(4+limb, (2-limb)*limbBytes, amxPtrA, amxStride) })
 	}
@@ -218,7 +218,7 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 		MOVQ(I32(fewColumnAhead), ahead)
 		CMPQ(left, U8(fewColumnAhead/128))
 		JG(LabelRef(near))
-		MOVQ(k.field(fewArg("bAhead")), ahead) // where the next columns are
+		MOVQ(k.field(fewArg("bAhead")), ahead) // the distance to the next columns
 	} else {
 		LEAQ(Mem{Base: k.from, Disp: fewAhead}, ahead)
 	}
@@ -236,7 +236,7 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 	}
 }
 
-// pair cuts 16 columns of rows i and i+16 of a step into limbs.
+// pair splits 16 columns of rows i and i+16 of a step into limbs.
 func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
 	s, row := k.s, k.rowStride()
 	from := Mem{Base: k.from, Disp: i*row + columns*16*k.n.bytes}
@@ -246,7 +246,7 @@ func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
 	x, y := s.vec(), s.vec()
 	k.read(from, x)
 	k.read(upper, y)
-	// What is ahead is asked for in the order in which it lies, which the processor notices.
+	// Prefetch in the order of the addresses, which the processor recognises.
 	each := 2 * 16 * k.n.bytes
 	for at := (4*i + columns) * each; at%64 == 0 && at < (4*i+columns+1)*each; at += 64 {
 		PREFETCHT0(Mem{Base: ahead, Disp: at})
@@ -254,13 +254,13 @@ func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
 	k.limbs(x, y, to)
 }
 
-// pairOfColumn cuts column i of a step into limbs.
+// pairOfColumn splits column i of a step into limbs.
 func (k *amxFew) pairOfColumn(column, ahead reg.GPVirtual, i int) {
 	x, y := k.s.vec(), k.s.vec()
 	k.read(Mem{Base: column}, x)
 	k.read(Mem{Base: column, Disp: 16 * k.n.bytes}, y)
 	for at := 0; at < 32*k.n.bytes; at += 64 {
-		// Columns fall into few sets of the first-level cache.
+		// Columns map to few sets of the first-level cache, so prefetch into the second.
 		PREFETCHT1(Mem{Base: column, Index: ahead, Scale: 1, Disp: at})
 	}
 	k.limbs(x, y, Mem{Base: k.to, Disp: 64 * i})
@@ -269,18 +269,18 @@ func (k *amxFew) pairOfColumn(column, ahead reg.GPVirtual, i int) {
 // read reads 16 numbers as floats.
 func (k *amxFew) read(from Mem, v reg.VecVirtual) { k.s.widen(k.n, from, v) }
 
-// limbs writes those of x and y.
+// limbs writes the limbs of x and y.
 func (k *amxFew) limbs(x, y reg.VecVirtual, to Mem) {
 	if k.n == float32s {
 		k.cutter.cut(x, y, to, fewStep/3)
 		return
 	}
-	VPSRLD(U8(16), x, x) // other numbers are their own high limb
+	VPSRLD(U8(16), x, x) // other formats are exact as a high limb
 	VPORD(y, x, x)
 	VMOVUPS(x, to)
 }
 
-// cutStep writes the loop that cuts a step whose rows may end before its end.
+// cutStep writes the loop that splits a step that may have fewer rows.
 func (k *amxFew) cutStep() {
 	whole, rows := label("whole"), GP64()
 	MOVQ(I32(32), rows)
@@ -327,7 +327,7 @@ func (k *amxFew) cutStep() {
 	JL(LabelRef(loop))
 }
 
-// cutColumns is the loop of cutStep for columns of so many elements.
+// cutColumns is the loop of cutStep for columns with the given number of elements.
 func (k *amxFew) cutColumns(elements reg.GPVirtual) {
 	loop := label("column")
 	masks := k.s.amxColumns(elements)

@@ -6,18 +6,18 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A cutter cuts floats into limbs.
+// A cutter splits floats into limbs.
 type cutter struct {
 	s           isa
-	half, upper reg.VecVirtual // half of the last bit of a bfloat16, and its bits
+	half, upper reg.VecVirtual // half of the last bit of a bfloat16, and the bits of a bfloat16
 }
 
 func (s isa) cutter() cutter { return cutter{s, s.bitsReg(0x8000), s.bitsReg(0xffff0000)} }
 
-// cut writes the limbs of x and y, pair by pair, to rows so many bytes apart. Those of numbers
-// that have none leave a NaN.
+// cut writes the limbs of x and y, pair by pair, to rows that are apart bytes apart. Numbers
+// without limbs give a NaN.
 func (p *cutter) cut(x, y reg.VecVirtual, to Mem, apart int) {
-	for range 2 { // rounded to the nearest, away from zero in the middle
+	for range 2 { // rounded to the nearest, ties away from zero
 		hx, hy, both := p.s.vec(), p.s.vec(), p.s.vec()
 		VPADDD(x, p.half, hx)
 		VPADDD(y, p.half, hy)
@@ -30,16 +30,16 @@ func (p *cutter) cut(x, y reg.VecVirtual, to Mem, apart int) {
 		VSUBPS(hx, x, x)
 		VSUBPS(hy, y, y)
 	}
-	// What is left fits a bfloat16, unless it is denormal.
+	// The remainder fits in a bfloat16, unless it is denormal.
 	VPSRLD(U8(16), x, x)
 	VPTERNLOGD(U8(0xf8), y, p.upper, x) // x | y & upper
 	VMOVUPS(x, to)
 }
 
-// A splitter cuts pairs of vectors of floats into limbs.
+// A splitter splits pairs of vectors of floats into limbs.
 type splitter struct {
 	cutter
-	largest, bits reg.VecVirtual // the largest magnitude so far, and the bits of magnitudes
+	largest, bits reg.VecVirtual // the largest magnitude so far, and the mask of magnitudes
 }
 
 func (s isa) splitter() *splitter {
@@ -56,8 +56,8 @@ func (p *splitter) split(x, y reg.VecVirtual, to Mem) {
 	p.cut(x, y, to, limbBytes)
 }
 
-// finish stores whether all magnitudes were below the first that becomes infinite as a
-// bfloat16, and returns.
+// finish stores whether all magnitudes were below the first magnitude that is infinite as bfloat16,
+// and returns.
 func (p *splitter) finish() {
 	k := K()
 	VPCMPUD(U8(5), p.s.bitsReg(0x7f7f8000), p.largest, k) // not less
@@ -68,7 +68,7 @@ func (p *splitter) finish() {
 	p.s.end()
 }
 
-// amxRowLimbs writes the kernel that cuts rows of A.
+// amxRowLimbs writes the kernel that splits rows of A.
 func amxRowLimbs(s isa) {
 	dst, src, row, rows, n := pointer("dst"), pointer("src"), pointer("row"), pointer("rows"), pointer("n")
 	p := s.splitter()
@@ -102,14 +102,14 @@ func amxRowLimbs(s isa) {
 	p.split(x, y, Mem{Base: to})
 	Label(done)
 	ADDQ(row, src)
-	ADDQ(I32(64), dst) // 16 rows of a tile are followed by the next tile
+	ADDQ(I32(64), dst) // the next tile comes after 16 rows of a tile
 	INCQ(count)
 	CMPQ(count, rows)
 	JL(LabelRef(loop))
 	p.finish()
 }
 
-// amxColumnLimbs writes the kernel that cuts a panel of B.
+// amxColumnLimbs writes the kernel that splits a panel of B.
 func amxColumnLimbs(s isa) {
 	dst, src, row, depth := pointer("dst"), pointer("src"), pointer("row"), pointer("depth")
 	columns := s.amxColumns(pointer("cols"))

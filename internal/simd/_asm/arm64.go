@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// assemblyARM64 returns the assembly for arm64, a file for each family that has any.
+// assemblyARM64 returns the assembly for arm64, one file for each family that has any.
 func assemblyARM64() map[string][]byte { return assemblyFiles("arm64", (*family).assemblyARM64) }
 
 func (f *family) assemblyARM64() string {
@@ -22,10 +22,10 @@ func (f *family) assemblyARM64() string {
 // A table is the constants of a file: vectors in memory.
 type table struct{ rows [][4]uint32 }
 
-// tableName is what a file calls its table.
+// tableName is the name of the table in a file.
 const tableName = "constants<>"
 
-// offset returns where in the table a vector is.
+// offset returns the offset of a vector in the table.
 func (t *table) offset(v [4]uint32) int {
 	for i, r := range t.rows {
 		if r == v {
@@ -49,10 +49,10 @@ func (t *table) text() string {
 	return out + fmt.Sprintf("GLOBL %s(SB), RODATA|NOPTR, $%d\n", tableName, 16*len(t.rows))
 }
 
-// writing is the function that the code of a kernel is to write.
+// writing is the function that the code of a kernel is written to.
 var writing *neonFunc
 
-// neon adds to code what NEON has.
+// neon adds the code for NEON.
 func (c code) neon(write func(f *neonFunc)) code {
 	c[neon] = func() { write(writing) }
 	return c

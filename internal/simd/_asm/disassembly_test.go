@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// A word of assembly and what its comment says it is.
+// A word of assembly and the instruction in its comment.
 type word struct {
-	at   string // where it stands
+	at   string // file and line
 	bits uint32
 	text string
 }
 
 var wordLine = regexp.MustCompile(`^\tWORD \$0x([0-9a-f]{8}) // (.+)$`)
 
-// words returns those of a file of assembly. A line that names a vector and is no word
-// with a comment is a mistake: nothing would compare it.
+// words returns the words of a file of assembly. A line with WORD that does not match the pattern
+// is an error, because it would not be compared.
 func words(t *testing.T, name string, text []byte) []word {
 	t.Helper()
 	var all []word
@@ -43,12 +43,12 @@ func words(t *testing.T, name string, text []byte) []word {
 	return all
 }
 
-// disassemble returns what objdump makes of words, one text for each, or skips the test.
+// disassemble returns the text that objdump prints for each word, or skips the test.
 func disassemble(t *testing.T, all []word) []string {
 	t.Helper()
 	objdump, err := exec.LookPath("aarch64-linux-gnu-objdump")
 	if err != nil {
-		t.Skip("SKIPPED: there is no aarch64-linux-gnu-objdump (Debian: binutils-aarch64-linux-gnu): no word of arm64 has been compared with its comment")
+		t.Skip("SKIPPED: there is no aarch64-linux-gnu-objdump (Debian: binutils-aarch64-linux-gnu): the words for arm64 are not compared with their comments")
 	}
 	var code bytes.Buffer
 	for _, w := range all {
@@ -75,7 +75,7 @@ func disassemble(t *testing.T, all []word) []string {
 	return texts
 }
 
-// The words for arm64 are the instructions that their comments say.
+// Each word for arm64 is the instruction in its comment.
 func TestWordsAreTheirComments(t *testing.T) {
 	var all []word
 	for name, text := range assemblyARM64() {
@@ -88,7 +88,7 @@ func TestWordsAreTheirComments(t *testing.T) {
 	for i, got := range disassemble(t, all) {
 		if w := all[i]; got != w.text && !wrong[strings.Fields(w.text)[0]] {
 			wrong[strings.Fields(w.text)[0]] = true
-			t.Errorf("%s: %08x is %q, its comment says %q", w.at, w.bits, got, w.text)
+			t.Errorf("%s: %08x is %q, and its comment is %q", w.at, w.bits, got, w.text)
 		}
 	}
 }

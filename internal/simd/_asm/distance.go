@@ -6,9 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// distance writes the kernel for up to additiveRows rows and so many vectors of columns.
-// Four by four are 16 sums; a step is three instructions for each of them, or two without
-// factors, all of which go to the units that multiply, and so they keep these busy.
+// distance writes the kernel for up to additiveRows rows and the given number of vectors of
+// columns. Four by four are 16 sums. A step takes three instructions for each sum, or two without
+// factors. All of them use the units that multiply, and are enough to keep these units busy.
 func distance(vectors int) func(s isa) {
 	return func(s isa) { s.distance(vectors) }
 }
@@ -72,9 +72,9 @@ func (s isa) distance(vectors int) {
 	})
 }
 
-// distanceGrad writes the kernel for the gradients of up to additiveRows queries and any
-// number of keys, for as many features as a vector holds. Its arguments are those of
-// additiveTileGrad, with queries and keys in place of what that makes of them.
+// distanceGrad writes the kernel for the gradients of up to additiveRows queries and any number of
+// keys, for one vector of features. It has the arguments of additiveTileGrad, but with the queries
+// and keys themselves.
 func distanceGrad(s isa) {
 	args := pointer("t")
 	field := fields(args, gradArg)
@@ -86,7 +86,7 @@ func distanceGrad(s isa) {
 		for r := range rows {
 			VMOVUPS(row.at(dq, r), dqSum[r])
 			qr[r] = row.at(q, r)
-			if s.lanes == 16 { // which has registers for them
+			if s.lanes == 16 { // which has enough registers for them
 				v := s.vec()
 				VMOVUPS(qr[r], v)
 				qr[r] = v

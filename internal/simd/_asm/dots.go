@@ -8,18 +8,18 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// dotRows is how many rows of A dots takes at most.
+// dotRows is the largest number of rows of A for dots.
 const dotRows = 4
 
-// dots writes the kernel for a few rows of A, contiguous, and a vector's length of
-// columns of B, contiguous too: B is transposed in registers, square by square, once
-// for all rows. What it computes is added to C. The fields it uses are a, aRow, b, c, cRow,
-// depth and rows, bRow for the distance of the columns of B, and last for their number.
+// dots writes the kernel for a few rows of A and one vector of columns of B, both contiguous. B is
+// transposed in registers, square by square, once for all rows. The result is added to C. The
+// fields in use are a, aRow, b, c, cRow, depth and rows, bRow for the distance of the columns of B,
+// and last for their number.
 func dots(s isa) {
 	args := pointer("t")
 	field := fields(args, tileArg)
-	// Where the next columns of B begin, which the next call is likely to be for. They
-	// come in an order which the processor does not foresee.
+	// The start of the next columns of B, which the next call will probably use. The processor does
+	// not predict their order.
 	ahead := field("bRow")
 	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
 	table := s.rowTable(s.lanes, field("b"), field("bRow"), field("last"))
@@ -34,11 +34,11 @@ func dots(s isa) {
 	}
 }
 
-// dots writes the code for so many rows of A.
+// dots writes the code for the given number of rows of A.
 func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) {
 	field := fields(args, tileArg)
 	acc := s.vecs(rows)
-	// eachRow does something with every row of sums and its place in C.
+	// eachRow calls do with every row of sums and its address in C.
 	eachRow := func(do func(sums reg.VecVirtual, m *mask, c Mem)) {
 		m := s.firstLanes(field("last"))
 		c, row := field("c"), field("cRow")
@@ -51,7 +51,7 @@ func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) 
 	a, aRow, aRow3, next := field("a"), field("aRow"), GP64(), GP64()
 	LEAQ(Mem{Base: aRow, Index: aRow, Scale: 2}, aRow3)
 	MOVQ(ahead, next)
-	// Of several rows of A the loads are the bottleneck, of one the shuffles.
+	// With several rows of A the loads are the bottleneck, with one row the shuffles.
 	s.squares(table, 1, s.lanes == 8 || rows == 1, field("depth"), func(_, k int, column reg.VecVirtual) {
 		for r := range acc {
 			at := Mem{Base: a, Disp: 4 * k}

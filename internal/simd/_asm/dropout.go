@@ -54,8 +54,8 @@ func dropoutAdd(s isa) {
 	s.end()
 }
 
-// draws are the next numbers of a random stream. They take two vectors, whose
-// lanes are twice as wide as those of floats.
+// draws are the next numbers of a random stream. They take two vectors, because their lanes are
+// twice as wide as the lanes of floats.
 type draws struct {
 	s         isa
 	state     [2]reg.VecVirtual
@@ -71,11 +71,11 @@ func (s isa) draws() *draws {
 	return d
 }
 
-// start begins with draw 0 of a key.
+// start starts with draw 0 of a key.
 func (d *draws) start(key reg.GPVirtual) {
 	s := d.s
-	// Which draws the lanes hold: for AVX2 those that a shuffle, which works on
-	// either half of a vector, brings into order.
+	// The draws in the lanes. For AVX2 the order compensates for a later shuffle, which works on
+	// each half of a vector separately.
 	lanes := [2][]uint64{{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}}
 	if s.lanes == 8 {
 		lanes = [2][]uint64{{0, 1, 4, 5}, {2, 3, 6, 7}}
@@ -96,7 +96,7 @@ func (d *draws) start(key reg.GPVirtual) {
 	}
 }
 
-// unstarted returns draws that have to be started.
+// unstarted returns draws that must be started before use.
 func (s isa) unstarted() *draws {
 	d := &draws{s: s, state: [2]reg.VecVirtual{s.vec(), s.vec()}}
 	step := uint64(s.lanes)
@@ -117,8 +117,8 @@ func (s isa) unstarted() *draws {
 	return d
 }
 
-// next draws for a vector of floats. The mask is of those to keep with AVX-512,
-// of those to drop with AVX2: each is what its instructions can use.
+// next draws numbers for a vector of floats. The mask selects the lanes to keep with AVX-512, and
+// the lanes to drop with AVX2, because each suits its instructions.
 func (d *draws) next() mask {
 	var z [2]reg.VecVirtual
 	for i, state := range d.state {
@@ -126,7 +126,7 @@ func (d *draws) next() mask {
 		VPADDQ(d.step, state, state)
 	}
 	if d.s.lanes == 16 {
-		// All 64 bits are compared instead of the upper half, to the same effect.
+		// Comparing all 64 bits gives the same result as comparing the upper half.
 		low, high := K(), K()
 		VPCMPUQ(U8(notLess), d.threshold, z[0], low)
 		VPCMPUQ(U8(notLess), d.threshold, z[1], high)
@@ -135,7 +135,7 @@ func (d *draws) next() mask {
 	}
 	v := YMM()
 	VSHUFPS(U8(0xdd), z[1], z[0], v) // the upper halves of all lanes
-	VPXOR(constant(signBit), v, v)   // for there is no comparison without a sign
+	VPXOR(constant(signBit), v, v)   // because there is no unsigned comparison
 	VPCMPGTD(v, d.threshold, v)
 	return mask{y: v}
 }
@@ -164,7 +164,7 @@ func (s isa) shiftXor(n uint8, x, t, dst reg.VecVirtual) {
 // A factor is a constant of 64 bits to multiply by.
 type factor struct {
 	s         isa
-	low, high Op // all of it, and its upper half shifted down
+	low, high Op // the whole factor, and its upper half shifted down
 }
 
 func (s isa) factor(c uint64) factor {
@@ -175,8 +175,7 @@ func (s isa) factor(c uint64) factor {
 	return f
 }
 
-// times multiplies x by the factor, modulo 2⁶⁴. AVX2 only knows how to multiply
-// halves.
+// times multiplies x by the factor, modulo 2⁶⁴. AVX2 can only multiply halves.
 func (f factor) times(x reg.VecVirtual) {
 	if f.s.lanes == 16 {
 		VPMULLQ(f.low, x, x)
@@ -202,8 +201,7 @@ func (s isa) inRegister(m Mem) Op {
 	return v
 }
 
-// wide returns eight lanes of 64 bits in memory: the numbers given, over and
-// over.
+// wide returns eight lanes of 64 bits in memory, with the given numbers repeated.
 func wide(x ...uint64) Mem {
 	name := fmt.Sprintf("w%016x_%d", x[len(x)-1], len(x))
 	if m, ok := constants[name]; ok {

@@ -8,26 +8,26 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Adding magic rounds a number to an integer, and leaves that integer, plus
-// what was added to magic, in the low bits of the sum. Shifted up by 23, these
-// are the exponent of a power of two.
+// Adding magic rounds a number to an integer, and leaves that integer, plus the number added to
+// magic, in the low bits of the sum. Shifted left by 23, these bits are the exponent of a power of
+// two.
 const (
 	magic    = 3 << 22
 	ln2High  = 0.693147182464599609375 // ln 2 as a float32
 	ln2Low   = math.Ln2 - ln2High
 	expHigh  = 89     // exp overflows
-	expLow   = -86.98 // below, the exponent would not do for a power of two
+	expLow   = -86.98 // below, the exponent is too small for a power of two
 	signBit  = 1 << 31
 	notSign  = signBit - 1
 	tanhHigh = 10 // tanh is 1 in float32 from 9.02 on
 )
 
-// expPoly approximates exp(r) for |r| <= ln2/2 by 1 + r + r²·(…) with a
-// relative error of 3e-9. It is a minimax fit, as are the others here.
+// expPoly approximates exp(r) for |r| <= ln2/2 by 1 + r + r²·(…) with a relative error of 3e-9. It
+// is a minimax fit, like the other polynomials here.
 var expPoly = []float64{1, 1, 0.4999999403953552, 0.1666652113199234, 0.04166838899254799,
 	0.00836874544620514, 0.0013814540579915047}
 
-// An exponential holds the constants of exp.
+// An exponential contains the constants of exp.
 type exponential struct {
 	s                        isa
 	high, magic              reg.VecVirtual
@@ -36,8 +36,8 @@ type exponential struct {
 }
 
 func (s isa) exponential() exponential {
-	// The polynomial gives 2·exp(r), which goes with a power of two that is
-	// half as large: so results up to the largest float32 come out right.
+	// The polynomial gives 2·exp(r), and the power of two is halved to match. This gives correct
+	// results up to the largest float32.
 	var twice []float64
 	for _, c := range expPoly {
 		twice = append(twice, 2*c)
@@ -49,12 +49,12 @@ func (s isa) exponential() exponential {
 	}
 }
 
-// apply returns exp(x), and 0 for x below expLow; it destroys x.
+// apply returns exp(x), and 0 for x below expLow. It overwrites x.
 //
 //	n = round(x/ln2);  r = x - n·ln2;  exp(x) = 2^(n-1) · 2·exp(r)
 func (e exponential) apply(x reg.VecVirtual) reg.VecVirtual {
 	s := e.s
-	VMINPS(x, e.high, x) // of two operands of which one is NaN, the first
+	VMINPS(x, e.high, x) // if one operand is NaN, the result is the first operand
 	normal := s.compare(notLess, e.low, x)
 	t, n := s.vec(), s.vec()
 	VMOVUPS(e.magic, t)
@@ -111,8 +111,8 @@ func sigmoid(s isa) {
 	})
 }
 
-// tanhPoly approximates (exp(r)-1-r)/r² for |r| <= ln2/2, so well that the
-// relative error of exp(r)-1 is 1.3e-8.
+// tanhPoly approximates (exp(r)-1-r)/r² for |r| <= ln2/2, such that the relative error of exp(r)-1
+// is 1.3e-8.
 var tanhPoly = []float64{0.5, 0.1666654348373413, 0.04166628047823906, 0.00836661085486412, 0.0013946497347205877}
 
 // tanh writes the loop that computes, with a = |x|,
@@ -120,7 +120,7 @@ var tanhPoly = []float64{0.5, 0.1666654348373413, 0.04166628047823906, 0.0083666
 //	n = round(2a/ln2);  r = 2a - n·ln2;  q = exp(r)-1
 //	e = 2^n·q + (2^n-1) = exp(2a)-1;  tanh(a) = e/(e+2)
 //
-// which is accurate for small a as well, where n is 0.
+// which is also accurate for small a, where n is 0.
 func tanh(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	high, round := s.numReg(tanhHigh), s.numReg(magic+127)

@@ -14,10 +14,10 @@ const (
 	startAdd
 )
 
-// maxRows returns the height of the largest tile. Six rows by four vectors of
-// AVX-512 are 24 sums, which with four vectors of B leaves registers over; for
-// AVX2 six by two are 12 of 16 registers. Panels of one vector take twelve rows,
-// for with six additions under way the multipliers would have to wait.
+// maxRows returns the height of the largest tile. On AVX-512, six rows by four vectors are 24 sums,
+// which leaves enough registers for four vectors of B; on AVX2 six by two are 12 of 16 registers.
+// Panels of one vector use twelve rows, because with only six additions in flight the multipliers
+// would wait.
 func maxRows(vectors int) int {
 	if vectors == 1 {
 		return 12
@@ -25,19 +25,18 @@ func maxRows(vectors int) int {
 	return 6
 }
 
-// gemm writes the kernel for panels of so many vectors. Loading with a mask costs
-// nothing in AVX-512; in AVX2 it does, so there full panels have their own
-// kernels.
+// gemm writes the kernel for panels of the given number of vectors. Loading with a mask costs
+// nothing on AVX-512. On AVX2 it does, so full panels have separate kernels there.
 func gemm(vectors int) func(s isa) {
 	return func(s isa) { s.gemm(vectors, s.lanes == 16) }
 }
 
-// gemmMasked writes the kernel for panels of which the last vector is not full.
+// gemmMasked writes the kernel for panels whose last vector is not full.
 func gemmMasked(vectors int) func(s isa) {
 	return func(s isa) { s.gemm(vectors, true) }
 }
 
-// A panel is what the code of all tiles of a panel has in common.
+// A panel is the state that the code of all tiles of a panel shares.
 type panel struct {
 	s       isa
 	vectors int
@@ -46,12 +45,12 @@ type panel struct {
 
 	args, a, aRow, aRow3, aRow5, aCol, b, bRow, c, cRow, tiles reg.GPVirtual
 
-	next reg.GPVirtual // of the panel that will be read behind this one, if ahead
+	next reg.GPVirtual // the part of the next panel to prefetch, if ahead
 }
 
-// gemmStored writes the kernel for whole panels of numbers as a KV cache stores them,
-// which become floats in registers: they are read but once, so that copies of them would
-// cost more than the products.
+// gemmStored writes the kernel for whole panels of stored numbers, as in a KV cache. They are
+// converted to floats in registers: they are read only once, so copying them would cost more than
+// the products.
 func gemmStored(n stored) func(s isa) {
 	return func(s isa) { s.kernel(s.lanes/4, s.lanes == 16, &n) }
 }
@@ -59,9 +58,9 @@ func gemmStored(n stored) func(s isa) {
 // gemm writes the kernel for floats.
 func (s isa) gemm(vectors int, masked bool) { s.kernel(vectors, masked, nil) }
 
-// kernel writes the kernel that computes a column of tiles, one below the other,
-// vectors wide, of which the last may be incomplete if masked, for floats or for stored
-// numbers.
+// kernel writes the kernel that computes a column of tiles, one below the other, for floats or for
+// stored numbers. The tiles are the given number of vectors wide. If masked, the last vector may be
+// incomplete.
 func (s isa) kernel(vectors int, masked bool, n *stored) {
 	p := panel{s: s, vectors: vectors, args: pointer("t"), stored: n}
 	field := fields(p.args, tileArg)
@@ -89,7 +88,7 @@ func (s isa) kernel(vectors int, masked bool, n *stored) {
 	p.column(1)
 }
 
-// ahead reports whether the kernel fetches ahead: a panel of four vectors of AVX-512.
+// ahead reports whether the kernel prefetches: a panel of four vectors of AVX-512.
 func (p *panel) ahead() bool { return p.vectors == 4 && p.stored == nil }
 
 // column writes the loop over tiles of the given number of rows.
@@ -111,8 +110,8 @@ func (p *panel) maskOf(v int) *mask {
 	return nil
 }
 
-// rowOfA returns the place of an element of A, r rows below that at a; below
-// the sixth row it is from another base, six rows down.
+// rowOfA returns the address of the element of A that is r rows below a. From the sixth row on, it
+// is relative to another base, a6, six rows down.
 func (p *panel) rowOfA(a, a6 reg.GPVirtual, r int) Mem {
 	m := Mem{Base: a}
 	if r >= 6 {
@@ -159,18 +158,17 @@ func (p *panel) tile(rows int) {
 		s.load(Mem{Base: b, Disp: v * s.bytes()}, p.maskOf(v), row[v])
 	}
 	if p.stored != nil {
-		// They stream through once. The processor's own prefetching ends at each page.
+		// The numbers stream through once. The processor's hardware prefetching ends at each page.
 		for at := 0; at < s.lanes*p.vectors*p.stored.bytes; at += 64 {
 			PREFETCHT0(Mem{Base: b, Disp: 4096 + at})
 		}
 	} else if p.ahead() && rows >= 4 {
-		// A panel of B is longer than the first-level cache, and the processor
-		// alone does not fetch far enough ahead. In smaller tiles the loads
-		// have no room for it.
+		// A panel of B is longer than the first-level cache, and the processor alone does not
+		// prefetch far enough ahead. Smaller tiles have no free load slots for it.
 		for v := range row {
 			PREFETCHT0(Mem{Base: b, Index: p.bRow, Scale: 8, Disp: v * s.bytes()})
 		}
-		// Nor does it fetch the next panel, of which each tile asks for a part.
+		// The processor does not prefetch the next panel either; each tile prefetches a part of it.
 		PREFETCHT1(Mem{Base: p.next})
 		ADDQ(Mem{Base: p.args, Disp: tileArg("nextStep")}, p.next)
 	}
@@ -193,8 +191,8 @@ func (p *panel) tile(rows int) {
 	p.finish(acc)
 }
 
-// finish writes the code that stores the sums, or adds them to C if that is how they start,
-// and moves c below the tile.
+// finish writes the code that stores the sums, or adds them to C if start says so, and moves c
+// below the tile.
 func (p *panel) finish(acc [][]reg.VecVirtual) {
 	s := p.s
 	add, end := label("add"), label("end")
@@ -222,7 +220,7 @@ func (p *panel) finish(acc [][]reg.VecVirtual) {
 	Label(end)
 }
 
-// start writes the code that sets the sums to what they begin with.
+// start writes the code that initialises the sums.
 func (p *panel) start(acc [][]reg.VecVirtual) {
 	s := p.s
 	notC, notBias, done := label("notC"), label("notBias"), label("begin")

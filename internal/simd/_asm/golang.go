@@ -68,21 +68,20 @@ func stubsFile(arch string) []byte {
 	return w.file()
 }
 
-// noasmFile returns the Go that does without assembly.
+// noasmFile returns the Go code for builds without assembly.
 func noasmFile() []byte {
 	return dispatch("", "(!"+strings.Join(architectures(), " && !")+") || purego")
 }
 
-// dispatchFile returns the Go that chooses between the implementations of an
-// architecture.
+// dispatchFile returns the Go code that chooses between the implementations of an architecture.
 func dispatchFile(arch string) []byte { return dispatch(arch, arch+" && !purego") }
 
-// dispatch chooses by switches, whose branches always go the same way. With calls
-// of function values, what their arguments point to would have to be allocated,
-// for the compiler could not know that it is not kept.
+// dispatch chooses with switches, whose branches always go the same way. With calls of function
+// values, the arguments they point to would have to be allocated, because the compiler could not
+// prove that they do not escape.
 func dispatch(arch, constraint string) []byte {
 	w := newWriter(constraint)
-	w.line("// candidates are in the order in which they are to be tried.\nvar candidates = []candidate{")
+	w.line("// candidates lists the implementations in order of preference.\nvar candidates = []candidate{")
 	for _, i := range implementationsOf(arch) {
 		w.line("{%s, has%s},", i.name, i.suffix)
 	}
@@ -107,7 +106,7 @@ func dispatch(arch, constraint string) []byte {
 	return w.file()
 }
 
-// A writer gathers the text of a Go file.
+// A writer collects the text of a Go file.
 type writer struct{ bytes.Buffer }
 
 func newWriter(constraint string) *writer {
@@ -132,7 +131,7 @@ func (w *writer) file() []byte {
 	return text
 }
 
-// shapes writes the widths that drivers need to know.
+// shapes writes the widths that the drivers need.
 func (w *writer) shapes(arch string) {
 	block, tile := driverNamed("block"), driverNamed("additiveTile")
 	w.line("var shapes = [...]shape{")
@@ -150,7 +149,7 @@ func (w *writer) shapes(arch string) {
 	w.line("}\n")
 }
 
-// relay writes the function by which drivers call a kernel.
+// relay writes the function with which drivers call a kernel.
 func (w *writer) relay(k *kernel, arch string) {
 	assembly, _ := groups(arch, k.server)
 	if len(assembly) == 0 {
@@ -165,7 +164,7 @@ func (w *writer) relay(k *kernel, arch string) {
 
 // choice writes the function that calls one of the kernels of a family.
 func (w *writer) choice(f *family, arch string) {
-	var some []*kernel // the first without a condition
+	var some []*kernel // the first has no condition
 	for n := range f.kernels {
 		if k := &f.kernels[n]; k.byHand {
 			some = append(some, k)
@@ -176,7 +175,7 @@ func (w *writer) choice(f *family, arch string) {
 		return
 	}
 	name, _, _ := strings.Cut(f.choice, "(")
-	w.line("// %s calls the kernel of so many vectors, or that for some stored numbers.\nfunc %s {", name, f.choice)
+	w.line("// %s calls the kernel for the given number of vectors, or for stored numbers.\nfunc %s {", name, f.choice)
 	w.choose(assembly, func(i *implementation) string {
 		text := "switch {\n"
 		for _, k := range slices.Backward(some) {
@@ -193,7 +192,7 @@ func (w *writer) choice(f *family, arch string) {
 	w.line("}\n")
 }
 
-// drive writes the function that takes the driver, whose name ends in Asm, or generic Go.
+// drive writes the function that calls either the driver, whose name ends in Asm, or generic Go.
 func (w *writer) drive(d *driver, arch string) {
 	assembly, plain := groups(arch, d.server)
 	s := parse(d.op)
@@ -251,7 +250,7 @@ func (w *writer) pieces(k *kernel, s signature, assembly []group, plain []*imple
 	}
 	w.choose(assembly, func(i *implementation) string {
 		call := k.name + i.suffix + "(" + strings.Join(k.arguments(s, "n"), ", ") + ")"
-		if s.result == "bool" { // which is to hold for all pieces
+		if s.result == "bool" { // which must be true for all pieces
 			return "if !" + call + " {\nall = false\n}"
 		}
 		return call
@@ -304,7 +303,7 @@ func (w *writer) plain(name string, s signature, condition string) {
 	w.line("}")
 }
 
-// isOneOf returns the condition that one of some implementations is in use.
+// isOneOf returns the condition that the implementation in use is one of those given.
 func isOneOf(all []*implementation) string {
 	var or []string
 	for _, i := range all {
@@ -313,13 +312,12 @@ func isOneOf(all []*implementation) string {
 	return strings.Join(or, " || ")
 }
 
-// isNoneOf returns the opposite.
+// isNoneOf returns the opposite condition.
 func isNoneOf(all []*implementation) string {
 	return strings.NewReplacer("==", "!=", "||", "&&").Replace(isOneOf(all))
 }
 
-// choose writes the call that is right for the implementation in use, which is
-// in one of the groups.
+// choose writes the call for the implementation in use, which is in one of the groups.
 func (w *writer) choose(groups []group, call func(i *implementation) string) {
 	if len(groups) == 1 {
 		w.line("%s", call(groups[0].server))

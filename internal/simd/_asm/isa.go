@@ -9,14 +9,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An isa is an implementation with instructions of amd64. Where its methods
-// differ is masks; the arithmetic goes by the same names in all.
+// An isa is an implementation with instructions of amd64. Its methods hide the differences in
+// masks; the arithmetic instructions have the same names for all.
 type isa struct{ *implementation }
 
 func (s isa) bytes() int { return 4 * s.lanes }
 
-// end returns. Leaving the upper halves of registers dirty would slow down SSE
-// code, which is what Go itself compiles to.
+// end returns from the function. Dirty upper halves of registers would slow down SSE code, which Go
+// itself compiles to.
 func (s isa) end() {
 	VZEROUPPER()
 	RET()
@@ -94,8 +94,8 @@ func (s isa) firstLanes(n reg.GPVirtual) mask {
 	return mask{y: y}
 }
 
-// maskTable returns eight lanes of ones followed by eight of zeros: a vector
-// read n lanes before the middle has n lanes of ones.
+// maskTable returns eight lanes of ones followed by eight of zeros: a vector read n lanes before
+// the middle has n lanes of ones.
 func maskTable() Mem {
 	if m, ok := constants["masks"]; ok {
 		return m
@@ -112,8 +112,8 @@ func maskTable() Mem {
 	return m
 }
 
-// load reads the lanes of m, or all if m is nil; other lanes become 0. Memory
-// of lanes that are not selected is not touched.
+// load reads the lanes of m, or all lanes if m is nil; other lanes become 0. It does not access the
+// memory of lanes that are not selected.
 func (s isa) load(from Mem, m *mask, v reg.VecVirtual) {
 	switch {
 	case m == nil:
@@ -125,7 +125,7 @@ func (s isa) load(from Mem, m *mask, v reg.VecVirtual) {
 	}
 }
 
-// store writes the lanes of m, or all if m is nil.
+// store writes the lanes of m, or all lanes if m is nil.
 func (s isa) store(v reg.VecVirtual, m *mask, to Mem) {
 	switch {
 	case m == nil:
@@ -137,7 +137,7 @@ func (s isa) store(v reg.VecVirtual, m *mask, to Mem) {
 	}
 }
 
-// keep sets to 0 the lanes of v outside of m.
+// keep sets lanes of v outside of m to 0.
 func (s isa) keep(m mask, v reg.VecVirtual) {
 	if s.lanes == 16 {
 		VMOVAPS_Z(v, m.k, v)
@@ -146,8 +146,7 @@ func (s isa) keep(m mask, v reg.VecVirtual) {
 	}
 }
 
-// Predicates of compare. Those of notEqual and notLess hold where an operand is
-// NaN.
+// Predicates of compare. notEqual and notLess are true if an operand is NaN.
 const (
 	equal     = 0
 	unordered = 3
@@ -157,7 +156,7 @@ const (
 	greater   = 30 // GT_OQ
 )
 
-// compare returns the mask of the lanes where "b predicate a" holds.
+// compare returns the mask of the lanes where "b predicate a" is true.
 func (s isa) compare(predicate int, a Op, b reg.VecVirtual) mask {
 	if s.lanes == 16 {
 		k := K()
@@ -169,7 +168,7 @@ func (s isa) compare(predicate int, a Op, b reg.VecVirtual) mask {
 	return mask{y: y}
 }
 
-// blend returns a in the lanes of m, b in the others.
+// blend returns a in the lanes of m and b in the other lanes.
 func (s isa) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
 	v := s.vec()
 	if s.lanes == 16 {
@@ -180,7 +179,7 @@ func (s isa) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-// constants are the vectors in memory, by name.
+// constants contains the vectors in memory, by name.
 var constants = map[string]Mem{}
 
 // constant returns sixteen copies in memory of a number given by its bits.
@@ -197,8 +196,8 @@ func constant(bits uint32) Mem {
 	return m
 }
 
-// bits returns an operand with the number in all lanes. It can only stand
-// first: for AVX2, whose registers are few, it is memory.
+// bits returns an operand with the number in all lanes. It can only be the first operand: on AVX2,
+// which has few registers, it is in memory.
 func (s isa) bits(b uint32) Op {
 	if s.lanes == 16 {
 		return s.bitsReg(b)
@@ -212,14 +211,13 @@ func (s isa) bitsReg(b uint32) reg.VecVirtual {
 	return v
 }
 
-// num returns an operand, to stand first, with x in all lanes.
+// num returns an operand with x in all lanes. It can only be the first operand.
 func (s isa) num(x float64) Op { return s.bits(math.Float32bits(float32(x))) }
 
 // numReg returns a register with x in all lanes.
 func (s isa) numReg(x float64) reg.VecVirtual { return s.bitsReg(math.Float32bits(float32(x))) }
 
-// memory returns an operand for each number that takes no register in any
-// instruction set.
+// memory returns operands for the numbers that take no register on any instruction set.
 func (s isa) memory(x ...float64) []Op {
 	var ops []Op
 	for _, v := range x {
@@ -228,7 +226,7 @@ func (s isa) memory(x ...float64) []Op {
 	return ops
 }
 
-// nums returns an operand for each number.
+// nums returns operands for the numbers.
 func (s isa) nums(x ...float64) []Op {
 	var ops []Op
 	for _, v := range x {
@@ -237,9 +235,9 @@ func (s isa) nums(x ...float64) []Op {
 	return ops
 }
 
-// broadcast returns a vector of the parameter of that name. Loading it as a
-// scalar would be an instruction of SSE, which costs hundreds of cycles once a
-// kernel has written to a whole vector.
+// broadcast returns a vector with the named parameter in all lanes. Loading it as a scalar would
+// take an SSE instruction, which costs hundreds of cycles after a kernel has written to a whole
+// vector.
 func (s isa) broadcast(param string) reg.VecVirtual {
 	p, err := Param(param).Resolve()
 	if err != nil {
@@ -260,7 +258,7 @@ func (s isa) horner(x reg.VecVirtual, c []Op) reg.VecVirtual {
 	return p
 }
 
-// labels counts the labels of a function, to make them unique.
+// labels counts the labels, to make them unique.
 var labels int
 
 func label(name string) string {
@@ -268,7 +266,7 @@ func label(name string) string {
 	return fmt.Sprintf("%s%d", name, labels)
 }
 
-// repeat writes a loop that runs n times, at least once.
+// repeat writes a loop that runs n times. n must be at least 1.
 func repeat(name string, n reg.GPVirtual, body func()) {
 	loop := label(name)
 	Label(loop)
@@ -280,7 +278,8 @@ func repeat(name string, n reg.GPVirtual, body func()) {
 // pointer loads a parameter into a general register.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
-// fields returns how to load the fields of the arguments at args, of the given layout.
+// fields returns a function that loads the fields of the arguments at args, which have the given
+// layout.
 func fields(args reg.GPVirtual, layout func(field string) int) func(name string) reg.GPVirtual {
 	return func(name string) reg.GPVirtual {
 		r := GP64()
@@ -289,27 +288,27 @@ func fields(args reg.GPVirtual, layout func(field string) int) func(name string)
 	}
 }
 
-// A stream is slices that a loop runs along together.
+// A stream is slices that a loop processes together.
 type stream struct {
 	s     isa
-	n     reg.GPVirtual // elements that are left
-	index reg.GPVirtual // elements that are done
+	n     reg.GPVirtual // elements left
+	index reg.GPVirtual // elements done
 }
 
-// along starts a stream of the length in the parameter of that name.
+// along starts a stream whose length is in the named parameter.
 func (s isa) along(length string) stream {
 	st := stream{s, pointer(length), GP64()}
 	XORQ(st.index, st.index)
 	return st
 }
 
-// at returns the place in a slice where the stream is, i vectors further.
+// at returns the address in a slice at the position of the stream, plus i vectors.
 func (st stream) at(base reg.GPVirtual, i int) Mem {
 	return Mem{Base: base, Index: st.index, Scale: 4, Disp: i * st.s.bytes()}
 }
 
-// each calls body to write the code for vector i of a step of unroll vectors,
-// then for single vectors and then for what is left, which m selects.
+// each calls body to write the code for vector i of a step of unroll vectors, then for single
+// vectors, and then for the remainder, which m selects.
 func (st stream) each(unroll int, body func(i int, m *mask)) {
 	st.blocks(unroll, func(vectors int, m *mask) {
 		for i := range vectors {
@@ -318,7 +317,7 @@ func (st stream) each(unroll int, body func(i int, m *mask)) {
 	})
 }
 
-// blocks is each for code that treats the vectors of a step together.
+// blocks is each for code that processes the vectors of a step together.
 func (st stream) blocks(most int, body func(vectors int, m *mask)) {
 	end := label("end")
 	if most > 1 {
@@ -345,7 +344,7 @@ func (st stream) steps(vectors int, body func(vectors int, m *mask)) {
 	ADDQ(I32(vectors*st.s.lanes), st.n)
 }
 
-// unary writes the loop that sets dst to what op returns of x, and returns.
+// unary writes the loop that sets dst to op(x), and returns.
 func (s isa) unary(dst, x reg.GPVirtual, unroll int, op func(v reg.VecVirtual) reg.VecVirtual) {
 	st := s.along("n")
 	st.each(unroll, func(i int, m *mask) {
@@ -356,8 +355,8 @@ func (s isa) unary(dst, x reg.GPVirtual, unroll int, op func(v reg.VecVirtual) r
 	s.end()
 }
 
-// inLanes calls body so that vector i of the slice goes to accumulator
-// i % count, including the last, incomplete vector.
+// inLanes calls body such that vector i of the slice is added to accumulator i % count, including
+// the last, incomplete vector.
 func (st stream) inLanes(count int, body func(i int, m *mask)) {
 	done, rest := label("done"), label("rest")
 	st.steps(count, func(_ int, m *mask) {
@@ -385,8 +384,8 @@ func (st stream) inLanes(count int, body func(i int, m *mask)) {
 	Label(done)
 }
 
-// fold combines all lanes of the accumulators with op, first those that are
-// furthest apart, and returns the result in the first lane.
+// fold combines all lanes of the accumulators with op, the furthest apart first, and returns the
+// result in the first lane.
 func (s isa) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
 	for n := len(acc) / 2; n > 0; n /= 2 {
 		for i := range n {
@@ -401,7 +400,7 @@ func (s isa) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
 	}
 	t := XMM()
 	if s.lanes == 16 {
-		VEXTRACTF32X4(U8(1), v.AsY(), t) // the other cannot name all registers
+		VEXTRACTF32X4(U8(1), v.AsY(), t) // the other instruction cannot use all registers
 	} else {
 		VEXTRACTF128(U8(1), v.AsY(), t)
 	}
@@ -421,7 +420,7 @@ func (s isa) returnFirst(v reg.VecVirtual) {
 	s.end()
 }
 
-// returnNone stores as the result whether all bits of v are 0, and returns.
+// returnNone stores whether all bits of v are 0 as the result, and returns.
 func (s isa) returnNone(v reg.VecVirtual) {
 	if s.lanes == 16 {
 		k := K()

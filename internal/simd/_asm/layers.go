@@ -9,8 +9,8 @@ func relu(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	zero := s.zero()
 	s.unary(dst, x, 4, func(v reg.VecVirtual) reg.VecVirtual {
-		VMAXPS(v, zero, v) // of NaN and 0, and of -0 and 0, the first,
-		VADDPS(zero, v, v) // which is to be 0
+		VMAXPS(v, zero, v) // keeps NaN and -0
+		VADDPS(zero, v, v) // turns -0 into 0
 		return v
 	})
 }
@@ -64,7 +64,7 @@ func softmaxGrad(s isa) {
 	s.end()
 }
 
-// addWhere adds x to sum in the lanes of m. It destroys x.
+// addWhere adds x to sum in the lanes of m. It overwrites x.
 func (s isa) addWhere(m mask, x, sum reg.VecVirtual) {
 	if s.lanes == 16 {
 		VADDPS(x, sum, m.k, sum)

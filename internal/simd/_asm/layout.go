@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Where the fields of the structs are that package simd gives its kernels.
+// The offsets of the fields of the structs that package simd passes to its kernels.
 var (
 	tileArg     = layout("tileArgs")
 	scoreArg    = layout("scoreArgs")
@@ -18,14 +18,14 @@ var (
 	fewArg      = layout("amxFewArgs")
 )
 
-// layout returns the offsets of the fields of a struct of package simd, by their names.
+// layout returns the offsets of the fields of a struct of package simd, by name.
 func layout(name string) func(field string) int {
 	s := drivers.Scope().Lookup(name).Type().Underlying().(*types.Struct)
 	var fields []*types.Var
 	for f := range s.Fields() {
 		fields = append(fields, f)
 	}
-	offsets := types.SizesFor("gc", "amd64").Offsetsof(fields) // and of arm64
+	offsets := types.SizesFor("gc", "amd64").Offsetsof(fields) // the same as on arm64
 	return func(field string) int {
 		for i, f := range fields {
 			if f.Name() == field {
@@ -36,8 +36,8 @@ func layout(name string) func(field string) int {
 	}
 }
 
-// drivers is the files of package simd that prepare calls of kernels. What they take from
-// others remains unknown.
+// drivers is the package of the files of package simd that prepare calls of kernels. Types from
+// other files are unresolved.
 var drivers = func() *types.Package {
 	names, err := filepath.Glob("../*_asm.go")
 	if err != nil {
@@ -53,6 +53,6 @@ var drivers = func() *types.Package {
 		files = append(files, file)
 	}
 	config := types.Config{IgnoreFuncBodies: true, Error: func(error) {}}
-	pkg, _ := config.Check("simd", set, files, nil) // with errors
+	pkg, _ := config.Check("simd", set, files, nil) // with errors for unresolved types
 	return pkg
 }()

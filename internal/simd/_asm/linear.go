@@ -41,8 +41,7 @@ func mul(s isa) { s.zip(false, func(x, y, _ reg.VecVirtual) { VMULPS(y, x, x) })
 
 func mulAdd(s isa) { s.zip(true, func(x, y, dst reg.VecVirtual) { VFMADD213PS(dst, y, x) }) }
 
-// zip writes a loop in which op sets x to what becomes of dst. It finds dst
-// there if that is to be read.
+// zip writes a loop in which op sets x to the new value of dst. If read, dst has its old value.
 func (s isa) zip(read bool, op func(x, y, dst reg.VecVirtual)) {
 	dst, x, y := pointer("dst"), pointer("x"), pointer("y")
 	st := s.along("n")

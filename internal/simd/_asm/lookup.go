@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Kernels of operations have the assembly of their signature, unless the table has another.
+// The assembly of an operation has the signature of the operation, unless the table specifies
+// another.
 func init() {
 	for _, f := range families {
 		for i := range f.kernels {
@@ -16,7 +17,7 @@ func init() {
 	}
 }
 
-// architectures returns those that have assembly.
+// architectures returns the architectures that have assembly.
 func architectures() []string {
 	var all []string
 	for _, i := range implementations {
@@ -39,8 +40,8 @@ func implementationsOf(arch string) []*implementation {
 	return all
 }
 
-// server returns the implementation whose kernel i uses: its own, or that of the
-// first to stand in for it that has one, or generic Go.
+// server returns the implementation whose kernel i uses: i itself, the first fallback that has the
+// kernel, or generic Go.
 func (k *kernel) server(i *implementation) *implementation {
 	for i != generic && k.code[i] == nil {
 		i = i.or
@@ -48,9 +49,8 @@ func (k *kernel) server(i *implementation) *implementation {
 	return i
 }
 
-// server returns the implementation whose kernels the driver calls for i, or
-// generic. Drivers count in vectors, so it must be one with vectors like those
-// of i.
+// server returns the implementation whose kernels the driver calls for i, or generic. Drivers count
+// in vectors, so the implementation must have vectors of the same length as i.
 func (d *driver) server(i *implementation) *implementation {
 	var server *implementation
 	for _, name := range d.calls {
@@ -61,7 +61,7 @@ func (d *driver) server(i *implementation) *implementation {
 		case server == nil:
 			server = s
 		case server != s:
-			panic(fmt.Sprintf("%s calls kernels of %s and of %s", d.name, server.name, s.name))
+			panic(fmt.Sprintf("%s calls kernels of both %s and %s", d.name, server.name, s.name))
 		}
 	}
 	if server.lanes != i.lanes {
@@ -70,18 +70,17 @@ func (d *driver) server(i *implementation) *implementation {
 	return server
 }
 
-// sameBits lists kernels that promise one another the same bits. Multiply takes
-// now one, now the other, and all round a product and its sum once, which generic
-// Go does not.
+// sameBits lists kernels that must give the same bits. Multiply may call any of them. They all
+// round a product and its sum once, which generic Go does not.
 var sameBits = []string{"gemm1", "gemvTransposed", "axpy", "mulAdd"}
 
-// check panics if an implementation takes some of those from generic Go.
+// check panics if an implementation takes only some of these kernels from generic Go.
 func check() {
 	for _, i := range implementations {
 		for _, name := range sameBits {
 			plain := func(name string) bool { return kernelNamed(name).server(i) == generic }
 			if plain(name) != plain(sameBits[0]) {
-				panic(fmt.Sprintf("%s needs all of %q or none, for they promise the same bits", i.name, sameBits))
+				panic(fmt.Sprintf("%s needs all or none of %q, because they must give the same bits", i.name, sameBits))
 			}
 		}
 	}
@@ -93,8 +92,8 @@ type group struct {
 	users  []*implementation
 }
 
-// groups returns the implementations of an architecture by who serves them, the
-// best first, and those that generic Go serves, among them itself.
+// groups returns the implementations of an architecture, the best first, grouped by their servers.
+// It also returns the implementations served by generic Go, including generic itself.
 func groups(arch string, server func(*implementation) *implementation) (assembly []group, plain []*implementation) {
 	for _, i := range append(implementationsOf(arch), generic) {
 		s := server(i)

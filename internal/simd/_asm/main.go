@@ -1,21 +1,19 @@
-// Command asm writes the files of package simd that follow from its table of
-// kernels, and removes those that no longer do:
+// Command asm writes the files of package simd that are generated from its table of kernels, and
+// removes generated files that are no longer needed:
 //
 //	go run . -dir ..
 //
-// They are the assembly, a file for each family of kernels; the declarations of
-// its functions; the Go that chooses between implementations; and the list of
-// these.
+// The files are the assembly, one file for each family of kernels; the declarations of its
+// functions; the Go code that chooses between implementations; and the list of implementations.
 //
-// To add a kernel takes an entry in table.go, a function that writes its code,
-// and in package simd the generic Go that says what it computes. To add an
-// implementation takes an entry in table.go, a function in package simd that says
-// whether the processor has it, and the code of the kernels that it has: for
-// others, those of another implementation stand in.
+// A new kernel needs an entry in table.go, a function that writes its code, and generic Go in
+// package simd that defines its result. A new implementation needs an entry in table.go, a function
+// in package simd that reports whether the processor supports it, and the code of its kernels. For
+// other kernels, those of another implementation are used.
 //
-// Every kernel for amd64 is written once, in terms of vectors whose length is that of
-// an instruction set, and comes out once for AVX2 and once for AVX-512, by avo. Those
-// for arm64 stand in the files that begin with neon; package a64 emits them.
+// Every kernel for amd64 is written once, with vectors of the length of the instruction set. Avo
+// generates it twice: for AVX2 and for AVX-512. The kernels for arm64 are in the files that begin
+// with neon; package a64 generates them.
 package main
 
 import (
@@ -27,8 +25,8 @@ import (
 	"path/filepath"
 )
 
-// marker is the first line of every file written, and generated its beginning,
-// whatever has written it.
+// marker is the first line of every file that this program writes. generated is the beginning of
+// that line, and of the first line of files from other generators.
 const (
 	generated = "// Code generated "
 	marker    = generated + "by go generate from the table in _asm. DO NOT EDIT.\n"
@@ -55,7 +53,7 @@ func main() {
 	}
 }
 
-// generate returns the files by their names. It can be called once.
+// generate returns the files by name. It can be called only once.
 func generate() map[string][]byte {
 	check()
 	files := map[string][]byte{
@@ -71,8 +69,7 @@ func generate() map[string][]byte {
 	return files
 }
 
-// leftOver returns the names of the files in dir that were generated and are not
-// among the given ones.
+// leftOver returns the names of generated files in dir that are not in files.
 func leftOver(dir string, files map[string][]byte) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -7,22 +7,21 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// A neonFunc writes a kernel with NEON, of which the vectors are of four floats. The
-// kernels are those for amd64 over again, so that what is said there holds here, and
-// this says what is different:
+// A neonFunc writes a kernel with NEON, whose vectors have four floats. The kernels are the same as
+// on amd64, and the comments there apply here too. The differences are:
 //
-//   - There are 32 registers and no operands in memory. Factors stay in registers;
-//     what a product is added to is destroyed, so it is loaded, for loads take nothing
-//     from the units that multiply.
-//   - There are no masks: what is left of a slice, one to three floats, is loaded and
-//     stored in parts.
-//   - Of two operands of which one is NaN, minimum and maximum are NaN.
+//   - There are 32 registers and no operands in memory. Factors stay in registers. A multiply-add
+//     overwrites the operand that it adds to, so that operand is loaded again; loads do not use the
+//     units that multiply.
+//   - There are no masks: the remainder of a slice, one to three floats, is loaded and stored in
+//     parts.
+//   - If one of two operands is NaN, minimum and maximum are NaN.
 type neonFunc struct {
 	*a64.Func
 	lanes    int // 4
 	additive int // keys of a panel of additive scores
 	table    *table
-	base     *a64.X // of the table, once it is needed
+	base     *a64.X // the address of the table, once it is needed
 }
 
 // vectorBytes is the size of a vector.
@@ -35,7 +34,7 @@ func (f *neonFunc) pointer(name string) a64.X {
 	return x
 }
 
-// pointers is pointer for several.
+// pointers is pointer for several parameters.
 func (f *neonFunc) pointers(names ...string) []a64.X {
 	var all []a64.X
 	for _, n := range names {
@@ -44,7 +43,7 @@ func (f *neonFunc) pointers(names ...string) []a64.X {
 	return all
 }
 
-// broadcast returns a vector of the parameter of that name, a float.
+// broadcast returns a vector with the named parameter, a float, in all lanes.
 func (f *neonFunc) broadcast(name string) a64.V {
 	v := f.V()
 	f.Do("FMOVS", f.Param(name), v)
@@ -78,7 +77,7 @@ func (f *neonFunc) accumulators(n int) []a64.V {
 	return acc
 }
 
-// A constant is a vector in the table of the file.
+// A constant4 is a vector in the table of the file.
 type constant4 [4]uint32
 
 // number is the constant with x in all lanes.
@@ -91,7 +90,7 @@ func wide4(low, high uint64) constant4 {
 	return constant4{uint32(low), uint32(low >> 32), uint32(high), uint32(high >> 32)}
 }
 
-// constants makes the table ready: loads of constants must come after it, on every way
+// constants loads the address of the table. Loads of constants must come after it, on every path
 // through the function.
 func (f *neonFunc) constants() {
 	x := f.X()
@@ -102,7 +101,7 @@ func (f *neonFunc) constants() {
 // loadConstant sets v to a constant.
 func (f *neonFunc) loadConstant(v a64.V, c constant4) {
 	if f.base == nil {
-		panic(f.Name() + " loads a constant before its table is ready")
+		panic(f.Name() + " loads a constant before the address of the table")
 	}
 	f.LDRQ(v, a64.At(*f.base, f.table.offset(c)))
 }
@@ -128,15 +127,15 @@ func (f *neonFunc) horner(x a64.V, c []float64) a64.V {
 	return p
 }
 
-// A part is the first lanes of a vector: as many as the register says, 1 to 3, or to 4
-// if it may be all.
+// A part is the first lanes of a vector. Their number is in a register: 1 to 3, or 1 to 4 if it may
+// be all lanes.
 type part struct {
 	n        a64.X
 	maybeAll bool
 }
 
-// load reads a vector, or a part if p is not nil; other lanes become 0. Memory
-// outside of the part is not touched.
+// load reads a vector, or a part if p is not nil; other lanes become 0. It does not access memory
+// outside of the part.
 func (f *neonFunc) load(v a64.V, m a64.Mem, p *part) {
 	if p == nil {
 		f.LDRQ(v, m)
@@ -160,7 +159,7 @@ type mover struct {
 	lane           func(v a64.V, lane int, base a64.X)
 }
 
-// inPart moves two lanes, and the third by itself, or the first.
+// inPart moves two lanes and then the third, or only the first.
 func (f *neonFunc) inPart(p *part, v a64.V, m a64.Mem, by mover) {
 	f.Scope(func() {
 		single, done := f.NewLabel("single"), f.NewLabel("done")
@@ -192,22 +191,22 @@ func (f *neonFunc) ones(p *part) a64.V {
 	return v
 }
 
-// keep sets to 0 the lanes of v outside of the part, if it is one.
+// keep sets lanes of v outside of the part to 0, if p is not nil.
 func (f *neonFunc) keep(p *part, v a64.V) {
 	if p != nil {
 		f.Scope(func() { f.AND(v, v, f.ones(p)) })
 	}
 }
 
-// A neonStream is slices of floats that a loop runs along together.
+// A neonStream is slices of floats that a loop processes together.
 type neonStream struct {
 	f      *neonFunc
-	n      a64.X // elements that are left
+	n      a64.X // elements left
 	slices []a64.X
 }
 
-// along starts a stream of the length in the parameter of that name, and moves the
-// pointers to the slices.
+// along starts a stream whose length is in the named parameter. It advances the pointers to the
+// slices.
 func (f *neonFunc) along(length string, slices ...a64.X) neonStream {
 	return neonStream{f, f.pointer(length), slices}
 }
@@ -222,11 +221,11 @@ func (f *neonFunc) alongCopies(length string, slices ...a64.X) (neonStream, []a6
 	return f.along(length, copies...), copies
 }
 
-// at returns the place of vector i from where a pointer is.
+// at returns the address of vector i from base.
 func at(base a64.X, i int) a64.Mem { return a64.At(base, i*vectorBytes) }
 
-// each calls body to write the code for vector i of a step of unroll vectors, then
-// for single vectors and then for what is left.
+// each calls body to write the code for vector i of a step of unroll vectors, then for single
+// vectors, and then for the remainder.
 func (s neonStream) each(unroll int, body func(i int, p *part)) {
 	s.blocks(unroll, func(vectors int, p *part) {
 		for i := range vectors {
@@ -235,7 +234,7 @@ func (s neonStream) each(unroll int, body func(i int, p *part)) {
 	})
 }
 
-// unary writes the loop that sets dst to what op returns of x, and returns.
+// unary writes the loop that sets dst to op(x), and returns.
 func (f *neonFunc) unary(dst, x a64.X, unroll int, op func(v a64.V) a64.V) {
 	f.along("n", dst, x).each(unroll, func(i int, p *part) {
 		v := f.V()
@@ -245,7 +244,7 @@ func (f *neonFunc) unary(dst, x a64.X, unroll int, op func(v a64.V) a64.V) {
 	f.Return()
 }
 
-// blocks is each for code that treats the vectors of a step together.
+// blocks is each for code that processes the vectors of a step together.
 func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
 	f, end := s.f, s.f.NewLabel("end")
 	if most > 1 {
@@ -257,7 +256,7 @@ func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
 	f.Bind(end)
 }
 
-// steps calls body to write the loop over steps of so many vectors.
+// steps calls body to write the loop over steps of the given number of vectors.
 func (s neonStream) steps(vectors int, body func(vectors int, p *part)) {
 	f := s.f
 	f.whole(s.n, vectors*f.lanes, func() {
@@ -268,7 +267,7 @@ func (s neonStream) steps(vectors int, body func(vectors int, p *part)) {
 	})
 }
 
-// whole writes the loop over n elements in steps, of which it leaves the rest in n.
+// whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
 func (f *neonFunc) whole(n a64.X, step int, body func()) {
 	loop, after := f.NewLabel("loop"), f.NewLabel("after")
 	f.Do("SUBS", step, n, n)
@@ -281,8 +280,8 @@ func (f *neonFunc) whole(n a64.X, step int, body func()) {
 	f.Do("ADD", step, n)
 }
 
-// inLanes calls body so that vector i of the slices goes to accumulator i % count,
-// including the last, incomplete vector.
+// inLanes calls body such that vector i of the slices is added to accumulator i % count, including
+// the last, incomplete vector.
 func (s neonStream) inLanes(count int, body func(i int, p *part)) {
 	f := s.f
 	done, rest := f.NewLabel("done"), make([]a64.Label, count)
@@ -312,8 +311,8 @@ func (s neonStream) inLanes(count int, body func(i int, p *part)) {
 	f.Bind(done)
 }
 
-// fold combines all lanes of the accumulators with op, first those that are furthest
-// apart, and returns the result in the first lane.
+// fold combines all lanes of the accumulators with op, the furthest apart first, and returns the
+// result in the first lane.
 func (f *neonFunc) fold(acc []a64.V, op func(d, n, m a64.V)) a64.V {
 	for n := len(acc) / 2; n > 0; n /= 2 {
 		for i := range n {
@@ -337,7 +336,7 @@ func (f *neonFunc) returnFirst(v a64.V) {
 	f.Return()
 }
 
-// returnNone stores as the result whether all bits of v are 0, and returns.
+// returnNone stores whether all bits of v are 0 as the result, and returns.
 func (f *neonFunc) returnNone(v a64.V) {
 	x := f.anyBit(v)
 	f.Do("CMP", 0, x)
@@ -346,7 +345,7 @@ func (f *neonFunc) returnNone(v a64.V) {
 	f.Return()
 }
 
-// anyBit returns what is 0 if and only if all bits of v are. It destroys v.
+// anyBit returns a register that is 0 if and only if all bits of v are 0. It overwrites v.
 func (f *neonFunc) anyBit(v a64.V) a64.X {
 	x := f.X()
 	f.UMAXV(v, v)
@@ -354,7 +353,7 @@ func (f *neonFunc) anyBit(v a64.V) a64.X {
 	return x
 }
 
-// repeat writes a loop that runs n times, at least once.
+// repeat writes a loop that runs n times. n must be at least 1.
 func (f *neonFunc) repeat(name string, n a64.X, body func()) {
 	loop := f.NewLabel(name)
 	f.Bind(loop)
@@ -362,7 +361,7 @@ func (f *neonFunc) repeat(name string, n a64.X, body func()) {
 	f.countDown(n, loop)
 }
 
-// countDown ends a loop that begins at a label and runs n times.
+// countDown ends a loop that starts at a label and runs n times.
 func (f *neonFunc) countDown(n a64.X, loop a64.Label) {
 	f.Do("SUBS", 1, n, n)
 	f.Do("BNE", loop)

@@ -2,8 +2,8 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-// adamW writes the step of AdamW. The scalars are the fields of adamScalars in
-// package simd, in their order.
+// adamW writes the step of AdamW. The scalars are the fields of adamScalars in package simd, in the
+// same order.
 func (f *neonFunc) adamW() {
 	p, g, m, v, scalars := f.pointer("p"), f.pointer("grad"), f.pointer("m"), f.pointer("v"), f.pointer("s")
 	var c [8]a64.V

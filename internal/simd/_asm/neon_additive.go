@@ -2,8 +2,8 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-// additiveExp writes the kernel for E and F. It says whether no x had to be brought
-// into the range. A NaN had to.
+// additiveExp writes the kernel for E and F. It reports whether no x was clamped. A NaN counts as
+// clamped.
 func (f *neonFunc) additiveExp() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	high, factor, low, moved := f.broadcast("limit"), f.broadcast("factor"), f.V(), f.zero()
@@ -26,8 +26,8 @@ func (f *neonFunc) additiveExp() {
 	f.returnNone(moved)
 }
 
-// additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row of it
-// has room for both, and holds k where G will be. A NaN stays one.
+// additiveKeys writes the kernel that computes G and w·G for a panel of keys. A row of the panel
+// has room for both, and contains k in the place of G. A NaN stays NaN.
 func (f *neonFunc) additiveKeys() {
 	panel, w, h := f.pointer("panel"), f.pointer("w"), f.pointer("h")
 	f.constants()
@@ -57,8 +57,7 @@ func (f *neonFunc) additiveKeys() {
 	f.Return()
 }
 
-// eachHeight calls body for every number of rows from additiveRows down to 1, to write
-// the code for it.
+// eachHeight calls body for every number of rows from additiveRows down to 1, to write its code.
 func (f *neonFunc) eachHeight(rows a64.X, body func(rows int)) {
 	for n := additiveRows; n > 1; n-- {
 		next := f.NewLabel("rows")
@@ -70,7 +69,7 @@ func (f *neonFunc) eachHeight(rows a64.X, body func(rows int)) {
 	body(1)
 }
 
-// rowsFrom returns pointers to n rows that start at first, as far apart as distance says.
+// rowsFrom returns pointers to n rows that start at first, at the given distance.
 func (f *neonFunc) rowsFrom(first, distance a64.X, n int) []a64.X {
 	all := []a64.X{first}
 	for len(all) < n {
@@ -81,8 +80,8 @@ func (f *neonFunc) rowsFrom(first, distance a64.X, n int) []a64.X {
 	return all
 }
 
-// neonAdditiveTile writes the kernel for the scores of up to additiveRows queries and as
-// many keys as so many vectors hold.
+// neonAdditiveTile writes the kernel for the scores of up to additiveRows queries and the given
+// number of vectors of keys.
 func neonAdditiveTile(vectors int) func(f *neonFunc) {
 	return func(f *neonFunc) { f.additiveTile(vectors) }
 }
@@ -159,8 +158,8 @@ func (f *neonFunc) additiveTile(vectors int) {
 	})
 }
 
-// addQuotient adds n/d to acc. It destroys n. Of the reciprocal of eight bits, a step of
-// Newton's method makes sixteen, and a second more than there are.
+// addQuotient adds n/d to acc. It overwrites n. The reciprocal starts with eight bits; one step of
+// Newton's method gives sixteen, and a second step full precision.
 func (f *neonFunc) addQuotient(acc, n, d a64.V) {
 	f.Scope(func() {
 		r, c := f.V(), f.V()
@@ -173,8 +172,8 @@ func (f *neonFunc) addQuotient(acc, n, d a64.V) {
 	})
 }
 
-// additiveTileGrad writes the kernel for the gradients of up to additiveRows queries and
-// any number of keys, for as many features as a vector holds.
+// additiveTileGrad writes the kernel for the gradients of up to additiveRows queries and any number
+// of keys, for one vector of features.
 func (f *neonFunc) additiveTileGrad() {
 	args := f.pointer("t")
 	field := f.fields(args, gradArg)
@@ -182,7 +181,7 @@ func (f *neonFunc) additiveTileGrad() {
 	fk, dk, keys := field("f"), field("dk"), field("keys")
 	f.constants()
 	half, one := f.num(0.5), f.num(1)
-	// each does something with the vectors of the rows that start at a pointer in args.
+	// each calls do with the vectors of the rows that start at a pointer in args.
 	each := func(name string, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
 		f.Scope(func() {
 			x := field(name)

@@ -2,7 +2,7 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-// neonDistance writes the kernel for up to additiveRows rows and so many vectors of
+// neonDistance writes the kernel for up to additiveRows rows and the given number of vectors of
 // columns.
 func neonDistance(vectors int) func(f *neonFunc) {
 	return func(f *neonFunc) { f.distance(vectors) }
@@ -71,14 +71,14 @@ func (f *neonFunc) distance(vectors int) {
 	})
 }
 
-// distanceGrad writes the kernel for the gradients of up to additiveRows queries and any
-// number of keys, for as many features as a vector holds.
+// distanceGrad writes the kernel for the gradients of up to additiveRows queries and any number of
+// keys, for one vector of features.
 func (f *neonFunc) distanceGrad() {
 	args := f.pointer("t")
 	field := f.fields(args, gradArg)
 	row, dsRow := field("row"), field("dsRow")
 	k, dk, keys := field("f"), field("dk"), field("keys")
-	// each does something with the vectors of the rows that start at a pointer in args.
+	// each calls do with the vectors of the rows that start at a pointer in args.
 	each := func(name string, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
 		f.Scope(func() {
 			x := field(name)

@@ -62,7 +62,7 @@ func (f *neonFunc) draws() *neonDraws {
 	return d
 }
 
-// next draws for a vector of floats, and returns ones in the lanes to keep.
+// next draws numbers for a vector of floats, and returns ones in the lanes to keep.
 func (d *neonDraws) next() a64.V {
 	f, kept := d.f, d.f.V()
 	f.Scope(func() {
@@ -100,16 +100,16 @@ func (f *neonFunc) shiftXor(n int, z a64.V) {
 // A neonFactor is a constant of 64 bits to multiply by.
 type neonFactor struct {
 	f       *neonFunc
-	low     a64.V // its lower half, in the lower half of a vector
-	swapped a64.V // all of it, its halves swapped
+	low     a64.V // the lower half of the factor, in the lower half of a vector
+	swapped a64.V // the whole factor, with its halves swapped
 }
 
 func (f *neonFunc) factor(c uint64) neonFactor {
 	return neonFactor{f, f.constant(bits4(uint32(c))), f.constant(wide4(c<<32|c>>32, c<<32|c>>32))}
 }
 
-// times multiplies x by the factor, modulo 2⁶⁴, of halves, for that is what NEON knows
-// how to multiply.
+// times multiplies x by the factor, modulo 2⁶⁴. It multiplies halves, because NEON cannot multiply
+// 64-bit integers.
 func (n neonFactor) times(x a64.V) {
 	f := n.f
 	f.Scope(func() {

@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// A neonExponential holds the constants of exp.
+// A neonExponential contains the constants of exp.
 type neonExponential struct {
 	f                                     *neonFunc
 	high, low, magic, log2e, ln2Hi, ln2Lo a64.V

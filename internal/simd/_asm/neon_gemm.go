@@ -2,33 +2,32 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-// Tiles of six rows by four vectors are 24 sums. Six registers of A, four steps of k
-// of a row in each, are multiplied lane by lane with what passes through two registers
-// of B: these are all 32. For four steps of k that takes 22 loads and 96 multiply-adds,
-// fewer loads than 8 by 12 would. Where A is not contiguous along k it is six loads
-// more for every step.
+// Tiles of six rows by four vectors are 24 sums. Six registers contain four steps of k for each row
+// of A. Their lanes are multiplied with vectors of B that stream through two registers. These are
+// all 32 registers. Four steps of k take 22 loads and 96 multiply-adds, fewer loads than tiles of 8
+// by 12. If A is not contiguous along k, every step takes six more loads.
 
-// neonGEMM writes the kernel for whole panels of so many vectors.
+// neonGEMM writes the kernel for whole panels of the given number of vectors.
 func neonGEMM(vectors int) func(f *neonFunc) {
 	return func(f *neonFunc) { f.tiles(neonPanel{vectors: vectors}) }
 }
 
-// neonGEMMMasked writes the kernel for panels of which the last vector is not full.
+// neonGEMMMasked writes the kernel for panels whose last vector is not full.
 func neonGEMMMasked(vectors int) func(f *neonFunc) {
 	return func(f *neonFunc) { f.tiles(neonPanel{vectors: vectors, masked: true}) }
 }
 
-// neonGEMMStored writes the kernel for whole panels of stored numbers, of which the
-// last vector of C may not be full.
+// neonGEMMStored writes the kernel for whole panels of stored numbers. The last vector of C may not
+// be full.
 func neonGEMMStored(n stored) func(f *neonFunc) {
 	return func(f *neonFunc) { f.tiles(neonPanel{vectors: 4, masked: true, stored: &n}) }
 }
 
-// A neonPanel is what the code of all tiles of a panel has in common.
+// A neonPanel is the state that the code of all tiles of a panel shares.
 type neonPanel struct {
 	f       *neonFunc
 	vectors int
-	masked  bool    // the last vector of C is a part, and that of B where it is not stored
+	masked  bool    // the last vector of C is a part, and so is the last of B unless it is stored
 	stored  *stored // or nil for floats
 
 	args, b, bRow, c, cRow, aRow, aCol, tiles a64.X
@@ -41,7 +40,8 @@ func (f *neonFunc) field(args a64.X, offset int) a64.X {
 	return x
 }
 
-// fields returns how to load the fields of the arguments at args, of the given layout.
+// fields returns a function that loads the fields of the arguments at args, which have the given
+// layout.
 func (f *neonFunc) fields(args a64.X, layout func(field string) int) func(name string) a64.X {
 	return func(name string) a64.X { return f.field(args, layout(name)) }
 }
@@ -70,7 +70,7 @@ func (f *neonFunc) tiles(p neonPanel) {
 func (p *neonPanel) column(rows int) {
 	f := p.f
 	f.Scope(func() {
-		a := make([]a64.X, rows) // where the rows of A are
+		a := make([]a64.X, rows) // the addresses of the rows of A
 		a[0] = f.field(p.args, tileArg("a"))
 		for r := 1; r < rows; r++ {
 			a[r] = f.X()
@@ -120,8 +120,8 @@ func (p *neonPanel) tile(a []a64.X) {
 	p.finish(acc, x[0])
 }
 
-// finish writes the code that stores the sums, or adds them to C if that is how they start,
-// and moves c below the tile. It uses x.
+// finish writes the code that stores the sums, or adds them to C if start says so, and moves c
+// below the tile. It overwrites x.
 func (p *neonPanel) finish(acc [][]a64.V, x a64.V) {
 	f := p.f
 	add, end := f.NewLabel("add"), f.NewLabel("end")
@@ -150,13 +150,13 @@ type neonSteps struct {
 	p                *neonPanel
 	acc              [][]a64.V
 	a                []a64.X // rows of A
-	x                []a64.V // what has been loaded of each
-	y                []a64.V // what passes by of B
+	x                []a64.V // the loaded elements of each row
+	y                []a64.V // the vectors of B in use
 	b, offset, depth a64.X
 }
 
-// four writes the loop over four steps at a time, for rows of A that are contiguous.
-// Where nothing is left it goes to done.
+// four writes the loop over four steps at a time, for rows of A that are contiguous. If no steps
+// are left, it jumps to done.
 func (s *neonSteps) four(done a64.Label) {
 	f := s.p.f
 	loop, few, single := f.NewLabel("four"), f.NewLabel("few"), f.NewLabel("scattered")
@@ -192,7 +192,7 @@ func (s *neonSteps) single() {
 	f.countDown(s.depth, loop)
 }
 
-// step writes a step of k, whose elements of A are in a lane of x.
+// step writes a step of k, whose elements of A are in the given lane of x.
 func (s *neonSteps) step(lane int) {
 	p, f := s.p, s.p.f
 	for v := range p.vectors {
@@ -210,7 +210,7 @@ func (s *neonSteps) step(lane int) {
 	f.Do("ADD", p.bRow, s.b)
 }
 
-// start writes the code that sets the sums to what they begin with.
+// start writes the code that initialises the sums.
 func (p *neonPanel) start(acc [][]a64.V) {
 	f := p.f
 	f.Scope(func() {

@@ -56,7 +56,7 @@ func (f *neonFunc) softmaxGrad() {
 	f.Return()
 }
 
-// addWhere adds x to sum in the lanes that are ones in m. It destroys x.
+// addWhere adds x to sum in the lanes that are ones in m. It overwrites x.
 func (f *neonFunc) addWhere(m, x, sum a64.V) {
 	f.FADD(x, x, sum)
 	f.BIT(sum, x, m)

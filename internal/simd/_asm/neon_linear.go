@@ -42,8 +42,7 @@ func (f *neonFunc) mulAdd() {
 	f.zip(true, func(x, y, dst a64.V) a64.V { f.FMLA(dst, x, y); return dst })
 }
 
-// zip writes a loop in which op returns what becomes of dst. It finds dst there if that
-// is to be read.
+// zip writes a loop in which op returns the new value of dst. If read, dst has its old value.
 func (f *neonFunc) zip(read bool, op func(x, y, dst a64.V) a64.V) {
 	dst, x, y := f.pointer("dst"), f.pointer("x"), f.pointer("y")
 	f.along("n", dst, x, y).each(4, func(i int, p *part) {

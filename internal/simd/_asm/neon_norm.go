@@ -51,8 +51,8 @@ func (f *neonFunc) normSums() {
 	f.Return()
 }
 
-// gradSums writes the loop that adds gain·dy to flat and gain·dy·u to along, and the
-// bits of dy to those of seen, if it is not nil.
+// gradSums writes the loop that adds gain·dy to flat and gain·dy·u to along. If seen is not nil,
+// the loop ORs the bits of dy into it.
 func (f *neonFunc) gradSums(st neonStream, all []a64.X, u neonUnit, flat, along []a64.V, seen *a64.V) {
 	dy, x, gain := all[0], all[1], all[2]
 	st.inLanes(len(flat), func(i int, p *part) {
@@ -78,8 +78,7 @@ func (f *neonFunc) normGrad() {
 	f.Return()
 }
 
-// normGradient writes the loop that adds inv·(gain·dy - flat - along·u) to dx. It
-// destroys flat.
+// normGradient writes the loop that adds inv·(gain·dy - flat - along·u) to dx. It overwrites flat.
 func (f *neonFunc) normGradient(st neonStream, all []a64.X, u neonUnit, flat, along a64.V) {
 	dx, dy, x, gain := all[0], all[1], all[2], all[3]
 	f.FNEG(flat, flat)
@@ -98,7 +97,7 @@ func (f *neonFunc) normGradient(st neonStream, all []a64.X, u neonUnit, flat, al
 	})
 }
 
-// layerNorm writes the normalisation of some short rows, one after the other.
+// layerNorm writes the normalisation of several short rows, one after the other.
 func (f *neonFunc) layerNorm() {
 	all := f.pointers("dst", "x", "gain", "shift")
 	dst, x := all[0], all[1]
@@ -145,7 +144,7 @@ func (f *neonFunc) mean(d, sum, size a64.V) {
 	f.FDIV(d, d, size)
 }
 
-// nextRows moves pointers on by as many floats as the parameter of that name says.
+// nextRows advances pointers by the number of floats in the named parameter.
 func (f *neonFunc) nextRows(length string, pointers ...a64.X) {
 	f.Scope(func() {
 		n := f.pointer(length)
@@ -170,9 +169,9 @@ func (f *neonFunc) layerNormGrad() {
 			flat, along, seen := f.accumulators(32), f.accumulators(32), f.zero()
 			st, here := f.alongCopies("d", all[1:]...)
 			f.gradSums(st, here, u, flat, along, &seen)
-			f.SHL(seen, seen, 1) // 0 and -0 are all that has no other bit than the sign
+			f.SHL(seen, seen, 1) // only 0 and -0 have no bits other than the sign
 			f.Do("CBZ", f.anyBit(seen), next)
-			flatMean, alongMean := flat[1], along[1] // which have been folded
+			flatMean, alongMean := flat[1], along[1] // free after the folds
 			f.mean(flatMean, f.fold(flat, f.FADD), size)
 			f.mean(alongMean, f.fold(along, f.FADD), size)
 			st, here = f.alongCopies("d", all...)
@@ -185,7 +184,7 @@ func (f *neonFunc) layerNormGrad() {
 	})
 }
 
-// A neonUnit makes unit vectors.
+// A neonUnit computes u = (x-mean)·inv.
 type neonUnit struct {
 	f         *neonFunc
 	mean, inv a64.V
@@ -193,7 +192,7 @@ type neonUnit struct {
 
 func (f *neonFunc) unit() neonUnit { return neonUnit{f, f.broadcast("mean"), f.broadcast("inv")} }
 
-// apply replaces x.
+// apply replaces x by u.
 func (u neonUnit) apply(x a64.V) {
 	u.f.FSUB(x, x, u.mean)
 	u.f.FMUL(x, x, u.inv)

@@ -40,7 +40,7 @@ func (f *neonFunc) geluGrad() {
 	})
 }
 
-// A neonGaussian holds the constants of exp(-u²/2) and of the tail.
+// A neonGaussian contains the constants of exp(-u²/2) and of the tail.
 type neonGaussian struct {
 	f                               *neonFunc
 	e                               neonExponential
@@ -54,8 +54,7 @@ func (f *neonFunc) gaussian() neonGaussian {
 	}
 }
 
-// bell returns u = min(|x|, tailEnd) and exp(-u²/2), with what the rounding of u²
-// loses made up for.
+// bell returns u = min(|x|, tailEnd) and exp(-u²/2), corrected for the rounding of u².
 func (g neonGaussian) bell(x a64.V) (u, bell a64.V) {
 	f := g.f
 	u, bell = f.V(), f.V()

@@ -1,10 +1,10 @@
 package main
 
-// neonChains is how many sums fmaLoop keeps going: four units of latency 4 need 16.
+// neonChains is the number of sums that fmaLoop keeps in flight: four units of latency 4 need 16.
 const neonChains = 2 * fmaChains
 
-// fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of one for
-// each chain, which are as many as on amd64. The numbers stay 1.
+// fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of one multiply-add for
+// each chain, as many as on amd64. The numbers stay 1.
 func (f *neonFunc) fmaLoop() {
 	n := f.pointer("n")
 	f.constants()

@@ -44,7 +44,7 @@ func (f *neonFunc) maximum() {
 	f.returnFirst(f.fold(acc, f.FMAX))
 }
 
-// finite writes the loop that looks for x-x != 0, which holds for infinities and NaN.
+// finite writes the loop that looks for x-x != 0, which is true for infinities and NaN.
 func (f *neonFunc) finite() {
 	x := f.pointer("x")
 	seen := f.zero()

@@ -92,8 +92,9 @@ func (f *neonFunc) normGains() {
 	f.Return()
 }
 
-// downRows writes the loop over the rows of a matrix, in the columns that start at a
-// pointer. Rows, at least 1, is a parameter; so is how many floats they are apart.
+// downRows writes the loop over the rows of a matrix, in the columns that start at a pointer. The
+// parameter rows, at least 1, is their number, and the parameter named by stride is their distance
+// in floats.
 func (f *neonFunc) downRows(stride string, first a64.X, body func(row a64.X)) {
 	f.Scope(func() {
 		rows, step, row, loop := f.pointer("rows"), f.pointer(stride), f.X(), f.NewLabel("row")

@@ -2,7 +2,7 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-// neonFromStored writes the loop that turns stored numbers into floats, 16 at a time.
+// neonFromStored writes the loop that converts stored numbers to floats, 16 at a time.
 func neonFromStored(n stored) func(f *neonFunc) {
 	return func(f *neonFunc) {
 		dst, x, left := f.pointer("dst"), f.pointer("x"), f.pointer("n")

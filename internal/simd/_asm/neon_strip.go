@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// A neonPower holds the constants of 2^x.
+// A neonPower contains the constants of 2^x.
 type neonPower struct {
 	f          *neonFunc
 	magic, low a64.V
@@ -30,8 +30,8 @@ func (p neonPower) apply(x a64.V) {
 	})
 }
 
-// eachRow writes a loop over rows, and returns. body writes the code for the row at the
-// pointers and moves them to the row below.
+// eachRow writes a loop over rows, and returns. body writes the code for the row at the pointers
+// and moves them to the next row.
 func (f *neonFunc) eachRow(body func()) {
 	f.repeat("row", f.pointer("rows"), body)
 	f.Return()
@@ -133,7 +133,7 @@ func (f *neonFunc) scaleRows() {
 	})
 }
 
-// rowMax writes the largest element of each row. FMAXNM passes over NaN.
+// rowMax writes the loop for the largest element of each row. FMAXNM ignores NaN.
 func (f *neonFunc) rowMax() {
 	dst, x, row := f.pointer("dst"), f.pointer("x"), f.pointer("row")
 	f.constants()
@@ -158,7 +158,7 @@ func (f *neonFunc) rowMax() {
 	})
 }
 
-// hide writes the loop that sets to −Inf what is not seen, 16 elements at a time.
+// hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.
 func (f *neonFunc) hide() {
 	x, seen, n := f.pointer("x"), f.pointer("seen"), f.pointer("n")
 	f.constants()

@@ -2,8 +2,7 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-// transpose writes the kernel that copies up to four rows, each depth long, to depth
-// rows of four.
+// transpose writes the kernel that copies up to four rows, each depth long, to depth rows of four.
 func (f *neonFunc) transpose() {
 	dst, dstRow := f.pointer("dst"), f.pointer("dstRow")
 	rows := f.rowPointers(f.lanes, f.pointer("src"), f.pointer("srcRow"), f.pointer("rows"))
@@ -14,12 +13,12 @@ func (f *neonFunc) transpose() {
 	f.Return()
 }
 
-// neonRowGroups is how many vectors of columns of B gemvTransposed takes at a time: the
-// sums of fewer would have to wait for one another.
+// neonRowGroups is the number of vectors of columns of B that gemvTransposed processes at a time.
+// With fewer, the sums would have to wait for one another.
 const neonRowGroups = 4
 
-// gemvTransposed writes the kernel for a single row of A, contiguous, where the columns
-// of B are contiguous. See that for amd64.
+// gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B.
+// See the version for amd64.
 func (f *neonFunc) gemvTransposed() {
 	args := f.pointer("t")
 	field := f.fields(args, tileArg)
@@ -44,7 +43,7 @@ func (f *neonFunc) gemvTransposed() {
 	f.Return()
 }
 
-// eachGroup does something with every sum and its part of C.
+// eachGroup calls do with every sum and its part of C.
 func (f *neonFunc) eachGroup(field func(name string) a64.X, acc []a64.V, do func(v a64.V, c a64.Mem, p *part)) {
 	f.Scope(func() {
 		c, left, end := field("c"), field("last"), f.NewLabel("groups")
@@ -65,8 +64,8 @@ func (f *neonFunc) eachGroup(field func(name string) a64.X, acc []a64.V, do func
 	})
 }
 
-// rowPointers returns pointers to n rows. Where there are fewer, the last one stands in
-// for those that are missing: what becomes of them does not matter.
+// rowPointers returns pointers to n rows. If there are fewer, the last row replaces the missing
+// ones, whose results are not used.
 func (f *neonFunc) rowPointers(n int, first, distance, rows a64.X) []a64.X {
 	all := []a64.X{first}
 	for len(all) < n {
@@ -79,9 +78,9 @@ func (f *neonFunc) rowPointers(n int, first, distance, rows a64.X) []a64.X {
 	return all
 }
 
-// columns writes the loops that transpose groups of four rows: four steps of each at a
-// time, and then single ones. It calls begin with the number of steps and how many bytes
-// into the rows they are, and then use for the columns of each group g.
+// columns writes the loops that transpose groups of four rows: four steps of each at a time, and
+// then single steps. It calls begin with the number of steps and their offset in bytes in the rows,
+// and then use for the columns of each group g.
 func (f *neonFunc) columns(rows []a64.X, depth a64.X, begin func(steps int, offset a64.X),
 	use func(g, k int, column a64.V)) {
 	offset := f.X()

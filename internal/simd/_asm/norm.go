@@ -58,8 +58,8 @@ func normSums(s isa) {
 	s.end()
 }
 
-// sums writes the loop that adds gain·dy to flat and gain·dy·u to along, and the bits of dy
-// to those of seen, if it is not nil.
+// sums writes the loop that adds gain·dy to flat and gain·dy·u to along. If seen is not nil, the
+// loop ORs the bits of dy into it.
 func (u unit) sums(length string, dy, x, gain reg.GPVirtual, flat, along []reg.VecVirtual, seen reg.VecVirtual) {
 	s := u.s
 	st := s.along(length)
@@ -104,8 +104,8 @@ func (u unit) gradient(length string, dx, dy, x, gain reg.GPVirtual, flat, along
 	})
 }
 
-// layerNorm writes the normalisation of some short rows, one after the other:
-// as the sums of one wait for each other, the processor begins with the next.
+// layerNorm writes the normalisation of several short rows, one after the other. While the sums of
+// one row wait for each other, the processor starts with the next row.
 func layerNorm(s isa) {
 	size, eps, one := s.broadcast("size"), s.broadcast("eps"), s.numReg(1)
 	dst, x, gain, shift := pointer("dst"), pointer("x"), pointer("gain"), pointer("shift")
@@ -141,7 +141,7 @@ func layerNorm(s isa) {
 	s.end()
 }
 
-// nextRow moves pointers to rows on by d floats, and those to their mean and inv by one.
+// nextRow advances pointers to rows by d floats, and the pointers to their mean and inv by one.
 func nextRow(mean, inv reg.GPVirtual, rows ...reg.GPVirtual) {
 	d := pointer("d")
 	for _, p := range rows {
@@ -163,7 +163,7 @@ func layerNormGrad(s isa) {
 		VBROADCASTSS(Mem{Base: inv}, u.inv)
 		flat, along, seen := s.accumulators(32), s.accumulators(32), s.zero()
 		u.sums("d", dy, x, gain, flat, along, seen)
-		if s.lanes == 16 { // 0 and -0 are all that has no other bit than the sign
+		if s.lanes == 16 { // only 0 and -0 have no bits other than the sign
 			k := K()
 			VPTESTMD(constant(notSign), seen, k)
 			KORTESTW(k, k)
@@ -184,7 +184,7 @@ func layerNormGrad(s isa) {
 	s.end()
 }
 
-// unit makes unit vectors, by the parameters mean and inv.
+// unit computes u = (x-mean)·inv, with the parameters mean and inv.
 type unit struct {
 	s         isa
 	mean, inv reg.VecVirtual
@@ -192,7 +192,7 @@ type unit struct {
 
 func (s isa) unit() unit { return unit{s, s.broadcast("mean"), s.broadcast("inv")} }
 
-// apply replaces x.
+// apply replaces x by u.
 func (u unit) apply(x reg.VecVirtual) {
 	VSUBPS(u.mean, x, x)
 	VMULPS(u.inv, x, x)

@@ -56,7 +56,7 @@ func geluGrad(s isa) {
 	})
 }
 
-// A gaussian holds the constants of exp(-u²/2) and of the tail.
+// A gaussian contains the constants of exp(-u²/2) and of the tail.
 type gaussian struct {
 	s          isa
 	e          exponential
@@ -73,8 +73,8 @@ func (s isa) gaussian() gaussian {
 	}
 }
 
-// bell returns u = min(|x|, tailEnd) and exp(-u²/2). The rounding of u² would
-// be multiplied by u²/2 in the result, so what it loses is made up for.
+// bell returns u = min(|x|, tailEnd) and exp(-u²/2). The rounding error of u² would be multiplied
+// by u²/2 in the result, so bell corrects it.
 func (g gaussian) bell(x reg.VecVirtual) (u, bell reg.VecVirtual) {
 	s := g.s
 	u = s.vec()

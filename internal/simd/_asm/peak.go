@@ -5,13 +5,13 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// fmaChains is how many sums fmaLoop keeps going: two units of latency 4 need 8,
-// and with two factors 12 still fit into the 16 registers of AVX2.
+// fmaChains is the number of sums that fmaLoop keeps in flight: two units of latency 4 need 8. With
+// two factors, 12 still fit in the 16 registers of AVX2.
 const fmaChains = 12
 
-// fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of two
-// for each chain. The numbers tend to 1 and stay normal, since zeros and
-// denormals could take another time than the numbers of real work.
+// fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of two multiply-adds for
+// each chain. The numbers tend to 1 and stay normal, because zeros and denormals could take a
+// different time than the numbers of real work.
 func fmaLoop(s isa) {
 	n := pointer("n")
 	factor, term := s.numReg(0.5), s.numReg(0.5)

@@ -8,8 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sumLanes is the number of sums that run side by side: enough to hide the
-// latency of an addition.
+// sumLanes is the number of parallel sums: enough to hide the latency of an addition.
 const sumLanes = 64
 
 // accumulators returns vectors for n sums, all 0.
@@ -46,8 +45,8 @@ func dot(s isa) {
 	s.returnFirst(s.fold(acc, addPS))
 }
 
-// maximum writes a loop that keeps apart whether it has seen a NaN, for VMAXPS
-// forgets one in one of its operands.
+// maximum writes a loop that separately records whether it has seen a NaN, because VMAXPS drops a
+// NaN in one of its operands.
 func maximum(s isa) {
 	x := pointer("x")
 	lowest := s.numReg(math.Inf(-1))
@@ -90,8 +89,7 @@ func maximum(s isa) {
 	s.returnFirst(v)
 }
 
-// finite writes the loop that looks for x-x != 0, which holds for infinities
-// and NaN.
+// finite writes the loop that looks for x-x != 0, which is true for infinities and NaN.
 func finite(s isa) {
 	x := pointer("x")
 	seen := s.zero()

@@ -90,9 +90,9 @@ func normGains(s isa) {
 	s.end()
 }
 
-// downRows writes the loop over the rows of a matrix, of which r is the number
-// and at the offset in bytes, in the column where the stream is. The parameters
-// are rows, at least 1, and stride.
+// downRows writes the loop over the rows of a matrix, in the column at the position of the stream.
+// r is the number of a row and at its offset in bytes. The parameters are rows, at least 1, and
+// stride.
 func (s isa) downRows(st stream, row func(r, at reg.GPVirtual)) {
 	rows, stride := pointer("rows"), pointer("stride")
 	r, at := GP64(), GP64()

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A stored is a kind of numbers in which a KV cache holds vectors, and models weights.
+// A stored is a number format of the vectors of a KV cache and of the weights of models.
 type stored struct{ bytes int }
 
 var (
@@ -29,8 +29,7 @@ func (s isa) widen(n stored, from Mem, v reg.VecVirtual) {
 	}
 }
 
-// fromStored writes the loop that turns stored numbers into floats. It takes whole
-// vectors.
+// fromStored writes the loop that converts stored numbers to floats, in whole vectors.
 func fromStored(n stored) func(s isa) {
 	return func(s isa) {
 		dst, x := pointer("dst"), pointer("x")
@@ -48,8 +47,8 @@ func fromStored(n stored) func(s isa) {
 	}
 }
 
-// fromFloat16 writes the loop that turns halves into floats, with all bits of a NaN. It
-// takes whole vectors.
+// fromFloat16 writes the loop that converts halves to floats, in whole vectors. A NaN keeps all its
+// bits.
 func fromFloat16(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	magnitude, rebias := s.bitsReg(0x7fff), s.bitsReg(112<<23)
@@ -60,7 +59,7 @@ func fromFloat16(s isa) {
 			h, a, number, v, more := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
 			VPMOVZXWD(Mem{Base: x, Index: st.index, Scale: 2, Disp: 2 * i * s.lanes}, h)
 			s.and(magnitude, h, a)
-			VCVTDQ2PS(a, number) // what is compared: as floats, small integers are normal numbers
+			VCVTDQ2PS(a, number) // compared as floats, because small integers are normal numbers then
 			VPSLLD(U8(13), a, v)
 			VPADDD(rebias, v, v)
 			VPADDD(rebias, v, more)
@@ -78,8 +77,7 @@ func fromFloat16(s isa) {
 	s.end()
 }
 
-// mulToInt8 writes the loop that rounds products to integers of a byte. It takes whole
-// vectors of sixteen.
+// mulToInt8 writes the loop that rounds products to 8-bit integers, in whole vectors of sixteen.
 func mulToInt8(s isa) {
 	dst, x, y, n := pointer("dst"), pointer("x"), pointer("y"), pointer("n")
 	bound := s.bitsReg(0xffffff81) // -127
@@ -110,9 +108,8 @@ func mulToInt8(s isa) {
 	s.end()
 }
 
-// toInt8 writes the loop that divides by a scale and rounds to integers of a byte. It
-// computes in float64, as the inverse of a scale is none of float32. It takes whole
-// vectors of sixteen.
+// toInt8 writes the loop that divides by a scale and rounds to 8-bit integers, in whole vectors of
+// sixteen. It computes in float64, because float32 cannot represent the inverse of a scale.
 func toInt8(s isa) {
 	dst, x, n := pointer("dst"), pointer("x"), pointer("n")
 	p, err := Param("inverse").Resolve()
@@ -167,8 +164,7 @@ func toInt8(s isa) {
 	s.end()
 }
 
-// toBFloat16 writes the loop that rounds floats to their upper halves. It takes whole
-// vectors of sixteen.
+// toBFloat16 writes the loop that rounds floats to their upper halves, in whole vectors of sixteen.
 func toBFloat16(s isa) {
 	dst, x, n := pointer("dst"), pointer("x"), pointer("n")
 	one, half, quiet := s.bitsReg(1), s.bitsReg(0x7fff), s.bitsReg(1<<6)
@@ -201,8 +197,8 @@ func toBFloat16(s isa) {
 	s.end()
 }
 
-// magnitude writes the loop for the largest absolute value, which is that of the largest
-// number that its bits without the sign are.
+// magnitude writes the loop for the largest absolute value. It compares the bits without the sign
+// as integers, which have the same order.
 func magnitude(s isa) {
 	x := pointer("x")
 	acc, clear := s.vecs(4), s.bitsReg(1<<31-1)

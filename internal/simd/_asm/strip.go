@@ -12,11 +12,11 @@ import (
 var powerPoly = []float64{1, 0.693147242, 0.240226552, 0.0555026196,
 	0.00961745251, 0.00134232431, 0.000156579728}
 
-// powerLow is where a power of two comes near the numbers that are not normal,
-// on which multiplications are slow. Below it the kernels return 0.
+// powerLow is the exponent below which results are close to denormal numbers, on which
+// multiplications are slow. Below it the kernels return 0.
 const powerLow = -125
 
-// A power holds the constants of 2^x.
+// A power contains the constants of 2^x.
 type power struct {
 	s     isa
 	magic reg.VecVirtual
@@ -28,7 +28,7 @@ func (s isa) power() power {
 	return power{s: s, magic: s.numReg(magic + 127), low: s.num(powerLow), poly: s.nums(powerPoly...)}
 }
 
-// apply returns 2^x for x up to 127, and 0 below powerLow; it destroys x.
+// apply returns 2^x for x up to 127, and 0 below powerLow. It overwrites x.
 func (p power) apply(x reg.VecVirtual) reg.VecVirtual {
 	s := p.s
 	normal := s.compare(notLess, p.low, x)
@@ -47,8 +47,8 @@ func (p power) apply(x reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// eachRow writes a loop over rows. body writes the code for the row at the
-// pointers and moves them to the row below.
+// eachRow writes a loop over rows. body writes the code for the row at the pointers and moves them
+// to the next row.
 func eachRow(body func()) { repeat("row", pointer("rows"), body) }
 
 func powerRows(s isa) {
@@ -64,8 +64,7 @@ func powerRows(s isa) {
 	s.end()
 }
 
-// rowLoop writes the loop over a row of powerRows. stored returns what is stored in place of
-// the powers v.
+// rowLoop writes the loop over a row of powerRows. It stores stored(v) instead of the powers v.
 func (p power) rowLoop(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
 	s, m := p.s, p.s.vec()
 	VBROADCASTSS(Mem{Base: shift}, m)
@@ -86,8 +85,8 @@ func (p power) rowLoop(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored fun
 	VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: sum})
 }
 
-// powerDropRows writes powerRows and dropout as one loop: the multiplications of one and
-// the shifts of the other are the work of different units.
+// powerDropRows writes powerRows and dropout as one loop, because the multiplications of one and
+// the shifts of the other use different units.
 func powerDropRows(s isa) {
 	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
 	shift, sum := pointer("shift"), pointer("sum")
@@ -162,7 +161,7 @@ func scaleRows(s isa) {
 	s.end()
 }
 
-// streamRows is scaleRows past the caches.
+// streamRows is scaleRows that bypasses the caches.
 func streamRows(s isa) {
 	scaledRows(s, func(v reg.VecVirtual, k *mask, to Mem) {
 		if k == nil {
@@ -171,11 +170,12 @@ func streamRows(s isa) {
 			s.store(v, k, to)
 		}
 	})
-	SFENCE() // such stores are not in order with others
+	SFENCE() // such stores are not ordered with other stores
 	s.end()
 }
 
-// scaledRows writes the rows of src times their factors, and stores them by store.
+// scaledRows writes the loop that multiplies the rows of src by their factors. store writes the
+// code that stores a vector.
 func scaledRows(s isa, store func(v reg.VecVirtual, k *mask, to Mem)) {
 	dst, dstRow := pointer("dst"), pointer("dstRow")
 	src, srcRow := pointer("src"), pointer("srcRow")
@@ -196,8 +196,7 @@ func scaledRows(s isa, store func(v reg.VecVirtual, k *mask, to Mem)) {
 	})
 }
 
-// rowMax writes the largest element of each row, which need not be the NaN that
-// a row may hold.
+// rowMax writes the loop for the largest element of each row. It may ignore NaN.
 func rowMax(s isa) {
 	dst, x, row := pointer("dst"), pointer("x"), pointer("row")
 	lowest := s.numReg(math.Inf(-1))
@@ -223,13 +222,13 @@ func rowMax(s isa) {
 	s.end()
 }
 
-// hide writes the loop that sets to −Inf what is not seen.
+// hide writes the loop that sets elements that are not seen to −Inf.
 func hide(s isa) {
 	x, seen := pointer("x"), pointer("seen")
 	lowest, none := s.numReg(math.Inf(-1)), s.zero()
 	st := s.along("n")
-	// A mask in AVX-512 reaches the bytes as well. AVX2 has none for bytes, and
-	// takes whole vectors only: the caller does the rest.
+	// An AVX-512 mask also works on bytes. AVX2 has no mask for bytes and processes whole vectors
+	// only; the caller does the rest.
 	st.steps(1, func(int, *mask) {
 		flags := s.vec()
 		VPMOVZXBD(Mem{Base: seen, Index: st.index, Scale: 1}, flags)
@@ -260,7 +259,7 @@ func packBits(s isa) {
 			for half := range 2 {
 				flags, part := YMM(), GP64()
 				VMOVDQU(Mem{Base: seen, Disp: 32 * half}, flags)
-				VPSLLW(U8(7), flags, flags) // a boolean is 0 or 1: now it is the sign of its byte
+				VPSLLW(U8(7), flags, flags) // moves a boolean, 0 or 1, to the sign of its byte
 				VPMOVMSKB(flags, part.As32())
 				if half == 0 {
 					word = part

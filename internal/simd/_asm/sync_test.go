@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// Package simd must have the files that the table makes, and no others that were
-// once made from it. The result of this test cannot be cached: run it with
-// -count=1, since the files are outside of the module and go test does not see
-// them change.
+// Package simd must have exactly the files that are generated from the table. The result of this
+// test cannot be cached: run it with -count=1, because the files are outside of the module and go
+// test does not notice when they change.
 func TestFilesAreUpToDate(t *testing.T) {
 	files := generate()
 	for name, want := range files {
@@ -23,7 +22,7 @@ func TestFilesAreUpToDate(t *testing.T) {
 			continue
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the generator writes: run go generate in internal/simd", name)
+			t.Errorf("%s is out of date: run go generate in internal/simd", name)
 		}
 	}
 	stale, err := leftOver("..", files)
@@ -31,12 +30,12 @@ func TestFilesAreUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range stale {
-		t.Errorf("%s is left over from another table: run go generate in internal/simd", name)
+		t.Errorf("%s is no longer generated: run go generate in internal/simd", name)
 	}
 }
 
-// A file that the generator no longer writes is recognised, and a file written by
-// hand is not taken for one.
+// Files that the generator no longer writes are recognised, and handwritten files are not mistaken
+// for generated ones.
 func TestLeftOver(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -52,19 +51,19 @@ func TestLeftOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"old.go", "older.s"}; !slices.Equal(stale, want) {
-		t.Errorf("left over are %q, want %q", stale, want)
+		t.Errorf("left over: %q, want %q", stale, want)
 	}
 }
 
-// with adds implementations to the table for the time of a test.
+// with adds implementations to the table during a test.
 func with(t *testing.T, more ...*implementation) {
 	before := implementations
 	implementations = append(slices.Clone(before), more...)
 	t.Cleanup(func() { implementations = before })
 }
 
-// A kernel that an implementation does not have is that of the one it names, also
-// over several steps, and in the end generic Go.
+// If an implementation lacks a kernel, it uses the kernel of its fallback, also over several steps,
+// and finally generic Go.
 func TestFallback(t *testing.T) {
 	wide := &implementation{name: "wide", suffix: "Wide", goarch: "amd64", or: avx512, lanes: 16, panel: 48, additive: 16}
 	wider := &implementation{name: "wider", suffix: "Wider", goarch: "amd64", or: wide, lanes: 16, panel: 32, additive: 16}
@@ -80,7 +79,7 @@ func TestFallback(t *testing.T) {
 			"wider, hasWider", // the best first
 			"case wider, wide:\n\t\t\taddWide(&dst[0], &x[0], &y[0], n)\n\t\tcase amx, avx512:\n\t\t\taddAVX512(",
 			"case wider, wide, amx, avx512:\n\t\t\tmulAVX512(&dst[0], &x[0], &y[0], n)\n\t\tdefault:\n\t\t\tmulAVX2(",
-			"wider: {lanes: 16, panel: 64, additive: 32}", // those of AVX-512, whose kernels it calls
+			"wider: {lanes: 16, panel: 64, additive: 32}", // the values of AVX-512, whose kernels it calls
 			"if active == generic {\n\t\tblockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)\n\t\treturn\n\t}\n\tblockAsm(",
 		},
 		"riscv64": {
@@ -93,7 +92,7 @@ func TestFallback(t *testing.T) {
 		text := regexp.MustCompile(" +").ReplaceAllString(string(dispatchFile(arch)), " ") // as before gofmt
 		for _, part := range parts {
 			if !strings.Contains(text, part) {
-				t.Errorf("on %s there is no\n%s", arch, part)
+				t.Errorf("%s: missing\n%s", arch, part)
 			}
 		}
 	}
@@ -105,7 +104,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// Kernels that promise the same bits come together.
+// An implementation has all kernels that must give the same bits, or none.
 func TestSameBits(t *testing.T) {
 	slim := &implementation{name: "slim", suffix: "Slim", goarch: "riscv64", or: generic, lanes: 4}
 	with(t, slim)
@@ -115,25 +114,24 @@ func TestSameBits(t *testing.T) {
 	defer delete(axpy.code, slim)
 	defer func() {
 		if recover() == nil {
-			t.Error("an implementation may fuse in axpy alone")
+			t.Error("an implementation with only axpy is accepted")
 		}
 	}()
 	check()
 }
 
-// A driver counts in vectors, so kernels for vectors of another length are none
-// for it.
+// A driver counts in vectors, so it cannot use kernels for vectors of another length.
 func TestDriverOfOtherVectors(t *testing.T) {
 	odd := &implementation{name: "odd", goarch: "amd64", or: avx2, lanes: 16}
 	defer func() {
 		if recover() == nil {
-			t.Error("an implementation with 16 lanes can have the tiles of one with 8")
+			t.Error("an implementation with 16 lanes may use tiles with 8 lanes")
 		}
 	}()
 	driverNamed("block").server(odd)
 }
 
-// What an operation gives its kernel has to be known for every parameter.
+// Every parameter of a kernel must have a known value.
 func TestArguments(t *testing.T) {
 	k := &kernel{name: "k", asm: "(x *float32, n, step int)", with: map[string]string{"step": "2*stride"}}
 	if got := strings.Join(k.arguments(parse("(x []float32, stride int) (a, b float32)"), "len(x)"), "; "); got != "&x[0]; len(x); 2*stride" {
@@ -141,7 +139,7 @@ func TestArguments(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a parameter that nothing is known about is accepted")
+			t.Error("a parameter without a value is accepted")
 		}
 	}()
 	k.with = nil

@@ -1,15 +1,15 @@
 package main
 
-// An implementation is one way to compute what package simd offers. Package simd
-// has a constant of its name.
+// An implementation is one way to compute the functions of package simd. Package simd has a
+// constant with its name.
 type implementation struct {
 	name   string          // as users write it
 	suffix string          // of the names of its kernels
 	goarch string          // where it runs; empty for plain Go
-	needs  string          // of the processor, for comments
-	or     *implementation // has what it lacks
+	needs  string          // required of the processor, for comments
+	or     *implementation // fallback for kernels that it lacks
 
-	// How wide its kernels are.
+	// The widths of its kernels.
 	lanes    int // floats in a vector
 	panel    int // columns of a panel of a matrix
 	additive int // keys of a panel of additive scores
@@ -28,61 +28,61 @@ var (
 		needs: "AVX-512 and tile units for bfloat16, on Linux", lanes: 16, panel: 4 * 16, additive: 2 * 16}
 
 	neon = &implementation{name: "neon", suffix: "NEON", goarch: "arm64", or: generic,
-		needs: "what every arm64 has", lanes: 4, panel: 4 * 4, additive: 2 * 4}
+		needs: "any arm64 processor", lanes: 4, panel: 4 * 4, additive: 2 * 4}
 )
 
-// implementations lists all of them, generic first, and of an architecture the
-// better ones later.
+// implementations lists all implementations, generic first. Within an architecture, better ones
+// come later.
 var implementations = []*implementation{generic, avx2, avx512, amx, neon}
 
-// A family is kernels that have something in common. Their code is written by
-// the file of its name here to a file of its name in package simd.
+// A family is related kernels. The file with the name of the family writes their code to a file
+// with the same name in package simd.
 type family struct {
 	name    string
 	about   string
 	kernels []kernel
 	drivers []driver
 
-	// choice is the function that calls one of those kernels that are called by hand, as
-	// the first of their conditions says, from the last kernel on.
+	// choice is the function that calls one of the byHand kernels. It tests their conditions from
+	// the last kernel to the first.
 	choice string
 }
 
-// A kernel is a function of package simd that has assembly. There are three
-// kinds, by how package simd calls it:
+// A kernel is a function of package simd that has assembly. There are three kinds, by how package
+// simd calls it:
 //
-//   - With op it is an operation on slices. Generic Go of the same name computes
-//     it too; the function that chooses and calls is generated.
-//   - Without op a driver calls it, through a function whose name ends in Kernel,
-//     which is generated too.
+//   - With op it is an operation on slices. Generic Go of the same name also computes it; the
+//     function that chooses and calls is generated.
+//   - Without op a driver calls it, through a function whose name ends in Kernel, which is also
+//     generated.
 //   - With byHand a driver calls it by its full name, or the family has a choice.
 type kernel struct {
 	name string
-	does string // the comment, from the verb on, with a formula
+	does string // the comment, starting with the verb, with a formula
 	op   string // parameters and results in Go
-	asm  string // parameters and results of the assembly, if not those that follow from op
+	asm  string // parameters and results of the assembly, unless they follow from op
 	code code
 
-	// with gives those parameters of the assembly that op does not have, as Go.
-	// For slices of op the assembly has pointers to their first element, and n
-	// is the length of the first slice.
+	// with gives the Go expressions of the parameters of the assembly that op does not have. For
+	// slices of op, the assembly has pointers to their first element, and n is the length of the
+	// first slice.
 	with map[string]string
 
-	pieces bool   // may be called for a few elements at a time, of all slices
-	sum    bool   // the result is the sum of those of pieces, of which generic Go gets one at a time, too
-	then   string // a statement to follow such a piece of n elements
-	whole  int    // if not 0, what n is a multiple of; generic Go does the rest
-	unless string // the condition on which generic Go does it all
+	pieces bool   // may be called for a few elements of all slices at a time
+	sum    bool   // the result is the sum of the results of pieces; generic Go also gets one piece at a time
+	then   string // a statement after such a piece of n elements
+	whole  int    // if not 0, n must be a multiple of it; generic Go computes the rest
+	unless string // the condition for generic Go to compute everything
 
 	byHand bool
-	when   string // the condition on which the choice of the family takes it; the first has none
+	when   string // the condition for the choice of the family to call it; the first has none
 }
 
-// code says how to write a kernel for the implementations that have one. The
-// function of package simd has begun when it is called.
+// code says how to write a kernel, for each implementation that has one. When it is called, the
+// function of package simd is already started.
 type code map[*implementation]func()
 
-// avx is for kernels that are written once for both AVX2 and AVX-512.
+// avx is for kernels whose code is the same for AVX2 and AVX-512.
 func avx(write func(isa)) code {
 	return code{
 		avx512: func() { write(isa{avx512}) },
@@ -90,22 +90,22 @@ func avx(write func(isa)) code {
 	}
 }
 
-// all is avx, and what NEON has.
+// all is avx plus NEON.
 func all(write func(isa), neon func(*neonFunc)) code { return avx(write).neon(neon) }
 
-// only is for kernels that one of AVX2 and AVX-512 has.
+// only is for kernels of a single implementation for amd64.
 func only(i *implementation, write func(isa)) code {
 	return code{i: func() { write(isa{i}) }}
 }
 
-// A driver is an operation of package simd whose kernels take more preparation
-// than can be generated: a function written by hand, whose name ends in Asm. Generic Go
-// of the same name computes it too; the function that chooses is generated.
+// A driver is an operation of package simd whose kernels need more preparation than can be
+// generated: a handwritten function whose name ends in Asm. Generic Go of the same name also
+// computes it; the function that chooses is generated.
 type driver struct {
 	name  string
 	does  string
 	op    string
-	calls []string // kernels: the driver is for implementations that have them all
+	calls []string // kernels; the driver is for implementations that have all of them
 }
 
 // Signatures that several kernels have.
@@ -128,108 +128,109 @@ var families = []family{
 		name:   "gemm",
 		choice: "gemmKernel(t *tileArgs, kernel int)",
 		about: `Tiles of matrix products. A kernel computes a column of tiles of C = A·B, one below the
-other, each a few rows high and as wide as a panel of B, which is some vectors. The sums of a tile stay in
+other, each a few rows high and as wide as a panel of B, which is one or more vectors. The sums of a tile stay in
 registers for all steps of k.`,
 		kernels: []kernel{
 			{name: "gemm1", asm: tileAsm, byHand: true, code: all(gemm(1), neonGEMM(1)),
-				does: "sets C = A·B + start for panels of one vector. AVX2 and NEON want that vector full."},
+				does: "sets C = A·B + start for panels of one vector. On AVX2 and NEON that vector must be full."},
 			{name: "gemm1masked", asm: tileAsm, byHand: true, when: "kernel == 1 && t.last < lanes",
 				code: only(avx2, gemmMasked(1)).neon(neonGEMMMasked(1)),
 				does: "sets C = A·B + start for panels of one vector, full or not."},
 			{name: "gemm2", asm: tileAsm, byHand: true, when: "kernel == 2", code: all(gemm(2), neonGEMM(2)),
-				does: "sets C = A·B + start for panels of two vectors. AVX2 and NEON want the second one full."},
+				does: "sets C = A·B + start for panels of two vectors. On AVX2 and NEON the second must be full."},
 			{name: "gemm2masked", asm: tileAsm, byHand: true, when: "kernel == 2 && t.last < lanes",
 				code: only(avx2, gemmMasked(2)).neon(neonGEMMMasked(2)),
-				does: "sets C = A·B + start for panels of two vectors, the second one full or not."},
+				does: "sets C = A·B + start for panels of two vectors, the second full or not."},
 			{name: "gemm3", asm: tileAsm, byHand: true, when: "kernel == 3",
 				code: only(avx512, gemm(3)).neon(neonGEMM(3)),
-				does: "sets C = A·B + start for panels of three vectors. NEON wants the third one full."},
+				does: "sets C = A·B + start for panels of three vectors. On NEON the third must be full."},
 			{name: "gemm4", asm: tileAsm, byHand: true, when: "kernel >= 4",
 				code: only(avx512, gemm(4)).neon(neonGEMM(4)),
-				does: "sets C = A·B + start for panels of four vectors. NEON wants the fourth one full."},
+				does: "sets C = A·B + start for panels of four vectors. On NEON the fourth must be full."},
 			{name: "gemm3masked", asm: tileAsm, byHand: true, when: "kernel == 3 && t.last < lanes",
 				code: code{}.neon(neonGEMMMasked(3)),
-				does: "sets C = A·B + start for panels of three vectors, of which the third one is not full."},
+				does: "sets C = A·B + start for panels of three vectors, the third not full."},
 			{name: "gemm4masked", asm: tileAsm, byHand: true, when: "kernel >= 4 && t.last < lanes",
 				code: code{}.neon(neonGEMMMasked(4)),
-				does: "sets C = A·B + start for panels of four vectors, of which the fourth one is not full."},
+				does: "sets C = A·B + start for panels of four vectors, the fourth not full."},
 			{name: "gemmBFloat16", asm: tileAsm, byHand: true, when: "kernel == kernelBFloat16",
 				code: all(gemmStored(bfloat16), neonGEMMStored(bfloat16)),
 				does: "sets C = A·B + start for whole panels of bfloat16, each the upper half of a float."},
 			{name: "gemmInt8", asm: tileAsm, byHand: true, when: "kernel == kernelInt8",
 				code: all(gemmStored(int8s), neonGEMMStored(int8s)),
-				does: "sets C = A·B + start for whole panels of integers of a byte."},
+				does: "sets C = A·B + start for whole panels of 8-bit integers."},
 			{name: "gemmFloat32", asm: tileAsm, byHand: true, when: "kernel == kernelFloat32",
 				code: avx(gemmStored(float32s)),
-				does: "sets C = A·B + start for whole panels of floats that are read once, from memory and not from a cache."},
+				does: "sets C = A·B + start for whole panels of floats that are read once, and from memory instead of a cache."},
 		},
 		drivers: []driver{
 			{name: "readsDirectly", op: "(p *Product) bool", calls: []string{"gemm1"},
-				does: "reports whether the kernels read B where it is."},
+				does: "reports whether the kernels read B in place."},
 			{name: "block", op: "(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB)",
 				calls: []string{"gemm1"},
-				does:  "computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1, for which a and b hold A and B."},
+				does: `computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1. a and b contain A and B for
+these steps.`},
 			{name: "storedPanel",
 				op:    "(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool",
 				calls: []string{"gemm1"},
-				does: `computes m rows and n columns of C from depth rows of a panel of b, of which the first is at the given
-place, in chains of so many rows, and says whether it could.`},
+				does: `computes m rows and n columns of C from depth rows of a panel of b. The first row is at index at. The sums
+are computed in chains of chain rows. It reports whether it could.`},
 			{name: "multiplyPanel",
 				op:    "(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored)",
 				calls: []string{"gemm1"},
-				does: `computes m rows of C = A·B for a panel b, or of C += A·B if more. Sums begin with the biases, unless
-these are nil, and are chains of so many steps. What lies at next is asked for ahead, as many numbers as b has.`},
+				does: `computes m rows of C = A·B for a panel b, or of C += A·B if more. Sums start with the biases, unless
+these are nil, and are computed in chains of chain steps. It prefetches the numbers at next, as many as b has.`},
 			{name: "multiplyPanels", op: mulPanels, calls: []string{"gemm1"},
-				does: "is MultiplyPanels, for m and j1-j0 that are not 0, in chains of so many steps."},
+				does: "is MultiplyPanels, for m and j1-j0 that are not 0, in chains of chain steps."},
 		},
 	},
 	{
 		name: "amx",
-		about: `Products on tile units, of floats cut into three bfloat16. The kernels are called for at least one
+		about: `Products on tile units, of floats split into three bfloat16. The kernels are called for at least one
 row, one column and one step.`,
 		kernels: []kernel{
 			{name: "amxMultiply", asm: "(t *amxArgs)", byHand: true, code: only(amx, amxMultiply),
 				does: "sets C = A·B + start for up to 32 rows of A and any number of panels of B, both as limbs."},
 			{name: "amxRowLimbs", asm: "(dst, src *float32, row, rows, n int) bool", byHand: true,
 				code: only(amx, amxRowLimbs),
-				does: `cuts up to 32 rows of n elements, row bytes apart, into limbs, with zeros up to a whole step, and
+				does: `splits up to 32 rows of n elements, row bytes apart, into limbs, padded with zeros to a whole step. It
 reports whether all are finite as bfloat16.`},
 			{name: "amxColumnLimbs", asm: "(dst, src *float32, row, depth, cols int) bool", byHand: true,
 				code: only(amx, amxColumnLimbs), does: `is amxRowLimbs for depth rows of up to 32 columns of B.`},
 			{name: "amxTiny", asm: "(x *float32, row, rows, cols int) bool", byHand: true, code: only(amx, amxTiny),
-				does: "reports whether an element of some rows is not 0, but less than 2^-96 in magnitude."},
+				does: "reports whether some rows have an element that is not 0 but below 2^-96 in magnitude."},
 			{name: "amxFewFloat32", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(float32s, false)),
-				does: `sets C = A·B, or C += A·B, for up to 16 rows of A as limbs and for whole panels of B, of which it
-cuts the numbers. What meets one that is not finite as bfloat16 becomes NaN or an infinity.`},
+				does: `sets C = A·B, or C += A·B, for up to 16 rows of A as limbs and for whole panels of B, whose
+numbers it splits into limbs. A sum with a number that is not finite as bfloat16 becomes NaN or an infinity.`},
 			{name: "amxFewBFloat16", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(bfloat16, false)),
 				does: "is amxFewFloat32 for bfloat16, which are limbs already."},
 			{name: "amxFewInt8", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(int8s, false)),
 				does: "is amxFewFloat32 for integers."},
 			{name: "amxFewColumns", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(float32s, true)),
 				does: `is amxFewFloat32 for a B whose columns are contiguous, 64 at a time, and a C that is transposed:
-rows of 16 elements that follow one another.`},
+consecutive rows of 16 elements.`},
 		},
 	},
 	{
 		name: "transpose",
-		about: `Matrices whose columns are contiguous. They are turned in registers, square by square, either
-to be written as rows or to be multiplied at once.`,
+		about: `Matrices whose columns are contiguous. They are transposed in registers, square by square. The
+result is either written as rows or multiplied at once.`,
 		kernels: []kernel{
 			{name: "transpose", asm: "(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)",
 				code: all(transpose, (*neonFunc).transpose),
-				does: `sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes of a vector and k < depth. Rows
-is how many i there are in src; the others stand for anything. The distances of rows are in bytes.`},
+				does: `sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a vector and k < depth. src has only
+rows values of i; the results for the others are undefined. The distances of rows are in bytes.`},
 			{name: "transposeBFloat16", asm: "(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)",
 				code: avx(transposePairs(false)),
-				does: "is transpose for rows of bfloat16, of which depth is 2·pairs."},
+				does: "is transpose for rows of bfloat16, with depth 2·pairs."},
 			{name: "transposeWiden", asm: "(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)",
-				code: avx(transposePairs(true)), does: "is transposeBFloat16 that writes floats."},
+				code: avx(transposePairs(true)), does: "is transposeBFloat16 but writes floats."},
 			{name: "gemvTransposed", asm: tileAsm, code: all(gemvTransposed, (*neonFunc).gemvTransposed),
-				does: `adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where row j of b starts bRow bytes
-after the one before.`},
+				does: `adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where rows of b are bRow
+bytes apart.`},
 			{name: "dots", asm: tileAsm, code: avx(dots),
-				does: `adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows and j < last, up to four rows and
-a vector's length of columns.`},
+				does: `adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows and j < last, for at most four rows
+and one vector of columns.`},
 		},
 		drivers: []driver{
 			{name: "packPanel", op: "(dst []float32, m Mat, rows, cols, width int)",
@@ -239,10 +240,10 @@ a vector's length of columns.`},
 				calls: []string{"transposeBFloat16"},
 				does:  "copies columns of bfloat16, stride elements apart and each of depth, to rows that are width apart."},
 			{name: "packWiden", op: "(dst []float32, x []uint16, stride, depth, cols, width int)",
-				calls: []string{"transposeWiden"}, does: "is packBFloat16 that writes floats."},
+				calls: []string{"transposeWiden"}, does: "is packBFloat16 but writes floats."},
 			{name: "blockOfA", op: "(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat",
 				calls: []string{"gemm1", "transpose"},
-				does:  "returns rows i0 to i1 and steps k0 to k1 of A for a kernel to read, to be used for so many columns."},
+				does:  "returns rows i0 to i1 and steps k0 to k1 of A for a kernel to read, for use with cols columns."},
 			{name: "singleRow", op: "(p *Product, j0, j1 int, s *scratch) bool", calls: []string{"gemvTransposed"},
 				does: `computes columns j0 to j1 of a product whose A is one row and whose B has contiguous columns. For any
 other product it returns false.`},
@@ -252,13 +253,13 @@ other product it returns false.`},
 	},
 	{
 		name:  "storage",
-		about: "Numbers as a KV cache stores them, and models their weights.",
+		about: "Stored numbers, as in a KV cache and in the weights of models.",
 		kernels: []kernel{
 			{name: "fromBFloat16", op: "(dst []float32, x []uint16)", pieces: true, whole: 16,
 				code: all(fromStored(bfloat16), neonFromStored(bfloat16)),
-				does: "sets dst[i] to the float of which x[i] is the upper half."},
+				does: "sets dst[i] to the float whose upper half is x[i]."},
 			{name: "fromFloat16", op: "(dst []float32, x []uint16)", pieces: true, whole: 16, code: avx(fromFloat16),
-				does: "sets dst[i] to the float that is the half x[i]."},
+				does: "sets dst[i] to the value of the half x[i]."},
 			{name: "fromInt8", op: "(dst []float32, x []int8)", pieces: true, whole: 16,
 				code: all(fromStored(int8s), neonFromStored(int8s)), does: "sets dst[i] = x[i]."},
 			{name: "toBFloat16", op: "(dst []uint16, x []float32)", pieces: true, whole: 16, code: avx(toBFloat16),
@@ -289,33 +290,32 @@ other product it returns false.`},
 	},
 	{
 		name: "reduce",
-		about: `Loops that make one number of a slice. They add in lanes: element i goes to lane i%64, and the
-lanes are then added in pairs, first those that are furthest apart. They are called for at least one element
-and at most piece.`,
+		about: `Loops that reduce a slice to one number. They add in lanes: element i is added to lane i%64, and
+the lanes are then added in pairs, the furthest apart first. They are called with 1 to piece elements.`,
 		kernels: []kernel{
 			{name: "sum", op: "(x []float32) float32", sum: true, code: all(sum, (*neonFunc).sum),
 				does: "returns Σ x[i]."},
 			{name: "dot", op: "(x, y []float32) float32", sum: true, code: all(dot, (*neonFunc).dot),
 				does: "returns Σ x[i]·y[i]."},
 			{name: "maximum", op: "(x []float32) float32", code: all(maximum, (*neonFunc).maximum),
-				does: "returns the largest x[i], and NaN if any is."},
+				does: "returns the largest x[i], and NaN if any is NaN."},
 			{name: "finite", op: "(x []float32) bool", pieces: true, code: all(finite, (*neonFunc).finite),
-				does: "reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an infinity fulfils."},
+				does: "reports whether x[i] - x[i] = 0 for all i, which is false for NaN and infinities."},
 			{name: "magnitude", op: "(x []float32) float32", code: avx(magnitude),
-				does: "returns the largest |x[i]|, and NaN if any is."},
+				does: "returns the largest |x[i]|, and NaN if any is NaN."},
 		},
 	},
 	{
 		name: "exp",
-		about: `The exponential function and its relatives. They take a power of two out, by adding a large
-number that rounds, and a polynomial does what is left:
+		about: `The exponential function and related functions. They factor out a power of two, by adding a large
+number that rounds, and approximate the rest by a polynomial:
 
 	n = round(x/ln2)    r = x - n·ln2    exp(x) = 2^n·exp(r)    |r| <= ln2/2`,
 		kernels: []kernel{
 			{name: "exp", op: mapOp, pieces: true, code: all(exp, (*neonFunc).exp), does: "sets dst[i] = exp(x[i])."},
 			{name: "expSum", op: "(dst, x []float32, shift float32) float32", sum: true,
 				code: all(expSum, (*neonFunc).expSum),
-				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being added to lane i%16."},
+				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is added to lane i%16."},
 			{name: "sigmoid", op: mapOp, pieces: true, code: all(sigmoid, (*neonFunc).sigmoid),
 				does: "sets dst[i] = 1/(1+exp(-x[i]))."},
 			{name: "tanh", op: mapOp, pieces: true, code: all(tanh, (*neonFunc).tanh),
@@ -324,7 +324,7 @@ number that rounds, and a polynomial does what is left:
 	},
 	{
 		name: "normal",
-		about: `GELU, by the tail of the normal distribution: with u >= 0 and t = 1/(1+c·u),
+		about: `GELU, computed from the tail of the normal distribution: with u >= 0 and t = 1/(1+c·u),
 
 	Φ(-u) = exp(-u²/2)·t·P(t)`,
 		kernels: []kernel{
@@ -338,14 +338,14 @@ number that rounds, and a polynomial does what is left:
 		name:   "additive",
 		choice: "additiveTileKernel(t *scoreArgs, vectors int)",
 		about: `Additive scores of some queries with many keys, and their gradients. The exponentials of
-queries and keys are computed once, and a pair of them takes a sum and a quotient:
+queries and keys are computed once, so that a pair of them takes a sum and a quotient:
 
 	tanh(q+k) = 1 - 2·G/(G+E)    E = exp(2q)·c, G = exp(-2k)·c`,
 		kernels: []kernel{
 			{name: "additiveExp", op: "(dst, x []float32, limit, factor float32) bool", pieces: true,
 				code: all(additiveExp, (*neonFunc).additiveExp),
-				does: `sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within ±limit, and NaN to limit, and reports
-whether all were.`},
+				does: `sets dst[i] = exp(2·x[i])·factor, with x[i] clamped to ±limit and NaN replaced by limit, and reports
+whether no element was changed.`},
 			{name: "additiveKeys", asm: "(panel, w *float32, h, vectors int)",
 				code: all(additiveKeys, (*neonFunc).additiveKeys),
 				does: `replaces k by G in the first half of each row f of a panel of keys and sets the second half to w[f]·G,
@@ -357,8 +357,8 @@ vector of keys j.`},
 				code: only(avx512, additiveTile(2)).neon(neonAdditiveTile(2)),
 				does: "is additiveTile1 for two vectors of keys."},
 			{name: "additiveTileGrad", asm: "(t *gradArgs)", code: all(additiveTileGrad, (*neonFunc).additiveTileGrad),
-				does: `adds what the gradients ds of the scores of up to additiveRows queries i and any number of keys j give,
-for a vector of features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
+				does: `adds the gradients of the scores, given ds, of up to additiveRows queries i and any number of keys j,
+for a vector of features f. With T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 
 	dq[i][f] += ds[i][j]·(1-T²)
 	dk[j][f] += ds[i][j]·(1-T²)
@@ -369,20 +369,20 @@ for a vector of features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 				does: `replaces k by G in the first half of each row of a panel and sets the second half to w·G, for the
 first n keys.`},
 			{name: "additiveTile", op: tileOp, calls: []string{"additiveTile1", "additiveKeys"},
-				does: "is AdditiveTile for queries of which none is beyond, and at least one feature."},
+				does: "is AdditiveTile for queries that are all within the limit, and at least one feature."},
 			{name: "additiveTileGrad", op: tileGrad, calls: []string{"additiveTileGrad"},
-				does: "adds to a.dk and a.sums what up to additiveRows queries give, none of them beyond."},
+				does: "adds to a.dk and a.sums the gradients of up to additiveRows queries, all within the limit."},
 		},
 	},
 	{
 		name:   "distance",
 		choice: "distanceKernel(t *distanceArgs, vectors int)",
-		about: `Squares of the distances of some queries from many keys, and their gradients. Differences come
-first, so that they are exact for what is close together, however far from the origin.`,
+		about: `Squares of the distances of some queries from many keys, and their gradients. Differences are
+computed first, so that they are exact for vectors that are close together, however far from the origin.`,
 		kernels: []kernel{
 			{name: "distance1", asm: distanceAsm, byHand: true, code: all(distance(1), neonDistance(1)),
 				does: `sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to additiveRows rows i and one vector of columns j.
-Without w it is as if all were 1.`},
+If w is nil, all factors are 1.`},
 			{name: "distance2", asm: distanceAsm, byHand: true, when: "vectors == 2",
 				code: all(distance(2), neonDistance(2)), does: "is distance1 for two vectors of columns."},
 			{name: "distance3", asm: distanceAsm, byHand: true, when: "vectors == 3",
@@ -392,34 +392,34 @@ Without w it is as if all were 1.`},
 				code: only(avx512, distance(4)).neon(neonDistance(4)),
 				does: "is distance1 for four vectors of columns."},
 			{name: "distanceGrad", asm: "(t *gradArgs)", code: all(distanceGrad, (*neonFunc).distanceGrad),
-				does: `adds what the gradients ds of the squares of up to additiveRows queries i and any number of keys j
-give, for a vector of features f: with d = k[j][f]-q[i][f],
+				does: `adds the gradients of the squares, given ds, of up to additiveRows queries i and any number of
+keys j, for a vector of features f. With d = k[j][f]-q[i][f],
 
 	dq[i][f] += ds[i][j]·d
 	dk[j][f] -= ds[i][j]·d
-	dw[i][f] += ds[i][j]·d²   if there is a dw`},
+	dw[i][f] += ds[i][j]·d²   if dw is not nil`},
 		},
 		drivers: []driver{
 			{name: "distances", op: distancesOp, calls: []string{"distance1"},
 				does: "is Distances, for at least one row, column and feature."},
 			{name: "distanceGrad", op: "(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int)",
 				calls: []string{"distanceGrad"},
-				does:  "adds to the sums of g what queries i0 to i1 and keys j0 to j1 give, none of them beyond."},
+				does:  "adds to the sums of g the gradients of queries i0 to i1 and keys j0 to j1, all within the limit."},
 		},
 	},
 	{
 		name: "strip",
-		about: `Strips of attention: a few rows of scores, some bytes apart, and what is done with each of them
-on the way through the softmax. They are called for at least one row and one element.`,
+		about: `Strips of attention: the operations of the softmax on a few rows of scores, some bytes apart. They
+are called for at least one row and one element.`,
 		kernels: []kernel{
 			{name: "rowMax", op: "(dst, x []float32, stride, n int)", asm: "(dst, x *float32, row, rows, n int)",
 				with: map[string]string{"row": "4*stride", "rows": "len(dst)"}, code: all(rowMax, (*neonFunc).rowMax),
-				does: "sets dst[i] to the largest element of row i of x, which need not be the NaN that a row may hold."},
+				does: "sets dst[i] to the largest element of row i of x. It may ignore NaN."},
 			{name: "powerRows", op: "(x []float32, stride, n int, c float32, shift, sum []float32)",
 				asm:  "(x *float32, row, rows, n int, c float32, shift, sum *float32)",
 				with: map[string]string{"row": "4*stride", "rows": "len(sum)"},
 				code: all(powerRows, (*neonFunc).powerRows),
-				does: `sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of row i, element j being added to
+				does: `sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of row i. Element j is added to
 lane j%16.`},
 			{name: "powerDropRows", op: "(x []float32, stride, n int, c float32, shift, sum []float32, d Drops)",
 				asm: "(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, " +
@@ -427,7 +427,7 @@ lane j%16.`},
 				with: map[string]string{"row": "4*stride", "rows": "len(sum)", "key": "d.Key + uint64(d.First)*golden",
 					"keyRow": "uint64(d.Step) * golden", "threshold": "d.Threshold", "keep": "d.Keep"},
 				code: only(avx512, powerDropRows),
-				does: `does what powerRows does, and then sets x[i][j] = keep·x[i][j] where draw i·step + j of key is at
+				does: `does the same as powerRows, and then sets x[i][j] = keep·x[i][j] where draw i·step + j of key is at
 least threshold, and 0 elsewhere. keyRow is step·golden.`},
 			{name: "weightRows", op: "(x []float32, stride, n int, c float32, shift, factor []float32)",
 				asm:  "(x *float32, row, rows, n int, c float32, shift, factor *float32)",
@@ -449,7 +449,7 @@ least threshold, and 0 elsewhere. keyRow is step·golden.`},
 				with: map[string]string{"dstRow": "4*dstStride", "srcRow": "4*srcStride", "rows": "len(factor)"},
 				code: all(streamRows, (*neonFunc).scaleRows),
 				does: `sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a multiple of 64 bytes; AVX2 and AVX-512
-write past the caches.`},
+bypass the caches.`},
 			{name: "hide", op: "(x []float32, seen []bool)", pieces: true, whole: 16, code: all(hide, (*neonFunc).hide),
 				does: "sets x[i] = -Inf where seen[i] is false."},
 			{name: "packBits", op: "(dst []uint64, seen []bool)", code: avx(packBits),
@@ -457,16 +457,15 @@ write past the caches.`},
 		},
 	},
 	{
-		name: "weights",
-		about: `Statistics of a row of weights of attention. They are called for at least one element and at most
-piece.`,
+		name:  "weights",
+		about: `Statistics of a row of attention weights. They are called with 1 to piece elements.`,
 		kernels: []kernel{
 			{name: "above", op: "(x []float32, least float32, first int32, dst []int32) int",
 				asm: "(x *float32, n int, least float32, first int32, dst *int32) int", code: avx(above),
-				does: `writes first+i for each x[i] > least to dst, in their order, and returns how many they are. It writes
-up to a vector beyond them.`},
+				does: `writes first+i for each x[i] > least to dst, in order, and returns their number. It may write up to
+one vector beyond them.`},
 			{name: "ranks", op: "(dst []int32, x []float32)", code: avx(ranks),
-				does: `sets dst[i] to the number of those x[j] > x[i], and of those x[j] = x[i] with j < i. It is for few
+				does: `sets dst[i] to the number of x[j] > x[i] plus the number of x[j] = x[i] with j < i. It is for few
 elements.`},
 			{name: "entropy", op: "(x []float32) float32", sum: true, code: avx(entropy),
 				does: `returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with
@@ -485,7 +484,7 @@ x = 2^e·(1+f) between √½ and √2 times a power of two:
 				does: "sets dx[i] += dy[i] where x[i] > 0."},
 			{name: "softmaxMean", op: "(dy, y []float32) float32", sum: true,
 				code: all(softmaxMean, (*neonFunc).softmaxMean),
-				does: "returns Σ y[i]·dy[i] over those i whose y[i] is not 0."},
+				does: "returns Σ y[i]·dy[i] over all i where y[i] is not 0."},
 			{name: "softmaxGrad", op: "(dx, dy, y []float32, mean float32)", pieces: true,
 				code: all(softmaxGrad, (*neonFunc).softmaxGrad),
 				does: "sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0."},
@@ -501,7 +500,7 @@ x = 2^e·(1+f) between √½ and √2 times a power of two:
 				code: all(norm, (*neonFunc).norm), does: "sets dst[i] = gain[i]·u[i] + shift[i]."},
 			{name: "normSums", op: "(dy, x, gain []float32, mean, inv float32) (flat, along float32)",
 				code: all(normSums, (*neonFunc).normSums),
-				does: "returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most piece elements, and at least one."},
+				does: "returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called with 1 to piece elements."},
 			{name: "normGrad", op: "(dx, dy, x, gain []float32, mean, inv, flat, along float32)", pieces: true,
 				code: all(normGrad, (*neonFunc).normGrad),
 				does: "sets dx[i] += inv·(gain[i]·dy[i] - flat - along·u[i])."},
@@ -510,19 +509,19 @@ x = 2^e·(1+f) between √½ and √2 times a power of two:
 				with:   map[string]string{"d": "len(gain)", "rows": "len(mean)", "size": "float32(len(gain))"},
 				unless: "len(gain) > piece", code: all(layerNorm, (*neonFunc).layerNorm),
 				does: `normalises rows: each is norm of the row of x, with the mean and inv = 1/√(Σ (x[i]-mean)²/d + eps) of
-that row, which are results too. Rows that are too long for a kernel are left to those for vectors.`},
+that row, which it also returns. Rows that are too long for it are left to the kernels for vectors.`},
 			{name: "layerNormGrad", op: "(dx, dy, x, gain, mean, inv []float32)",
 				asm:    "(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)",
 				with:   map[string]string{"d": "len(gain)", "rows": "len(mean)", "size": "float32(len(gain))"},
 				unless: "len(gain) > piece", code: all(layerNormGrad, (*neonFunc).layerNormGrad),
 				does: `sets dx += inv·(gain·dy - flat - along·u) for each row, where flat and along are the means of gain·dy and
-of gain·dy·u. A row whose dy is 0 throughout adds nothing.`},
+of gain·dy·u. A row whose dy is all 0 adds nothing.`},
 		},
 	},
 	{
 		name: "rows",
-		about: `Loops that run down the columns of a matrix, stride floats from row to row, and keep the sums of
-some vectors side by side in registers. They are called for at least one row.`,
+		about: `Loops that run down the columns of a matrix, whose rows are stride floats apart, and keep the sums
+of several vectors in registers. They are called for at least one row.`,
 		kernels: []kernel{
 			{name: "sumRows", op: "(dst, x []float32, rows, stride int)", code: all(sumRows, (*neonFunc).sumRows),
 				does: "sets dst[j] += x[r·stride+j] for all rows r, in their order."},
@@ -533,7 +532,7 @@ some vectors side by side in registers. They are called for at least one row.`,
 			{name: "normGains", op: "(dgain, dshift, dy, x, mean, inv []float32, stride int)",
 				asm:  "(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)",
 				with: map[string]string{"rows": "len(mean)"}, code: all(normGains, (*neonFunc).normGains),
-				does: `adds what the rows of a matrix give, one after the other:
+				does: `adds the gradients of gain and shift, one row after the other:
 
 	dgain[j]  += dy[r·stride+j]·(x[r·stride+j]-mean[r])·inv[r]   where dy is not 0
 	dshift[j] += dy[r·stride+j]`},
@@ -558,7 +557,7 @@ SplitMix64.`,
 		kernels: []kernel{
 			{name: "adamW", op: "(p, grad, m, v []float32, s *adamScalars)", pieces: true,
 				code: all(adamW, (*neonFunc).adamW),
-				does: `changes parameters p and averages m and v for gradients grad:
+				does: `updates parameters p and averages m and v with gradients grad:
 
 	m[i] = β1·m[i] + (1-β1)·grad[i]
 	v[i] = β2·v[i] + (1-β2)·grad[i]²
@@ -567,14 +566,15 @@ SplitMix64.`,
 	},
 	{
 		name:  "peak",
-		about: "What the speed of the others is measured against.",
+		about: "The peak speed, to compare the speed of other kernels with.",
 		kernels: []kernel{
 			{name: "fmaLoop", asm: "(n int)", code: all(fmaLoop, (*neonFunc).fmaLoop),
-				does: "runs n rounds of 24 multiply-adds of vectors, as fast as they go."},
+				does: "runs n rounds of 24 independent multiply-adds of vectors."},
 		},
 		drivers: []driver{
 			{name: "fmaLoop", op: "(n int) float64", calls: []string{"fmaLoop"},
-				does: "runs n rounds of multiply-adds, n at least 1, and returns the floating-point operations of a round."},
+				does: `runs n rounds of multiply-adds, n at least 1, and returns the number of floating-point operations in
+a round.`},
 		},
 	},
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A signature is what follows the name of a function.
+// A signature is the part of a function declaration after the name.
 type signature struct {
 	params []param
 	result string
@@ -17,7 +17,7 @@ type signature struct {
 
 type param struct{ name, typ string }
 
-// parse takes a signature apart.
+// parse parses a signature.
 func parse(text string) signature {
 	expr, err := parser.ParseExpr("func" + text)
 	if err != nil {
@@ -36,7 +36,8 @@ func parse(text string) signature {
 	return s
 }
 
-// call returns the call of a function with which another of this signature ends.
+// call returns the statement that calls the named function at the end of a function with this
+// signature.
 func (s signature) call(name string, args []string) string {
 	call := name + "(" + strings.Join(args, ", ") + ")"
 	if s.result != "" {
@@ -46,7 +47,7 @@ func (s signature) call(name string, args []string) string {
 }
 
 // assembly returns the parameters and results of a kernel for an operation of this signature:
-// pointers for its slices, and behind the last of them n, how many elements they have.
+// pointers for its slices, and after the last of them n, the number of their elements.
 func (s signature) assembly() string {
 	var params []param
 	last := s.slices()[len(s.slices())-1]
@@ -84,7 +85,7 @@ func (s signature) slices() []string {
 	return names
 }
 
-// arguments returns what an operation with signature op gives the kernel, of n
+// arguments returns the arguments that an operation with signature op passes to the kernel, for n
 // elements.
 func (k *kernel) arguments(op signature, n string) []string {
 	var args []string
@@ -101,14 +102,14 @@ func (k *kernel) arguments(op signature, n string) []string {
 		case p.name == "n":
 			args = append(args, n)
 		default:
-			panic(fmt.Sprintf("%s: nothing says what its parameter %s is", k.name, p.name))
+			panic(fmt.Sprintf("%s: no value for parameter %s", k.name, p.name))
 		}
 	}
 	return args
 }
 
-// comment returns text as a comment: paragraphs, broken into lines, and lines
-// that begin with a tab, which stay as they are.
+// comment returns text as a comment: paragraphs, which are wrapped, and lines that begin with a
+// tab, which are unchanged.
 func comment(text string) string {
 	const width = 80
 	var out, line strings.Builder

@@ -8,12 +8,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transpose writes the kernel that copies up to a vector's length of rows, each
-// depth long, to depth rows of a vector's length.
+// transpose writes the kernel that copies up to a vector's length of rows, each depth long, to
+// depth rows of a vector's length.
 func transpose(s isa) {
 	dst, dstRow := pointer("dst"), pointer("dstRow")
-	// As far ahead as the rows that the next call is likely to be for. They
-	// come in an order which the processor does not foresee.
+	// The distance to the rows that the next call will probably read. The processor does not
+	// predict their order.
 	ahead := pointer("srcRow")
 	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
 	rows := s.rowTable(s.lanes, pointer("src"), pointer("srcRow"), pointer("rows"))
@@ -31,8 +31,8 @@ func transpose(s isa) {
 	s.end()
 }
 
-// transposePairs returns what writes the kernel that is transpose for rows of bfloat16, whose
-// pairs are turned as one and then taken apart: to bfloat16 again, or to floats.
+// transposePairs returns a function that writes transpose for rows of bfloat16. Pairs are
+// transposed as one element and then separated, to bfloat16 or to floats.
 func transposePairs(floats bool) func(isa) {
 	return func(s isa) {
 		dst, dstRow := pointer("dst"), pointer("dstRow")
@@ -76,20 +76,19 @@ func transposePairs(floats bool) func(isa) {
 	}
 }
 
-// rowGroups is how many vectors of columns of B gemvTransposed takes at a time:
-// the sums of one alone would have to wait for one another.
+// rowGroups is the number of vectors of columns of B that gemvTransposed processes at a time. With
+// one, its sums would have to wait for one another.
 const rowGroups = 2
 
-// gemvTransposed writes the kernel for a single row of A, contiguous, where the
-// columns of B are contiguous: B is transposed in registers, square by square.
-// What it computes is added to C. The fields it uses are a, b, c and depth, bRow
-// for the distance of the columns of B, and last for their number.
+// gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B. B
+// is transposed in registers, square by square. The result is added to C. The fields in use are a,
+// b, c and depth, bRow for the distance of the columns of B, and last for their number.
 func gemvTransposed(s isa) {
 	args := pointer("t")
 	field := fields(args, tileArg)
 	rows := s.rowTable(rowGroups*s.lanes, field("b"), field("bRow"), field("last"))
 	acc := s.accumulators(rowGroups * s.lanes)
-	// eachGroup does something with the part of C that belongs to a group.
+	// eachGroup calls do with the part of C that belongs to each group.
 	eachGroup := func(do func(g int, m mask, c Mem)) {
 		c, left, most := field("c"), field("last"), GP64()
 		MOVQ(I32(s.lanes), most)
@@ -122,9 +121,8 @@ func gemvTransposed(s isa) {
 	s.end()
 }
 
-// rowTable returns a table, on the stack, of pointers to n rows. Where there
-// are fewer, the last one stands in for those that are missing: what becomes of
-// them does not matter.
+// rowTable returns a table, on the stack, of pointers to n rows. If there are fewer, the last row
+// replaces the missing ones, whose results are not used.
 func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 	table := AllocLocal(8 * n)
 	zero := GP64()
@@ -138,10 +136,9 @@ func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 	return table
 }
 
-// squares writes the loop that transposes groups of rows, a square of each at a
-// time, and calls use for the columns of group g in their order. After the
-// squares of all groups it calls next. By quarters, a square takes fewer shuffles and
-// more loads.
+// squares writes the loop that transposes groups of rows, one square of each at a time, and calls
+// use for the columns of group g in their order. After the squares of all groups it calls next.
+// With quarters, a square takes fewer shuffles and more loads.
 func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
 	use func(g, k int, column reg.VecVirtual), next func()) {
 	offset := GP64()
@@ -194,8 +191,8 @@ func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
 	Label(done)
 }
 
-// fullSquare transposes a square in memory. Bringing the quarters of 128 bits
-// to their places while loading is cheaper than shuffling them afterwards.
+// fullSquare transposes a square in memory. Moving the quarters of 128 bits to their places while
+// loading is cheaper than shuffling them afterwards.
 func (s isa) fullSquare(row func(i int) Mem, use func(k int, column reg.VecVirtual)) {
 	quarters := s.lanes / 4
 	quads := make([][4]reg.VecVirtual, quarters)
@@ -227,8 +224,7 @@ func (s isa) fullSquare(row func(i int) Mem, use func(k int, column reg.VecVirtu
 	}
 }
 
-// transposeQuarters transposes the 4×4 matrices that lie one above the other in
-// the quarters of 128 bits of four rows.
+// transposeQuarters transposes the 4×4 matrices in the quarters of 128 bits of four rows.
 func (s isa) transposeQuarters(r [4]reg.VecVirtual) (columns [4]reg.VecVirtual) {
 	lo01, hi01, lo23, hi23 := s.vec(), s.vec(), s.vec(), s.vec()
 	VUNPCKLPS(r[1], r[0], lo01)
@@ -247,12 +243,12 @@ func (s isa) transposeQuarters(r [4]reg.VecVirtual) (columns [4]reg.VecVirtual) 
 
 // transposeSquare transposes a square matrix in registers.
 func (s isa) transposeSquare(rows []reg.VecVirtual) []reg.VecVirtual {
-	// Quarter q of quads[g][c] holds column 4q+c of the rows 4g to 4g+3.
+	// Quarter q of quads[g][c] is column 4q+c of the rows 4g to 4g+3.
 	quads := make([][4]reg.VecVirtual, s.lanes/4)
 	for g := range quads {
 		quads[g] = s.transposeQuarters([4]reg.VecVirtual(rows[4*g:]))
 	}
-	// Bring together the quarters of each column.
+	// Combine the quarters of each column.
 	columns := s.vecs(s.lanes)
 	for c := range 4 {
 		if s.lanes == 8 {

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// above writes the loop that gathers the places of large elements. Whole vectors of
-// places are written, of which those behind the count stand for nothing.
+// above writes the loop that collects the indices of large elements. It writes whole vectors of
+// indices; those after the count are meaningless.
 func above(s isa) {
 	x, dst := pointer("x"), pointer("dst")
 	least, places, step := s.broadcast("least"), s.broadcast("first"), s.bits(uint32(s.lanes))
@@ -54,9 +54,8 @@ func ascending() Mem {
 	return m
 }
 
-// A gatherer writes selected lanes one behind the other. AVX2, which has no instruction
-// for it, takes the numbers of the lanes as bytes of a word, from which PEXT removes
-// those that are not selected.
+// A gatherer writes selected lanes contiguously. AVX2 has no instruction for it, so the numbers of
+// the lanes are bytes of a word from which PEXT removes the lanes that are not selected.
 type gatherer struct {
 	s                    isa
 	lowBits, laneNumbers reg.GPVirtual
@@ -72,7 +71,7 @@ func (s isa) gatherer() gatherer {
 	return g
 }
 
-// gather writes the lanes of v that m selects behind the count integers at dst.
+// gather writes the lanes of v that m selects after the first count integers at dst.
 func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 	to := Mem{Base: dst, Index: count, Scale: 4}
 	bits := GP64()
@@ -102,8 +101,8 @@ func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 	Label(none)
 }
 
-// ranks writes, for each vector, the loop over all elements that may come before its own.
-// Places are counted in floats, for which masks are the same in all instruction sets.
+// ranks writes, for each vector, the loop over all elements that may come before its elements.
+// Ranks are counted in floats, whose masks are the same on all instruction sets.
 func ranks(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	length := pointer("n")
@@ -155,13 +154,13 @@ func (s isa) where(m mask, a reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-// logPoly approximates (ln(1+f) - f + f²/2)/f³ for 1+f between √½ and √2, by the
-// coefficients of logf in Moshier's Cephes library.
+// logPoly approximates (ln(1+f) - f + f²/2)/f³ for 1+f between √½ and √2, with the coefficients of
+// logf in Moshier's Cephes library.
 var logPoly = []float64{3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1,
 	-1.2420140846e-1, 1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2}
 
-// entropy writes the sum of x·ln x with ln x = e·ln2 + ln(1+f). A zero has some e as
-// well, by which it is multiplied.
+// entropy writes the sum of x·ln x with ln x = e·ln2 + ln(1+f). A zero has a finite e too, which is
+// then multiplied by 0.
 func entropy(s isa) {
 	x := pointer("x")
 	root := s.bits(math.Float32bits(math.Sqrt2 / 2))

@@ -1,12 +1,11 @@
-// Package a64 writes functions in the language of Go's assembler for arm64. What
-// that assembler knows, which is general registers and branches, stands as itself.
-// Of vectors it knows too little, so their instructions are emitted as words, each
-// with what it means, in the words of a disassembler, as a comment:
+// Package a64 writes functions in the language of Go's assembler for arm64. General registers and
+// branches, which that assembler supports, are written in its syntax. Its support for vectors is
+// incomplete, so vector instructions are emitted as words, with the disassembly as a comment:
 //
 //	WORD $0x4e22d420 // fadd v0.4s, v1.4s, v2.4s
 //
-// Registers are taken from those that are free, and become free at the end of the
-// Scope in which they were taken.
+// Registers are taken from the free ones, and are freed at the end of the Scope in which they were
+// taken.
 package a64
 
 import (
@@ -18,32 +17,32 @@ import (
 	"strings"
 )
 
-// An X is a general register, of 64 bits.
+// An X is a general register of 64 bits.
 type X int
 
 func (x X) String() string { return fmt.Sprintf("R%d", int(x)) }
 
-// A V is a vector register, of 128 bits.
+// A V is a vector register of 128 bits.
 type V int
 
 // A Label is a place in a function.
 type Label string
 
-// A Mem is a place in memory: Disp bytes after where Base points to, or, if Index is
-// not nil, as many bytes as that register says.
+// A Mem is an address in memory: Disp bytes after Base or, if Index is not nil, after Base by the
+// number of bytes in that register.
 type Mem struct {
 	Base  X
 	Disp  int
 	Index *X
 }
 
-// At returns the place disp bytes after where base points to.
+// At returns the address disp bytes after base.
 func At(base X, disp int) Mem { return Mem{Base: base, Disp: disp} }
 
-// Indexed returns the place index bytes after where base points to.
+// Indexed returns the address index bytes after base.
 func Indexed(base, index X) Mem { return Mem{Base: base, Index: &index} }
 
-// String returns the place as Go's assembler has it.
+// String returns the address in the syntax of Go's assembler.
 func (m Mem) String() string {
 	switch {
 	case m.Index != nil:
@@ -54,7 +53,7 @@ func (m Mem) String() string {
 	return fmt.Sprintf("%d(%v)", m.Disp, m.Base)
 }
 
-// arm returns the place as a disassembler has it.
+// arm returns the address in the syntax of a disassembler.
 func (m Mem) arm() string {
 	switch {
 	case m.Index != nil:
@@ -65,13 +64,13 @@ func (m Mem) arm() string {
 	return fmt.Sprintf("[x%d, #%d]", int(m.Base), m.Disp)
 }
 
-// general lists the general registers that a function without calls may use. R18
-// belongs to the system, R27 to Go's assembler, R28 to the goroutine.
+// general lists the general registers that a function without calls may use. R18 is reserved for
+// the system, R27 for Go's assembler, R28 for the goroutine.
 var general = []X{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26}
 
 const vectors = 32
 
-// A Func is a function of assembly while it is being written.
+// A Func is a function of assembly that is being written.
 type Func struct {
 	name    string
 	params  []argument
@@ -83,7 +82,7 @@ type Func struct {
 	v       []V
 }
 
-// An argument is a parameter or a result and where it is.
+// An argument is a parameter or a result, and its address.
 type argument struct {
 	name   string
 	offset int
@@ -91,8 +90,7 @@ type argument struct {
 
 func (p argument) String() string { return fmt.Sprintf("%s+%d(FP)", p.name, p.offset) }
 
-// New returns the function of the given name whose parameters and results, in Go, are
-// those of the signature.
+// New returns a function with the given name. Signature is its parameters and results in Go.
 func New(name, signature string) *Func {
 	f := &Func{name: name, x: slices.Clone(general)}
 	for i := range vectors {
@@ -111,7 +109,7 @@ func New(name, signature string) *Func {
 	return f
 }
 
-// layout places the fields of a list after what there is.
+// layout places the fields of a list after the existing arguments.
 func (f *Func) layout(list *ast.FieldList) []argument {
 	var places []argument
 	for _, field := range list.List {
@@ -153,7 +151,7 @@ func (f *Func) Param(name string) any {
 // Result returns a result, as an operand of Do.
 func (f *Func) Result(i int) any { return f.results[i] }
 
-// Text returns the function as a file of assembly has it.
+// Text returns the text of the function for a file of assembly.
 func (f *Func) Text() string {
 	return fmt.Sprintf("TEXT ·%s(SB), NOSPLIT, $0-%d\n%s", f.name, f.size, f.text.String())
 }
@@ -161,7 +159,7 @@ func (f *Func) Text() string {
 // Name returns the name of the function.
 func (f *Func) Name() string { return f.name }
 
-// X returns a general register that was free.
+// X returns a free general register.
 func (f *Func) X() X {
 	if len(f.x) == 0 {
 		panic(f.name + " takes too many general registers")
@@ -171,7 +169,7 @@ func (f *Func) X() X {
 	return x
 }
 
-// V returns a vector register that was free.
+// V returns a free vector register.
 func (f *Func) V() V {
 	if len(f.v) == 0 {
 		panic(f.name + " takes too many vector registers")
@@ -181,7 +179,7 @@ func (f *Func) V() V {
 	return v
 }
 
-// Vs returns n vector registers that were free.
+// Vs returns n free vector registers.
 func (f *Func) Vs(n int) []V {
 	v := make([]V, n)
 	for i := range v {
@@ -190,24 +188,24 @@ func (f *Func) Vs(n int) []V {
 	return v
 }
 
-// Scope frees after body the registers that it takes.
+// Scope calls body and then frees the registers that body took.
 func (f *Func) Scope(body func()) {
 	x, v := f.x, f.v
 	body()
 	f.x, f.v = x, v
 }
 
-// NewLabel returns a label of which no other in the function has the name.
+// NewLabel returns a label whose name is unique in the function.
 func (f *Func) NewLabel(name string) Label {
 	f.labels++
 	return Label(fmt.Sprint(name, f.labels))
 }
 
-// Bind puts the label here.
+// Bind places the label here.
 func (f *Func) Bind(l Label) { fmt.Fprintf(&f.text, "\n%s:\n", l) }
 
-// Do writes an instruction that Go's assembler knows. Of its operands, which are in
-// that assembler's order, numbers are immediate.
+// Do writes an instruction that Go's assembler supports. The operands are in the order of that
+// assembler; numbers are immediate.
 func (f *Func) Do(op string, operands ...any) {
 	text := make([]string, len(operands))
 	for i, o := range operands {
@@ -230,7 +228,7 @@ func (f *Func) Return() { f.Do("RET") }
 
 func (f *Func) line(text string) { f.text.WriteString("\t" + text + "\n") }
 
-// word writes an instruction that Go's assembler does not know.
+// word writes an instruction that Go's assembler does not support.
 func (f *Func) word(bits int, format string, args ...any) {
 	f.line(fmt.Sprintf("WORD $0x%08x // ", uint32(bits)) + fmt.Sprintf(format, args...))
 }

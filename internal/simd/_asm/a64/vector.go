@@ -2,17 +2,16 @@ package a64
 
 import "fmt"
 
-// The instructions are named as in the Arm Architecture Reference Manual, and their
-// operands are in its order, the destination first. Where nothing else is said, a
-// vector is four floats, or four integers of 32 bits. D in a name stands for two
-// integers of 64 bits, H for eight of 16, and B for bytes.
+// The instructions are named as in the Arm Architecture Reference Manual, and their operands are in
+// the same order, the destination first. Unless stated otherwise, a vector is four floats, or four
+// integers of 32 bits. D in a name means two integers of 64 bits, H eight of 16, and B bytes.
 
-// same writes an instruction whose registers are all of one arrangement.
+// same writes an instruction whose registers all have the same arrangement.
 func (f *Func) same(bits int, name, kind string, d, n, m V) {
 	f.word(bits|int(m)<<16|int(n)<<5|int(d), "%s v%d.%s, v%d.%s, v%d.%s", name, d, kind, n, kind, m, kind)
 }
 
-// one writes an instruction of one source.
+// one writes an instruction with one source.
 func (f *Func) one(bits int, name, to, from string, d, n V, more string) {
 	f.word(bits|int(n)<<5|int(d), "%s v%d.%s, v%d.%s%s", name, d, to, n, from, more)
 }
@@ -35,8 +34,8 @@ func (f *Func) FMLALane(d, n, m V, lane int) {
 	f.word(0x4f801000|lane&1<<21|lane>>1<<11|int(m)<<16|int(n)<<5|int(d), "fmla v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
 }
 
-// FRECPE sets d to 1/n, to eight bits. FRECPS sets d to 2 - n·m, rounded once: what
-// an approximate reciprocal m of n is to be multiplied by to become a better one.
+// FRECPE sets d to 1/n, to eight bits. FRECPS sets d to 2 - n·m, rounded once. Multiplying an
+// approximate reciprocal m of n by it improves the approximation.
 func (f *Func) FRECPE(d, n V)    { f.one(0x4ea1d800, "frecpe", "4s", "4s", d, n, "") }
 func (f *Func) FRECPS(d, n, m V) { f.same(0x4e20fc00, "frecps", "4s", d, n, m) }
 
@@ -44,8 +43,8 @@ func (f *Func) FABS(d, n V)  { f.one(0x4ea0f800, "fabs", "4s", "4s", d, n, "") }
 func (f *Func) FNEG(d, n V)  { f.one(0x6ea0f800, "fneg", "4s", "4s", d, n, "") }
 func (f *Func) FSQRT(d, n V) { f.one(0x6ea1f800, "fsqrt", "4s", "4s", d, n, "") }
 
-// Comparisons set a lane to ones where they hold, which they do not for NaN, and
-// otherwise to zeros.
+// Comparisons set a lane to ones if the condition is true, and otherwise to zeros. For NaN it is
+// false.
 func (f *Func) FCMGT(d, n, m V) { f.same(0x6ea0e400, "fcmgt", "4s", d, n, m) }
 func (f *Func) FCMGT0(d, n V)   { f.one(0x4ea0c800, "fcmgt", "4s", "4s", d, n, ", #0.0") }
 func (f *Func) FCMLT0(d, n V)   { f.one(0x4ea0e800, "fcmlt", "4s", "4s", d, n, ", #0.0") }
@@ -79,8 +78,8 @@ func (f *Func) long(bits int, name string, d, n, m V) {
 	f.word(bits|int(m)<<16|int(n)<<5|int(d), "%s v%d.2d, v%d.2s, v%d.2s", name, d, n, m)
 }
 
-// Bits. BIT and BIF put those of n into d where m has ones, and zeros; BSL leaves in
-// d those of n where d has ones, and of m elsewhere; BIC is n and not m.
+// Bits. BIT copies to d the bits of n where m has ones, and BIF where m has zeros. BSL sets d to
+// the bits of n where d has ones, and of m elsewhere. BIC is n and not m.
 func (f *Func) AND(d, n, m V) { f.same(0x4e201c00, "and", "16b", d, n, m) }
 func (f *Func) ORR(d, n, m V) { f.same(0x4ea01c00, "orr", "16b", d, n, m) }
 func (f *Func) EOR(d, n, m V) { f.same(0x6e201c00, "eor", "16b", d, n, m) }
@@ -97,7 +96,8 @@ func (f *Func) MOV(d, n V) {
 // Clear sets d to zeros.
 func (f *Func) Clear(d V) { f.word(0x4f000400|int(d), "movi v%d.4s, #0x0", d) }
 
-// Places of lanes. EXT is what of n and m, one after the other, starts at a byte of n.
+// Positions of lanes. EXT returns 16 bytes of the concatenation of n and m, starting at a byte of
+// n.
 func (f *Func) EXT(d, n, m V, at int) {
 	f.word(0x6e000000|int(m)<<16|at<<11|int(n)<<5|int(d), "ext v%d.16b, v%d.16b, v%d.16b, #%d", d, n, m, at)
 }
@@ -107,7 +107,7 @@ func (f *Func) TRN1D(d, n, m V) { f.same(0x4ec02800, "trn1", "2d", d, n, m) }
 func (f *Func) TRN2D(d, n, m V) { f.same(0x4ec06800, "trn2", "2d", d, n, m) }
 func (f *Func) UZP2(d, n, m V)  { f.same(0x4e805800, "uzp2", "4s", d, n, m) }
 
-// DUP sets all lanes of d to one of n, DUPW to the lower half of x, DUPX to x.
+// DUP sets all lanes of d to one lane of n, DUPW to the lower half of x, DUPX to x.
 func (f *Func) DUP(d, n V, lane int) {
 	f.word(0x4e040400|lane<<19|int(n)<<5|int(d), "dup v%d.4s, v%d.s[%d]", d, n, lane)
 }
@@ -117,8 +117,8 @@ func (f *Func) DUPX(d V, x X) { f.word(0x4e080c00|int(x)<<5|int(d), "dup v%d.2d,
 // FMOVW sets x to the first lane of n.
 func (f *Func) FMOVW(x X, n V) { f.word(0x1e260000|int(n)<<5|int(x), "fmov w%d, s%d", x, n) }
 
-// Loads and stores of a whole vector, of two lanes and of one. Loads set other lanes
-// to 0. Places are multiples of what is loaded away from the base, and not before it.
+// Loads and stores of a whole vector, of two lanes and of one. Loads set other lanes to 0.
+// Addresses are multiples of the size away from the base, and not before it.
 func (f *Func) LDRQ(v V, m Mem) { f.move(0x3dc00000, 0x3ce06800, "ldr", "q", 16, v, m) }
 func (f *Func) LDRD(v V, m Mem) { f.move(0xfd400000, 0xfc606800, "ldr", "d", 8, v, m) }
 func (f *Func) LDRS(v V, m Mem) { f.move(0xbd400000, 0xbc606800, "ldr", "s", 4, v, m) }
@@ -137,7 +137,7 @@ func (f *Func) move(bits, indexed int, name, kind string, size int, v V, m Mem) 
 	f.word(bits|m.Disp/size<<10|int(m.Base)<<5|int(v), "%s %s%d, %s", name, kind, v, m.arm())
 }
 
-// LD1 loads a lane and leaves the others, ST1 stores one, and LD1R loads one to all.
+// LD1 loads a lane and leaves the others, ST1 stores one, and LD1R loads one number to all lanes.
 func (f *Func) LD1(v V, lane int, base X) { f.lane(0x0d408000, "ld1", v, lane, base) }
 func (f *Func) ST1(v V, lane int, base X) { f.lane(0x0d008000, "st1", v, lane, base) }
 func (f *Func) LD1R(v V, base X) {
