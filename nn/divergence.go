@@ -2,7 +2,7 @@ package nn
 
 import "github.com/attn-go/attn/tensor"
 
-// KLDivergence returns the Kullback–Leibler divergence of the probabilities q from p, both given by their logits:
+// KLDivergence returns the Kullback–Leibler divergence of the probabilities p from q, both given by their logits:
 //
 //	kl = Σ_c p_c·ln(p_c/q_c),   p = softmax(of), q = softmax(from)
 //

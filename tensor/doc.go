@@ -15,8 +15,7 @@
 // A nil tape means inference: nothing is recorded, and every result is ordinary garbage-collected memory. A tape in
 // mode Train or Eval records one backward step for each operation whose operands need a gradient. A tape owns the
 // memory of every tensor made on it. Reset frees all of that memory for reuse at once, so a training loop allocates
-// almost nothing after its first steps. Clone a tensor that must outlive Reset: using a tensor after its tape was
-// reset panics.
+// almost nothing after its first steps. Clone a tensor that must outlive Reset: using it after Reset panics.
 //
 // In mode Train, Dropout drops elements at random, as a function of the seed and step given to Tape.Seed. Without a
 // call of Seed it panics, because every tape would drop the same elements.

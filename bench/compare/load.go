@@ -187,7 +187,7 @@ func readAll(path string, buffer []byte) (ms float64, err error) {
 		case err != nil:
 			return 0, err
 		}
-		if n < len(buffer) && len(buffer) > 1<<20 { // free the large buffer of an earlier call
+		if n < len(buffer) && len(buffer) > 1<<20 { // the next call fills the rest of a large buffer
 			buffer = buffer[n:]
 		}
 	}

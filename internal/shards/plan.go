@@ -149,7 +149,7 @@ func name(i, n int, pieces []Piece) string {
 }
 
 // reader reads the lines of pieces, one file after another, and hashes them. An interrupted filter may still be
-// reading when it returns; close waits for that read, and later reads return nothing.
+// reading when it returns; close waits for that read, and later reads fail.
 type reader struct {
 	mu     sync.Mutex
 	pieces []Piece
