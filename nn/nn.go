@@ -20,7 +20,7 @@ type Params = iter.Seq2[string, *tensor.Tensor]
 
 // Module is anything with parameters.
 type Module interface {
-	// Params returns the parameters. Training changes those that gradients flow to.
+	// Params returns the parameters. Training changes the parameters that gradients flow to.
 	Params() Params
 }
 

@@ -129,7 +129,7 @@ func (l *layer) keys(k, from Value) heads {
 
 func (l *layer) values(v Value) heads { return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize) }
 
-// query attends from q, which are the last of the keys' positions.
+// query attends from q, whose positions are the last of the keys' positions.
 func (l *layer) query(q Value, k, v heads, a Attention) Value {
 	g := l.g
 	h := l.linear("q", l.m.Q, q, l.Heads, l.HeadSize)

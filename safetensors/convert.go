@@ -36,7 +36,7 @@ func (t *Tensor) Float32s() ([]float32, error) {
 
 // decodeFloat32s fills x with elements of a type that isFloat.
 func decodeFloat32s(x []float32, d DType, data []byte) {
-	// A separate loop for each type, for speed: tensors have gigabytes.
+	// A separate loop for each type, because tensors may be gigabytes.
 	switch d {
 	case F16:
 		for i := range x {
@@ -147,8 +147,7 @@ func toInts[T int64 | uint64](t *Tensor, x []T, err error) ([]int, error) {
 	out := make([]int, len(x))
 	for i, v := range x {
 		out[i] = int(v)
-		// A value above 1<<63 survives the way to int and back: only its sign
-		// tells.
+		// A value above 1<<63 survives the conversion to int and back, but its sign changes.
 		if T(out[i]) != v || (v < 0) != (out[i] < 0) {
 			return nil, t.bad(fmt.Errorf("element %d is %d, which overflows an int", i, v))
 		}

@@ -267,7 +267,7 @@ var blocks = sync.Pool{New: func() any {
 	return &x
 }}
 
-// readInPlace reads F32, F16 or BF16 without memory besides dst, because models have gigabytes. Halves are read into
+// readInPlace reads F32, F16 or BF16 without memory besides dst, because models may be gigabytes. Halves are read into
 // the second half of a block of dst and converted from the front, so no float overwrites a half that is still to be
 // read.
 func (s *shard) readInPlace(dst []float32, d DType, offset int64) error {

@@ -39,7 +39,7 @@ type settings struct {
 	only    *regexp.Regexp
 	python  string
 	simd    string // the implementation to measure; empty for the current one
-	// text is a file on which tokenizers, those in dirs, are measured instead of the usual work.
+	// text is a file on which the tokenizers in dirs are measured, instead of the usual work.
 	text string
 	dirs []string
 	// history is the directory of earlier measurements. With save, a run adds to it; with gate, a run is compared

@@ -27,7 +27,7 @@ func (h *array) read(r io.Reader) ([]float32, error) {
 			copy(more, data)
 			data = more
 		}
-		if h.plain() { // a separate loop for the common case: files have gigabytes
+		if h.plain() { // a fast loop for the common case, as files may be gigabytes
 			for i := range n {
 				data = append(data, math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
 			}
