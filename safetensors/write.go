@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// headerAlign is the multiple to which the header is padded, so that data that start on a page of memory are aligned for
-// every element type.
+// headerAlign is the multiple to which the header is padded, so that data that start on a page of memory are aligned
+// for every element type.
 const headerAlign = 8
 
 // Write writes f to w: the tensors in their order, and the keys of the metadata sorted. Equal files give equal bytes.
