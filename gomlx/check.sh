@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains on XLA's CPU as the test does on GoMLX's own backend: on one device, then spread over two. It needs cgo, and
-# a folder with the plugin pjrt_c_api_cpu_plugin.so in PJRT_PLUGIN_LIBRARY_PATH; without, it takes the one of PyPI's
-# xla-cpu-pjrt.
+# Trains with XLA's CPU backend as the test does with GoMLX's own: on one device, then on two. It needs cgo, and a
+# folder with the plugin pjrt_c_api_cpu_plugin.so in PJRT_PLUGIN_LIBRARY_PATH. Without that variable, it uses
+# xla-cpu-pjrt from PyPI.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=$(mktemp -d)

@@ -1,12 +1,12 @@
-// Command gomlx trains a transformer of attn on GoMLX: on the CPU in Go, or, built with the
-// tag xla, by XLA on CPUs, GPUs and TPUs, on one device or several.
+// Command gomlx trains a transformer of attn with GoMLX: in Go on the CPU or, built with the tag xla, with XLA on
+// CPUs, GPUs and TPUs, on one or several devices.
 //
 //	attn train --data pairs.tsv --prepare --out runs/big
 //	go run -tags xla . -backend xla:cuda -devices 4 runs/big
 //	attn train --resume --out runs/big
 //
-// Batches, schedule and loss are those of attn; what dropout drops differs. For each step
-// it writes a JSON object to standard output, as attn train --json --steps does.
+// Batches, schedule and loss are the same as in attn; dropout drops different elements. For each step it writes a
+// JSON object to standard output, as attn train --json --steps does.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// options are those of the command line.
+// options are the command line flags.
 type options struct {
 	backend                           string
 	devices, epochs, steps, saveEvery int
@@ -37,12 +37,12 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.backend, "backend", "go", "go, or with the tag xla: xla:cpu, xla:cuda, xla:tpu")
-	flag.IntVar(&o.devices, "devices", 1, "devices that each batch is spread over")
-	flag.IntVar(&o.epochs, "epochs", 0, "passes over the data, in total (default: as the run was prepared)")
-	flag.IntVar(&o.steps, "steps", 0, "stop after so many steps (default: none)")
+	flag.IntVar(&o.devices, "devices", 1, "number of devices; each batch is divided among them")
+	flag.IntVar(&o.epochs, "epochs", 0, "passes over the data, in total (default: as prepared)")
+	flag.IntVar(&o.steps, "steps", 0, "stop after this number of steps (default: no limit)")
 	flag.IntVar(&o.saveEvery, "save-every", 1000, "steps between saves within an epoch")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: gomlx [flags] DIR, a directory that attn train --prepare has written")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: gomlx [flags] DIR, a directory written by attn train --prepare")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -56,8 +56,7 @@ func main() {
 	}
 }
 
-// trainRun trains the run in a directory until all epochs, or the steps that were asked for,
-// are done.
+// trainRun trains the run in a directory until all epochs, or the requested steps, are done.
 func trainRun(path string, o options, out io.Writer) error {
 	r, err := openRun(path)
 	if err != nil {
@@ -123,12 +122,12 @@ func trainRun(path string, o options, out io.Writer) error {
 	return nil
 }
 
-// update is the kind of the line of a step.
+// update is the kind of a step's line.
 const update = "update"
 
-// stepLine is what is written for a step.
+// stepLine is the output for a step.
 type stepLine struct {
-	Kind  string  `json:"kind"` // update, as attn train --steps has it
+	Kind  string  `json:"kind"` // update, as in attn train --steps
 	Epoch int     `json:"epoch"`
 	Step  int     `json:"step"`
 	Loss  float32 `json:"loss"`
@@ -149,12 +148,12 @@ func (r *run) count(batch []int, loss float64, took time.Duration) {
 	r.at.Seconds += took.Seconds()
 }
 
-// endEpoch writes an epoch down and begins the next.
+// endEpoch records an epoch and starts the next.
 func (r *run) endEpoch() error {
 	line, err := json.Marshal(struct {
 		Kind      string   `json:"kind"`
 		Epoch     int      `json:"epoch"`
-		Step      int      `json:"step"` // of all epochs
+		Step      int      `json:"step"` // over all epochs
 		TrainLoss float64  `json:"train_loss"`
 		ValidLoss *float64 `json:"valid_loss"` // measured by attn
 		Tokens    int      `json:"tokens"`
@@ -168,7 +167,7 @@ func (r *run) endEpoch() error {
 	return nil
 }
 
-// newBackend returns a backend of at least so many devices.
+// newBackend returns a backend with at least the given number of devices.
 func newBackend(name string, devices int) (compute.Backend, error) {
 	kind, _, _ := strings.Cut(name, ":")
 	if kinds := slices.Sorted(slices.Values(compute.List())); !slices.Contains(kinds, kind) {
@@ -176,8 +175,8 @@ func newBackend(name string, devices int) (compute.Backend, error) {
 	}
 	config := name
 	if name == "go" {
-		// Operations that run at once can take all workers and wait for more, for ever
-		// (compute v0.1.3). Each uses all of them as it is.
+		// Operations that run in parallel can take all workers and then wait for more forever (compute v0.1.3). Each
+		// operation uses all workers anyway.
 		config = "go:ops_sequential"
 	}
 	b, err := compute.NewWithConfig(config)
@@ -191,7 +190,7 @@ func newBackend(name string, devices int) (compute.Backend, error) {
 	return b, nil
 }
 
-// guarded turns GoMLX's panics, which tell of graphs that cannot be built, into errors.
+// guarded turns GoMLX's panics about invalid graphs into errors.
 func guarded(f func() (float32, float32, error)) (loss, norm float32, err error) {
 	failed := exceptions.TryCatch[error](func() { loss, norm, err = f() })
 	return loss, norm, errors.Join(failed, err)

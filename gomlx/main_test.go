@@ -17,7 +17,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// backend is on what the tests train: check.sh names others than GoMLX's own.
+// backend returns the options with the backend under test. check.sh selects others than GoMLX's own.
 func backend(t *testing.T) options {
 	o := options{backend: cmp.Or(os.Getenv("ATTN_GOMLX_BACKEND"), "go"), devices: 1, saveEvery: 1000}
 	if devices := os.Getenv("ATTN_GOMLX_DEVICES"); devices != "" {
@@ -29,8 +29,7 @@ func backend(t *testing.T) options {
 	return o
 }
 
-// attnCommand builds attn, and returns a function that runs it and ends the test if it
-// fails.
+// attnCommand builds attn, and returns a function that runs it and ends the test on failure.
 func attnCommand(t *testing.T) func(args ...string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "attn")
@@ -52,7 +51,7 @@ func attnCommand(t *testing.T) func(args ...string) string {
 	}
 }
 
-// stepsOf returns the lines of steps in what a program has written.
+// stepsOf returns the lines of steps in the output of a program.
 func stepsOf(t *testing.T, output string) (steps []stepLine) {
 	t.Helper()
 	for line := range strings.Lines(output) {
@@ -67,8 +66,7 @@ func stepsOf(t *testing.T, output string) (steps []stepLine) {
 	return steps
 }
 
-// Ten steps, of every score, have the losses of attn;
-// attn goes on with what was saved, and the other way about.
+// Ten steps with every score give the same losses as attn. attn continues from the saved state, and the reverse.
 func TestTenSteps(t *testing.T) {
 	attn := attnCommand(t)
 	dir := t.TempDir()
@@ -146,7 +144,7 @@ func TestTenSteps(t *testing.T) {
 		attn("eval", "--model", path, "--data", pairs)
 	})
 
-	// Dropout drops the same elements again in a run that is repeated, and others without.
+	// A repeated run drops the same elements, and dropout changes the losses.
 	t.Run("dropout", func(t *testing.T) {
 		var losses [3][]stepLine
 		for i, p := range []string{"0.2", "0.2", "0"} {
@@ -158,7 +156,7 @@ func TestTenSteps(t *testing.T) {
 		}
 	})
 
-	// What cannot be trained is refused in a line, and nothing is written.
+	// A run that cannot be trained gives a one-line error, and no file changes.
 	whole := prepare("whole")
 	without := prepare("without examples")
 	other := prepare("other pairs", "--limit", "70")

@@ -12,18 +12,17 @@ import (
 	"github.com/attn-go/attn/nn"
 )
 
-// network is the transformer of seq2seq as a graph: the encoder–decoder of Vaswani et al.
-// 2017, norm first.
+// network is the transformer of seq2seq as a graph: the encoder–decoder of Vaswani et al. 2017, with pre-norm.
 type network struct {
 	config models.TranslatorConfig
-	// param returns a parameter by attn's name.
+	// param returns the parameter with attn's name.
 	param func(name string) *Node
 	// dropout drops elements in training.
 	dropout func(x *Node) *Node
 }
 
-// logits returns [B Lt V], those of the token that follows each token of read [B Lt],
-// beside sources [B Ls] of which so many tokens [B] are no padding.
+// logits returns [B Lt V], the logits of the token after each token of read [B Lt], given sources [B Ls] and their
+// lengths [B] without padding.
 func (n *network) logits(source, lengths, read *Node) *Node {
 	g := source.Graph()
 	ls, lt := source.Shape().Dim(1), read.Shape().Dim(1)
@@ -40,7 +39,7 @@ func (n *network) logits(source, lengths, read *Node) *Node {
 	}
 	memory := n.norm("encoder.norm", x)
 
-	earlier := LessOrEqual(place(lt, 3), place(lt, 2)) // a key up to the query
+	earlier := LessOrEqual(place(lt, 3), place(lt, 2)) // keys up to the query's position
 	x = n.positioned("target", read)
 	for i := range n.config.Layers {
 		l := "decoder." + strconv.Itoa(i)
@@ -67,14 +66,13 @@ func (n *network) multiHead(name string, x, y, mask *Node) *Node {
 	return n.linear(name+".out", Reshape(out, x.Shape().Dim(0), x.Shape().Dim(1), heads*size))
 }
 
-// scores returns [B H Lq Lk] of queries [B Lq H E] and keys [B Lk H E]; its parameters
-// have the given prefix.
+// scores returns the scores [B H Lq Lk] of queries [B Lq H E] and keys [B Lk H E]. The names of its parameters start
+// with prefix.
 func (n *network) scores(prefix string, q, k *Node) *Node {
 	root := math.Sqrt(float64(q.Shape().Dim(-1)))
 	dot := func(q, k *Node) *Node { return Einsum("bqhe,bkhe->bhqk", q, k) }
 	param := func(name string) *Node { return n.param(prefix + name) }
-	// pairs calls f with all pairs, [B H Lq 1 E] and [B H 1 Lk E], and adds up what it
-	// returns for their elements.
+	// pairs calls f with all pairs, [B H Lq 1 E] and [B H 1 Lk E], and sums its result over the elements.
 	pairs := func(q, k *Node, f func(q, k *Node) *Node) *Node {
 		q, k = TransposeAllAxes(q, 0, 2, 1, 3), TransposeAllAxes(k, 0, 2, 1, 3)
 		full := []int{q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), k.Shape().Dim(2), q.Shape().Dim(3)}
@@ -109,7 +107,7 @@ func (n *network) scores(prefix string, q, k *Node) *Node {
 	case "l1":
 		return pairs(q, k, func(q, k *Node) *Node { return Neg(Abs(Mul(Sub(q, k), every(param("w"), q)))) })
 	}
-	panic("attn: no graph of score " + n.config.Score) // newRun has refused it
+	panic("attn: no graph of score " + n.config.Score) // newRun has rejected it
 }
 
 func (n *network) feedForward(name string, x *Node) *Node {
@@ -128,7 +126,7 @@ func (n *network) norm(name string, x *Node) *Node {
 	return Add(Mul(x, ExpandLeftToRank(n.param(name+".weight"), 3)), ExpandLeftToRank(n.param(name+".bias"), 3))
 }
 
-// positioned embeds tokens [B L] and adds sinusoids.
+// positioned returns the embeddings of tokens [B L] plus sinusoids.
 func (n *network) positioned(name string, ids *Node) *Node {
 	width, l := n.config.Width, ids.Shape().Dim(1)
 	x := MulScalar(Gather(n.param(name+".weight"), ExpandAxes(ids, -1)), math.Sqrt(float64(width)))
@@ -143,7 +141,7 @@ func (n *network) linear(name string, x *Node) *Node {
 // times returns x·wᵀ for x [… in] and w [out in].
 func times(x, w *Node) *Node { return DotGeneral(x, []int{x.Rank() - 1}, nil, w, []int{1}, nil) }
 
-// rows cuts a matrix into its rows.
+// rows splits a matrix into its rows.
 func rows(x []float32, width int) [][]float32 {
 	all := make([][]float32, len(x)/width)
 	for i := range all {

@@ -19,7 +19,7 @@ import (
 
 const metricsFile = "metrics.jsonl"
 
-// run is a run in a directory, which attn train --prepare has begun.
+// run is a training run in a directory, created by attn train --prepare.
 type run struct {
 	path     string
 	dir      *atomicfile.Dir
@@ -29,12 +29,12 @@ type run struct {
 	about    map[string]json.RawMessage // the metadata of train.TrainingFile
 	moments  map[string][2][]float32    // of each parameter
 	ids      []int
-	lengths  [][2]int // of source and target of each pair
-	begins   []int    // of each pair among the ids
+	lengths  [][2]int // lengths of source and target of each pair
+	begins   []int    // index of each pair's first ID
 	metrics  []byte
 }
 
-// position is how far training has come, as train.TrainingFile has it.
+// position is the progress of training, as stored in train.TrainingFile.
 type position struct {
 	Epoch   int     `json:"epoch"`
 	Step    int     `json:"step"`
@@ -47,7 +47,7 @@ type position struct {
 
 // openRun locks a directory and loads its run.
 func openRun(path string) (_ *run, err error) {
-	if _, err := os.Stat(path); err != nil { // or locking would make it
+	if _, err := os.Stat(path); err != nil { // otherwise locking would create it
 		return nil, err
 	}
 	r := &run{path: path}
@@ -83,7 +83,7 @@ func openRun(path string) (_ *run, err error) {
 
 func (r *run) close() { r.dir.Unlock() }
 
-// training reads the state of training, and returns the hash of the pairs that it is of.
+// training reads the state of training, and returns the hash of its pairs.
 func (r *run) training() (data string, err error) {
 	path := filepath.Join(r.path, train.TrainingFile)
 	file, err := safetensors.Read(path)
@@ -91,7 +91,7 @@ func (r *run) training() (data string, err error) {
 		return "", err
 	}
 	if err := json.Unmarshal([]byte(file.Metadata["checkpoint"]), &r.about); err != nil {
-		return "", fmt.Errorf("%s: its metadata hold no checkpoint: %w", path, err)
+		return "", fmt.Errorf("%s: its metadata contain no checkpoint: %w", path, err)
 	}
 	for key, to := range map[string]any{"position": &r.at, "settings": &r.settings, "data": &data} {
 		if err := json.Unmarshal(r.about[key], to); err != nil {
@@ -158,15 +158,14 @@ func (r *run) examples(data string) error {
 	return nil
 }
 
-// rectangles are the pairs of a step, filled up with Pad.
+// rectangles are the pairs of a step, padded with Pad.
 type rectangles struct{ source, lengths, read, write []int32 }
 
-// roundTo is what lengths are rounded up to a multiple of: a backend compiles a program
-// for each shape.
+// roundTo is the multiple to which lengths are rounded up, because a backend compiles a program for each shape.
 const roundTo = 16
 
-// rectangles returns pairs in rectangles of n rows. Rows without a pair weigh nothing: all
-// their targets are Pad.
+// rectangles returns pairs in rectangles of n rows. Rows without a pair have weight zero, because all their targets
+// are Pad.
 func (r *run) rectangles(pairs []int, n int) rectangles {
 	var longest [2]int
 	for _, p := range pairs {
@@ -179,7 +178,7 @@ func (r *run) rectangles(pairs []int, n int) rectangles {
 		read: make([]int32, n*longest[1]), write: make([]int32, n*longest[1]),
 	}
 	for i := range b.lengths {
-		b.lengths[i] = 1 // for a softmax over something
+		b.lengths[i] = 1 // so that the softmax has a key
 	}
 	for i, p := range pairs {
 		ids, l := r.ids[r.begins[p]:], r.lengths[p]
@@ -198,7 +197,7 @@ func (r *run) rectangles(pairs []int, n int) rectangles {
 	return b
 }
 
-// save writes the model and the state of training, as attn would.
+// save writes the model and the state of training in attn's format.
 func (r *run) save() error {
 	var err error
 	if r.about["position"], err = json.Marshal(r.at); err != nil {

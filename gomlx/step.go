@@ -19,24 +19,23 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// AdamW's constants, those of train.Trainer.
+// AdamW's constants, the same as in train.Trainer.
 const beta1, beta2, epsilon = 0.9, 0.98, 1e-8
 
-// engine makes steps of training on a backend, with the parameters on its devices.
+// engine runs training steps on a backend, with the parameters on its devices.
 type engine struct {
 	config   models.TranslatorConfig
 	settings train.Settings
 	store    *model.Store
 	exec     *model.Exec
-	batch    *distributed.ShardingSpec // of what has an axis of pairs
-	same     *distributed.ShardingSpec // of what all devices have
+	batch    *distributed.ShardingSpec // for tensors with an axis of pairs
+	same     *distributed.ShardingSpec // for tensors that all devices share
 }
 
-// The variables of a parameter: itself, and AdamW's moments.
+// The scopes of a parameter's variables: the parameter itself, and AdamW's moments.
 const paramScope, firstScope, secondScope = "/param/", "/m/", "/v/"
 
-// newEngine returns an engine with parameters and moments of a run. Pairs are spread over
-// the devices.
+// newEngine returns an engine with the parameters and moments of a run. Each batch is divided among the devices.
 func newEngine(backend compute.Backend, devices int, r *run) (*engine, error) {
 	e := &engine{config: r.model.Translator.Config, settings: r.settings, store: model.NewStore()}
 	for name, p := range r.model.Params() {
@@ -51,7 +50,7 @@ func newEngine(backend compute.Backend, devices int, r *run) (*engine, error) {
 	if e.exec, err = model.NewExec(backend, e.store, e.graph); err != nil {
 		return nil, err
 	}
-	e.exec.SetMaxCache(-1) // a program for each shape of a batch
+	e.exec.SetMaxCache(-1) // no limit: there is a program for each shape of a batch
 	if devices == 1 {
 		return e, nil
 	}
@@ -69,10 +68,10 @@ func newEngine(backend compute.Backend, devices int, r *run) (*engine, error) {
 	return e, e.exec.SetDefaultShardingSpec(e.same)
 }
 
-// graph is a step: forward, backward and AdamW. It returns loss and norm of the gradient.
+// graph builds a training step: forward, backward and AdamW. It returns the loss and the norm of the gradient.
 //
 //	source [B Ls], lengths [B], read and write [B Lt]: int32
-//	rates [4]: learning rate, 1−β₁ⁿ, 1−β₂ⁿ; seed [4] uint64 of what is dropped
+//	rates [4]: learning rate, 1−β₁ⁿ, 1−β₂ⁿ; seed [4] uint64 of dropout
 func (e *engine) graph(_ *model.Scope, in []*Node) []*Node {
 	source, lengths, read, write, rates, random := in[0], in[1], in[2], in[3], in[4], in[5]
 	g := source.Graph()
@@ -131,7 +130,7 @@ func crossEntropy(logits, targets *Node, smoothing float64) *Node {
 	return Div(ReduceAllSum(Mul(loss, counts)), ReduceAllSum(counts))
 }
 
-// step makes step number total, counted from 1, on pairs in rectangles.
+// step runs step number total, counted from 1, on the given rectangles.
 func (e *engine) step(total int, b rectangles) (loss, norm float32, err error) {
 	state, err := RNGStateFromSeed(int64(e.settings.Seed<<32) + int64(total))
 	if err != nil {

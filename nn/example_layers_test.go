@@ -28,7 +28,7 @@ func ExampleFeedForward() {
 	// Output: [2 5 16] 2128
 }
 
-// Gradients are clipped before the optimiser's step.
+// Clip the gradients before the optimiser's step.
 func ExampleClipGradNorm() {
 	l := nn.NewLinear(1, 1, false, rand.New(rand.NewPCG(1, 2)))
 	l.Weight.Data()[0] = 1

@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A line through points: the training loop in full.
+// Fit a line to points, with the complete training loop.
 func ExampleAdamW() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := tensor.Uniform(rng, -1, 1, 50, 1)
@@ -49,7 +49,7 @@ func ExampleGRU() {
 	fmt.Println("behind its end the second gives", tensor.Slice(nil, tensor.Slice(nil, out, 0, 1, 2), 1, 2, 5))
 	fmt.Println("its last state is that of step 2:", last.At(1, 0) == out.At(1, 1, 0))
 
-	// A layer in both directions joins their outputs.
+	// A bidirectional layer concatenates the outputs of two layers.
 	reverse := nn.NewGRU(3, 4, rng)
 	back, _ := reverse.Forward(nil, x, nil, lens, nn.Backward)
 	fmt.Println(tensor.Concat(nil, 2, out, back).Shape())
@@ -71,7 +71,7 @@ func ExampleRNN() {
 	// Output: [1 3 0 3] [[3]]
 }
 
-// An LSTM has two states, and a decoder goes on from both.
+// An LSTM has two states, and a decoder continues from both.
 func ExampleLSTM() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	lstm := nn.NewLSTM(3, 4, rng)
@@ -87,8 +87,8 @@ func ExampleLSTM() {
 	// [2 1 4]
 }
 
-// Embeddings of two sequences of three tokens get their positions; a decoder that
-// has written three tokens asks for those from 3 on.
+// Add positions to the embeddings of two sequences of three tokens. A decoder that has written three tokens continues
+// with position 3.
 func ExampleSinusoids() {
 	x := tensor.Zeros(2, 3, 4)
 	fmt.Println(tensor.Add(nil, x, nn.Sinusoids(nil, 0, 3, 4)).Shape())
@@ -100,8 +100,8 @@ func ExampleSinusoids() {
 	// [[0.1411 -0.99 0.03 0.9996]]
 }
 
-// Learnt absolute positions: a second embedding, of as many positions as the longest
-// sequence has. Its vector of a position is added to that of each token there.
+// Learned absolute positions are a second embedding with one row for each position of the longest sequence. Add the
+// row of a position to each token embedding there.
 func ExampleEmbedding() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tokens, positions := nn.NewEmbedding(100, 8, 0.02, rng), nn.NewEmbedding(512, 8, 0.02, rng)
@@ -192,7 +192,7 @@ func ExampleSave() {
 	// Output: true
 }
 
-// A file holds more than a layer needs, and less: one line tells what.
+// The file has tensors that the layer does not need and lacks one that it needs; the error reports both in one line.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -211,8 +211,7 @@ func ExampleLoad() {
 	// Output: true tensor "head.bias" is missing; tensor "head.weight" has shape [2 3], want [3]
 }
 
-// Save a module under the names of another program: here the map is transposed
-// and its rows are in another order.
+// Save a module under the names of another program, which transposes the map and stores its rows in another order.
 func ExampleStateDict() {
 	layer := &nn.Linear{Weight: tensor.New([]float32{1, 2, 3, 4, 5, 6}, 2, 3)}
 	names := func(nn.Module) (nn.StateDict, error) {

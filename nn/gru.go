@@ -7,20 +7,17 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// GRU is one layer of gated recurrent units. For every step, with input x and
-// the state h before it,
+// GRU is one layer of gated recurrent units. For each step, with input x and previous state h,
 //
 //	r = σ(W_ir x + b_ir + W_hr h + b_hr)
 //	z = σ(W_iz x + b_iz + W_hz h + b_hz)
 //	n = tanh(W_in x + b_in + r∘(W_hn h + b_hn))
 //	h' = (1−z)∘n + z∘h
 //
-// The three gates' weights are stacked in the order r, z, n, as PyTorch stores
-// them.
+// The weights of the three gates are stacked in the order r, z, n, as PyTorch stores them.
 //
-// Source: Cho et al., "Learning Phrase Representations using RNN
-// Encoder–Decoder", 2014, https://arxiv.org/abs/1406.1078; the reset gate acts
-// behind the recurrent product, as in PyTorch and cuDNN.
+// Source: Cho et al., "Learning Phrase Representations using RNN Encoder–Decoder", 2014,
+// https://arxiv.org/abs/1406.1078. The reset gate is applied after the recurrent product, as in PyTorch and cuDNN.
 type GRU struct {
 	WeightIH *tensor.Tensor // [3H D]
 	WeightHH *tensor.Tensor // [3H H]
@@ -28,8 +25,8 @@ type GRU struct {
 	BiasHH   *tensor.Tensor // [3H], or nil for none
 }
 
-// NewGRU returns a layer from in features to hidden units, initialised as
-// PyTorch does: everything uniform in ±1/√hidden.
+// NewGRU returns a layer from in features to hidden units, initialised as in PyTorch: all parameters uniform in
+// ±1/√hidden.
 func NewGRU(in, hidden int, rng *rand.Rand) *GRU {
 	w := newCellWeights(in, hidden, 3, rng)
 	return &GRU{WeightIH: w.ih, WeightHH: w.hh, BiasIH: w.bih, BiasHH: w.bhh}
@@ -42,23 +39,22 @@ func (g *GRU) weights() cellWeights {
 // Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
 func (g *GRU) Params() Params { return g.weights().params() }
 
-// Forward runs the layer over a batch of sequences, from the state h0 (nil for
-// zeros). lens, if not nil, says how many steps of each sequence count: behind
-// them the output is zero and the state stays as it was. lens must stay as they
-// are until Backward.
+// Forward runs the layer over a batch of sequences, from the state h0 (nil for zeros). If lens is not nil, it gives
+// the length of each sequence: after it, the output is zero and the state does not change. lens must not change until
+// Backward.
 //
 // Shapes:
 //
 //	x     [B L D]
 //	h0    [B H]
 //	out   [B L H]  the state after each step
-//	last  [B H]    the state after the last step that counts
+//	last  [B H]    the state after the last step of each sequence
 func (g *GRU) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
 	out, states := g.weights().unroll(t, gruCell{}, x, []Var{{"h0", h0}}, lens, dir)
 	return out, states[0]
 }
 
-// gruCell keeps r, z and n.
+// gruCell keeps r, z and n for the backward pass.
 type gruCell struct{}
 
 func (gruCell) sizes() cellSizes { return cellSizes{gates: 3, states: 1, kept: 3} }
@@ -80,7 +76,7 @@ func (gruCell) forward(s cellStep) {
 func (gruCell) backward(s cellStep, d, drec, din []float32) {
 	h := len(d)
 	for j, dh := range d {
-		if dh == 0 { // and carries nothing
+		if dh == 0 { // a gradient of zero contributes nothing
 			din[j], din[h+j], din[2*h+j] = 0, 0, 0
 			drec[j], drec[h+j], drec[2*h+j] = 0, 0, 0
 			d[j] = 0

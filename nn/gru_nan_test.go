@@ -11,8 +11,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// A sequence whose upstream gradient is zero adds nothing to any gradient, even if
-// it is not a number.
+// A sequence whose upstream gradient is zero adds nothing to any gradient, even if it contains NaN.
 func TestGRUOfSequencesWithoutGradient(t *testing.T) {
 	const b, l, d, h = 3, 5, 7, 11
 	rng := rand.New(rand.NewPCG(81, 82))

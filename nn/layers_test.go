@@ -53,7 +53,7 @@ func TestNames(t *testing.T) {
 		if got := nn.Count(c.m); got != c.count {
 			t.Errorf("%T: %d trainable numbers, want %d", c.m, got, c.count)
 		}
-		for stop := range c.want { // a loop may end anywhere
+		for stop := range c.want { // a loop may stop early
 			seen := 0
 			for range c.m.Params() {
 				if seen++; seen > stop {
@@ -86,7 +86,7 @@ func TestInit(t *testing.T) {
 		if !slices.Equal(c.p.Shape(), c.shape) || !c.p.NeedsGrad() {
 			t.Errorf("%s: shape %v, a parameter: %v, want %v", c.name, c.p.Shape(), c.p.NeedsGrad(), c.shape)
 		}
-		// The extremes of some hundred uniform numbers lie near the bounds.
+		// The extremes of some hundred uniform numbers are near the bounds.
 		lo, hi := float64(slices.Min(c.p.Data())), float64(slices.Max(c.p.Data()))
 		if limit := c.bound * (1 + 1e-6); lo < -limit || hi > limit || lo > -0.9*c.bound || hi < 0.9*c.bound {
 			t.Errorf("%s: from %.4g to %.4g, want ±%.4g", c.name, lo, hi, c.bound)
@@ -143,8 +143,8 @@ func TestLayerGradients(t *testing.T) {
 	rms := &nn.RMSNorm{Weight: tensor.Randn(rng, 5), Eps: 0.1}
 	smooth := nn.NewFeedForward(5, 11, 0.3, rng)
 	smooth.Activation = tensor.GELU
-	// The plain one has a corner in its ReLU, from which large biases keep
-	// away: some units are always on, some always off.
+	// The gradient check must avoid the corner of the ReLU, so large biases keep some units always on and the others
+	// always off.
 	plain := nn.NewFeedForward(5, 11, 0, rng)
 	for i := range plain.In.Bias.Data() {
 		plain.In.Bias.Data()[i] = []float32{5, 5, -5}[i%3]
@@ -178,7 +178,7 @@ func TestFeedForward(t *testing.T) {
 	h := tensor.ReLU(nil, tensor.Linear(nil, x, f.In.Weight, f.In.Bias))
 	tensortest.Same(t, "without dropout", f.Forward(nil, x).Data(), tensor.Linear(nil, h, f.Out.Weight, f.Out.Bias).Data())
 
-	// Dropout acts on the hidden layer, behind the activation.
+	// Dropout acts on the hidden layer, after the activation.
 	tape := tensor.NewTape(tensor.Train)
 	tape.Seed(0, 0)
 	got := f.Forward(tape, x)

@@ -11,13 +11,11 @@ import (
 type Linear struct {
 	Weight *tensor.Tensor // [Out In], PyTorch's layout
 	Bias   *tensor.Tensor // [Out], or nil for none
-	// Packed is [Out In] in place of Weight, which is then nil: for inference alone. It is
-	// no parameter.
+	// Packed is an alternative to Weight, which is then nil: [Out In], for inference only. It is not a parameter.
 	Packed *tensor.Packed
 }
 
-// NewLinear returns a map from in to out features, initialised as PyTorch does:
-// weight and bias uniform in ±1/√in.
+// NewLinear returns a map from in to out features, initialised as in PyTorch: weight and bias uniform in ±1/√in.
 func NewLinear(in, out int, bias bool, rng *rand.Rand) *Linear {
 	l := &Linear{Weight: Torch(rng, out, in)}
 	if bias {
@@ -26,7 +24,7 @@ func NewLinear(in, out int, bias bool, rng *rand.Rand) *Linear {
 	return l
 }
 
-// ZeroLinear is NewLinear with weight and bias 0, for maps that are read from a file.
+// ZeroLinear is NewLinear with weight and bias 0, for maps whose weights are then read from a file.
 func ZeroLinear(in, out int, bias bool, _ *rand.Rand) *Linear {
 	l := &Linear{Weight: tensor.Zeros(out, in).Param()}
 	if bias {
@@ -45,10 +43,9 @@ func (l *Linear) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 
 func (l *Linear) packed() bool { return l.Packed != nil && l.Weight == nil }
 
-// Linears returns what several maps make of the same x. Where their weights are packed, it is
-// one product.
+// Linears applies several maps to the same x. Packed weights are multiplied in one product.
 func Linears(t *tensor.Tape, x *tensor.Tensor, maps ...*Linear) []*tensor.Tensor {
-	var few [4]tensor.Affine // in place of a slice from the heap
+	var few [4]tensor.Affine // avoids an allocation
 	packed := few[:0]
 	for _, l := range maps {
 		if !l.packed() {
@@ -67,15 +64,14 @@ func linearsApart(t *tensor.Tape, x *tensor.Tensor, maps []*Linear) []*tensor.Te
 	return out
 }
 
-// Params returns "weight" and, where there is one, "bias".
+// Params returns "weight" and, if there is a bias, "bias".
 func (l *Linear) Params() Params {
 	return Vars{{"weight", l.Weight}, {"bias", l.Bias}}.Params()
 }
 
-// Embedding is a table of one vector for each token, or for each position: learnt
-// absolute positions are an Embedding as long as the longest sequence, asked for the
-// positions 0, 1, 2, … and added to that of the tokens. Sinusoids are those that are not
-// learnt.
+// Embedding is a table of one vector for each token, or for each position. For learned absolute positions, use an
+// Embedding as long as the longest sequence, look up positions 0, 1, 2, … and add the result to the token embedding.
+// For positions that are not learned, see Sinusoids.
 type Embedding struct {
 	Weight *tensor.Tensor // [N D]
 }
@@ -90,15 +86,14 @@ func NewEmbedding(n, width int, std float32, rng *rand.Rand) *Embedding {
 	return &Embedding{Weight: w.Param()}
 }
 
-// Forward looks up a batch of token ids given in row-major order.
+// Forward looks up a batch of token IDs in row-major order.
 //
 // Shapes:
 //
 //	ids  B·L numbers
 //	out  [B L D]
 //
-// It panics with a *tensor.ShapeError if an id is none of the table, and if there are not
-// B·L of them.
+// It panics with a *tensor.ShapeError if an id is not in the table, or if len(ids) is not B·L.
 func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
 	if b < 0 || l < 0 || len(ids) != b*l {
 		panic(&tensor.ShapeError{Op: "nn: Embedding", Arg: "ids", What: "number", Got: []int{len(ids)}, Want: fmt.Sprintf("B·L=%d·%d", b, l)})
@@ -143,16 +138,15 @@ func (n *LayerNorm) Params() Params {
 	return Vars{{"weight", n.Weight}, {"bias", n.Bias}}.Params()
 }
 
-// FeedForward is the two-layer network applied to each position of a
-// transformer: out(dropout(activation(in(x)))).
+// FeedForward is the two-layer network that a transformer applies to each position: out(dropout(activation(in(x)))).
 type FeedForward struct {
 	In, Out    *Linear
 	Activation func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor // such as tensor.ReLU
 	Dropout    float32
 }
 
-// NewFeedForward returns a network of the given width with a hidden layer and
-// ReLU, as in Vaswani et al. 2017, section 3.3.
+// NewFeedForward returns a network of the given width with a hidden layer and ReLU, as in Vaswani et al. 2017,
+// section 3.3.
 func NewFeedForward(width, hidden int, dropout float32, rng *rand.Rand) *FeedForward {
 	return &FeedForward{
 		In:         NewLinear(width, hidden, true, rng),

@@ -14,31 +14,28 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// LoadOptions says how Load reads parameters. The zero value is a file of exactly
-// the module's parameters under attn's own names.
+// LoadOptions says how Load reads parameters. With the zero value, the file must contain exactly the module's
+// parameters under attn's own names.
 type LoadOptions struct {
-	// Prefix stands before each name in the file: "encoder.". Tensors without it
-	// are not the module's.
+	// Prefix precedes each name in the file, such as "encoder.". Tensors without it do not belong to the module and
+	// are ignored.
 	Prefix string
-	// Names makes the table of names. Nil means OwnNames; TorchNames is
-	// PyTorch's.
+	// Names returns the table of names. Nil means OwnNames; TorchNames returns PyTorch's names.
 	Names func(Module) (StateDict, error)
-	// Unread are the tensors under Prefix that need not be read: full names, or
-	// patterns of package path, such as "*.position_ids".
+	// Unread lists tensors under Prefix that may be left unread: full names, or patterns of package path, such as
+	// "*.position_ids".
 	Unread []string
 }
 
-// Load reads the parameters of a module from a safetensors file, an index of
-// several files, or a folder with model.safetensors or its index: see
-// safetensors.Open. Each parameter must be there in its shape, and each tensor
-// must be read. A layer that waits for the widths of its first batch gets them from the file.
-// Types F16, BF16 and F32 are exact, F64 is rounded to the nearest
-// float32; integers, which may stand for other numbers by a scale, are refused.
+// Load reads the parameters of a module from a safetensors file, an index of several files, or a folder with
+// model.safetensors or its index: see safetensors.Open. The file must contain each parameter in its shape, and each
+// tensor must be read. A layer that takes its widths from its first batch takes them from the file instead. The types
+// F16, BF16 and F32 are exact, and F64 is rounded to the nearest float32. Integers are rejected, because they may be
+// quantized with a scale.
 //
-// Errors: a *safetensors.FormatError with the path if the file is not what it
-// should be; it wraps a *MismatchError if tensors are missing, have another
-// shape or are left over. Then no parameter has changed. After an error of the
-// disk some may have.
+// Errors: a *safetensors.FormatError with the path if the file is invalid. It wraps a *MismatchError if tensors are
+// missing, have another shape or are left over; no parameter has changed then. After an I/O error, some parameters
+// may have changed.
 func Load(path string, m Module, o LoadOptions) error {
 	r, err := safetensors.Open(path)
 	if err != nil {
@@ -48,7 +45,7 @@ func Load(path string, m Module, o LoadOptions) error {
 	return LoadFrom(r, m, o)
 }
 
-// LoadFrom is Load from a file that is open.
+// LoadFrom is Load from an open file.
 func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
 	dict, err := stateDict(o.Names, m)
 	if err != nil {
@@ -66,18 +63,18 @@ func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
 	if err := dict.read(r, o.Prefix); err != nil || !waited {
 		return err
 	}
-	for range m.Params() { // layers begin to use what they have waited for
+	for range m.Params() { // completes layers that took their widths from the file
 	}
 	return nil
 }
 
-// check returns what keeps the tensors of a file from being those of the table.
+// check returns an error if the tensors of the file do not match the table.
 func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 	bad := func(err error) error { return &safetensors.FormatError{Path: r.Path(), Err: err} }
 	var mismatch MismatchError
 	read := make(map[string]bool, len(dict)+len(o.Unread))
 	for _, name := range o.Unread {
-		read[name] = true // a model may have hundreds of them, which are names and no patterns
+		read[name] = true // there may be hundreds of these, all plain names
 	}
 	for i := range dict {
 		e := &dict[i]
@@ -115,7 +112,7 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 		if dict[i].Refused != "" {
 			continue
 		}
-		// Nothing is read, but the type is checked.
+		// Reads no elements, but checks the type.
 		if err := r.ReadFloat32s(o.Prefix+dict[i].Name, nil, 0); err != nil {
 			return err
 		}
@@ -123,8 +120,7 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 	return nil
 }
 
-// Skips reports whether a tensor need not be read. It returns an error if Unread has what is
-// no pattern.
+// Skips reports whether a tensor may be left unread. It returns an error if Unread contains an invalid pattern.
 func (o LoadOptions) Skips(name string) (bool, error) {
 	for _, pattern := range o.Unread {
 		ok, err := path.Match(pattern, name)
@@ -138,19 +134,19 @@ func (o LoadOptions) Skips(name string) (bool, error) {
 	return false, nil
 }
 
-// piece is a part of a tensor in the file, and where it belongs.
+// piece is a part of a tensor in the file and its destination.
 type piece struct {
 	name string
 	at   int // its first element
 	to   []float32
 }
 
-// pieceLength is how many elements a piece has at most: so many that two processors seldom ask
-// for the same new huge page, which only one of them can clear.
+// pieceLength is the largest number of elements in a piece. It is large enough that two processors rarely touch the
+// same new huge page, which only one of them can clear.
 const pieceLength = 1 << 20
 
-// read sets the parameters of a table to the tensors of their names, whose shapes fit, on all
-// processors: to clear new memory takes longer than to read into it from the system's.
+// read sets the parameters of a table from the tensors with their names, whose shapes have been checked. It uses all
+// processors, because clearing new memory takes longer than copying into it from the system's page cache.
 func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	var pieces []piece
 	for i := range d {
@@ -192,8 +188,7 @@ func readPieces(r *safetensors.Reader, pieces []piece) error {
 	return cmp.Or(errs...)
 }
 
-// readTransposed reads a tensor whose rows become columns of the parts, and returns the memory
-// for the next one.
+// readTransposed reads a tensor whose rows become columns of the parts. It returns its buffer for the next tensor.
 func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []float32) ([]float32, error) {
 	shape := e.shape()
 	in, columns := shape[0], shape[1]
@@ -202,7 +197,7 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 	}
 	all := memory[:in*columns]
 	var pieces []piece
-	const most = 1 << 17 // elements of a piece
+	const most = 1 << 17 // largest number of elements in a piece
 	for part := range slices.Chunk(all, most) {
 		pieces = append(pieces, piece{name, len(pieces) * most, part})
 	}
@@ -220,15 +215,15 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 	return memory, nil
 }
 
-// MismatchError says in what the tensors of a file differ from the parameters
-// that they were to be loaded into. Names are those in the file.
+// MismatchError describes the differences between the tensors of a file and the parameters to load. It uses the names
+// in the file.
 type MismatchError struct {
 	Missing   []string    // parameters without a tensor
 	Misshapen []Misshapen // tensors of another shape
 	Unread    []string    // tensors without a parameter
 }
 
-// Misshapen is a tensor whose shape is not that of its parameter.
+// Misshapen is a tensor whose shape differs from its parameter's.
 type Misshapen struct {
 	Name      string
 	Got, Want []int

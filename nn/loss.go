@@ -9,12 +9,12 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// CrossEntropy returns the mean over the targets that count of
+// CrossEntropy returns the mean, over the targets that are not ignored, of
 //
 //	−(1−s)·log p_target − s·mean_c log p_c,   p = softmax(logits)
 //
-// where s is the label smoothing. Targets equal to ignore, such as padding, do
-// not count; if none counts, the loss is zero.
+// where s is the label smoothing. Targets equal to ignore, such as padding, do not count; if all are ignored, the
+// loss is zero.
 //
 // Shapes:
 //
@@ -22,11 +22,10 @@ import (
 //	targets  one class for each vector of logits, in row-major order
 //	loss     no axes; unit: nats
 //
-// targets must stay as they are until Backward.
+// targets must not change until Backward.
 //
-// It panics with a *tensor.ShapeError if the number of targets is not that of
-// the vectors, or if a target is no class; with a *tensor.ValueError if smoothing is
-// outside [0, 1).
+// It panics with a *tensor.ShapeError if the number of targets differs from the number of vectors, or if a target is
+// not a class, and with a *tensor.ValueError if smoothing is outside [0, 1).
 //
 // Source: label smoothing as in Szegedy et al., "Rethinking the Inception
 // Architecture", 2016, https://arxiv.org/abs/1512.00567, section 7.
@@ -56,13 +55,13 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 	loss := t.Make()
 	if loss.Data()[0] = 0; counted == 0 {
 		if t.Needs(logits) {
-			t.Record(loss, func([]float32) {}) // its gradient is 0, and no mistake of the caller's
+			t.Record(loss, func([]float32) {}) // the gradient is 0, and Backward must not panic
 		}
 		return loss
 	}
 
 	x := logits.Data()
-	// Of the rows that count, softmax less s/C, kept for the gradient.
+	// For the rows that count: softmax − s/C, stored for the gradient.
 	soft := t.Floats(len(x))
 	uniform := smoothing / float32(classes)
 	each := t.Floats(len(targets))
@@ -79,7 +78,7 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 			simd.ScaleShift(p, 1/sum, p, -uniform)
 			lse := m + float32(math.Log(float64(sum)))
 			each[r] = lse - float32((1-smoothing)*row[targets[r]])
-			if smoothing != 0 { // a logit of −Inf is no harm without smoothing
+			if smoothing != 0 { // without smoothing, a logit of −Inf is valid
 				each[r] -= float32(uniform * simd.Sum(row))
 			}
 		}
@@ -91,7 +90,7 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 			dx := t.GradOf(logits)
 			scale := d[0] / float32(counted)
 			if scale == 0 {
-				return // and a NaN among the logits stays there
+				return // even if a logit is NaN
 			}
 			par.For(len(targets), chunk, func(lo, hi int) {
 				for r := lo; r < hi; r++ {

@@ -46,7 +46,7 @@ func TestCrossEntropyGradients(t *testing.T) {
 	}, []*tensor.Tensor{tensor.Randn(rng, 5, 7), tensor.Randn(rng, 5, 7)})
 }
 
-// Targets that are ignored might as well not be there.
+// Ignored targets give the same result as leaving their rows out.
 func TestCrossEntropyIgnores(t *testing.T) {
 	const classes, pad = 7, 2
 	rng := rand.New(rand.NewPCG(1, 7))
@@ -59,7 +59,7 @@ func TestCrossEntropyIgnores(t *testing.T) {
 		return loss, logits.Grad()
 	}
 	want, wantGrad := run(logits, []int{3, 0, 6})
-	// The same rows with rows of NaN behind them.
+	// The same rows, followed by rows of NaN.
 	padded := tensor.Concat(nil, 0, logits, tensor.Full(float32(math.NaN()), 2, classes))
 	got, gotGrad := run(padded, []int{3, 0, 6, pad, pad})
 	tensortest.Same(t, "loss", got.Data(), want.Data())
@@ -72,8 +72,7 @@ func TestCrossEntropyIgnores(t *testing.T) {
 	}
 }
 
-// A vocabulary larger than what one thread takes at a time, against the formula
-// in float64.
+// A vocabulary larger than one thread's share, compared with the formula in float64.
 func TestCrossEntropyOfManyClasses(t *testing.T) {
 	const rows, classes, smoothing = 3, 5003, 0.1
 	rng := rand.New(rand.NewPCG(1, 9))

@@ -7,8 +7,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// LSTM is one layer of long short-term memory. For every step, with input x and
-// the state h and the memory c before it,
+// LSTM is one layer of long short-term memory. For each step, with input x, previous state h and previous memory c,
 //
 //	i = σ(W_ii x + b_ii + W_hi h + b_hi)
 //	f = σ(W_if x + b_if + W_hf h + b_hf)
@@ -17,12 +16,10 @@ import (
 //	c' = f∘c + i∘g
 //	h' = o∘tanh(c')
 //
-// The four gates' weights are stacked in the order i, f, g, o, as PyTorch stores
-// them.
+// The weights of the four gates are stacked in the order i, f, g, o, as PyTorch stores them.
 //
-// Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, Neural
-// Computation 9; the forget gate f is that of Gers et al., "Learning to Forget",
-// 2000, Neural Computation 12.
+// Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, Neural Computation 9. The forget gate f is from
+// Gers et al., "Learning to Forget", 2000, Neural Computation 12.
 type LSTM struct {
 	WeightIH *tensor.Tensor // [4H D]
 	WeightHH *tensor.Tensor // [4H H]
@@ -30,8 +27,8 @@ type LSTM struct {
 	BiasHH   *tensor.Tensor // [4H], or nil for none
 }
 
-// NewLSTM returns a layer from in features to hidden units, initialised as
-// PyTorch does: everything uniform in ±1/√hidden.
+// NewLSTM returns a layer from in features to hidden units, initialised as in PyTorch: all parameters uniform in
+// ±1/√hidden.
 func NewLSTM(in, hidden int, rng *rand.Rand) *LSTM {
 	w := newCellWeights(in, hidden, 4, rng)
 	return &LSTM{WeightIH: w.ih, WeightHH: w.hh, BiasIH: w.bih, BiasHH: w.bhh}
@@ -44,24 +41,22 @@ func (m *LSTM) weights() cellWeights {
 // Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
 func (m *LSTM) Params() Params { return m.weights().params() }
 
-// Forward runs the layer over a batch of sequences, from the state h0 and the
-// memory c0 (each nil for zeros). lens, if not nil, says how many steps of each
-// sequence count: behind them the output is zero, and state and memory stay as
-// they were. lens must stay as they are until Backward.
+// Forward runs the layer over a batch of sequences, from the state h0 and the memory c0 (each nil for zeros). If lens
+// is not nil, it gives the length of each sequence: after it, the output is zero, and state and memory do not change.
+// lens must not change until Backward.
 //
 // Shapes:
 //
 //	x      [B L D]
 //	h0, c0 [B H]
 //	out    [B L H]  the state after each step
-//	h, c   [B H]    state and memory after the last step that counts
+//	h, c   [B H]    state and memory after the last step of each sequence
 func (m *LSTM) Forward(t *tensor.Tape, x, h0, c0 *tensor.Tensor, lens []int, dir Direction) (out, h, c *tensor.Tensor) {
 	out, states := m.weights().unroll(t, lstmCell{}, x, []Var{{"h0", h0}, {"c0", c0}}, lens, dir)
 	return out, states[0], states[1]
 }
 
-// lstmCell has h and c for a state. It leaves i, f, g and o in rec and keeps
-// tanh(c').
+// lstmCell uses h and c as its states. It leaves i, f, g and o in rec and keeps tanh(c').
 type lstmCell struct{}
 
 func (lstmCell) sizes() cellSizes { return cellSizes{gates: 4, states: 2, kept: 1} }

@@ -1,9 +1,8 @@
-// Package nn holds the plain layers around attention and what trains them:
-// affine maps, embeddings, positions, normalisation, feed-forward blocks,
-// recurrent layers, losses, optimisers and schedules.
+// Package nn provides the layers around attention and their training: affine maps, embeddings, positions,
+// normalisation, feed-forward blocks, recurrent layers, losses, optimisers and schedules.
 //
-// A layer is a struct of parameters. It keeps nothing between calls; the tape,
-// random numbers and lengths are arguments.
+// A layer is a struct of parameters. It keeps no state between calls; the tape, random numbers and lengths are
+// arguments.
 package nn
 
 import (
@@ -15,20 +14,18 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Params is a sequence of parameters with their names, always in the same
-// order. Names are made of the path of fields to the parameter, joined by dots:
-// "encoder.0.self.q.weight".
+// Params is a sequence of parameters with their names, always in the same order. A name is the path of fields to the
+// parameter, joined by dots: "encoder.0.self.q.weight".
 type Params = iter.Seq2[string, *tensor.Tensor]
 
 // Module is anything with parameters.
 type Module interface {
-	// Params returns the parameters. Those that gradients flow to are trained.
+	// Params returns the parameters. Training changes the parameters that gradients flow to.
 	Params() Params
 }
 
-// Join returns the parameters of several modules one after the other, each
-// name preceded by the module's name and a dot. Modules that are nil are left
-// out; an empty name adds nothing.
+// Join returns the parameters of several modules one after another, each name preceded by the module's name and a
+// dot. Nil modules are left out; an empty module name adds no prefix.
 func Join(modules ...Named) Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		for _, m := range modules {
@@ -47,7 +44,7 @@ func Join(modules ...Named) Params {
 	}
 }
 
-// Named is a module under a name, for Join.
+// Named is a module with a name, for Join.
 type Named struct {
 	Name   string
 	Module Module
@@ -62,11 +59,11 @@ func Numbered[M Module](prefix string, list []M) []Named {
 	return named
 }
 
-// Vars is a module of single parameters: pairs of a name and a tensor. A nil
-// tensor stands for a parameter that is absent, such as a bias.
+// Vars is a module of single parameters: pairs of a name and a tensor. A nil tensor is an absent parameter, such as a
+// bias.
 type Vars []Var
 
-// Var is one parameter under its name.
+// Var is a parameter with its name.
 type Var struct {
 	Name   string
 	Tensor *tensor.Tensor
@@ -94,7 +91,7 @@ func Count(m Module) int {
 	return n
 }
 
-// Init makes an affine map, as NewLinear does.
+// Init returns a new affine map, as NewLinear does.
 type Init func(in, out int, bias bool, rng *rand.Rand) *Linear
 
 // Xavier draws a parameter of the given shape, [out in] for a matrix, uniformly from ±√(6/(in+out)).
@@ -107,8 +104,8 @@ func Xavier(rng *rand.Rand, shape ...int) *tensor.Tensor {
 	return tensor.Uniform(rng, -bound, bound, shape...).Param()
 }
 
-// Torch draws a parameter of the given shape, [out in] for a matrix, uniformly from ±1/√in, as
-// PyTorch initialises the weight of Linear.
+// Torch draws a parameter of the given shape, [out in] for a matrix, uniformly from ±1/√in, as PyTorch initialises
+// the weight of Linear.
 func Torch(rng *rand.Rand, shape ...int) *tensor.Tensor {
 	in, _ := fans(shape)
 	return torchInit(rng, in, shape...)
@@ -129,7 +126,7 @@ func fans(shape []int) (in, out int) {
 	return max(shape[last], 1), max(shape[0], 1)
 }
 
-// Norm normalises vectors [… E] one by one: LayerNorm, RMSNorm, L2Norm, or your own.
+// Norm normalises vectors [… E] one by one: LayerNorm, RMSNorm, L2Norm, or a user-defined type.
 type Norm interface {
 	Module
 	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor

@@ -2,14 +2,12 @@ package nn
 
 import "github.com/attn-go/attn/tensor"
 
-// RMSNorm divides each vector along the last axis by its root mean square and multiplies
-// by a gain:
+// RMSNorm divides each vector along the last axis by its root mean square and multiplies it by a gain:
 //
 //	y = weight·x/√(mean(x²) + eps)
 //
-// As MultiHeadConfig.QueryNorm and KeyNorm of package attn, with the width of a head, it
-// is the QK-norm of Qwen 3 and OLMo 2. The gain is the weight itself: models that store
-// gain − 1, as Gemma does, want 1 added when they are loaded.
+// As MultiHeadConfig.QueryNorm and KeyNorm of package attn, with the width of a head, it is the QK-norm of Qwen 3 and
+// OLMo 2. The gain is the weight itself: for models that store gain − 1, as Gemma does, add 1 after loading.
 //
 // Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019,
 // https://arxiv.org/abs/1910.07467.
@@ -34,18 +32,16 @@ func (n *RMSNorm) Params() Params { return Vars{{"weight", n.Weight}}.Params() }
 // TorchState returns the table of torch.nn.RMSNorm.
 func (n *RMSNorm) TorchState() (StateDict, error) { return OwnNames(n) }
 
-// L2Norm divides each vector along the last axis by its length: y = x/max(‖x‖, eps). It
-// has no parameters.
+// L2Norm divides each vector along the last axis by its length: y = x/max(‖x‖, eps). It has no parameters.
 //
-// As QueryNorm and KeyNorm of package attn it is the QK-norm of Henry et al.; the score
-// then wants a scale of its own, as vectors of length 1 have scores of at most 1:
-// score.DotScale has a fixed one. Where the scale is learnt, score.Cosine is both norm and
-// scale.
+// As QueryNorm and KeyNorm of package attn it is the QK-norm of Henry et al. Scores of vectors of length 1 are at
+// most 1, so the score then needs its own scale: score.DotScale has a fixed scale. For a learned scale, use
+// score.Cosine, which includes the norm.
 //
 // Source: Henry et al., "Query-Key Normalization for Transformers", 2020,
 // https://arxiv.org/abs/2010.04245.
 type L2Norm struct {
-	Eps float32 // PyTorch's F.normalize has 1e-12; with 0, only a vector of zeros stays as it is
+	Eps float32 // 1e-12 in PyTorch's F.normalize; with 0, only zero vectors are not scaled
 }
 
 // Forward normalises x. Shapes: x and out [… D].

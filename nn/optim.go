@@ -11,16 +11,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Optimizer changes the parameters of a module along their gradients. It asks the
-// module for them at every step, so that parameters which appear later, as those of a
-// layer that learns its widths from the first batch, are trained as well.
+// Optimizer changes the parameters of a module along their gradients. It lists the module's parameters at every step,
+// so it also trains parameters that appear later, such as those of a layer that takes its widths from the first
+// batch.
 type Optimizer interface {
-	// Step makes one update with the given learning rate from the gradients
-	// of the parameters, which it leaves as they are. A parameter that no
-	// gradient has reached stays as it is.
+	// Step makes one update with the given learning rate. It uses the gradients of the parameters and does not change
+	// them. A parameter without a gradient does not change.
 	Step(lr float64)
-	// State returns what the optimiser remembers, named after the parameters:
-	// saved with them, training continues exactly.
+	// State returns the optimiser's state, named after the parameters. A run that saves and loads it resumes exactly.
 	State() Params
 }
 
@@ -31,14 +29,13 @@ func ZeroGrad(m Module) {
 	}
 }
 
-// ClipGradNorm scales all gradients of a module by the same factor so that
-// their Euclidean norm, taken together, is at most limit. It returns the norm
-// before scaling. It panics with a *tensor.ValueError if the limit is negative or NaN.
+// ClipGradNorm scales all gradients of a module by one factor so that their joint Euclidean norm is at most limit. It
+// returns the norm before scaling. It panics with a *tensor.ValueError if the limit is negative or NaN.
 func ClipGradNorm(m Module, limit float32) float32 {
 	if !(limit >= 0) {
 		panic(&tensor.ValueError{Op: "nn: ClipGradNorm", Arg: "limit", Got: fmt.Sprint(limit), Want: "a number of at least 0"})
 	}
-	// Cut by shape alone, so that the sum does not depend on who adds.
+	// Divided by shape alone, so that the sum does not depend on the number of processors.
 	const most = 1 << 14
 	c := clippers.Get().(*clipper)
 	defer c.free()
@@ -71,8 +68,7 @@ func ClipGradNorm(m Module, limit float32) float32 {
 	return norm
 }
 
-// clipper is ClipGradNorm's memory: the gradients in pieces, and the sum of the
-// squares of each.
+// clipper is the scratch memory of ClipGradNorm: the gradients in pieces, and the sum of squares of each piece.
 type clipper struct {
 	pieces  [][]float32
 	squares []float64
@@ -80,20 +76,20 @@ type clipper struct {
 
 var clippers = sync.Pool{New: func() any { return new(clipper) }}
 
-// free hands c back without the gradients, which it would keep alive.
+// free puts c back into the pool, without references to the gradients, which it would keep alive.
 func (c *clipper) free() {
 	clear(c.pieces)
 	clippers.Put(c)
 }
 
-// slot is a parameter with what an optimiser remembers about it.
+// slot is a parameter with the optimiser's state for it.
 type slot struct {
 	name string
 	p    *tensor.Tensor
 	a, b []float32 // momenta; nil means that they are zero
 }
 
-// slots is the trainable parameters of a module, in its order.
+// slots contains the trainable parameters of a module, in its order.
 type slots struct {
 	module Module
 	list   []slot
@@ -108,8 +104,8 @@ func slotsOf(op string, m Module) slots {
 	return s
 }
 
-// refresh makes the list that of the parameters which the module has now. What is
-// remembered of a parameter stays with it; a new one begins with nothing.
+// refresh updates the list to the module's current parameters. It keeps the state of existing parameters; new ones
+// start without state.
 func (s *slots) refresh() {
 	if s.module == nil || s.current() {
 		return
@@ -132,7 +128,7 @@ func (s *slots) refresh() {
 	}
 }
 
-// current reports whether the list is that of the module's parameters.
+// current reports whether the list matches the module's parameters.
 func (s *slots) current() bool {
 	n := 0
 	for name, p := range s.module.Params() {
@@ -147,7 +143,7 @@ func (s *slots) current() bool {
 	return n == len(s.list)
 }
 
-// memory returns the momentum kept in to, which begins with zero.
+// memory returns the momentum stored in to, which starts at zero.
 func (s *slot) memory(to *[]float32) []float32 {
 	if *to == nil {
 		*to = make([]float32, s.p.Len())
@@ -158,7 +154,7 @@ func (s *slot) memory(to *[]float32) []float32 {
 // SGD is stochastic gradient descent with momentum μ and weight decay λ:
 //
 //	g ← g + λ·p
-//	b ← μ·b + g          (b = 0 before the first time)
+//	b ← μ·b + g          (b starts at 0)
 //	p ← p − lr·b         or, with Nesterov, p ← p − lr·(g + μ·b)
 //
 // as PyTorch defines it.
@@ -168,8 +164,7 @@ type SGD struct {
 	slots                 slots
 }
 
-// NewSGD returns plain gradient descent on a module's parameters; momentum and
-// decay are fields.
+// NewSGD returns plain gradient descent on a module's parameters; set momentum and decay through the fields.
 func NewSGD(m Module) *SGD { return &SGD{slots: slotsOf("NewSGD", m)} }
 
 // Step makes one update.
@@ -198,8 +193,7 @@ func (o *SGD) Step(lr float64) {
 	}
 }
 
-// momentum returns the memory for the momentum of a slot, or nil if there is no
-// momentum.
+// momentum returns the momentum of a slot, or nil if momentum is off.
 func (o *SGD) momentum(s *slot) []float32 {
 	if o.Momentum != 0 {
 		return s.memory(&s.a)
@@ -207,8 +201,7 @@ func (o *SGD) momentum(s *slot) []float32 {
 	return s.a
 }
 
-// State returns the momenta as "name.momentum". They share the optimiser's
-// memory, so loading means copying into them.
+// State returns the momenta as "name.momentum". They share the optimiser's memory, so copy into them to load.
 func (o *SGD) State() Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		o.slots.refresh()
@@ -228,8 +221,8 @@ func (o *SGD) State() Params {
 //	v ← β₂·v + (1−β₂)·g²
 //	p ← p − lr·(m/(1−β₁ⁿ)) / (√(v/(1−β₂ⁿ)) + ε)
 //
-// The step is that of the optimiser: a parameter that appears later is treated as if
-// it had been there with a gradient of zero.
+// All parameters share the step count n: a parameter that appears later is treated as if it had been there with a
+// gradient of zero.
 //
 // Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019,
 // https://arxiv.org/abs/1711.05101; the form is PyTorch's.
@@ -245,8 +238,7 @@ func NewAdamW(m Module) *AdamW {
 	return &AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, slots: slotsOf("NewAdamW", m)}
 }
 
-// Steps returns how many updates have been made; SetSteps sets it when a run
-// is resumed.
+// Steps returns the number of updates made. SetSteps sets it when a run is resumed.
 func (o *AdamW) Steps() int { return o.steps }
 
 // SetSteps sets the number of updates made so far.
@@ -279,8 +271,7 @@ func (o *AdamW) Step(lr float64) {
 	}
 }
 
-// State returns the moments as "name.m" and "name.v". They share the
-// optimiser's memory, so loading means copying into them.
+// State returns the moments as "name.m" and "name.v". They share the optimiser's memory, so copy into them to load.
 func (o *AdamW) State() Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		o.slots.refresh()
@@ -294,16 +285,14 @@ func (o *AdamW) State() Params {
 	}
 }
 
-// Schedule gives the learning rate of a step, counted from 1, as a factor of
-// the peak rate.
+// Schedule returns the learning rate of a step, counted from 1, as a factor of the peak rate.
 type Schedule func(step int) float64
 
 // Constant is the schedule that is always 1.
 func Constant() Schedule { return func(int) float64 { return 1 } }
 
-// WarmupInvSqrt rises linearly to 1 over the warm-up and then falls with the
-// inverse square root of the step. It does not depend on how long training
-// goes on, so that a run can be continued.
+// WarmupInvSqrt rises linearly to 1 over the warm-up and then falls with the inverse square root of the step. It does
+// not depend on the length of training, so a run can be extended.
 //
 // Source: Vaswani et al., "Attention Is All You Need", 2017, eq. 3, scaled to
 // peak at 1.

@@ -30,7 +30,7 @@ func setGrads(g *tensortest.Golden, m nn.Module, step int) {
 	}
 }
 
-// optimisers makes the optimisers of the golden file.
+// optimisers creates the optimisers of the golden file.
 var optimisers = map[string]func(g *tensortest.Golden, m nn.Module) nn.Optimizer{
 	"sgd":      goldenSGD("sgd", false),
 	"nesterov": goldenSGD("nesterov", true),
@@ -72,7 +72,7 @@ func TestOptimisersGolden(t *testing.T) {
 	}
 }
 
-// An optimiser that is given the state of another continues as that one would.
+// An optimiser with the loaded state of another continues exactly as the other would.
 func TestOptimisersContinue(t *testing.T) {
 	g := tensortest.Open(t, goldenDir+"optim.safetensors")
 	for kind, create := range optimisers {
@@ -130,7 +130,7 @@ func TestOptimiserState(t *testing.T) {
 			all = append(all, name)
 		}
 		for range o.State() {
-			break // has to be possible
+			break // the case must be possible
 		}
 		return all
 	}
@@ -150,7 +150,7 @@ func TestOptimiserState(t *testing.T) {
 		t.Errorf("AdamW starts as %+v", adam)
 	}
 
-	// No parameter but b has a gradient; decay does not touch the others.
+	// Only b has a gradient; decay does not change the other parameters.
 	setGrad(params[2].Tensor, tensor.Full(1, 1))
 	sgd.WeightDecay, adam.WeightDecay = 0.5, 0.5
 	for _, o := range []nn.Optimizer{sgd, adam} {
@@ -173,12 +173,12 @@ type growing struct{ vars nn.Vars }
 
 func (g *growing) Params() nn.Params { return g.vars.Params() }
 
-// Parameters that appear behind the optimiser's back are trained like the others, in
-// the order of the module, and what is remembered of those stays.
+// Parameters that appear later are trained like the others, in the module's order, and the state of the others is
+// kept.
 func TestOptimisersAdopt(t *testing.T) {
 	g := tensortest.Open(t, goldenDir+"optim.safetensors")
 	for kind, create := range optimisers {
-		for _, late := range []int{0, 1} { // the first of the two, or the second
+		for _, late := range []int{0, 1} { // the first parameter, or the second
 			want, all := weightAndBias(g), weightAndBias(g)
 			module := &growing{nn.Vars{all[1-late]}}
 			whole, o := create(g, want), create(g, module)
@@ -209,7 +209,7 @@ func TestOptimisersAdopt(t *testing.T) {
 				t.Errorf("%s: state %v, want %v", kind, got, names)
 			}
 
-			// One may be exchanged for another, of any size: that one is trained.
+			// A parameter may be replaced by another, of any size: the new one is trained.
 			other := tensor.Full(3, 2, 2).Param()
 			module.vars = nn.Vars{all[0], {Name: all[1].Name, Tensor: other}}
 			setGrad(other, tensor.Full(1, 2, 2))
@@ -223,7 +223,7 @@ func TestOptimisersAdopt(t *testing.T) {
 	}
 }
 
-// Large parameters are updated in pieces, which cannot be seen.
+// Large parameters are updated in pieces, with the same result.
 func TestAdamWOfLargeParameters(t *testing.T) {
 	const n = 10_007
 	rng := rand.New(rand.NewPCG(1, 8))

@@ -6,15 +6,13 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Sinusoids returns encodings of the positions first, first+1, … that tell a
-// transformer where a token stands: sines and cosines side by side, of
-// wavelengths that rise from 2π towards 10000·2π,
+// Sinusoids returns encodings of the positions first, first+1, …, which give a transformer the position of each
+// token: sines and cosines side by side, with wavelengths that rise from 2π towards 10000·2π,
 //
 //	out[p, 2i]   = sin((first+p)/10000^(2i/width))
 //	out[p, 2i+1] = cos((first+p)/10000^(2i/width))
 //
-// so that an odd width ends with a sine. They are added to embeddings of the same
-// width.
+// An odd width ends with a sine. Add the encodings to embeddings of the same width.
 //
 // Shapes: out [length width].
 //

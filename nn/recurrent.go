@@ -13,51 +13,47 @@ import (
 // Direction is the order in which a recurrent layer reads a sequence.
 type Direction bool
 
-// The two directions. Outputs stand at the position of their input in both.
+// The two directions. In both, each output is at the position of its input.
 const (
 	Forward  Direction = false
 	Backward Direction = true
 )
 
-// A cell is what recurrent layers differ in: the arithmetic of one step of one
-// sequence.
+// A cell is the part in which recurrent layers differ: the arithmetic of one step of one sequence.
 type cell interface {
-	// sizes returns how many vectors of H numbers the rows of a step hold.
+	// sizes returns the number of vectors of H numbers in the rows of a step.
 	sizes() cellSizes
-	// forward sets s.after. It may write over s.rec.
+	// forward sets s.after. It may overwrite s.rec.
 	forward(s cellStep)
-	// backward is given the gradient d of s.after and what forward has left in
-	// s, which it does not change. It sets the gradients of s.rec and s.in, and
-	// turns d into the part of the gradient of s.before that does not go through
-	// s.rec. A gradient of zero carries nothing, even if the numbers in s are not
-	// finite.
+	// backward receives the gradient d of s.after, and s as forward left it; it does not change s. It sets the
+	// gradients of s.rec and s.in, and turns d into the part of the gradient of s.before that does not flow through
+	// s.rec. A gradient of zero contributes nothing, even if numbers in s are not finite.
 	backward(s cellStep, d, drec, din []float32)
 }
 
-// cellSizes are numbers of vectors of H numbers.
+// cellSizes are sizes in units of vectors of H numbers.
 type cellSizes struct {
 	gates  int // in the rows in and rec
 	states int // in before and after; the first is the output
 	kept   int // in kept
 }
 
-// cellStep is the rows of numbers that belong to one step of one sequence.
+// cellStep contains the rows of numbers of one step of one sequence.
 type cellStep struct {
 	before, after []float32 // the states
 	in            []float32 // W_ih x + b_ih
-	rec           []float32 // W_hh h + b_hh, h being the first vector of before
-	kept          []float32 // what forward leaves for backward
+	rec           []float32 // W_hh h + b_hh, where h is the first vector of before
+	kept          []float32 // written by forward for backward
 }
 
-// cellWeights are the parameters of every recurrent layer; the rows of the
-// gates are stacked. A bias may be nil.
+// cellWeights are the parameters of a recurrent layer; the rows of the gates are stacked. A bias may be nil.
 type cellWeights struct {
-	op       string         // the layer, for messages
+	op       string         // the layer, for error messages
 	ih, hh   *tensor.Tensor // [gates·H D], [gates·H H]
 	bih, bhh *tensor.Tensor // [gates·H]
 }
 
-// newCellWeights initialises as PyTorch does: everything uniform in ±1/√hidden.
+// newCellWeights initialises as PyTorch does: all parameters uniform in ±1/√hidden.
 func newCellWeights(in, hidden, gates int, rng *rand.Rand) cellWeights {
 	return cellWeights{
 		ih:  torchInit(rng, hidden, gates*hidden, in),
@@ -71,9 +67,8 @@ func (w cellWeights) params() Params {
 	return Vars{{"weight_ih", w.ih}, {"weight_hh", w.hh}, {"bias_ih", w.bih}, {"bias_hh", w.bhh}}.Params()
 }
 
-// unroll runs a cell over a batch of sequences and returns the outputs [B L H]
-// and the last states. start has a state [B H], or nil for zeros, for each of the
-// cell's, under the names in messages.
+// unroll runs a cell over a batch of sequences and returns the outputs [B L H] and the last states. start contains a
+// state [B H], or nil for zeros, for each state of the cell; its names are for error messages.
 func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Var, lens []int, dir Direction) (out *tensor.Tensor, last []*tensor.Tensor) {
 	size := c.sizes()
 	w.check(size.gates, x, start, lens)
@@ -115,9 +110,8 @@ func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Va
 		leaves = append(leaves, s.Tensor)
 	}
 	if t.Needs(leaves...) {
-		// One operation with several results. The steps of the last states, which
-		// run first, hand their gradients over to the step of out, which does
-		// the work.
+		// This is one operation with several results. The backward steps of the last states run first and pass their
+		// gradients to the step of out, which does the work.
 		dlast := t.Floats(b * p.s)
 		clear(dlast)
 		t.Record(out, func(dout []float32) {
@@ -126,7 +120,7 @@ func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Va
 				dstart[v] = t.GradOf(s.Tensor)
 			}
 			p.backward(t, dout, dlast, t.GradOf(gates), t.GradOf(w.hh), t.GradOf(w.bhh), dstart)
-			clear(dlast) // the next pass may not begin at a last state
+			clear(dlast) // the next pass may not start at a last state
 		})
 		for v, y := range last {
 			t.Record(y, func(d []float32) {
@@ -140,8 +134,7 @@ func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Va
 	return out, last
 }
 
-// check panics with a *tensor.ShapeError unless the parameters of the layer and
-// the arguments of Forward fit.
+// check panics with a *tensor.ShapeError unless the parameters of the layer and the arguments of Forward match.
 func (w cellWeights) check(gates int, x *tensor.Tensor, start []Var, lens []int) {
 	bad := func(arg, what string, got []int, want string, args ...any) {
 		panic(&tensor.ShapeError{Op: w.op, Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
@@ -185,19 +178,19 @@ func (w cellWeights) check(gates int, x *tensor.Tensor, start []Var, lens []int)
 	}
 }
 
-// cellPass is one run of a cell over a batch, with what its backward pass needs.
+// cellPass is one run of a cell over a batch, with the data for its backward pass.
 type cellPass struct {
 	cell
 	b, l, h      int // H is the size of a state
-	g, s, k      int // sizes of the rows of a step: of the gates, the states and what is kept
+	g, s, k      int // row sizes of a step: gates, states and kept numbers
 	lens         []int
 	dir          Direction
 	in, whh, bhh []float32
-	states       []float32 // before step s of the run from s·B·p.s on
+	states       []float32 // the states before step s start at s·B·p.s
 	rec, kept    []float32 // of step s
 }
 
-// position returns the place in the sequence of step s of the run.
+// position returns the position in the sequence of step s of the run.
 func (p *cellPass) position(s int) int {
 	if p.dir == Backward {
 		return p.l - 1 - s
@@ -205,7 +198,7 @@ func (p *cellPass) position(s int) int {
 	return s
 }
 
-// counts reports whether a position of sequence i counts.
+// counts reports whether a position is within the length of sequence i.
 func (p *cellPass) counts(i, pos int) bool { return p.lens == nil || pos < p.lens[i] }
 
 // step returns the rows of step s of sequence i.
@@ -239,8 +232,8 @@ func (p *cellPass) forward(s int, out []float32) {
 	}
 }
 
-// backward runs all steps in reverse. dout is the gradient of the outputs,
-// dlast that of the last states; the others are added to and may be nil.
+// backward runs all steps in reverse. dout is the gradient of the outputs and dlast that of the last states. The
+// function adds to the other gradients, which may be nil.
 func (p *cellPass) backward(t *tensor.Tape, dout, dlast, dgates, dwhh, dbhh []float32, dstart [][]float32) {
 	b, h := p.b, p.h
 	d := t.Floats(b * p.s) // gradient of the states after the current step
@@ -288,10 +281,10 @@ func (p *cellPass) backward(t *tensor.Tape, dout, dlast, dgates, dwhh, dbhh []fl
 	}
 }
 
-// times returns d·x for a gradient d, of which zero carries nothing, whatever x is.
+// times returns d·x for a gradient d. A d of zero gives zero for any x.
 func times(d, x float32) float32 {
 	if d == 0 {
 		return 0
 	}
-	return float32(d * x) // rounded, also where it is inlined into a sum
+	return float32(d * x) // rounded even if inlined into a sum
 }

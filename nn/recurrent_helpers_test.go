@@ -18,7 +18,7 @@ type recurrent struct {
 	forward func(t *tensor.Tape, x *tensor.Tensor, start []*tensor.Tensor, lens []int, dir nn.Direction) []*tensor.Tensor
 }
 
-// recurrentKinds are the names of newRecurrent.
+// recurrentKinds are the names that newRecurrent accepts.
 var recurrentKinds = []string{"gru", "lstm", "rnn", "rnn_relu"}
 
 // newRecurrent returns a layer whose forward returns out and the last states.
@@ -63,8 +63,8 @@ func (r *recurrent) drawStates(rng *rand.Rand, b, h int) []*tensor.Tensor {
 	return list
 }
 
-// recurrentRun is what comes out of a run of a layer forward and backward: out and
-// the last states, and the gradients of x and of the first states.
+// recurrentRun is the result of a forward and backward run of a layer: out and the last states, and the gradients of
+// x and of the initial states.
 type recurrentRun struct {
 	out, dx      *tensor.Tensor
 	last, dstart []*tensor.Tensor
@@ -106,7 +106,7 @@ func grads(m nn.Module) map[string][]float32 {
 	return all
 }
 
-// reversed returns x [B L D] with the steps that count in reverse order.
+// reversed returns x [B L D] with the steps of each sequence in reverse order and padding unchanged.
 func reversed(x *tensor.Tensor, lens []int) *tensor.Tensor {
 	y := x.Clone()
 	b, l, d := x.Dim(0), x.Dim(1), x.Dim(2)

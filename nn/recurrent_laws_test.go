@@ -14,8 +14,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Reading backward is reading the reversed sequence forward: bit for bit but
-// for the gradients of the parameters, whose sums have another order.
+// Running backward equals running forward over the reversed sequence, bit for bit. Only the gradients of the
+// parameters differ, because their sums have another order.
 func TestRecurrentBackwardReadsInReverse(t *testing.T) {
 	const b, l, d, h = 3, 7, 5, 11
 	eachRecurrent(t, func(t *testing.T, kind string) {
@@ -36,8 +36,7 @@ func TestRecurrentBackwardReadsInReverse(t *testing.T) {
 	})
 }
 
-// Behind a sequence's length nothing has any influence, NaN included; neither
-// have the other sequences of the batch.
+// Neither padding, even NaN, nor the other sequences of the batch change a sequence's results.
 func TestRecurrentPaddingAndCompany(t *testing.T) {
 	const b, l, d, h = 3, 7, 5, 11
 	lens := []int{4, 7, 0}
@@ -61,7 +60,7 @@ func TestRecurrentPaddingAndCompany(t *testing.T) {
 				tensortest.Same(t, "gradient of "+name+" with NaN behind the lengths", grad, wantGrads[name])
 			}
 
-			for i, n := range lens { // each alone, without padding
+			for i, n := range lens { // each sequence alone, without padding
 				alone := func(x *tensor.Tensor) *tensor.Tensor {
 					x = tensor.Slice(nil, x, 0, i, i+1)
 					if x.Rank() == 3 {
@@ -89,7 +88,7 @@ func TestRecurrentPaddingAndCompany(t *testing.T) {
 	})
 }
 
-// A gradient of zero carries nothing, even if a sequence is full of NaN.
+// A gradient of zero contributes nothing, even if a sequence is full of NaN.
 func TestRecurrentZeroGradientCarriesNothing(t *testing.T) {
 	const b, l, d, h = 2, 5, 3, 7
 	eachRecurrent(t, func(t *testing.T, kind string) {
@@ -114,7 +113,7 @@ func TestRecurrentZeroGradientCarriesNothing(t *testing.T) {
 	})
 }
 
-// A tape may run backward more than once, each time from other results.
+// A tape may run backward several times, from different results.
 func TestRecurrentBackwardTwice(t *testing.T) {
 	const b, l, d, h = 2, 5, 3, 7
 	eachRecurrent(t, func(t *testing.T, kind string) {
@@ -193,7 +192,7 @@ func TestRecurrentOfNoSteps(t *testing.T) {
 	})
 }
 
-// A layer without biases is one whose biases are zero.
+// A layer without biases equals a layer whose biases are zero.
 func TestRecurrentWithoutBiases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	x, dout := tensor.Randn(rng, 2, 5, 3), tensor.Randn(rng, 2, 5, 7)

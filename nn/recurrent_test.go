@@ -32,7 +32,7 @@ func TestRecurrentGolden(t *testing.T) {
 				}
 				layers = append(layers, layer)
 			}
-			// PyTorch keeps an axis for the layers in front of the states.
+			// PyTorch's states have a first axis for the layers.
 			start := map[string]*tensor.Tensor{}
 			for _, state := range layers[0].states {
 				if g.Has("in." + state) {
@@ -133,8 +133,8 @@ func TestRecurrentGradients(t *testing.T) {
 	})
 }
 
-// awayFromZero makes the units of a layer with ReLU either on or off throughout,
-// because differences across the corner tell nothing.
+// awayFromZero keeps each unit of a ReLU layer always on or always off, because differences across the corner are
+// meaningless.
 func awayFromZero(r *recurrent) {
 	for name, p := range r.Params() {
 		for i := range p.Data() {

@@ -7,12 +7,11 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// RNN is one layer of plain recurrent units. For every step, with input x and
-// the state h before it,
+// RNN is one layer of plain recurrent units. For each step, with input x and previous state h,
 //
 //	h' = f(W_ih x + b_ih + W_hh h + b_hh),   f = tanh or ReLU
 //
-// Weights and biases are those of PyTorch's RNN.
+// Weights and biases have the layout of PyTorch's RNN.
 //
 // Source: Elman, "Finding Structure in Time", 1990, Cognitive Science 14.
 type RNN struct {
@@ -32,8 +31,8 @@ const (
 	ReLU            // max(0, x); its derivative at 0 is 0
 )
 
-// NewRNN returns a layer with tanh from in features to hidden units, initialised
-// as PyTorch does: everything uniform in ±1/√hidden.
+// NewRNN returns a layer with tanh from in features to hidden units, initialised as in PyTorch: all parameters
+// uniform in ±1/√hidden.
 func NewRNN(in, hidden int, rng *rand.Rand) *RNN {
 	w := newCellWeights(in, hidden, 1, rng)
 	return &RNN{WeightIH: w.ih, WeightHH: w.hh, BiasIH: w.bih, BiasHH: w.bhh}
@@ -46,17 +45,16 @@ func (r *RNN) weights() cellWeights {
 // Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
 func (r *RNN) Params() Params { return r.weights().params() }
 
-// Forward runs the layer over a batch of sequences, from the state h0 (nil for
-// zeros). lens, if not nil, says how many steps of each sequence count: behind
-// them the output is zero and the state stays as it was. lens must stay as they
-// are until Backward.
+// Forward runs the layer over a batch of sequences, from the state h0 (nil for zeros). If lens is not nil, it gives
+// the length of each sequence: after it, the output is zero and the state does not change. lens must not change until
+// Backward.
 //
 // Shapes:
 //
 //	x     [B L D]
 //	h0    [B H]
 //	out   [B L H]  the state after each step
-//	last  [B H]    the state after the last step that counts
+//	last  [B H]    the state after the last step of each sequence
 func (r *RNN) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
 	if r.Activation > ReLU {
 		panic(&tensor.ShapeError{Op: "nn: RNN", Arg: "Activation", What: "value", Got: []int{int(r.Activation)}, Want: "Tanh or ReLU"})
@@ -65,7 +63,7 @@ func (r *RNN) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Dire
 	return out, states[0]
 }
 
-// rnnCell keeps nothing: both derivatives follow from the result.
+// rnnCell keeps nothing: both derivatives can be computed from the result.
 type rnnCell struct{ f Activation }
 
 func (rnnCell) sizes() cellSizes { return cellSizes{gates: 1, states: 1} }

@@ -11,35 +11,28 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// SaveOptions says how Save writes parameters. The zero value is one file of
-// float32 under attn's own names.
+// SaveOptions says how Save writes parameters. The zero value writes one file of float32 under attn's own names.
 type SaveOptions struct {
-	// Prefix stands before each name in the file: "encoder.".
+	// Prefix precedes each name in the file, such as "encoder.".
 	Prefix string
-	// Names makes the table of names. Nil means OwnNames; TorchNames is
-	// PyTorch's.
+	// Names returns the table of names. Nil means OwnNames; TorchNames returns PyTorch's names.
 	Names func(Module) (StateDict, error)
-	// DType is the type in the file: F32, F64, or F16 or BF16, which round to the
-	// nearest. Empty means F32.
+	// DType is the type in the file: F32, F64, or F16 or BF16, which round to nearest. Empty means F32.
 	DType safetensors.DType
-	// Metadata is the free text of the file. Nil means {"format": "pt"}, which
-	// some of PyTorch's loaders insist on.
+	// Metadata is the free text of the file. Nil means {"format": "pt"}, which some PyTorch loaders require.
 	Metadata map[string]string
-	// FileBytes is the most bytes of data in one file; a larger model is spread
-	// over several, with an index. 0 means one file of any size.
+	// FileBytes limits the data in one file, in bytes. A larger model is split over several files with an index. 0
+	// means one file of any size.
 	FileBytes int
 }
 
-// Save writes the parameters of a module to a safetensors file, in the order of
-// their names. What PyTorch calls a state dict is written to the byte as
-// safetensors.torch.save_file writes it, given the same names.
+// Save writes the parameters of a module to a safetensors file, sorted by name. With the names of a PyTorch state
+// dict, the bytes equal those of safetensors.torch.save_file.
 //
-// The file takes its place when it is complete; after an error the old one is as
-// it was.
+// The file is replaced only when the new one is complete; after an error the old file is unchanged.
 //
-// Errors: a number that DType cannot hold; a layer that waits for the widths of its first
-// batch; a module that Names has no names for;
-// a name that comes twice; those of the disk.
+// Errors: a number that DType cannot represent; a layer without elements, because it takes its widths from its first
+// batch; a module that Names does not support; a duplicate name; an I/O error.
 func Save(path string, m Module, o SaveOptions) error {
 	s, err := o.stream(m)
 	if err != nil {
@@ -51,7 +44,7 @@ func Save(path string, m Module, o SaveOptions) error {
 	return s.WriteFile(path)
 }
 
-// SaveTo is Save to a writer, which is one file.
+// SaveTo is Save to a writer, as a single file.
 func SaveTo(w io.Writer, m Module, o SaveOptions) error {
 	if o.FileBytes != 0 {
 		return errors.New("nn: SaveTo: FileBytes is for Save: a writer is one file")
@@ -63,7 +56,7 @@ func SaveTo(w io.Writer, m Module, o SaveOptions) error {
 	return s.Write(w)
 }
 
-// stream returns a file whose data are converted while they are written.
+// stream returns a file whose data are converted as they are written.
 func (o SaveOptions) stream(m Module) (*safetensors.Stream, error) {
 	dict, err := stateDict(o.Names, m)
 	if err != nil {
@@ -92,11 +85,11 @@ func (o SaveOptions) stream(m Module) (*safetensors.Stream, error) {
 			parts[j] = p.Data()
 		}
 		if e.Transposed {
-			all, shape := slices.Concat(parts...), e.shape() // [in out] of [out in]
+			all, shape := slices.Concat(parts...), e.shape() // the parts form [out in]; the file stores [in out]
 			parts = [][]float32{make([]float32, len(all))}
 			simd.CopyTransposed(parts[0], shape[1], all, shape[0], shape[0], shape[1])
 		}
-		const most = 1 << 13 // numbers at a time
+		const most = 1 << 13 // numbers per write
 		for _, part := range parts {
 			for piece := range slices.Chunk(part, most) {
 				var err error

@@ -7,28 +7,24 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// StateDict says which tensors of a file belong to which parameters. Save writes
-// by it and Load reads by it, so that one table serves both ways.
+// StateDict maps the tensors of a file to parameters. Save and Load both use it, so one table serves both.
 type StateDict []Entry
 
-// Entry is one tensor of a file and the parameters that it is made of.
+// Entry is one tensor of a file and the parameters that form it.
 type Entry struct {
 	// Name is the tensor's name in the file.
 	Name string
-	// Parts are stacked along their first axis: [N1 …], [N2 …] are [N1+N2 …] in
-	// the file. Most entries have one. A parameter that the file holds in
-	// pieces, or in another order, is cut by tensor.Tensor.Rows.
+	// Parts are stacked along their first axis: [N1 …], [N2 …] are [N1+N2 …] in the file. Most entries have one part.
+	// To store a parameter in pieces or in another order, use tensor.Tensor.Rows.
 	Parts []*tensor.Tensor
-	// Transposed says that the file holds the transpose of that matrix: [in out]
-	// of a linear map.
+	// Transposed says that the file stores the transpose of the stacked matrix: [in out] for a linear map.
 	Transposed bool
-	// Refused, if not empty, says why Load cannot take a file with this tensor.
-	// Such an entry has no parts, and Save does not write it.
+	// Refused, if not empty, says why Load rejects a file with this tensor. Such an entry has no parts, and Save does
+	// not write it.
 	Refused string
 }
 
-// OwnNames is the table of attn's own names: each parameter under the name that
-// Params gives it.
+// OwnNames returns the table of attn's own names: the names that Params gives.
 func OwnNames(m Module) (StateDict, error) {
 	var d StateDict
 	for name, p := range m.Params() {
@@ -37,8 +33,8 @@ func OwnNames(m Module) (StateDict, error) {
 	return d, nil
 }
 
-// ModuleFunc makes a Module of a function that returns parameters, such as that
-// of an optimiser: ModuleFunc(optimizer.State).
+// ModuleFunc turns a function that returns parameters into a Module. An example is the state of an optimiser:
+// ModuleFunc(optimizer.State).
 type ModuleFunc func() Params
 
 // Params calls f.
@@ -69,14 +65,14 @@ func (e *Entry) shape() []int {
 	return shape
 }
 
-// fits reports whether the tensor may have that shape in the file: its own, where a size of a
-// parameter that waits for it may be any.
+// fits reports whether the tensor may have that shape in the file. Unknown sizes of an uninitialized parameter match
+// any size.
 func (e *Entry) fits(shape []int) bool {
 	return slices.EqualFunc(shape, e.shape(), func(n, want int) bool { return n == want || want < 0 && n > 0 })
 }
 
-// materialize gives parameters that wait for it the shape that follows from that in the file, and
-// reports whether there are any.
+// materialize gives uninitialized parameters the shapes that follow from the shape in the file, and reports whether
+// there were any.
 func (e *Entry) materialize(shape []int) (waited bool) {
 	if e.Transposed {
 		shape = slices.Clone(shape)

@@ -30,7 +30,7 @@ func counting(from float32, shape ...int) *tensor.Tensor {
 	return x
 }
 
-// zeros returns a module of the same names and shapes, of zeros.
+// zeros returns a module of zeros with the same names and shapes.
 func zeros(m nn.Module) nn.Vars {
 	var vs nn.Vars
 	for name, p := range m.Params() {
@@ -39,7 +39,7 @@ func zeros(m nn.Module) nn.Vars {
 	return vs
 }
 
-// sameParams fails unless two modules have the same parameters to the bit.
+// sameParams fails the test unless two modules have the same parameters, bit for bit.
 func sameParams(t *testing.T, got, want nn.Module) {
 	t.Helper()
 	list := func(m nn.Module) (all []string) {
@@ -260,8 +260,8 @@ func TestLoadRounds(t *testing.T) {
 	}
 }
 
-// TestStateDictStacksAndTransposes writes three parameters as two tensors: one
-// holds rows of two of them in another order, one the transpose of two stacked.
+// TestStateDictStacksAndTransposes writes three parameters as two tensors. The first contains rows of two parameters
+// in another order, the second is the transpose of two stacked parameters.
 func TestStateDictStacksAndTransposes(t *testing.T) {
 	a, b, c := counting(0, 3, 2), counting(100, 2, 2), counting(200, 1, 2)
 	names := func(vs nn.Vars) func(nn.Module) (nn.StateDict, error) {
@@ -330,7 +330,7 @@ func TestStateDictPanics(t *testing.T) {
 	}
 }
 
-// TestModuleFunc saves what an optimiser remembers beside its parameters.
+// TestModuleFunc saves an optimiser's state together with the parameters.
 func TestModuleFunc(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	layer := nn.NewLinear(3, 2, true, rng)
@@ -375,8 +375,8 @@ func TestRecurrentTorchNames(t *testing.T) {
 	}
 }
 
-// Tensors of more than one piece, and transposed ones of more rows than one, are put together
-// whatever the number of processors; and a file that ends while it is read is an error.
+// Tensors of several pieces, and transposed tensors of several rows, load correctly on any number of processors. A
+// file that ends during the read is an error.
 func TestLoadInPieces(t *testing.T) {
 	const rows, columns, in, first, second = 1031, 1033, 131, 67, 71
 	path := filepath.Join(t.TempDir(), "model.safetensors")

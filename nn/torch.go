@@ -2,17 +2,15 @@ package nn
 
 import "fmt"
 
-// TorchModule is a module that PyTorch has as well, or that is made of such.
+// TorchModule is a module that also exists in PyTorch, or that consists of such modules.
 type TorchModule interface {
 	Module
-	// TorchState returns the table of PyTorch's state dict of the module: its
-	// names, and what it stacks or splits. It returns an error if PyTorch's
-	// module cannot be what this one is.
+	// TorchState returns the table of the module's PyTorch state dict: its names, and the tensors that PyTorch stacks
+	// or splits. It returns an error if PyTorch's module does not support this module's settings.
 	TorchState() (StateDict, error)
 }
 
-// TorchNames is the table of PyTorch's names, for Save and Load. The module must
-// be a TorchModule.
+// TorchNames returns the table of PyTorch's names, for Save and Load. The module must be a TorchModule.
 func TorchNames(m Module) (StateDict, error) {
 	t, ok := m.(TorchModule)
 	if !ok {
@@ -21,9 +19,8 @@ func TorchNames(m Module) (StateDict, error) {
 	return t.TorchState()
 }
 
-// JoinTorch joins the tables of several modules, each name preceded by the
-// module's name and a dot: TorchState of a module that is made of others. It does
-// with tables what Join does with parameters.
+// JoinTorch joins the tables of several modules, each name preceded by the module's name and a dot. Use it for the
+// TorchState of a module that consists of other modules. It is Join for tables.
 func JoinTorch(modules ...Named) (StateDict, error) {
 	var all StateDict
 	for _, m := range modules {
@@ -60,14 +57,12 @@ func (g *GRU) TorchState() (StateDict, error) { return TorchRecurrent(g, 0, Forw
 // TorchState returns the table of torch.nn.LSTM with one layer.
 func (m *LSTM) TorchState() (StateDict, error) { return TorchRecurrent(m, 0, Forward) }
 
-// TorchState returns the table of torch.nn.RNN with one layer. Its nonlinearity is not in a
-// file.
+// TorchState returns the table of torch.nn.RNN with one layer. The file does not contain the nonlinearity.
 func (r *RNN) TorchState() (StateDict, error) { return TorchRecurrent(r, 0, Forward) }
 
-// TorchRecurrent returns the table of one layer and direction of PyTorch's
-// recurrent modules, which number them in their names: "weight_ih_l0", and
-// "weight_ih_l1_reverse" for layer 1 in direction Backward. The gates of m are
-// stacked in PyTorch's order: r, z, n for a GRU.
+// TorchRecurrent returns the table of one layer and direction of PyTorch's recurrent modules, which number their
+// names: "weight_ih_l0", and "weight_ih_l1_reverse" for layer 1 in direction Backward. The gates of m must be stacked
+// in PyTorch's order: r, z, n for a GRU.
 func TorchRecurrent(m Module, layer int, dir Direction) (StateDict, error) {
 	suffix := fmt.Sprintf("_l%d", layer)
 	if dir == Backward {

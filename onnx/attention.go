@@ -11,8 +11,8 @@ import (
 // Attention says how queries attend to keys, as attn.Options does for a call. The zero
 // value hides nothing and adds nothing.
 type Attention struct {
-	// Mask is true where a query may attend to a key, of type Bool. It broadcasts to
-	// [B H Lq Lk] and has at least two axes. Left out, it hides nothing.
+	// Mask is true where a query may attend to a key, of type Bool. It broadcasts to [B H Lq Lk] and has at least two
+	// axes. Empty means no mask.
 	Mask Value
 	// Bias is added to the scores. It broadcasts as Mask does.
 	Bias Value
@@ -26,7 +26,7 @@ func (a Attention) And(g *Graph, mask Value) Attention {
 	return a
 }
 
-// Causal is the mask of mask.Causal for lq queries, which stand at the end of lk keys.
+// Causal returns the mask of mask.Causal for lq queries, which are the last of lk keys.
 //
 // Shapes: lq and lk [] of type Int64, out [Lq Lk].
 func (g *Graph) Causal(lq, lk Value) Value {
@@ -34,15 +34,15 @@ func (g *Graph) Causal(lq, lk Value) Value {
 	return g.Node("LessOrEqual", []Value{g.Count(g.Int(0), lk), queries})
 }
 
-// ValidLens is the mask of mask.Lengths for lk keys.
+// ValidLens returns the mask of mask.Lengths for lk keys.
 //
 // Shapes: lens [B] and lk [] of type Int64, out [B 1 1 Lk].
 func (g *Graph) ValidLens(lens, lk Value) Value {
 	return g.Node("Less", []Value{g.Count(g.Int(0), lk), g.unsqueeze(lens, 1, 2, 3)})
 }
 
-// Attend is attn.Attend with one head, without parameters but those of the score, between
-// queries and values of one size and keys that Keys has mapped.
+// Attend is attn.Attend with one head and no parameters except those of the score. Queries and values have the same
+// size, and keys are the result of Keys.
 //
 // Shapes: q and v [B L size], keys as Keys returns them, out [B Lq size].
 func (g *Graph) Attend(score attn.Score, q, keys, v Value, size int, a Attention) Value {
@@ -59,11 +59,10 @@ func (g *Graph) Keys(score attn.Score, k Value, size int) Value {
 	return g.join(g.form(score, size).keys.apply(g, heads{v: k, count: 1, size: size}))
 }
 
-// ScoreSize returns the size of the vectors that a score compares, where keys have e
-// elements.
+// ScoreSize returns the size of the vectors that a score compares, for keys with e elements.
 func ScoreSize(scored attn.Score, e int) int {
 	if s, ok := scored.(*score.Additive); ok {
-		s.Form() // panics unless the parameters belong together
+		s.Form() // panics if the parameters do not match
 		return s.WV.Len()
 	}
 	return e
@@ -75,7 +74,7 @@ func KeySize(m *attn.MultiHead) int {
 	return ScoreSize(c.Score, c.HeadSize)
 }
 
-// heads is vectors of one size: [B L count·size], or [B count L size] once they are split.
+// heads contains vectors of one size: [B L count·size], or [B count L size] if split.
 type heads struct {
 	v           Value
 	count, size int
@@ -99,9 +98,9 @@ func (g *Graph) join(h heads) Value {
 	return g.reshape(g.transpose(h.v, 0, 2, 1, 3), 0, 0, h.count*h.size)
 }
 
-// attend is attention between heads whose vectors the score has mapped.
+// attend is attention between heads whose vectors the score has already mapped.
 func (g *Graph) attend(f form, q, k, v heads, sinks *tensor.Tensor, a Attention) heads {
-	// The operator has the soft-cap behind the mask, and knows no sinks.
+	// The operator applies the soft-cap after the mask and does not support sinks.
 	if g.Opset() >= 23 && f.pairs == nil && f.scale > 0 && a.SoftCap == 0 && sinks == nil {
 		return g.attentionOperator(f.scale, q, k, v, a)
 	}
@@ -112,7 +111,7 @@ func (g *Graph) attend(f form, q, k, v heads, sinks *tensor.Tensor, a Attention)
 //
 //	out = softmax(scale·q·kᵀ + bias)·v
 //
-// where hidden scores are −∞.
+// Hidden scores are −∞.
 func (g *Graph) attentionOperator(scale float32, q, k, v heads, a Attention) heads {
 	mask := a.Mask
 	switch {
@@ -128,19 +127,19 @@ func (g *Graph) attentionOperator(scale float32, q, k, v heads, a Attention) hea
 	} else {
 		q, k, v, out.split = g.splitHeads(q), g.splitHeads(k), g.splitHeads(v), true
 	}
-	if mask != "" { // the operator broadcasts neither queries nor keys
+	if mask != "" { // the operator does not broadcast queries or keys
 		mask = g.Node("Expand", []Value{mask, g.concat(0, g.dims(q.v, 2, 3), g.dims(k.v, 2, 3))})
 	}
 	out.v = g.Node("Attention", []Value{q.v, k.v, v.v, mask}, attributes...)
-	if a.Mask != "" { // what the operator does with a query that attends to nothing is open
+	if a.Mask != "" { // ONNX does not define the result of a query that attends to nothing
 		some := g.Node("Greater", []Value{g.sum(g.cast(a.Mask, Float32)), g.Scalar(0)})
 		out.v = g.where(some, out.v, g.Scalar(0))
 	}
 	return out
 }
 
-// attentionWrittenOut is attention as a graph of simple operators. Heads that share keys
-// and values lie one under the other, as one head with more queries.
+// attentionWrittenOut is attention as a graph of simple operators. Heads that share keys and values are stacked into
+// one head with more queries.
 func (g *Graph) attentionWrittenOut(f form, q, k, v heads, sinks *tensor.Tensor, a Attention) heads {
 	grouped, apart := func(x Value) Value { return x }, func(x Value, _ int) Value { return x }
 	if q.count != k.count {
@@ -172,7 +171,7 @@ func (g *Graph) attentionWrittenOut(f form, q, k, v heads, sinks *tensor.Tensor,
 	if sinks != nil {
 		w = g.slice(w, 3, 0, -1, 1)
 	}
-	if a.Mask != "" { // where all are hidden the softmax is NaN
+	if a.Mask != "" { // if all keys are hidden, the softmax is NaN
 		w = g.where(a.Mask, w, g.Scalar(0))
 	}
 	if q.count != k.count {
@@ -182,7 +181,7 @@ func (g *Graph) attentionWrittenOut(f form, q, k, v heads, sinks *tensor.Tensor,
 	return heads{v: apart(out, v.size), count: q.count, size: v.size, split: true}
 }
 
-// form is how a score compares vectors that it has made of queries and keys.
+// form describes how a score compares the vectors that it computes from queries and keys.
 type form struct {
 	queries, keys vectorMap
 	size          int     // of the vectors
@@ -190,10 +189,10 @@ type form struct {
 	pairs         pairScore
 }
 
-// pairScore returns scores [B H Lq Lk] that are no dot product.
+// pairScore returns scores [B H Lq Lk] that are not a dot product.
 type pairScore func(g *Graph, q, k Value) Value
 
-// vectorMap makes vectors [B H L size] of others, one by one. Nil leaves them.
+// vectorMap maps vectors one by one to vectors [B H L size]. Nil is the identity.
 type vectorMap func(g *Graph, x Value) heads
 
 // apply applies the map to heads.
@@ -207,8 +206,8 @@ func (f vectorMap) apply(g *Graph, h heads) heads {
 	return h
 }
 
-// form returns what a score is as a graph, between vectors of e elements. The maps that a
-// Form has as functions are known by the types of package score.
+// form returns a score as a graph, for vectors of e elements. Maps that a Form contains as functions are recognized
+// by the score's type in package score.
 func (g *Graph) form(scored attn.Score, e int) form {
 	if scored == nil {
 		scored = score.ScaledDot()
@@ -216,7 +215,7 @@ func (g *Graph) form(scored attn.Score, e int) form {
 	f := form{size: ScoreSize(scored, e)}
 	g = g.In("score")
 	c := scored.Form()
-	w := c.Gaussian // factors of differences
+	w := c.Gaussian // factors of the differences
 	want := func(what string, got, want int) {
 		if got != want {
 			g.Fail("the %s has %d elements, want %d", what, got, want)

@@ -1,5 +1,4 @@
-// Package onnx writes layers as ONNX files, which ONNX Runtime and others run with the
-// same result.
+// Package onnx writes layers as ONNX files, which ONNX Runtime and other runtimes run with the same result.
 //
 //	m, err := onnx.FromMultiHead(layer, onnx.Options{Lengths: true})
 //	if err != nil {
@@ -7,16 +6,15 @@
 //	}
 //	err = m.Save("layer.onnx")
 //
-// With opset 23, attention is the operator Attention wherever that says the same. What it
-// cannot express (additive and Gaussian scores, sinks, a soft-cap in front of the mask) and
-// everything with opset 17 is written out as products and a softmax. Both keep attn's rule
-// that a query which attends to no key gets zeros.
+// With opset 23, attention becomes the operator Attention if that computes the same result. Otherwise it is written
+// out as products and a softmax: always with opset 17, and for additive and Gaussian scores, sinks, and a soft-cap
+// before the mask. Both keep attn's rule that a query which attends to no key gets zeros.
 //
-// A model of other layers is put together on a Graph, whose methods are the layers of
-// packages nn and attn. What cannot be expressed is an error that names the layer.
+// For a model of several layers, use a Graph, whose methods are the layers of packages nn and attn. A layer that ONNX
+// cannot express gives an error with its name.
 //
-// One rule of attn does not survive: a key that is hidden must hold finite numbers, because
-// a weight of 0 times NaN is NaN in ONNX.
+// One of attn's rules does not apply: hidden keys must be finite numbers, because in ONNX a weight of 0 times NaN is
+// NaN.
 //
 // Source: https://onnx.ai/onnx/repo-docs/IR.html, and for the operators
 // https://onnx.ai/onnx/operators.

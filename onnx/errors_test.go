@@ -18,7 +18,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// ownPosition, ownNorm and ownScore are a user's.
+// ownPosition, ownNorm and ownScore are user-defined types.
 type ownPosition struct{}
 
 func (ownPosition) Check(int) error                                    { return nil }
@@ -133,7 +133,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// failing is a writer that ends.
+// failing is a writer that fails after some bytes.
 type failing struct{ left int }
 
 var errFull = errors.New("full")
@@ -173,7 +173,7 @@ func TestSave(t *testing.T) {
 		}
 	}
 
-	// The parameters are those of the moment.
+	// The parameters are read when the model is written.
 	m.Out.Weight.Data()[3] = 42
 	if err := model.Save(path); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func ExampleFromMultiHead() {
 	// Output: 23 <nil>
 }
 
-// A model of several layers: it tells from tokens which of five classes each belongs to.
+// A model of several layers that classifies tokens into five classes.
 func ExampleGraph() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	table := nn.NewEmbedding(1000, 64, 1, rng)

@@ -7,17 +7,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Options says which model a layer becomes. The zero value is a layer that hides nothing,
-// with DefaultOpset.
+// Options describes the model for a layer. The zero value gives a layer without masks, with DefaultOpset.
 type Options struct {
-	// Opset is the version of the operators: 23, which has the operator Attention, or 17,
-	// for runtimes that lack it. 0 means DefaultOpset.
+	// Opset is the version of the operators: 23, which has the operator Attention, or 17 for runtimes without it. 0
+	// means DefaultOpset.
 	Opset int
-	// Causal lets a query attend to no later key; the last query attends to all, as with
-	// mask.Causal.
+	// Causal hides later keys from each query; the last query attends to all keys, as with mask.Causal.
 	Causal bool
-	// Lengths adds the input "lengths" [batch] of type Int64: how many keys of each
-	// sequence are no padding, as with mask.Lengths.
+	// Lengths adds the input "lengths" [batch] of type Int64: the number of keys of each sequence without padding, as
+	// with mask.Lengths.
 	Lengths bool
 	// Mask adds the input "mask" of type Bool, true where a query may attend to a key. It
 	// has four axes and broadcasts to [B H Lq Lk].
@@ -29,8 +27,8 @@ type Options struct {
 	SoftCap float32
 }
 
-// FromMultiHead returns a model with the inputs "query", "key" and "value", and those that
-// o asks for, and the output "out".
+// FromMultiHead returns a model with the inputs "query", "key" and "value", the inputs that o adds, and the output
+// "out".
 //
 // Shapes, in the layer's layout:
 //
@@ -39,10 +37,10 @@ type Options struct {
 //	value  [batch keys ValueWidth]
 //	out    [batch queries OutWidth]
 //
-// Errors: a layer that still waits for the widths of its inputs; a score, position or
-// normalisation that is not of packages attn and nn.
+// Errors: a layer whose input widths are not known yet; a score, position or normalisation that is not from packages
+// attn and nn.
 //
-// Aliasing: the model reads the layer's parameters when it is written.
+// Aliasing: the layer's parameters are read when the model is written.
 func FromMultiHead(m *attn.MultiHead, o Options) (*Model, error) {
 	return from("attention", o, func(g *Graph) {
 		c := m.Config()
@@ -64,8 +62,8 @@ func FromMultiHead(m *attn.MultiHead, o Options) (*Model, error) {
 	})
 }
 
-// FromEncoderLayer returns a model with the input "x" and those that o asks for, and the
-// output "out", both [batch length Width]. Otherwise it is FromMultiHead.
+// FromEncoderLayer returns a model with the input "x", the inputs that o adds, and the output "out"; "x" and "out"
+// are [batch length Width]. Otherwise it works like FromMultiHead.
 func FromEncoderLayer(l *attn.EncoderLayer, o Options) (*Model, error) {
 	return from("encoder", o, func(g *Graph) {
 		axes := []Axis{Named("batch"), Named("length"), Sized(l.Config().Width)}
@@ -75,7 +73,7 @@ func FromEncoderLayer(l *attn.EncoderLayer, o Options) (*Model, error) {
 	})
 }
 
-// from makes a model. A layer whose parameters do not belong together is an error.
+// from builds a model. It returns an error if a layer's parameters do not match.
 func from(name string, o Options, build func(*Graph)) (*Model, error) {
 	m, err := New(name, o.Opset)
 	if err != nil {
@@ -94,7 +92,7 @@ func from(name string, o Options, build func(*Graph)) (*Model, error) {
 // attention adds the inputs of a mask and a bias for lq queries and lk keys.
 func (o Options) attention(g *Graph, lq, lk Value) Attention {
 	a := Attention{SoftCap: o.SoftCap}
-	pairs := func(name string) []Axis { // each may be 1, and is named for itself
+	pairs := func(name string) []Axis { // each axis may be 1, so each has its own name
 		return []Axis{Named(name + "_batch"), Named(name + "_heads"), Named(name + "_queries"), Named(name + "_keys")}
 	}
 	if o.Lengths {

@@ -8,14 +8,13 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Value is a tensor in a graph: an input, a weight, or what a node puts out. The zero value
-// stands for an input that is left out.
+// Value is a tensor in a graph: an input, a weight, or the output of a node. The zero value is an absent input.
 type Value string
 
 // Type is the type of a tensor's elements.
 type Type int32
 
-// The types that models of attention need.
+// The types that attention models need.
 const (
 	Float32 Type = 1
 	Int32   Type = 6
@@ -24,14 +23,14 @@ const (
 	Float64 Type = 11
 )
 
-// Axis is an axis of an input or output: of a fixed size, or, with a name, of any. Axes of
-// one name have one size in a call.
+// Axis is an axis of an input or output: of fixed size or, if it has a name, of any size. Axes with the same name
+// have the same size in a call.
 type Axis struct {
 	Name string
 	Size int
 }
 
-// Port is the type and the axes of an input or output.
+// Port describes the type and the axes of an input or output.
 type Port struct {
 	Type Type
 	Axes []Axis
@@ -43,12 +42,12 @@ func Sized(n int) Axis { return Axis{Size: n} }
 // Named returns an axis whose size each call chooses.
 func Named(name string) Axis { return Axis{Name: name} }
 
-// body is the nodes of a graph, or of a branch of If.
+// body contains the nodes of a graph, or of a branch of If.
 type body struct {
 	name            string
 	nodes           []node
 	inputs, outputs []message
-	results         []Value         // that are outputs
+	results         []Value         // values that are outputs
 	ports           map[string]bool // the names of inputs and outputs
 }
 
@@ -59,8 +58,7 @@ type node struct {
 	attributes []Attribute
 }
 
-// use marks the values that lead to the outputs. A layer may have prepared others, which
-// nobody needs.
+// use marks the values that the outputs need. Layers may have added other nodes that are not used.
 func (b *body) use(used map[Value]bool) {
 	for _, v := range b.results {
 		used[v] = true
@@ -80,7 +78,7 @@ func (b *body) use(used map[Value]bool) {
 	}
 }
 
-// used reports whether somebody needs what the node puts out.
+// used reports whether any output of the node is needed.
 func (n node) used(used map[Value]bool) bool {
 	return slices.ContainsFunc(n.out, func(v Value) bool { return used[v] })
 }
@@ -94,7 +92,7 @@ func (b *body) encode(model *Model) message {
 		}
 		var m message
 		for _, v := range n.in {
-			m.bytes(1, []byte(model.named(v))) // also the empty name of what is left out
+			m.bytes(1, []byte(model.named(v))) // an empty name for an absent input
 		}
 		for _, v := range n.out {
 			m.bytes(2, []byte(model.named(v)))
@@ -116,16 +114,16 @@ func (b *body) encode(model *Model) message {
 	return g
 }
 
-// Graph is a model in the making. Its methods add nodes and return what they put out; an
-// error is kept for Model.Err, and what follows it is of no consequence.
+// Graph builds a model. Its methods add nodes and return their outputs. The first error is kept for Model.Err;
+// results after it are meaningless.
 type Graph struct {
 	model *Model
 	body  *body
-	scope string // of names
+	scope string // prefix of names
 }
 
-// In returns the graph for adding a part of the model under a name: weights are called as
-// the parameters of modules are, "encoder.0.self.q.weight".
+// In returns the graph with a name for the part of the model that is added through it. Weights are named like the
+// parameters of modules: "encoder.0.self.q.weight".
 func (g *Graph) In(name string) *Graph {
 	in := *g
 	in.scope = joined(g.scope, name)
@@ -134,7 +132,7 @@ func (g *Graph) In(name string) *Graph {
 
 func joined(scope, name string) string { return strings.Trim(scope+"."+name, ".") }
 
-// Fail keeps an error, unless there is one, with the name of the part of the model.
+// Fail records an error, with the name of the part of the model, unless there already is one.
 func (g *Graph) Fail(format string, args ...any) {
 	if g.model.err == nil {
 		at := g.scope
@@ -167,7 +165,7 @@ func (g *Graph) Output(name string, v Value, t Type, axes ...Axis) {
 	m.main.outputs = append(m.main.outputs, valueInfo(name, t, axes))
 }
 
-// port takes a name for an input or output.
+// port reserves a name for an input or output.
 func (g *Graph) port(what, name string) {
 	m := g.model
 	if m.main.ports == nil {
@@ -180,7 +178,7 @@ func (g *Graph) port(what, name string) {
 	m.main.ports[name] = true
 }
 
-// Node adds an operator and returns what it puts out.
+// Node adds an operator and returns its output.
 func (g *Graph) Node(op string, inputs []Value, attributes ...Attribute) Value {
 	return g.Nodes(op, 1, inputs, attributes...)[0]
 }
@@ -198,8 +196,8 @@ func (g *Graph) Nodes(op string, n int, inputs []Value, attributes ...Attribute)
 	return out
 }
 
-// If returns what one of two graphs puts out, depending on a boolean. Both may use the
-// values of g, and return a value for each element of outputs.
+// If returns the outputs of one of two graphs, depending on a boolean. Both graphs may use the values of g, and must
+// return one value for each element of outputs.
 func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph) []Value) []Value {
 	branch := func(name string, f func(*Graph) []Value) Attribute {
 		b := &body{name: name}
@@ -211,7 +209,7 @@ func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph)
 			values = nil
 		}
 		for i, v := range values {
-			v = in.Node("Identity", []Value{v}) // it may come from outside
+			v = in.Node("Identity", []Value{v}) // the value may come from outside the branch
 			b.results = append(b.results, v)
 			b.outputs = append(b.outputs, valueInfo(string(v), outputs[i].Type, outputs[i].Axes))
 		}
@@ -220,7 +218,7 @@ func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph)
 	return g.Nodes("If", len(outputs), []Value{condition}, branch("then_branch", then), branch("else_branch", otherwise))
 }
 
-// Weight adds a parameter of a layer to the model, once however often it is used.
+// Weight adds a parameter of a layer to the model. A parameter that is used several times is added once.
 func (g *Graph) Weight(name string, x *tensor.Tensor) Value {
 	return g.weight(x, weight{name: name, shape: x.Shape(), data: x.Data()})
 }
@@ -231,7 +229,7 @@ func (g *Graph) WeightT(name string, x *tensor.Tensor) Value {
 	return g.weight(transposed{x}, weight{name: name + ".T", shape: shape, data: x.Data(), transpose: true})
 }
 
-// weight adds a weight, unless there is one of this key.
+// weight adds a weight, unless the model already has one with this key.
 func (g *Graph) weight(key any, w weight) Value {
 	if v, ok := g.model.known[key]; ok {
 		return v
@@ -268,7 +266,7 @@ func (g *Graph) doubles(v []float64, shape ...int) Value {
 	return g.constant("doubles", fmt.Sprint(v, shape), weight{shape: shape, data: v})
 }
 
-// constant adds a weight that belongs to no part of the model.
+// constant adds a weight that is shared by all parts of the model.
 func (g *Graph) constant(kind string, key any, w weight) Value {
 	everywhere := *g
 	everywhere.scope = ""

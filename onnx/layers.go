@@ -19,36 +19,36 @@ func (g *Graph) Linear(l *nn.Linear, x Value) Value {
 	return y
 }
 
-// Embedding looks up the vectors of token ids.
+// Embedding looks up the vectors of token IDs.
 //
 // Shapes: ids [B L] of type Int64, out [B L D].
 func (g *Graph) Embedding(e *nn.Embedding, ids Value) Value {
 	return g.Node("Gather", []Value{g.Weight("weight", e.Weight), ids}, Int("axis", 0))
 }
 
-// Unembed returns the logits x·Eᵀ of tokens, by the same table as Embedding.
+// Unembed returns the logits x·Eᵀ of tokens, with the same table as Embedding.
 //
 // Shapes: x [B L D], out [B L N].
 func (g *Graph) Unembed(e *nn.Embedding, x Value) Value {
 	return g.matmul(x, g.transpose(g.Weight("weight", e.Weight), 1, 0))
 }
 
-// Sinusoids is nn.Sinusoids for positions that are known when the model runs. The angles
-// are of type Float64, as float32 loses a position of some thousands.
+// Sinusoids is nn.Sinusoids for positions that are only known when the model runs. The angles have type Float64,
+// because float32 is too inexact for positions of some thousands.
 //
 // Shapes: positions [L] of type Int64, out [L width].
 func (g *Graph) Sinusoids(positions Value, width int) Value {
 	frequency, phase := make([]float64, width), make([]float64, width)
 	for i := range width {
 		frequency[i] = math.Pow(10000, -float64(i-i%2)/float64(width))
-		phase[i] = float64(i%2) * math.Pi / 2 // a cosine is a sine that is ahead
+		phase[i] = float64(i%2) * math.Pi / 2 // a cosine is a shifted sine
 	}
 	p := g.unsqueeze(g.cast(positions, Float64), 1)
 	angle := g.Add(g.mul(p, g.doubles(frequency, width)), g.doubles(phase, width))
 	return g.cast(g.Node("Sin", []Value{angle}), Float32)
 }
 
-// LayerNorm normalises vectors to mean 0 and variance 1, times a gain, plus a shift.
+// LayerNorm normalises vectors to mean 0 and variance 1, then multiplies by a gain and adds a shift.
 func (g *Graph) LayerNorm(n *nn.LayerNorm, x Value) Value {
 	return g.Node("LayerNormalization", []Value{x, g.Weight("weight", n.Weight), g.Weight("bias", n.Bias)},
 		Int("axis", -1), Float("epsilon", n.Eps))
@@ -60,8 +60,8 @@ func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
 	return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", gain))
 }
 
-// Normalize is tensor.Normalize: x/max(‖x‖, eps), and 0 for a vector of zeros. As there,
-// no square overflows: vectors are divided by their largest element first.
+// Normalize is tensor.Normalize: x/max(‖x‖, eps), and 0 for a vector of zeros. Vectors are first divided by their
+// largest element, so that no square overflows.
 func (g *Graph) Normalize(eps float32, x Value) Value {
 	size := g.largest(g.Node("Abs", []Value{x}))
 	zero := g.Node("Equal", []Value{size, g.Scalar(0)})
@@ -73,7 +73,7 @@ func (g *Graph) Normalize(eps float32, x Value) Value {
 	return g.div(part, g.where(zero, g.Scalar(1), length))
 }
 
-// activations are the functions of a feed-forward network that are known by name.
+// activations are the supported functions of a feed-forward network.
 var activations = []struct {
 	f     func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor
 	graph func(g *Graph, x Value) Value
@@ -87,7 +87,7 @@ var activations = []struct {
 	}},
 }
 
-// activation applies a function of package tensor; others have no name in a graph.
+// activation applies a function of package tensor. It reports an error for any other function.
 func (g *Graph) activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, x Value) Value {
 	for _, a := range activations {
 		if reflect.ValueOf(a.f).Pointer() == reflect.ValueOf(f).Pointer() {
@@ -103,15 +103,15 @@ func (g *Graph) FeedForward(f *nn.FeedForward, x Value) Value {
 	return g.In("out").Linear(f.Out, g.activation(f.Activation, g.In("in").Linear(f.In, x)))
 }
 
-// GRU runs a layer over sequences in one direction, or two layers of the same sizes in
-// both, whose outputs lie side by side: the operator GRU with its reset gate behind the
-// recurrent product. Its gates are stacked in the order z, r, n.
+// GRU runs one layer over sequences in one direction, or two layers of the same sizes in both directions, with
+// concatenated outputs. It uses the operator GRU with the reset gate after the recurrent product. The operator stacks
+// its gates in the order z, r, h.
 //
 // Shapes, for n layers:
 //
 //	x     [B L D]
-//	h0    [B H] for one layer; left out, zeros
-//	lens  [B] of type Int64, how many steps count; left out, all
+//	h0    [B H] for one layer; if absent, zeros
+//	lens  [B] of type Int64, the length of each sequence; if absent, L
 //	out   [B L n·H]
 //	last  [B n·H]
 func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
@@ -149,15 +149,15 @@ func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
 	// [L n B H] and [n B H]
 	out = g.reshape(g.transpose(y[0], 2, 0, 1, 3), 0, 0, len(layers)*hidden)
 	last = g.reshape(g.transpose(y[1], 1, 0, 2), 0, len(layers)*hidden)
-	if h0 != "" && lens != "" { // ONNX Runtime ends a sequence of no steps with zeros
+	if h0 != "" && lens != "" { // for a sequence of length 0, ONNX Runtime returns zeros
 		some := g.Node("Greater", []Value{g.unsqueeze(lens, 1), g.Int(0)})
 		last = g.where(some, last, h0)
 	}
 	return out, last
 }
 
-// appendGates appends n numbers, those of the gates r, z and n of a parameter, in the order
-// z, r, n, or zeros for a bias that is absent.
+// appendGates appends n numbers: the gates r, z and n of a parameter in the order z, r, n, or zeros for an absent
+// bias.
 func appendGates(to []float32, x *tensor.Tensor, n int) []float32 {
 	if x == nil {
 		return append(to, make([]float32, n)...)

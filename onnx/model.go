@@ -13,26 +13,24 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// opsets are the versions of the operators that a model may be written for: 17, which has
-// no operator Attention, and 23, the first that has it.
+// opsets are the supported versions of the operators: 17, without the operator Attention, and 23, the first with it.
 var opsets = []int{17, 23}
 
-// DefaultOpset is the version that stands for 0.
+// DefaultOpset is the version used for 0.
 const DefaultOpset = 23
 
-// Model is a graph with its weights: what an ONNX file holds. It is made on its Graph and
-// then written.
+// Model is a graph with its weights, the content of an ONNX file. Build it through its Graph, then write it.
 type Model struct {
 	opset    int
 	main     *body
 	weights  []weight
-	used     map[Value]bool   // by outputs, when the model is written
-	stored   []weight         // those of them that are weights
-	known    map[any]Value    // weights and constants that are there already
-	counts   map[string]int   // of names
+	used     map[Value]bool   // values that the outputs need, set when the model is written
+	stored   []weight         // the weights among the used values
+	known    map[any]Value    // existing weights and constants
+	counts   map[string]int   // number of uses of each name
 	outputs  map[Value]string // the names of values that are outputs of the model
 	metadata [][2]string
-	err      error // the first
+	err      error // the first error
 }
 
 // New returns an empty model for a version of the operators, 17 or 23; 0 means
@@ -56,19 +54,19 @@ func (m *Model) Graph() *Graph { return &Graph{model: m, body: m.main} }
 // Opset returns the version of the operators.
 func (m *Model) Opset() int { return m.opset }
 
-// Err returns the first error that was found while the graph was made: a layer that ONNX
-// cannot express, or inputs and outputs of one name.
+// Err returns the first error of building the graph: a layer that ONNX cannot express, or a duplicate name of inputs
+// or outputs.
 func (m *Model) Err() error { return m.err }
 
-// SetMetadata adds a text to the file under a key, which runtimes return as the metadata of the model.
+// SetMetadata adds a key and a text to the file, which runtimes return as metadata of the model.
 func (m *Model) SetMetadata(key, value string) {
 	m.metadata = append(m.metadata, [2]string{key, value})
 }
 
-// Save writes the model to a file, which is replaced as a whole or not at all.
+// Save writes the model to a file atomically.
 //
-// Errors: those of Err, and a model that an ONNX file cannot hold. The parameters of the
-// layers are read now: a model may be saved again after they have changed.
+// Errors: the error of Err, and a model too large for an ONNX file. The parameters of the layers are read now, so a
+// model may be saved again after they have changed.
 func (m *Model) Save(path string) error {
 	if err := m.check(); err != nil {
 		return err
@@ -79,11 +77,10 @@ func (m *Model) Save(path string) error {
 	})
 }
 
-// mostBytes is what protobuf, and with it an ONNX file, can hold.
+// mostBytes is the largest size of a protobuf message, and so of an ONNX file.
 const mostBytes = math.MaxInt32
 
-// check finds what the outputs need, and returns an error if the model cannot be
-// written.
+// check finds the values that the outputs need. It returns an error if the model cannot be written.
 func (m *Model) check() error {
 	m.used = map[Value]bool{}
 	m.main.use(m.used)
@@ -99,7 +96,7 @@ func (m *Model) check() error {
 	return nil
 }
 
-// size returns about how long the file is: the length of the weights.
+// size returns the approximate length of the file: the length of the weights.
 func (m *Model) size() int64 {
 	var n int64
 	for _, w := range m.stored {
@@ -123,7 +120,7 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	}
 	graph := m.main.encode(m)
 	total := int64(len(graph))
-	heads := make([]message, len(m.stored)) // of the initializers, without their numbers
+	heads := make([]message, len(m.stored)) // the initializers without their numbers
 	for i, w := range m.stored {
 		heads[i] = w.header()
 		total += int64(len(heads[i])) + w.length()
@@ -155,7 +152,7 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	return to.n, to.err
 }
 
-// ir returns the version of the file format that came with the operators.
+// ir returns the version of the file format that belongs to the opset.
 func (m *Model) ir() int64 {
 	if m.opset >= 23 {
 		return 11
@@ -171,7 +168,7 @@ func (m *Model) named(v Value) string {
 	return string(v)
 }
 
-// counter counts what is written, and keeps the first error.
+// counter counts the bytes written and keeps the first error.
 type counter struct {
 	w   io.Writer
 	n   int64
@@ -193,10 +190,10 @@ type weight struct {
 	name      string
 	shape     []int
 	data      any  // []float32, []float64 or []int64
-	transpose bool // the matrix of floats, whose shape is that after it
+	transpose bool // transpose the matrix of floats when writing; shape is the transposed shape
 }
 
-// kind returns the type and its size in bytes.
+// kind returns the element type and its size in bytes.
 func (w *weight) kind() (Type, int64) {
 	switch w.data.(type) {
 	case []float64:
@@ -216,8 +213,7 @@ func (w *weight) length() int64 {
 	return n
 }
 
-// header returns the field of a GraphProto that holds the TensorProto, up to the bytes of
-// its numbers.
+// header returns the GraphProto field with the TensorProto, up to the bytes of its numbers.
 func (w *weight) header() message {
 	var t message
 	for _, d := range w.shape {
@@ -236,7 +232,7 @@ func (w *weight) header() message {
 func (w *weight) write(to *counter) {
 	floats, ok := w.data.([]float32)
 	switch {
-	case !ok: // a few constants
+	case !ok: // for a few constants
 		_ = binary.Write(to, binary.LittleEndian, w.data)
 	case w.transpose:
 		row := make([]float32, w.shape[1])
@@ -247,16 +243,16 @@ func (w *weight) write(to *counter) {
 			_ = binary.Write(to, binary.LittleEndian, row)
 		}
 	default:
-		for part := range slices.Chunk(floats, 1<<14) { // all at once would take the memory twice
+		for part := range slices.Chunk(floats, 1<<14) { // converting all at once would double the memory
 			_ = binary.Write(to, binary.LittleEndian, part)
 		}
 	}
 }
 
-// transposed is the key of a matrix that is stored the other way round.
+// transposed is the key of a matrix that is stored transposed.
 type transposed struct{ x *tensor.Tensor }
 
-// unique returns a name that the model does not have yet: name, or name with a number.
+// unique returns a name that is not yet used in the model: name, or name with a number appended.
 func (m *Model) unique(name string) string {
 	n := m.counts[name]
 	m.counts[name] = n + 1

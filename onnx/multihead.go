@@ -6,12 +6,12 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// KV is keys and values that a layer has mapped: the heads of its cache.
+// KV contains the mapped keys and values of a layer: the heads of its cache.
 //
 // Shapes: Keys [B G Lk E] as the score compares them, Values [B G Lk V].
 type KV struct{ Keys, Values Value }
 
-// MultiHead is the layer's Forward.
+// MultiHead is attn.MultiHead.Forward.
 //
 // Shapes, in the layer's layout: q [B Lq QueryWidth], k [B Lk KeyWidth],
 // v [B Lk ValueWidth], out [B Lq OutWidth].
@@ -41,8 +41,8 @@ func (g *Graph) MultiHead(m *attn.MultiHead, q, k, v Value, a Attention) Value {
 	return y
 }
 
-// Project is the half of MultiHead that does not depend on the queries. The layout is
-// BatchFirst. A layer without heads has no keys and values.
+// Project is the part of MultiHead that does not depend on the queries. The layout is BatchFirst. A layer without
+// heads returns no keys and values.
 func (g *Graph) Project(m *attn.MultiHead, k, v Value) KV {
 	l, ok := g.batchFirst(m)
 	if !ok || l.Heads == 0 {
@@ -51,7 +51,7 @@ func (g *Graph) Project(m *attn.MultiHead, k, v Value) KV {
 	return KV{g.splitHeads(l.keys(k, g.Int(0))).v, g.splitHeads(l.values(v)).v}
 }
 
-// Query is the other half of MultiHead.
+// Query is the remaining part of MultiHead, given the result of Project.
 func (g *Graph) Query(m *attn.MultiHead, q Value, kv KV, a Attention) Value {
 	l, ok := g.batchFirst(m)
 	switch {
@@ -63,8 +63,8 @@ func (g *Graph) Query(m *attn.MultiHead, q Value, kv KV, a Attention) Value {
 	return l.query(q, heads{kv.Keys, l.KVHeads, l.form.size, true}, heads{kv.Values, l.KVHeads, l.ValueSize, true}, a)
 }
 
-// Extend is MultiHead from x to the keys and values of kv and those of x behind them, which
-// it returns together: a step of a decoder.
+// Extend is one step of a decoder. It appends the keys and values of x to kv, attends from x to all of them, and
+// returns the output and the extended kv.
 func (g *Graph) Extend(m *attn.MultiHead, x Value, kv KV, a Attention) (Value, KV) {
 	l, ok := g.batchFirst(m)
 	switch {
@@ -78,7 +78,7 @@ func (g *Graph) Extend(m *attn.MultiHead, x Value, kv KV, a Attention) (Value, K
 	return g.Query(m, x, kv, a), kv
 }
 
-// layer is a MultiHead on its way into a graph.
+// layer is a MultiHead being added to a graph.
 type layer struct {
 	attn.MultiHeadConfig
 	g    *Graph
@@ -115,7 +115,7 @@ func (g *Graph) batchFirst(m *attn.MultiHead) (*layer, bool) {
 	return l, ok
 }
 
-// keys maps keys that stand at positions from, from+1, ….
+// keys maps keys at positions from, from+1, ….
 func (l *layer) keys(k, from Value) heads {
 	h := l.linear("k", l.m.K, k, l.KVHeads, l.HeadSize)
 	if l.KeyNorm != nil {
@@ -129,7 +129,7 @@ func (l *layer) keys(k, from Value) heads {
 
 func (l *layer) values(v Value) heads { return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize) }
 
-// query attends from q, which stands at the end of the keys.
+// query attends from q, whose positions are the last of the keys' positions.
 func (l *layer) query(q Value, k, v heads, a Attention) Value {
 	g := l.g
 	h := l.linear("q", l.m.Q, q, l.Heads, l.HeadSize)
@@ -152,7 +152,7 @@ func (l *layer) linear(name string, m *nn.Linear, x Value, count, size int) head
 	return heads{v: l.g.In(name).Linear(m, x), count: count, size: size}
 }
 
-// without is a layer that has no heads: the bias of its last map, for each query.
+// without implements a layer that has no heads: the result is the bias of its last map, for each query.
 func (l *layer) without(q Value) Value {
 	bias := l.m.Out.Bias
 	if bias == nil {
@@ -162,7 +162,7 @@ func (l *layer) without(q Value) Value {
 	return l.g.Node("Expand", []Value{l.g.In("out").Weight("bias", bias), shape})
 }
 
-// EncoderLayer is the layer's Forward.
+// EncoderLayer is attn.EncoderLayer.Forward.
 //
 // Shapes: x and out [B L Width].
 func (g *Graph) EncoderLayer(l *attn.EncoderLayer, x Value, a Attention) Value {

@@ -20,7 +20,7 @@ import (
 // arrays are inputs or outputs by name.
 type arrays = map[string]*onnxtest.Array
 
-// array returns a tensor as the interpreter has it.
+// array converts a tensor for the interpreter.
 func array(x *tensor.Tensor) *onnxtest.Array {
 	a := &onnxtest.Array{Shape: slices.Clone(x.Shape())}
 	for _, v := range x.Data() {
@@ -38,14 +38,14 @@ func whole(list []int, shape ...int) *onnxtest.Array {
 	return a
 }
 
-// eachOpset runs f for both.
+// eachOpset runs f for both opsets.
 func eachOpset(t *testing.T, f func(t *testing.T, opset int)) {
 	for _, opset := range []int{17, 23} {
 		t.Run(fmt.Sprint(opset), func(t *testing.T) { f(t, opset) })
 	}
 }
 
-// randomise draws all parameters anew, those too that begin at 0 or 1.
+// randomise draws all parameters again, including those that start at 0 or 1.
 func randomise(m nn.Module, rng *rand.Rand) {
 	for _, p := range m.Params() {
 		for i := range p.Data() {
@@ -54,7 +54,7 @@ func randomise(m nn.Module, rng *rand.Rand) {
 	}
 }
 
-// count returns how often a model has an operator.
+// count returns the number of uses of an operator in a model.
 func count(m *onnxtest.Model, op string) int {
 	n := 0
 	for _, node := range m.Graph.Nodes {
@@ -105,7 +105,7 @@ func TestMultiHead(t *testing.T) {
 		name     string
 		config   attn.MultiHeadConfig
 		options  onnx.Options
-		operator bool // of opset 23 does it all
+		operator bool // whether the operator of opset 23 suffices
 	}{
 		{"plain", usual, onnx.Options{}, true},
 		{"causal", usual, onnx.Options{Causal: true}, true},
@@ -152,7 +152,7 @@ func TestMultiHead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Also more queries than keys: the first of them attend to nothing.
+				// Also with more queries than keys: the first queries then attend to nothing.
 				for _, l := range [][2]int{{lq, lk}, {lk, lq}} {
 					m := checkMultiHead(t, rng, layer, model, c.options, l[0], l[1])
 					if m == nil {
@@ -167,7 +167,7 @@ func TestMultiHead(t *testing.T) {
 	}
 }
 
-// plainScore is a score of the user's own, without maps of queries and keys.
+// plainScore is a user-defined score without maps of queries and keys.
 type plainScore struct {
 	attn.Score
 	form attn.Form
@@ -204,7 +204,7 @@ func checkMultiHead(t *testing.T, rng *rand.Rand, layer *attn.MultiHead, model *
 	return m
 }
 
-// options returns those of a call, and the inputs that say the same.
+// options returns options for a call of attn, and the equivalent inputs of the model.
 func options(rng *rand.Rand, o onnx.Options, h, lq, lk int) (attn.Options, arrays) {
 	options, in := attn.Options{SoftCap: o.SoftCap}, arrays{}
 	var masks []attn.Mask
@@ -234,7 +234,7 @@ func options(rng *rand.Rand, o onnx.Options, h, lq, lk int) (attn.Options, array
 	return options, in
 }
 
-// A decoder that keeps keys and values comes, step by step, to the result for all at once.
+// A decoder with cached keys and values computes, step by step, the result of a single pass.
 func TestExtend(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
@@ -310,7 +310,7 @@ func TestEncoderLayer(t *testing.T) {
 	}
 }
 
-// A model that is put together of parts: what no function of the package makes.
+// A model that is built from parts, unlike those that the package's functions return.
 func TestGraph(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const width = 11

@@ -2,7 +2,7 @@ package onnx
 
 import "math"
 
-// Operators by the names that formulas give them. Values broadcast as NumPy's do.
+// Operators with the names used in formulas. Values broadcast as in NumPy.
 
 // Add returns a + b, such as a residual connection.
 func (g *Graph) Add(a, b Value) Value { return g.Node("Add", []Value{a, b}) }
@@ -15,7 +15,7 @@ func (g *Graph) tanh(x Value) Value      { return g.Node("Tanh", []Value{x}) }
 func (g *Graph) abs(x Value) Value       { return g.Node("Abs", []Value{x}) }
 func (g *Graph) sqrt(x Value) Value      { return g.Node("Sqrt", []Value{x}) }
 
-// and returns where both conditions hold; one that is left out always does.
+// and is true where both conditions are true; an absent condition is always true.
 func (g *Graph) and(a, b Value) Value {
 	switch {
 	case a == "":
@@ -26,7 +26,7 @@ func (g *Graph) and(a, b Value) Value {
 	return g.Node("And", []Value{a, b})
 }
 
-// where returns x where the condition holds, and y elsewhere.
+// where returns x where the condition is true, and y elsewhere.
 func (g *Graph) where(condition, x, y Value) Value {
 	return g.Node("Where", []Value{condition, x, y})
 }
@@ -35,7 +35,7 @@ func (g *Graph) cast(x Value, to Type) Value {
 	return g.Node("Cast", []Value{x}, Int("to", int(to)))
 }
 
-// reshape gives x another shape, in which 0 leaves an axis as it is and -1 is what remains.
+// reshape changes the shape of x: 0 keeps an axis, and -1 is computed from the other axes.
 func (g *Graph) reshape(x Value, shape ...int) Value {
 	return g.Node("Reshape", []Value{x, g.Ints(shape...)})
 }
@@ -52,23 +52,23 @@ func (g *Graph) concat(axis int, values ...Value) Value {
 	return g.Node("Concat", values, Int("axis", axis))
 }
 
-// slice returns the elements from, from+step, … of an axis, up to but not at to.
+// slice returns the elements from, from+step, … of an axis, up to but excluding to.
 func (g *Graph) slice(x Value, axis, from, to, step int) Value {
 	return g.Node("Slice", []Value{x, g.Ints(from), g.Ints(to), g.Ints(axis), g.Ints(step)})
 }
 
-// sum returns the sums along the last axis, which remains with one element.
+// sum returns the sums along the last axis, which is kept with size 1.
 func (g *Graph) sum(x Value) Value {
 	return g.Node("ReduceSum", []Value{x, g.Ints(-1)}, Int("keepdims", 1))
 }
 
-// largest returns the largest elements along the last axis, which remains.
+// largest returns the maxima along the last axis, which is kept with size 1.
 func (g *Graph) largest(x Value) Value { return g.reduce("ReduceMax", x) }
 
-// mean returns the means along the last axis, which remains.
+// mean returns the means along the last axis, which is kept with size 1.
 func (g *Graph) mean(x Value) Value { return g.reduce("ReduceMean", x) }
 
-// reduce is for operators whose axes became an input with opset 18.
+// reduce is for operators whose axes became an input in opset 18.
 func (g *Graph) reduce(op string, x Value) Value {
 	if g.Opset() < 18 {
 		return g.Node(op, []Value{x}, Ints("axes", -1), Int("keepdims", 1))
@@ -76,7 +76,7 @@ func (g *Graph) reduce(op string, x Value) Value {
 	return g.Node(op, []Value{x, g.Ints(-1)}, Int("keepdims", 1))
 }
 
-// dims returns the sizes of the axes from to to, a list.
+// dims returns the sizes of axes from to to, as a list.
 func (g *Graph) dims(x Value, from, to int) Value {
 	return g.Node("Shape", []Value{x}, Int("start", from), Int("end", to))
 }
@@ -91,10 +91,10 @@ func (g *Graph) Count(from, to Value) Value {
 	return g.Node("Range", []Value{from, to, g.Int(1)})
 }
 
-// negativeInfinity is the score of what is hidden.
+// negativeInfinity is the score of a hidden key.
 var negativeInfinity = float32(math.Inf(-1))
 
-// sumAway returns the sums along the last axis, which goes.
+// sumAway returns the sums along the last axis, which is removed.
 func (g *Graph) sumAway(x Value) Value {
 	return g.Node("ReduceSum", []Value{x, g.Ints(-1)}, Int("keepdims", 0))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/position"
 )
 
-// placed returns split heads moved to their positions, a list of integers.
+// placed applies the position encoding to split heads; positions is a list of integers.
 func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 	h = g.splitHeads(h)
 	switch p := p.(type) {
@@ -20,8 +20,8 @@ func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 	return h
 }
 
-// rope turns the first elements of vectors in pairs, by angles that are worked out when the
-// model runs, in Float64, for any position:
+// rope rotates pairs of the first elements of vectors. The angles are computed in Float64 when the model runs, so any
+// position is supported:
 //
 //	y_a = x_a·cos − x_b·sin
 //	y_b = x_a·sin + x_b·cos

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// message is a protobuf message in the making, of which onnx.proto says the fields. The
-// methods append a field by its number.
+// message is a protobuf message being written; onnx.proto defines the fields. Each method appends a field by its
+// number.
 type message []byte
 
 func (m *message) tag(field, wire int) {
@@ -23,7 +23,7 @@ func (m *message) float(field int, v float32) {
 	*m = binary.LittleEndian.AppendUint32(*m, math.Float32bits(v))
 }
 
-// header announces a field of n bytes, which follow.
+// header starts a field of n bytes, which the caller appends.
 func (m *message) header(field int, n int64) {
 	m.tag(field, 2)
 	*m = binary.AppendUvarint(*m, uint64(n))
@@ -34,7 +34,7 @@ func (m *message) bytes(field int, v []byte) {
 	*m = append(*m, v...)
 }
 
-// string leaves out what is empty, which is the default of every field.
+// string skips an empty string, which is the default of every field.
 func (m *message) string(field int, v string) {
 	if v != "" {
 		m.bytes(field, []byte(v))
@@ -70,7 +70,7 @@ const (
 	attrInts   = 7
 )
 
-// Attribute is a setting of an operator that is part of the graph.
+// Attribute is a constant setting of an operator.
 type Attribute struct {
 	name string
 	kind int64
@@ -81,16 +81,16 @@ type Attribute struct {
 	body *body
 }
 
-// Int returns an attribute that is an integer.
+// Int returns an integer attribute.
 func Int(name string, v int) Attribute { return Attribute{name: name, kind: attrInt, i: int64(v)} }
 
-// Ints returns an attribute that is a list of integers.
+// Ints returns an attribute with a list of integers.
 func Ints(name string, v ...int) Attribute { return Attribute{name: name, kind: attrInts, ints: v} }
 
-// Float returns an attribute that is a float32.
+// Float returns a float32 attribute.
 func Float(name string, v float32) Attribute { return Attribute{name: name, kind: attrFloat, f: v} }
 
-// String returns an attribute that is a string.
+// String returns a string attribute.
 func String(name, v string) Attribute { return Attribute{name: name, kind: attrString, s: v} }
 
 // encode returns the AttributeProto.

@@ -10,16 +10,14 @@ import (
 
 var little = binary.LittleEndian
 
-// floatTypes are the types that stand for floating-point numbers as they are,
-// and that have an inverse here.
+// floatTypes are the floating-point types without a scale that this package can read and write as floats.
 const floatTypes = "F16, BF16, F32 or F64"
 
 func (d DType) isFloat() bool { return d == F16 || d == BF16 || d == F32 || d == F64 }
 
-// Float32s returns the elements of a tensor of type F16, BF16, F32 or F64. Those
-// of F64 are rounded to the nearest float32, the others are exact. Integers are
-// refused, because what they stand for is often another number, by a scale that is
-// elsewhere; Ints and Bools return them as they are.
+// Float32s returns the elements of a tensor of type F16, BF16, F32 or F64. F64 is rounded to the nearest float32; the
+// other types are exact. Integers are rejected, because they are often quantized, with a scale stored elsewhere; Ints
+// and Bools return them unchanged.
 //
 // Errors: a *FormatError for any other type.
 //
@@ -38,7 +36,7 @@ func (t *Tensor) Float32s() ([]float32, error) {
 
 // decodeFloat32s fills x with elements of a type that isFloat.
 func decodeFloat32s(x []float32, d DType, data []byte) {
-	// A loop for each type, because they come by the gigabyte.
+	// A separate loop for each type, because tensors may be gigabytes.
 	switch d {
 	case F16:
 		for i := range x {
@@ -59,8 +57,7 @@ func decodeFloat32s(x []float32, d DType, data []byte) {
 	}
 }
 
-// Float64s returns the elements of a tensor of type F16, BF16, F32 or F64, all
-// of them exact.
+// Float64s returns the elements of a tensor of type F16, BF16, F32 or F64, all exactly.
 //
 // Errors: a *FormatError for any other type.
 //
@@ -81,8 +78,7 @@ func (t *Tensor) Float64s() ([]float64, error) {
 
 // Ints returns the elements of a tensor of any integer type.
 //
-// Errors: a *FormatError for any other type, and for an element that does not
-// fit an int.
+// Errors: a *FormatError for any other type, and for an element that overflows an int.
 //
 // Aliasing: the result is a copy.
 func (t *Tensor) Ints() ([]int, error) {
@@ -151,8 +147,7 @@ func toInts[T int64 | uint64](t *Tensor, x []T, err error) ([]int, error) {
 	out := make([]int, len(x))
 	for i, v := range x {
 		out[i] = int(v)
-		// A value above 1<<63 survives the way to int and back: only its sign
-		// tells.
+		// A value above 1<<63 survives the conversion to int and back, but its sign changes.
 		if T(out[i]) != v || (v < 0) != (out[i] < 0) {
 			return nil, t.bad(fmt.Errorf("element %d is %d, which overflows an int", i, v))
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// value computes what the bits of a small float stand for, as a textbook does.
+// value computes the number that the bits of a small float represent, by the textbook definition.
 func value(bits uint16, exponentBits, mantissaBits int) float64 {
 	sign := 1 - 2*float64(bits>>15)
 	e := int(bits>>mantissaBits) & (1<<exponentBits - 1)
@@ -54,14 +54,14 @@ func TestSmallFloatsExhaustive(t *testing.T) {
 	}
 }
 
-// same is equality that knows -0 from 0 and takes one NaN for another.
+// same is equality that distinguishes -0 from 0 and treats all NaNs as equal.
 func same(a, b float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Float64bits(a) == math.Float64bits(b)
 }
 
 func TestFloat32sRounds(t *testing.T) {
 	for x, want := range map[float64]float32{
-		1 + 0x1p-24:              1, // halfway: to even
+		1 + 0x1p-24:              1, // halfway: rounds to even
 		1 + 0x3p-24:              1 + 0x1p-22,
 		1 + 0x1p-24 + 0x1p-52:    1 + 0x1p-23,
 		0x1p-150:                 0,
@@ -78,7 +78,7 @@ func TestFloat32sRounds(t *testing.T) {
 }
 
 func TestKeepsEveryBit(t *testing.T) {
-	// Weights must come back as they were, the payload of a NaN included.
+	// Weights must be read back unchanged, including the payload of a NaN.
 	bits := []uint32{0, 1 << 31, 1, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff, 0x3f800000}
 	x := make([]float32, len(bits))
 	for i, b := range bits {
@@ -101,7 +101,7 @@ func TestIntsOverflow(t *testing.T) {
 		data := binary.LittleEndian.AppendUint64(make([]byte, 8), bits)
 		return Tensor{Name: "n", DType: d, Shape: []int{2}, Data: data}
 	}
-	// What fits depends on the machine: an int has 32 or 64 bits.
+	// The range depends on the machine: an int has 32 or 64 bits.
 	fits := func(v int64) bool { return v >= math.MinInt && v <= math.MaxInt }
 	for _, bits := range []uint64{0, 1, math.MaxInt32, 1 << 31, math.MaxUint32, 1 << 32, math.MaxInt64, 1 << 63, 1<<63 + 1, 1<<64 - 1<<31, math.MaxUint64} {
 		for _, d := range []DType{I64, U64} {
@@ -142,7 +142,7 @@ var dtypes = []DType{
 	F4, F6E2M3, F6E3M2, F8E4M3, F8E5M2, F8E8M0, F8E4M3Uz, F8E5M2Uz, C64,
 }
 
-// TestConversionsOfEveryType has the whole table of what converts to what.
+// TestConversionsOfEveryType checks every combination of element type and conversion.
 func TestConversionsOfEveryType(t *testing.T) {
 	can := map[string]string{
 		"Float32s": "F16 BF16 F32 F64",
@@ -165,7 +165,7 @@ func TestConversionsOfEveryType(t *testing.T) {
 				if err != nil || n != 24 {
 					t.Errorf("%s of %s: %d elements, %v, want 24", method, d, n, err)
 				}
-				// A tensor that was put together by hand can be wrong too.
+				// A Tensor value built by the caller can be invalid too.
 				_, err = call(&short)
 				if want := fmt.Sprintf(`safetensors: tensor "q": data have %d bytes, want %d for %s [3 8]`, 3*d.Bits()-1, 3*d.Bits(), d); err == nil || err.Error() != want {
 					t.Errorf("%s of %s: error %v, want %s", method, d, err, want)

@@ -72,9 +72,8 @@ func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func(
 	return Tensor{Name: name, DType: d, Shape: append([]int{}, shape...), Data: data}
 }
 
-// AppendFloat32s appends numbers to b as elements of type d: F32 or F64, which is
-// exact, or F16 or BF16, which rounds to the nearest, ties to even. NaN stays
-// NaN; bits of its payload may be lost.
+// AppendFloat32s appends numbers to b as elements of type d: F32 or F64, which are exact, or F16 or BF16, which round
+// to nearest, ties to even. NaN stays NaN; bits of its payload may be lost.
 //
 // Errors: any other type; a finite number that would become infinite.
 func AppendFloat32s(b []byte, d DType, x []float32) ([]byte, error) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAppendFloat32sExhaustive narrows every small float, and what lies a little
-// beside and in the middle of two of them.
+// TestAppendFloat32sExhaustive narrows every small float, its float32 neighbours, and the midpoints between small
+// floats.
 func TestAppendFloat32sExhaustive(t *testing.T) {
 	for _, c := range []struct {
 		dtype              DType
@@ -29,7 +29,7 @@ func TestAppendFloat32sExhaustive(t *testing.T) {
 		for _, sign := range []uint16{0, 1 << 15} {
 			for h := range infinite {
 				x, y := value(h|sign, c.exponent, c.mantissa), value(h+1|sign, c.exponent, c.mantissa)
-				if h+1 == infinite { // where the next would be
+				if h+1 == infinite { // the next number is infinite
 					y = x * (1 + 1/float64(int(2)<<c.mantissa-1))
 				}
 				up, ok := h+1|sign, h+1 < infinite
@@ -46,7 +46,7 @@ func TestAppendFloat32sExhaustive(t *testing.T) {
 					ok   bool
 				}{{x, h | sign, true}, {below, h | sign, true}, {middle, want, wantOK}, {above, up, ok}} {
 					if float64(float32(v.x)) != v.x {
-						continue // between two float32
+						continue // midpoint of two float32 numbers
 					}
 					if got, ok := narrow(v.x); ok != v.ok || ok && got != v.want {
 						t.Fatalf("%s: %v became %04x, %v, want %04x, %v", c.dtype, v.x, got, ok, v.want, v.ok)

@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// Write a file and read it back whole.
+// Write a file and read all of it back.
 func Example() {
 	f := &safetensors.File{
 		Metadata: map[string]string{"format": "pt"},
@@ -45,8 +45,8 @@ func Example() {
 	// [1 2 3 4 5 6] <nil>
 }
 
-// A model that is too large for one file, and one row of one of its matrices: of
-// the rest only the headers are read.
+// Read one row of one matrix from a model that is split over several files. Of the other tensors, only the headers
+// are read.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -85,7 +85,7 @@ func ExampleOpen() {
 	// 2 [30 31]
 }
 
-// What is wrong with a file is told in one line.
+// An error describes the problem in a file in one line.
 func ExampleReader_ReadFloat32s() {
 	var b bytes.Buffer
 	f := &safetensors.File{Tensors: []safetensors.Tensor{safetensors.FromInts("ids", []int{2}, []int{7, 8})}}
@@ -104,8 +104,7 @@ func ExampleReader_ReadFloat32s() {
 	// safetensors: tensor "weight" is missing
 }
 
-// Tensors that are made while the file is written, one after the other: nothing but the
-// names and shapes is in memory at once.
+// Create tensors one after another while the file is written: only names and shapes are in memory at once.
 func ExampleStream() {
 	s := &safetensors.Stream{
 		Tensors: []safetensors.Info{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzParse takes any bytes for a file.
+// FuzzParse parses arbitrary bytes as a file.
 func FuzzParse(f *testing.F) {
 	reference, err := os.ReadFile(golden)
 	if err != nil {
@@ -24,8 +24,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { survives(t, data) })
 }
 
-// FuzzHeader takes any text for a header. Its length and that of the data are
-// right more often than a fuzzer that has to guess them would get them.
+// FuzzHeader parses arbitrary text as a header. The test sets the length of the header and of the data correctly,
+// which a fuzzer would rarely guess.
 func FuzzHeader(f *testing.F) {
 	f.Add(`{}`, 0)
 	f.Add(`{"__metadata__":{"a":"\ud83d\ude00"},`+f32("q", 0, 8)+`,`+f32("k", 8, 20)+`}   `, 20)
@@ -41,8 +41,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// survives fails if Parse does more than to return a *FormatError or a file that
-// can be used and written.
+// survives fails the test unless Parse returns a *FormatError, or a file that can be used and written.
 func survives(t *testing.T, data []byte) {
 	file, err := Parse(data)
 	if err != nil {
@@ -62,7 +61,7 @@ func survives(t *testing.T, data []byte) {
 		if file.Lookup(q.Name) != q {
 			t.Fatalf("%q is there twice", q.Name)
 		}
-		// Whether they work depends on the type; they must not panic.
+		// Success depends on the type; the conversions must not panic.
 		single, err := q.Float32s()
 		alone, errAlone := readFloat32s(t, data, q)
 		if (err == nil) != (errAlone == nil) || !slices.EqualFunc(single, alone, func(a, b float32) bool { return same(float64(a), float64(b)) }) {
@@ -82,7 +81,7 @@ func survives(t *testing.T, data []byte) {
 	equal(t, again, file)
 }
 
-// readFloat32s reads one tensor of a file that Parse has read.
+// readFloat32s reads one tensor of a file that Parse has accepted.
 func readFloat32s(t *testing.T, data []byte, q *Tensor) ([]float32, error) {
 	r, err := NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {

@@ -14,19 +14,17 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// entry is a tensor of the header: its data are bytes begin to end of what
-// follows the header.
+// entry is a tensor of the header. Its data are bytes begin to end after the header.
 type entry struct {
 	Info
 	begin, end int
 }
 
-// parseHeader reads the JSON of a file. Every entry that it returns is right by
-// itself; checkLayout judges them together.
+// parseHeader parses the JSON header of a file. Every returned entry is valid on its own; checkLayout checks them
+// together.
 //
-// It goes token by token, because to decode into structs and maps would
-// silently keep the last of two equal keys, take "DType" for "dtype" and skip
-// fields that nobody knows.
+// It reads token by token: decoding into structs and maps would silently keep the last of two equal keys, take
+// "DType" for "dtype", and skip unknown fields.
 func parseHeader(text []byte) (map[string]string, []entry, error) {
 	if !utf8.Valid(text) {
 		return nil, nil, errors.New("header is not UTF-8")
@@ -56,16 +54,15 @@ func parseHeader(text []byte) (map[string]string, []entry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// The format pads with spaces. Anything else there would be a place to hide
-	// a second file in.
+	// The format pads with spaces. Any other bytes there could hide a second file.
 	if rest := bytes.Trim(text[h.dec.InputOffset():], " "); len(rest) > 0 {
 		return nil, nil, fmt.Errorf("header goes on with %q after the end of its JSON, want spaces", rest[:1])
 	}
 	return metadata, tensors, nil
 }
 
-// checkLayout puts the tensors in the order of their data and proves that these
-// cover the size bytes after the header without a hole or an overlap.
+// checkLayout sorts the tensors by the position of their data, and checks that these cover the size bytes after the
+// header without gaps or overlaps.
 func checkLayout(tensors []entry, size int) error {
 	// Stable, so that empty tensors stay in the order of the header.
 	slices.SortStableFunc(tensors, func(a, b entry) int {
@@ -88,8 +85,7 @@ func checkLayout(tensors []entry, size int) error {
 	return nil
 }
 
-// header reads the parts of a header, each of which has to be there, or those of
-// an index.
+// header parses the JSON of a header, whose fields are all required, or of an index.
 type header struct {
 	what string // "header" or "index"
 	text []byte
@@ -103,7 +99,7 @@ func newHeader(what string, text []byte) *header {
 }
 
 func (h *header) metadata() (map[string]string, error) {
-	var m map[string]string // stays nil if empty, as if it were not there
+	var m map[string]string // stays nil if empty, as if it were absent
 	err := h.object(metadataKey, func(key string) error {
 		value, err := h.string("its value")
 		if err != nil {
@@ -169,7 +165,7 @@ func (h *header) tensor(name string) (entry, error) {
 	return t, nil
 }
 
-// object reads an object and calls value to read the value of each key.
+// object reads an object, and calls value to read the value of each key.
 func (h *header) object(what string, value func(key string) error) error {
 	token, err := h.token()
 	if err != nil {
@@ -196,7 +192,7 @@ func (h *header) object(what string, value func(key string) error) error {
 	return err
 }
 
-// integers reads an array of at most most non-negative integers.
+// integers reads an array of at most `most` non-negative integers.
 func (h *header) integers(what string, most int) ([]int, error) {
 	token, err := h.token()
 	if err != nil {
@@ -241,8 +237,7 @@ func (h *header) string(what string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s is %s, want a string", what, describe(token))
 	}
-	// Package json turns half of a surrogate pair into U+FFFD, which would make
-	// one name of many.
+	// Package json turns half of a surrogate pair into U+FFFD, which would give different names the same text.
 	if loneSurrogate(h.text[start:h.dec.InputOffset()]) {
 		return "", fmt.Errorf("%s %s has half of a surrogate pair", what, quote.Text(s))
 	}
@@ -257,7 +252,7 @@ func (h *header) token() (json.Token, error) {
 	return token, nil
 }
 
-// notJSON says where an error of the decoder is.
+// notJSON returns an error with the position of the syntax error.
 func (h *header) notJSON(err error) error {
 	return fmt.Errorf("%s %w", h.what, cmp.Or(strictjson.Syntax(h.text), err))
 }

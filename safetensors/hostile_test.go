@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// frame returns a file of a header and size bytes of data.
+// frame returns a file with the given header and size bytes of data.
 func frame(header string, size int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	b = append(b, header...)
 	return append(b, make([]byte, size)...)
 }
 
-// sized returns bytes that claim a header of n bytes before what follows.
+// sized returns a file that claims a header of n bytes, followed by follows.
 func sized(n uint64, follows string) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, n), follows...)
 }
@@ -38,7 +38,7 @@ var tooLarge = fmt.Sprint(uint64(math.MaxInt) + 1)
 var hostile = []struct {
 	name string
 	file []byte
-	want string // the message; where it ends in "…" its beginning
+	want string // the message, or its beginning if it ends in "…"
 }{
 	// The header length.
 	{"empty file", nil, `file has 0 bytes, want at least 8 for the header length`},

@@ -15,10 +15,10 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// maxShards is the number of files of a model; all of them are open at once.
+// maxShards is the largest number of files of a model; all of them are open at once.
 const maxShards = 10_000
 
-// openIndex opens the files of the index at path.
+// openIndex opens the files listed in the index at path.
 func openIndex(path string) (*Reader, error) {
 	file, size, err := openRegular(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func openIndex(path string) (*Reader, error) {
 	return r, err
 }
 
-// parseIndex reads the JSON of an index: the file of each tensor.
+// parseIndex parses the JSON of an index and returns the file of each tensor.
 func parseIndex(text []byte) (map[string]string, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("index is not UTF-8")
@@ -53,7 +53,7 @@ func parseIndex(text []byte) (map[string]string, error) {
 	names := map[string]bool{}
 	err := h.object("index", func(key string) error {
 		if key != "weight_map" {
-			// Sizes and the like, which the files themselves say.
+			// Such as sizes, which the files themselves contain.
 			return h.skip()
 		}
 		files = map[string]string{}
@@ -90,7 +90,7 @@ func parseIndex(text []byte) (map[string]string, error) {
 	return files, nil
 }
 
-// skip reads any value.
+// skip reads and discards any value.
 func (h *header) skip() error {
 	var value json.RawMessage
 	if err := h.dec.Decode(&value); err != nil {
@@ -99,8 +99,8 @@ func (h *header) skip() error {
 	return nil
 }
 
-// checkShardName refuses what is not the name of a file beside the index: an
-// untrusted index must not open files elsewhere.
+// checkShardName rejects any name but that of a file in the index's folder: an untrusted index must not open files
+// elsewhere.
 func checkShardName(name string) error {
 	if strings.ContainsAny(name, "/\\:\x00") || !filepath.IsLocal(name) || name == "." || !quote.Fit(name) {
 		return fmt.Errorf("file %s, want the name of a file beside the index", quote.Text(name))
@@ -108,8 +108,7 @@ func checkShardName(name string) error {
 	return nil
 }
 
-// join opens the files of an index, given the file of each tensor, and proves
-// that index and files agree.
+// join opens the files of an index, given the file of each tensor, and checks that index and files agree.
 func join(path string, files map[string]string, open func(name string) (*shard, error)) (_ *Reader, err error) {
 	var shards []*shard
 	defer func() {
@@ -119,7 +118,7 @@ func join(path string, files map[string]string, open func(name string) (*shard, 
 			}
 		}
 	}()
-	// wrong is nil unless there are such tensors.
+	// wrong returns nil if there are no such tensors.
 	wrong := func(file, has string, names []string, but string) error {
 		if len(names) == 0 {
 			return nil
@@ -161,7 +160,7 @@ func join(path string, files map[string]string, open func(name string) (*shard, 
 	return newReader(path, shards...), nil
 }
 
-// few names some of many tensors.
+// few lists the first few of many names.
 func few(names []string) string {
 	slices.Sort(names)
 	text := "tensor "

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// golden was written by the reference implementation, see testdata/make.py.
+// golden was written by the reference implementation: see testdata/make.py.
 const golden = "testdata/interop.safetensors"
 
 const oddName = "größe/<\"\\&>\n\u2028😀"
@@ -34,7 +34,7 @@ func TestReadsReference(t *testing.T) {
 		name  string
 		dtype DType
 		shape []int
-		want  any // the type says which conversion is meant
+		want  any // its type selects the conversion
 	}{
 		{"bool", BOOL, []int{3}, []bool{true, false, true}},
 		{"u8", U8, []int{5}, []int{0, 1, 127, 128, 255}},
@@ -79,15 +79,15 @@ func TestReadsReference(t *testing.T) {
 		case []uint64, []int64, []byte:
 			got = raw(tensor)
 		}
-		// Printed with full precision, so that NaN equals NaN but -0 is not 0.
+		// Compared as text with full precision, so that NaN equals NaN and -0 differs from 0.
 		if err != nil || fmt.Sprintf("%T %v", got, got) != fmt.Sprintf("%T %v", c.want, c.want) {
 			t.Errorf("%q holds %v, %v, want %v", c.name, got, err, c.want)
 		}
 	}
 }
 
-// TestWritesLikeReference shows that others can read what Write writes: from the
-// same content it makes the same bytes as the reference implementation.
+// TestWritesLikeReference checks that Write writes the same bytes as the reference implementation, so that other
+// programs can read them.
 func TestWritesLikeReference(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestWritesLikeReference(t *testing.T) {
 	}
 }
 
-// raw returns elements that need not fit an int on every machine.
+// raw returns the elements without conversion to int, which may be too small on some machines.
 func raw(t *Tensor) any {
 	switch t.DType {
 	case U32:

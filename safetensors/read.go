@@ -14,12 +14,10 @@ import (
 
 const prefixSize = 8 // bytes of the header length
 
-// Read reads the whole file at path. Open reads only what is asked for, and
-// models of several files.
+// Read reads the whole file at path. To read only parts, or a model of several files, use Open.
 //
-// Errors: a *FormatError with the path if the file is not what it should be,
-// which includes a folder or a device in its place; else the error of the
-// operating system, wrapped.
+// Errors: a *FormatError with the path if the file is invalid, or if the path is a folder or a device; otherwise the
+// operating system's error, wrapped.
 func Read(path string) (*File, error) {
 	s, err := openShard(path)
 	if err != nil {
@@ -33,11 +31,11 @@ func Read(path string) (*File, error) {
 	return s.file(data), nil
 }
 
-// Parse reads a file that is in memory already.
+// Parse parses a file that is already in memory.
 //
 // Errors: always a *FormatError.
 //
-// Aliasing: the Data of the tensors are parts of data.
+// Aliasing: the Data of the tensors are slices of data.
 func Parse(data []byte) (*File, error) {
 	s, err := newShard("", bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -46,12 +44,12 @@ func Parse(data []byte) (*File, error) {
 	return s.file(data[s.begin:]), nil
 }
 
-// shard is a file of which only the header has been read.
+// shard is an open file of which only the header has been read.
 type shard struct {
-	path     string // empty if it has none
+	path     string // empty for a file without a path
 	r        io.ReaderAt
 	size     int64
-	begin    int64 // where the data begin
+	begin    int64 // offset of the data
 	metadata map[string]string
 	tensors  []entry // in the order of their data
 }
@@ -71,7 +69,7 @@ func openShard(path string) (*shard, error) {
 
 // openRegular opens a file and returns its size.
 func openRegular(path string) (*os.File, int64, error) {
-	// Looking before opening: to open a named pipe would wait for a writer.
+	// Check first: opening a named pipe would block until there is a writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, 0, fmt.Errorf("safetensors: %w", err)
@@ -83,7 +81,7 @@ func openRegular(path string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("safetensors: %w", err)
 	}
-	// Looking again: the name may mean another file by now.
+	// Check again: the path may have been replaced since.
 	if info, err = file.Stat(); err != nil {
 		err = fmt.Errorf("safetensors: %w", err)
 	} else {
@@ -106,8 +104,7 @@ func checkRegular(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// newShard reads the header of a file of size bytes, each part only when what
-// came before proves that it has that length.
+// newShard reads the header of a file of size bytes. Before it reads a part, it checks that the file is long enough.
 func newShard(path string, r io.ReaderAt, size int64) (*shard, error) {
 	s := &shard{path: path, r: r, size: size}
 	if size < prefixSize {
@@ -138,12 +135,11 @@ func newShard(path string, r io.ReaderAt, size int64) (*shard, error) {
 	return s, nil
 }
 
-// file returns the content, given all of the data.
+// file returns the content of the file, given all its data.
 func (s *shard) file(data []byte) *File {
 	f := &File{Metadata: s.metadata, Tensors: make([]Tensor, len(s.tensors))}
 	for i, t := range s.tensors {
-		// The capacity ends with the tensor, so that an append to it does not
-		// run into the next one.
+		// Limit the capacity, so that an append to one tensor does not overwrite the next.
 		f.Tensors[i] = Tensor{t.Name, t.DType, t.Shape, data[t.begin:t.end:t.end]}
 	}
 	return f
@@ -154,7 +150,7 @@ func (s *shard) readAt(b []byte, offset int64) error {
 	n, err := s.r.ReadAt(b, offset)
 	switch {
 	case n == len(b):
-		return nil // a reader may say io.EOF at the end
+		return nil // a reader may return io.EOF at the end
 	case err == nil || err == io.EOF || err == io.ErrUnexpectedEOF:
 		return fmt.Errorf("safetensors: %s became shorter while it was read", cmp.Or(s.path, "the file"))
 	}
@@ -188,8 +184,8 @@ func headerLength(prefix []byte, size int64) (int, error) {
 	return int(n), nil
 }
 
-// otherFormat names what people give by mistake, if prefix is the start of it.
-// A header length of such a size would be an unhelpful thing to complain about.
+// otherFormat names the file format that prefix belongs to, among those often passed by mistake, or returns "". An
+// error about the header length would not help for such files.
 func otherFormat(prefix []byte) string {
 	switch {
 	case string(prefix) == "version ":

@@ -81,11 +81,11 @@ func TestReadMissingFile(t *testing.T) {
 	}
 }
 
-// TestReadHugeSparse reads files whose size is a lie that costs no disk: a
-// reader that allocates before it checks would die here.
+// TestReadHugeSparse reads sparse files, which claim a huge size but use no disk. A reader that allocated before it
+// checked would run out of memory.
 func TestReadHugeSparse(t *testing.T) {
 	if runtime.GOOS == "js" || runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
-		return // no sparse files, or none of this size
+		return // sparse files of this size are not supported
 	}
 	huge := int64(1) << 43
 	cases := []struct {
@@ -128,12 +128,12 @@ func allocated() uint64 {
 }
 
 func TestReadShrinking(t *testing.T) {
-	// The size was measured before a writer cut the file short.
+	// A writer truncates the file after its size was read.
 	whole := frame(one(`"U8"`, `[7]`, `[0,7]`), 7)
 	lost := errors.New("the rest is gone")
 	for have := range whole {
 		r, err := NewReader(shrunk{whole[:have], lost}, int64(len(whole)))
-		if err == nil { // all but the data was there
+		if err == nil { // only data were missing
 			_, err = r.Tensor("q")
 		}
 		if !errors.Is(err, lost) {
@@ -149,7 +149,7 @@ func TestReadShrinking(t *testing.T) {
 	}
 }
 
-// shrunk has some bytes, and an error behind them.
+// shrunk returns some bytes and then an error.
 type shrunk struct {
 	data []byte
 	err  error
@@ -174,7 +174,7 @@ func TestDataDoNotRunTogether(t *testing.T) {
 	}
 }
 
-// TestLimits has headers that are right but for their number of entries.
+// TestLimits checks headers that are valid except for their number of entries.
 func TestLimits(t *testing.T) {
 	if testing.Short() {
 		return

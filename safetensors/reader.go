@@ -19,38 +19,35 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// The names that a model has in its folder.
+// The names of a model's files in its folder.
 const (
 	modelFile   = "model.safetensors"
-	indexSuffix = ".index.json" // behind the name of the file that was split
+	indexSuffix = ".index.json" // appended to the name of the file that was split
 )
 
-// Reader reads single tensors of a file, or of several files that an index
-// joins. Only the headers are in memory. It may be used by several goroutines at
-// once.
+// Reader reads single tensors of a file, or of several files joined by an index. Only the headers are in memory. A
+// Reader is safe for concurrent use.
 type Reader struct {
-	path     string // what was opened; empty if it has no name
+	path     string // of the opened file or index; empty if it has no name
 	shards   []*shard
 	metadata map[string]string
 	tensors  []Info
 	places   map[string]place
 }
 
-// place is where the data of a tensor are.
+// place is the position of a tensor's data.
 type place struct {
 	*entry
 	shard *shard
 }
 
-// Open opens the model at path: a file; an index, whose name ends in ".json"; or
-// a folder with model.safetensors or model.safetensors.index.json in it.
+// Open opens the model at path: a file; an index, whose name ends in ".json"; or a folder that contains
+// model.safetensors or model.safetensors.index.json.
 //
-// The files of an index stand beside it. All of them are opened and their headers
-// checked: each tensor of the index must be in its file, and each tensor of a
-// file in the index.
+// The files of an index are in its folder. Open opens all of them and checks their headers: each tensor of the index
+// must be in its file, and each tensor of a file in the index.
 //
-// Errors: a *FormatError with the path if something is not what it should be;
-// else the error of the operating system, wrapped.
+// Errors: a *FormatError with the path if a file is invalid; otherwise the operating system's error, wrapped.
 func Open(path string) (*Reader, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,15 +88,13 @@ func inFolder(dir string) (string, error) {
 	return "", &FormatError{dir, fmt.Errorf("holds neither %s nor %s", modelFile, modelFile+indexSuffix)}
 }
 
-// NewReader reads the header of a file of size bytes that is not on the disk or
-// already open.
+// NewReader reads the header of a file of size bytes that is not on disk, or is already open.
 //
-// Errors: a *FormatError if it is not what it should be, else the error of r,
-// wrapped.
+// Errors: a *FormatError if the file is invalid; otherwise the error of r, wrapped.
 //
-// Aliasing: r is kept, and Close leaves it open.
+// Aliasing: r is kept, and Close does not close it.
 func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
-	// Behind another interface, so that Close does not find a file.
+	// The wrapper hides a Close method of r.
 	s, err := newShard("", struct{ io.ReaderAt }{r}, size)
 	if err != nil {
 		return nil, err
@@ -107,7 +102,7 @@ func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
 	return newReader("", s), nil
 }
 
-// newReader joins files, no two of which have a tensor of the same name.
+// newReader joins files. No two of them may have a tensor of the same name.
 func newReader(path string, shards ...*shard) *Reader {
 	r := &Reader{path: path, shards: shards, places: map[string]place{}}
 	for _, s := range shards {
@@ -127,7 +122,7 @@ func newReader(path string, shards ...*shard) *Reader {
 	return r
 }
 
-// Close closes the files that Open has opened.
+// Close closes the files that Open opened.
 func (r *Reader) Close() error {
 	var first error
 	for _, s := range r.shards {
@@ -138,12 +133,11 @@ func (r *Reader) Close() error {
 	return first
 }
 
-// Path returns what Open was given, or, for a folder, the file in it that was
-// opened. It is empty for a NewReader.
+// Path returns the path given to Open or, for a folder, the path of the file opened in it. It is empty for a Reader
+// from NewReader.
 func (r *Reader) Path() string { return r.path }
 
-// Files returns the paths of the files that Open has opened, an index first. It is empty
-// for a NewReader.
+// Files returns the paths of the files that Open opened, an index first. It is empty for a Reader from NewReader.
 func (r *Reader) Files() []string {
 	var files []string
 	if r.path != "" && r.path != r.shards[0].path {
@@ -157,18 +151,16 @@ func (r *Reader) Files() []string {
 	return files
 }
 
-// Metadata returns the free text of the file; of several files, what all of them
-// say alike. It is nil or empty where there is none.
+// Metadata returns the free text of the file; for several files, the entries that are equal in all of them. It is nil
+// or empty if there is none.
 func (r *Reader) Metadata() map[string]string { return r.metadata }
 
-// Tensors returns what the headers say of each tensor, in the order of the data,
-// file by file.
+// Tensors returns name, type and shape of each tensor, in the order of the data, file by file.
 //
-// Aliasing: the shapes are the reader's, and must not be changed.
+// Aliasing: the shapes are shared with the reader and must not be changed.
 func (r *Reader) Tensors() []Info { return slices.Clone(r.tensors) }
 
-// Lookup returns what the header says of the tensor called name, and whether
-// there is one.
+// Lookup returns name, type and shape of the tensor called name, and whether it exists.
 func (r *Reader) Lookup(name string) (Info, bool) {
 	p, ok := r.places[name]
 	if !ok {
@@ -179,8 +171,7 @@ func (r *Reader) Lookup(name string) (Info, bool) {
 
 // Tensor reads one tensor.
 //
-// Errors: a *FormatError if there is none of that name; else the error of the
-// operating system, wrapped.
+// Errors: a *FormatError if there is no tensor of that name; otherwise the operating system's error, wrapped.
 func (r *Reader) Tensor(name string) (*Tensor, error) {
 	p, err := r.find(name)
 	if err != nil {
@@ -190,14 +181,12 @@ func (r *Reader) Tensor(name string) (*Tensor, error) {
 	return t, p.shard.readAt(t.Data, p.shard.begin+int64(p.begin))
 }
 
-// ReadFloat32s fills dst with elements of a tensor of type F16, BF16, F32 or F64,
-// from the element at on: element i·n is the first of row i of a matrix with n
-// columns. It holds no more than a small part of the tensor in another form.
-// Those of F64 are rounded to the nearest float32, the others are exact.
+// ReadFloat32s fills dst with elements of a tensor of type F16, BF16, F32 or F64, starting at element at: element i·n
+// is the first of row i of a matrix with n columns. It converts in small pieces, so it needs little memory besides
+// dst. F64 is rounded to the nearest float32; the other types are exact.
 //
-// Errors: a *FormatError if there is no tensor of that name, or it has another
-// type or too few elements; else the error of the operating system, wrapped.
-// What is in dst after an error of the operating system is undefined.
+// Errors: a *FormatError if there is no tensor of that name, or it has another type or too few elements; otherwise
+// the operating system's error, wrapped. After an error of the operating system, the contents of dst are undefined.
 func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
 	p, offset, err := r.floats(name, len(dst), at)
 	if err != nil || len(dst) == 0 {
@@ -219,15 +208,14 @@ func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
 	return nil
 }
 
-// ReadBFloat16s is ReadFloat32s for bfloat16, the upper halves of float32. Those of a tensor
-// of type BF16 are exact; others are rounded to the nearest float32, and that to the nearest
-// bfloat16, of two the even one.
+// ReadBFloat16s is ReadFloat32s for bfloat16, the upper halves of float32. BF16 is read exactly; other types are
+// rounded to the nearest float32, and then to the nearest bfloat16, ties to even.
 func (r *Reader) ReadBFloat16s(name string, dst []uint16, at int) error {
 	p, offset, err := r.floats(name, len(dst), at)
 	if err != nil || len(dst) == 0 {
 		return err
 	}
-	if p.DType == BF16 { // as they are: a way by floats would change some NaN
+	if p.DType == BF16 { // unchanged: converting to float32 and back would change some NaN
 		err := p.shard.readAt(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 2*len(dst)), offset)
 		if !littleEndian {
 			for i, v := range dst {
@@ -249,8 +237,7 @@ func (r *Reader) ReadBFloat16s(name string, dst []uint16, at int) error {
 	return nil
 }
 
-// floats returns the place of a tensor of floats, and the offset in the file of n elements
-// from the element at on.
+// floats returns the place of a floating-point tensor, and the file offset of n elements starting at element at.
 func (r *Reader) floats(name string, n, at int) (place, int64, error) {
 	p, err := r.find(name)
 	if err != nil {
@@ -267,22 +254,22 @@ func (r *Reader) floats(name string, n, at int) (place, int64, error) {
 	return p, p.shard.begin + int64(p.begin+at*width), nil
 }
 
-// littleEndian says that numbers lie in memory as in a file.
+// littleEndian says that numbers have the same byte order in memory as in a file.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// blockLength is how many elements are read and converted at a time: so many that they stay in
-// a second-level cache in between, and that asking the system for them costs little.
+// blockLength is the number of elements that are read and converted at a time: few enough to stay in the second-level
+// cache, and enough that the system calls cost little.
 const blockLength = 1 << 16
 
-// blocks are memory for so many floats.
+// blocks is a pool of buffers of blockLength floats.
 var blocks = sync.Pool{New: func() any {
 	x := make([]float32, blockLength)
 	return &x
 }}
 
-// readInPlace reads F32, F16 or BF16 without memory besides dst: models come by the gigabyte.
-// Halves are read into the second half of a block of dst and become floats from the front:
-// the one that is written is never at the place of one that has not been read.
+// readInPlace reads F32, F16 or BF16 without memory besides dst, because models may be gigabytes. Halves are read into
+// the second half of a block of dst and converted from the front, so no float overwrites a half that is still to be
+// read.
 func (s *shard) readInPlace(dst []float32, d DType, offset int64) error {
 	if d == F32 {
 		return s.readAt(bytesOf(dst), offset)
@@ -303,7 +290,7 @@ func (s *shard) readInPlace(dst []float32, d DType, offset int64) error {
 	return nil
 }
 
-// bytesOf returns the memory of floats, of which there is at least one.
+// bytesOf returns the memory of x, which must not be empty.
 func bytesOf(x []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x)) }
 
 // find returns the place of a tensor.

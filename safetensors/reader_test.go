@@ -16,7 +16,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// watched records which bytes were read.
+// watched records which bytes are read.
 type watched struct {
 	r    io.ReaderAt
 	read map[int64]bool
@@ -29,8 +29,7 @@ func (w *watched) ReadAt(b []byte, offset int64) (int, error) {
 	return w.r.ReadAt(b, offset)
 }
 
-// TestReaderReadsOneTensor shows that of a file only the header and what is asked
-// for is read.
+// TestReaderReadsOneTensor checks that only the header and the requested tensor are read.
 func TestReaderReadsOneTensor(t *testing.T) {
 	numbers := func(n int, from float32) []float32 {
 		x := make([]float32, n)
@@ -41,7 +40,7 @@ func TestReaderReadsOneTensor(t *testing.T) {
 	}
 	f := &File{Metadata: map[string]string{"a": "b"}, Tensors: []Tensor{
 		FromFloat32s("x", []int{7}, numbers(7, 0)),
-		FromFloat32s("y", []int{11, 1009}, numbers(11*1009, 100)), // more than is read at a time
+		FromFloat32s("y", []int{11, 1009}, numbers(11*1009, 100)), // longer than one read
 		FromFloat64s("z", []int{5}, []float64{1, 2, 3, 4, 0.1}),
 	}}
 	data := encode(t, f)
@@ -99,8 +98,8 @@ func TestReaderReadsOneTensor(t *testing.T) {
 	}
 }
 
-// Halves of all bits become their numbers from any element on, over several blocks, and all
-// types their nearest bfloat16.
+// All bit patterns of halves convert to the right floats, from any first element and over several blocks, and all
+// types convert to the nearest bfloat16.
 func TestReadConverted(t *testing.T) {
 	const n = 2*blockLength + 131
 	for _, d := range []DType{F16, BF16, F32, F64} {
@@ -138,7 +137,7 @@ func TestReadConverted(t *testing.T) {
 				}
 				want := simd.NearestBFloat16(v)
 				if d == BF16 {
-					want = uint16(bits >> 16) // of a NaN too
+					want = uint16(bits >> 16) // also for a NaN
 				}
 				if short[i] != want {
 					t.Fatalf("%s: element %d from %d on is bfloat16 %04x, want %04x", d, i, part[0], short[i], want)
@@ -197,7 +196,7 @@ func TestReaderErrors(t *testing.T) {
 	}
 }
 
-// TestNewReaderLeavesFileOpen: what others have opened is theirs to close.
+// TestNewReaderLeavesFileOpen checks that Close leaves a file open that the caller opened.
 func TestNewReaderLeavesFileOpen(t *testing.T) {
 	file, err := os.Open(golden)
 	if err != nil {
@@ -220,7 +219,7 @@ func TestNewReaderLeavesFileOpen(t *testing.T) {
 	}
 }
 
-// model writes shards, and an index if it is given, to a new folder.
+// model writes shards, and an index if one is given, to a new folder.
 func model(t *testing.T, index string, shards map[string][]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -293,7 +292,7 @@ func TestOpenFolder(t *testing.T) {
 	}
 }
 
-// hostileIndices are indices of the files a, with x and y, and b, with z.
+// hostileIndices are invalid indices of two files: a with x and y, and b with z.
 var hostileIndices = []struct{ name, index, want string }{
 	{"empty", ``, `index is empty, want JSON`},
 	{"not UTF-8", "\xff", `index is not UTF-8`},
@@ -369,7 +368,7 @@ func TestHostileIndex(t *testing.T) {
 	})
 }
 
-// FuzzIndex takes any text for an index of three files.
+// FuzzIndex parses arbitrary text as an index of three files.
 func FuzzIndex(f *testing.F) {
 	f.Add(`{"weight_map": {"x": "a", "y": "a", "z": "b"}}`)
 	for _, c := range hostileIndices {

@@ -1,27 +1,25 @@
-// Package safetensors reads and writes the safetensors format: named arrays of
-// numbers behind a JSON header, with nothing in the file that could be run.
+// Package safetensors reads and writes the safetensors format: named arrays of numbers after a JSON header, and
+// nothing that could be executed.
 //
-// A file is the length N of the header (8 bytes, little-endian), N bytes of
-// JSON, and the bytes of all tensors one after the other:
+// A file is the length N of the header (8 bytes, little-endian), N bytes of JSON, and the data of all tensors one
+// after another:
 //
 //	{"__metadata__": {"format": "pt"},
 //	 "q": {"dtype": "F32", "shape": [2, 5], "data_offsets": [0, 40]}}
 //
-// Read and Parse read a file whole. Open reads its header only, and single
-// tensors, or parts of one, when they are asked for; it also opens models that
-// are spread over several files, which an index names:
+// Read and Parse read a whole file. Open reads only the header; single tensors, or parts of a tensor, are read later
+// on request. Open also opens models that are split over several files, which an index lists:
 //
 //	{"metadata": {"total_size": 1234},
 //	 "weight_map": {"q": "model-00001-of-00002.safetensors", …}}
 //
-// File.Write writes tensors that are in memory, Stream.Write those that are made
-// while they are written, and WriteShards of either spreads them over several
-// files. Package nn saves and loads the parameters of layers on top of this.
+// File.Write writes tensors that are in memory, and Stream.Write writes tensors that are created during the write.
+// The WriteShards methods of both split them over several files. Package nn uses this package to save and load the
+// parameters of layers.
 //
-// The files come from strangers, so nothing in them is believed. Every byte of
-// an accepted file belongs to the header or to exactly one tensor; a file that
-// two programs could read differently, say because a name comes twice, is
-// refused. Memory is allocated only in proportion to bytes that are there.
+// Files are untrusted, so everything in them is checked. Every byte of an accepted file belongs to the header or to
+// exactly one tensor. A file that two programs could read differently, for instance because a name occurs twice, is
+// rejected. Memory is allocated only in proportion to bytes that exist.
 package safetensors
 
 import (
@@ -34,9 +32,8 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Limits of a file. The first is the one of the reference implementation; the
-// others are far above any real model and bound the work that a header can
-// cause.
+// Limits of a file. The reference implementation has the same limit for the header. The others are far above any real
+// model and bound the work that a header can cause.
 const (
 	maxHeader   = 100_000_000 // bytes of JSON
 	maxTensors  = 250_000
@@ -46,7 +43,7 @@ const (
 	maxFile     = 1 << 40 // bytes; a sparse file may claim any size at no cost
 )
 
-// metadataKey is the name in the header that is not a tensor.
+// metadataKey is the only name in the header that is not a tensor.
 const metadataKey = "__metadata__"
 
 // DType is the type of the elements of a tensor, spelled as in the file.
@@ -69,8 +66,7 @@ const (
 	F64  DType = "F64"
 )
 
-// These element types are known by their size only, so that a file which holds
-// some still opens.
+// These element types are known by their size only, so that files that contain them can be opened.
 const (
 	F4       DType = "F4"
 	F6E2M3   DType = "F6_E2M3"
@@ -83,7 +79,7 @@ const (
 	C64      DType = "C64" // two F32: real and imaginary part
 )
 
-// Bits returns the size of one element in bits, or 0 for a type that is not known.
+// Bits returns the size of one element in bits, or 0 for an unknown type.
 func (d DType) Bits() int {
 	switch d {
 	case F4:
@@ -102,17 +98,15 @@ func (d DType) Bits() int {
 	return 0
 }
 
-// Info is what a header says of a tensor: all but its data. An empty Shape is a
-// single number.
+// Info is a tensor's entry in the header, without the data. An empty Shape is a single number.
 type Info struct {
 	Name  string
 	DType DType
 	Shape []int
 }
 
-// Tensor is a named array. Data holds its elements little-endian and row-major,
-// that is, with the last index running fastest. An empty Shape is a single
-// number; a dimension of 0 makes Data empty.
+// Tensor is a named array. Data contains its elements in little-endian, row-major order, with the last index running
+// fastest. An empty Shape is a single number; a dimension of 0 makes Data empty.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -120,8 +114,8 @@ type Tensor struct {
 	Data  []byte
 }
 
-// File is the content of a safetensors file. Tensors are in the order of their
-// data in the file. Metadata is free text, and nil where a file has none.
+// File is the content of a safetensors file. Tensors are in the order of their data in the file. Metadata is free
+// text, or nil if the file has none.
 type File struct {
 	Metadata map[string]string
 	Tensors  []Tensor
@@ -143,15 +137,14 @@ func (f *File) Lookup(name string) *Tensor {
 // info returns the tensor without its data.
 func (t *Tensor) info() Info { return Info{t.Name, t.DType, t.Shape} }
 
-// FormatError says what is wrong with a file, or with a tensor in it. Any other
-// error of this package is a failure to read or write, or, from Write, a File
-// that cannot be written.
+// FormatError describes an error in a file, or in a tensor of the file. Any other error of this package is a failure
+// to read or write or, from Write, a File that cannot be written.
 type FormatError struct {
 	Path string // empty if the bytes did not come from a file by name
 	Err  error
 }
 
-// Error names the file, if there is one, and what is wrong with it.
+// Error returns the path of the file, if it has one, and the problem.
 func (e *FormatError) Error() string {
 	if e.Path == "" {
 		return "safetensors: " + e.Err.Error()
@@ -159,11 +152,10 @@ func (e *FormatError) Error() string {
 	return "safetensors: " + quote.Name(e.Path) + ": " + e.Err.Error()
 }
 
-// Unwrap returns what is wrong without the path.
+// Unwrap returns the problem without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// byteSize returns the number of bytes of a tensor, or what is wrong with its
-// type or shape.
+// byteSize returns the number of bytes of a tensor, or an error if its type or shape is invalid.
 func byteSize(d DType, shape []int) (int, error) {
 	width := d.Bits()
 	if width == 0 {
@@ -172,8 +164,8 @@ func byteSize(d DType, shape []int) (int, error) {
 	if len(shape) > maxRank {
 		return 0, fmt.Errorf("shape has %d dimensions, want at most %d", len(shape), maxRank)
 	}
-	// A zero among the dimensions must not hide that the others overflow:
-	// a caller that computes strides from such a shape would overflow later.
+	// A zero dimension must not hide that the product of the others overflows: a caller that computes strides from
+	// such a shape would overflow later.
 	count, empty := uint64(width), false
 	for _, n := range shape {
 		if n < 0 {
@@ -198,7 +190,7 @@ func byteSize(d DType, shape []int) (int, error) {
 	return int(count / 8), nil
 }
 
-// checkName returns what forbids a name for a tensor.
+// checkName returns an error if name is not valid for a tensor.
 func checkName(name string) error {
 	switch {
 	case len(name) > maxName:
@@ -211,7 +203,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// inTensor puts the name of a tensor before what is wrong with it.
+// inTensor adds the name of a tensor to an error.
 func inTensor(name string, err error) error {
 	return fmt.Errorf("tensor %s: %w", quote.Text(name), err)
 }

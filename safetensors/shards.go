@@ -13,23 +13,19 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// WriteShards writes s to path, whose name ends in ".safetensors", if it has at
-// most most bytes of data. Else it writes them to several files beside it, and an
-// index that Open, and the loaders of other programs, take:
+// WriteShards writes s to path, whose name ends in ".safetensors", if it has at most `most` bytes of data. Otherwise
+// it writes several files in the same folder, and an index that Open and other programs can load:
 //
 //	model-00001-of-00002.safetensors
 //	model-00002-of-00002.safetensors
 //	model.safetensors.index.json
 //
-// The tensors stay in their order. Only a tensor that is larger itself makes a
-// file larger than most. The metadata are those of each file.
+// The tensors keep their order. A file exceeds `most` only if a single tensor does. Each file gets all the metadata.
 //
-// What was written under the same path is replaced when the new files are
-// complete, also where one file takes the place of several or the other way
-// round; files that only an earlier index names are left behind.
+// Files written earlier under the same path are replaced when the new files are complete, even if one file replaces
+// several or the reverse. Files that only an earlier index lists are not removed.
 //
-// Errors: those of Write; a limit that is not positive; another name. After an
-// error nothing has changed.
+// Errors: errors of Write; a limit that is not positive; another name. After an error, no file has changed.
 func (s *Stream) WriteShards(path string, most int) error {
 	stem, ok := strings.CutSuffix(path, ".safetensors")
 	if !ok {
@@ -38,8 +34,7 @@ func (s *Stream) WriteShards(path string, most int) error {
 	if most <= 0 {
 		return fmt.Errorf("safetensors: write %s: at most %d bytes in a file, want a positive number", path, most)
 	}
-	// All that could be wrong with one large file would be with the parts of it,
-	// but for the size of the header.
+	// A valid header of one large file implies valid headers of its parts, except for their size.
 	if _, err := s.header(); err != nil {
 		return fmt.Errorf("safetensors: %w", err)
 	}
@@ -65,8 +60,8 @@ func (s *Stream) WriteShards(path string, most int) error {
 	return instead(atomicfile.WriteAll(files...), path)
 }
 
-// split returns where each file begins among the tensors, behind the last of them
-// where that ends, and the size of all data. The header is valid.
+// split returns the index of the first tensor of each file, followed by the number of tensors, and the size of all
+// data. The header must be valid.
 func (s *Stream) split(most int) (bounds []int, total int) {
 	bounds = []int{0}
 	left := most
@@ -82,7 +77,7 @@ func (s *Stream) split(most int) (bounds []int, total int) {
 	return slices.Compact(append(bounds, len(s.Tensors))), total
 }
 
-// instead removes what a new file takes the place of, if that has been written.
+// instead removes the file that a new file replaces, if the new file was written.
 func instead(err error, old string) error {
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// sizes returns a file of tensors of so many bytes, called 0, 1, ….
+// sizes returns a file of tensors with the given sizes in bytes, called 0, 1, ….
 func sizes(list ...int) *File {
 	f := &File{Metadata: map[string]string{"format": "pt"}}
 	for i, n := range list {
@@ -101,7 +101,7 @@ func TestWriteShards(t *testing.T) {
 	}
 }
 
-// TestWriteShardsIndex compares with what huggingface_hub writes.
+// TestWriteShardsIndex compares the index with the one that huggingface_hub writes.
 func TestWriteShardsIndex(t *testing.T) {
 	dir := t.TempDir()
 	f := sizes(3, 5, 2)
@@ -129,8 +129,8 @@ func TestWriteShardsIndex(t *testing.T) {
 	}
 }
 
-// TestWriteShardsReplaces: one file takes the place of several and the other way
-// round, and no error leaves half of either.
+// TestWriteShardsReplaces checks that one file replaces several and the reverse, and that no error leaves a partial
+// result.
 func TestWriteShardsReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "model.safetensors")

@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// describe says what stands where something else was wanted.
+// describe describes the token found in place of the expected one, for errors.
 func describe(token json.Token) string {
 	switch v := token.(type) {
 	case json.Delim:
@@ -29,8 +29,7 @@ func describe(token json.Token) string {
 	return fmt.Sprint(token) // true or false
 }
 
-// loneSurrogate reports whether a string of valid JSON escapes half of a
-// surrogate pair, which stands for no character.
+// loneSurrogate reports whether a string of valid JSON escapes half of a surrogate pair, which is not a character.
 func loneSurrogate(text []byte) bool {
 	for {
 		i := bytes.IndexByte(text, '\\')
@@ -54,8 +53,8 @@ func loneSurrogate(text []byte) bool {
 	}
 }
 
-// escaped returns the code unit of the escape, \u and four hex digits, that text begins
-// with, if it does.
+// escaped returns the code unit of the escape at the beginning of text, \u and four hex digits, and whether there is
+// one.
 func escaped(text []byte) (rune, bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -64,9 +63,8 @@ func escaped(text []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// appendString appends valid UTF-8 as a JSON string. Where the format leaves a
-// choice it takes that of the reference implementation, which escapes what has
-// to be escaped and nothing else; package json escapes more.
+// appendString appends valid UTF-8 as a JSON string. It escapes only the characters that must be escaped, as the
+// reference implementation does; package json escapes more.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); i++ {

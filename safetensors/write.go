@@ -15,16 +15,15 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// headerAlign is what the header is padded to a multiple of, so that data which
-// begin a page of memory keep every element type aligned.
+// headerAlign is the multiple to which the header is padded, so that data that start on a page of memory are aligned
+// for every element type.
 const headerAlign = 8
 
-// Write writes f to w: the tensors in their order, the keys of the metadata
-// sorted. Equal files give equal bytes.
+// Write writes f to w: the tensors in their order, and the keys of the metadata sorted. Equal files give equal bytes.
 //
-// Errors: a name that comes twice, is reserved, not UTF-8 or too long; an
-// unknown type; data whose length is not that of type and shape; more than the
-// format allows. All of this is found before the first byte is written.
+// Errors: a name that is duplicate, reserved, not UTF-8 or too long; an unknown type; data whose length does not
+// match type and shape; a file beyond the limits of the format. All of these are reported before the first byte is
+// written.
 func (f *File) Write(w io.Writer) error {
 	if err := f.check(); err != nil {
 		return err
@@ -32,12 +31,12 @@ func (f *File) Write(w io.Writer) error {
 	return f.stream().Write(w)
 }
 
-// WriteFile writes f to the file at path. The file that was there is replaced
-// when the new one is complete, and left as it was after an error.
+// WriteFile writes f to the file at path. An existing file is replaced when the new one is complete, and unchanged
+// after an error.
 func (f *File) WriteFile(path string) error { return atomicfile.Write(path, f.Write) }
 
-// WriteShards writes f to path, or to several files beside it if it has more than
-// most bytes of data: see Stream.WriteShards.
+// WriteShards writes f to path, or to several files in its folder if f has more than `most` bytes of data: see
+// Stream.WriteShards.
 func (f *File) WriteShards(path string, most int) error {
 	if err := f.check(); err != nil {
 		return err
@@ -45,7 +44,7 @@ func (f *File) WriteShards(path string, most int) error {
 	return f.stream().WriteShards(path, most)
 }
 
-// stream returns f as one that need not be made any more.
+// stream returns f as a Stream, whose data already exist.
 func (f *File) stream() *Stream {
 	s := &Stream{Metadata: f.Metadata, Tensors: make([]Info, len(f.Tensors))}
 	for i := range f.Tensors {
@@ -58,7 +57,7 @@ func (f *File) stream() *Stream {
 	return s
 }
 
-// check returns what makes it impossible to write f.
+// check returns an error if f cannot be written.
 func (f *File) check() error {
 	if _, err := f.stream().header(); err != nil {
 		return fmt.Errorf("safetensors: %w", err)
@@ -71,7 +70,7 @@ func (f *File) check() error {
 	return nil
 }
 
-// Stream is a File whose data are made while it is written.
+// Stream is a File whose data are created during the write.
 type Stream struct {
 	Metadata map[string]string
 	Tensors  []Info
@@ -80,10 +79,10 @@ type Stream struct {
 	Data func(w io.Writer, i int) error
 }
 
-// Write is that of a File.
+// Write is File.Write for a Stream.
 //
-// Errors: those of a File's, found before the first byte is written; those of
-// Data, wrapped; data whose length is not that of type and shape.
+// Errors: errors of File.Write, reported before the first byte is written; errors of Data, wrapped; data whose length
+// does not match type and shape.
 func (s *Stream) Write(w io.Writer) error {
 	header, err := s.header()
 	if err == nil {
@@ -105,10 +104,10 @@ func (s *Stream) Write(w io.Writer) error {
 	return nil
 }
 
-// WriteFile is that of a File.
+// WriteFile is File.WriteFile for a Stream.
 func (s *Stream) WriteFile(path string) error { return atomicfile.Write(path, s.Write) }
 
-// counter counts bytes on their way to w.
+// counter counts the bytes written to w.
 type counter struct {
 	w io.Writer
 	n int
@@ -120,7 +119,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// header returns the bytes before the data. Whatever it accepts, Parse accepts.
+// header returns the bytes before the data. Parse accepts every header that header returns without an error.
 func (s *Stream) header() ([]byte, error) {
 	if len(s.Tensors) > maxTensors {
 		return nil, fmt.Errorf("file has %d tensors, want at most %d", len(s.Tensors), maxTensors)
@@ -166,10 +165,10 @@ func (s *Stream) header() ([]byte, error) {
 	return b, nil
 }
 
-// checkData returns what is wrong with type, shape and data together.
+// checkData returns an error if type, shape and data do not match.
 func (t *Tensor) checkData() error { return t.info().checkSize(len(t.Data)) }
 
-// checkSize returns what is wrong with type, shape and a size of data in bytes.
+// checkSize returns an error if type and shape do not match a size of data in bytes.
 func (t Info) checkSize(got int) error {
 	want, err := byteSize(t.DType, t.Shape)
 	if err != nil {
@@ -209,7 +208,7 @@ func appendEntry(b []byte, t Info, begin, end int) []byte {
 	return append(b, '}')
 }
 
-// appendKey begins a member of an object, with a comma unless it is the first.
+// appendKey begins a member of an object, after a comma unless it is the first.
 func appendKey(b []byte, key string) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')

@@ -154,7 +154,7 @@ func TestWriteRefuses(t *testing.T) {
 		if err == nil || err.Error() != "safetensors: "+c.want {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
-		// What the caller put together is not a bad input file.
+		// An invalid File built by the caller is not a FormatError.
 		var bad *FormatError
 		if errors.As(err, &bad) || b.Len() > 0 {
 			t.Errorf("%s: %d bytes written, error of type %T", c.want, b.Len(), err)
@@ -162,7 +162,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// stopping takes a number of bytes and no more.
+// stopping accepts a limited number of bytes.
 type stopping struct{ room int }
 
 var errFull = errors.New("full")

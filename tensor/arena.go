@@ -6,35 +6,33 @@ import (
 	"github.com/attn-go/attn/internal/pages"
 )
 
-// arena hands out slices and takes them all back at once. After a few rounds of
-// similar size it allocates nothing.
+// arena allocates slices that are all freed at once. After a few rounds of similar size it allocates no new memory.
 //
-// Small slices are cut one behind the other from blocks. Large ones, such as
-// the logits of a batch, are kept whole, each to be used again for any request
-// that fits: cut from blocks, they would leave holes nearly as large as
+// Small slices are cut from blocks, one after another. Large slices, such as the logits of a batch, are allocated
+// separately and reused for any request that fits. Cut from blocks, they would leave gaps nearly as large as
 // themselves.
 type arena[T any] struct {
 	blocks [][]T
 	block  int // index of the block in use
-	used   int // elements of it handed out
+	used   int // number of its elements in use
 
 	large []lent[T]
 	lends int // of large slices since reset
 }
 
-// lent is a large slice and whether somebody has it.
+// lent is a large slice and whether it is in use.
 type lent[T any] struct {
 	slice  []T
 	taken  bool
-	number int // of the lending
+	number int // the value of lends when it was lent
 }
 
-// mark is how far an arena has been handed out.
+// mark is a position in an arena.
 type mark struct{ block, used, lends int }
 
 func (a *arena[T]) mark() mark { return mark{a.block, a.used, a.lends} }
 
-// release takes back what was handed out since the mark, but for keep, which it may move.
+// release frees all slices taken since the mark, except keep, which it may move.
 func (a *arena[T]) release(m mark, keep []T) []T {
 	moves := true
 	for i := range a.large {
@@ -57,8 +55,8 @@ func (a *arena[T]) release(m mark, keep []T) []T {
 	return to
 }
 
-// Blocks double in size from the first to the largest, so that small tapes stay
-// small. A request of more than a quarter of the largest is a large one.
+// Blocks double in size from the first to the largest, so that small tapes stay small. A request for more than a
+// quarter of the largest block gets a separate slice.
 const (
 	firstBlock   = 1 << 10
 	largestBlock = 1 << 20
@@ -85,8 +83,8 @@ func (a *arena[T]) take(n int) []T {
 	return a.blocks[a.block][:n:n]
 }
 
-// takeLarge returns the smallest free slice that fits, or else a new one in the
-// place of the largest that does not.
+// takeLarge returns the smallest free slice that fits. If none fits, it replaces the largest free slice with a new
+// one.
 func (a *arena[T]) takeLarge(n int) []T {
 	fits, short := -1, -1
 	for i, l := range a.large {
@@ -101,8 +99,7 @@ func (a *arena[T]) takeLarge(n int) []T {
 		}
 	}
 	if fits < 0 {
-		// Rounded up by at most an eighth: a request that is a little larger
-		// in the next round finds room.
+		// Rounded up by at most an eighth, so that a slightly larger request in the next round fits.
 		step := 1 << (bits.Len(uint(n)) - 4)
 		slice := pages.Make[T]((n + step - 1) &^ (step - 1))
 		if fits = short; fits >= 0 {
@@ -117,7 +114,7 @@ func (a *arena[T]) takeLarge(n int) []T {
 	return a.large[fits].slice[:n:n]
 }
 
-// reset takes everything back.
+// reset frees all slices.
 func (a *arena[T]) reset() {
 	a.block, a.used, a.lends = 0, 0, 0
 	for i := range a.large {

@@ -7,7 +7,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Large requests are served from slices of their own.
+// Large requests get separate slices.
 func TestLargeFloats(t *testing.T) {
 	const large = 500_009
 	tape := tensor.NewTape(tensor.Infer)
@@ -17,7 +17,7 @@ func TestLargeFloats(t *testing.T) {
 		t.Fatal("memory was handed out twice")
 	}
 	tape.Reset()
-	// The smallest that fits, so that the larger one is left for the second.
+	// The smallest slice that fits is used, so that the larger one is left for the second request.
 	if first(large-1000) != a || first(2*large-1000) != b {
 		t.Error("Reset did not hand back large memory")
 	}
@@ -29,7 +29,7 @@ func TestLargeFloats(t *testing.T) {
 	if c := first(4 * large); c == a || c == b {
 		t.Error("a request for more got memory that is too short")
 	}
-	s := tape.Floats(3 * large) // nothing that is free is long enough
+	s := tape.Floats(3 * large) // no free slice is long enough
 	s[3*large-1] = 1
 	if len(s) != 3*large || cap(s) != len(s) {
 		t.Errorf("Floats(%d) has length %d and capacity %d", 3*large, len(s), cap(s))
@@ -40,7 +40,7 @@ func TestFloatsAreApart(t *testing.T) {
 	tape := tensor.NewTape(tensor.Infer)
 	for range 2 {
 		var all [][]float32
-		for n := range 2000 { // more than the first blocks hold
+		for n := range 2000 { // more than fits in the first blocks
 			s := tape.Floats(n % 97)
 			if len(s) != n%97 || cap(s) != len(s) {
 				t.Fatalf("Floats(%d) has length %d and capacity %d", n%97, len(s), cap(s))

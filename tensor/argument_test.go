@@ -23,8 +23,8 @@ func wantValueError(t *testing.T, f func(), want string) {
 	}
 }
 
-// operations gives every operation one tensor where it takes operands of the shape
-// [2 2], under the name of the argument; the others are in order.
+// operations maps names of the form "operation argument" to calls with x as that argument, of shape [2 2], and valid
+// other arguments.
 func operations(x *tensor.Tensor) map[string]func(t *tensor.Tape) *tensor.Tensor {
 	type tape = *tensor.Tape
 	type result = *tensor.Tensor
@@ -95,7 +95,7 @@ func TestNilOperands(t *testing.T) {
 			switch name {
 			case "Needs: operand", "Backward: dout", "a user's: Data", "a user's: Shape", "a user's: Dim", "a user's: At",
 				"a user's: Item", "a user's: Grad", "a user's: Clone", "a view: Detach":
-				continue // may be nil, or is a method's receiver
+				continue // may be nil, or is the receiver of a method
 			}
 			for _, tape := range []*tensor.Tape{nil, training()} {
 				wantValueError(t, func() { f(tape) }, "tensor: "+name+" "+bad.want)
@@ -122,8 +122,8 @@ func TestNilOperands(t *testing.T) {
 	}
 }
 
-// A tensor that the tape has taken back is not another tensor, nor what memory holds
-// now: whoever uses it is told, however many steps later.
+// Using a tensor whose memory the tape has freed panics, however many steps later; it never reads another tensor's
+// elements.
 func TestUseAfterReset(t *testing.T) {
 	const want = `tensor: [\w ]+: .* is a tensor that its tape has taken back, by Reset or Release, want one made since, or a Clone from before`
 	param := tensor.Full(1, 2, 2).Param()
@@ -157,7 +157,7 @@ func TestUseAfterReset(t *testing.T) {
 			for range 3 {
 				tape.Reset()
 				for range 100 {
-					made(tape) // in the memory that x had
+					made(tape) // in the memory that x used
 				}
 				for name, f := range operations(x) {
 					for _, on := range []*tensor.Tape{tape, nil, training()} {
@@ -183,7 +183,7 @@ func gradientOf(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return x.Grad()
 }
 
-// A gradient that would have to go from one tape to another would end between them.
+// A gradient cannot flow from one tape to another.
 func TestGradientsAcrossTapes(t *testing.T) {
 	param := tensor.Full(1, 2, 2).Param()
 	one, other := training(), training()
@@ -193,7 +193,7 @@ func TestGradientsAcrossTapes(t *testing.T) {
 		switch name {
 		case "Backward: dout", "Reshape: x", "Rows: x", "a user's: Data", "a user's: Shape", "a user's: Dim", "a user's: At",
 			"a user's: Item", "a user's: Grad", "a user's: Clone", "a view: Detach":
-			continue // ask for no gradient of x
+			continue // these need no gradient of x
 		}
 		wantValueError(t, func() { f(other) }, want)
 	}
@@ -201,7 +201,7 @@ func TestGradientsAcrossTapes(t *testing.T) {
 	wantValueError(t, func() { tensor.Tanh(other, x.Rows(0, 1)) }, want)
 	wantValueError(t, func() { (*tensor.Tape)(nil).Backward(tensor.Sum(one, x), nil) }, want)
 
-	// As a constant it may be used anywhere.
+	// As a constant, the tensor may be used on any tape.
 	for _, f := range []func() *tensor.Tensor{
 		func() *tensor.Tensor { return tensor.Mul(other, x.Detach(), param) },
 		func() *tensor.Tensor { return tensor.Mul(nil, x, param) },

@@ -20,8 +20,8 @@ func broadcast(op string, a, b *Tensor) []int {
 	return shape
 }
 
-// BroadcastTo returns x repeated along the axes that it lacks or has of size 1,
-// aligned at the end. Its gradient is the sum over the repeated axes.
+// BroadcastTo returns x repeated along its axes of size 1 and along missing axes; axes are aligned at the end. Its
+// gradient is the sum over the repeated axes.
 func BroadcastTo(t *Tape, x *Tensor, shape ...int) *Tensor {
 	operand("BroadcastTo", "x", x)
 	if slices.Equal(x.shape, shape) {

@@ -28,7 +28,7 @@ func moveCases() []opCase {
 			in: [][]int{{2, 3}}, shape: []int{2, 3},
 			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], i...) }},
 		{name: "index_of_a_result", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
-			y := tensor.Square(t, x[0]) // of which two parts are used, one of them twice, and the whole
+			y := tensor.Square(t, x[0]) // the result is used as a whole and in two parts, one of them twice
 			part := tensor.Reshape(t, tensor.Index(t, y, 1), 15)
 			return tensor.Concat(t, 0, part, tensor.Reshape(t, tensor.Index(t, y, 0, 2), 5), tensor.Mul(t, part, part), tensor.Reshape(t, y, -1))
 		}, in: [][]int{{2, 3, 5}}, shape: []int{65},
@@ -111,14 +111,14 @@ func rowCases() []opCase {
 		{name: "normalize_short", f: with(tensor.Normalize, 11), // all vectors are shorter than eps
 			in: [][]int{{5, 7}}, shape: []int{5, 7},
 			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], i...) / 11 }},
-		{name: "normalize_zero", f: with(tensor.Normalize, 0.5), // no gradient but 1/eps at a vector of zeros
+		{name: "normalize_zero", f: with(tensor.Normalize, 0.5), // at a vector of zeros, the gradient is 1/eps
 			prepare: func(x []*tensor.Tensor) { clear(x[0].Data()) },
 			in:      [][]int{{3}}, shape: []int{3},
 			want: func(x []*tensor.Tensor, i []int) float64 { return 0 }},
 	}
 }
 
-// dropoutCases compare with the mask that Dropout uses for ones.
+// dropoutCases multiply x by the mask that Dropout applies to ones.
 func dropoutCases() []opCase {
 	return []opCase{
 		{name: "dropout_off", f: with(tensor.Dropout, 0), in: [][]int{{5, 7}}, shape: []int{5, 7},

@@ -11,30 +11,29 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// opCase is an operation with its operands. The table below drives the test of
-// the results, the gradient check, the comparison of thread counts and the
-// benchmark of every operation.
+// opCase is an operation with its operands. The table below is used by the tests of results, the gradient check, the
+// comparison of thread counts and the benchmark of every operation.
 type opCase struct {
 	name string // if there is no formula, also the name in the golden file
 	f    func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor
 
-	// A golden case starts from the operands in the file; its integer
-	// operands, which come first, stand in f.
+	// A golden case reads its operands from the file, except its integer operands, which come first and are given in
+	// f.
 	ints int
 
-	// Any other case draws operands of the shapes in, normally distributed,
-	// and has the shape of its result and a formula for one element of it.
+	// Any other case draws normally distributed operands of the shapes in. It gives the shape of its result and a
+	// formula for one element.
 	in    [][]int
 	shape []int
 	want  func(x []*tensor.Tensor, i []int) float64
 
 	positive bool                     // operands are positive in benchmarks
-	keep     float32                  // the gradient check keeps its operands so far from zero
+	keep     float32                  // minimum distance of operands from zero in the gradient check
 	bench    [][]int                  // shapes of the operands in benchmarks
-	prepare  func(x []*tensor.Tensor) // makes drawn operands special
+	prepare  func(x []*tensor.Tensor) // inserts special values into drawn operands
 }
 
-// opCases is ordered as the files of the package are.
+// opCases lists the operations in the order of the package's files.
 func opCases() []opCase {
 	return slices.Concat(elementwiseCases(), productCases(), moveCases(), rowCases(), dropoutCases())
 }
@@ -122,7 +121,7 @@ func productCases() []opCase {
 			}},
 		{name: "mix", f: binary(tensor.Mix), bench: [][]int{{5, 61, 67}, {5, 67, 71}},
 			in: [][]int{{2, 5, 7}, {2, 7, 11}}, shape: []int{2, 5, 11},
-			prepare: func(x []*tensor.Tensor) { // some weights are zero, and one row as a whole
+			prepare: func(x []*tensor.Tensor) { // some weights are zero, and so is a whole row
 				w := x[0].Data()
 				for i := 0; i < len(w); i += 3 {
 					w[i] = 0
@@ -159,7 +158,7 @@ func with[A any](f func(*tensor.Tape, *tensor.Tensor, A) *tensor.Tensor, a A) fu
 	return func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return f(t, x[0], a) }
 }
 
-// at is an element of x for exact formulas.
+// at returns an element of x as float64, for exact formulas.
 func at(x *tensor.Tensor, i ...int) float64 { return float64(x.At(i...)) }
 
 // sum returns f(0) + … + f(n−1).

@@ -10,8 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// A row's result, and the gradient that it gets, do not depend on the rows that
-// share the batch with it, bit for bit.
+// A row's result and gradient do not depend on the other rows of the batch, bit for bit.
 func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 	const rows = 67
 	for _, width := range []int{1, 3, 8, 17, 31, 64, 101, 257} {
@@ -71,8 +70,7 @@ func TestProductsDoNotDependOnTheBatch(t *testing.T) {
 	}
 }
 
-// Keys with scores of −Inf, behind the others, change no bit of what comes before, in
-// either direction.
+// Trailing keys with scores of −Inf change no bit of the earlier results or gradients.
 func TestTrailingPaddingChangesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 5))
 	const rows, width = 7, 11

@@ -88,13 +88,12 @@ func TestDropoutSeeds(t *testing.T) {
 	if slices.Equal(first, dropped(other, n, 0.5)) {
 		t.Error("two seeds drop the same")
 	}
-	// The mask of an element does not depend on how many there are.
+	// The mask of an element does not depend on the number of elements.
 	other.Seed(7, 0)
 	tensortest.Same(t, "a shorter operand", dropped(other, n/2, 0.5), first[:n/2])
 }
 
-// What a tape without a seed drops would be the same in every step that has a tape of
-// its own, and nobody would notice.
+// Without a seed, every step that uses a new tape would drop the same elements, and nobody would notice.
 func TestDropoutWantsASeed(t *testing.T) {
 	const want = "tensor: Dropout: tape is a training tape without a seed, want Seed(seed, step) to be called first"
 	x := tensor.Full(1, 5)
@@ -113,11 +112,11 @@ func TestDropoutWantsASeed(t *testing.T) {
 		tape.Seed(0, 0)
 		f(tape)
 		tape.Reset()
-		f(tape) // Reset leaves the seed
+		f(tape) // Reset keeps the seed
 	}
 }
 
-// A run can be repeated years later: what a seed drops never changes.
+// A run can be repeated years later: the elements that a seed drops never change.
 func TestDropoutPattern(t *testing.T) {
 	tape := tensor.NewTape(tensor.Train)
 	tape.Seed(7, 0)
@@ -163,7 +162,7 @@ func TestDropoutBackwardUsesTheSameMask(t *testing.T) {
 	tape := tensor.NewTape(tensor.Train)
 	tape.Seed(5, 0)
 	y := tensor.Dropout(tape, x, 0.3)
-	tensor.Dropout(tape, x, 0.5) // moves the random numbers on
+	tensor.Dropout(tape, x, 0.5) // advances the random numbers
 	tape.Backward(y, tensor.Full(2, n))
 	want := make([]float32, n)
 	for i, v := range y.Data() {
@@ -190,7 +189,7 @@ func TestDropoutReturnsItsOperand(t *testing.T) {
 	}
 }
 
-// In one pass or in two, results and gradients are the same.
+// One pass and two passes give the same results and gradients.
 func TestAddDropout(t *testing.T) {
 	const n = 20_011
 	rng := rand.New(rand.NewPCG(61, 62))
@@ -209,10 +208,10 @@ func TestAddDropout(t *testing.T) {
 			run := func(f func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor) [][]float32 {
 				tape := tensor.NewTape(mode)
 				tape.Seed(9, 0)
-				// Operands that the tape made, whose gradients are fresh.
+				// The tape made these operands, so their gradients are fresh.
 				x, y := tensor.Scale(tape, x0.Clone().Param(), 1), tensor.Scale(tape, y0.Clone().Param(), 1)
 				z := f(tape, x, y, 0.3)
-				next := tensor.Dropout(tape, z, 0.5) // after it, the random numbers go on
+				next := tensor.Dropout(tape, z, 0.5) // the random numbers continue after it
 				tape.Backward(next, dz)
 				all := [][]float32{z.Data(), next.Data(), x.Grad().Data()}
 				if y.Grad() != nil {

@@ -8,19 +8,18 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// grain is the number of elements that one thread takes at a time in
-// elementwise work: a few microseconds, so that starting a thread pays.
+// grain is the number of elements in one task of elementwise work: a few microseconds, enough to be worth a thread.
 const grain = 1 << 13
 
-// unary is the shape of all functions of one element: y = f(x), and
-// dx += dy·f'(x), which back computes from x or y, whichever is cheaper.
+// unary implements all functions of one element: y = f(x), and dx += dy·f'(x), which back computes from x or y,
+// whichever is cheaper.
 func unary(t *Tape, op string, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []float32)) *Tensor {
 	operand(op, "x", x)
 	y := t.Make(x.shape...)
 	switch n := len(x.data); {
 	case n > grain:
 		par.For(n, grain, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
-	case n > 0: // without a function value, which a step of a decoder would have hundreds of
+	case n > 0: // without a closure: a step of a decoder would allocate hundreds
 		f(y.data, x.data)
 	}
 	if t.Needs(x) {
@@ -35,16 +34,14 @@ func unary(t *Tape, op string, x *Tensor, f func(y, x []float32), back func(dx, 
 	return y
 }
 
-// clearIf clears a piece of a fresh gradient just before something is added, while
-// the memory is at hand.
+// clearIf clears a piece of a fresh gradient just before the caller adds to it, so that it is in the cache.
 func clearIf(fresh bool, dx []float32) {
 	if fresh {
 		clear(dx)
 	}
 }
 
-// addProduct adds dy·f to dx, where f is a derivative; where dy is zero it adds
-// nothing, even if f is not finite.
+// addProduct adds dy·f to dx, where f is a derivative. Where dy is zero it adds nothing, even if f is not finite.
 func addProduct(dx, dy, f []float32) {
 	if simd.Finite(f) {
 		simd.MulAdd(dx, dy, f)
@@ -165,9 +162,8 @@ func Shift(t *Tape, x *Tensor, c float32) *Tensor {
 	return unary(t, "Shift", x, func(y, x []float32) { simd.ScaleShift(y, 1, x, c) }, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
 }
 
-// Add returns a + b, elementwise, after broadcasting: axes are aligned at the
-// end, and an axis that one operand lacks or has of size 1 is repeated. The
-// gradient of a repeated axis is the sum over it.
+// Add returns a + b, elementwise, after broadcasting: axes are aligned at the end, and an operand is repeated along a
+// missing axis or an axis of size 1. The gradient of a repeated axis is the sum over it.
 func Add(t *Tape, a, b *Tensor) *Tensor {
 	plus := func(d, dy, _, _ []float32) { simd.Add(d, d, dy) }
 	return binary(t, "Add", a, b, simd.Add, plus, plus)
@@ -216,8 +212,7 @@ func Div(t *Tape, a, b *Tensor) *Tensor {
 	})
 }
 
-// binary is the shape of all functions of two elements: y = f(a, b), with
-// da += dy·∂f/∂a and db += dy·∂f/∂b.
+// binary implements all functions of two elements: y = f(a, b), with da += dy·∂f/∂a and db += dy·∂f/∂b.
 func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, backB func(d, dy, a, b []float32)) *Tensor {
 	operand(op, "a", a)
 	operand(op, "b", b)
@@ -239,7 +234,7 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 	if t.Needs(a, b) {
 		t.Record(y, func(dy []float32) {
 			da, freshA := t.gradOf(a)
-			db, freshB := t.gradOf(b) // if b is a, what da is
+			db, freshB := t.gradOf(b) // the same as da if b is a
 			par.For(len(dy), grain, func(lo, hi int) {
 				if da != nil {
 					clearIf(freshA, da[lo:hi])
@@ -255,8 +250,8 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 	return y
 }
 
-// repeats reports whether a is made of blocks of b's shape, long enough that it
-// pays to take them one by one instead of writing down b that many times.
+// repeats reports whether a consists of blocks of b's shape that are long enough to process one by one, which saves
+// writing out b for each block.
 func repeats(a, b *Tensor) bool {
 	lead := len(a.shape) - len(b.shape)
 	return lead > 0 && len(b.data) >= 32 && slices.Equal(a.shape[lead:], b.shape)

@@ -19,7 +19,7 @@ func Example() {
 	// Output: [21] [25]
 }
 
-// clamp is an operation of one's own: x cut off at ±limit.
+// clamp is a user-defined operation: it limits x to ±limit.
 func clamp(tape *tensor.Tape, x *tensor.Tensor, limit float32) *tensor.Tensor {
 	out := tape.Make(x.Shape()...)
 	for i, v := range x.Data() {
@@ -50,7 +50,7 @@ func ExampleTape_Record() {
 	// [0 2 2 2 0]
 }
 
-// Shapes that come from outside are tried inside Catch.
+// Catch turns the panic on a bad shape from outside into an error.
 func ExampleCatch() {
 	a, b := tensor.Zeros(2, 3), tensor.Zeros(5, 7)
 	err := tensor.Catch(func() { tensor.MatMul(nil, a, b) })

@@ -9,8 +9,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Operations that only move elements, with operands so large that they are cut
-// in pieces: from says which element of x an element of the result is.
+// Operations that only move elements, with operands large enough to be divided. from maps an index of the result to
+// an index of x.
 func TestLargeMoves(t *testing.T) {
 	order := func(axes ...int) func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 		return func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Transpose(t, x, axes...) }
@@ -54,7 +54,7 @@ func TestLargeMoves(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 2))
 		tape := tensor.NewTape(tensor.Train)
 		leaf := tensor.Randn(rng, c.shape...).Param()
-		x := tensor.Scale(tape, leaf, 1) // whose gradient is first set and then added to
+		x := tensor.Scale(tape, leaf, 1) // its gradient is first set, then added to
 		y, again := c.f(tape, x), c.f(tape, x)
 		dy, dagain := whole(rng, y.Shape()), whole(rng, y.Shape())
 		tape.BackwardAll([]*tensor.Tensor{y, again}, []*tensor.Tensor{dy, dagain})
@@ -74,7 +74,7 @@ func TestLargeMoves(t *testing.T) {
 	}
 }
 
-// whole returns small whole numbers, of which sums are exact in any order.
+// whole returns small whole numbers, so that sums are exact in any order.
 func whole(rng *rand.Rand, shape []int) *tensor.Tensor {
 	x := tensor.Zeros(shape...)
 	for i := range x.Data() {
@@ -83,7 +83,7 @@ func whole(rng *rand.Rand, shape []int) *tensor.Tensor {
 	return x
 }
 
-// Sums over an axis, and operands that are repeated, in several pieces.
+// Sums over an axis, and repeated operands, both divided into several pieces.
 func TestLargeSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	for _, shape := range [][]int{{300, 3, 70}, {3, 300, 211}, {1, 20_011, 3}, {31, 700, 1}, {2, 3, 20_011}, {9, 1, 5}} {

@@ -27,9 +27,8 @@ func MatMul(t *Tape, a, b *Tensor) *Tensor { return product(t, "MatMul", a, b, f
 //	out  [… M N]
 func MatMulT(t *Tape, a, b *Tensor) *Tensor { return product(t, "MatMulT", a, b, true, false) }
 
-// Mix returns w·v over the last two axes, as MatMul does, but with weights that
-// hide: where a weight is exactly zero, its row of v contributes nothing, even
-// if it holds NaN or Inf.
+// Mix returns w·v over the last two axes, as MatMul does, except that zero weights hide: where a weight is exactly
+// zero, its row of v contributes nothing, even if it contains NaN or Inf.
 func Mix(t *Tape, w, v *Tensor) *Tensor { return product(t, "Mix", w, v, false, true) }
 
 // product is a·b, or a·bᵀ if transposed. In a sparse product, and in every
@@ -62,7 +61,7 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 	}
 
 	out := t.makeRows(a.shape, n)
-	if count == 0 { // and so is everything that it is made of
+	if count == 0 { // then all operands are empty too
 		if t.Needs(a, b) {
 			t.Record(out, func([]float32) {
 				t.GradOf(a)
@@ -148,8 +147,8 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 				})
 			}
 			if dw, fresh := t.gradOf(w); dw != nil { // dW += dOutᵀ·X
-				// Not on tile units nor in blocks: there, rows of zeros between others change
-				// the sums, and padding would change the gradients.
+				// No tile units and no blocks here: with them, rows of zeros between other rows change the sums, so
+				// padding would change the gradients.
 				simd.Multiply(&simd.Product{
 					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse,
 				})
@@ -162,9 +161,8 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 	return out
 }
 
-// finite reports whether no element is NaN or infinite, so that zero times
-// anything is zero without further care. One check of the operands of a step
-// saves its products a check of each of theirs.
+// finite reports whether no element is NaN or infinite, so that zero times any element is zero. Checking the operands
+// of a step once saves a check in each of its products.
 func finite(a, b, c []float32) bool {
 	if len(a)+len(b)+len(c) <= grain {
 		return simd.Finite(a) && simd.Finite(b) && simd.Finite(c)

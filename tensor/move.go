@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Reshape returns a view of x with another shape and the same elements in the
-// same order. One axis may be −1: it is worked out from the others.
+// Reshape returns a view of x with another shape and the same elements in the same order. One axis may be −1: its
+// size is computed from the others.
 func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 	operand("Reshape", "x", x)
 	y := t.header(shape)
@@ -30,18 +30,17 @@ func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 	if !fits || known != len(x.data) || (free >= 0 && y.shape[free] < 0) {
 		badShape("Reshape", "x", x.shape, "as many elements as %v", slices.Clone(shape))
 	}
-	// The view shares its gradient as well, so there is nothing to record.
+	// The view shares the gradient too, so there is nothing to record.
 	y.data, y.base, y.needs = x.data, x, x.needs
-	if x.home != nil && x.home != t { // it lives as long as x does
+	if x.home != nil && x.home != t { // the view lives as long as x
 		y.shape, y.home, y.life = slices.Clone(y.shape), x.home, x.life
 	}
 	return y
 }
 
-// Index returns the element of x at the given indices along its first axes, with
-// the axes that are left: Index(t, weights, b, h) is one head of weights
-// [B H Lq Lk] as [Lq Lk]. It is a view, which shares the elements and the
-// gradient of x. It panics with a *ShapeError if x has no such element.
+// Index returns the element of x at the given indices along its first axes, with the remaining axes: Index(t,
+// weights, b, h) is one head of weights [B H Lq Lk], as [Lq Lk]. It is a view, which shares the elements and the
+// gradient of x. It panics with a *ShapeError if an index is out of range.
 func Index(t *Tape, x *Tensor, index ...int) *Tensor {
 	at := 0
 	for a, i := range index {
@@ -89,8 +88,7 @@ func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
 	return y
 }
 
-// Concat returns the operands one behind the other along an axis. Their other
-// axes agree.
+// Concat returns the operands joined along an axis. All other axes must be equal.
 func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 	const op = "Concat"
 	if len(xs) == 0 {
@@ -111,7 +109,7 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 	y := t.Make(shape...)
 	outer, n, inner := split(shape, axis)
 	if outer == 0 {
-		return y // of nothing, in which no operand has a place
+		return y // empty: no operand has elements
 	}
 	at := 0
 	for _, x := range xs {
@@ -160,9 +158,8 @@ func Slice(t *Tape, x *Tensor, axis, lo, hi int) *Tensor {
 	return y
 }
 
-// Gather returns the rows of x, taken along the first axis, whose numbers are
-// given: an embedding, or a choice from a batch. The gradient of a row taken
-// more than once is the sum. index must stay as it is until Backward.
+// Gather returns the rows of x, along the first axis, with the numbers in index: an embedding, or a selection from a
+// batch. A row that is selected several times gets the sum of the gradients. index must not change until Backward.
 //
 // Shapes:
 //

@@ -16,7 +16,7 @@ var (
 	inf = float32(math.Inf(1))
 )
 
-// spoil returns a copy of x in which the given rows hold bad.
+// spoil returns a copy of x with the given rows set to bad.
 func spoil(x *tensor.Tensor, bad float32, rows ...int) *tensor.Tensor {
 	x, d := x.Clone(), x.Dim(-1)
 	for _, r := range rows {
@@ -27,9 +27,8 @@ func spoil(x *tensor.Tensor, bad float32, rows ...int) *tensor.Tensor {
 	return x
 }
 
-// What is stored where the weight is zero reaches neither results nor
-// gradients: with NaN and Inf in hidden rows everything is as with zeros there,
-// bit for bit.
+// Rows with zero weight reach neither results nor gradients: NaN and Inf in hidden rows give the same bits as zeros
+// do.
 func TestHiddenRowsDoNotLeak(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 8))
 	const lq, lk, e = 5, 17, 7
@@ -71,8 +70,7 @@ func hide(t *tensor.Tape, scores *tensor.Tensor, hidden []int) *tensor.Tensor {
 	return y
 }
 
-// In every operation, an upstream gradient of zero contributes zero, whatever the
-// operands hold.
+// In every operation, an upstream gradient of zero contributes zero, for any operands.
 func TestNothingComesOfAZeroGradient(t *testing.T) {
 	golden := openOps(t)
 	for _, c := range opCases() {
@@ -103,8 +101,8 @@ func absolute(x []float32) []float32 {
 	return y
 }
 
-// A row whose upstream gradient is zero, such as padding, contributes nothing to
-// the gradients of parameters that all rows share, even if it holds NaN.
+// A row whose upstream gradient is zero, such as padding, contributes nothing to the gradients of shared parameters,
+// even if it contains NaN.
 func TestNothingComesOfRowsWithoutGradient(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 9))
 	x, w, b := tensor.Randn(rng, 11, 7), tensor.Randn(rng, 5, 7), tensor.Randn(rng, 5)
@@ -150,7 +148,7 @@ func TestNothingComesOfRowsWithoutGradient(t *testing.T) {
 		}
 	}
 
-	// A NaN in a column of w that dout does not use stays in its place.
+	// A NaN in a column of w that dout does not use does not spread.
 	tape := tensor.NewTape(tensor.Train)
 	p := x.Clone().Param()
 	bad := w.Clone()
@@ -206,14 +204,14 @@ func TestSoftmaxOfExtremes(t *testing.T) {
 		y := tensor.LogSumExp(tape, x)
 		tensortest.Same(t, "LogSumExp, "+c.name, y.Data(), []float32{c.want})
 		tape.Backward(y, tensor.Full(1, 1))
-		if math.IsInf(float64(c.want), 0) { // nothing is left to tell apart
+		if math.IsInf(float64(c.want), 0) { // infinities cannot be compared further
 			tensortest.Same(t, "gradient of LogSumExp, "+c.name, x.Grad().Data(), make([]float32, len(c.x)))
 		}
 	}
 	tensortest.Same(t, "LogSoftmax", tensor.LogSoftmax(nil, tensor.New([]float32{1e4, 0, 1e4 - 200}, 3)).Data(), []float32{0, -1e4, -200})
 }
 
-// The elementwise operations pass a NaN on, and keep it where it is.
+// The elementwise operations return NaN exactly where an operand is NaN.
 func TestNaNStaysVisible(t *testing.T) {
 	ops := map[string]func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{
 		"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "ReLU": tensor.ReLU, "GELU": tensor.GELU, "Exp": tensor.Exp,

@@ -92,7 +92,7 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 				return
 			}
 			if dgain == nil {
-				dgain = t.Floats(d) // and to no avail
+				dgain = t.Floats(d) // not used
 			}
 			if dshift == nil {
 				dshift = t.Floats(d)
@@ -108,10 +108,10 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 // Normalize returns x/max(‖x‖, eps) for each vector along the last axis. A vector of
 // zeros stays zero.
 //
-// ‖x‖ is as large or small as it may be: no square overflows, and none is lost.
+// ‖x‖ may be as large or as small as float32 allows: squares neither overflow nor underflow.
 //
-// Gradients: those of x/‖x‖ where ‖x‖ is at least eps, and of x/eps below. With an eps
-// of 0, a vector of zeros has the gradient zero.
+// The gradient is that of x/‖x‖ where ‖x‖ is at least eps, and that of x/eps elsewhere. With an eps of 0, the
+// gradient of a vector of zeros is zero.
 //
 // Normalize panics with a *ValueError if eps is negative or not finite.
 func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
@@ -120,7 +120,7 @@ func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
 	if !(eps >= 0 && eps <= math.MaxFloat32) {
 		badValue(op, "eps", fmt.Sprint(eps), "a number of at least 0")
 	}
-	// What a row keeps is 1/max(‖x‖, eps), or 0 where it has to be worked out in float64.
+	// Each row stores 1/max(‖x‖, eps), or 0 if the row must be computed in float64.
 	return rowwise(t, x, t.Make(x.shape...), n, d, 1, func(y, x, inv []float32) {
 		if squares := simd.SumSquares(x); squares > leastSquares && squares < mostSquares {
 			inv[0] = 1 / max(float32(math.Sqrt(float64(squares))), eps)
@@ -138,15 +138,15 @@ func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
 	})
 }
 
-// Between these sums of squares, no square that counts has been lost in float32, and
-// the inverse of the length is at hand.
+// Between these sums of squares, float32 loses no square that matters, and the inverse of the length is
+// representable.
 const (
 	leastSquares = 1e-28
 	mostSquares  = 1e36
 )
 
-// normalizeBack adds one row of the gradient of Normalize; below eps, the divisor
-// is a constant, and what dy has along y remains.
+// normalizeBack adds one row of the gradient of Normalize. Below eps the divisor is a constant, so the component of
+// dy along y is not subtracted.
 func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
 	var along float32
 	if long {
@@ -163,7 +163,7 @@ func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
 	}
 }
 
-// length returns ‖x‖, which float64 holds for every x.
+// length returns ‖x‖. No x overflows or underflows in float64.
 func length(x []float32) float64 {
 	var squares float64
 	for _, v := range x {

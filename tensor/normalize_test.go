@@ -10,8 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// The direction of a vector does not depend on its length, whose square may be more
-// or less than float32 holds.
+// The direction of a vector does not depend on its length, even if the square overflows or underflows float32.
 func TestNormalizeOfExtremes(t *testing.T) {
 	const n, d = 3, 13
 	rng := rand.New(rand.NewPCG(71, 72))
@@ -46,9 +45,9 @@ func TestNormalizeOfExtremes(t *testing.T) {
 			what := fmt.Sprintf("eps %v, times 2^%d", eps, power)
 			tensortest.Close(t, what, y.Data(), want, 0)
 			if most > math.MaxFloat32 {
-				continue // nor is there a gradient
+				continue // and it has no gradient
 			}
-			scaled := make([]float32, n*d) // to where the tolerance is meant for
+			scaled := make([]float32, n*d) // scaled to the range of the tolerance
 			for i, g := range x.Grad().Data() {
 				scaled[i] = float32(float64(g) / most)
 				dx[i] /= most

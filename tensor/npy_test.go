@@ -14,8 +14,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// A file of NumPy in Fortran's order, big end first, has its elements where they
-// belong.
+// A big-endian NumPy file in Fortran order is read into row-major order.
 func TestReadNPY(t *testing.T) {
 	file, err := os.Open("../testdata/npy/cube_fortran_big.npy")
 	if err != nil {
@@ -34,7 +33,7 @@ func TestReadNPY(t *testing.T) {
 	}
 }
 
-// A shape that no tensor has is an error of the file, not a panic.
+// A shape that no tensor can have is an error, not a panic.
 func TestReadNPYOfImpossibleShape(t *testing.T) {
 	const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1125899906842624, 0)}"
 	_, err := tensor.ReadNPY(strings.NewReader("\x93NUMPY\x01\x00" + string(rune(len(header))) + "\x00" + header))
@@ -43,7 +42,7 @@ func TestReadNPYOfImpossibleShape(t *testing.T) {
 	}
 }
 
-// Tensors of any shape, views among them, are read as they were written.
+// Tensors of any shape, including views, are read back unchanged.
 func TestWriteNPY(t *testing.T) {
 	all := tensor.New([]float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 2, 3, 2)
 	for _, x := range []*tensor.Tensor{
@@ -64,7 +63,7 @@ func TestWriteNPY(t *testing.T) {
 	}
 }
 
-// A file of NumPy holds the weights that another program has computed.
+// Read weights that another program has saved with numpy.save.
 func ExampleReadNPY() {
 	file, err := os.Open("../testdata/npy/matrix_fortran.npy")
 	if err != nil {
@@ -75,7 +74,7 @@ func ExampleReadNPY() {
 	x, err := tensor.ReadNPY(file)
 	fmt.Println(x, err)
 
-	// No float32 is 2²⁴ + 1.
+	// float32 cannot represent 2²⁴ + 1.
 	large, err := os.Open("../testdata/npy/inexact_i4.npy")
 	if err != nil {
 		fmt.Println(err)
@@ -89,9 +88,9 @@ func ExampleReadNPY() {
 	// npy: element 1 is 16777217, which a float32 does not hold exactly
 }
 
-// What Python reads with numpy.load("weights.npy").
+// Python reads this file with numpy.load("weights.npy").
 func ExampleWriteNPY() {
-	var file bytes.Buffer // or one of os.Create("weights.npy")
+	var file bytes.Buffer // or os.Create("weights.npy")
 	err := tensor.WriteNPY(&file, tensor.New([]float32{0.25, 0.75, 1, 0}, 2, 2))
 	fmt.Println(file.Len(), "bytes,", err)
 

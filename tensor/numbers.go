@@ -8,26 +8,26 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Numbers is a number format: that of weights in a Packed, and of keys and values in a KV cache. Computation is in
-// float32 whatever the format is.
+// Numbers is a number format: of the weights in a Packed, or of the keys and values in a KV cache. Computation is
+// always in float32.
 //
-// The zero value is no format. Where one may be left out, the documentation says what is used.
+// The zero value is not a format. Where a format is optional, the documentation gives the default.
 type Numbers uint8
 
 // The number formats. A vector is a row of weights, or a key or a value.
 const (
-	// Float32 keeps elements as they are, in 4 bytes each.
+	// Float32 stores elements unchanged, in 4 bytes each.
 	Float32 = Numbers(simd.Float32)
-	// Float16 rounds each element to 11 bits of precision, in 2 bytes: the error is at most 2⁻¹¹ of the element, from
-	// 6.2e-5 on, and at most 2⁻²⁵ below. 65520 and more becomes infinite. Products have no kernel for it and convert
-	// a panel at a time, so it is slower than BFloat16.
+	// Float16 rounds each element to 11 bits of precision, in 2 bytes. The error is at most 2⁻¹¹ of the element for
+	// magnitudes from 6.2e-5, and at most 2⁻²⁵ below. Magnitudes from 65520 become infinite. Products have no kernel
+	// for it and convert one panel at a time, so it is slower than BFloat16.
 	Float16 = Numbers(simd.Float16)
-	// BFloat16 rounds each element to 8 bits of precision, in 2 bytes: the error is at most 2⁻⁸ of the element, from
-	// 1.2e-38 on. More than 3.39e38 becomes infinite.
+	// BFloat16 rounds each element to 8 bits of precision, in 2 bytes. The error is at most 2⁻⁸ of the element for
+	// magnitudes from 1.2e-38. Magnitudes above 3.39e38 become infinite.
 	BFloat16 = Numbers(simd.BFloat16)
-	// Int8 stores integers from −127 to 127 times a scale of the vector, the largest of its elements divided by 127,
-	// in 1 byte an element and 4 for the scale. The error is at most half of the scale: 1/254 of the vector's
-	// largest element, from 1e-36 on. A vector that is not finite becomes NaN.
+	// Int8 stores integers from −127 to 127 and one scale per vector: the vector's largest magnitude divided by 127.
+	// It takes 1 byte per element and 4 bytes for the scale. The error is at most half of the scale, which is 1/254
+	// of the vector's largest magnitude, for magnitudes from 1e-36. A vector that is not finite becomes NaN.
 	Int8 = Numbers(simd.Int8)
 )
 
@@ -42,7 +42,7 @@ func NumberFormats() []Numbers {
 	return all
 }
 
-// wantNumbers lists the formats, for errors.
+// wantNumbers lists the formats, for error messages.
 func wantNumbers() string { return strings.Join(numbersNames[1:], ", ") }
 
 // known reports whether n is a format.
@@ -56,7 +56,7 @@ func (n Numbers) Check() error {
 	return nil
 }
 
-// String returns the name, as UnmarshalText reads it.
+// String returns the name, in the form that UnmarshalText reads.
 func (n Numbers) String() string {
 	if !n.known() {
 		return fmt.Sprintf("Numbers(%d)", uint8(n))
@@ -67,7 +67,7 @@ func (n Numbers) String() string {
 // MarshalText returns the name.
 func (n Numbers) MarshalText() ([]byte, error) { return []byte(n.String()), n.Check() }
 
-// UnmarshalText sets n to the format of a name, for flags and configurations.
+// UnmarshalText sets n to the format with the given name, for flags and configuration files.
 func (n *Numbers) UnmarshalText(name []byte) error {
 	i := slices.Index(numbersNames, string(name))
 	if i < 1 {
@@ -77,5 +77,5 @@ func (n *Numbers) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// Bytes returns how many bytes a vector takes, its scale included.
+// Bytes returns the size of a stored vector in bytes, including its scale.
 func (n Numbers) Bytes(elements int) int { return simd.Format(n).Bytes(elements) }

@@ -7,7 +7,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A format is read by its name, and says what a vector takes.
+// Formats are read by name and report the size of a vector.
 func TestNumbers(t *testing.T) {
 	sizes := map[string]int{"float32": 28, "float16": 14, "bfloat16": 14, "int8": 11}
 	all := tensor.NumberFormats()

@@ -34,7 +34,7 @@ func (c *opCase) testGolden(t *testing.T, g *tensortest.Golden, x []*tensor.Tens
 	y := c.f(tape, x)
 	shape := g.Shape(c.name + ".want")
 	switch {
-	case y.Rank() == 0: // the file has no tensors without axes
+	case y.Rank() == 0: // the file cannot store tensors without axes
 		shape = nil
 	case c.ints > 0: // an embedding of [B L] numbers
 		shape = []int{shape[0] * shape[1], shape[2]}
@@ -104,7 +104,7 @@ func TestOpGradients(t *testing.T) {
 	}
 }
 
-// Work is cut by shape alone, so the number of threads cannot show.
+// Work is divided by shape alone, so the number of threads does not change results.
 func TestOpsOnAnyNumberOfThreads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every operation again")

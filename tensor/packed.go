@@ -10,15 +10,13 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Packed is a matrix [Out In] of weights in the order in which products read it, for
-// inference: it is rearranged once, when it is set, and not by every product. A step of a
-// decoder, which reads every weight once, is as fast as memory is read; so it takes half of
-// the time with weights in bfloat16, and less with int8.
+// Packed is a matrix [Out In] of weights for inference, stored in the order in which products read it. The weights
+// are rearranged once, when they are set, and not by every product. A step of a decoder reads every weight once, so
+// its speed is limited by memory: weights in bfloat16 take half of the time of float32, and int8 takes less.
 //
-// Products of formats without a scale are those of the same numbers in a Tensor, to the bit,
-// but for matrices that Linear multiplies on tile units, of 512 rows and columns or more,
-// whose last digits differ. Those of int8 are sums of the same kind, of which each is
-// multiplied by its scale.
+// For formats without a scale, products equal the products of a Tensor with the same numbers, bit for bit. The
+// exception is a matrix with 512 or more rows and columns that Linear multiplies on tile units: its last digits
+// differ. For int8, the sums are computed the same way, and each is then multiplied by its scale.
 type Packed struct{ w simd.Packed }
 
 // NewPacked returns a matrix of zeros.
@@ -44,25 +42,25 @@ func (p *Packed) Shape() []int { return []int{p.w.N, p.w.K} }
 // Numbers returns the format.
 func (p *Packed) Numbers() Numbers { return Numbers(p.w.Format) }
 
-// Bytes returns how much memory the weights take.
+// Bytes returns the memory of the weights, in bytes.
 func (p *Packed) Bytes() int { return len(p.w.Memory) + 4*len(p.w.Scales) }
 
-// SetRows sets the weights of the outputs from i on, of which x has one row behind the
-// other. It may be called for different rows at the same time, if each but the last call is
-// for a multiple of Together rows, from a multiple on.
+// SetRows sets the weights of outputs i, i+1, … to the rows in x, one row after another. It may be called for
+// different rows concurrently if every call starts at a multiple of Together, and every call except the last one sets
+// a multiple of Together rows.
 //
-// It panics with a *ShapeError if there are no such rows.
+// It panics with a *ShapeError if the rows are out of range.
 func (p *Packed) SetRows(i int, x []float32) {
 	p.w.Set(i, p.rowsOf("SetRows", i, len(x)), simd.RowMajor(x, p.w.K).T())
 }
 
-// SetRowsBFloat16 is SetRows for bfloat16, the upper halves of float32: weights become what
-// those of the same values become.
+// SetRowsBFloat16 is SetRows for bfloat16, the upper halves of float32. It sets the same weights as SetRows does for
+// the same values.
 func (p *Packed) SetRowsBFloat16(i int, x []uint16) {
 	p.w.SetBFloat16(i, p.rowsOf("SetRowsBFloat16", i, len(x)), x)
 }
 
-// rowsOf returns how many rows so many elements are, which have room from row i on.
+// rowsOf returns the number of rows in length elements. It panics if they do not fit from row i on.
 func (p *Packed) rowsOf(op string, i, length int) int {
 	in := p.w.K
 	n := length / in
@@ -75,13 +73,12 @@ func (p *Packed) rowsOf(op string, i, length int) int {
 	return n
 }
 
-// Together returns how many rows lie together.
+// Together returns the number of rows that are stored together.
 func (p *Packed) Together() int { return p.w.Width }
 
-// SetTransposed sets all weights to those of x, [In Out], of which a row begins stride elements
-// behind the one before.
+// SetTransposed sets all weights from x, a matrix [In Out] whose rows start stride elements apart.
 //
-// It panics with a *ShapeError if x has too few elements, or stride is less than Out.
+// It panics with a *ShapeError if x has too few elements, or if stride is less than Out.
 func (p *Packed) SetTransposed(x []float32, stride int) {
 	in, out, width := p.w.K, p.w.N, p.w.Width
 	if stride < out || len(x) < (in-1)*stride+out {
@@ -96,11 +93,11 @@ func (p *Packed) SetTransposed(x []float32, stride int) {
 	})
 }
 
-// Rows returns rows of the matrix: an embedding.
+// Rows returns rows of the matrix, as an embedding does.
 //
 // Shapes: out [len(index) In].
 //
-// It panics with a *ShapeError if there is no such row.
+// It panics with a *ShapeError if an index is out of range.
 func (p *Packed) Rows(t *Tape, index []int) *Tensor {
 	in := p.w.K
 	out := t.Make(len(index), in)
@@ -131,10 +128,10 @@ type Affine struct {
 	Bias   *Tensor // [Out], or nil for none
 }
 
-// Linears returns what several maps of the same inputs come to, as each alone would, in one
-// go: the projections of attention, of which each is too small to be shared out evenly.
+// Linears applies several maps to the same inputs in one pass; the results are the same as from separate calls. It is
+// for the projections of attention, each too small to be divided evenly among processors.
 //
-// Shapes: x [… In], out[i] [… Out of maps[i]].
+// Shapes: x [… In], out[i] [… Out], with Out from maps[i].
 //
 // It panics with a *ValueError if a gradient would have to flow to x or a bias.
 func Linears(t *Tape, x *Tensor, maps []Affine) []*Tensor {
@@ -150,16 +147,16 @@ func Linears(t *Tape, x *Tensor, maps []Affine) []*Tensor {
 // opLinears is the name of a product with packed weights in errors.
 const opLinears = "Linears"
 
-// packedProduct is a call of Linears in progress. It is kept in a pool with its function value:
-// a step of a decoder has a hundred of them, and allocates for none.
+// packedProduct is a running call of Linears. It is kept in a pool together with its function value, because a step
+// of a decoder makes a hundred of these calls and should not allocate for them.
 type packedProduct struct {
 	t      *Tape
 	x      *Tensor
 	n, in  int // rows and columns of x
-	each   int // rows of a block
-	panels int // of all maps
-	chunk  int // panels of a task
-	turn   int // panels between two tasks of a processor, if all take turns
+	each   int // rows in a block
+	panels int // panels of all maps together
+	chunk  int // panels in a task
+	turn   int // distance in panels between two tasks of a processor, if processors alternate
 	maps   []mapped
 	blocks func(lo, hi int)
 }
@@ -205,20 +202,20 @@ func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
 	return y
 }
 
-// compute computes the results and hands p back.
+// compute computes the results and puts p back into the pool.
 func (p *packedProduct) compute() {
 	if p.n > 0 && p.panels > 0 {
-		// Many rows are cut as well, so that a part of them and of the weights stay in a cache.
+		// Many rows are also divided into blocks, so that a block and its part of the weights stay in a cache.
 		blocks := (p.n + blockRows - 1) / blockRows
 		p.each = (p.n + blocks - 1) / blocks
-		p.each = (p.each + 5) / 6 * 6 // rows of a tile
+		p.each = (p.each + 5) / 6 * 6 // a multiple of the rows of a tile
 		blocks = (p.n + p.each - 1) / p.each
 		width := p.maps[0].w.Width
 		p.chunk = max(1, taskProducts/(min(p.n, p.each)*p.in*width))
 		p.turn = p.chunk * (runtime.GOMAXPROCS(0) - 1)
 		par.For(blocks*p.panels, p.chunk, p.blocks)
 	}
-	clear(p.maps) // which would keep the caller's memory
+	clear(p.maps) // otherwise they would keep the caller's memory alive
 	p.t, p.x, p.maps = nil, nil, p.maps[:0]
 	packedProducts.Put(p)
 }
@@ -243,8 +240,8 @@ func (p *packedProduct) doBlocks(lo, hi int) {
 }
 
 const (
-	// blockRows is how many rows of x a task has at most.
+	// blockRows is the largest number of rows of x in a task.
 	blockRows = 192
-	// taskProducts is how many products a task has, about: some microseconds' worth.
+	// taskProducts is the approximate number of products in a task: a few microseconds of work.
 	taskProducts = 1 << 16
 )

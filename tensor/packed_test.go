@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// rounded returns random numbers that bfloat16 and float16 hold exactly.
+// rounded returns random numbers that bfloat16 and float16 represent exactly.
 func rounded(rng *rand.Rand, shape ...int) *tensor.Tensor {
 	x := tensor.Randn(rng, shape...)
 	for i, v := range x.Data() {
@@ -50,7 +50,7 @@ func eachImplementation(t *testing.T, f func(t *testing.T, kernels string)) {
 	})
 }
 
-// TestPacked compares products with those of the same numbers as parameters.
+// TestPacked compares products with products of the same numbers as parameters.
 func TestPacked(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	eachImplementation(t, func(t *testing.T, kernels string) {
@@ -84,14 +84,14 @@ func TestPacked(t *testing.T) {
 		}
 	})
 	w := tensor.NewPacked(1, 2, tensor.BFloat16)
-	w.SetRows(0, []float32{1 + 0x1p-8, float32(math.Inf(1))}) // a tie to even, and what has no rounding
+	w.SetRows(0, []float32{1 + 0x1p-8, float32(math.Inf(1))})
 	if got := w.Rows(nil, []int{0}).Data(); !slices.Equal(got, []float32{1, float32(math.Inf(1))}) {
 		t.Errorf("rounded to %v", got)
 	}
 }
 
-// Sums over the features of a layer are cut, so that they round less than the chains of MatMulT:
-// with one chain of 1,536 the logits of a decoder erred three times as much as PyTorch's.
+// Sums over the features of a layer are divided, so that they round less than the chains of MatMulT. With one chain
+// of 1,536 products, the error of a decoder's logits was three times that of PyTorch.
 func TestLinearRoundsLessThanAChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	const in, out = 1536, 64
@@ -101,7 +101,7 @@ func TestLinearRoundsLessThanAChain(t *testing.T) {
 		eachImplementation(t, func(t *testing.T, _ string) {
 			packed := tensor.NewPacked(out, in, tensor.Float32)
 			packed.SetRows(0, w.Data())
-			// far returns how far y is from the sums in float64, as the root of the mean square.
+			// far returns the root mean square difference of y from the sums in float64.
 			far := func(y *tensor.Tensor) float64 {
 				var total float64
 				for i, v := range y.Data() {
@@ -124,8 +124,7 @@ func TestLinearRoundsLessThanAChain(t *testing.T) {
 	}
 }
 
-// TestPackedInt8 holds each weight against its bound, and products against those of the
-// weights that are meant.
+// TestPackedInt8 compares each weight with its error bound, and products with products of the dequantized weights.
 func TestPackedInt8(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	eachImplementation(t, func(t *testing.T, kernels string) {
@@ -174,8 +173,8 @@ func TestPackedInt8(t *testing.T) {
 	}
 }
 
-// TestLinears has several maps at once, which come to what each comes to, and rows that come to
-// the same alone as among others.
+// TestLinears checks that several maps at once give the results of separate calls, and that a row gives the same
+// result alone as in a batch.
 func TestLinears(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	eachImplementation(t, func(t *testing.T, kernels string) {

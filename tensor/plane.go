@@ -5,9 +5,8 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// A plane is a rectangle of elements that two arrays have in common: element
-// (i, j) lies at to + i·toRow + j·toCol in one and at from + i·fromRow + j·fromCol
-// in the other.
+// A plane is a rectangle of elements that two arrays have in common: element (i, j) is at index to + i·toRow +
+// j·toCol in the first and at index from + i·fromRow + j·fromCol in the second.
 type plane struct {
 	rows, cols             int
 	to, toRow, toCol       int
@@ -35,7 +34,7 @@ func (p plane) copy(dst, src []float32) {
 	})
 }
 
-// add adds the elements of src to those of dst, which may be the same for many.
+// add adds the elements of src to the elements of dst. Several elements of src may map to one element of dst.
 func (p plane) add(dst, src []float32) {
 	switch {
 	case p.toCol == 1 && p.fromCol == 1 && p.toRow == 0:
@@ -59,8 +58,8 @@ func (p plane) add(dst, src []float32) {
 	})
 }
 
-// squares cuts the plane so that the cache lines of a piece stay at hand in
-// whichever array runs across them.
+// squares divides the plane into pieces small enough that their cache lines stay in the cache, even in the array that
+// is traversed across its lines.
 func (p plane) squares(do func(to, from, rows, cols int)) {
 	const side = 32
 	for i := 0; i < p.rows; i += side {
@@ -80,9 +79,9 @@ func strides(t *Tape, shape []int) []int {
 	return s
 }
 
-// spread calls visit, on all processors, for planes that make up two arrays of a
-// shape, given their strides. Of an element that the second array repeats, all
-// copies are visited one after the other, in their order in the first.
+// spread calls visit, on all processors, for planes that together cover two arrays of a shape with the given strides.
+// If the second array repeats an element, all its copies are visited one after another, in their order in the first
+// array.
 func spread(shape, to, from []int, visit func(plane)) {
 	n := size(shape)
 	if n == 0 {
@@ -90,7 +89,7 @@ func spread(shape, to, from []int, visit func(plane)) {
 	}
 	axis, length := -1, 0
 	for a, d := range shape {
-		if from[a] != 0 && d > length && length < 16 { // further in, planes would become small
+		if from[a] != 0 && d > length && length < 16 { // splitting an inner axis would make planes too small
 			axis, length = a, d
 		}
 	}
@@ -101,7 +100,7 @@ func spread(shape, to, from []int, visit func(plane)) {
 	par.For(length, max(1, length*grain/n), func(lo, hi int) { planes(shape, to, from, axis, lo, hi, visit) })
 }
 
-// planes visits the part of the arrays that lies between lo and hi along axis.
+// planes visits the part of the arrays from lo to hi along axis.
 func planes(shape, to, from []int, axis, lo, hi int, visit func(plane)) {
 	p := plane{rows: 1, cols: 1}
 	extent := func(a int) int {
@@ -145,8 +144,8 @@ func planes(shape, to, from []int, axis, lo, hi int, visit func(plane)) {
 	}
 }
 
-// blocks calls do, on all processors, for blocks that make up a matrix: n rows
-// from r, columns lo to hi. Each element stands for some work, in elements.
+// blocks calls do, on all processors, for blocks that together cover a matrix: n rows from r, columns lo to hi. work
+// is the cost of one element of the matrix, as a number of elements of ordinary work.
 func blocks(rows, cols, work int, do func(r, n, lo, hi int)) {
 	if rows == 0 || cols == 0 {
 		return

@@ -2,6 +2,5 @@
 
 package tensor_test
 
-// raceDetector says that the race detector is on, under which pools of memory
-// forget at random.
+// raceDetector says that the race detector is on. It makes pools of memory drop entries at random.
 const raceDetector = true

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What Release returns has the numbers of what it was given, wherever that lay, and what was
-// made before the mark keeps its own; memory does not grow with the number of layers.
+// Release returns the numbers of its argument, wherever its memory was. Tensors made before the mark keep their
+// numbers, and memory does not grow with the number of layers.
 func TestRelease(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 13, 1021, 300_007, 1_200_011} {
@@ -17,7 +17,7 @@ func TestRelease(t *testing.T) {
 		x := first
 		sum := append([]float32(nil), want...)
 		for range 20 {
-			tape.Make(n) // inside, and in front of the result
+			tape.Make(n) // an intermediate tensor, made before the result
 			x = Shift(tape, Scale(tape, x, 2), 1)
 			tape.Make(7)
 			x = tape.Release(begin, x)
@@ -40,7 +40,7 @@ func TestRelease(t *testing.T) {
 		if most := 2*firstBlock + 12*n; held > most {
 			t.Errorf("%d elements: the tape holds %d floats, want at most %d", n, held, most)
 		}
-		part := tape.Release(begin, Slice(tape, x, 0, n/2, n)) // a part of something
+		part := tape.Release(begin, Slice(tape, x, 0, n/2, n)) // a part of a tensor
 		for i, v := range part.Data() {
 			if v != sum[n/2+i] {
 				t.Fatalf("%d elements: element %d of a part is %v, want %v", n, i, v, sum[n/2+i])
@@ -57,8 +57,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// Of what was made since a mark only the result of Release is valid afterwards, whether it
-// was released in parts or several times; what was made before stays valid.
+// Of the tensors made since a mark, only the result of Release is valid afterwards, even if the tape was released in
+// parts or several times. Tensors made before the mark stay valid.
 func TestUseAfterRelease(t *testing.T) {
 	tape := NewTape(Infer)
 	made := func() *Tensor { return Scale(tape, Full(1, 3), 2) }

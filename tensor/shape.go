@@ -10,14 +10,14 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// ShapeError reports an argument whose shape, or some other property such as
-// its lengths, does not fit the operation it was given to.
+// ShapeError reports an argument whose shape, or a related property such as its lengths, does not match the
+// operation.
 type ShapeError struct {
 	Op   string // the operation with its package: "tensor: MatMul"
 	Arg  string // the argument's name: "b"
-	What string // the property that does not fit; empty means the shape
+	What string // the property that does not match; empty means the shape
 	Got  []int
-	Want string // what would have fitted, in words and letters
+	Want string // what is expected, in words and letters
 }
 
 // Error gives "op: arg has shape got, want want".
@@ -29,14 +29,13 @@ func (e *ShapeError) Error() string {
 	return fmt.Sprintf("%s: %s has %s %v, want %s", e.Op, e.Arg, what, e.Got, e.Want)
 }
 
-// ValueError reports an argument that is unfit in another respect than its shape:
-// an option out of range, a tensor that is nil, or one whose memory a tape has taken
-// back.
+// ValueError reports an argument that is invalid for a reason other than its shape: an option out of range, a nil
+// tensor, or a tensor whose memory a tape has freed.
 type ValueError struct {
 	Op   string // the operation with its package: "tensor: Dropout"
 	Arg  string // the argument's name: "p"
-	Got  string // what it is, in words or digits
-	Want string // what would have fitted
+	Got  string // the value, in words or digits
+	Want string // the values that are valid
 }
 
 // Error gives "op: arg is got, want want".
@@ -44,8 +43,8 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("%s: %s is %s, want %s", e.Op, e.Arg, e.Got, e.Want)
 }
 
-// Catch calls f and returns the *ShapeError or *ValueError that f panicked with, or
-// nil. Any other panic passes through: it is not about an argument.
+// Catch calls f and returns the *ShapeError or *ValueError that f panicked with, or nil. Any other panic passes
+// through, because it does not concern an argument.
 func Catch(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -62,20 +61,19 @@ func Catch(f func()) (err error) {
 	return nil
 }
 
-// badShape is the one place in this package that raises a *ShapeError.
+// badShape panics with a *ShapeError; all such panics of this package come from here.
 func badShape(op, arg string, got []int, want string, args ...any) {
 	panic(&ShapeError{
 		Op: "tensor: " + op, Arg: arg, Got: slices.Clone(got), Want: fmt.Sprintf(want, args...),
 	})
 }
 
-// badValue is the one place in this package that raises a *ValueError.
+// badValue panics with a *ValueError; all such panics of this package come from here.
 func badValue(op, arg, got, want string) {
 	panic(&ValueError{Op: "tensor: " + op, Arg: arg, Got: got, Want: want})
 }
 
-// size returns the number of elements of an array of a shape that checkSize has
-// passed.
+// size returns the number of elements of a shape that checkSize has accepted.
 func size(shape []int) int {
 	n := 1
 	for _, d := range shape {
@@ -84,13 +82,12 @@ func size(shape []int) int {
 	return n
 }
 
-// mostElements is the size that no tensor exceeds, 4 TiB: what is larger is a
-// mistake or a hostile file, and larger numbers overflow.
+// mostElements is the largest size of a tensor, 4 TiB. A larger size is a mistake or comes from a hostile file, and
+// could overflow.
 const mostElements = min(1<<40, math.MaxInt/4)
 
-// checkSize returns the number of elements of an array of a new shape. It panics if
-// an axis is negative, or if there are too many elements: axes of size zero left out,
-// so that the product of any axes is a number.
+// checkSize returns the number of elements of a new array. It panics if an axis is negative or if there are too many
+// elements. Axes of size zero are left out of that limit, so that the product of any axes does not overflow.
 func checkSize(op string, shape []int) int {
 	n, empty := uint64(1), false
 	for _, d := range shape {
@@ -112,7 +109,7 @@ func checkSize(op string, shape []int) int {
 	return int(n)
 }
 
-// operand panics unless x, the operand of that name, is a tensor that may be used.
+// operand panics unless x, the operand called arg, is a valid tensor.
 func operand(op, arg string, x *Tensor) {
 	if x == nil {
 		badValue(op, arg, "nil", "a tensor")
@@ -128,15 +125,15 @@ func operand(op, arg string, x *Tensor) {
 	}
 }
 
-// checkRand panics if there are no random numbers to draw.
+// checkRand panics if rng is nil.
 func checkRand(op string, rng *rand.Rand) {
 	if rng == nil {
 		badValue(op, "rng", "nil", "a *rand.Rand")
 	}
 }
 
-// split returns the sizes before, of and behind an axis, so that element
-// (o, i, j) of the array lies at (o·n + i)·inner + j.
+// split returns the product of the sizes before an axis, its size, and the product of the sizes after it, so that
+// element (o, i, j) of the array is at index (o·n + i)·inner + j.
 func split(shape []int, axis int) (outer, n, inner int) {
 	return size(shape[:axis]), shape[axis], size(shape[axis+1:])
 }
@@ -167,15 +164,15 @@ func sameShape(op, arg string, x *Tensor, want []int) {
 	}
 }
 
-// Want panics with a *ValueError unless there is a tensor: for operations of your own.
+// Want panics with a *ValueError if x is nil. It is for user-defined operations.
 func Want(op, arg string, x *Tensor) {
 	if x == nil {
 		panic(&ValueError{Op: op, Arg: arg, Got: "nil", Want: "a tensor"})
 	}
 }
 
-// CheckShape returns a *ShapeError, which names no operation, unless x has the given sizes, of
-// which −1 fits all, and a *ValueError if it is nil. want says what fits, such as "[H=3 E]".
+// CheckShape returns a *ShapeError, with an empty Op, unless x has the given sizes; a size of −1 matches any. It
+// returns a *ValueError if x is nil. want describes the expected shape, such as "[H=3 E]".
 func CheckShape(arg string, x *Tensor, want string, sizes ...int) error {
 	if x == nil {
 		return &ValueError{Arg: arg, Got: "nil", Want: want}
@@ -190,6 +187,6 @@ func CheckShape(arg string, x *Tensor, want string, sizes ...int) error {
 	return nil
 }
 
-// AddTo sets dst[i] += x[i], by the processor's vectors, which a loop in Go does several times as
-// slowly. It panics unless the slices have the same length.
+// AddTo sets dst[i] += x[i] with SIMD instructions, several times as fast as a loop in Go. It panics unless the
+// slices have the same length.
 func AddTo(dst, x []float32) { simd.Add(dst, dst, x) }

@@ -119,7 +119,7 @@ func TestCatch(t *testing.T) {
 		t.Errorf("error %v without a panic", err)
 	}
 	boom := errors.New("boom")
-	for _, value := range []any{boom, "boom", tensor.ShapeError{}} { // the error type is a pointer
+	for _, value := range []any{boom, "boom", tensor.ShapeError{}} { // errors have the type *ShapeError
 		func() {
 			defer func() {
 				if got, ok := recover().(error); value == boom && (!ok || got != boom) {
@@ -141,7 +141,7 @@ func TestCatch(t *testing.T) {
 	}()
 }
 
-// Axes of size zero are legal everywhere.
+// Axes of size zero are valid in every operation.
 func TestEmptyTensors(t *testing.T) {
 	z := tensor.Zeros
 	tape := tensor.NewTape(tensor.Train)
@@ -192,7 +192,7 @@ func TestEmptyTensors(t *testing.T) {
 	}
 }
 
-// A parameter without elements says so, and gets them once.
+// A parameter without elements reports so, and is given elements once.
 func TestUninitialized(t *testing.T) {
 	x := tensor.Uninitialized(2, -1)
 	if x.Initialized() || x.NeedsGrad() || x.Len() != 0 || x.String() != "tensor[2 -1]" {

@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Softmax returns exp(x_j)/Σ exp(x_j) along the last axis. An element of −Inf is 0, and so is
-// a row of nothing else.
+// Softmax returns exp(x_j)/Σ exp(x_j) along the last axis. An element of −Inf gives 0; a row of only −Inf gives
+// zeros.
 //
 // Gradients: dx_j = y_j·(dy_j − Σ y_j'·dy_j'), exactly zero where y_j is zero.
 func Softmax(t *Tape, x *Tensor) *Tensor {
@@ -18,9 +18,8 @@ func Softmax(t *Tape, x *Tensor) *Tensor {
 		func(dx, dy, _, y, _ []float32) { simd.SoftmaxGrad(dx, dy, y) })
 }
 
-// rowwise is the shape of functions of vectors: f sets a row of y from the one of x, and back
-// adds to the gradient, unless dy is zero throughout. kept is how many numbers a row hands
-// from one to the other.
+// rowwise implements functions of vectors: f computes a row of y from a row of x, and back adds to the gradient,
+// unless dy is all zeros. f can pass kept numbers per row to back.
 func rowwise(
 	t *Tape, x, y *Tensor, n, width, kept int, f func(y, x, kept []float32), back func(dx, dy, x, y, kept []float32),
 ) *Tensor {
@@ -59,8 +58,8 @@ func softmaxRow(y, x []float32) {
 	simd.Scale(y, 1/sum, y)
 }
 
-// zero reports whether x is zero throughout: an upstream gradient that
-// contributes nothing, even where the rest of its row is not finite.
+// zero reports whether all of x is zero: such an upstream gradient contributes nothing, even if the rest of its row
+// is not finite.
 func zero(x []float32) bool {
 	for _, v := range x {
 		if v != 0 {
@@ -72,11 +71,10 @@ func zero(x []float32) bool {
 
 var negInf = float32(math.Inf(-1))
 
-// rowsPerChunk cuts work on rows into pieces of about a grain of elements.
+// rowsPerChunk returns the number of rows with about a grain of elements.
 func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
 
-// LogSumExp returns log Σ exp(x_j) along the last axis, which the result lacks.
-// Its gradient is the softmax.
+// LogSumExp returns log Σ exp(x_j) along the last axis, which the result does not have. Its gradient is the softmax.
 func LogSumExp(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("LogSumExp", x)
 	y := t.Make(x.shape[:x.Rank()-1]...)

@@ -9,40 +9,39 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Mode says what a tape does besides owning memory.
+// Mode says what a tape does in addition to managing memory.
 type Mode uint8
 
 const (
-	// Train records backward steps, and Dropout drops.
+	// Train records backward steps, and Dropout drops elements.
 	Train Mode = iota
-	// Eval records backward steps, but Dropout passes everything: for
-	// gradients of a model as it will be used.
+	// Eval records backward steps, but Dropout drops nothing. Use it for gradients of a model as it runs in
+	// inference.
 	Eval
-	// Infer records nothing and drops nothing: the tape only owns memory.
+	// Infer records nothing and drops nothing: the tape only manages memory.
 	Infer
 )
 
-// Tape records operations for the backward pass and owns the memory of their
-// results. A tape serves one goroutine. The nil tape is valid everywhere and
-// means inference with garbage-collected memory.
+// Tape records operations for the backward pass and owns the memory of their results. Only one goroutine may use a
+// tape at a time. A nil tape is valid everywhere and means inference with garbage-collected memory.
 type Tape struct {
 	mode   Mode
 	seeded bool // whether Seed has been called
 	seed   uint64
-	draws  uint64 // random streams handed out since Seed
+	draws  uint64 // random streams used since Seed
 	steps  []step
-	losses []*Tensor // outputs from which a pass of gradient 1 has begun
+	losses []*Tensor // outputs from which a pass with gradient 1 has begun
 	only   []*Tensor // the leaves that gradients flow to; nil means every parameter
 
 	floats  arena[float32]
 	ints    arena[int]
-	headers []Tensor // not handed out yet
-	life    uint64   // counts what Reset, Mark and Release do
-	gone    []lives  // of tensors whose memory was taken back, in order
-	alive   uint64   // the end of the last of gone: later tensors are valid
+	headers []Tensor // not yet used
+	life    uint64   // incremented by Reset, Mark and Release
+	gone    []lives  // lives of tensors whose memory was freed, in order
+	alive   uint64   // the end of the last range in gone: later tensors are valid
 }
 
-// lives are those of the tensors made from one on, before another.
+// lives is a range of lives, from inclusive to exclusive.
 type lives struct{ from, to uint64 }
 
 // step is the backward half of one operation.
@@ -51,8 +50,7 @@ type step struct {
 	back func(dout []float32)
 }
 
-// NewTape returns an empty tape. One in mode Train drops at random only once Seed has
-// been called.
+// NewTape returns an empty tape. In mode Train, call Seed before the first Dropout.
 func NewTape(mode Mode) *Tape {
 	if mode > Infer {
 		badValue("NewTape", "mode", fmt.Sprint(uint8(mode)), "Train, Eval or Infer")
@@ -60,17 +58,17 @@ func NewTape(mode Mode) *Tape {
 	return &Tape{mode: mode}
 }
 
-// Training reports whether Dropout drops on this tape.
+// Training reports whether Dropout drops elements on this tape.
 func (t *Tape) Training() bool { return t != nil && t.mode == Train }
 
 // Recording reports whether the tape records backward steps.
 func (t *Tape) Recording() bool { return t != nil && t.mode != Infer }
 
-// Seed fixes the random numbers of the operations that follow: with the same seed and
-// step, the same operations drop the same elements. Dropout on a training tape that
-// has no seed panics, since whatever it began with would be the same for every tape.
+// Seed fixes the random numbers of the following operations: with the same seed and step, the same operations drop
+// the same elements. Dropout on a training tape without a seed panics, because any default seed would be the same for
+// every tape.
 //
-// The seed is that of the run, and the step is counted by the training loop:
+// Use one seed for the whole run, and count the steps in the training loop:
 //
 //	for step := range steps {
 //		tape.Reset()
@@ -78,22 +76,20 @@ func (t *Tape) Recording() bool { return t != nil && t.mode != Infer }
 //		…
 //	}
 //
-// Then what is dropped differs from step to step, and a run that is resumed at a step
-// drops what it would have dropped. It makes no difference whether a step has a tape of
-// its own. Called once, Seed serves for all steps of a tape, since Reset does not
-// rewind the random numbers.
+// Each step then drops different elements, and a resumed run drops the same elements as an uninterrupted one, even if
+// each step uses a new tape. Reset does not rewind the random numbers, so a single call of Seed is enough for all
+// steps of one tape.
 func (t *Tape) Seed(seed uint64, step int) {
 	if t != nil {
 		t.seed, t.draws, t.seeded = seed^uint64(step)<<20, 0, true
 	}
 }
 
-// Only makes gradients flow to the given leaves, each marked by Param, and to no
-// other parameter: what depends on none of them is not recorded, and backward
-// passes leave the gradients of other parameters as they are. It holds for the
-// operations that follow, until it is called again; without leaves, gradients
-// flow to every parameter, as on a new tape. A leaf that is a view, as Rows makes
-// them, stands for all that it is a view of, whose gradient it shares.
+// Only makes gradients flow to the given leaves, each marked by Param, and to no other parameter. Operations that
+// depend on none of them are not recorded, and backward passes do not change the gradients of other parameters. It
+// applies to the operations that follow, until the next call of Only. Without leaves, gradients flow to every
+// parameter, as on a new tape. A leaf that is a view, such as the result of Rows, selects the whole tensor that it
+// views, because the two share a gradient.
 func (t *Tape) Only(leaves ...*Tensor) {
 	if t == nil {
 		return
@@ -104,7 +100,7 @@ func (t *Tape) Only(leaves ...*Tensor) {
 	}
 }
 
-// root returns what x is a view of, in the end, or x itself.
+// root returns the tensor that x views, through any number of views, or x itself.
 func (x *Tensor) root() *Tensor {
 	for x.base != nil {
 		x = x.base
@@ -120,19 +116,18 @@ func (t *Tape) reaches(x *Tensor) bool {
 	if t == nil || t.only == nil {
 		return true
 	}
-	x = x.root() // its gradient is where that of a view is
+	x = x.root() // a view's gradient is part of its root's gradient
 	return x.home != nil || slices.Contains(t.only, x)
 }
 
-// Reset forgets every recorded operation and takes back the memory of every
-// tensor made on the tape. To use one of those tensors afterwards panics with a
-// *ValueError; slices that their Data has returned must not be used either.
-// Parameters and their gradients are not touched.
+// Reset removes every recorded operation and frees the memory of every tensor made on the tape. Using one of those
+// tensors afterwards panics with a *ValueError; slices that their Data returned must not be used either. Parameters
+// and their gradients are not changed.
 func (t *Tape) Reset() {
 	if t == nil {
 		return
 	}
-	clear(t.steps) // let go of the closures
+	clear(t.steps) // release the closures
 	t.steps = t.steps[:0]
 	clear(t.losses)
 	t.losses = t.losses[:0]
@@ -141,7 +136,7 @@ func (t *Tape) Reset() {
 	t.end(0)
 }
 
-// end makes the tensors stale that were made since a life.
+// end marks all tensors made since the given life as stale.
 func (t *Tape) end(from uint64) {
 	t.life++
 	for len(t.gone) > 0 && t.gone[len(t.gone)-1].from >= from {
@@ -150,7 +145,7 @@ func (t *Tape) end(from uint64) {
 	t.gone, t.alive = append(t.gone, lives{from, t.life}), t.life
 }
 
-// lost returns the lives that one is among, if their tensors are stale.
+// lost returns the range of stale lives that contains life, if any.
 func (t *Tape) lost(life uint64) (lives, bool) {
 	n := sort.Search(len(t.gone), func(i int) bool { return life < t.gone[i].to })
 	if n == len(t.gone) || life < t.gone[n].from {
@@ -159,14 +154,14 @@ func (t *Tape) lost(life uint64) (lives, bool) {
 	return t.gone[n], true
 }
 
-// Mark is a point in the life of a tape, for Release.
+// Mark is a position of a tape, for Release.
 type Mark struct {
 	tape   *Tape
 	floats mark
-	life   uint64 // of the tensors made since
+	life   uint64 // of the tensors made since the mark
 }
 
-// Mark returns the point that has been reached.
+// Mark returns the current position of the tape.
 func (t *Tape) Mark() Mark {
 	if t == nil {
 		return Mark{}
@@ -175,18 +170,18 @@ func (t *Tape) Mark() Mark {
 	return Mark{t, t.floats.mark(), t.life}
 }
 
-// Release takes back the memory of what was made since a mark, but for x, which it returns,
-// elsewhere in memory: what is inside of a layer, of which only the result is needed.
-// To use a tensor made since, such as x itself, panics with a *ValueError; those from before
-// may be used. A tape that records needs all of them, so it takes nothing back and returns x.
+// Release frees the memory of all tensors made since a mark and returns x, whose elements it keeps, possibly at
+// another address. Use it to free the intermediate results of a layer. Using any tensor made since the mark, x itself
+// included, panics with a *ValueError; use the tensor that Release returns. Tensors made before the mark stay valid.
+// A tape that records needs all tensors, so Release then frees nothing and returns x.
 //
 //	for _, layer := range layers {
 //		mark := tape.Mark()
 //		x = tape.Release(mark, layer.Forward(tape, x))
 //	}
 //
-// It panics with a *ValueError if x is nil, or the mark is one of another tape or from before
-// a Reset, or from within what another Release has taken back.
+// It panics with a *ValueError if x is nil, or if the mark is from another tape, from before a Reset, or from a part
+// that another Release has freed.
 func (t *Tape) Release(m Mark, x *Tensor) *Tensor {
 	operand("Release", "x", x)
 	if t == nil {
@@ -204,8 +199,8 @@ func (t *Tape) Release(m Mark, x *Tensor) *Tensor {
 	return y
 }
 
-// Make returns a tensor of the given shape in the tape's memory, with
-// arbitrary contents: the caller writes every element.
+// Make returns a tensor of the given shape in the tape's memory, with arbitrary contents: the caller must write every
+// element.
 func (t *Tape) Make(shape ...int) *Tensor {
 	n := checkSize("Make", shape)
 	x := t.header(shape)
@@ -221,8 +216,7 @@ func (t *Tape) makeRows(shape []int, last int) *Tensor {
 	return x
 }
 
-// Floats returns n floats of scratch memory with arbitrary contents, valid
-// until Reset.
+// Floats returns n floats of scratch memory with arbitrary contents, valid until Reset or Release.
 func (t *Tape) Floats(n int) []float32 {
 	if t == nil {
 		return make([]float32, n)
@@ -243,8 +237,8 @@ func (t *Tape) header(shape []int) *Tensor {
 	if t == nil {
 		return &Tensor{shape: append([]int(nil), shape...)}
 	}
-	// Headers are not used again: one that is kept beyond Reset is recognised as
-	// stale, and not taken for another tensor.
+	// Headers are not reused, so that a tensor kept beyond Reset is recognized as stale rather than mistaken for a
+	// new one.
 	if len(t.headers) == 0 {
 		t.headers = make([]Tensor, 32)
 	}
@@ -255,10 +249,9 @@ func (t *Tape) header(shape []int) *Tensor {
 	return x
 }
 
-// Needs reports whether an operation on these operands must be recorded: the
-// tape records and a gradient flows to one of them. Nil operands are ignored. It
-// panics with a *ValueError if the tape of an operand has taken it back, or if a gradient
-// would have to flow to an operand that was made on another tape.
+// Needs reports whether an operation on these operands must be recorded: the tape records, and a gradient flows to at
+// least one operand. Nil operands are ignored. It panics with a *ValueError if an operand's tape has freed it, or if
+// a gradient would have to flow to an operand that was made on another tape.
 func (t *Tape) Needs(operands ...*Tensor) bool {
 	needs := false
 	for _, x := range operands {
@@ -276,18 +269,17 @@ func (t *Tape) Needs(operands ...*Tensor) bool {
 	return needs
 }
 
-// own panics if a gradient flows to x on another tape: this one has no record of how x
-// was made, and the gradient would end there.
+// own panics if a gradient flows to x on another tape: this tape has no record of how x was computed, so the gradient
+// would end there.
 func (t *Tape) own(op, arg string, x *Tensor) {
 	if r := x.root(); r.needs && r.home != nil && r.home != t {
 		badValue(op, arg, "a tensor that another tape has recorded", "one of this tape, or its Detach")
 	}
 }
 
-// Record notes the backward step of the operation that made out. During
-// Backward, back is called once with the complete gradient of out and adds to
-// the gradients of the operands, which it gets from GradOf. An operation calls
-// Record only if Needs says so:
+// Record adds the backward step of the operation that computed out. During Backward, back is called once with the
+// complete gradient of out, and adds to the gradients of the operands, which GradOf returns. An operation calls
+// Record only if Needs returns true:
 //
 //	out := tape.Make(x.Shape()...)
 //	square(out.Data(), x.Data())
@@ -318,8 +310,8 @@ func (t *Tape) GradOf(x *Tensor) []float32 {
 	return dx
 }
 
-// zeroAll clears x, on all processors if that is worth it: where one waits for
-// memory, two wait less.
+// zeroAll clears x, on all processors if x is large enough: clearing is limited by memory, which several processors
+// use better than one.
 func zeroAll(x []float32) {
 	if len(x) <= 4*grain {
 		clear(x)
@@ -328,9 +320,9 @@ func zeroAll(x []float32) {
 	par.For(len(x), 2*grain, func(lo, hi int) { clear(x[lo:hi]) })
 }
 
-// gradOf is GradOf for steps that set every element if they are the first:
-// fresh says that they are, and dx then holds anything. To clear it and add
-// would be two more passes through memory.
+// gradOf is GradOf for steps that can set the gradient instead of adding to it. If fresh is true, dx has arbitrary
+// contents, and the step must set every element. Clearing dx and then adding would take two more passes through
+// memory.
 func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
 	if !t.reaches(x) {
 		return nil, false
@@ -339,37 +331,34 @@ func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
 		if len(x.data) == len(x.base.data) {
 			return t.gradOf(x.base)
 		}
-		// To set these rows would leave the others as they are.
+		// Setting these rows would leave the other rows of the base uninitialized.
 		if g := t.GradOf(x.base); g != nil {
 			dx = g[x.at:][:len(x.data)]
 		}
 		return dx, false
 	}
 	if x.grad == nil {
-		x.grad = x.home.Make(x.shape...) // a parameter's gradient outlives the tape: its home is nil
+		x.grad = x.home.Make(x.shape...) // a parameter's home is nil, so its gradient outlives the tape
 		fresh = true
 	}
 	return x.grad.data, fresh
 }
 
-// Backward runs the recorded steps in reverse, starting from the gradient dout
-// of out, and so adds to the gradient of every parameter that out depends on.
-// A nil dout means 1 and wants an out with one element. The record stays, so
-// Backward may be called again, from another output or with another dout: gradients
-// of parameters add up until ZeroGrad, and those of what the tape made are of the last
-// call.
+// Backward runs the recorded steps in reverse, starting from the gradient dout of out, and adds to the gradient of
+// every parameter that out depends on. A nil dout means 1; out must then have one element. The record is kept, so
+// Backward may be called again, from another output or with another dout. Gradients of parameters add up until
+// ZeroGrad; tensors made on the tape have the gradients of the last call only.
 //
-// It panics with a *ValueError if out depends on no parameter that the tape has recorded,
-// and if dout is nil for an out with which that was so before: a loss would count twice.
+// It panics with a *ValueError if out depends on no parameter that the tape has recorded. It also panics if dout is
+// nil and Backward was already called with this out and a nil dout, because the loss would count twice.
 func (t *Tape) Backward(out, dout *Tensor) {
 	t.BackwardAll([]*Tensor{out}, []*Tensor{dout})
 }
 
-// BackwardAll is Backward from several outputs at once, in one pass. One of them has to
-// depend on a parameter, unless there are none.
+// BackwardAll is Backward from several outputs at once, in one pass. Unless outs is empty, at least one of them must
+// depend on a parameter.
 //
-// It panics with a *ValueError also if an output is nil, has been taken back by Reset or
-// was recorded on another tape.
+// It also panics with a *ValueError if an output is nil, has been freed by Reset, or was recorded on another tape.
 func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 	const op = "Backward"
 	if len(douts) != len(outs) {
@@ -391,7 +380,7 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 		}
 	}
 	for _, s := range t.steps {
-		s.out.grad = nil // of an earlier pass
+		s.out.grad = nil // from an earlier pass
 	}
 	for i, out := range outs {
 		g := t.GradOf(out)
@@ -413,18 +402,18 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 	}
 	for i := len(t.steps) - 1; i >= 0; i-- {
 		s := t.steps[i]
-		if g := s.out.Grad(); g != nil { // nil: nothing that was asked for depends on it
+		if g := s.out.Grad(); g != nil { // nil: no requested output depends on it
 			s.back(g.data)
 		}
 	}
 }
 
-// differentiates reports whether a pass from x reaches a parameter.
+// differentiates reports whether a backward pass from x reaches a parameter.
 func (t *Tape) differentiates(x *Tensor) bool { return t.Recording() && t.reaches(x) }
 
-// Stream returns the key of a fresh random stream for an operation that drops:
-// the same key whenever the tape has the same seed and step and has run as many random
-// operations since. It panics with a *ValueError if Seed has not been called.
+// Stream returns the key of a new random stream for an operation that drops elements. The key depends only on the
+// tape's seed and step and on the number of random operations since. It panics with a *ValueError if Seed has not
+// been called.
 func (t *Tape) Stream() uint64 {
 	if t == nil || !t.seeded {
 		badValue("Dropout", "tape", "a training tape without a seed", "Seed(seed, step) to be called first")

@@ -55,8 +55,7 @@ func TestResetReusesMemory(t *testing.T) {
 	for range 3 {
 		stepOnce()
 	}
-	// A closure and a few small things for each of ten operations; their results
-	// and gradients alone are 190 kB.
+	// Ten operations, with a closure and a few small allocations each; their results and gradients alone are 190 kB.
 	if allocs := testing.AllocsPerRun(20, stepOnce); allocs > 40 && !raceDetector {
 		t.Errorf("%v allocations per step, want at most 40", allocs)
 	}
@@ -75,7 +74,7 @@ func TestResultsAreValidUntilReset(t *testing.T) {
 	n := newNetwork()
 	tape := tensor.NewTape(tensor.Train)
 	var results, copies []*tensor.Tensor
-	for range 5 { // as much again does not overwrite anything
+	for range 5 { // allocating the same amount again overwrites nothing
 		y := tensor.Linear(tape, n.x, n.w1, n.b1)
 		tape.Backward(tensor.Sum(tape, y), nil)
 		results = append(results, y, y.Grad())
@@ -92,7 +91,7 @@ func TestResultsAreValidUntilReset(t *testing.T) {
 	tensortest.Same(t, "a clone after Reset", copies[0].Data(), tensor.Linear(nil, n.x, n.w1, n.b1).Data())
 }
 
-// Memory that comes back is not clean; nothing may depend on what it holds.
+// Memory that is reused is not cleared; nothing may depend on its contents.
 func TestResetLeavesNoTrace(t *testing.T) {
 	n := newNetwork()
 	var want []float32
@@ -113,7 +112,7 @@ func TestResetLeavesNoTrace(t *testing.T) {
 
 func TestModes(t *testing.T) {
 	n := newNetwork()
-	plain := n.loss(nil, 0.5).Item() // nothing is dropped without a tape
+	plain := n.loss(nil, 0.5).Item() // without a tape, nothing is dropped
 	for _, c := range []struct {
 		mode          tensor.Mode
 		drops, record bool
@@ -139,8 +138,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What Only names gets the bits that it would get without, everything else keeps
-// the gradient that it had, and what lies below is not recorded.
+// Leaves given to Only get the same bits as without Only. All other gradients stay unchanged, and operations that do
+// not depend on these leaves are not recorded.
 func TestOnly(t *testing.T) {
 	n := newNetwork()
 	tape := tensor.NewTape(tensor.Eval)
@@ -174,7 +173,7 @@ func TestOnly(t *testing.T) {
 	}
 	(*tensor.Tape)(nil).Only(n.w2)
 
-	tape.Only(n.w2.Rows(1, 3)) // layers name their parameters so
+	tape.Only(n.w2.Rows(1, 3)) // layers name parts of a parameter in this way
 	if !tape.Needs(n.w2) || tape.Needs(n.w1) {
 		t.Error("a view does not stand for what it is a view of")
 	}
@@ -203,7 +202,7 @@ func TestBackwardAgainOnTheSameRecord(t *testing.T) {
 	wantValueError(t, func() { tape.Backward(first, nil) }, twice)
 	wantValueError(t, func() { tape.BackwardAll([]*tensor.Tensor{second, first}, make([]*tensor.Tensor, 2)) }, twice)
 	tensortest.Same(t, "gradient after what is refused", x.Grad().Data(), []float32{6, 10})
-	tape.Backward(first, tensor.Full(1)) // said to count again
+	tape.Backward(first, tensor.Full(1)) // with an explicit gradient, the loss counts again
 	tensortest.Same(t, "gradient, again", x.Grad().Data(), []float32{12, 20})
 	x.ZeroGrad()
 	tape.Backward(second, nil)
@@ -233,7 +232,7 @@ func TestBackwardAll(t *testing.T) {
 	}
 }
 
-// A pass that can reach no parameter is a mistake: a Param is missing, or the tape.
+// A pass that reaches no parameter is a mistake: a call of Param is missing, or the tape was.
 func TestBackwardWithoutParameters(t *testing.T) {
 	const want = "tensor: Backward: out is a tensor without a record of parameters that it depends on, want a result of one marked by Param, on a tape of mode Train or Eval"
 	x, param := tensor.Full(3, 1), tensor.Full(3, 1).Param()
@@ -271,7 +270,7 @@ func TestViewsShareGradients(t *testing.T) {
 	if view.Grad() != nil {
 		t.Error("a gradient before Backward")
 	}
-	// The view and what it shows are both used.
+	// The view and its base are both used.
 	loss := tensor.Add(tape, tensor.Sum(tape, tensor.Square(tape, view)), tensor.Sum(tape, y))
 	tape.Backward(loss, nil)
 	want := []float32{3, 5, 7, 9, 11, 13}
@@ -291,8 +290,7 @@ func TestViewsShareGradients(t *testing.T) {
 	}
 }
 
-// Rows of a parameter are parameters: what is computed from them and from the
-// whole adds to one gradient.
+// Rows of a parameter are parameters: computations on the rows and on the whole add to one gradient.
 func TestRowsAreViews(t *testing.T) {
 	all := tensor.New([]float32{1, 2, 3, 4, 5, 6}, 3, 2).Param()
 	middle, last := all.Rows(1, 2), all.Rows(2, 3)
@@ -317,13 +315,12 @@ func TestRowsAreViews(t *testing.T) {
 	}
 }
 
-// A backward step runs only if its result has a gradient, and then once, with
-// the complete one.
+// A backward step runs only if its result has a gradient, and then once, with the complete gradient.
 func TestRecord(t *testing.T) {
 	x := tensor.New([]float32{3}, 1).Param()
 	tape := tensor.NewTape(tensor.Train)
 	var log []float32
-	tap := func(x *tensor.Tensor) *tensor.Tensor { // the identity, with a note of its gradient
+	tap := func(x *tensor.Tensor) *tensor.Tensor { // the identity; it records its gradient
 		y := tape.Make(x.Shape()...)
 		copy(y.Data(), x.Data())
 		if tape.Needs(x) {

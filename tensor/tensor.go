@@ -9,27 +9,26 @@ import (
 	"github.com/attn-go/attn/internal/pages"
 )
 
-// Tensor is a dense row-major array of float32 with, once a backward pass has
-// reached it, a gradient of the same shape.
+// Tensor is a dense row-major array of float32. After a backward pass has reached it, it also has a gradient of the
+// same shape.
 //
-// A Tensor made on a tape is valid until Reset or Release of that tape takes it back; using
-// it afterwards panics with a *ValueError. The zero value is not useful; use New, Zeros or an
-// operation.
+// A Tensor made on a tape is valid until Reset or Release of that tape frees it; using it afterwards panics with a
+// *ValueError. The zero value is not useful; use New, Zeros or an operation.
 type Tensor struct {
 	data  []float32
 	shape []int
 
 	needs bool    // a gradient flows to this tensor
-	later bool    // Materialize gives it its elements
-	grad  *Tensor // nil until a backward step asks for it
+	later bool    // Materialize allocates its elements
+	grad  *Tensor // nil until a backward step needs it
 	base  *Tensor // the tensor whose memory this one views (Reshape, Rows), else nil
 	at    int     // where in the base the view starts
 	home  *Tape   // the tape that owns the memory, nil for leaves
-	life  uint64  // of home when the tensor was made
+	life  uint64  // the life of home when the tensor was made
 }
 
-// New returns a tensor of the given shape that shares data. It panics with a
-// *ShapeError if the shape does not hold len(data) elements.
+// New returns a tensor of the given shape that shares data. It panics with a *ShapeError if the size of the shape is
+// not len(data).
 func New(data []float32, shape ...int) *Tensor {
 	if n := checkSize("New", shape); n != len(data) {
 		badShape("New", "data", []int{len(data)}, "%d elements for shape %v", n, shape)
@@ -37,13 +36,13 @@ func New(data []float32, shape ...int) *Tensor {
 	return &Tensor{data: data, shape: slices.Clone(shape)}
 }
 
-// Zeros returns a tensor of zeros in memory of its own. It panics with a *ShapeError
-// if the shape is none, or is larger than memory could be.
+// Zeros returns a new tensor of zeros. It panics with a *ShapeError if the shape is invalid, or larger than memory
+// could be.
 func Zeros(shape ...int) *Tensor {
 	return &Tensor{data: pages.Make[float32](checkSize("Zeros", shape)), shape: slices.Clone(shape)}
 }
 
-// Full returns a tensor in memory of its own whose elements are all value.
+// Full returns a new tensor whose elements all equal value.
 func Full(value float32, shape ...int) *Tensor {
 	x := Zeros(shape...)
 	for i := range x.data {
@@ -72,23 +71,23 @@ func Uniform(rng *rand.Rand, lo, hi float32, shape ...int) *Tensor {
 	return x
 }
 
-// Param marks x as a parameter, a leaf that gradients flow to, and returns x.
-// The gradients of successive backward passes add up until ZeroGrad.
+// Param marks x as a parameter, a leaf that gradients flow to, and returns x. The gradients of successive backward
+// passes add up until ZeroGrad.
 func (x *Tensor) Param() *Tensor {
 	x.needs = true
 	return x
 }
 
-// Uninitialized returns a parameter of which some sizes are not known yet, given as -1. It
-// has no elements, and no gradient flows to it, until Materialize: a layer that takes its
-// widths from its first batch, or from a file, has such parameters before.
+// Uninitialized returns a parameter with some sizes unknown, given as -1. It has no elements, and no gradient flows
+// to it, until Materialize. Layers that take their widths from the first batch or from a file start with such
+// parameters.
 func Uninitialized(shape ...int) *Tensor { return &Tensor{shape: slices.Clone(shape), later: true} }
 
-// Initialized reports whether x has its elements: unless it is Uninitialized, it has.
+// Initialized reports whether x has elements. It is false only between Uninitialized and Materialize.
 func (x *Tensor) Initialized() bool { return !x.later }
 
-// Materialize makes an Uninitialized parameter one of the given shape, whose elements are 0. It
-// panics with a *ShapeError if x has elements, or another size where it is known.
+// Materialize gives an Uninitialized parameter its shape and sets its elements to 0. It panics with a *ShapeError if
+// x already has elements, or if shape differs from a size that is already known.
 func (x *Tensor) Materialize(shape ...int) {
 	fits := slices.EqualFunc(shape, x.shape, func(n, own int) bool { return n == own || own < 0 })
 	if !x.later || !fits {
@@ -97,9 +96,9 @@ func (x *Tensor) Materialize(shape ...int) {
 	x.data, x.shape, x.needs, x.later = Zeros(shape...).data, slices.Clone(shape), true, false
 }
 
-// Rows returns rows lo to hi along the first axis as a view, which shares the
-// elements and the gradient of x: parameters that are multiplied as one may go
-// by names of their own. It panics with a *ShapeError if x has no such rows.
+// Rows returns rows lo to hi along the first axis as a view, which shares the elements and the gradient of x. Layers
+// use it to name the parts of a parameter that they multiply as one. It panics with a *ShapeError if the rows are out
+// of range.
 func (x *Tensor) Rows(lo, hi int) *Tensor {
 	checkAxis("Rows", x, 0)
 	if lo < 0 || hi < lo || hi > x.shape[0] {
@@ -114,7 +113,7 @@ func (x *Tensor) Rows(lo, hi int) *Tensor {
 	}
 }
 
-// stale reports whether the tape that owns x has taken back its memory.
+// stale reports whether the tape of x has freed its memory.
 func (x *Tensor) stale() bool {
 	if x.home == nil || x.life >= x.home.alive {
 		return false
@@ -191,8 +190,8 @@ func (x *Tensor) Item() float32 {
 	return x.data[0]
 }
 
-// Grad returns the gradient that backward passes have left for x, or nil if
-// none has reached it. It shares x's gradient memory.
+// Grad returns the gradient that backward passes have added up for x, or nil if none has reached it. It shares the
+// memory of x's gradient.
 func (x *Tensor) Grad() *Tensor {
 	x.live("Grad")
 	if x.base != nil {
@@ -214,8 +213,8 @@ func (x *Tensor) ZeroGrad() {
 	}
 }
 
-// Clone returns a copy in memory of its own, to which no gradient flows: what
-// is to outlive a tape's Reset or Release is cloned.
+// Clone returns a copy in new memory, to which no gradient flows. Clone a tensor that must outlive Reset or Release
+// of its tape.
 func (x *Tensor) Clone() *Tensor {
 	x.live("Clone")
 	return &Tensor{data: slices.Clone(x.data), shape: slices.Clone(x.shape)}
@@ -227,8 +226,7 @@ func (x *Tensor) Detach() *Tensor {
 	return &Tensor{data: x.data, shape: x.shape, home: x.home, life: x.life}
 }
 
-// String formats a small tensor with nested brackets and a large one by its
-// shape alone.
+// String formats a small tensor with nested brackets, and a large one as its shape only.
 func (x *Tensor) String() string {
 	if x.stale() {
 		return "tensor that its tape has taken back"

@@ -8,12 +8,10 @@ import (
 	"slices"
 )
 
-// The chart of README: for each row of a table, how many times longer the other libraries
-// take than attn, on a logarithmic axis. It shows every row, so that those that are behind
-// are seen.
+// This file draws the chart of README: for each row of a table, the time of the other libraries relative to attn, on
+// a logarithmic axis. It shows every row, including those in which attn is slower.
 
-// picture is the file of the chart, and pictured returns its table: that of AVX-512, which
-// most servers have.
+// picture is the file of the chart. pictured returns its table: the AVX-512 table, because most servers have AVX-512.
 const picture = "docs/performance.svg"
 
 func pictured(history []*record) *table {
@@ -31,7 +29,7 @@ const (
 	leastRatio, mostRatio           = 0.5, 64.
 )
 
-// chart returns a table as SVG, in colours for light and dark pages.
+// chart returns a table as SVG, in colors for light and dark pages.
 func (t *table) chart() []byte {
 	height := chartTop + rowHeight*float64(len(t.Rows)) + 34
 	x := func(ratio float64) float64 {
@@ -64,7 +62,7 @@ func (t *table) chart() []byte {
 	for i, r := range t.Rows {
 		y := chartTop + rowHeight*(float64(i)+0.5)
 		fmt.Fprintf(b, `<text class="text" x="%g" y="%.1f" text-anchor="end">%s</text>`+"\n", chartLeft-8, y+4, html.EscapeString(r.Work))
-		for p, f := range slices.Backward(r.Peers) { // the first on top
+		for p, f := range slices.Backward(r.Peers) { // the first one on top
 			if f.Ratio > 0 {
 				fmt.Fprintf(b, `<circle class="p%d" cx="%.1f" cy="%.1f" r="4.5"><title>%s: %.2f × %s</title></circle>`+"\n",
 					p%2, x(f.Ratio), y, html.EscapeString(r.Work), f.Ratio, html.EscapeString(t.Peers[p].Name))

@@ -23,9 +23,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// This test program stands for Python where FAKE_PEER says so: with "works" it
-// answers like the server, with "fails" it ends as Python does that lacks a
-// package, and with "lacks" it answers as the server does that lacks one.
+// TestMain lets this test program replace Python, depending on FAKE_PEER. With "works" it answers like the server.
+// With "fails" it exits like Python without a required package, and with "lacks" it answers like the server without
+// one.
 func TestMain(m *testing.M) {
 	switch os.Getenv("FAKE_PEER") {
 	case "works":
@@ -120,14 +120,14 @@ func TestCompareWithoutPeers(t *testing.T) {
 	}
 }
 
-// A library that is not installed leaves its column empty, and what every table needs ends
-// the program.
+// If a library is not installed, its column is empty. If a library that every table needs is missing, the program
+// exits.
 func TestCompareLacking(t *testing.T) {
 	code, _, messages := compareWith(t, "lacks", "--only", "gemm 512")
 	if want := "PyTorch cannot be loaded: ModuleNotFoundError: No module named 'it'"; code != exitFailed || !strings.Contains(messages, want) {
 		t.Errorf("exit code %d, no %q in %q", code, want, messages)
 	}
-	p, err := startPeer(t.Context(), os.Args[0], "llama.cpp") // of the process that FAKE_PEER is still set for
+	p, err := startPeer(t.Context(), os.Args[0], "llama.cpp") // for the process, which still has FAKE_PEER
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestCompareLacking(t *testing.T) {
 	}
 }
 
-// The rows of a table have the same libraries beside them.
+// All rows of a table are compared with the same libraries.
 func TestCompareTables(t *testing.T) {
 	var tables []string
 	for i, all := 0, allTasks(1); i < len(all); i++ {
@@ -161,7 +161,7 @@ func TestCompareTables(t *testing.T) {
 	}
 }
 
-// A library whose logits of a small decoder are not attn's is not measured.
+// A library whose logits of a small decoder differ from attn's is not measured.
 func TestCheckLogits(t *testing.T) {
 	for _, s := range small {
 		m, err := s.load(tensor.Float32)
@@ -189,7 +189,7 @@ func TestCheckLogits(t *testing.T) {
 	}
 }
 
-// Tokenizers are measured beside a library of their own.
+// Tokenizers are compared with a different library.
 func TestCompareTokenizers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "words")
 	text := filepath.Join(dir, "text.txt")
@@ -211,7 +211,7 @@ func TestCompareTokenizers(t *testing.T) {
 	}
 }
 
-// A process that loads a model says how long it took, and what it is held against.
+// A process that loads a model reports the time, and the reading times to compare it with.
 func TestLoadOnce(t *testing.T) {
 	small := shape{layers: 2, heads: 3, kvHeads: 1, width: 192, hidden: 67, vocabulary: 131}
 	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
@@ -252,7 +252,7 @@ func TestCells(t *testing.T) {
 	if got, want := r.cells(), "| work * | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – |\n"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	// 2·10⁶ operations in 2 ms are 1 GFLOP/s of 4.
+	// 2·10⁶ operations in 2 ms are 1 GFLOP/s, of a peak of 4.
 	ours := bench.Result{Work: bench.Work{Op: "gemm", Lq: 100, Lk: 100, E: 100}, Sample: bench.Sample{Median: 2}, PeakGFLOPS: 4}
 	if got := shareOf(ours); got != "25%" {
 		t.Errorf("%s, want 25%%", got)

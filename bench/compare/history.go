@@ -18,7 +18,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// record is what was measured on one machine on one day: a file of bench/history.
+// record contains the measurements of one day on one machine: a file of bench/history.
 type record struct {
 	Date string `json:"date"`
 	bench.Machine
@@ -26,18 +26,18 @@ type record struct {
 	Tables     []*table `json:"tables"`
 }
 
-// table is work that has the same libraries beside it. About and Note are written by hand.
+// table contains work that is compared with the same libraries. About and Note are written by hand.
 type table struct {
 	Title   string    `json:"title"`
-	About   string    `json:"about,omitempty"` // a paragraph in front of it
+	About   string    `json:"about,omitempty"` // a paragraph before the table
 	Threads int       `json:"threads"`
 	How     string    `json:"how"` // rounds and times
 	Peers   []version `json:"peers,omitempty"`
 	Rows    []row     `json:"rows,omitempty"`
-	// Columns and Cells are a table of another kind, as attn bench --format markdown writes it.
+	// Columns and Cells are a table of another kind, as written by attn bench --format markdown.
 	Columns []string   `json:"columns,omitempty"`
 	Cells   [][]string `json:"cells,omitempty"`
-	Note    string     `json:"note,omitempty"` // a paragraph behind it
+	Note    string     `json:"note,omitempty"` // a paragraph after the table
 }
 
 type version struct {
@@ -45,29 +45,29 @@ type version struct {
 	Version string `json:"version"`
 }
 
-// row is work with its times.
+// row is a piece of work with its times.
 type row struct {
 	Work     string   `json:"work"`
 	Median   float64  `json:"ms"`
-	Share    string   `json:"share,omitempty"`    // how good our time is by itself
-	Unsteady bool     `json:"unsteady,omitempty"` // rounds of one side differed by more than a quarter
+	Share    string   `json:"share,omitempty"`    // attn's time relative to a limit of the machine
+	Unsteady bool     `json:"unsteady,omitempty"` // the rounds of one side differed by more than a quarter
 	Peers    []figure `json:"peers"`
 }
 
 // figure is the time of a peer.
 type figure struct {
 	Median  float64 `json:"ms,omitempty"`
-	Ratio   float64 `json:"ratio,omitempty"`   // how many times longer it takes than attn
-	Ran     string  `json:"ran,omitempty"`     // the form of the work that was fastest
-	Missing string  `json:"missing,omitempty"` // why there is no figure
+	Ratio   float64 `json:"ratio,omitempty"`   // the peer's time divided by attn's
+	Ran     string  `json:"ran,omitempty"`     // the fastest form of the work
+	Missing string  `json:"missing,omitempty"` // the reason if there is no figure
 }
 
-// newRecord describes this machine.
+// newRecord returns a record that describes this machine.
 func newRecord() *record {
 	return &record{Date: time.Now().Format(time.DateOnly), Machine: bench.ThisMachine(), Processors: runtime.NumCPU()}
 }
 
-// dropped is what the names of processors have besides the name.
+// dropped matches the parts of processor names that are left out.
 var dropped = regexp.MustCompile(`\((R|TM|r|tm)\)|\b(CPU|Processor|\d+-Core)\b|@.*`)
 
 // kind names the kind of machine: the processor and the instruction set.
@@ -78,7 +78,7 @@ func (r *record) kind() string {
 	return strings.Join(append(words, r.Kernels), "-")
 }
 
-// find returns the table of a title, or nil.
+// find returns the table with a title, or nil.
 func (r *record) find(title string) *table {
 	if i := slices.IndexFunc(r.Tables, func(t *table) bool { return t.Title == title }); i >= 0 {
 		return r.Tables[i]
@@ -93,7 +93,7 @@ func readHistory(dir string) ([]*record, error) {
 		return nil, err
 	}
 	var all []*record
-	for _, name := range slices.Backward(names) { // each begins with its date
+	for _, name := range slices.Backward(names) { // names begin with the date
 		r, err := readRecord(name)
 		if err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func readRecord(path string) (*record, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if name := r.Date + "-" + r.kind() + ".json"; filepath.Base(path) != name {
-		return nil, fmt.Errorf("%s: holds what belongs into %s", path, name)
+		return nil, fmt.Errorf("%s: contains the record of %s", path, name)
 	}
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
@@ -126,8 +126,8 @@ func readRecord(path string) (*record, error) {
 	return r, nil
 }
 
-// save writes the record into a directory. Tables that were measured earlier on the same day
-// stay, unless they are measured again.
+// save writes the record into a directory. Tables measured earlier on the same day are kept, unless they were
+// measured again.
 func (r *record) save(dir string) error {
 	path := filepath.Join(dir, r.Date+"-"+r.kind()+".json")
 	before, err := readRecord(path)
@@ -151,8 +151,8 @@ func (r *record) save(dir string) error {
 // errSlower says that a ratio has fallen.
 var errSlower = errors.New("slower than before, beside other libraries")
 
-// gate compares a table with the newest one of its title on the same kind of machine with as
-// many threads, and names each ratio that is more than percent below.
+// gate compares a table with the newest table with the same title, kind of machine and number of threads. It reports
+// each ratio that is more than percent lower.
 func (r *record) gate(history []*record, t *table, percent float64, messages io.Writer) error {
 	i := slices.IndexFunc(history, func(old *record) bool {
 		was := old.find(t.Title)

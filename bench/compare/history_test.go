@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// RESULTS.md is what the history says, in lines of at most 120 columns outside of tables.
+// RESULTS.md must match the history, with lines of at most 120 columns outside of tables.
 func TestResults(t *testing.T) {
 	t.Chdir("../..")
 	history, err := readHistory("bench/history")
@@ -52,7 +52,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// What is saved is read again, another run of the day adds to it, and the gate compares with it.
+// A saved record is read again, another run on the same day adds to it, and the gate compares with it.
 func TestSaveAndGate(t *testing.T) {
 	dir := t.TempDir()
 	measured := func(title string, threads int, ratio float64) (*record, *table) {

@@ -21,14 +21,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// loading is a row about reading a model from files that the system has in memory.
+// loading is a row for reading a model from files that are in the system's page cache.
 type loading struct {
 	shape
 	file safetensors.DType
-	held string // in what numbers: the name of a storage, or parameters
+	held string // the number format in memory: the name of a storage, or parameters
 }
 
-// loadTasks are the rows about loading.
+// loadTasks returns the rows for loading.
 func loadTasks(threads int) []task {
 	var tasks []task
 	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
@@ -78,7 +78,7 @@ func (l loading) task(threads int) task {
 	}
 }
 
-// least returns the smaller one, where less than 0 is none.
+// least returns the smaller number; negative numbers mean none.
 func least(a, b float64) float64 {
 	if a < 0 {
 		return b
@@ -86,13 +86,13 @@ func least(a, b float64) float64 {
 	return min(a, b)
 }
 
-// once is what a process says that has loaded a model, which it does but once: the next time,
-// memory that the first one has used would be there.
+// once is the report of a process that has loaded one model. Each process loads a model only once, because a second
+// load would reuse memory of the first.
 type once struct {
 	Load   float64 // milliseconds
-	Memory float64 // the most that the process has had, less what it had before, over that of the weights; 0 if unknown
+	Memory float64 // peak memory of the process, less its memory before, relative to the weights; 0 if unknown
 	Read   float64 // milliseconds to read the same file into one small buffer
-	Fresh  float64 // … into memory that was not used before
+	Fresh  float64 // milliseconds to read it into new memory
 }
 
 // loadOnce is the first argument of such a process.
@@ -113,7 +113,7 @@ func loadInProcess(ctx context.Context, dir, held string, threads int) (o once, 
 	return o, json.Unmarshal(out, &o)
 }
 
-// runLoadOnce is such a process.
+// runLoadOnce is the main function of such a process.
 func runLoadOnce(args []string, out, messages io.Writer) int {
 	o, err := measureLoad(args)
 	if err == nil {
@@ -163,7 +163,7 @@ func measureLoad(args []string) (o once, err error) {
 	return o, err
 }
 
-// weightBytes returns how many bytes the weights of a decoder take.
+// weightBytes returns the size of a decoder's weights in bytes.
 func weightBytes(m *models.Model, s tensor.Numbers) int {
 	z := m.Sizes()
 	held := shape{
@@ -172,8 +172,7 @@ func weightBytes(m *models.Model, s tensor.Numbers) int {
 	return cmp.Or(s, tensor.Float32).Bytes(held.weights())
 }
 
-// readAll reads a file into a buffer, again and again from its beginning, and returns how
-// long that takes.
+// readAll reads a file into a buffer, starting at its beginning each time the buffer is full, and returns the time.
 func readAll(path string, buffer []byte) (ms float64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -188,7 +187,7 @@ func readAll(path string, buffer []byte) (ms float64, err error) {
 		case err != nil:
 			return 0, err
 		}
-		if n < len(buffer) && len(buffer) > 1<<20 { // what one call has left of a large buffer
+		if n < len(buffer) && len(buffer) > 1<<20 { // the next call fills the rest of a large buffer
 			buffer = buffer[n:]
 		}
 	}
@@ -196,8 +195,7 @@ func readAll(path string, buffer []byte) (ms float64, err error) {
 
 func milliseconds(since time.Time) float64 { return float64(time.Since(since)) / 1e6 }
 
-// memoryPeak returns the most memory in bytes that this process has had, 0 where the system
-// does not tell.
+// memoryPeak returns the peak memory of this process in bytes, or 0 if the system does not report it.
 func memoryPeak() (peak int) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range bytes.Lines(status) {

@@ -13,17 +13,17 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// small are decoders as those that are measured, in which whatever a library would do in
-// another way shows: positions, heads that share keys, biases, gains.
+// small are small variants of the measured decoders. They have the features in which a library could differ:
+// positions, heads that share keys, biases, gains.
 var small = []shape{
 	{name: "a small Llama", layers: 2, heads: 6, kvHeads: 3, width: 60, hidden: 97, vocabulary: 101},
 	{name: "a small Qwen2", layers: 2, heads: 6, kvHeads: 3, width: 60, hidden: 97, vocabulary: 101, bias: true},
 }
 
-// tolerance is for logits of up to about 10 in float32, summed up in any order.
+// tolerance is for float32 logits of up to about 10, summed in any order.
 const tolerance = 1e-3
 
-// checkLogits returns an error unless a peer computes what attn computes.
+// checkLogits returns an error unless a peer computes the same logits as attn.
 func checkLogits(p *peer, threads int) error {
 	for _, s := range small {
 		if err := s.checkLogits(p, threads); err != nil {
@@ -59,7 +59,7 @@ func (s shape) checkLogits(p *peer, threads int) error {
 	return sameLogits(p.name, a.Logits, want, s.vocabulary)
 }
 
-// sameLogits returns an error unless two texts' logits are the same.
+// sameLogits returns an error unless the logits of two libraries are equal.
 func sameLogits(name string, got, want []float32, vocabulary int) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s has %d logits, want %d", name, len(got), len(want))

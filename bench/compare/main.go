@@ -1,9 +1,8 @@
-// Compare measures this library beside PyTorch, ONNX Runtime and others on the
-// usual shapes and prints tables in Markdown. See bench/README.md.
+// Command compare measures this library and PyTorch, ONNX Runtime and others on common shapes, and prints tables in
+// Markdown. See bench/README.md.
 //
-// The sides take turns, round after round, in one run: what else the machine
-// does then falls on all of them. Figures are medians over the rounds of each
-// round's median, and rows that lose are printed like those that win.
+// All libraries take turns, round after round, in one run, so that other load on the machine affects all of them. A
+// figure is the median over the rounds of each round's median. Rows in which attn is slower are printed too.
 package main
 
 import (
@@ -32,25 +31,25 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// settings are the flags.
+// settings are the command line flags.
 type settings struct {
 	rounds  int
 	time    time.Duration
 	threads int
 	only    *regexp.Regexp
 	python  string
-	simd    string // the implementation to measure; empty for the one in use
-	// text is what tokenizers are measured on, in place of the usual work, with those of dirs.
+	simd    string // the implementation to measure; empty for the current one
+	// text is a file on which the tokenizers in dirs are measured, instead of the usual work.
 	text string
 	dirs []string
-	// history is the directory of earlier measurements, which save adds to, gate compares with
-	// and render makes RESULTS.md of.
+	// history is the directory of earlier measurements. With save, a run adds to it; with gate, a run is compared
+	// with it; with render, RESULTS.md is written from it.
 	history      string
 	save, render bool
 	gate         float64 // percent, negative for none
 }
 
-// Exit codes, as those of attn.
+// Exit codes, the same as attn's.
 const (
 	exitFailed      = 1
 	exitUsage       = 2
@@ -67,7 +66,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
-		return exitUsage // which has been told
+		return exitUsage // parse has printed the error
 	}
 	if s.simd != "" && s.simd != simd.Implementation() {
 		return again(ctx, s.simd, args, out, messages)
@@ -90,8 +89,8 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	return code
 }
 
-// again runs the program with another implementation, which is chosen when a program
-// starts, and returns its exit code.
+// again runs the program with another implementation, which is only chosen when a program starts. It returns the exit
+// code.
 func again(ctx context.Context, implementation string, args []string, out, messages io.Writer) int {
 	self, err := os.Executable()
 	cmd := exec.CommandContext(ctx, self, args...)
@@ -112,21 +111,21 @@ func parse(args []string, messages io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.SetOutput(messages)
-	flags.IntVar(&s.rounds, "rounds", 5, "how often each side has its turn")
-	flags.DurationVar(&s.time, "time", time.Second, "how long a turn measures")
-	flags.IntVar(&s.threads, "threads", runtime.GOMAXPROCS(0), "processors that each side uses")
+	flags.IntVar(&s.rounds, "rounds", 5, "number of rounds; each library is measured once per round")
+	flags.DurationVar(&s.time, "time", time.Second, "time of each measurement")
+	flags.IntVar(&s.threads, "threads", runtime.GOMAXPROCS(0), "processors that each library uses")
 	only := flags.String("only", "", "measure only work whose name matches this regular expression")
-	flags.StringVar(&s.simd, "simd", "", "implementation to measure, as in ATTN_SIMD; avx2 holds PyTorch to AVX2 as well")
-	flags.StringVar(&s.python, "python", "python3", "Python that has bench/peers/requirements.txt installed")
-	flags.StringVar(&s.text, "text", "", "measure tokenizers, on the lines of this file, beside the library tokenizers")
+	flags.StringVar(&s.simd, "simd", "", "implementation to measure, as in ATTN_SIMD; avx2 also restricts PyTorch to AVX2")
+	flags.StringVar(&s.python, "python", "python3", "Python interpreter with bench/peers/requirements.txt installed")
+	flags.StringVar(&s.text, "text", "", "measure tokenizers on the lines of this file and compare with the library tokenizers")
 	flags.Func("tokenizer", "directory with a tokenizer.json to measure with --text; may be repeated", func(dir string) error {
 		s.dirs = append(s.dirs, dir)
 		return nil
 	})
 	flags.StringVar(&s.history, "history", "bench/history", "directory of earlier measurements")
-	flags.BoolVar(&s.save, "save", false, "save what is measured there")
-	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from it, and measure nothing")
-	flags.Float64Var(&s.gate, "gate", -1, "exit with 3 if a ratio is so many percent below the last on such a machine")
+	flags.BoolVar(&s.save, "save", false, "save the measurements there")
+	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from the history, without measuring")
+	flags.Float64Var(&s.gate, "gate", -1, "exit with 3 if a ratio is more than this percentage below the last one on the same kind of machine")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -151,7 +150,7 @@ func parse(args []string, messages io.Writer) (settings, error) {
 	return s, err
 }
 
-// compare measures and prints.
+// compare measures and prints the tables.
 func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	all := allTasks(s.threads)
 	if s.text != "" {
@@ -197,7 +196,7 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	return slower
 }
 
-// table measures tasks that have the same libraries beside them.
+// table measures tasks that are compared with the same libraries.
 func (s settings) table(
 	ctx context.Context, r *record, tasks []task, out io.Writer, say func(i int, name string),
 ) (*table, error) {
@@ -238,13 +237,12 @@ func (s settings) table(
 	return t, err
 }
 
-// pause lets the threads of one side go to sleep before the other begins: all
-// of them spin for a while when they have nothing to do.
+// pause lets the threads of one library go to sleep before the next library starts: idle threads spin for a while.
 const pause = 20 * time.Millisecond
 
-// measure lets the sides take turns on one task.
+// measure measures one task with all libraries in turn.
 func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, err error) {
-	defer runtime.GC() // of what this task has used, outside of what the next measures
+	defer runtime.GC() // free the memory of this task before the next is measured
 	if t.end != nil {
 		defer func() { err = errors.Join(err, t.end()) }()
 	}
@@ -266,7 +264,7 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, er
 			return r, fmt.Errorf("%s: %w", t.name, err)
 		}
 		times = append(times, one.Median)
-		// The best peak of all rounds is what the machine can do.
+		// The best peak of all rounds is the machine's peak.
 		one.PeakGFLOPS = max(one.PeakGFLOPS, ours.PeakGFLOPS)
 		one.PeakReadGBps = max(one.PeakReadGBps, ours.PeakReadGBps)
 		ours = one
@@ -298,8 +296,7 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, er
 	return r, nil
 }
 
-// steady reports whether rounds agree as they do on a machine that does nothing
-// else.
+// steady reports whether the rounds agree as well as on a machine without other load.
 func steady(times []float64) bool {
 	return slices.Max(times) < 1.25*slices.Min(times)
 }

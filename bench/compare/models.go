@@ -23,13 +23,13 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// shape is a pretrained model as far as its speed goes. Its weights are random.
+// shape contains the properties of a pretrained model that determine its speed. The weights are random.
 type shape struct {
 	name                                  string
 	layers, heads, kvHeads, width, hidden int
 	vocabulary                            int
-	bias                                  bool // of the maps of q, k and v, in a decoder
-	positions                             int  // learnt, 0 in a decoder
+	bias                                  bool // of q, k and v, in a decoder
+	positions                             int  // learned, 0 in a decoder
 }
 
 var encoders = []shape{
@@ -45,10 +45,10 @@ var decoders = []shape{
 // formats are the number formats of weights that are compared.
 var formats = []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8}
 
-// read is how many tokens a decoder has read before the step that is measured.
+// read is the number of tokens that a decoder has processed before the measured step.
 const read = 128
 
-// encodeTasks are the rows about pretrained encoders.
+// encodeTasks returns the rows for pretrained encoders.
 func encodeTasks(threads int) []task {
 	var tasks []task
 	for _, s := range encoders {
@@ -61,7 +61,7 @@ func encodeTasks(threads int) []task {
 	return tasks
 }
 
-// generateTasks are the rows about pretrained decoders.
+// generateTasks returns the rows for pretrained decoders.
 func generateTasks(threads int) []task {
 	var tasks []task
 	for _, s := range decoders {
@@ -72,7 +72,7 @@ func generateTasks(threads int) []task {
 	return tasks
 }
 
-// encode is the hidden states of texts of equal lengths.
+// encode is a task that computes the hidden states of texts of equal length.
 func (s shape) encode(threads, batch, length int) task {
 	name := fmt.Sprintf("encode %s B%d L%d", s.name, batch, length)
 	return task{
@@ -98,7 +98,7 @@ func (s shape) encode(threads, batch, length int) task {
 			}), nil
 		},
 		share: func(r bench.Result) string {
-			// Two operations for each weight of a layer and each token, and attention's.
+			// Two operations for each weight of a layer and each token, plus the operations of attention.
 			each := s.width * (4*s.width + 2*s.hidden)
 			flops := 2 * float64(batch*length*s.layers) * float64(each+2*length*s.width)
 			return fmt.Sprintf("%.0f%%", 100*flops/r.Median/1e6/r.PeakGFLOPS)
@@ -106,7 +106,7 @@ func (s shape) encode(threads, batch, length int) task {
 	}
 }
 
-// generate is one token of a text, from the token before it to the logits.
+// generate is a task that computes one token of a text, from the previous token to the logits.
 func (s shape) generate(threads int, held tensor.Numbers) task {
 	return task{
 		table: "Generation", name: fmt.Sprintf("generate %s %s", s.name, held),
@@ -157,7 +157,7 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 	}
 }
 
-// measured returns what measures calls of f on so many threads.
+// measured returns a measurer that calls f on the given number of threads.
 func measured(threads int, f func()) measurer {
 	return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
@@ -167,14 +167,14 @@ func measured(threads int, f func()) measurer {
 	}
 }
 
-// weights is how many numbers the matrices of a decoder have, those of the embeddings,
-// which make the logits, among them.
+// weights returns the number of weights in the matrices of a decoder, including the embeddings, which also compute
+// the logits.
 func (s shape) weights() int {
 	kv := s.width / s.heads * s.kvHeads
 	return s.vocabulary*s.width + s.layers*s.width*(2*s.width+2*kv+3*s.hidden)
 }
 
-// load writes the directory of a model with random weights and reads it.
+// load writes a model directory with random weights and loads it.
 func (s shape) load(held tensor.Numbers) (*models.Model, error) {
 	dir, err := os.MkdirTemp("", "attn-compare-")
 	if err != nil {
@@ -187,7 +187,7 @@ func (s shape) load(held tensor.Numbers) (*models.Model, error) {
 	return models.Load(dir, models.Options{Weights: held})
 }
 
-// write writes config.json, and weights of a type.
+// write writes config.json and weights of a type.
 func (s shape) write(dir string, dtype safetensors.DType, weights func(io.Writer, safetensors.Info) error) error {
 	config, tensors := s.encoder()
 	if s.positions == 0 {
@@ -226,8 +226,8 @@ func randomWeights(w io.Writer, info safetensors.Info) error {
 	return nil
 }
 
-// someWeights are random numbers by their type, which are used again and again: to draw half
-// a billion would take longer than what is measured.
+// someWeights are random numbers for each type, which are repeated: drawing half a billion numbers would take longer
+// than the measurement.
 var someWeights = map[safetensors.DType]func() []byte{
 	safetensors.BF16: sync.OnceValue(func() []byte { return drawnWeights(2) }),
 	safetensors.F32:  sync.OnceValue(func() []byte { return drawnWeights(4) }),
@@ -245,7 +245,7 @@ func drawnWeights(width int) []byte {
 	return b
 }
 
-// tensorsOf returns tensors by their names, whose type is to be set.
+// tensorsOf returns tensors with the given names and shapes. The caller must set their type.
 func tensorsOf(shapes map[string][]int) []safetensors.Info {
 	var all []safetensors.Info
 	for name, shape := range shapes {

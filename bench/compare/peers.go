@@ -15,27 +15,27 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// server is where the peers' side is, seen from the root of the repository.
+// server is the path of the server for other libraries, relative to the root of the repository.
 const server = "bench/peers/peers.py"
 
-// install tells how to get what the server needs.
+// install explains how to install the requirements of the server.
 const install = `install PyTorch and ONNX Runtime with
     python3 -m venv bench/peers/.venv
     bench/peers/.venv/bin/pip install -r bench/peers/requirements.txt
 and say --python bench/peers/.venv/bin/python`
 
-// held are the variables that keep PyTorch and CTranslate2 from instructions that attn does
-// not use: their own, oneDNN's and MKL's. Others have no such variable.
+// held are environment variables that restrict PyTorch and CTranslate2 to the instructions that attn uses: variables
+// of the libraries themselves, of oneDNN and of MKL. Other libraries have no such variable.
 var held = map[string][]string{
 	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2", "CT2_FORCE_CPU_ISA=AVX2"},
 }
 
-// library is one that others measure themselves by.
+// library is a library that attn is compared with.
 type library struct {
-	name string // as people call it
-	// where tells how to install a library that not every machine has; rows then go without it.
+	name string // the usual name
+	// where explains how to install an optional library; without it, its figures are missing.
 	where string
-	// checked libraries read a decoder that attn reads too, and must compute the same.
+	// checked libraries read a decoder that attn reads too, and must compute the same logits.
 	checked bool
 }
 
@@ -49,18 +49,18 @@ var libraries = map[string]library{
 	"llama.cpp":   {name: "llama.cpp", where: generateRequirements, checked: true},
 }
 
-// peer is a library in its own process.
+// peer is a library that runs in a separate process.
 type peer struct {
 	library
 	version string
-	missing string // why there is no such library here
+	missing string // the reason if the library is not available
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	said    *bytes.Buffer // on standard error
+	said    *bytes.Buffer // standard error of the process
 }
 
-// answer is a line of the server.
+// answer is a line from the server.
 type answer struct {
 	Median      float64   `json:"ms_median"`
 	Form        string    `json:"form"`
@@ -71,7 +71,7 @@ type answer struct {
 	Version     string    `json:"version"`
 }
 
-// missing says why there is no figure, if so.
+// missing returns the reason if there is no figure.
 func (a answer) missing() string {
 	if a.Unsupported != "" {
 		return a.Unsupported
@@ -79,7 +79,7 @@ func (a answer) missing() string {
 	return a.Error
 }
 
-// startPeer starts the server for a library, by its name in libraries. It ends with ctx.
+// startPeer starts the server for a library, given its name in libraries. The server ends with ctx.
 func startPeer(ctx context.Context, python, name string) (*peer, error) {
 	if _, err := os.Stat(server); err != nil {
 		return nil, fmt.Errorf("%s is not here; run go run ./bench/compare in the root of the repository", server)
@@ -117,7 +117,7 @@ func startPeer(ctx context.Context, python, name string) (*peer, error) {
 	return p, nil
 }
 
-// ask lets the peer measure.
+// ask requests a measurement from the peer.
 func (p *peer) ask(r request, threads int, d time.Duration) (answer, error) {
 	r.Threads, r.Time = threads, d.Seconds()
 	return p.exchange(r)
@@ -134,7 +134,7 @@ func (p *peer) exchange(r any) (answer, error) {
 		line, err = p.out.ReadBytes('\n')
 	}
 	if err != nil {
-		p.stop() // and so said is complete
+		p.stop() // so that said is complete
 		return a, fmt.Errorf("%s has stopped: %s", p.name, p.lastWords(err))
 	}
 	if err := json.Unmarshal(line, &a); err != nil {
@@ -143,8 +143,7 @@ func (p *peer) exchange(r any) (answer, error) {
 	return a, nil
 }
 
-// lastWords returns the last line that the process has written, which for
-// Python is the exception, or else the error.
+// lastWords returns the last line on the process's standard error, which in Python is the exception, or else err.
 func (p *peer) lastWords(err error) string {
 	lines := strings.Split(strings.TrimSpace(p.said.String()), "\n")
 	if last := lines[len(lines)-1]; last != "" {
@@ -153,8 +152,8 @@ func (p *peer) lastWords(err error) string {
 	return err.Error()
 }
 
-// stop ends the process: it has nothing more to read.
+// stop closes the process's input, which ends it.
 func (p *peer) stop() {
 	p.in.Close()
-	_ = p.cmd.Wait() // how it ends does not matter any more
+	_ = p.cmd.Wait() // the exit status does not matter
 }

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// head is where and how the figures were made, and the table's head.
+// head returns the conditions of the measurement, followed by the header of the table.
 func (t *table) head(r *record) string {
 	columns := t.Columns
 	var versions []string
@@ -30,7 +30,7 @@ func (t *table) head(r *record) string {
 		fmt.Sprintf("| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 }
 
-// paragraph returns a text in lines of at most 120 columns and an empty line behind it.
+// paragraph returns a text in lines of at most 120 columns, followed by an empty line.
 func paragraph(text string) string {
 	if text == "" {
 		return ""
@@ -38,8 +38,7 @@ func paragraph(text string) string {
 	return wrapped(text) + "\n"
 }
 
-// wrapped returns a text in lines of at most 120 columns, the following ones of a list's item
-// indented.
+// wrapped returns a text in lines of at most 120 columns. The second and later lines of a list item are indented.
 func wrapped(text string) string {
 	indent := ""
 	if strings.HasPrefix(text, "- ") {
@@ -64,7 +63,7 @@ func wrapped(text string) string {
 	return all.String() + "\n"
 }
 
-// cells returns the row in Markdown. The ratio is how many times longer a peer takes.
+// cells returns the row in Markdown. The ratio is the peer's time divided by attn's.
 func (r *row) cells() string {
 	cells := []string{r.Work, ms(r.Median), r.Share}
 	if r.Unsteady {
@@ -80,7 +79,7 @@ func (r *row) cells() string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// ms returns milliseconds with three digits that mean something.
+// ms formats milliseconds with about three significant digits.
 func ms(t float64) string {
 	switch {
 	case t >= 100:
@@ -93,7 +92,7 @@ func ms(t float64) string {
 	return fmt.Sprintf("%.3f", t)
 }
 
-// notes says what is behind, what the peers have run, and why some figures are missing.
+// notes lists the rows in which attn is slower, the forms that the peers ran, and the reasons for missing figures.
 func (t *table) notes() string {
 	var notes strings.Builder
 	if t.Rows != nil {
@@ -152,7 +151,7 @@ func (t *table) markdown(r *record) string {
 	return text + t.notes()
 }
 
-// results is the file that is rendered from the history, and its beginning.
+// results is the file that is rendered from the history; the other constant is its beginning.
 const (
 	results = "bench/RESULTS.md"
 	preface = `# Results

@@ -8,27 +8,27 @@ import (
 	"github.com/attn-go/attn/internal/bench"
 )
 
-// measurer measures our side for about the given time.
+// measurer measures attn for about the given time.
 type measurer func(context.Context, time.Duration) (bench.Result, error)
 
 // task is a row of the table.
 type task struct {
-	table     string // that it is a row of
+	table     string // the title of its table
 	name      string
 	request   request // for the peers
 	libraries []string
-	// start prepares our side and returns what measures it.
+	// start prepares attn and returns its measurer.
 	start func() (measurer, error)
-	// share says how good our time is by itself.
+	// share relates attn's time to a limit of the machine.
 	share func(bench.Result) string
-	// end removes what start has made, if not nil.
+	// end, if not nil, cleans up after start.
 	end func() error
 }
 
-// usual are the libraries that most work is measured beside.
+// usual are the libraries that most work is compared with.
 var usual = []string{"torch", "onnxruntime"}
 
-// allTasks returns the rows of all tables, one table after the other.
+// allTasks returns the rows of all tables, table by table.
 func allTasks(threads int) []task {
 	var tasks []task
 	for _, w := range bench.Usual() {
@@ -45,7 +45,7 @@ func allTasks(threads int) []task {
 	return append(tasks, loadTasks(threads)...)
 }
 
-// shareOf returns the share of what bounds the work.
+// shareOf relates a result to the limit of that work.
 func shareOf(r bench.Result) string {
 	switch {
 	case r.PeakReadGBps > 0:
@@ -56,7 +56,7 @@ func shareOf(r bench.Result) string {
 	return fmt.Sprintf("%.0f%%", 100*r.PeakShare())
 }
 
-// request is work as the peers read it.
+// request is the work in the form that the peers read.
 type request struct {
 	Op        string  `json:"op"`
 	B         int     `json:"b"`
@@ -71,16 +71,16 @@ type request struct {
 	Mask      string  `json:"mask"`
 	Dropout   float64 `json:"dropout"`
 	Weights   bool    `json:"weights"`
-	Hidden    int     `json:"hidden,omitempty"` // these for the translator and models
+	Hidden    int     `json:"hidden,omitempty"` // this and the following for the translator and models
 	Layers    int     `json:"layers,omitempty"`
 	Vocab     int     `json:"vocab,omitempty"`
 	Smoothing float64 `json:"smoothing,omitempty"`
 	Clip      float64 `json:"clip,omitempty"`
-	Storage   string  `json:"storage,omitempty"` // these for a decoder
+	Storage   string  `json:"storage,omitempty"` // this and the following for a decoder
 	Bias      bool    `json:"bias,omitempty"`
-	File      string  `json:"file,omitempty"` // these for a tokenizer
+	File      string  `json:"file,omitempty"` // for a tokenizer
 	Text      string  `json:"text,omitempty"`
-	IDs       []int   `json:"ids,omitempty"` // of the text whose logits are compared, with the decoder in File
+	IDs       []int   `json:"ids,omitempty"` // text for the comparison of logits, with the decoder in File
 	Threads   int     `json:"threads"`
 	Time      float64 `json:"time"` // seconds
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// tokenizerTasks are, for each directory with a tokenizer.json, the lines of a text, one
-// after the other, and loading. Both sides use one thread.
+// tokenizerTasks returns two tasks for each directory with a tokenizer.json: tokenizing the lines of a text one after
+// another, and loading. Both libraries use one thread.
 func tokenizerTasks(dirs []string, text string) ([]task, error) {
 	data, err := os.ReadFile(text)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// The translator that attn train makes of a file of pairs, and sentences as long
-// as those of its example data are on average, end marks included.
+// The translator that attn train builds for a file of pairs. Sentences have the average length of its example data,
+// including end marks.
 const (
 	pairsOfStep  = 32
 	tokensOfSide = 10
@@ -31,7 +31,7 @@ const (
 	tokensOfStep = 2 * pairsOfStep * tokensOfSide
 )
 
-// translatorTask is a step of training: forward, backward, clipping, AdamW.
+// translatorTask returns the task of one training step: forward, backward, clipping, AdamW.
 func translatorTask(threads int) task {
 	return task{
 		table: "Operations", name: "translator-train B32 L10 width 128", libraries: usual,
@@ -52,10 +52,10 @@ func translatorTask(threads int) task {
 	}
 }
 
-// newTrainer returns a trainer with sentences of random words.
+// newTrainer returns a trainer for sentences of random words.
 func newTrainer() (*train.Trainer, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	words := make([]string, vocabulary-4) // and four special tokens
+	words := make([]string, vocabulary-4) // minus four special tokens
 	for i := range words {
 		words[i] = fmt.Sprint("w", i)
 	}
@@ -65,7 +65,7 @@ func newTrainer() (*train.Trainer, error) {
 	}
 	sentence := func() string {
 		var s []string
-		for range tokensOfSide - 1 { // and the end mark
+		for range tokensOfSide - 1 { // followed by the end mark
 			s = append(s, words[rng.IntN(len(words))])
 		}
 		return strings.Join(s, " ")
@@ -88,8 +88,8 @@ func newTrainer() (*train.Trainer, error) {
 // errEnough ends a measurement.
 var errEnough = errors.New("measured for long enough")
 
-// measureSteps trains for about the given time, and a fifth of it before to warm
-// up, and returns what a step takes. The trainer goes on where it was.
+// measureSteps trains for about the given time, after a fifth of it to warm up, and returns the time of a step. The
+// trainer continues from its current state.
 func measureSteps(ctx context.Context, trainer *train.Trainer, d time.Duration) (bench.Result, error) {
 	const fewest = 5
 	var r bench.Result

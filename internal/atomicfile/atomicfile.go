@@ -1,12 +1,10 @@
-// Package atomicfile writes files that are either whole or not there, and
-// directories of files that change together or not at all.
+// Package atomicfile writes single files atomically, and changes sets of files in a directory all together or not at
+// all.
 //
-// A checkpoint that takes a minute to write is a minute in which the process
-// can be killed or the disk can fill up. Writing in place would then cost the
-// previous checkpoint too, so the bytes go to a new file in the same folder,
-// which takes the name of the old one only when all of it is on the disk: Write.
-// Files that mean something only together are made in a new folder, whose
-// renaming is the moment at which all of them count: Dir.
+// While a checkpoint is being written, which may take a minute, the process can be killed or the disk can fill up.
+// Writing in place would then also destroy the previous checkpoint. Write therefore writes a new file in the same
+// folder and renames it only when all of its data are on disk. Dir does the same for files that belong together: it
+// writes them to a new folder, and renaming that folder makes all of them current at once.
 package atomicfile
 
 import (
@@ -20,44 +18,38 @@ import (
 	"path/filepath"
 )
 
-// bufferSize spares callers that write a few bytes at a time a system call for
-// each of them; larger writes pass through the buffer without a copy.
+// bufferSize is the size of the buffer that saves system calls for writes of a few bytes. Larger writes bypass the
+// buffer without a copy.
 const bufferSize = 1 << 16
 
-// Write replaces the file at path with what write writes. A reader of path
-// finds either the old content or all of the new one at any time, and after a
-// crash of the machine as well.
+// Write replaces the file at path with the output of write. At any time, and even after a crash of the machine, a
+// reader of path finds either the old content or the complete new one.
 //
-// The file is created with permissions 0644 less the umask. A symbolic link to
-// a file stays a link, and the file that it points to is replaced. What exists and is
-// not a regular file, such as a folder or a device, is refused, because a
-// rename would put a file in its place.
+// The file is created with permissions 0644 less the umask. A symbolic link to a file stays a link, and its target is
+// replaced. Write fails if path is not a regular file, for instance a folder or a device, because the rename would
+// replace it with a file.
 //
-// Errors: they name path and wrap their cause. After an error from write, from
-// the disk or from the rename, and after a panic in write, the old file is
-// untouched and no temporary file is left. Only a process that is killed
-// leaves one, which the next Lock of its folder removes; its name begins with
-// ".attn-" and ends in ".tmp".
+// Errors: they name path and wrap their cause. After an error from write, from the disk or from the rename, and after
+// a panic in write, the old file is unchanged and no temporary file is left. Only a killed process leaves a temporary
+// file, whose name begins with ".attn-" and ends in ".tmp"; the next Lock of its folder removes it.
 func Write(path string, write func(io.Writer) error) error {
 	return replace(create, File{path, write})
 }
 
-// File is one of several files that WriteAll writes.
+// File is a file for WriteAll or Dir.
 type File struct {
 	Path  string
 	Write func(io.Writer) error
 }
 
-// WriteAll is Write for files that mean something only together, such as
-// weights and the configuration that they belong to: the first of them takes
-// its name when all of them are on the disk. So no error of a writer, and no
-// full disk, can leave some new and some old. Only a crash within the renames
-// can, which follow each other at once.
+// WriteAll is Write for files that belong together, such as weights and their configuration: it renames the first
+// file only when all of them are on disk. An error of a writer or a full disk therefore cannot leave a mix of new and
+// old files. Only a crash between the renames can, and they follow one another immediately.
 func WriteAll(files ...File) error { return replace(create, files...) }
 
 func replace(create func(string) (file, error), files ...File) error {
-	var left []staged // those that have not taken their names
-	defer func() {    // deferred, so that a panic in a writer does not leave litter
+	var left []staged // files that are not renamed yet
+	defer func() {    // deferred, so that a panic in a writer leaves no temporary file
 		for _, s := range left {
 			discard(s.temp)
 		}
@@ -79,11 +71,10 @@ func replace(create func(string) (file, error), files ...File) error {
 	return nil
 }
 
-// staged is a complete file that is still to take its name.
+// staged is a complete file that is to be renamed.
 type staged struct{ temp, target string }
 
-// stage writes a file beside the one that it is to replace. Unless it succeeds
-// it leaves nothing.
+// stage writes a temporary file in the folder of the target. On an error it leaves no file.
 func stage(create func(string) (file, error), want File) (s staged, err error) {
 	if s.target, err = resolve(want.Path); err != nil {
 		return s, err
@@ -109,13 +100,12 @@ func stage(create func(string) (file, error), want File) (s staged, err error) {
 	return s, nil
 }
 
-// fill writes a file, brings it to the disk and closes it, also if a write fails
-// or panics.
+// fill writes a file, syncs it to disk and closes it. It also closes the file if a write fails or panics.
 func fill(f file, write func(io.Writer) error) error {
 	closed := false
 	defer func() {
 		if !closed {
-			f.Close() // before the file is removed: windows keeps open files
+			f.Close() // before the file is removed: Windows does not remove open files
 		}
 	}()
 	buf := bufio.NewWriterSize(plain{f}, bufferSize)
@@ -125,8 +115,7 @@ func fill(f file, write func(io.Writer) error) error {
 	if err := buf.Flush(); err != nil {
 		return err
 	}
-	// Without this a crash soon after the rename could leave the new name on
-	// blocks that never reached the disk.
+	// Without Sync, a crash soon after the rename could leave the new name with blocks that never reached the disk.
 	if err := f.Sync(); err != nil {
 		return cause(err)
 	}
@@ -134,12 +123,12 @@ func fill(f file, write func(io.Writer) error) error {
 	return cause(f.Close())
 }
 
-// resolve returns the file that a write to path is to replace.
+// resolve returns the path of the file that a write to path replaces.
 func resolve(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("empty path")
 	}
-	// "x/" names a folder even where there is none, but its last part is "x".
+	// "x/" names a folder, even one that does not exist, but its last element is "x".
 	if os.IsPathSeparator(path[len(path)-1]) {
 		return "", errors.New("is a folder, want a file")
 	}
@@ -168,8 +157,7 @@ func resolve(path string) (string, error) {
 	return target, nil
 }
 
-// plain keeps the name of the temporary file, which means nothing to anybody,
-// out of the errors of its writes.
+// plain removes the name of the temporary file, which is meaningless to users, from write errors.
 type plain struct{ w io.Writer }
 
 func (p plain) Write(b []byte) (int, error) {
@@ -177,8 +165,7 @@ func (p plain) Write(b []byte) (int, error) {
 	return n, cause(err)
 }
 
-// cause strips what an error of package os says about names, because replace
-// names the path that the caller knows.
+// cause strips file names from errors of package os, because replace adds the path that the caller knows.
 func cause(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:
@@ -189,8 +176,7 @@ func cause(err error) error {
 	return err
 }
 
-// JSON returns the file at path whose content is data as indented JSON. Characters such as
-// < and & stand as they are.
+// JSON returns the file at path with data as indented JSON. Characters such as < and & are not escaped.
 func JSON(path string, data any) File {
 	return File{Path: path, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)

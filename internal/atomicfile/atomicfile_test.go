@@ -16,7 +16,7 @@ import (
 
 const before = "the old content"
 
-// oldFile returns the path of a file with the content before, alone in a folder.
+// oldFile returns the path of a file with the content "before", alone in a folder.
 func oldFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.safetensors")
@@ -26,7 +26,7 @@ func oldFile(t *testing.T) string {
 	return path
 }
 
-// expect fails unless path holds content and is alone in its folder.
+// expect fails the test unless path has the content and is alone in its folder.
 func expect(t *testing.T, path, content string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
@@ -132,7 +132,7 @@ func TestLongestName(t *testing.T) {
 }
 
 func TestPermissions(t *testing.T) {
-	// Whatever the umask is, the file has to look like one of os.WriteFile.
+	// Whatever the umask is, the permissions must equal those of os.WriteFile.
 	dir := t.TempDir()
 	plain, path := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	if err := os.WriteFile(plain, nil, 0o644); err != nil {
@@ -223,7 +223,7 @@ func TestRenameErrorLeavesNoLitter(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "model")
 	err := Write(path, func(w io.Writer) error {
-		return os.Mkdir(path, 0o755) // a folder appears where the file is to go
+		return os.Mkdir(path, 0o755) // a folder appears at the target
 	})
 	if err == nil || !strings.HasPrefix(err.Error(), "write "+path+": ") {
 		t.Errorf("error %v, want one that names %s", err, path)
@@ -248,7 +248,7 @@ func TestNameTakenTriesAnother(t *testing.T) {
 
 func TestSymlinkStays(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // making a link takes a privilege there
+		return // creating a link requires a privilege there
 	}
 	path := oldFile(t)
 	link := filepath.Join(t.TempDir(), "link")
@@ -267,7 +267,7 @@ func TestSymlinkStays(t *testing.T) {
 
 func TestWritersAtOnce(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // a rename onto a file that another rename has open may fail there
+		return // there, a rename may fail while another rename has the file open
 	}
 	path := oldFile(t)
 	size := 2*bufferSize + 1
@@ -287,8 +287,7 @@ func TestWritersAtOnce(t *testing.T) {
 	expect(t, path, strings.Repeat(string(got[:1]), size))
 }
 
-// Files that belong together are replaced together: whichever of them fails,
-// the others stay as they were.
+// Files that belong together are replaced together: if one of them fails, the others are unchanged.
 func TestWriteAll(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{"config", "vocabulary", "weights"}

@@ -12,36 +12,33 @@ import (
 	"strings"
 )
 
-// Dir is a directory of files that mean something only together, such as a model,
-// its configuration and the state of its training. It goes from one set of files to
-// the next in one step, wherever the process is killed:
+// Dir is a directory of files that belong together, such as a model, its configuration and the state of its training.
+// It replaces a set of files in one step, even if the process is killed:
 //
-//  1. The new files are written into a new folder within the directory. Nobody
-//     looks there.
-//  2. The folder is renamed to ".attn-save". This is the step: Read takes a file of the
-//     directory from there first.
-//  3. The files are moved, one by one, to where people and other programs expect
-//     them, and the folder goes. No move changes what Read finds.
+//  1. The new files are written to a new folder within the directory, which nothing reads yet.
+//  2. The folder is renamed to ".attn-save". This is the atomic step: Read looks there before it looks in the
+//     directory.
+//  3. The files are moved one by one to their final places, where users and other programs expect them, and the
+//     folder is removed. No move changes the files that Read finds.
 //
-// If the process ends in 1, the next Lock removes the folder; if in 3, it completes
-// the moves. Files can be in folders of the directory as well, one level deep.
+// If the process is killed in step 1, the next Lock removes the folder; in step 3, it completes the moves. Files may
+// also be in subfolders, one level deep.
 type Dir struct {
 	path string
-	lock locker // nil on a disk without locks
+	lock locker // nil if the disk does not support locks
 }
 
 const (
 	savedFolder = ".attn-save"
-	// goneSuffix marks, in that folder, a file that is to be removed.
+	// goneSuffix ends the name of a file in ".attn-save" that says that a file is to be removed.
 	goneSuffix = ".gone"
 )
 
-// ErrInUse says that another process, or another part of this one, has locked a
-// directory.
+// ErrInUse says that another process, or another part of this process, has locked a directory.
 var ErrInUse = errors.New("another process is writing there")
 
-// Writable makes a directory if need be and returns an error if no file can be
-// written there, which after an hour of work would come late.
+// Writable creates a directory if needed and returns an error if no file can be written there, so that a long job can
+// fail before it starts.
 func Writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -53,14 +50,13 @@ func Writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Lock makes the directory if need be and keeps others from locking it until
-// Unlock, or until the process ends. It completes what a process that was killed
-// has left to do, and removes temporary files.
+// Lock creates the directory if needed and locks it until Unlock, or until the process ends. It completes a
+// replacement that a killed process has left, and removes temporary files.
 //
-// Disks without locks keep nobody from it, and temporary files stay there: they may be
-// another process's.
+// On a disk without locks, Lock does not exclude other processes and keeps temporary files, because another process
+// may be using them.
 //
-// Errors: ErrInUse, wrapped, and those of the disk.
+// Errors: ErrInUse, wrapped, and I/O errors.
 func Lock(path string) (*Dir, error) { return lock(path, lockers(path)) }
 
 // Save locks the directory, replaces files in it as Dir.Replace does, and unlocks it.
@@ -99,18 +95,18 @@ func lock(path string, lockers []locker) (*Dir, error) {
 	return d, nil
 }
 
-// Unlock lets others lock the directory.
+// Unlock releases the lock.
 func (d *Dir) Unlock() {
 	if d.lock == nil {
 		return
 	}
 	d.lock.Unlock()
-	if runtime.GOOS == "windows" { // which removes no file that another process has open; other systems would
+	if runtime.GOOS == "windows" { // Windows does not remove a file that another process has open; other systems would
 		os.Remove(filepath.Join(d.path, lockFile))
 	}
 }
 
-// clean removes what processes that were killed have left half-done.
+// clean removes files that killed processes left incomplete.
 func (d *Dir) clean() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -128,13 +124,12 @@ func (d *Dir) clean() error {
 	return nil
 }
 
-// Replace writes files, whose paths are relative to the directory, and removes
-// others, which need not be there: all of it or nothing. A symbolic link in the place
-// of a file is replaced. Permissions are those of Write.
+// Replace writes files, whose paths are relative to the directory, and removes the files in gone, which need not
+// exist: all of it or nothing. A symbolic link at the place of a file is replaced. Permissions are the same as for
+// Write.
 //
-// Errors: as those of Write. After an error all files are as they were, except if one
-// of the moves fails, with everything on the disk: Read then finds the new files, and
-// the next Lock or Replace tries again to move them.
+// Errors: the same as for Write. After an error all files are unchanged, unless a move failed when everything was
+// already on disk: then Read finds the new files, and the next Lock or Replace tries the move again.
 func (d *Dir) Replace(files []File, gone ...string) error {
 	names := slices.Clone(gone)
 	for _, f := range files {
@@ -145,7 +140,7 @@ func (d *Dir) Replace(files []File, gone ...string) error {
 			return fmt.Errorf("write %s: %w", filepath.Join(d.path, name), err)
 		}
 	}
-	if err := d.publish(); err != nil { // a move has failed, the last time
+	if err := d.publish(); err != nil { // completes an earlier replacement whose move failed
 		return err
 	}
 	temp, err := makeTemp(d.path, mkdir)
@@ -179,7 +174,7 @@ func (d *Dir) Replace(files []File, gone ...string) error {
 	})
 }
 
-// replaceable returns an error unless a file can take that name.
+// replaceable returns an error unless a file can be created under that name.
 func (d *Dir) replaceable(name string) error {
 	if folder := filepath.Dir(name); folder != "." {
 		if info, err := os.Stat(filepath.Join(d.path, folder)); err == nil && !info.IsDir() {
@@ -190,11 +185,11 @@ func (d *Dir) replaceable(name string) error {
 	return err
 }
 
-// prepare writes a file of a temporary folder.
+// prepare writes a file into a temporary folder.
 func prepare(temp, name string, write func(io.Writer) error) error {
 	path := filepath.Join(temp, name)
 	f, err := func() (file, error) {
-		inFlight.Lock() // or Abandon could not empty the folder
+		inFlight.Lock() // otherwise Abandon could not empty the folder
 		defer inFlight.Unlock()
 		if folder := filepath.Dir(path); folder != temp {
 			if err := mkdir(folder); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -215,7 +210,7 @@ func prepare(temp, name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// publish moves the files of a replacement to their places.
+// publish moves the files of a replacement to their final places.
 func (d *Dir) publish() error {
 	root := filepath.Join(d.path, savedFolder)
 	var folders []string
@@ -269,12 +264,10 @@ func (d *Dir) publish() error {
 	return nil
 }
 
-// Read calls read with the place where the file at path is now, which is another
-// while a replacement of its directory is under way, or was when the process was
-// killed. Errors should name path.
+// Read calls read with the current location of the file at path. The location differs from path while a replacement
+// of its directory is in progress, or was when the process was killed. Errors of read should name path.
 //
-// Errors: that of read; one that wraps fs.ErrNotExist if the replacement removes the
-// file.
+// Errors: the error of read; an error that wraps fs.ErrNotExist if the replacement removes the file.
 func Read(path string, read func(place string) error) error {
 	for {
 		place, err := find(path)
@@ -284,7 +277,7 @@ func Read(path string, read func(place string) error) error {
 		if err = patiently(func() error { return read(place) }); place == path || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// It has been moved in this moment.
+		// The file was moved just now.
 	}
 }
 
@@ -296,12 +289,12 @@ func Exists(path string) bool {
 	}) == nil
 }
 
-// find returns where the file at path is: in the folder of a replacement of its
-// directory, or of the directory above, or else at path.
+// find returns the current location of the file at path: in the folder of a replacement of its directory, or of the
+// directory above, or else path itself.
 func find(path string) (string, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return path, nil // reading it will tell
+		return path, nil // reading it returns the error
 	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

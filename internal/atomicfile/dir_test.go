@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// tree returns the content of each file under a folder, "" standing for none.
+// tree returns the content of each file under a folder, by name. A file that does not exist has "".
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -33,7 +33,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// seen returns the files that Read finds.
+// seen returns the content of the files that Read finds.
 func seen(t *testing.T, dir string, names ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -59,7 +59,7 @@ func seen(t *testing.T, dir string, names ...string) map[string]string {
 func filesOf(content map[string]string) (files []File) {
 	for name, text := range content {
 		files = append(files, File{name, func(w io.Writer) error {
-			// In two writes, so that there is a half of it.
+			// Written in two parts, so that the process can be killed between them.
 			if _, err := io.WriteString(w, text[:1]+strings.Repeat(" ", bufferSize)); err != nil {
 				return err
 			}
@@ -81,8 +81,8 @@ func mustLock(t *testing.T, dir string) *Dir {
 
 type killed struct{ operation string }
 
-// killedAt runs f and ends it in front of its n-th operation on the disk, as if the
-// process were killed. It reports whether there were so many.
+// killedAt runs f and stops it before its n-th operation on the disk, as if the process were killed. It reports
+// whether f has that many operations.
 func killedAt(n int, f func()) (dead bool) {
 	Before = func(operation, path string) {
 		if n--; n < 0 {
@@ -102,8 +102,8 @@ func killedAt(n int, f func()) (dead bool) {
 	return false
 }
 
-// Whatever operation a process is killed in front of, and the one that comes after
-// it too, the directory is what it was or what it was to be, and leaves nothing over.
+// Kill a process before each of its operations, and then also the process that cleans up. The directory must have
+// either its old or its new content, and no other files.
 func TestReplaceKilled(t *testing.T) {
 	pad := strings.Repeat(" ", bufferSize)
 	old := map[string]string{"config": "o" + pad + "ld", "weights": "o" + pad + "ld weights", "report": "o" + pad + "f old", "masked/weights": "o" + pad + "ld masked"}
@@ -141,7 +141,7 @@ func TestReplaceKilled(t *testing.T) {
 			if !isNew && states > 0 {
 				t.Fatalf("killed before operation %d: the old files, which operation %d has replaced", n, states)
 			}
-			// Who comes next may be killed as well, or read only.
+			// The next process may be killed too, or may only read.
 			for m := 0; killedAt(m, func() { mustLock(t, dir).Unlock() }); m++ {
 				if again := seen(t, dir, names...); !maps.Equal(again, got) {
 					t.Fatalf("killed before operation %d, and repaired up to operation %d: other files", n, m)
@@ -160,7 +160,7 @@ func TestReplaceKilled(t *testing.T) {
 	}
 }
 
-// An error leaves all as it was: of a writer, of a name that cannot be, of a lock.
+// An error of a writer, an invalid name or a lock changes nothing.
 func TestReplaceError(t *testing.T) {
 	dir := t.TempDir()
 	d := mustLock(t, dir)
@@ -197,8 +197,7 @@ func TestReplaceError(t *testing.T) {
 	}
 }
 
-// A move that fails does so with everything on the disk: readers find the new files,
-// and the next replacement moves them.
+// If a move fails, everything is already on disk: readers find the new files, and the next replacement moves them.
 func TestMoveFails(t *testing.T) {
 	dir := t.TempDir()
 	d := mustLock(t, dir)
@@ -220,7 +219,7 @@ func TestMoveFails(t *testing.T) {
 	if err := d.Replace(filesOf(map[string]string{"c": "one"})); err != nil {
 		t.Fatal(err)
 	}
-	d.Unlock() // or a lock file may be there
+	d.Unlock() // otherwise there may be a lock file
 	expectFiles(t, dir, "a", "b", "c")
 }
 
@@ -239,13 +238,13 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// noLocks is a disk that cannot lock.
+// noLocks is a disk that does not support locks.
 type noLocks struct{}
 
 func (noLocks) TryLock() (bool, error) { return false, errors.ErrUnsupported }
 func (noLocks) Unlock() error          { return errors.ErrUnsupported }
 
-// Where a folder cannot be locked, as on Windows, a file in it is.
+// If a folder cannot be locked, as on Windows, a file in it is locked.
 func TestLockFile(t *testing.T) {
 	dir := t.TempDir()
 	again := func() (*Dir, error) { return lock(dir, append([]locker{noLocks{}}, lockers(dir)[1:]...)) }
@@ -272,7 +271,7 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
-// Without a lock, temporary files may be those of a process that is writing them.
+// Without a lock, temporary files are kept, because another process may be writing them.
 func TestNoLocks(t *testing.T) {
 	dir := t.TempDir()
 	var ds [2]*Dir
@@ -296,7 +295,7 @@ func TestNoLocks(t *testing.T) {
 	expectFiles(t, dir, "a", "b")
 }
 
-// What processes have left that were killed goes, and nothing else.
+// Lock removes the files that killed processes left, and no others.
 func TestLockCleans(t *testing.T) {
 	dir := t.TempDir()
 	stale := filepath.Join(dir, ".attn-0123456789abcdef.tmp")
@@ -309,8 +308,7 @@ func TestLockCleans(t *testing.T) {
 	expectFiles(t, dir, ".attn-notes", "x.tmp")
 }
 
-// Through a link, from within the folder, and with a relative path, the files of a
-// replacement that is under way are found.
+// Files of a replacement in progress are found through a link, from within the folder, and with a relative path.
 func TestReadFromElsewhere(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "run")
@@ -357,7 +355,7 @@ func TestReadFromElsewhere(t *testing.T) {
 	}
 }
 
-// What is there is not overwritten by a temporary file, whatever its name.
+// Creating a temporary file never overwrites an existing file.
 func TestCreateIsExclusive(t *testing.T) {
 	path := oldFile(t)
 	if f, err := create(path); !errors.Is(err, fs.ErrExist) {
@@ -366,10 +364,10 @@ func TestCreateIsExclusive(t *testing.T) {
 	expect(t, path, before)
 }
 
-// abandoning, in the environment, makes this test program write there and give up.
+// abandoning is an environment variable with a folder: this test program writes there and then abandons the write.
 const abandoning = "ATTN_TEST_ABANDON"
 
-// A process that gives up in the midst of writing leaves what was there.
+// A process that abandons a write leaves the old files unchanged.
 func TestAbandon(t *testing.T) {
 	if dir := os.Getenv(abandoning); dir != "" {
 		started, never := make(chan int), make(chan int)

@@ -14,13 +14,11 @@ import (
 	"time"
 )
 
-// The operations that change the disk. All of them are here, so that tests can
-// end a process in front of each.
+// All operations that change the disk are in this file, so that tests can stop a process before each of them.
 
-// Before is called before each of these operations unless it is nil: create,
-// write, sync, mkdir, rename, remove. It is for tests: if it panics from one
-// operation on, clean-up included, the disk looks as if the process had been
-// killed there. Nothing waits for the disk then, since the machine lives on.
+// Before, if not nil, is called before each of these operations: create, write, sync, mkdir, rename, remove. It is
+// for tests: if it panics from some operation on, including the clean-up, the disk looks as if the process had been
+// killed there. While it is set, files are not synced, because the machine does not crash.
 var Before func(operation, path string)
 
 func announce(operation, path string) {
@@ -29,14 +27,13 @@ func announce(operation, path string) {
 	}
 }
 
-// file is what is needed of an *os.File, so that tests can stand in for a disk
-// that is full.
+// file contains the methods of *os.File that are used here, so that tests can simulate a full disk.
 type file interface {
 	io.WriteCloser
 	Sync() error
 }
 
-// real is a file on the disk.
+// real is a file on disk.
 type real struct{ *os.File }
 
 func (r real) Write(b []byte) (int, error) {
@@ -51,14 +48,14 @@ func (r real) Sync() error {
 	return r.File.Sync()
 }
 
-// create makes a file where there must be none.
+// create creates a file. It fails if the file exists.
 func create(name string) (file, error) {
 	announce("create", name)
-	// os.CreateTemp would make a file that only its owner can read, and the
-	// umask cannot be asked for without changing it for every goroutine.
+	// os.CreateTemp would make the file readable only by its owner, and reading the umask would change it for every
+	// goroutine.
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, err // not f: a nil *os.File is not a nil file
+		return nil, err // not f, because a nil *os.File is a non-nil file
 	}
 	return real{f}, nil
 }
@@ -78,8 +75,8 @@ func remove(path string) error {
 	return patiently(func() error { return os.Remove(path) })
 }
 
-// patiently repeats an operation for up to two seconds on Windows, which refuses to move a
-// file while another process reads it, and to read it while it is moved.
+// patiently retries an operation for up to two seconds on Windows, which does not move a file while another process
+// reads it, and does not read a file while it is moved.
 func patiently(operation func() error) error {
 	const sharingViolation = syscall.Errno(32)
 	for wait := time.Millisecond; ; wait *= 2 {
@@ -91,8 +88,8 @@ func patiently(operation func() error) error {
 	}
 }
 
-// syncDir brings the names in a folder to the disk. Not every system can do that,
-// and none has to for a process that is killed; it is for a machine that loses power.
+// syncDir writes the names in a folder to disk. Not every system supports it. It matters only if the machine loses
+// power, not if the process is killed.
 func syncDir(path string) {
 	if announce("sync", path); Before != nil {
 		return
@@ -103,16 +100,15 @@ func syncDir(path string) {
 	}
 }
 
-// inFlight are the temporary files and folders of this process. The lock is held
-// while one of them comes into being, takes its place or goes.
+// inFlight are the temporary files and folders of this process. The lock is taken while one of them is created,
+// renamed or removed.
 var inFlight = struct {
 	sync.Mutex
 	names map[string]bool
 }{names: map[string]bool{}}
 
-// Abandon removes what this process has begun to write, after a replacement that is
-// taking its place has done so. From then on all functions of this package block: the
-// process has to end.
+// Abandon waits for a rename in progress, and then removes this process's temporary files. From then on all functions
+// of this package block: the process must exit.
 func Abandon() {
 	inFlight.Lock()
 	for name := range inFlight.names {
@@ -125,9 +121,8 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// makeTemp finds a new name in dir for make, which fails if there is something of
-// that name. The name does not contain that of the target, which may be as long as
-// the file system allows already.
+// makeTemp calls make with new names in dir until one does not exist yet. The name does not contain the target's
+// name, which may already be as long as the file system allows.
 func makeTemp(dir string, make func(name string) error) (string, error) {
 	inFlight.Lock()
 	defer inFlight.Unlock()
@@ -145,7 +140,7 @@ func makeTemp(dir string, make func(name string) error) (string, error) {
 	}
 }
 
-// settle runs what gives a temporary file or folder its name.
+// Renames a temporary file or folder by a call of rename, and removes it from inFlight.
 func settle(temp string, rename func() error) error {
 	inFlight.Lock()
 	defer inFlight.Unlock()

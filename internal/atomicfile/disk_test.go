@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// failing is a disk that fails in one of its three operations.
+// failing is a disk on which one of three operations fails.
 type failing struct {
 	*os.File
-	room               int // bytes until Write fails
+	room               int // bytes before Write fails
 	write, sync, close error
 }
 
@@ -61,7 +61,7 @@ func TestDiskErrorKeepsOld(t *testing.T) {
 				err := replace(onDisk, File{path, func(w io.Writer) error {
 					for range 3 * 64 {
 						err := text(strings.Repeat("x", bufferSize/64))(w)
-						if err != nil && !ignore { // an error that the writer ignores must come back all the same
+						if err != nil && !ignore { // an error that the writer ignores must still be returned
 							return fmt.Errorf("weights: %w", err)
 						}
 					}

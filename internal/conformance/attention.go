@@ -9,49 +9,44 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// This file is the operator Attention of ONNX, opsets 23 to 25, in terms of package
-// attn. Where the two differ:
+// This file implements the operator Attention of ONNX, opsets 23 to 25, with package attn. The differences:
 //
-// Q, K and V with three axes hold heads side by side along the last axis, and
-// q_num_heads and kv_num_heads part them. In attn three axes are one head.
+// Q, K and V with three axes contain heads side by side along the last axis, and q_num_heads and kv_num_heads split
+// it. In attn, three axes are one head.
 //
-// scale multiplies Q and K by its root each, so that large products stay in range. That
-// is a Score here.
+// scale: Q and K are each multiplied by its square root, so that large products stay in range. Here that is a Score.
 //
-// softcap is Options.SoftCap. In both it comes before mask and bias.
+// softcap is Options.SoftCap. In both systems it is applied before mask and bias.
 //
-// attn_mask is a Mask if it holds booleans, and in both true means that a query attends.
-// If it holds numbers it is a Bias, but its elements of −∞ are a Mask, beneath which
-// even NaN has no influence. In both its axes are aligned at the end: three are
-// [H Lq Lk], and a mask for each sequence is [B 1 Lq Lk]. Where its last axis is shorter
-// than Lk, the keys behind are hidden, even if that axis is 1; but in opset 23 that
-// broadcasts, as in attn.
+// attn_mask is a Mask if it contains booleans, and in both systems true means that a query attends. If it contains
+// numbers it is a Bias, except that elements of −∞ become a Mask, under which even NaN has no influence. In both
+// systems its axes are aligned at the end: three axes are [H Lq Lk], and a mask for each sequence is [B 1 Lq Lk]. If
+// its last axis is shorter than Lk, the remaining keys are hidden, even if that axis is 1. In opset 23, however, an
+// axis of 1 broadcasts, as in attn.
 //
-// nonpad_kv_seqlen is Options.KeyLens: K and V are a cache of which so many positions are
-// in use. In both the last query then stands at the last of them, and is_causal is Causal.
+// nonpad_kv_seqlen is Options.KeyLens: K and V are a cache in which that number of positions is used. In both systems
+// the last query is then at the last used position, and is_causal is Causal.
 //
-// Else is_causal is CausalAt: query i stands at position i + offset, where the offset is
-// the number of keys of past_key, or 0. So without a cache query 0 attends to key 0 alone,
-// however many keys there are, where Causal lets the last query attend to the last key.
+// Otherwise is_causal is CausalAt: query i is at position i + offset, where the offset is the number of keys of
+// past_key, or 0. Without a cache, query 0 therefore attends only to key 0, however many keys there are. With Causal,
+// the last query attends to the last key.
 //
-// left_window_size and right_window_size are Window and WindowAt in the same way. In both
-// a negative size leaves its side open. A window narrows what is_causal leaves.
+// left_window_size and right_window_size are Window and WindowAt in the same way. In both systems a negative size
+// leaves that side open. A window further restricts is_causal.
 //
-// past_key and past_value are put in front of K and V.
+// past_key and past_value are put before K and V.
 //
-// qk_matmul_output is Scores with the Score alone in mode 0, with the soft-cap in mode 1
-// and with bias and mask in mode 2; in mode 3 it is Output.Weights.
+// qk_matmul_output is Scores: with only the Score in mode 0, also with the soft-cap in mode 1, and also with bias and
+// mask in mode 2. In mode 3 it is Output.Weights.
 //
-// A query without keys gets zeros in both, in Y and in mode 3.
+// A query without keys gets zeros in both systems, in Y and in mode 3.
 //
-// softmax_precision has no counterpart: attn computes in float32, from half precision
-// too, and rounds the result once.
+// softmax_precision has no counterpart: attn computes in float32, even from half precision, and rounds the result
+// once.
 //
-// Four things are as the specification has them and not as ONNX's reference
-// implementation of 1.23 does: scores of mode 0 are before the soft-cap; is_causal holds
-// for every query where attn_mask has one row for all of them, or one axis; a short mask
-// in opset 23 is an error; integers of a mask that is too short are numbers, and −∞
-// follows them.
+// In four points this file follows the specification and not ONNX's reference implementation 1.23: scores of mode 0
+// are before the soft-cap; is_causal applies to every query if attn_mask has one row for all of them, or one axis; a
+// short mask in opset 23 is an error; integers of a mask that is too short are numbers, followed by −∞.
 
 // attention is a node of the operator with its inputs.
 type attention struct {
@@ -63,7 +58,7 @@ type attention struct {
 	nonpad             []int          // nonpad_kv_seqlen [B], or nil
 }
 
-// attributes are those of the operator. A nil pointer is one that the node lacks.
+// attributes are the operator's attributes. A nil pointer is an absent attribute.
 type attributes struct {
 	Scale              *float32 `json:"scale"`
 	Softcap            float32  `json:"softcap"`
@@ -76,20 +71,20 @@ type attributes struct {
 	SoftmaxPrecision   *int     `json:"softmax_precision"`
 }
 
-// maskInput is an attn_mask: booleans, or numbers that are added to the scores.
+// maskInput is an attn_mask: booleans, or numbers to add to the scores.
 type maskInput struct {
 	shape    []int
 	booleans []bool
 	numbers  []float32
 }
 
-// compute returns the outputs of the node by name. It attends on the fast path, or, if
-// given is set, with its scores given as an array.
+// compute returns the outputs of the node by name. It attends on the fast path or, if given is set, with its scores
+// given as an array.
 func (n *attention) compute(given bool) (outputs map[string]*tensor.Tensor, err error) {
 	if err := n.check(); err != nil {
 		return nil, err
 	}
-	// A panic about shapes that do not fit each other becomes the error.
+	// A panic about shapes that do not match becomes the error.
 	err = tensor.Catch(func() { outputs = n.attend(given) })
 	return outputs, err
 }
@@ -139,7 +134,7 @@ func (n *attention) attend(given bool) map[string]*tensor.Tensor {
 	return map[string]*tensor.Tensor{"Y": out, "present_key": k, "present_value": v, "qk_matmul_output": scores}
 }
 
-// split returns heads [B H L E]: x itself, or those that lie side by side in [B L H·E].
+// split returns heads [B H L E]: x itself, or the heads that are side by side in [B L H·E].
 func split(x *tensor.Tensor, heads *int) *tensor.Tensor {
 	if x.Rank() == 4 {
 		return x
@@ -166,8 +161,7 @@ func (r rootScaled) Form() attn.Form {
 	return attn.Form{Queries: scaled, Keys: scaled, Scale: 1}
 }
 
-// positions returns the masks that go by the positions of the queries, which follow so
-// many keys of a past.
+// positions returns the masks that depend on the queries' positions, which follow past keys.
 func (n *attention) positions(past int) attn.Mask {
 	causal, window := mask.CausalAt(past), mask.WindowAt(n.LeftWindowSize, n.RightWindowSize, past)
 	if n.nonpad != nil {
@@ -179,7 +173,7 @@ func (n *attention) positions(past int) attn.Mask {
 	return window
 }
 
-// maskAndBias returns what attn_mask says about lk keys.
+// maskAndBias converts attn_mask, for lk keys.
 func (n *attention) maskAndBias(lk int) (masked attn.Mask, bias *tensor.Tensor) {
 	if n.mask == nil {
 		return attn.Mask{}, nil
@@ -201,7 +195,7 @@ func (n *attention) maskAndBias(lk int) (masked attn.Mask, bias *tensor.Tensor) 
 	return mask.Allow(attends, m.shape...), tensor.New(numbers, m.shape...)
 }
 
-// padded returns the mask with a last axis of lk, whose new keys are hidden.
+// padded returns the mask with a last axis of lk, in which added keys are hidden.
 func (m maskInput) padded(lk int) maskInput {
 	last := len(m.shape) - 1
 	short := m.shape[last]

@@ -13,14 +13,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// testCase is a case of a file: a node with its inputs, and the outputs it should have.
+// testCase is the case of a file: a node with its inputs and expected outputs.
 type testCase struct {
 	name string
 	node attention
 	want []output
 }
 
-// output is what the node should put out under a name.
+// output is an expected output of the node, with its name.
 type output struct {
 	name   string
 	typ    safetensors.DType
@@ -28,7 +28,7 @@ type output struct {
 	values []float64
 }
 
-// The opset in which the operator got an attribute, an input or an output.
+// The opset in which an attribute, an input or an output was added to the operator.
 var (
 	attributeSince = map[string]int{
 		"scale": 23, "softcap": 23, "is_causal": 23, "q_num_heads": 23, "kv_num_heads": 23,
@@ -41,7 +41,7 @@ var (
 	}
 )
 
-// readCase reads a case. Everything in the file is read, or it is an error.
+// readCase reads a case. Any part of the file that it does not recognize is an error.
 func readCase(path string) (*testCase, error) {
 	file, err := safetensors.Read(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *testCase) readMetadata(metadata map[string]string) error {
 	return nil
 }
 
-// known returns an error unless the operator has something of the name in its opset.
+// known returns an error unless the operator has an attribute, input or output of that name in its opset.
 func (n *attention) known(since map[string]int, what, name string) error {
 	switch from := since[name]; {
 	case from == 0:
@@ -153,7 +153,7 @@ func numbers(x *safetensors.Tensor) (*tensor.Tensor, error) {
 	return tensor.New(data, x.Shape...), nil
 }
 
-// readMask reads an attn_mask. Integers are numbers to be added, U8 among them.
+// readMask reads an attn_mask. Integers, including U8, are numbers to add.
 func readMask(x *safetensors.Tensor) (*maskInput, error) {
 	m := &maskInput{shape: x.Shape}
 	var err error
@@ -176,8 +176,7 @@ func readMask(x *safetensors.Tensor) (*maskInput, error) {
 	return m, err
 }
 
-// checkTensors returns an error unless the tensors that there must be are there, with
-// the types that they share.
+// checkTensors returns an error unless all required tensors exist and have the types that must be equal.
 func (c *testCase) checkTensors(f *safetensors.File) error {
 	for _, name := range []string{"in.Q", "in.K", "in.V", "out.Y"} {
 		if f.Lookup(name) == nil {

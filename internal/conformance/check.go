@@ -6,8 +6,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// check returns an error unless the node is one that the operator's specification
-// allows. Whether the shapes fit each other is checked by attn.
+// check returns an error unless the operator's specification allows the node. attn checks whether the shapes match.
 func (n *attention) check() error {
 	bad := func(what string, got any, want string) error {
 		return fmt.Errorf("onnx: Attention-%d: %s is %v, want %s", n.opset, what, got, want)
@@ -24,7 +23,7 @@ func (n *attention) check() error {
 	if n.QKMatmulOutputMode < 0 || n.QKMatmulOutputMode > 3 {
 		return bad("qk_matmul_output_mode", n.QKMatmulOutputMode, "0 to 3")
 	}
-	if n.Scale != nil && !(*n.Scale >= 0) { // it has a root
+	if n.Scale != nil && !(*n.Scale >= 0) { // it must have a square root
 		return bad("scale", *n.Scale, "0 or more")
 	}
 	if n.Softcap < 0 {

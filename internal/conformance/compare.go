@@ -11,17 +11,16 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// tolerance is the largest error of an element that passes, by the type of the outputs.
-// An error e of an element x counts as e/(1 + |x|). What others expect in half precision
-// they may have rounded at every step.
+// tolerance is the largest accepted error of an element, by the type of the outputs. An error e of an element x
+// counts as e/(1 + |x|). Other systems may have rounded at every step to compute expected outputs in half precision.
 var tolerance = map[safetensors.DType]float64{
 	safetensors.F32:  4e-6,
 	safetensors.F16:  5e-3,
 	safetensors.BF16: 4e-2,
 }
 
-// run computes the case on both paths. It returns the largest error, and an error if that
-// is too large or the case cannot be computed.
+// run computes the case on both paths. It returns the largest error, and an error if that exceeds the tolerance or if
+// the case cannot be computed.
 func (c *testCase) run() (largest float64, err error) {
 	for _, path := range []string{"fast", "readable"} {
 		got, err := c.node.compute(path == "readable")
@@ -61,8 +60,7 @@ func (o *output) compare(got *tensor.Tensor) (largest float64, err error) {
 	return largest, nil
 }
 
-// difference returns |got − want|/(1 + |want|). Infinities and NaN differ from
-// everything but themselves.
+// difference returns |got − want|/(1 + |want|). Infinities and NaN equal only themselves.
 func difference(got, want float64) float64 {
 	switch d := math.Abs(got - want); {
 	case got == want || math.IsNaN(got) && math.IsNaN(want):
@@ -74,7 +72,7 @@ func difference(got, want float64) float64 {
 	}
 }
 
-// round returns the number of a type that is nearest to x, of two the even one.
+// round returns the number of a type that is nearest to x, with ties to even.
 func round(x float32, typ safetensors.DType) float32 {
 	switch typ {
 	case safetensors.F16:

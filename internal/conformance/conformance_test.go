@@ -37,8 +37,7 @@ func TestONNXCases(t *testing.T) {
 	})
 }
 
-// TestDrawnCases holds cases that are drawn, in combinations that the operator's own do
-// not have, to the reference.
+// TestDrawnCases compares random cases with the reference, in combinations that the operator's own cases lack.
 func TestDrawnCases(t *testing.T) {
 	drawn, cases := map[string]int{}, 3000
 	if testing.Short() {
@@ -65,7 +64,7 @@ const allTraits = "opset 23, opset 24, opset 25, three axes, past, nonpad, causa
 	"mode 0, mode 1, mode 2, mode 3, booleans, numbers, mask of rank 1, mask of rank 2, mask of rank 3, mask of rank 4, " +
 	"short mask, grouped, empty row"
 
-// traits say what is in a case.
+// traits describe the features of a case.
 func traits(n *attention) []string {
 	has := []string{fmt.Sprint("opset ", n.opset), fmt.Sprint("mode ", n.QKMatmulOutputMode)}
 	add := func(trait string, ok bool) {
@@ -99,7 +98,7 @@ func traits(n *attention) []string {
 	return has
 }
 
-// draw draws a case, of numbers in one or another precision.
+// draw draws a case, with numbers in a random precision.
 func draw(rng *rand.Rand) *attention {
 	one := func(of ...int) int { return of[rng.IntN(len(of))] }
 	maybe := func() bool { return rng.IntN(2) == 0 }
@@ -191,8 +190,7 @@ func drawMask(rng *rand.Rand, opset int, typ safetensors.DType, full []int) *mas
 	return m
 }
 
-// What is hidden has no influence even if it is no number, whichever mask hides it; a
-// query without keys gets zeros.
+// Hidden values have no influence even if they are NaN, whichever mask hides them; a query without keys gets zeros.
 func TestHiddenNaN(t *testing.T) {
 	negInf := float32(math.Inf(-1))
 	for name, mask := range map[string]*maskInput{
@@ -217,7 +215,7 @@ func TestHiddenNaN(t *testing.T) {
 	}
 }
 
-// The roots of the scale keep products in range that are not in range without it.
+// The square roots of the scale keep products in range that would otherwise overflow.
 func TestScaleKeepsRange(t *testing.T) {
 	scale := float32(0x1p-70)
 	n := attention{
@@ -236,7 +234,7 @@ func TestScaleKeepsRange(t *testing.T) {
 	}
 }
 
-// TestRound holds the rounding of results to the file format's own reading of all halves.
+// TestRound compares the rounding of results with the decoding of all half-precision numbers by package safetensors.
 func TestRound(t *testing.T) {
 	data := make([]byte, 2<<16)
 	for i := range 1 << 16 {
@@ -258,7 +256,7 @@ func TestRound(t *testing.T) {
 			if i+1 == len(x) || x[i+1] != x[i+1] || x[i+1]-x[i+1] != 0 {
 				continue
 			}
-			// Halfway between two neighbours the one with an even code wins.
+			// Halfway between two neighbours, the one with an even code is chosen.
 			middle := float32((float64(v) + float64(x[i+1])) / 2)
 			even := x[i+i&1]
 			for at, want := range map[float32]float32{
@@ -280,7 +278,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// A wrong file ends in one line that names it, and fails alone.
+// An invalid file gives a one-line error with its name, and does not affect other files.
 func TestWrongCases(t *testing.T) {
 	zeros := func(name string, shape ...int) safetensors.Tensor {
 		return safetensors.FromFloat32s(name, shape, make([]float32, tensor.Zeros(shape...).Len()))
@@ -319,7 +317,7 @@ func TestWrongCases(t *testing.T) {
 	}
 	for _, c := range []struct {
 		spoil func(*file)
-		want  string // empty: it passes
+		want  string // empty if it passes
 	}{
 		{func(*file) {}, ""},
 		{opset("23", "{}", zeros("in.attn_mask", 1)), ""},
@@ -403,7 +401,7 @@ func TestWrongCases(t *testing.T) {
 	}
 }
 
-// One case that fails is not felt by the others, but by the exit code.
+// A failing case affects only the exit code, not other cases.
 func TestCommand(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := run([]string{onnxCases}, &stdout, &stderr); code != 0 || !strings.HasSuffix(stdout.String(), "\n44 of 44 cases pass\n") {

@@ -1,19 +1,17 @@
-// Command conformance runs cases of operators of other systems on package attn: those of
-// the operator Attention of ONNX, opsets 23 to 25.
+// Command conformance runs test cases for other systems' operators on package attn: the operator Attention of ONNX,
+// opsets 23 to 25.
 //
 //	go run ./internal/conformance DIR
 //
-// runs the files *.safetensors of a directory and prints for each whether it passes, and
-// its largest error relative to 1 plus the magnitude of what is wanted. It exits with 0
-// if all pass, 1 if not, and 2 if it is called wrongly.
+// runs the files *.safetensors of a directory. For each it prints whether it passes and its largest error, relative
+// to 1 plus the magnitude of the expected element. It exits with 0 if all pass, 1 if any fails, and 2 on a usage
+// error.
 //
-// A file is one case. Its metadata have op, which is Attention, opset, name and, as JSON,
-// the attributes of the node; its tensors are in.NAME and out.NAME by the operator's
-// names. What is in a file and unknown is an error, and so is what the operator lacks in
-// that opset.
+// A file is one case. Its metadata contain op, which is Attention, opset, name and, as JSON, the attributes of the
+// node. Its tensors are in.NAME and out.NAME, with the operator's names. Unknown contents of a file are an error, and
+// so is anything that the operator does not have in that opset.
 //
-// Each case is computed twice, the second time with its scores given as an array, and passes
-// if both results do.
+// Each case is computed twice, the second time with its scores given as an array, and passes if both results pass.
 package main
 
 import (

@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// reference is the operator as its specification has it, in float64 and without package
-// attn: every score, then the sum of all biases, then a softmax.
+// reference implements the specification of the operator in float64, without package attn: every score, then the sum
+// of all biases, then a softmax.
 func (n *attention) reference() map[string][]float64 {
 	q, k, v := array(n.q, n.QNumHeads), array(n.k, n.KVNumHeads), array(n.v, n.KVNumHeads)
 	past := 0
@@ -84,7 +84,7 @@ func (n *attention) reference() map[string][]float64 {
 	return map[string][]float64{"Y": y, "present_key": flat(k), "present_value": flat(v), "qk_matmul_output": scores}
 }
 
-// bias returns what the mask adds to a score.
+// bias returns the mask's contribution to a score.
 func (m *maskInput) bias(opset, b, h, i, j int) float64 {
 	if m == nil {
 		return 0
@@ -109,7 +109,7 @@ func (m *maskInput) bias(opset, b, h, i, j int) float64 {
 	return 0
 }
 
-// array is x as [B][heads][L][size].
+// array returns x as [B][heads][L][size].
 func array(x *tensor.Tensor, heads *int) [][][][]float64 {
 	b, h, l, size := x.Dim(0), 0, x.Dim(-2), x.Dim(-1)
 	if x.Rank() == 4 {
@@ -139,7 +139,7 @@ func array(x *tensor.Tensor, heads *int) [][][][]float64 {
 	return y
 }
 
-// behind returns b behind a, along the third axis.
+// behind returns a followed by b along the third axis.
 func behind(a, b [][][][]float64) [][][][]float64 {
 	for s := range a {
 		for h := range a[s] {
@@ -161,9 +161,8 @@ func flat(x [][][][]float64) []float64 {
 	return y
 }
 
-// expected turns the reference's numbers into the outputs of a case, in the shapes that
-// the specification gives. They are not rounded to half precision, so that half the
-// precision hides no error.
+// expected converts the reference's numbers to the outputs of a case, in the specified shapes. They are not rounded
+// to half precision, because that could hide an error.
 func (n *attention) expected() []output {
 	q, k, v := split(n.q, n.QNumHeads), split(n.k, n.KVNumHeads), split(n.v, n.KVNumHeads)
 	b, h, lq, g := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(1)

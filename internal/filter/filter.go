@@ -1,10 +1,9 @@
-// Package filter maps lines to lines, for commands that other programs drive: through
-// pipes, on schedulers, in Spark.
+// Package filter maps lines to lines, for commands that other programs run: through pipes, on schedulers, in Spark.
 //
-// The contract: one line out for each line in, in the same order, whatever the line holds.
-// A line that cannot be processed, or makes the program panic, has an error in its place, or
-// ends the run if that is asked for. What a line becomes does not depend on its neighbours, as long as the work on
-// a batch does not. Memory is bounded, however long the input or a line of it.
+// It writes one line for each line of input, in the same order, whatever the line contains. A line that cannot be
+// processed, or makes the program panic, is replaced by an error or, in strict mode, ends the run. The result for a
+// line does not depend on its neighbours, provided that Work treats the lines of a batch independently. Memory is
+// bounded, even for very long input or lines.
 package filter
 
 import (
@@ -20,71 +19,68 @@ import (
 	"github.com/attn-go/attn/internal/input"
 )
 
-// Line is a line of the input and what became of it.
+// Line is a line of the input with its result.
 type Line[V any] struct {
 	Number int    // from 1
-	Text   string // without its end
+	Text   string // without its line ending
 	Value  V
-	Err    error // why there is no value
+	Err    error // the reason if there is no value
 }
 
-// Filter says how lines become lines.
+// Filter describes how to map lines to lines.
 type Filter[V any] struct {
-	// Name is that of the input, for errors.
+	// Name is the name of the input, for errors.
 	Name string
-	// MaxBytes is the length of the longest line; longer ones cannot be processed. 0
-	// means 1 MiB.
+	// MaxBytes is the maximum length of a line; longer lines cannot be processed. 0 means 1 MiB.
 	MaxBytes int
-	// Batch is how many lines are worked on at a time at most; 0 means 64.
+	// Batch is the maximum number of lines in a batch; 0 means 64.
 	Batch int
-	// Room bounds a batch of more than one line: the number of its lines times the length
-	// of the longest. 0 means no bound.
+	// Room limits batches of more than one line: the number of lines times the length of the longest. 0 means no
+	// limit.
 	Room int
-	// Prepare is called once for each line before the work on it. It returns the line's
-	// length, in the units that work depends on, or why it cannot be processed; what it
-	// has found out may wait in the line's value. Lines of similar length come into one
-	// batch. Nil means a length in bytes.
+	// Prepare is called once for each line before Work. It returns the line's length, in the units that determine the
+	// cost of Work, or an error if the line cannot be processed. It may store intermediate results in the line's
+	// value. Lines of similar length are put into the same batch. If Prepare is nil, the length is in bytes.
 	Prepare func(l *Line[V]) (length int, err error)
-	// Work sets the value or the error of every line of a batch. Its own error ends the
-	// run: it is not about a line.
+	// Work sets the value or the error of every line of a batch. An error that it returns ends the run, because it
+	// does not concern a single line.
 	Work func(ctx context.Context, batch []*Line[V]) error
-	// Write writes a line, which has been worked on, with its end.
+	// Write writes a processed line, including its line ending.
 	Write func(w io.Writer, l *Line[V]) error
-	// Strict ends the run at the first line that cannot be processed, with an *input.Error.
+	// Strict ends the run with an *input.Error at the first line that cannot be processed.
 	Strict bool
-	// Rejected, if it is not nil, is told of lines that cannot be processed.
+	// Rejected, if not nil, is called for each line that cannot be processed.
 	Rejected func(err *input.Error)
 }
 
-// Stats are what a run has done.
+// Stats counts the lines of a run.
 type Stats struct {
-	Lines    int // that were written
-	Rejected int // of them, those with an error
+	Lines    int // lines written
+	Rejected int // lines written with an error
 }
 
-// Lines are gathered in windows, in which they are sorted by length: a large window makes
-// for batches with little padding, and is what memory is needed for. The first is small, and
-// they grow until the work on one takes about patience: what is done is then soon written,
-// also if the run is interrupted.
+// Lines are collected in windows and sorted by length within a window. A large window gives batches with little
+// padding, but needs memory. The first window is small, and windows grow until processing one takes about patience.
+// Results are therefore written soon, even if the run is interrupted.
 const (
 	leastLines  = 64
 	patience    = time.Second
 	windowLines = 2048
 	windowBytes = 4 << 20
-	// gathering is how long a window waits for more lines, when some have come: somebody
-	// may be typing, and then what has come is to be answered.
+	// gathering is how long a window waits for more lines after the first: a user may be typing and expects an
+	// answer.
 	gathering = 10 * time.Millisecond
 )
 
-// Run reads lines until the input or ctx ends. All that it has written is flushed when it
-// returns, and whenever it waits for more input.
+// Run reads lines until the input ends or ctx is cancelled. It flushes its output when it returns, and whenever it
+// waits for more input.
 //
-// Errors: an *input.Error if it is strict, and those of in, out, Work and ctx; the lines before
-// are then written.
+// Errors: an *input.Error in strict mode, and errors of in, out, Work and ctx. All lines before the error have then
+// been written.
 func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stats, err error) {
 	f.setDefaults()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the reader ends too, when what it reads next has come
+	defer cancel() // ends the reader too, after its current read
 	waiting := read(ctx, in, f.MaxBytes, f.Strict)
 	w := bufio.NewWriterSize(out, 1<<16)
 	defer func() {
@@ -93,7 +89,7 @@ func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stat
 		}
 	}()
 	least := max(f.Batch, leastLines)
-	size := least // of a window
+	size := least // size of a window
 	for number := 0; ; {
 		window, end := waiting.take(ctx)
 		lines := make([]*Line[V], len(window))
@@ -138,7 +134,7 @@ func (f *Filter[V]) setDefaults() {
 	}
 }
 
-// Texts is Run for texts that are at hand. It is strict.
+// Texts is Run in strict mode for texts in memory.
 func (f Filter[V]) Texts(ctx context.Context, texts []string, out io.Writer) error {
 	f.setDefaults()
 	f.Strict = true
@@ -150,7 +146,7 @@ func (f Filter[V]) Texts(ctx context.Context, texts []string, out io.Writer) err
 	return errors.Join(f.window(ctx, lines, w, new(Stats)), w.Flush())
 }
 
-// window works on some lines and writes them.
+// window processes a window of lines and writes the results.
 func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s *Stats) error {
 	todo := make([]*Line[V], 0, len(lines))
 	length := make(map[*Line[V]]int, len(lines))
@@ -164,7 +160,7 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 		if l.Err == nil {
 			todo = append(todo, l)
 		} else if f.Strict {
-			break // nothing behind it is needed
+			break // later lines are not needed
 		}
 	}
 	slices.SortStableFunc(todo, func(a, b *Line[V]) int { return cmp.Compare(length[a], length[b]) })
@@ -188,7 +184,7 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 				return err
 			}
 		}
-		if l.Err != nil { // of the writing too
+		if l.Err != nil { // including errors of Write
 			e := &input.Error{Name: f.Name, Line: l.Number, Err: l.Err}
 			if f.Strict {
 				return e
@@ -209,7 +205,7 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 	return nil
 }
 
-// work works on a batch. If that panics it works on each line alone, as Prepare left it: those
+// work processes a batch. If that panics, it processes each line alone, starting from the result of Prepare; lines
 // that panic again get the error.
 func (f Filter[V]) work(ctx context.Context, batch []*Line[V]) error {
 	prepared := make([]Line[V], len(batch))
@@ -231,7 +227,7 @@ func (f Filter[V]) work(ctx context.Context, batch []*Line[V]) error {
 	return nil
 }
 
-// write writes a line to a buffer. If that panics the line gets the error, and nothing is written.
+// write writes a line to a buffer. If Write panics, the line gets the error, and the buffer is unchanged.
 func (f Filter[V]) write(b *bytes.Buffer, l *Line[V]) error {
 	err := guarded(func() error { return f.Write(b, l) })
 	if isPanic(err) && l.Err == nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/input"
 )
 
-// upper is a filter whose work depends on nothing but the line: it counts bytes and makes
-// capitals. A line "bad" cannot be processed.
+// upper is a filter that counts bytes and converts lines to upper case. It rejects the line "bad".
 func upper() Filter[string] {
 	return Filter[string]{
 		Name: "in", Write: Text(func(s string) string { return s }),
@@ -74,8 +73,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A hundred thousand lines of all kinds: one out for each in, in order, batches of similar
-// lengths, and memory that does not grow with the input.
+// A hundred thousand lines of all kinds: one result for each line, in order, in batches of similar lengths, with
+// memory that does not grow with the input.
 func TestManyLines(t *testing.T) {
 	const n = 100_000
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -169,8 +168,7 @@ func TestManyLines(t *testing.T) {
 	}
 }
 
-// Prepare says how long lines are, or that one cannot be processed; batches keep within
-// their room, but for one line that is longer.
+// Prepare returns lengths and rejects lines; batches stay within their room, except for a single longer line.
 func TestPrepare(t *testing.T) {
 	f := Filter[int]{Name: "in", Batch: 3, Room: 10, Write: Text(func(n int) string { return fmt.Sprint(n) })}
 	f.Prepare = func(l *Line[int]) (int, error) {
@@ -208,7 +206,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// What is done is written while there is more to do, so an interruption leaves it.
+// Results are written while later lines are being processed, so an interruption keeps them.
 func TestWrittenEarly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := upper()
@@ -239,7 +237,7 @@ func TestStrict(t *testing.T) {
 	if out.String() != "1 A\n2 BB\n" || s.Lines != 2 {
 		t.Errorf("%q and %+v before the error", out.String(), s)
 	}
-	// A line without an end is not waited for.
+	// A line without end does not block the run.
 	zeros := func() io.Reader {
 		return io.MultiReader(strings.NewReader("a\n"), iotest.DataErrReader(endless{}))
 	}
@@ -249,7 +247,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// endless is a line that does not end.
+// endless is a line without end.
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) {
@@ -259,8 +257,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Whoever types gets an answer before typing the next line, and Ctrl-C ends it while
-// nobody types.
+// A user who types gets an answer before typing the next line, and Ctrl-C works while nothing is typed.
 func TestAnswersAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, typed := io.Pipe()
@@ -347,7 +344,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// A panic is the error of the line that causes it, wherever it happens, and of no other line.
+// A panic becomes the error of the line that causes it, wherever it happens, and of no other line.
 func TestPanic(t *testing.T) {
 	bad := func(l *Line[string], where string) {
 		if l.Err == nil && l.Text == where {
@@ -384,7 +381,7 @@ func TestPanic(t *testing.T) {
 				return write(w, l)
 			}
 			err := write(w, l)
-			bad(l, where) // what is written is not kept
+			bad(l, where) // partial output is discarded
 			return err
 		}
 		var rejected []int

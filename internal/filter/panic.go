@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// panicked is a panic as an error.
+// panicked is a panic converted to an error.
 type panicked struct {
 	value any
 	place string // "postprocessor.go:248", or empty
@@ -27,7 +27,7 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// guarded returns the error of f, or its panic as one.
+// guarded returns the error of f, or the panic of f as an error.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -37,8 +37,8 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// panicPlace returns the line that panicked. It is called while a panic is recovered from: the
-// functions of package runtime that raise it are between the caller and that line.
+// panicPlace returns the source line that panicked. It must be called while recovering from a panic: only functions
+// of package runtime are then between the caller and that line.
 func panicPlace() string {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])

@@ -15,25 +15,25 @@ import (
 	"github.com/attn-go/attn/internal/input"
 )
 
-// rawLine is a line of the input, or what is wrong with it.
+// rawLine is a line of the input, or the reason why it is invalid.
 type rawLine struct {
 	text string
 	err  error
 }
 
-// queue holds lines that have been read and not taken: a window of them, so that the next
-// is there when one is done.
+// queue contains lines that have been read but not taken, up to a window, so that the next window is ready when one
+// is done.
 type queue struct {
 	mu    sync.Mutex
 	lines []rawLine
 	bytes int
-	end   error         // what is behind the last line; io.EOF if nothing is
-	more  chan struct{} // there is something new
-	room  chan struct{} // something has been taken
+	end   error         // the error after the last line; io.EOF if there is none
+	more  chan struct{} // signals that lines or the end have arrived
+	room  chan struct{} // signals that lines have been taken
 }
 
-// read reads lines in the background, so that an interruption need not wait for somebody
-// who types. An input that is strict ends at a line that is too long: it may have no end.
+// read reads lines in the background, so that an interruption need not wait for typed input. In strict mode, it ends
+// at a line that is too long, because that line may have no end.
 func read(ctx context.Context, in io.Reader, most int, strict bool) *queue {
 	q := &queue{more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	go func() {
@@ -48,7 +48,7 @@ func read(ctx context.Context, in io.Reader, most int, strict bool) *queue {
 	return q
 }
 
-// put adds a line, when there is room, and reports whether somebody still wants it.
+// put adds a line once there is room, and reports whether the queue is still in use.
 func (q *queue) put(ctx context.Context, l rawLine, there bool, end error) bool {
 	for {
 		q.mu.Lock()
@@ -75,16 +75,16 @@ func (q *queue) put(ctx context.Context, l rawLine, there bool, end error) bool 
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // that there is something is known
+	default: // a signal is already pending
 	}
 }
 
-// full reports whether there are enough lines for a window.
+// full reports whether the queue contains enough lines for a window.
 func (q *queue) full() bool { return len(q.lines) >= windowLines || q.bytes >= windowBytes }
 
-// take returns the lines of a window, and the error behind them if the input has ended.
+// take returns the lines of a window, and the error after them if the input has ended.
 func (q *queue) take(ctx context.Context) ([]rawLine, error) {
-	var patience <-chan time.Time // nil is for ever, before the first line
+	var patience <-chan time.Time // nil blocks until the first line arrives
 	for waited := false; ; {
 		q.mu.Lock()
 		some := len(q.lines) > 0
@@ -111,8 +111,7 @@ func (q *queue) take(ctx context.Context) ([]rawLine, error) {
 
 // First returns the first line of an input.
 //
-// Errors: an *input.Error if it cannot be processed, io.EOF if there is none, and those of in
-// and ctx.
+// Errors: an *input.Error if the line cannot be processed, io.EOF if there is none, and errors of in and ctx.
 func First(ctx context.Context, in io.Reader, name string, most int) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,10 +125,10 @@ func First(ctx context.Context, in io.Reader, name string, most int) (string, er
 	return lines[0].text, nil
 }
 
-// errTooLong ends an input that is strict.
+// errTooLong ends an input in strict mode.
 var errTooLong = errors.New("too long")
 
-// readLine returns the next line, if there is one, and the error behind it.
+// readLine returns the next line, whether there is one, and the error after it.
 func readLine(r *bufio.Reader, most int, strict bool) (l rawLine, there bool, err error) {
 	var b []byte
 	long := false
@@ -137,7 +136,7 @@ func readLine(r *bufio.Reader, most int, strict bool) (l rawLine, there bool, er
 		var piece []byte
 		piece, err = r.ReadSlice('\n')
 		there = there || len(piece) > 0
-		// Of a line that is too long nothing is kept; two more may be its end.
+		// A line that is too long is discarded; two more bytes may be the line ending.
 		if long = long || len(b)+len(piece) > most+2; !long {
 			b = append(b, piece...)
 		} else if b = nil; strict {
@@ -155,7 +154,7 @@ func readLine(r *bufio.Reader, most int, strict bool) (l rawLine, there bool, er
 		l.err = errors.New("invalid UTF-8")
 	default:
 		l.text = string(b)
-		if strings.Contains(l.text, "\r") { // of many lines we would make one
+		if strings.Contains(l.text, "\r") { // would turn one line into several
 			l = rawLine{err: errors.New("carriage return inside the line, want lines that end in LF or CRLF")}
 		}
 	}

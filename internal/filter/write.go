@@ -21,8 +21,8 @@ type failure struct {
 	Error string `json:"error"`
 }
 
-// Text returns a Write of plain text, in which a line that could not be processed is
-// {"error": "…"}. A line break within the text becomes a space.
+// Text returns a Write function for plain text. A line that could not be processed becomes {"error": "…"}, and a line
+// break within the text becomes a space.
 func Text[V any](text func(V) string) func(io.Writer, *Line[V]) error {
 	return func(w io.Writer, l *Line[V]) error {
 		if l.Err != nil {
@@ -33,9 +33,8 @@ func Text[V any](text func(V) string) func(io.Writer, *Line[V]) error {
 	}
 }
 
-// TSV returns a Write of columns with tabs between them: as many as there are, and behind
-// them the error, empty if there is none. In a column, \t, \n, \r and \\ stand for tab,
-// line breaks and backslash.
+// TSV returns a Write function for tab-separated columns, followed by a column with the error, which is empty if
+// there is none. Within a column, tab, line breaks and backslash are written as \t, \n, \r and \\.
 func TSV[V any](columns int, values func(V) []string) func(io.Writer, *Line[V]) error {
 	return func(w io.Writer, l *Line[V]) error {
 		cells := make([]string, columns+1)

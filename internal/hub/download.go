@@ -15,22 +15,20 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// Watch has callbacks that follow a download. A nil one is not called.
+// Watch contains callbacks for the progress of a download. A nil callback is not called.
 type Watch struct {
-	// Bytes receives how many bytes of all files have arrived.
+	// Bytes is called with the number of bytes downloaded and the total, over all files.
 	Bytes func(have, all int64)
-	// Whole receives each file that is complete.
+	// Whole is called with each completed file.
 	Whole func(f File)
 }
 
-// Download brings the files of a model to a directory. A file that is there with the right
-// hash stays. Others are written beside their names, and get them when all are whole, so
-// that a directory never is a part of a model that looks like all of it. After an error,
-// what has come stays, and the next Download goes on from there.
+// Download downloads the files of a model to a directory. Existing files with the right hash are kept. The others are
+// written under temporary names and renamed when all are complete, so an incomplete model never looks complete. After
+// an error, the downloaded data are kept, and the next Download resumes there.
 //
-// Errors: a *ModelError if bytes do not have the size and hash that the hub lists; a
-// directory that holds files of another model; too little room on the disk; those of the
-// disk and of the network.
+// Errors: a *ModelError if bytes do not have the size and hash that the hub lists; a directory with files of another
+// model; too little space on the disk; I/O and network errors.
 func (m *Model) Download(ctx context.Context, dir string, w Watch) error {
 	lock, err := atomicfile.Lock(dir)
 	if err != nil {
@@ -71,14 +69,14 @@ type download struct {
 	dir       string
 	watch     Watch
 	missing   []File
-	stale     map[string]bool // parts that nothing is to become of
+	stale     map[string]bool // partial files that will not be used
 	have, all int64
 }
 
-// ofPart finds the name of the file in that of a part.
+// ofPart extracts the name of the file from the name of its partial file.
 var ofPart = regexp.MustCompile(`^(.+)\.[0-9a-f]{16}\.part$`)
 
-// at adds the directory to errors of the disk.
+// at adds the directory to I/O errors.
 func (d *download) at(err error) error {
 	var broken *fs.PathError
 	var renamed *os.LinkError
@@ -93,7 +91,7 @@ func (d *download) at(err error) error {
 	return err
 }
 
-// survey finds what is missing, and refuses a directory with something else.
+// survey finds the missing files. It returns an error if the directory contains other files.
 func (d *download) survey(ctx context.Context) error {
 	folders := map[string]bool{}
 	for _, f := range d.m.Files {
@@ -133,8 +131,8 @@ func (d *download) survey(ctx context.Context) error {
 	return nil
 }
 
-// strangers returns an error if a folder has files of a model that this one does not have:
-// with these, they would make a third. It finds parts that nothing is to become of.
+// strangers returns an error if a folder has files of another model, because mixing them with this model's files
+// would give a third model. It also records partial files that will not be used.
 func (d *download) strangers(folder string) error {
 	entries, err := fs.ReadDir(d.root.FS(), folder)
 	if err != nil {
@@ -155,7 +153,7 @@ func (d *download) strangers(folder string) error {
 	return nil
 }
 
-// whole reports whether a file is there.
+// whole reports whether the complete file exists.
 func (d *download) whole(ctx context.Context, f File) (bool, error) {
 	info, err := d.root.Lstat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -182,7 +180,7 @@ func (d *download) whole(ctx context.Context, f File) (bool, error) {
 		filepath.Join(d.dir, f.Path), d.m.Commit, d.m.Name)
 }
 
-// tell tells of more bytes.
+// tell reports that n more bytes have arrived.
 func (d *download) tell(n int64) {
 	d.have += n
 	if d.watch.Bytes != nil {

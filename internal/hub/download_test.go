@@ -28,14 +28,14 @@ func TestDownload(t *testing.T) {
 	if got := strings.Join(whole, " "); got != "config.json model.safetensors" {
 		t.Errorf("told of %s", got)
 	}
-	// What is there is not brought again.
+	// Existing files are not downloaded again.
 	before := len(f.Asked())
 	if err := m.Download(t.Context(), dir, w); err != nil || len(f.Asked()) != before || have != all {
 		t.Errorf("a second time: %v, requests %q", err, f.Asked()[before:])
 	}
 }
 
-// A model in several files, and modules of sentence-transformers in folders.
+// A model split into several files, and a sentence-transformers model with modules in folders.
 func TestChoose(t *testing.T) {
 	f, dir := newFake(t), t.TempDir()
 	f.Files = map[string][]byte{
@@ -51,8 +51,8 @@ func TestChoose(t *testing.T) {
 		"modules.json", "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors")
 }
 
-// A part of what the file was at another commit is not continued, and does not stay; one
-// that is too long or broken is begun anew.
+// A partial file of another commit is removed, not resumed; a partial file that is too long or corrupt is downloaded
+// again.
 func TestOldParts(t *testing.T) {
 	f := newFake(t)
 	sum := f.Entries()[3]["lfs"].(map[string]any)["oid"].(string)
@@ -76,7 +76,7 @@ func TestOldParts(t *testing.T) {
 	}
 }
 
-// A directory with something else is left as it is.
+// A directory with other files is not changed.
 func TestStrangers(t *testing.T) {
 	for name, want := range map[string]string{
 		"config.json":                  "config.json is there with other contents than at commit 0123456789ab of owner/tiny",
@@ -95,7 +95,7 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s: %d files in the directory", name, len(entries))
 		}
 	}
-	// A link out of the directory is not followed.
+	// A symbolic link out of the directory is not followed.
 	f, dir, out := newFake(t), t.TempDir(), t.TempDir()
 	f.Files["modules.json"], f.Files["1_Pooling/config.json"] = []byte(`[{"path": "1_Pooling"}]`), []byte("{}")
 	if err := os.Symlink(out, filepath.Join(dir, "1_Pooling")); err != nil {

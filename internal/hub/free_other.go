@@ -2,5 +2,5 @@
 
 package hub
 
-// freeBytes returns how much room there is on the disk of a directory, if that is known.
+// freeBytes returns the free space on the disk of a directory, and whether it is known.
 func freeBytes(string) (uint64, bool) { return 0, false }

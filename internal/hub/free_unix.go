@@ -4,7 +4,7 @@ package hub
 
 import "golang.org/x/sys/unix"
 
-// freeBytes returns how much room there is on the disk of a directory, if that is known.
+// freeBytes returns the free space on the disk of a directory, and whether it is known.
 func freeBytes(dir string) (uint64, bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

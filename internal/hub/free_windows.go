@@ -2,7 +2,7 @@ package hub
 
 import "golang.org/x/sys/windows"
 
-// freeBytes returns how much room there is on the disk of a directory, if that is known.
+// freeBytes returns the free space on the disk of a directory, and whether it is known.
 func freeBytes(dir string) (uint64, bool) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

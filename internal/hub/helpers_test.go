@@ -15,7 +15,7 @@ import (
 // fake is a hub for tests.
 type fake struct{ *hubtest.Hub }
 
-// big has more bytes than a connection buffers.
+// big is larger than the buffers of a connection.
 var big = []byte(strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", 20_000))
 
 func newFake(t *testing.T) *fake {
@@ -24,7 +24,7 @@ func newFake(t *testing.T) *fake {
 	})}
 }
 
-// hub returns the hub of the server, which does not wait before it tries again.
+// hub returns a Hub for the server that retries without waiting.
 func (f *fake) hub(t *testing.T, token string) *Hub {
 	t.Helper()
 	h, err := New(f.URL, token, "attn")
@@ -35,7 +35,7 @@ func (f *fake) hub(t *testing.T, token string) *Hub {
 	return h
 }
 
-// fetch brings the model to a directory.
+// fetch downloads the model to a directory.
 func (f *fake) fetch(t *testing.T, dir string) error {
 	t.Helper()
 	m, err := f.hub(t, "").Model(t.Context(), "owner/tiny", "main")
@@ -45,7 +45,7 @@ func (f *fake) fetch(t *testing.T, dir string) error {
 	return m.Download(t.Context(), dir, Watch{})
 }
 
-// want checks that a directory has exactly these files of the model.
+// want checks that a directory contains exactly these files of the model.
 func (f *fake) want(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	var got []string

@@ -1,8 +1,8 @@
-// Package hub brings models from a hub in the form of Hugging Face's: lists of files with
-// their sizes and hashes, and the files themselves, over connections that may break.
+// Package hub downloads models from a hub with the API of Hugging Face: lists of files with their sizes and hashes,
+// and the files themselves, over connections that may break.
 //
-// Nothing that a hub says is trusted: paths stay within their directory, sizes hold, and a
-// file gets its name when its bytes have the hash that the hub lists for the commit.
+// The hub is not trusted: paths must stay within their directory, sizes must match, and a file is renamed to its
+// final name only if its bytes have the hash that the hub lists for the commit.
 package hub
 
 import (
@@ -20,22 +20,21 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Hub is a place to bring models from.
+// Hub is a server to download models from.
 type Hub struct {
 	endpoint *url.URL
 	client   *http.Client
-	token    bool // there is one
+	token    bool // whether there is a token
 	patience time.Duration
-	// Retry, if not nil, receives each failure after which there is another attempt, and the
-	// pause until then.
+	// Retry, if not nil, is called after each failure that will be retried, with the pause until then.
 	Retry func(err error, after time.Duration)
 	wait  func(context.Context, time.Duration) error
 }
 
-// New returns the hub at an endpoint, such as https://huggingface.co. A token, if there is
-// one, goes to the endpoint's host only, and over https, except on this machine.
+// New returns the hub at an endpoint, such as https://huggingface.co. A token is sent only to the endpoint's host,
+// and only over https, except on this machine.
 //
-// Errors: an endpoint that is no URL of http or https; a token that would go over http.
+// Errors: an endpoint that is not an http or https URL; a token that would be sent over http.
 func New(endpoint, token, agent string) (*Hub, error) {
 	at, err := url.Parse(strings.TrimRight(endpoint, "/"))
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.RawQuery != "" || at.Fragment != "" || at.User != nil {
@@ -61,7 +60,7 @@ func New(endpoint, token, agent string) (*Hub, error) {
 	}, nil
 }
 
-// patience is how long a server may be silent.
+// patience is how long a server may send nothing.
 const patience = time.Minute
 
 func isLoopback(host string) bool {
@@ -69,10 +68,10 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// errRedirect is a redirect that is not followed.
+// errRedirect says that a redirect was not followed.
 var errRedirect = errors.New("redirect")
 
-// checkRedirect refuses to leave https.
+// checkRedirect rejects redirects that leave https.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return fmt.Errorf("%w, the tenth in a row", errRedirect)
@@ -83,8 +82,8 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// authorized adds the token to requests to the endpoint. It is not a header of the request,
-// which would follow redirects.
+// authorized adds the token to requests to the endpoint. A header of the original request would also be sent to
+// redirect targets.
 type authorized struct {
 	base     http.RoundTripper
 	endpoint *url.URL
@@ -92,7 +91,7 @@ type authorized struct {
 	agent    string
 }
 
-// RoundTrip answers a request.
+// RoundTrip sends a request.
 func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", a.agent)
@@ -102,36 +101,36 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// ModelError is what is wrong with what a hub has, or with who may read it: trying again
-// does not help.
+// ModelError reports a problem with the contents of a hub or with the permission to read them. Retrying does not
+// help.
 type ModelError struct {
 	Model string
 	Err   error
 }
 
-// Error names the model and what is wrong with it.
+// Error returns the name of the model and the problem.
 func (e *ModelError) Error() string { return "hub: " + quote.Name(e.Model) + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong without the name.
+// Unwrap returns the problem without the name.
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// temporary is an error after which trying again may help.
+// temporary is an error after which a retry may help.
 type temporary struct {
 	error
-	after time.Duration // that the server wants to be left alone
+	after time.Duration // pause that the server requests
 }
 
 // Unwrap returns the error itself.
 func (e temporary) Unwrap() error { return e.error }
 
-// attempts is how often something is tried without success, 1 to 16 seconds apart.
+// attempts is the largest number of attempts without progress, with pauses of 1 to 16 seconds.
 const attempts = 6
 
-// longestWait bounds what a server may ask for.
+// longestWait is the longest pause accepted from a server.
 const longestWait = 5 * time.Minute
 
-// persistently calls try until it succeeds, or fails for good, or has failed attempts times
-// in a row without getting anywhere.
+// persistently calls try until it succeeds, fails permanently, or has failed attempts times in a row without
+// progress.
 func (h *Hub) persistently(ctx context.Context, try func() (advanced bool, err error)) error {
 	for failed := 0; ; {
 		advanced, err := try()
@@ -172,8 +171,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// get asks for a URL and returns an answer that is a success. What is wrong with another one
-// is a *ModelError, a temporary error, or an error for good.
+// get requests a URL and returns a successful response. For any other response, the error is a *ModelError, a
+// temporary error, or a permanent error.
 func (h *Hub) get(ctx context.Context, model, at string, header http.Header) (*http.Response, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
@@ -185,7 +184,7 @@ func (h *Hub) get(ctx context.Context, model, at string, header http.Header) (*h
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}
-	r.Header.Set("Accept-Encoding", "identity") // sizes are those of the files
+	r.Header.Set("Accept-Encoding", "identity") // sizes must be those of the files
 	answer, err := h.client.Do(r)
 	if err != nil {
 		end(nil)
@@ -200,8 +199,7 @@ func (h *Hub) get(ctx context.Context, model, at string, header http.Header) (*h
 	return nil, h.refused(model, at, answer)
 }
 
-// unreachable says what is wrong with a connection: in a line, and without the many
-// parameters that the address of a redirect has.
+// unreachable describes a connection error in one line, without the long query of a redirect's address.
 func unreachable(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
@@ -218,7 +216,7 @@ func unreachable(err error) error {
 	return temporary{error: err}
 }
 
-// refused is the error of an answer that is no success.
+// refused returns the error for a response without success.
 func (h *Hub) refused(model, at string, answer *http.Response) error {
 	bad := func(format string, args ...any) error { return &ModelError{model, fmt.Errorf(format, args...)} }
 	switch code := answer.StatusCode; {
@@ -244,13 +242,12 @@ func (h *Hub) refused(model, at string, answer *http.Response) error {
 	return fmt.Errorf("hub: %s answers %s", at, status(answer))
 }
 
-// status is the code of an answer with the words that belong to it: those of the server go
-// to no terminal.
+// status returns the code of a response with its standard text. Text from the server is not printed to the terminal.
 func status(answer *http.Response) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode)))
 }
 
-// read returns what a URL has, of which no more than most bytes are taken, and its header.
+// read returns the content of a URL, at most `most` bytes, and the response header.
 func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []byte, header http.Header, err error) {
 	err = h.persistently(ctx, func() (bool, error) {
 		answer, err := h.get(ctx, model, at, nil)
@@ -271,10 +268,10 @@ func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []by
 	return data, header, err
 }
 
-// errSilent is why a connection was ended.
+// errSilent says that a connection was closed because no data came.
 var errSilent = errors.New("nothing came for a minute")
 
-// awakeBody is the body of an answer, which ends when nothing of it has come for a while.
+// awakeBody is the body of a response. It ends with an error if no data come for a while.
 type awakeBody struct {
 	io.ReadCloser
 	ctx      context.Context
@@ -283,7 +280,7 @@ type awakeBody struct {
 	patience time.Duration
 }
 
-// Read reads, and puts the alarm off.
+// Read reads from the body and resets the timer.
 func (b *awakeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.alarm.Reset(b.patience)

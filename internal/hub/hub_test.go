@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Failures that pass are waited for, as long as the server says.
+// After temporary failures, requests are retried after the pause that the server requests.
 func TestRetries(t *testing.T) {
 	f, failed := newFake(t), 0
 	f.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {
@@ -40,7 +40,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// The token goes to the endpoint, and not where that sends people on to.
+// The token is sent to the endpoint, but not to the targets of its redirects.
 func TestToken(t *testing.T) {
 	var elsewhere []string
 	f := newFake(t)
@@ -75,7 +75,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// The token goes to the endpoint's host over its protocol, and nowhere else.
+// The token is sent only to the endpoint's host, with the endpoint's protocol.
 func TestAuthorized(t *testing.T) {
 	endpoint, _ := url.Parse("https://hub.example/mirror")
 	for at, want := range map[string]string{
@@ -98,7 +98,7 @@ func TestAuthorized(t *testing.T) {
 	}
 }
 
-// sender is told of a request, and has no answer.
+// sender receives a request and returns no response.
 type sender func(*http.Request)
 
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -15,21 +15,21 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// File is a file at a hub.
+// File is a file on a hub.
 type File struct {
-	Path string // with slashes, within the directory
+	Path string // slash-separated, within the directory
 	Size int64
-	// SHA256 is the hash of a large file, and Blob that which git has of any other: the
-	// SHA-1 of "blob ", the size, a zero byte and the contents. One of them is empty.
+	// SHA256 is the hash of a large file. Blob is the git hash of any other file: the SHA-1 of "blob ", the size, a
+	// zero byte and the contents. One of them is empty.
 	SHA256, Blob string
 }
 
-// Bounds of a list of files.
+// Limits for a list of files.
 const (
 	mostPages = 1000
 	mostFiles = 100_000
 	mostList  = 64 << 20 // bytes of all pages
-	mostSize  = 1 << 45  // of a file; those of mostFiles fit in an int64
+	mostSize  = 1 << 45  // bytes of a file; mostFiles such files fit in an int64
 )
 
 // list returns all files of the model.
@@ -81,7 +81,7 @@ func (m *Model) list(ctx context.Context) ([]File, error) {
 	return nil, m.bad("the list of its files has more than %d pages", mostPages)
 }
 
-// entry is one of the list of files.
+// entry is an entry in the list of files.
 type entry struct {
 	Type string `json:"type"`
 	OID  string `json:"oid"`
@@ -112,13 +112,13 @@ func (e entry) file() (File, error) {
 	return f, nil
 }
 
-// within reports whether a path stays in its directory, on every system, and leaves the
-// terminal that it is shown on as it is.
+// within reports whether a path stays in its directory, on every operating system, and is safe to print to a
+// terminal.
 func within(p string) bool {
 	return quote.Fit(p) && p == path.Clean(p) && !strings.ContainsAny(p, `\:`) && filepath.IsLocal(filepath.FromSlash(p)) && p != "."
 }
 
-// link is an element of a header Link that leads to the next page.
+// link matches an element of a Link header that leads to the next page.
 var link = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
 
 func nextPage(header http.Header) string {

@@ -15,19 +15,19 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// Model is a model at a hub, at one commit.
+// Model is a model on a hub, at one commit.
 type Model struct {
 	Name   string
 	Commit string
-	// Files are those that a model is read from, of all that the hub has.
+	// Files are the files that attn reads a model from, among all files on the hub.
 	Files []File
 	hub   *Hub
 }
 
-// name is that of a model: its own, or its owner's and its own.
+// name matches the name of a model, optionally preceded by its owner's name.
 var name = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,95}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
 
-// CheckName returns an error unless a model can have this name.
+// CheckName returns an error unless model is a valid name.
 func CheckName(model string) error {
 	if !name.MatchString(model) || strings.Contains(model, "..") || strings.HasSuffix(model, ".git") {
 		return fmt.Errorf("%s, want a name such as sentence-transformers/all-MiniLM-L6-v2", quote.Text(model))
@@ -35,10 +35,10 @@ func CheckName(model string) error {
 	return nil
 }
 
-// Model asks for the files of a model at a revision: a branch, a tag or a commit.
+// Model requests the list of files of a model at a revision: a branch, a tag or a commit.
 //
-// Errors: a *ModelError if there is no such model, or none that can be read from it;
-// temporary failures of the network, after trying several times.
+// Errors: a *ModelError if there is no such model, or if attn cannot read it; temporary network failures, after
+// several attempts.
 func (h *Hub) Model(ctx context.Context, model, revision string) (*Model, error) {
 	if err := CheckName(model); err != nil {
 		return nil, &ModelError{model, fmt.Errorf("is no name: %w", err)}
@@ -61,7 +61,7 @@ func (m *Model) bad(format string, args ...any) error {
 	return &ModelError{m.Name, fmt.Errorf(format, args...)}
 }
 
-// at returns a URL at the hub. The elements are escaped, but for the slashes of the name.
+// at returns a URL on the hub. The elements are escaped, except for the slashes of the name.
 func (m *Model) at(prefix string, elements ...string) string {
 	u := m.hub.endpoint.String() + prefix + "/" + m.Name
 	for _, e := range elements {
@@ -70,9 +70,9 @@ func (m *Model) at(prefix string, elements ...string) string {
 	return u
 }
 
-// commit returns the commit that a revision stands for, so that all files are of one.
+// commit resolves a revision to a commit, so that all files are from the same commit.
 func (m *Model) commit(ctx context.Context, revision string) (string, error) {
-	const most = 16 << 20 // it lists the files too
+	const most = 16 << 20 // the response also lists the files
 	data, _, err := m.hub.read(ctx, m.Name, m.at("/api/models", "revision", url.PathEscape(revision)), most)
 	if err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func (m *Model) commit(ctx context.Context, revision string) (string, error) {
 	return answer.Commit, nil
 }
 
-// small are the files beside the weights that models and tokenizers are read from.
+// small are the files besides the weights that models and tokenizers are read from.
 var small = []string{
 	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 	"chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model",
@@ -105,7 +105,7 @@ const (
 // pickles are weights that attn does not read.
 var pickles = []string{"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack", "model.ckpt.index"}
 
-// choose returns those of all files that the model is read from.
+// choose returns the files that the model is read from, among all its files.
 func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 	files := map[string]File{}
 	for _, f := range all {
@@ -115,7 +115,7 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 		return nil, m.bad("has no config.json, want a model in the form of transformers")
 	}
 	folders := []string{""}
-	if f, ok := files[modules]; ok { // of sentence-transformers, which has modules in folders
+	if f, ok := files[modules]; ok { // sentence-transformers has modules in folders
 		var list []struct{ Path string }
 		if err := m.parse(ctx, f, &list); err != nil {
 			return nil, err
@@ -149,7 +149,7 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 	for _, f := range chosen {
 		list = append(list, f)
 	}
-	slices.SortFunc(list, func(a, b File) int { // what is small first: it tells of errors soon
+	slices.SortFunc(list, func(a, b File) int { // small files first: errors in them are found early
 		return cmp.Or(isWeights(a)-isWeights(b), strings.Compare(a.Path, b.Path))
 	})
 	return list, nil
@@ -162,9 +162,9 @@ func isWeights(f File) int {
 	return 0
 }
 
-// weights returns the files with the weights of a folder, none if it has none.
+// weights returns the files with the weights of a folder, or none.
 func (m *Model) weights(ctx context.Context, files map[string]File, folder string) ([]File, error) {
-	if f, ok := files[path.Join(folder, weights)]; ok { // an index beside it would be of the same tensors
+	if f, ok := files[path.Join(folder, weights)]; ok { // then an index beside it lists the same tensors
 		return []File{f}, nil
 	}
 	if f, ok := files[path.Join(folder, index)]; ok {
@@ -198,7 +198,7 @@ func (m *Model) weights(ctx context.Context, files map[string]File, folder strin
 	return nil, nil
 }
 
-// parse reads a file of JSON.
+// parse parses a JSON file.
 func (m *Model) parse(ctx context.Context, f File, v any) error {
 	const most = 64 << 20
 	if f.Size > most {
@@ -219,7 +219,7 @@ func (m *Model) parse(ctx context.Context, f File, v any) error {
 	return nil
 }
 
-// address returns where a file is.
+// address returns the URL of a file.
 func (m *Model) address(f File) string {
 	elements := []string{"resolve", m.Commit}
 	for e := range strings.SplitSeq(f.Path, "/") {

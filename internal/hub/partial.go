@@ -12,25 +12,25 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// advance is how many bytes make an attempt count as one that got somewhere, so that a
-// server that sends one byte at a time does not keep anybody for ever.
+// advance is the number of bytes after which an attempt counts as progress, so that a server that sends one byte at a
+// time cannot delay a download forever.
 const advance = 1 << 20
 
-// file brings one file: its part is whole and has the right hash in the end.
+// file downloads one file to its partial file, and checks the size and hash of the result.
 func (d *download) file(ctx context.Context, f File) error {
 	delete(d.stale, part(f))
 	file, err := d.root.OpenFile(part(f), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}
-	defer file.Close() // which a rename on Windows wants
+	defer file.Close() // Windows requires that before a rename
 	p := &partial{download: d, file: file, want: f}
 	if err := p.continued(ctx); err != nil {
 		return err
 	}
 	for again := false; ; again = true {
-		// Bytes of one answer are of one file. Those of several can be of a file that changed
-		// between them, and are worth a second start.
+		// The bytes of one response are of one file. Between several responses the file may have changed, so a
+		// mismatch is worth a second start.
 		joined := p.have > 0
 		err := d.m.hub.persistently(ctx, func() (bool, error) {
 			before := p.have
@@ -64,23 +64,23 @@ func (d *download) file(ctx context.Context, f File) error {
 	return file.Close()
 }
 
-// part is the name of a file that is not whole. It has the hash of the whole, so that a part
-// of what the file was at another commit is never continued.
+// part returns the name of a partial file. It contains the hash of the complete file, so that a partial file of
+// another commit is never resumed.
 func part(f File) string {
 	return f.Path + "." + (f.SHA256 + f.Blob)[:16] + ".part"
 }
 
-// partial is a file on its way.
+// partial is a file being downloaded.
 type partial struct {
 	*download
 	file *os.File
 	want File
 	have int64
 	sum  sum
-	etag string // of the answer that the bytes came with
+	etag string // of the response that the bytes came from
 }
 
-// restart throws away what has come.
+// restart discards the downloaded bytes.
 func (p *partial) restart() error {
 	p.tell(-p.have)
 	p.have, p.sum, p.etag = 0, newSum(p.want), ""
@@ -91,7 +91,7 @@ func (p *partial) restart() error {
 	return err
 }
 
-// continued takes what an earlier download has left.
+// continued reads the partial file of an earlier download.
 func (p *partial) continued(ctx context.Context) error {
 	info, err := p.file.Stat()
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *partial) continued(ctx context.Context) error {
 	return nil
 }
 
-// more asks for the bytes that are missing.
+// more requests the missing bytes.
 func (p *partial) more(ctx context.Context) error {
 	if p.have == p.want.Size {
 		return nil
@@ -158,8 +158,8 @@ func (p *partial) more(ctx context.Context) error {
 	}
 }
 
-// begins checks what an answer says of itself: that it goes on where the part ends, or
-// begins anew, and is as long as the file.
+// begins checks the headers of a response: it must continue at the end of the partial file, or start again, and give
+// the size of the file.
 func (p *partial) begins(answer *http.Response) error {
 	if answer.StatusCode == http.StatusPartialContent {
 		var first, last, all int64
@@ -169,7 +169,7 @@ func (p *partial) begins(answer *http.Response) error {
 				p.want.Path, quote.Text(said), p.have, p.want.Size)
 		}
 	} else {
-		if p.have > 0 { // a server without ranges, or a file that has changed
+		if p.have > 0 { // the server does not support ranges, or the file has changed
 			if err := p.restart(); err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func (p *partial) begins(answer *http.Response) error {
 			return p.m.bad("%s has %d bytes at the server, and %d are listed", p.want.Path, n, p.want.Size)
 		}
 	}
-	if p.etag = answer.Header.Get("ETag"); strings.HasPrefix(p.etag, "W/") { // which If-Range does not take
+	if p.etag = answer.Header.Get("ETag"); strings.HasPrefix(p.etag, "W/") { // If-Range does not accept weak tags
 		p.etag = ""
 	}
 	return nil

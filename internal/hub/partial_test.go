@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// cutting is an answer that ends the connection after some bytes of the weights, so many
-// times.
+// cutting is an answer that ends the connection after some bytes of the weights, the given number of times.
 func cutting(f *fake, times, bytes int) func(http.ResponseWriter, *http.Request, string) bool {
 	return func(w http.ResponseWriter, r *http.Request, path string) bool {
 		if path != "model.safetensors" || times == 0 {
@@ -33,7 +32,7 @@ func cutting(f *fake, times, bytes int) func(http.ResponseWriter, *http.Request,
 	}
 }
 
-// A connection that breaks is taken up where it broke, in one run and in the next.
+// A broken connection is resumed where it broke, in the same run and in the next.
 func TestResume(t *testing.T) {
 	f, dir := newFake(t), t.TempDir()
 	f.Answer = cutting(f, 2, 100_000)
@@ -64,7 +63,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// What failed once, but got somewhere, has all its attempts again.
+// An attempt with progress resets the number of attempts.
 func TestPersistently(t *testing.T) {
 	h := newFake(t).hub(t, "")
 	for _, advanced := range []bool{true, false} {
@@ -87,7 +86,7 @@ func TestPersistently(t *testing.T) {
 	}
 }
 
-// A user who interrupts keeps what has come.
+// An interrupted download keeps its data.
 func TestInterrupted(t *testing.T) {
 	f, dir := newFake(t), t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,8 +121,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A file that changes between two answers, at a server that does not care for commits: what
-// it has become is not joined to what it was, with If-Range or, failing that, by the hash.
+// A file changes between two responses, on a server that ignores commits. If-Range, or else the hash, prevents that
+// the parts of different files are joined.
 func TestFileChanges(t *testing.T) {
 	for _, ifRange := range []bool{true, false} {
 		f, dir := newFake(t), t.TempDir()
@@ -148,7 +147,7 @@ func TestFileChanges(t *testing.T) {
 	}
 }
 
-// A server without ranges sends all of a file again.
+// A server without ranges sends the whole file again.
 func TestNoRanges(t *testing.T) {
 	f, dir := newFake(t), t.TempDir()
 	cut := cutting(f, 1, 80_000)
@@ -162,7 +161,7 @@ func TestNoRanges(t *testing.T) {
 	f.want(t, dir, "config.json", "model.safetensors")
 }
 
-// A server that says nothing more is given up.
+// The client gives up on a server that stops sending.
 func TestSilence(t *testing.T) {
 	f, silent := newFake(t), true
 	f.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {

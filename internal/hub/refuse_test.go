@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What a server may not do, and what is said of it.
+// Invalid responses and the resulting errors.
 func TestRefuses(t *testing.T) {
 	file := func(change func(e map[string]any)) func(*fake) {
 		return func(f *fake) {
@@ -34,7 +34,7 @@ func TestRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*fake)
 		want  string
-		not   bool // a *ModelError
+		not   bool // whether the error is not a *ModelError
 	}{
 		"wrong hash": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["oid"] = strings.Repeat("ab", 32) }),
 			want: "model.safetensors came with SHA-256 "},
@@ -99,7 +99,7 @@ func TestRefuses(t *testing.T) {
 					return false
 				}
 				w.Header().Set("Link", "<"+f.URL+r.URL.Path+`?recursive=1>; rel="next"`)
-				w.Write([]byte(strings.Repeat(" ", mostList/2) + "[]")) // each page fits, two do not
+				w.Write([]byte(strings.Repeat(" ", mostList/2) + "[]")) // each page is within the limit, two are not
 				return true
 			}
 		}, want: fmt.Sprintf("recursive=1 is longer than %d bytes", mostList/2-2)},
@@ -131,7 +131,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Bytes that lie about themselves on the way: none of them reach the name.
+// No file with wrong bytes gets its final name.
 func TestLyingAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		lie  func(w http.ResponseWriter, r *http.Request)
@@ -157,7 +157,7 @@ func TestLyingAnswers(t *testing.T) {
 			c.lie(w, r)
 			return true
 		}
-		if name == "less than listed" { // again and again
+		if name == "less than listed" { // each time
 			lie := f.Answer
 			f.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {
 				r.Header.Del("Range")
@@ -173,7 +173,7 @@ func TestLyingAnswers(t *testing.T) {
 	}
 }
 
-// A file that is read before others are chosen by it is checked too.
+// The index, from which other files are chosen, is checked too.
 func TestLyingIndex(t *testing.T) {
 	f := newFake(t)
 	delete(f.Files, "model.safetensors")
@@ -193,11 +193,11 @@ func TestLyingIndex(t *testing.T) {
 	}
 }
 
-// Every digit of a hash counts.
+// Every digit of a hash is compared.
 func TestSum(t *testing.T) {
 	for _, right := range []File{
 		{Path: "a", Size: 3, SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-		{Path: "a", Size: 3, Blob: "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"}, // of git hash-object
+		{Path: "a", Size: 3, Blob: "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"}, // from git hash-object
 	} {
 		for i := range 40 {
 			f := right

@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// sum is the hash of a file on its way.
+// sum is the hash of a file being downloaded.
 type sum struct {
 	hash.Hash
 	file File
@@ -37,7 +37,7 @@ func (s sum) check() error {
 	return nil
 }
 
-// readAll copies a file to a hash, until the context ends.
+// readAll copies a file to a hash, until the context is cancelled.
 func readAll(ctx context.Context, to io.Writer, from io.Reader) error {
 	buf := make([]byte, 1<<20)
 	for {

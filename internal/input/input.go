@@ -1,4 +1,5 @@
-// Package input has the error that blames an input, for exit codes and for editors.
+// Package input defines the error for invalid input, which commands report with its position and a separate exit
+// code.
 package input
 
 import (
@@ -7,19 +8,19 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Error says what is wrong with the content of an input, and where.
+// Error describes an error in the content of an input, with its position.
 type Error struct {
-	Name string // of the file, or what stands for it
-	Line int    // counted from 1; 0 when the input as a whole is meant
+	Name string // of the file, or a description of the input
+	Line int    // counted from 1; 0 means the whole input
 	Err  error
 }
 
-// Errorf returns an *Error about an input as a whole.
+// Errorf returns an *Error that concerns an input as a whole.
 func Errorf(name, format string, args ...any) error {
 	return &Error{Name: name, Err: fmt.Errorf(format, args...)}
 }
 
-// Error gives "name:line: reason", the form that editors turn into a link.
+// Error returns "name:line: reason", the format that editors turn into a link.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: %v", quote.Name(e.Name), e.Err)

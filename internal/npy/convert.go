@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/internal/half"
 )
 
-// read reads the numbers in the order of the file. Memory is asked for as they
-// come: a header may claim any number of them.
+// read reads the numbers in the order of the file. It allocates memory as data arrive, because a header may claim any
+// number of elements.
 func (h *array) read(r io.Reader) ([]float32, error) {
 	var buffer [1 << 14]byte
 	chunk := len(buffer) / h.width
@@ -27,7 +27,7 @@ func (h *array) read(r io.Reader) ([]float32, error) {
 			copy(more, data)
 			data = more
 		}
-		if h.plain() { // what comes by the gigabyte has a loop of its own
+		if h.plain() { // a fast loop for the common case, as files may be gigabytes
 			for i := range n {
 				data = append(data, math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
 			}
@@ -44,10 +44,10 @@ func (h *array) read(r io.Reader) ([]float32, error) {
 	return data, nil
 }
 
-// plain reports whether the numbers are float32, little end first.
+// plain reports whether the numbers are little-endian float32.
 func (h *array) plain() bool { return h.kind == 'f' && h.width == 4 && !h.big }
 
-// number returns one number, or what is wrong with it.
+// number returns one number, or describes the problem with it.
 func (h *array) number(b []byte) (v float32, problem string) {
 	order := binary.ByteOrder(binary.LittleEndian)
 	if h.big {
@@ -78,7 +78,7 @@ func (h *array) number(b []byte) (v float32, problem string) {
 	case 'i':
 		unused := 64 - 8*h.width
 		i := int64(u<<unused) >> unused
-		if !exact(uint64(max(i, -i))) { // the smallest int64 is its own opposite
+		if !exact(uint64(max(i, -i))) { // the smallest int64 is its own negative
 			return 0, fmt.Sprintf("%d, which a float32 does not hold exactly", i)
 		}
 		return float32(i), ""
@@ -96,5 +96,5 @@ func (h *array) number(b []byte) (v float32, problem string) {
 	return v, ""
 }
 
-// exact reports whether a float32, which has 24 bits, holds u.
+// exact reports whether float32, with its 24 bits, can represent u.
 func exact(u uint64) bool { return u == 0 || bits.Len64(u)-bits.TrailingZeros64(u) <= 24 }

@@ -12,25 +12,25 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// array is what a header says of the numbers behind it.
+// array is the header's description of the numbers that follow.
 type array struct {
 	kind    byte // 'b', 'i', 'u' or 'f'
 	width   int  // bytes of a number
 	big     bool // the most significant byte comes first
 	fortran bool // the first index runs fastest
 	shape   []int
-	count   int // of numbers
+	count   int // number of elements
 }
 
-// The dictionary of a header, with spaces between any two of its parts and its keys in any
-// order. A number may end in L, as Python 2 wrote it.
+// The dictionary of a header, with spaces between any two tokens and its keys in any order. A number may end in L, as
+// Python 2 wrote it.
 const (
 	number = ` *(?:0|[1-9][0-9]*)L? *`
 	descr  = `(?:'descr'|"descr") *: *(?:'([^'\\\n]*)'|"([^"\\\n]*)"|(\[[^\]\n]*\]))`
 	order  = `(?:'fortran_order'|"fortran_order") *: *(True|False)`
 	shape  = `(?:'shape'|"shape") *: *\(( *|(?:` + number + `,)+(?:` + number + `| *))\)`
 	member = ` *(?:` + descr + `|` + order + `|` + shape + `) *`
-	groups = 5 // of a member
+	groups = 5 // per member
 )
 
 // dictionary is compiled when the first file is read.
@@ -38,7 +38,7 @@ var dictionary = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^ *\{` + member + `,` + member + `,` + member + `(?:, *)?\} *\n?$`)
 })
 
-// parseHeader reads the dictionary of a header. It has each of its three keys once.
+// parseHeader parses the dictionary of a header, which must have each of its three keys exactly once.
 func parseHeader(text string) (h array, err error) {
 	var found [groups]*string
 	members := 0
@@ -68,7 +68,7 @@ func parseHeader(text string) (h array, err error) {
 	h.shape = []int{}
 	for axis := range strings.SplitSeq(*found[4], ",") {
 		if axis = strings.TrimSuffix(strings.Trim(axis, " "), "L"); axis == "" {
-			continue // behind the last comma
+			continue // after the last comma
 		}
 		n, err := strconv.ParseUint(axis, 10, strconv.IntSize-1)
 		if err != nil {
@@ -94,7 +94,7 @@ var types = map[string]struct {
 	"f2": {'f', 2}, "f4": {'f', 4}, "f8": {'f', 8},
 }
 
-// setType reads the type of the numbers, such as <f4.
+// setType parses the type of the numbers, such as <f4.
 func (h *array) setType(s string) error {
 	t, ok := types[s[min(1, len(s)):]]
 	if !ok {
@@ -108,7 +108,7 @@ func (h *array) setType(s string) error {
 	return nil
 }
 
-// size works out the number of elements.
+// size computes the number of elements.
 func (h *array) size() error {
 	count, empty := uint64(1), false
 	for _, n := range h.shape {

@@ -1,16 +1,13 @@
-// Package npy reads and writes NumPy's .npy format: one array of numbers behind
-// a header that says what they are.
+// Package npy reads and writes NumPy's .npy format: one array of numbers after a header that describes it.
 //
-// A file is the magic string, the version, the length of the header and the
-// header, a Python dictionary that is padded so that the numbers begin at a
-// multiple of 64 bytes:
+// A file consists of the magic string, the version, the length of the header, the header and the numbers. The header
+// is a Python dictionary, padded so that the numbers begin at a multiple of 64 bytes:
 //
 //	\x93NUMPY 1 0 v\0 {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 //
-// The files come from strangers, so nothing in them is believed, and nothing in
-// them is run: the header is matched with a pattern of these three keys, and
-// arrays of objects are refused. Memory is allocated only in proportion to bytes
-// that are there.
+// Files are untrusted, so everything in them is checked and nothing is executed: the header is matched with a pattern
+// of these three keys, and arrays of objects are rejected. Memory is allocated only in proportion to bytes that
+// exist.
 //
 // Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 package npy
@@ -28,21 +25,19 @@ import (
 
 const (
 	magic     = "\x93NUMPY"
-	maxRank   = 64 // that of NumPy
+	maxRank   = 64 // NumPy's limit
 	maxHeader = math.MaxUint16
 
-	// maxCount is far above any real array. Axes of size zero do not count, so
-	// that the product of any axes is a number.
+	// maxCount is far above any real array. Axes of size zero are not counted, so that the product of any axes does
+	// not overflow.
 	maxCount = min(1<<40, math.MaxInt/8)
 )
 
-// Read reads one array as float32, in row-major order, and leaves r behind its
-// last byte, so that several may follow one another; where none is left, the
-// error wraps io.EOF.
+// Read reads one array as float32, in row-major order. It reads no further than the last byte of the array, so
+// several arrays may follow one another in r; at the end of r, the error wraps io.EOF.
 //
-// Booleans become 0 and 1. Halves and single precision are exact, doubles are
-// rounded to the nearest float32. A double beyond the largest float32 is an error,
-// and so is an integer that a float32 does not hold exactly.
+// Booleans become 0 and 1. Half and single precision are read exactly; doubles are rounded to the nearest float32. It
+// is an error if a double is beyond the largest float32, or if float32 cannot represent an integer exactly.
 func Read(r io.Reader) (shape []int, data []float32, err error) {
 	text, err := readHeader(r)
 	if err != nil {
@@ -62,7 +57,7 @@ func Read(r io.Reader) (shape []int, data []float32, err error) {
 	return h.shape, data, nil
 }
 
-// readHeader reads up to the numbers and returns the dictionary.
+// readHeader reads everything before the numbers and returns the dictionary.
 func readHeader(r io.Reader) (string, error) {
 	var start [len(magic) + 2]byte
 	n, err := io.ReadFull(r, start[:])
@@ -95,7 +90,7 @@ func readHeader(r io.Reader) (string, error) {
 	return string(text), short(err, "header")
 }
 
-// otherFormat says what a file that starts so is, if it is no array of NumPy.
+// otherFormat names the format of a file that starts with the given bytes, or returns "" if it may be a NumPy array.
 func otherFormat(start []byte) string {
 	switch {
 	case strings.HasPrefix(string(start), magic):
@@ -103,13 +98,13 @@ func otherFormat(start []byte) string {
 	case strings.HasPrefix(string(start), "PK\x03\x04"):
 		return "a zip archive, perhaps an .npz: want one of the .npy files in it"
 	case len(start) < len(magic) && strings.HasPrefix(magic, string(start)):
-		return "" // short, which its reader reports
+		return "" // too short; the caller reports that
 	}
 	return fmt.Sprintf("no array of NumPy: it begins with %s, want %s",
 		quote.Text(string(start[:min(len(start), len(magic))])), quote.Text(magic))
 }
 
-// short turns the end of a file inside of something into words.
+// short turns the end of a file into an error that names the part in which it ends.
 func short(err error, inside string) error {
 	switch {
 	case err == nil:
@@ -120,8 +115,7 @@ func short(err error, inside string) error {
 	return fmt.Errorf("npy: %w", err)
 }
 
-// rowMajor returns an array whose first index runs fastest in the order in which
-// the last one does.
+// rowMajor reorders an array from Fortran order to C order.
 func rowMajor(data []float32, shape []int) []float32 {
 	if len(shape) < 2 || len(data) == 0 {
 		return data
@@ -145,8 +139,8 @@ func rowMajor(data []float32, shape []int) []float32 {
 	return out
 }
 
-// Write writes an array of little-endian float32 in row-major order, with the
-// bytes of NumPy's own save. The numbers may come in several parts.
+// Write writes an array of little-endian float32 in row-major order, with the same bytes as numpy.save. The numbers
+// may be given in several parts.
 func Write(w io.Writer, shape []int, parts ...[]float32) error {
 	if len(shape) > maxRank {
 		return fmt.Errorf("npy: shape has %d axes, want at most %d", len(shape), maxRank)
@@ -180,9 +174,8 @@ func Write(w io.Writer, shape []int, parts ...[]float32) error {
 	return nil
 }
 
-// Header returns everything in front of the numbers of an array of the given shape, which
-// follow as little-endian float32 and begin at a multiple of 64. NumPy leaves room for a
-// longer first axis, and so does this.
+// Header returns everything before the numbers of an array of the given shape. The numbers follow as little-endian
+// float32 and begin at a multiple of 64. Like NumPy, it leaves room for a longer first axis.
 func Header(shape []int) []byte {
 	var axes strings.Builder
 	for i, n := range shape {
@@ -204,6 +197,6 @@ func Header(shape []int) []byte {
 	text += strings.Repeat(" ", 64-(before+len(text)+1)%64) + "\n"
 
 	b := append([]byte(magic), 1, 0)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(text))) // maxRank axes of 20 digits fit
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(text))) // 64 axes of 20 digits fit
 	return append(b, text...)
 }

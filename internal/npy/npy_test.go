@@ -16,7 +16,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-const golden = "../../testdata/npy/" // by NumPy
+const golden = "../../testdata/npy/" // written by NumPy
 
 func goldenFile(tb testing.TB, name string) []byte {
 	tb.Helper()
@@ -27,7 +27,7 @@ func goldenFile(tb testing.TB, name string) []byte {
 	return data
 }
 
-// count returns n numbers from first on.
+// count returns n consecutive numbers starting at first.
 func count(first float32, n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -89,7 +89,7 @@ func init() {
 	}
 }
 
-// same fails the test unless the bits agree, all NaNs being one.
+// same fails the test unless the bits agree; all NaNs count as equal.
 func same(t *testing.T, what string, shape []int, data []float32, wantShape []int, want []float32) {
 	t.Helper()
 	equal := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }
@@ -98,7 +98,7 @@ func same(t *testing.T, what string, shape []int, data []float32, wantShape []in
 	}
 }
 
-// What NumPy writes is read or refused, each file of the folder.
+// Each file of the folder, written by NumPy, is either read or rejected as expected.
 func TestFilesOfNumPy(t *testing.T) {
 	entries, err := os.ReadDir(golden)
 	if err != nil || len(entries) != len(accepted)+len(refused)+1 {
@@ -114,7 +114,7 @@ func TestFilesOfNumPy(t *testing.T) {
 			}
 			same(t, name+how, shape, data, want.shape, want.data)
 		}
-		for n := range file { // cut off anywhere
+		for n := range file { // truncated anywhere
 			if _, _, err := Read(bytes.NewReader(file[:n])); err == nil || errors.Is(err, io.EOF) != (n == 0) {
 				t.Errorf("%s cut off after %d bytes: error %v", name, n, err)
 			}
@@ -126,7 +126,7 @@ func TestFilesOfNumPy(t *testing.T) {
 	}
 }
 
-// matches compares a message, or its beginning where want ends in "…".
+// matches compares a message with want, or only its beginning if want ends in "…".
 func matches(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	start, open := strings.CutSuffix(want, "…")
@@ -135,7 +135,7 @@ func matches(t *testing.T, what string, err error, want string) {
 	}
 }
 
-// What is written has the bytes of NumPy.
+// Write writes the same bytes as NumPy.
 func TestWriteAsNumPy(t *testing.T) {
 	for _, name := range []string{"scalar", "empty", "no_rows", "no_columns", "no_rows_fortran", "vector", "matrix", "single"} {
 		var b bytes.Buffer
@@ -150,7 +150,7 @@ func TestWriteAsNumPy(t *testing.T) {
 	}
 }
 
-// Several arrays in one file are read one after the other.
+// Several arrays in one file are read one after another.
 func TestArraysInOneFile(t *testing.T) {
 	r := bytes.NewReader(goldenFile(t, "two"))
 	for _, want := range []string{"vector", "matrix"} {
@@ -166,7 +166,7 @@ func TestArraysInOneFile(t *testing.T) {
 	}
 }
 
-// Arrays of many buffers, in several parts, come back as they were.
+// Arrays longer than the buffers, written in several parts, are read back unchanged.
 func TestManyNumbers(t *testing.T) {
 	const rows, columns = 251, 257
 	x := count(-1000, rows*columns)
@@ -193,7 +193,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// failing writes so many times.
+// failing is a writer that fails after a number of writes.
 type failing struct {
 	after int
 	err   error
@@ -206,21 +206,21 @@ func (w *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// file returns a file of version 1.0 with a header and so many bytes behind it.
+// file returns a file of version 1.0 with a header and size bytes after it.
 func file(header string, size int) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte(magic+"\x01\x00"), uint16(len(header)))
 	return append(append(b, header...), make([]byte, size)...)
 }
 
-// dict returns a header of three values.
+// dict returns a header with the three values.
 func dict(descr, fortran, shape string) string {
 	return fmt.Sprintf("{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n", descr, fortran, shape)
 }
 
-// shaped returns the header of a shape.
+// shaped returns a header with the given shape.
 func shaped(shape string) string { return dict("'<f4'", "False", shape) }
 
-// malformed stands for the error of a header that is no such dictionary.
+// malformed is short for the error of a header that is not a valid dictionary.
 const malformed = "malformed"
 
 var hostile = []struct {
@@ -297,7 +297,7 @@ var hostile = []struct {
 	{"no bool", append(file(dict("'|b1'", "False", "(2,)"), 1), 2), "npy: element 1 is the byte 2, want 0 or 1 for a bool"},
 }
 
-// hostileTo32Bits are the errors where an int has 32 bits, by the names of the files.
+// hostileTo32Bits are the errors on machines where an int has 32 bits, by file name.
 var hostileTo32Bits = map[string]string{
 	"shape overflows":               `npy: header: shape has an axis of "4294967296", which overflows`,
 	"shape overflows beside a zero": `npy: header: shape has an axis of "4294967296", which overflows`,
@@ -335,7 +335,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// Other writers than NumPy lay their headers out in other ways.
+// Other programs than NumPy format their headers differently.
 func TestOtherHeaders(t *testing.T) {
 	for _, header := range []string{
 		"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",
@@ -350,7 +350,7 @@ func TestOtherHeaders(t *testing.T) {
 		}
 		same(t, header, shape, data, []int{2, 3}, make([]float32, 6))
 	}
-	for _, descr := range []string{"<b1", ">i1", "|u1"} { // one byte has any order
+	for _, descr := range []string{"<b1", ">i1", "|u1"} { // the byte order of a single byte is ignored
 		shape, data, err := Read(bytes.NewReader(file(dict("'"+descr+"'", "True", "(0, 5)"), 0)))
 		if err != nil {
 			t.Errorf("%s: %v", descr, err)
@@ -360,7 +360,7 @@ func TestOtherHeaders(t *testing.T) {
 	}
 }
 
-// The memory of an array has no room to spare.
+// The memory of an array has no spare capacity.
 func TestMemory(t *testing.T) {
 	h, err := parseHeader(shaped("(1000000,)"))
 	if err != nil {
@@ -372,7 +372,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// FuzzRead takes any bytes for a file.
+// FuzzRead reads arbitrary bytes as a file.
 func FuzzRead(f *testing.F) {
 	for name := range accepted {
 		f.Add(goldenFile(f, name))
@@ -385,8 +385,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(survives)
 }
 
-// FuzzHeader takes any text for a header, whose length is right more often than
-// a fuzzer that has to guess it would get it.
+// FuzzHeader reads arbitrary text as a header. The test sets the header's length correctly, which a fuzzer would
+// rarely guess.
 func FuzzHeader(f *testing.F) {
 	for _, shape := range []string{"()", "(3,)", "(2, 3)", "(0, 3)"} {
 		f.Add(shaped(shape), 24)
@@ -400,8 +400,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// survives fails if Read does more than to return an error or an array that is in
-// the file and can be written.
+// survives fails the test unless Read returns an error, or an array that is in the file and can be written.
 func survives(t *testing.T, input []byte) {
 	shape, data, err := Read(bytes.NewReader(input))
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// casesVariable names a folder in the environment to which Check writes its cases as well,
-// in the form of ONNX's own tests, for testdata/onnx_check.py to run elsewhere.
+// casesVariable is an environment variable with a folder. If it is set, Check also writes its cases there in the
+// format of ONNX's own tests, so that testdata/onnx_check.py can run them elsewhere.
 const casesVariable = "ATTN_ONNX_CASES"
 
-// Tolerance is by how much the result of another runtime may differ.
+// Tolerance is the largest allowed difference from the result of another runtime.
 const Tolerance = 1e-5
 
-// Check writes a model, reads the file, runs it, and ends the test unless its outputs are
-// those that are wanted. It returns the model as read, and all of its outputs.
+// Check writes a model, reads the file, runs it, and ends the test unless its outputs equal want. It returns the
+// model as read, and all of its outputs.
 func Check(t testing.TB, model io.WriterTo, inputs, want map[string]*Array) (*Model, map[string]*Array) {
 	t.Helper()
 	var file bytes.Buffer
@@ -60,8 +60,7 @@ func Check(t testing.TB, model io.WriterTo, inputs, want map[string]*Array) (*Mo
 	return m, got
 }
 
-// unused returns the weights and the results of nodes that no output needs. Runtimes warn
-// of them.
+// unused returns the weights and the results of nodes that no output needs, because runtimes warn about them.
 func (m *Model) unused() []string {
 	made, used := map[string][]string{}, map[string]bool{}
 	for name := range m.Graph.Weights {
@@ -91,8 +90,8 @@ func (m *Model) unused() []string {
 	return slices.Sorted(maps.Keys(made))
 }
 
-// writeCase writes model.onnx, and test_data_set_0 with inputs and outputs as TensorProtos:
-// those that are wanted, or else those that were computed here.
+// writeCase writes model.onnx, and test_data_set_0 with inputs and outputs as TensorProtos. The outputs are those in
+// want, or else the computed outputs in got.
 func (m *Model) writeCase(t testing.TB, dir string, model []byte, inputs, got, want map[string]*Array) {
 	t.Helper()
 	write := func(path string, data []byte) {

@@ -38,7 +38,7 @@ type Attribute struct {
 	Graph *Graph
 }
 
-// Port is an input or output. Axes of any size have names.
+// Port is an input or output. An axis that may have any size has a name.
 type Port struct {
 	Name string
 	Type int64
@@ -61,7 +61,7 @@ type field struct {
 // text returns the string of a field.
 func (f field) text() string { return string(f.bytes) }
 
-// fields takes a message apart. It panics if it is none.
+// fields splits a message into its fields. It panics if the message is invalid.
 func fields(b []byte) []field {
 	var list []field
 	varint := func() uint64 {
@@ -91,7 +91,7 @@ func fields(b []byte) []field {
 	return list
 }
 
-// Read takes an ONNX file apart.
+// Read parses an ONNX file.
 func Read(file []byte) (m *Model, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -229,7 +229,7 @@ func port(b []byte) Port {
 			p.Name = f.text()
 			continue
 		}
-		for _, f := range fields(fields(f.bytes)[0].bytes) { // of the tensor's type
+		for _, f := range fields(fields(f.bytes)[0].bytes) { // of the tensor type
 			if f.number == 1 {
 				p.Type = int64(f.int)
 				continue
@@ -248,7 +248,7 @@ func port(b []byte) Port {
 	return p
 }
 
-// count returns how many elements a shape holds.
+// count returns the number of elements of a shape.
 func count(shape []int) int {
 	n := 1
 	for _, d := range shape {

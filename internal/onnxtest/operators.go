@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// operators are the definitions at https://onnx.ai/onnx/operators, as far as models use
-// them.
+// operators implements the operators that the models use, as defined at https://onnx.ai/onnx/operators.
 var operators = map[string]func(c *call) []*Array{
 	"Add":         pairwise(func(a, b float64) float64 { return a + b }),
 	"Sub":         pairwise(func(a, b float64) float64 { return a - b }),
@@ -84,7 +83,7 @@ func pairwise(f func(a, b float64) float64) func(*call) []*Array {
 	}
 }
 
-// broadcast applies f to the elements of arrays of shapes that go together.
+// broadcast applies f to the elements of arrays whose shapes are broadcast.
 func broadcast(f func(v []float64) float64, xs ...*Array) *Array {
 	var out Array
 	for _, x := range xs {
@@ -116,7 +115,7 @@ func broadcast(f func(v []float64) float64, xs ...*Array) *Array {
 	return &out
 }
 
-// indices yields every index of a shape, in the order of memory.
+// indices yields every index of a shape, in row-major order.
 func indices(shape []int) func(yield func([]int) bool) {
 	return func(yield func([]int) bool) {
 		index := make([]int, len(shape))
@@ -134,8 +133,7 @@ func indices(shape []int) func(yield func([]int) bool) {
 	}
 }
 
-// at returns the element at an index that may have more axes, of which those of size 1
-// repeat.
+// at returns the element at an index, which may have more axes than x. Axes of size 1 are repeated.
 func (x *Array) at(index []int) float64 {
 	at, index := 0, index[len(index)-len(x.Shape):]
 	for a, d := range x.Shape {
@@ -171,7 +169,7 @@ func matMul(a, b *Array) *Array {
 	if b.Shape[len(b.Shape)-2] != k {
 		panic(fmt.Sprintf("MatMul of %v and %v", a.Shape, b.Shape))
 	}
-	lead := func(x *Array) *Array { // places of matrices
+	lead := func(x *Array) *Array { // the leading axes
 		y := &Array{Shape: x.Shape[:len(x.Shape)-2]}
 		for i := range count(y.Shape) {
 			y.Data = append(y.Data, float64(i))
@@ -213,7 +211,7 @@ func lastAxis(c *call, f func(v []float64) []float64) *Array {
 	return out
 }
 
-// softmax is NaN where every element is −∞.
+// softmax returns NaN if every element is −∞.
 func softmax(v []float64) []float64 {
 	top, total := slices.Max(v), 0.0
 	out := make([]float64, len(v))
@@ -236,8 +234,7 @@ func sum(v []float64) (s float64) {
 
 func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
 
-// reduce is for reductions of the last axis, which is named by an input or, in earlier
-// opsets, by an attribute.
+// reduce implements reductions over the last axis. The axis is an input or, in earlier opsets, an attribute.
 func reduce(c *call, byInput bool, f func([]float64) float64) *Array {
 	var axes []int
 	if byInput {
@@ -277,8 +274,8 @@ func layerNormalization(c *call) []*Array {
 	})}
 }
 
-// attention is the operator of opset 23, without a cache, a soft-cap and its flag for causal
-// masks. What it does with a query that attends to nothing is not defined: here it is NaN.
+// attention is the operator of opset 23, without cache, soft-cap and causal flag. ONNX does not define the result of
+// a query that attends to nothing: here it is NaN.
 func attention(c *call) []*Array {
 	c.since(23)
 	q, k, v := c.in[0], c.in[1], c.in[2]
@@ -301,7 +298,7 @@ func attention(c *call) []*Array {
 	if mask != nil && !slices.Equal(mask.Shape[len(mask.Shape)-2:], []int{lq, lk}) {
 		panic(fmt.Sprintf("mask %v for %d queries and %d keys", mask.Shape, lq, lk))
 	}
-	// The type of the mask is not known here: one of 0 and 1 alone is boolean.
+	// The type of the mask is unknown here; a mask of only 0 and 1 is treated as boolean.
 	boolean := mask != nil && !slices.ContainsFunc(mask.Data, func(v float64) bool { return v != 0 && v != 1 })
 	out := &Array{Shape: []int{b, h, lq, size}}
 	for index := range indices(out.Shape[:3]) {

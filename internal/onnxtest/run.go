@@ -34,8 +34,7 @@ func (m *Model) Run(inputs map[string]*Array) (outputs map[string]*Array, err er
 	return outputs, nil
 }
 
-// check returns an error unless an array has the axes of the port. Named axes take the size
-// that they have first.
+// check returns an error unless an array has the axes of the port. A named axis has the size of its first occurrence.
 func (p Port) check(what string, x *Array, sizes map[string]int) error {
 	fits := len(x.Shape) == len(p.Axes) && count(x.Shape) == len(x.Data)
 	for i, a := range p.Axes {
@@ -57,7 +56,7 @@ func (p Port) check(what string, x *Array, sizes map[string]int) error {
 	return nil
 }
 
-// run returns the outputs of a graph that may use the values of scope.
+// run returns the outputs of a graph, which may use the values of scope.
 func (g *Graph) run(opset int64, scope map[string]*Array) (results []*Array, err error) {
 	values := maps.Clone(scope)
 	maps.Copy(values, g.Weights)
@@ -124,7 +123,7 @@ type call struct {
 	in    []*Array
 }
 
-// arg returns an input, or nil if it is left out.
+// arg returns an input, or nil if it is absent.
 func (c *call) arg(i int) *Array {
 	if i < len(c.in) {
 		return c.in[i]
@@ -142,7 +141,7 @@ func (c *call) ints(i int) []int {
 	return list
 }
 
-// attr returns an integer attribute, or what stands for one that is absent.
+// attr returns an integer attribute, or the default if it is absent.
 func (c *call) attr(name string, absent int) int {
 	if a, ok := c.Attributes[name]; ok {
 		return a.Int
@@ -150,7 +149,7 @@ func (c *call) attr(name string, absent int) int {
 	return absent
 }
 
-// since panics unless the operator exists in this form in the opset of the model.
+// since panics unless the model's opset is at least the given one.
 func (c *call) since(opset int64) {
 	if c.opset < opset {
 		panic(fmt.Sprintf("is of opset %d, the model of %d", opset, c.opset))

@@ -2,7 +2,7 @@ package quote
 
 import "strconv"
 
-// Count writes a whole number in groups of three digits.
+// Count formats a whole number in groups of three digits.
 func Count(n int) string {
 	text := strconv.Itoa(n)
 	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
@@ -11,7 +11,7 @@ func Count(n int) string {
 	return text
 }
 
-// Counted returns a number of things with their name.
+// Counted returns a number with a noun in the singular or plural.
 func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

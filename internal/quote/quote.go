@@ -1,6 +1,5 @@
-// Package quote makes text from files, flags and servers fit for a message: one line, without
-// characters that a terminal obeys or that change the order of what follows, and not a
-// megabyte of it.
+// Package quote makes text from files, flags and servers safe for a message: one line of limited length, without
+// characters that control a terminal or change the direction of text.
 package quote
 
 import (
@@ -14,11 +13,11 @@ import (
 const (
 	mostText    = 100  // characters of a string or a JSON value
 	mostName    = 1000 // characters of a path
-	mostMessage = 1500 // characters of a message, which may have several of them and a path
+	mostMessage = 1500 // characters of a message, which may contain several texts and a path
 )
 
-// Text returns s in double quotes, as Go writes it: what is not printable is escaped. Behind
-// 100 characters it is cut, which an ellipsis says.
+// Text returns s in double quotes, in Go syntax: non-printable characters are escaped. After 100 characters it is cut
+// off with an ellipsis.
 func Text(s string) string {
 	short, rest := cut(s, mostText)
 	if rest == "" {
@@ -27,7 +26,7 @@ func Text(s string) string {
 	return strconv.Quote(short) + "…"
 }
 
-// Texts returns Text of the first three of a list, and how many more there are.
+// Texts returns Text of the first three strings of a list, and the number of the others.
 func Texts(list []string) string {
 	const most = 3
 	var texts []string
@@ -41,8 +40,8 @@ func Texts(list []string) string {
 	return all
 }
 
-// Name returns s as it is if that is fit for a message and has at most 1,000 characters, and
-// Text otherwise. It is for paths and keys, which read better without quotes.
+// Name returns s unchanged if it is safe for a message and has at most 1,000 characters, and Text otherwise. It is
+// for paths and keys, which are easier to read without quotes.
 func Name(s string) string {
 	if !Fit(s) {
 		return Text(s)
@@ -50,15 +49,14 @@ func Name(s string) string {
 	return s
 }
 
-// Fit reports whether Name returns s as it is. Other names are none that a file of a model
-// has, unless to mislead.
+// Fit reports whether Name returns s unchanged. No legitimate file of a model has any other name.
 func Fit(s string) bool {
 	_, rest := cut(s, mostName)
 	return s != "" && rest == "" && escape(s) == s
 }
 
-// JSON returns a JSON value on one line, without the space between its parts, cut behind 100
-// characters. What is no JSON is returned as by Text.
+// JSON returns a JSON value on one line, without spaces between its parts, cut off after 100 characters. Invalid JSON
+// is returned as by Text.
 func JSON(value []byte) string {
 	var b bytes.Buffer
 	if err := json.Compact(&b, value); err != nil {
@@ -71,9 +69,8 @@ func JSON(value []byte) string {
 	return escape(short) + rest
 }
 
-// Message returns a message that may have foreign text in it which is not quoted, such as the
-// path in an error of the operating system, as one line. A long one loses its middle: what is
-// wrong is at the end.
+// Message returns a message as one line. The message may contain unquoted foreign text, such as the path in an error
+// of the operating system. A long message is shortened in the middle, because the reason is at the end.
 func Message(s string) string {
 	const tail = mostMessage / 3
 	if short, rest := cut(s, mostMessage-tail); utf8.RuneCountInString(rest) > tail {
@@ -87,8 +84,8 @@ func Message(s string) string {
 	return escape(s)
 }
 
-// escape returns s with what is not printable escaped as in Go: control characters, those that
-// change the direction of text, other invisible ones, and bytes that are not UTF-8.
+// escape returns s with non-printable characters escaped as in Go: control characters, characters that change the
+// direction of text, other invisible characters, and bytes that are not UTF-8.
 func escape(s string) string {
 	var b strings.Builder
 	for i, size := 0, 0; i < len(s); i += size {
@@ -104,7 +101,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// cut splits s behind its first n characters.
+// cut splits s after its first n characters.
 func cut(s string, n int) (string, string) {
 	for i := range s {
 		if n == 0 {

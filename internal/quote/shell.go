@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Shell returns a file's name as it can be pasted into a shell.
+// Shell quotes a file name so that it can be pasted into a shell.
 func Shell(path string) string {
-	if !Fit(path) { // as bash, zsh and ksh read it
+	if !Fit(path) { // the syntax of bash, zsh and ksh
 		escaped := strconv.Quote(path)
 		return "$'" + strings.ReplaceAll(escaped[1:len(escaped)-1], "'", `\'`) + "'"
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/attn-go/attn/internal/input"
 )
 
-// NewIdentity returns what the lines of a command's output follow from: the version of the program,
-// the command line, and the files of the model in a directory.
+// NewIdentity returns the identity of a job: the version of the program, the command line, and the hash of the
+// model's files in a directory. Together with the input they determine the output.
 func NewIdentity(version string, args []string, dir string, files []string) (id Identity, err error) {
 	id.Version = version
-	for _, arg := range args { // the model may be elsewhere on another machine
+	for _, arg := range args { // the model's path may differ on another machine
 		if flag, value, ok := strings.Cut(arg, "="); ok && value == dir {
 			id.Command = append(id.Command, flag)
 			arg = value
@@ -51,7 +51,7 @@ func NewIdentity(version string, args []string, dir string, files []string) (id 
 	return id, nil
 }
 
-// notRead says why a file of a model cannot be read.
+// notRead returns an error that says why a file of a model cannot be read.
 func notRead(path string, err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -60,9 +60,8 @@ func notRead(path string, err error) error {
 	return &input.Error{Name: path, Err: err}
 }
 
-// PretrainedFiles returns the files of a pretrained model, with those in the folders of its
-// pipeline: what is read, and few others. Weights are left out for a command that reads only
-// the tokenizer.
+// PretrainedFiles returns the files of a pretrained model, including those in the folders of its pipeline: all files
+// that are read, and few others. Set weights to false for a command that reads only the tokenizer.
 func PretrainedFiles(dir string, weights bool) (names []string, err error) {
 	read := []string{".json", ".txt", ".model", ".spm"}
 	if weights {
@@ -72,7 +71,7 @@ func PretrainedFiles(dir string, weights bool) (names []string, err error) {
 		switch {
 		case err != nil:
 			return notRead(filepath.Join(dir, name), err)
-		case name != "." && strings.HasPrefix(e.Name(), "."): // of a version control or a download
+		case name != "." && strings.HasPrefix(e.Name(), "."): // for instance of version control or of a download
 			if e.IsDir() {
 				return fs.SkipDir
 			}

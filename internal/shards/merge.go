@@ -13,19 +13,18 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// Merged is what the shards of a directory are together.
+// Merged describes all shards of a directory together.
 type Merged struct {
 	Identity
 	Shards   int
 	Lines    int64
 	Rejected int
 	Seconds  float64
-	Kernels  []string // those that there are
+	Kernels  []string // the distinct instruction sets of the shards
 }
 
-// Merge checks that all shards of a directory are there, of one job, and that together
-// they are every line of the input once; then it writes their outputs, in order. If
-// something is wrong, nothing is written.
+// Merge checks that a directory contains all shards of one job, and that together they cover every line of the input
+// exactly once. Then it writes their outputs in order. On an error in the shards it writes nothing.
 func Merge(dir string, out io.Writer) (sum Merged, err error) {
 	list, err := manifests(dir)
 	if err != nil {
@@ -55,7 +54,7 @@ func Merge(dir string, out io.Writer) (sum Merged, err error) {
 	return sum, nil
 }
 
-// manifests returns those of all shards, in order.
+// manifests returns the manifests of all shards, in order.
 func manifests(dir string) ([]*Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -100,12 +99,12 @@ func manifests(dir string) ([]*Manifest, error) {
 	return list, nil
 }
 
-// whole returns an error unless shards are of one job and their pieces are every line of
-// its files once.
+// whole returns an error unless the shards are from one job and their pieces cover every line of its files exactly
+// once.
 func whole(list []*Manifest, dir string) error {
 	first := list[0]
 	var files []File
-	at := Piece{} // the one before
+	at := Piece{} // the previous piece
 	for i, m := range list {
 		place := filepath.Join(dir, folder(i, m.Shards))
 		if err := m.is(first.Identity, place); err != nil {
@@ -131,7 +130,7 @@ func whole(list []*Manifest, dir string) error {
 	return nil
 }
 
-// copy writes the output of a shard.
+// copy copies the output of a shard to out.
 func (m *Manifest) copy(dir string, out io.Writer) error {
 	path := filepath.Join(dir, folder(m.Shard, m.Shards), OutputFile)
 	return atomicfile.Read(path, func(place string) error {

@@ -1,10 +1,8 @@
-// Package shards runs a filter over the parts of a corpus, on any scheduler that starts
-// processes with a number.
+// Package shards runs a filter over the parts of a corpus, with any scheduler that starts numbered processes.
 //
-// Files and the places where they are cut follow from the list of files and the number of
-// shards alone. A shard is a folder with its output and a manifest, which appear together
-// or not at all. So a job can be repeated until all is there, and what is there is known
-// to be of one model, one command and one input, with nothing missing and nothing twice.
+// The division of the files depends only on the list of files and the number of shards. A shard is a folder with its
+// output and a manifest, which are created atomically. A job can therefore be rerun until every shard is done. The
+// manifests show that all shards used the same model, command and input, and that no line is missing or duplicated.
 package shards
 
 import (
@@ -23,20 +21,18 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// File is a file of the input.
+// File is an input file.
 type File struct {
 	Path string
 	Size int64
 }
 
-// Plan is the input: files, of which the lines are one sequence.
+// Plan is the input: files whose lines form one sequence.
 type Plan struct{ files []File }
 
-// NewPlan finds the files of some patterns, in the order of their names. Empty files are
-// left out.
+// NewPlan finds the files that match the patterns, sorted by name. Empty files are left out.
 //
-// Errors: a pattern that nothing matches, folders, compressed files, which cannot be cut,
-// and input without a line.
+// Errors: a pattern without matches, folders, compressed files, which cannot be split, and input without lines.
 func NewPlan(patterns []string) (p Plan, err error) {
 	var paths []string
 	for _, pattern := range patterns {
@@ -48,7 +44,7 @@ func NewPlan(patterns []string) (p Plan, err error) {
 			return p, fmt.Errorf("nothing matches %s", quote.Text(pattern))
 		}
 		for _, path := range found {
-			paths = append(paths, filepath.Clean(path)) // ./a and a are one file
+			paths = append(paths, filepath.Clean(path)) // ./a and a are the same file
 		}
 	}
 	slices.Sort(paths)
@@ -71,7 +67,7 @@ func NewPlan(patterns []string) (p Plan, err error) {
 	return p, nil
 }
 
-// hash identifies the files by names and sizes.
+// hash returns a hash of the names and sizes of the files.
 func hash(files []File) string {
 	h := sha256.New()
 	for _, f := range files {
@@ -80,7 +76,7 @@ func hash(files []File) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Piece is a part of a file, of whole lines.
+// Piece is a part of a file that consists of whole lines.
 type Piece struct {
 	Path string `json:"path"`
 	From int64  `json:"from"`
@@ -88,8 +84,7 @@ type Piece struct {
 	Size int64  `json:"size"` // of the file
 }
 
-// pieces returns those of a shard: the lines that begin in the i-th of n equal parts of
-// all bytes.
+// pieces returns the pieces of a shard: the lines that begin in the i-th of n equal parts of all bytes.
 func (p Plan) pieces(i, n int) ([]Piece, error) {
 	total := int64(0)
 	for _, f := range p.files {
@@ -120,8 +115,7 @@ func (p Plan) pieces(i, n int) ([]Piece, error) {
 	return list, nil
 }
 
-// lineFrom returns where the first line begins that begins at a place or behind it; the
-// end of the file if none does.
+// lineFrom returns the start of the first line that begins at or after at, or the end of the file.
 func lineFrom(f File, at int64) (int64, error) {
 	if at == 0 || at >= f.Size {
 		return min(at, f.Size), nil
@@ -146,7 +140,7 @@ func lineFrom(f File, at int64) (int64, error) {
 	}
 }
 
-// name says where the lines of pieces come from.
+// name describes the origin of pieces, for errors.
 func name(i, n int, pieces []Piece) string {
 	if len(pieces) == 0 {
 		return fmt.Sprintf("shard %d of %d", i, n)
@@ -154,15 +148,14 @@ func name(i, n int, pieces []Piece) string {
 	return fmt.Sprintf("shard %d of %d, which begins at byte %d of %s", i, n, pieces[0].From, pieces[0].Path)
 }
 
-// reader reads the lines of pieces, one file after the other, and hashes them. A filter
-// that is interrupted may still be reading when it returns: close waits for that, and
-// nothing is read or hashed afterwards.
+// reader reads the lines of pieces, one file after another, and hashes them. An interrupted filter may still be
+// reading when it returns; close waits for that read, and later reads fail.
 type reader struct {
 	mu     sync.Mutex
 	pieces []Piece
 	file   *os.File
 	left   *io.SectionReader
-	last   byte // of what has been read
+	last   byte // the last byte read
 	read   *hashed
 	closed bool
 }
@@ -206,7 +199,7 @@ func (r *reader) next(b []byte) (int, error) {
 			return 0, err
 		}
 		r.closeFile()
-		if r.last != '\n' { // the last line of a file has no end
+		if r.last != '\n' { // the last line of a file has no newline
 			r.last = '\n'
 			b[0] = '\n'
 			return 1, nil
@@ -214,7 +207,7 @@ func (r *reader) next(b []byte) (int, error) {
 	}
 }
 
-// close ends the input, wherever it is, and returns what was read.
+// close ends the input at its current position, and returns the size and hash of the bytes read.
 func (r *reader) close() *hashed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,7 +234,7 @@ func parseFolder(name string) (i, n int, ok bool) {
 	return i, n, true
 }
 
-// hashed counts and hashes what passes through.
+// hashed counts and hashes the bytes written to it.
 type hashed struct {
 	bytes, lines int64
 	sum          interface {

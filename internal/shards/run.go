@@ -23,33 +23,33 @@ const (
 	ManifestFile = "manifest.json"
 )
 
-// Identity is what the lines of an output follow from, besides the input.
+// Identity determines the lines of an output, together with the input.
 type Identity struct {
 	Version string   `json:"version"` // of attn
-	Command []string `json:"command"` // without the place of the model
+	Command []string `json:"command"` // without the path of the model
 	Model   string   `json:"model"`   // hash of its files
 }
 
-// Manifest tells of a shard that is done.
+// Manifest describes a finished shard.
 type Manifest struct {
 	Shard  int `json:"shard"` // from 0
 	Shards int `json:"of"`
 	Identity
-	Kernels  string  `json:"kernels"` // the instruction set, with which last digits may differ
+	Kernels  string  `json:"kernels"` // the instruction set, which can change the last digits
 	Input    Input   `json:"input"`
 	Output   Output  `json:"output"`
-	Rejected int     `json:"rejected"` // lines with an error in their place
+	Rejected int     `json:"rejected"` // lines replaced by an error
 	Seconds  float64 `json:"seconds"`
 }
 
-// Input is what a shard has read.
+// Input describes the input that a shard has read.
 type Input struct {
 	Plan   string  `json:"plan_sha256"` // names and sizes of all files
 	Pieces []Piece `json:"pieces"`
 	SHA256 string  `json:"sha256"` // of its bytes
 }
 
-// Output is what a shard has written.
+// Output describes the output of a shard.
 type Output struct {
 	Lines  int64  `json:"lines"`
 	Bytes  int64  `json:"bytes"`
@@ -61,34 +61,33 @@ type Job struct {
 	Identity
 	Kernels string
 	Plan    Plan
-	Dir     string // of the shards' folders
+	Dir     string // contains the folders of the shards
 	Shards  int
 	// Stream maps lines to lines.
 	Stream func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 }
 
-// Error says what is wrong with shards, or with their lines.
+// Error describes an error in shards, or in their lines.
 type Error struct {
 	err error
-	// Other says that they are whole, but of another job.
+	// Other says that the shards are valid, but belong to another job.
 	Other bool
 }
 
-// Error returns what is wrong, with the path.
+// Error returns the message, with the path.
 func (e *Error) Error() string { return e.err.Error() }
 
-// Unwrap returns what is behind it.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.err }
 
 func bad(format string, args ...any) error { return &Error{err: fmt.Errorf(format, args...)} }
 
 func other(format string, args ...any) error { return &Error{fmt.Errorf(format, args...), true} }
 
-// ErrDone says that there is nothing to do.
+// ErrDone says that the shard is already done.
 var ErrDone = errors.New("is done")
 
-// Check returns ErrDone if a shard is done, and another error if what is in its place is
-// not of this job.
+// Check returns ErrDone if a shard is done, and another error if its folder belongs to another job.
 func (j *Job) Check(i int) error {
 	if i < 0 || i >= j.Shards {
 		return fmt.Errorf("no shard %d of %d, want 0 to %d", i, j.Shards, j.Shards-1)
@@ -116,7 +115,7 @@ func (j *Job) Check(i int) error {
 	return ErrDone
 }
 
-// is returns an error that says in what a shard is of another job.
+// is returns an error that describes how a shard's job differs from id.
 func (m *Manifest) is(id Identity, dir string) error {
 	differs := func(what, has, want string) error {
 		return other("%s was made %s %s, not %s; want another --output", dir, what, has, want)
@@ -134,7 +133,7 @@ func (m *Manifest) is(id Identity, dir string) error {
 
 func short(hash string) string { return hash[:min(12, len(hash))] }
 
-// checkOthers returns an error if the directory holds shards of another division.
+// checkOthers returns an error if the directory contains shards of another division.
 func (j *Job) checkOthers() error {
 	entries, err := os.ReadDir(j.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +147,7 @@ func (j *Job) checkOthers() error {
 	return nil
 }
 
-// input returns the pieces of a shard, read and hashed.
+// input returns the pieces of a shard, with their size and hash.
 func (j *Job) input(i int) ([]Piece, *hashed, error) {
 	pieces, err := j.Plan.pieces(i, j.Shards)
 	if err != nil {
@@ -159,10 +158,9 @@ func (j *Job) input(i int) ([]Piece, *hashed, error) {
 	return pieces, r.close(), err
 }
 
-// Run makes a shard. It is there whole or not at all.
+// Run computes a shard and writes it atomically.
 //
-// Errors: ErrDone if it is there already, and atomicfile.ErrInUse, wrapped, if another
-// process is making it.
+// Errors: ErrDone if the shard is already done, and atomicfile.ErrInUse, wrapped, if another process is computing it.
 func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	if err := j.Check(i); err != nil {
 		return nil, err
@@ -172,7 +170,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 		return nil, err
 	}
 	defer d.Unlock()
-	if err := j.Check(i); err != nil { // somebody else may have made it meanwhile
+	if err := j.Check(i); err != nil { // another process may have finished it meanwhile
 		return nil, err
 	}
 	pieces, err := j.Plan.pieces(i, j.Shards)
@@ -183,7 +181,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 		Shard: i, Shards: j.Shards, Identity: j.Identity, Kernels: j.Kernels,
 		Input: Input{Plan: hash(j.Plan.files), Pieces: pieces},
 	}
-	var failed error // without the name of the file to be written
+	var failed error // without the name of the output file
 	err = d.Replace([]atomicfile.File{
 		{Path: OutputFile, Write: func(w io.Writer) error {
 			start := time.Now()
@@ -198,7 +196,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 			m.Rejected, m.Seconds = stats.Rejected, time.Since(start).Seconds()
 			return failed
 		}},
-		// Written behind the output, when all of it is known.
+		// Written after the output, when all numbers are known.
 		{Path: ManifestFile, Write: func(w io.Writer) error { return atomicfile.JSON("", m).Write(w) }},
 	})
 	if failed != nil {
@@ -207,7 +205,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	return m, err
 }
 
-// readManifest returns that of a shard's folder.
+// readManifest returns the manifest of a shard's folder.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
 	var data []byte

@@ -18,7 +18,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 )
 
-// stream is a filter that is cheap: it counts bytes, and refuses lines with "bad".
+// stream is a cheap filter: it counts bytes, and rejects lines with "bad".
 func stream(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
 	f := filter.Filter[int]{Name: name, Write: filter.Text(func(n int) string { return fmt.Sprint(n, " bytes") })}
 	f.Work = func(_ context.Context, batch []*filter.Line[int]) error {
@@ -32,8 +32,7 @@ func stream(ctx context.Context, in io.Reader, name string, out io.Writer) (filt
 	return f.Run(ctx, in, out)
 }
 
-// corpus writes files and returns the pattern that they match and what stream makes of
-// all lines.
+// corpus writes files and returns a pattern that matches them, and the output of stream for all lines.
 func corpus(t *testing.T, contents ...string) (pattern, want string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,8 +74,7 @@ func (j *Job) all(t *testing.T) {
 	}
 }
 
-// Whatever the files and the number of shards, all shards together are what one run
-// makes.
+// For any files and number of shards, all shards together equal the output of a single run.
 func TestShardsAreTheWhole(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	random := make([]string, 17)
@@ -96,7 +94,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 	} {
 		pattern, want := corpus(t, contents...)
 		shards := []int{1, 2, 3, 7}
-		if name == "random" || name == "long" { // fewer lines than shards, and lines longer than them
+		if name == "random" || name == "long" { // fewer lines than shards, or lines longer than shards
 			shards = append(shards, 100)
 		}
 		if testing.Short() {
@@ -120,7 +118,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 	}
 }
 
-// Shards of equal bytes are about as large.
+// Shards have nearly equal numbers of bytes.
 func TestShardsAreEven(t *testing.T) {
 	pattern, _ := corpus(t, strings.Repeat("0123456789\n", 4000), strings.Repeat("abcd\n", 1000))
 	j := newJob(t, pattern, 13)
@@ -165,7 +163,7 @@ func TestDone(t *testing.T) {
 	check("was made by attn v1, not v2; want another", func(j *Job) { j.Version = "v2" })
 	check("shard-00001-of-00002, want one of 3 shards", func(j *Job) { j.Shards = 3 })
 	check("no shard 1 of 1, want 0 to 0", func(j *Job) { j.Shards = 1 })
-	// The same names and sizes, but another text.
+	// The same names and sizes, but different text.
 	files, _ := filepath.Glob(pattern)
 	if err := os.WriteFile(files[1], []byte("e\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -175,7 +173,7 @@ func TestDone(t *testing.T) {
 	check("was made of another input", func(o *Job) { o.Plan = newJob(t, pattern, 2).Plan })
 }
 
-// A shard that fails or is interrupted leaves nothing, and can be made again.
+// A shard that fails or is interrupted leaves no files, and can be run again.
 func TestUnfinished(t *testing.T) {
 	pattern, want := corpus(t, "a\nbb\nccc\n")
 	j := newJob(t, pattern, 1)
@@ -214,7 +212,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// Of two workers on one shard, one makes it.
+// Of two workers on the same shard, only one computes it.
 func TestTwoWorkers(t *testing.T) {
 	pattern, want := corpus(t, strings.Repeat("a\nbb\n", 100))
 	j := newJob(t, pattern, 1)
@@ -304,7 +302,7 @@ func TestMergeRefuses(t *testing.T) {
 	}
 }
 
-// A file that several patterns match, by whatever path, is read once.
+// A file that several patterns match, even by different paths, is read once.
 func TestPlanHasEachFileOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	os.WriteFile("a.txt", []byte("a\n"), 0o644)

@@ -7,23 +7,22 @@ import (
 	"github.com/attn-go/attn/internal/exact"
 )
 
-// Sums adds up the numbers of lines of JSON, each of which has the same form: objects and
-// lists of numbers. Sums are exact and are rounded once, at the end, so they do not depend
-// on the order of the lines.
+// Sums adds up the numbers in lines of JSON, which must all have the same form: objects and lists of numbers. Sums
+// are exact and rounded once, at the end, so they do not depend on the order of the lines.
 //
-// A null is not counted, nor is a line with an error in its place.
+// Null values are not counted, nor are lines replaced by an error.
 type Sums struct {
-	// Job is what the lines are of, if there is one.
+	// Job identifies the job that the lines are from, if known.
 	Job      *Identity
 	Lines    int64
 	Rejected int64
 	root     node
-	rest     []byte // of a line whose end is still to come
+	rest     []byte // an incomplete last line
 }
 
-// node is the sum of numbers that stand in one place of all lines, or what is within.
+// node is the sum of the numbers at the same place in all lines, or contains the nodes of an object or list.
 type node struct {
-	kind   string // as kindOf has it
+	kind   string // as returned by kindOf
 	count  int64
 	sum    *exact.Sum
 	fields map[string]*node
@@ -111,7 +110,7 @@ func (n *node) add(v any) error {
 	return nil
 }
 
-// kindOf returns what a value is, empty for null and for what has no sum.
+// kindOf returns the kind of a value, or "" for null and for values that cannot be added.
 func kindOf(v any) string {
 	switch v.(type) {
 	case float64:
@@ -124,8 +123,7 @@ func kindOf(v any) string {
 	return ""
 }
 
-// MarshalJSON writes sums and means in the form of a line, and what they are of. What has no
-// number is null.
+// MarshalJSON writes the sums and means in the form of a line, and the job. Places without numbers are null.
 func (s *Sums) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		*Identity

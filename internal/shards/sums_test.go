@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Sums have one value, whatever the order of the lines and wherever writes end.
+// Sums do not depend on the order of the lines or on the boundaries of writes.
 func TestSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var lines []string

@@ -1,11 +1,9 @@
-// Package strictjson decodes JSON files that people may have edited: unknown fields
-// and trailing text are errors, and every error says in plain words where it is and
-// what is wanted there, on one line.
+// Package strictjson decodes JSON files that people may have edited. Unknown fields and trailing text are errors, and
+// every error says on one line, in plain words, where it is and what is expected there.
 //
-// Package json words its errors in another way from release to release, and its errors of
-// syntax have other offsets. What this package says follows from what all releases have in
-// common: the type of an error, how much of the text has been read when it comes, and behind
-// which token a value does not fit.
+// The wording of errors of package json, and the offsets of its syntax errors, differ between Go releases. This
+// package relies only on properties that all releases share: the type of an error, the amount of text read when it
+// occurs, and the token after which a value has the wrong type.
 package strictjson
 
 import (
@@ -22,18 +20,18 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Unmarshal decodes the one JSON value in data into v, as package json does.
+// Unmarshal decodes data, a single JSON value, into v, as package json does.
 //
-// Errors: text that is not JSON, a value of another type than its field, a field that
-// v does not have, and anything behind the value. An error of an UnmarshalJSON method
-// is returned as it is.
+// Errors: text that is not JSON, a value with another type than its field, a field that v does not have, and text
+// after the value. An error of an UnmarshalJSON method is returned unchanged.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, true) }
 
-// Lenient is Unmarshal that passes over fields that v does not have.
+// Lenient is Unmarshal, but ignores fields that v does not have.
 func Lenient(data []byte, v any) error { return unmarshal(data, v, false) }
 
 func unmarshal(data []byte, v any, strict bool) error {
-	value := bytes.TrimLeft(data, space) // from which some releases count, where others count from the start
+	// Some releases count offsets from the start of the value, others from the start of the data.
+	value := bytes.TrimLeft(data, space)
 	d := json.NewDecoder(bytes.NewReader(value))
 	if strict {
 		d.DisallowUnknownFields()
@@ -48,10 +46,10 @@ func unmarshal(data []byte, v any, strict bool) error {
 	if err := Syntax(data); err != nil {
 		return err
 	}
-	if mismatch, ok := err.(*json.UnmarshalTypeError); ok { // not a wrapped one, which may be about other text
+	if mismatch, ok := err.(*json.UnmarshalTypeError); ok { // a wrapped error may concern other text
 		return explain(value, mismatch)
 	}
-	// Package json has no type for this one.
+	// Package json has no type for this error.
 	if name, isUnknown := strings.CutPrefix(err.Error(), "json: unknown field "); isUnknown {
 		if text, err := strconv.Unquote(name); err == nil {
 			name = quote.Text(text)
@@ -61,19 +59,18 @@ func unmarshal(data []byte, v any, strict bool) error {
 	return err
 }
 
-// space is what may stand around a JSON value.
+// space is the white space allowed around a JSON value.
 const space = " \t\r\n"
 
 var errBehind = errors.New("something follows the JSON value")
 
-// Syntax returns an error that says where data stops being JSON, nil if all of it is one
-// value.
+// Syntax returns an error with the position of the first syntax error in data, or nil if data is one JSON value.
 func Syntax(data []byte) error {
 	if json.Valid(data) {
 		return nil
 	}
-	// The offset in an error of package json is sometimes that of a token, so what counts is
-	// how much of the text it has read. One release reads a byte too many in one case.
+	// The offset in an error of package json is sometimes the offset of a token, so the amount of text read is used
+	// instead. One release reads one byte too many in one case.
 	text := bytewise{data: data}
 	at := len(data)
 	if isSyntax(scan(&text)) {
@@ -97,8 +94,8 @@ func Syntax(data []byte) error {
 	return errors.New("ends in the middle of its JSON")
 }
 
-// scan returns nil if a text begins with a JSON value, an error of package io if it could by
-// more text, and otherwise a *json.SyntaxError.
+// scan returns nil if a text begins with a JSON value, an error of package io if more text could complete it, and
+// otherwise a *json.SyntaxError.
 func scan(text io.Reader) error {
 	var value json.RawMessage
 	return json.NewDecoder(text).Decode(&value)
@@ -106,7 +103,7 @@ func scan(text io.Reader) error {
 
 func isSyntax(err error) bool { return errors.As(err, new(*json.SyntaxError)) }
 
-// bytewise reads one byte after the other.
+// bytewise reads one byte at a time.
 type bytewise struct {
 	data []byte
 	read int
@@ -120,7 +117,7 @@ func (b *bytewise) Read(p []byte) (int, error) {
 	return copy(p[:1], b.data[b.read-1:]), nil
 }
 
-// explain says which value does not fit, and what is wanted in its place.
+// explain says which value has the wrong type, and what is expected in its place.
 func explain(data []byte, err *json.UnmarshalTypeError) error {
 	path, token := find(data, err.Offset)
 	what := "has"
@@ -133,14 +130,13 @@ func explain(data []byte, err *json.UnmarshalTypeError) error {
 	return fmt.Errorf("%s %s where %s is wanted", what, described(token, err.Type), wanted(err.Type))
 }
 
-// find returns the path of the value in data whose first token ends at an offset, and that
-// token.
+// find returns the path of the value in data whose first token ends at an offset, and that token.
 func find(data []byte, offset int64) (string, json.Token) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	type level struct {
 		key   string
-		n     int // of values or, in an object, keys and values so far
+		n     int // number of values or, in an object, of keys and values so far
 		array bool
 	}
 	var open []level
@@ -160,7 +156,7 @@ func find(data []byte, offset int64) (string, json.Token) {
 	}
 	for {
 		token, err := d.Token()
-		if err != nil { // all of data has been decoded once
+		if err != nil { // not reached: all of data has been decoded before
 			return path(), nil
 		}
 		if d.InputOffset() >= offset {
@@ -183,7 +179,7 @@ func find(data []byte, offset int64) (string, json.Token) {
 	}
 }
 
-// described puts a token into words, where a value of type t is wanted.
+// described describes a token found in place of a value of type t.
 func described(token json.Token, t reflect.Type) string {
 	switch token := token.(type) {
 	case json.Delim:
@@ -204,7 +200,7 @@ func described(token json.Token, t reflect.Type) string {
 	return "null"
 }
 
-// wanted says what JSON a Go type takes.
+// wanted describes the JSON that a Go type accepts.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:

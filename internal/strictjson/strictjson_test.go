@@ -99,7 +99,7 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a text, the error is one line of words of this package.
+// For any damaged text, the error is one line with wording of this package.
 func TestDamaged(t *testing.T) {
 	const whole = ` {"arch": "ü\u0041\n", "train": true, "inner": {"width": -1, "rate": 0.5e+3, "names": ["x", null]}, "by": {"a": {}}} `
 	words := []string{"is empty", "is not JSON at line ", "ends in the middle", "something follows", "unknown field ", "field ", "has ", errOwn.Error()}

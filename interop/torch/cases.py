@@ -1,4 +1,4 @@
-"""Translators and inputs that attn's Go tests have written, as golden.py and check.py run them."""
+"""Runs translators and inputs written by attn's Go tests, for golden.py and check.py."""
 
 import sys
 from pathlib import Path
@@ -15,13 +15,13 @@ PAD, EOS = 0, 2
 
 
 def read(path):
-    """The tensors and the metadata of a safetensors file."""
+    """Returns the tensors and the metadata of a safetensors file."""
     with safe_open(path, "pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}
 
 
 def run(directory, golden, smoothing, dtype):
-    """Logits of the tokens of read, loss and gradients by the names of attn's golden files."""
+    """Returns the logits of the tokens of read, the loss and the gradients, named as in attn's golden files."""
     network = attn_torch.load(directory).to(dtype).eval()
     source, target = golden["in.source"], golden["in.read"]
     logits = network(source, (source != PAD).sum(1), target)

@@ -1,12 +1,12 @@
-"""Compares attn's translators with those of attn_torch, in both directions.
+"""Compares attn's translators with their counterparts in attn_torch, in both directions.
 
     go build -o /tmp/attn ./cmd/attn
     ATTN_TORCH_CASES=/tmp/cases go test -count=1 -run TestTorchCases ./models
     python interop/torch/check.py /tmp/cases /tmp/attn
 
-1. Logits, loss and gradients of every score, against numbers that attn has computed.
-2. Ten steps by torchrun on two processes, against the same ten steps by attn: losses within 1e-4.
-3. What PyTorch has trained and saved, in every command of attn; a run that changes hands twice.
+1. Logits, loss and gradients of every score, compared with attn's.
+2. Ten steps by torchrun on two processes, compared with the same ten steps by attn: losses within 1e-4.
+3. A model trained and saved by PyTorch, in every command of attn; a run that switches between the two programs twice.
 """
 
 import json
@@ -22,7 +22,7 @@ import torch
 from cases import attn_torch, read, run
 
 HERE = Path(__file__).resolve().parent
-ENOUGH = 1e-4  # of the losses of ten steps
+ENOUGH = 1e-4  # tolerance for the losses of ten steps
 NETWORKS = {
     "transformer": ["--width", "32", "--heads", "4", "--layers", "2"],
     "transformer, additive": ["--width", "32", "--heads", "4", "--layers", "1", "--score", "additive"],
@@ -52,7 +52,7 @@ def compare_cases(folder):
 
 
 class Workshop:
-    """A folder with pairs, in which both programs train."""
+    """A folder with pairs in which both programs train."""
 
     def __init__(self, folder, attn):
         self.folder, self.binary = Path(folder), attn
@@ -66,14 +66,14 @@ class Workshop:
         return done.stdout
 
     def prepare(self, name, network):
-        """A run of 2 epochs of 5 steps, without dropout: what it drops differs."""
+        """Prepares a run of 2 epochs of 5 steps, without dropout, which differs between the programs."""
         out = self.folder / name
         self.attn("train", "--data", self.pairs, "--limit", 80, "--valid", self.pairs, "--units", "char", "--batch", 16,
                   "--epochs", 2, "--dropout", 0, "--warmup", 4, "--prepare", "--out", out, *network)
         return out
 
     def torch(self, out, *args, processes=2):
-        """The steps that torchrun has made."""
+        """Returns the steps of a run by torchrun."""
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
         environment = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         done = subprocess.run(
@@ -83,7 +83,7 @@ class Workshop:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def steps(self, out, *args):
-        """The steps that attn makes from where the run is."""
+        """Returns the steps of attn, which continues the run."""
         lines = map(json.loads, self.attn("train", "--resume", "--json", "--steps", "--out", out, *args).splitlines())
         return [line for line in lines if line["kind"] == "update"]
 
@@ -107,7 +107,7 @@ def main(cases, attn):
             out = shop.prepare(name.replace(" ", "-"), network)
             copy = shutil.copytree(out, f"{out}.attn")
             compare_steps(name, shop.steps(copy), shop.torch(out))
-            # A directory like any other of attn's.
+            # The directory works like any other model directory of attn.
             text = shop.pairs.read_text().split("\t")[0]
             shop.attn("eval", "--model", out, "--data", shop.pairs, "--json")
             shop.attn("translate", "--model", out, "--map", text)
@@ -120,14 +120,14 @@ def main(cases, attn):
                           "--resamples", 100, "--speed-time", "0s")
                 attn_torch.load(small)
 
-        # Three steps by one process, two by attn up to the end of the epoch, five by three processes.
+        # Three steps by one process, two by attn to the end of the epoch, five by three processes.
         name, network = "a run that changes hands", NETWORKS["transformer"]
         out = shop.prepare("hands", network)
         copy = shutil.copytree(out, f"{out}.attn")
         steps = shop.torch(out, "--steps", "3", processes=1) + shop.steps(out, "--epochs", 1)
         steps += shop.torch(out, "--epochs", "2", processes=3)
         compare_steps(name, shop.steps(copy), steps)
-        # A save that was cut short is complete for both.
+        # Both programs complete an interrupted save.
         saved = out / ".attn-save"
         saved.mkdir()
         os.rename(out / "model.safetensors", saved / "model.safetensors")

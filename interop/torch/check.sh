@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares attn with its twins in PyTorch; see check.py. It needs Go, Python 3.11 or later, and a gigabyte or
-# more for PyTorch, unless VENV names a virtual environment that has what requirements.txt asks for.
+# Compares attn with its PyTorch counterparts; see check.py. It needs Go, Python 3.11 or later, and a gigabyte or more
+# for PyTorch, unless VENV names a virtual environment with the packages of requirements.txt.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

@@ -1,10 +1,10 @@
-"""Writes testdata/translators: translators of attn, and what PyTorch makes of them in float64.
+"""Writes testdata/translators: translators of attn, and PyTorch's results for them in float64.
 
     ATTN_TORCH_CASES=/tmp/cases go test -count=1 -run TestTorchCases ./models
     python interop/torch/golden.py /tmp/cases            write the files
     python interop/torch/golden.py /tmp/cases --check    compare only; exit 1 on a difference
 
-The directories are attn's, the numbers are PyTorch's; a test in Go compares its own with them.
+The directories are written by attn and the numbers by PyTorch; a Go test compares attn's numbers with them.
 """
 
 import os
@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-# The same bits whatever vector unit the processor has. Both must be set before torch is loaded.
+# Gives the same bits with every vector unit. Both variables must be set before torch is loaded.
 os.environ["MKL_CBWR"] = "COMPATIBLE"
 os.environ["ATEN_CPU_CAPABILITY"] = "default"
 

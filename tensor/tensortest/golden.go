@@ -11,15 +11,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Golden is a file of inputs and exact results, as testdata/README.md describes
-// it. Its methods end the test if the file lacks what they are asked for.
+// Golden is a file of inputs and exact results; testdata/README.md describes the format. Its methods end the test if
+// the file lacks the requested tensor or setting.
 type Golden struct {
 	tb   testing.TB
 	name string
 	file *safetensors.File
 }
 
-// Open reads a golden file and ends the test if it cannot.
+// Open reads a golden file. It ends the test on an error.
 func Open(tb testing.TB, path string) *Golden {
 	tb.Helper()
 	file, err := safetensors.Read(path)
@@ -41,8 +41,8 @@ func (g *Golden) Shape(name string) []int {
 	return slices.Clone(g.lookup(name).Shape)
 }
 
-// Tensor returns a float32 tensor of the file as a leaf in memory of its own, to
-// which no gradient flows until it is made a parameter.
+// Tensor returns a float32 tensor of the file in new memory. No gradient flows to it unless the caller makes it a
+// parameter.
 func (g *Golden) Tensor(name string) *tensor.Tensor {
 	g.tb.Helper()
 	x := g.lookup(name)
@@ -67,12 +67,11 @@ func (g *Golden) Bools(name string) []bool {
 	return read(g, g.lookup(name).Bools)
 }
 
-// Setting returns a value of the file's metadata, empty if it is absent.
+// Setting returns a value of the file's metadata, or "" if it is absent.
 func (g *Golden) Setting(key string) string { return g.file.Metadata[key] }
 
-// Among returns the longest of the names with which a value of the metadata begins, empty
-// if there is none: the name of the case is the name of what it is about, with "_" for
-// "-", and a variant.
+// Among returns the longest of names that is a prefix of a metadata value, or "" if none is. The name of a golden
+// case is the name of its subject, with "_" for "-", followed by a variant.
 func (g *Golden) Among(key string, names []string) string {
 	value, found := strings.ReplaceAll(g.Setting(key), "_", "-"), ""
 	for _, name := range names {
@@ -83,7 +82,7 @@ func (g *Golden) Among(key string, names []string) string {
 	return found
 }
 
-// Number returns a value of the file's metadata that is a number.
+// Number returns a numeric value of the file's metadata.
 func (g *Golden) Number(key string) float64 {
 	g.tb.Helper()
 	x, err := strconv.ParseFloat(g.Setting(key), 64)
@@ -93,10 +92,9 @@ func (g *Golden) Number(key string) float64 {
 	return x
 }
 
-// Check compares the elements of got with the exact ones of that name, within
-// the budget that the file states for them (see Close). Of the shapes only the
-// sizes are compared: a single layer's state, say, has one axis less than
-// PyTorch's.
+// Check compares the elements of got with the exact elements of that name, within the budget that the file gives for
+// them (see Close). Only the sizes of the shapes are compared, because a single layer's state has one axis less than
+// in PyTorch.
 func (g *Golden) Check(name string, got *tensor.Tensor) {
 	g.tb.Helper()
 	want := g.Float64s(name)
@@ -107,8 +105,8 @@ func (g *Golden) Check(name string, got *tensor.Tensor) {
 	Close(g.tb, g.name+": "+name, got.Data(), want, g.Number("budget."+name))
 }
 
-// CheckGrad compares the gradient of x with the exact one of that name. A
-// gradient that no backward pass has reached counts as zero.
+// CheckGrad compares the gradient of x with the exact gradient of that name. A gradient that no backward pass has
+// reached counts as zero.
 func (g *Golden) CheckGrad(name string, x *tensor.Tensor) {
 	g.tb.Helper()
 	grad := x.Grad()
@@ -127,7 +125,7 @@ func (g *Golden) lookup(name string) *safetensors.Tensor {
 	return x
 }
 
-// read is a conversion that ends the test where it fails.
+// read returns the result of convert, and ends the test if convert fails.
 func read[T any](g *Golden, convert func() ([]T, error)) []T {
 	g.tb.Helper()
 	x, err := convert()

@@ -9,33 +9,30 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// The numeric derivative of float32 code is a bargain between the rounding of
-// the results, which the step divides, and the curvature, which it multiplies.
-// Central differences over one and two steps, extrapolated to none, have an
+// The numeric derivative of float32 code has two errors: rounding of the results, which is divided by the step, and
+// curvature, which is multiplied by it. Central differences over one and two steps, extrapolated to a step of zero,
+// have an error of the fourth order, so the step can be large.
 // error of the fourth order, so that the step can be large.
 const (
 	step     = 1.0 / 64    // times max(1, |x|)
-	relative = 1e-3        // allowed of the largest gradient of an input
-	noise    = 1.0 / 16384 // allowed of the length of the result, whose rounding errors are divided by step
-	again    = 1e-5        // allowed of the largest gradient where only the order of a sum differs
-	sample   = 211         // elements of a larger input are checked
+	relative = 1e-3        // tolerance, as a fraction of the largest gradient of an input
+	noise    = 1.0 / 16384 // tolerance, as a fraction of the result's length, whose rounding is divided by step
+	again    = 1e-5        // tolerance, as a fraction of the largest gradient, where only the order of a sum differs
+	sample   = 211         // number of elements that are checked in a larger input
 	seed     = 20170612
 )
 
-// GradCheck checks an operation f of the tensors in, all of which it makes
-// parameters. With r a fixed random tensor of the shape of the result,
+// GradCheck checks an operation f of the tensors in, which it makes parameters. Let r be a fixed random tensor with
+// the shape of the result. GradCheck checks that
 //
-//   - the gradients of Σ f·r agree with central differences, whose sums are
-//     taken in float64;
-//   - they add up over two backward passes, and over two uses on one tape;
-//   - f gives the same bits on a nil tape and on tapes of all modes, and on
-//     memory that held something else before. Mode Train is left out if f drops
-//     at random, which shows in a result that depends on the seed.
+//   - the gradients of Σ f·r agree with central differences, whose sums are computed in float64;
+//   - gradients add up over two backward passes, and over two uses on one tape;
+//   - f returns the same bits on a nil tape, on tapes of all modes, and on memory with other contents. Mode Train is
+//     left out if f drops elements at random, which GradCheck detects by a result that depends on the seed.
 //
-// The inputs are changed in place for the differences and restored, so f may as
-// well use them through a closure, as the parameters of a layer. f must be
-// smooth within 1/32·max(1, |x|) of each input x: keep away from the corner of a
-// ReLU. Of an input with many elements a sample is checked.
+// The inputs are changed in place for the differences and then restored, so f may also use them through a closure,
+// for instance as the parameters of a layer. f must be smooth within 1/32·max(1, |x|) of each input x: keep inputs
+// away from the corner of a ReLU. Of an input with many elements, only a sample is checked.
 func GradCheck(tb testing.TB, name string, f func(t *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor, in []*tensor.Tensor) {
 	tb.Helper()
 	for _, x := range in {
@@ -64,7 +61,7 @@ func (c *checker) tape() *tensor.Tape {
 	return t
 }
 
-// modes compares the results on all kinds of tape.
+// modes compares the results on tapes of all modes.
 func (c *checker) modes() {
 	c.tb.Helper()
 	want := c.f(nil, c.in).Data()
@@ -77,7 +74,7 @@ func (c *checker) modes() {
 	Same(c.tb, c.name+": in reused memory", c.f(t, c.in).Data(), got)
 	t = Tape(tensor.Train)
 	t.Seed(seed+1, 0)
-	if equal(c.f(t, c.in).Data(), got) { // no dropout
+	if equal(c.f(t, c.in).Data(), got) { // false if f uses dropout
 		Same(c.tb, c.name+": on a tape in mode Train", got, want)
 	}
 }
@@ -89,7 +86,7 @@ func (c *checker) derivatives() []*tensor.Tensor {
 	t := c.tape()
 	y := c.f(t, c.in)
 	r := tensor.Randn(c.rng, y.Shape()...)
-	length := 0.0 // of the result, weighed
+	length := 0.0 // length of the weighted result
 	for i, v := range y.Data() {
 		length += math.Pow(float64(v)*float64(r.Data()[i]), 2)
 	}
@@ -110,17 +107,17 @@ func (c *checker) derivatives() []*tensor.Tensor {
 	return grads
 }
 
-// slope returns the numeric derivative of Σ f·r by *x.
+// slope returns the numeric derivative of Σ f·r with respect to *x.
 func (c *checker) slope(r *tensor.Tensor, x *float32) float64 {
 	old := *x
 	defer func() { *x = old }()
-	t := tensor.NewTape(tensor.Train) // in this mode, so that dropout takes part
+	t := tensor.NewTape(tensor.Train) // this mode includes dropout
 	h := float32(step) * max(1, float32(math.Abs(float64(old))))
 	over := func(h float32) float64 {
 		var sum, width float64
 		for _, sign := range []float32{1, -1} {
 			*x = old + sign*h
-			width += float64(sign) * float64(*x) // as rounding left it
+			width += float64(sign) * float64(*x) // the step after rounding
 			t.Reset()
 			t.Seed(seed, 0)
 			for i, v := range c.f(t, c.in).Data() {
@@ -142,9 +139,8 @@ func (c *checker) accumulation(once []*tensor.Tensor) {
 	backward(t, []*tensor.Tensor{y}, []*tensor.Tensor{tensor.Randn(rng, y.Shape()...)})
 	c.near("after two backward passes", c.gradients(), once, once)
 
-	// Two uses on one tape: the gradients of either alone add up to those of
-	// both. The uses are recorded in all three runs, so that dropout, too, is
-	// the same in all.
+	// Two uses on one tape: the gradients of the separate uses must add up to the gradient of both. All three runs
+	// record both uses, so that dropout is also the same.
 	r1, r2 := tensor.Randn(rng, y.Shape()...), tensor.Randn(rng, y.Shape()...)
 	run := func(use1, use2 bool) []*tensor.Tensor {
 		for _, x := range c.in {
@@ -166,15 +162,15 @@ func (c *checker) accumulation(once []*tensor.Tensor) {
 	c.near("of two uses on one tape", run(true, true), first, second)
 }
 
-// backward is BackwardAll, except that results on which no input has influence have none
-// on gradients either, which is for the comparison with differences to judge.
+// backward is BackwardAll, except that it does not panic if no output depends on an input. The comparison with
+// differences then checks that the gradients are zero.
 func backward(t *tensor.Tape, outs, douts []*tensor.Tensor) {
 	if slices.ContainsFunc(outs, (*tensor.Tensor).NeedsGrad) {
 		t.BackwardAll(outs, douts)
 	}
 }
 
-// near compares gradients with a sum of two others.
+// near compares gradients with the sum of two others.
 func (c *checker) near(when string, got, a, b []*tensor.Tensor) {
 	c.tb.Helper()
 	for i := range got {
@@ -189,8 +185,7 @@ func (c *checker) near(when string, got, a, b []*tensor.Tensor) {
 	}
 }
 
-// gradients returns copies of the gradients of the inputs, zero where none has
-// come.
+// gradients returns copies of the gradients of the inputs, or zeros where there is none.
 func (c *checker) gradients() []*tensor.Tensor {
 	grads := make([]*tensor.Tensor, len(c.in))
 	for i, x := range c.in {
@@ -203,7 +198,7 @@ func (c *checker) gradients() []*tensor.Tensor {
 	return grads
 }
 
-// elements returns which of n elements to check.
+// elements returns the indices to check, out of n elements.
 func (c *checker) elements(n int) []int {
 	if n <= sample {
 		all := make([]int, n)

@@ -1,6 +1,5 @@
-// Package tensortest checks tensors and differentiable operations in tests:
-// against exact numbers, against numeric derivatives, bit by bit, and against
-// golden files.
+// Package tensortest checks tensors and differentiable operations in tests: against exact numbers, against numeric
+// derivatives, bit by bit, and against golden files.
 package tensortest
 
 import (
@@ -10,14 +9,12 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Close fails the test unless every element of got is as near to its exact
-// value in want as float32 arithmetic can be asked to come:
+// Close fails the test unless every element of got is close to its exact value in want:
 //
 //	|got − want| ≤ 2·budget + 2⁻²⁰·max(1, max|want|)
 //
-// The budget is the largest error that the plain formula makes in float32. The
-// floor is not relative to a single element, because an exact zero may be the
-// difference of large numbers.
+// The budget is the largest error of the plain formula in float32. The floor is not relative to a single element,
+// because an exact zero may be the difference of large numbers.
 func Close(tb testing.TB, what string, got []float32, want []float64, budget float64) {
 	tb.Helper()
 	if len(got) != len(want) {
@@ -31,7 +28,7 @@ func Close(tb testing.TB, what string, got []float32, want []float64, budget flo
 		switch {
 		case off <= allowed:
 			continue
-		case off != off: // a NaN, or infinities: right only if both are the same
+		case off != off: // NaN or infinities: right only if both are the same
 			if float64(got[i]) == w || (w != w && got[i] != got[i]) {
 				continue
 			}
@@ -48,8 +45,7 @@ func Close(tb testing.TB, what string, got []float32, want []float64, budget flo
 	}
 }
 
-// Same fails the test unless got and want have the same bits. All NaNs count as
-// one.
+// Same fails the test unless got and want have the same bits. All NaNs count as equal.
 func Same(tb testing.TB, what string, got, want []float32) {
 	tb.Helper()
 	if len(got) != len(want) {
@@ -71,12 +67,11 @@ func Same(tb testing.TB, what string, got, want []float32) {
 	}
 }
 
-// poisoned is how many floats of a new Tape are NaN.
+// poisoned is the number of floats of a new Tape that are NaN.
 const poisoned = 1 << 16
 
-// Tape returns a tape whose memory is full of NaN, as far as a small test
-// reaches: an operation that takes its memory for zeroed, or that leaves an
-// element unwritten, shows it. Its seed is 0.
+// Tape returns a tape with seed 0 whose first memory, enough for a small test, is full of NaN. It exposes operations
+// that assume zeroed memory or do not write every element.
 func Tape(mode tensor.Mode) *tensor.Tape {
 	t := tensor.NewTape(mode)
 	t.Seed(0, 0)
@@ -88,7 +83,7 @@ func Tape(mode tensor.Mode) *tensor.Tape {
 	return t
 }
 
-// largest returns the largest magnitude in x, leaving out what is not finite.
+// largest returns the largest finite magnitude in x.
 func largest[F float32 | float64](x []F) float64 {
 	m := 0.0
 	for _, v := range x {

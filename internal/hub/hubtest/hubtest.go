@@ -1,4 +1,4 @@
-// Package hubtest is a hub for tests, with one model: owner/tiny.
+// Package hubtest provides a hub for tests with one model: owner/tiny.
 package hubtest
 
 import (
@@ -17,25 +17,24 @@ import (
 	"time"
 )
 
-// Hub is a server whose answers can be spoilt.
+// Hub is a server whose responses tests can change.
 type Hub struct {
 	*httptest.Server
 	Files map[string][]byte
 	// List, if not nil, changes the list of files.
 	List func([]map[string]any) []map[string]any
-	// Answer, if not nil, may answer a request itself. path is that of a file of the
-	// model, or something else.
+	// Answer, if not nil, may answer a request itself and then returns true. path is the path of a file of the model,
+	// or another path.
 	Answer func(w http.ResponseWriter, r *http.Request, path string) bool
 
 	mu       sync.Mutex
-	requests []string // path, and range if there is one
+	requests []string // path, and range if any
 }
 
-// Commit is that of the model.
+// Commit is the commit of the model.
 const Commit = "0123456789abcdef0123456789abcdef01234567"
 
-// New starts a hub with these files; those that end in .safetensors are listed with a
-// SHA-256.
+// New starts a hub with these files. Files that end in .safetensors are listed with a SHA-256 hash.
 func New(tb testing.TB, files map[string][]byte) *Hub {
 	f := &Hub{Files: files}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
@@ -61,7 +60,7 @@ func (f *Hub) serve(w http.ResponseWriter, r *http.Request) {
 		if f.List != nil {
 			entries = f.List(entries)
 		}
-		n, _ := strconv.Atoi(r.URL.Query().Get("cursor")) // an entry a page
+		n, _ := strconv.Atoi(r.URL.Query().Get("cursor")) // one entry per page
 		if n+1 < len(entries) {
 			w.Header().Set("Link", fmt.Sprintf(`<%s%s?recursive=1&cursor=%d>; rel="next"`, f.URL, r.URL.Path, n+1))
 		}
@@ -74,7 +73,7 @@ func (f *Hub) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Entries is the list of files as a hub has it.
+// Entries returns the list of files in the hub's format.
 func (f *Hub) Entries() []map[string]any {
 	list := []map[string]any{{"type": "directory", "oid": Commit, "size": 0, "path": "1_Pooling"}}
 	for path, data := range f.Files {
@@ -82,7 +81,7 @@ func (f *Hub) Entries() []map[string]any {
 		e := map[string]any{"type": "file", "oid": hex.EncodeToString(blob[:]), "size": len(data), "path": path}
 		if strings.HasSuffix(path, ".safetensors") {
 			sum := sha256.Sum256(data)
-			e["oid"] = Commit // of a pointer
+			e["oid"] = Commit // the hash of an LFS pointer
 			e["lfs"] = map[string]any{"oid": hex.EncodeToString(sum[:]), "size": len(data), "pointerSize": 133}
 		}
 		list = append(list, e)

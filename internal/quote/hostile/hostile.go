@@ -1,5 +1,5 @@
-// Package hostile has texts and JSON files that an attacker would write, and the law that
-// messages about them keep. It is for tests.
+// Package hostile provides texts and JSON files as an attacker would write them, and a check for messages about them.
+// It is for tests.
 package hostile
 
 import (
@@ -14,15 +14,15 @@ import (
 	"unicode/utf8"
 )
 
-// Text sets a terminal's title, rings, moves to another line, clears, writes from right to
-// left and hides what follows.
+// Text sets a terminal's title, rings the bell, moves to another line, clears the screen, writes from right to left
+// and hides the text after it.
 const Text = "\x1b]0;title\a\x1b[2J\r\nsecond line\u0085\u2028\u009b8m\u202eelif\u2066\u200b\x7f"
 
-// Long is pages of it.
+// Long is several pages of hostile text.
 var Long = Text + strings.Repeat(" and so on", 300)
 
-// Files returns JSON files that differ from data in one place: in turn every key and every
-// value is or contains a text, and every object has it as one more key. They are indented.
+// Files returns JSON files that differ from data in one place: in turn, every key and every value becomes or contains
+// text, and every object gets text as an additional key. The files are indented.
 func Files(data []byte, text string) iter.Seq[[]byte] {
 	values := []any{text, []any{text, []any{1, text}}, map[string]any{text: map[string]any{text: text}}}
 	return func(yield func([]byte) bool) {
@@ -78,8 +78,7 @@ func Files(data []byte, text string) iter.Seq[[]byte] {
 	}
 }
 
-// Check returns an error unless a message is one line that does nothing to a terminal and
-// fits on a screen.
+// Check returns an error unless a message is one line, contains no control characters and fits on a screen.
 func Check(message string) error {
 	for _, r := range message {
 		if !strconv.IsPrint(r) || r == utf8.RuneError {

@@ -1,14 +1,12 @@
-// Command fma finds the products that the Go compiler fuses with a sum.
+// Command fma finds products that the Go compiler fuses with a sum.
 //
-// On arm64, ppc64le, s390x, riscv64 and loong64 the compiler may compute x*y+z
-// with one rounding instead of two. Two loops for the same formula then no longer
-// agree to the bit, and x*y-x*y is the rounding error of the product instead of 0.
-// An explicit conversion, float32(x*y)+z, keeps the two apart.
+// On arm64, ppc64le, s390x, riscv64 and loong64 the compiler may compute x*y+z with one rounding instead of two. Two
+// loops for the same formula may then differ in their last bits, and x*y-x*y is the rounding error of the product
+// instead of 0. An explicit conversion, float32(x*y)+z, prevents the fusion.
 //
-// Run in the root of the repository, the command compiles for arm64 the packages
-// whose results other code relies on, and fails if it finds a fused multiply-add
-// that is not in allowed. amd64, and a type checker, would not show them: what is
-// fused is decided after inlining.
+// Run it in the root of the repository. It compiles for arm64 the packages whose results other code relies on, and
+// fails if it finds a fused multiply-add that is not in allowed. A build for amd64 or a type checker could not find
+// them, because the compiler fuses after inlining.
 package main
 
 import (
@@ -27,8 +25,8 @@ import (
 	"strings"
 )
 
-// checked are the packages whose results are promised to the bit, or on which
-// comparisons depend. Those that draw and report are left out.
+// checked are the packages whose results are guaranteed bit for bit, or on which comparisons depend. Packages that
+// draw or report are left out.
 var checked = []string{
 	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/bootstrap", "./internal/conformance", "./internal/curve", "./internal/exact",
@@ -43,8 +41,7 @@ const (
 	single = "a float64 formula that exists in one function only, more accurate than its float32 result"
 )
 
-// allowed are the functions that may have fused multiply-adds, each with the
-// directory of its package, and why.
+// allowed maps functions that may contain fused multiply-adds, each with the directory of its package, to the reason.
 var allowed = map[string]string{
 	"prune.(*ranking).weightNorm":      exact,
 	"internal/simd.exp64":              single,
@@ -71,15 +68,15 @@ func main() {
 	}
 }
 
-// place is where a product is fused: a line of a file, and the function whose
-// source that line belongs to, even if it is inlined elsewhere.
+// place is where a product is fused: a line of a file, and the function that contains that line in the source, even
+// if it is inlined elsewhere.
 type place struct {
 	file     string // relative to the root
 	line     int
 	function string // with its directory, as in allowed
 }
 
-// find compiles packages and returns the places in the order of files and lines.
+// find compiles packages and returns the places, sorted by file and line.
 func find(packages []string) ([]place, error) {
 	root, err := os.Getwd()
 	if err != nil {
@@ -100,7 +97,7 @@ func find(packages []string) ([]place, error) {
 // instruction matches a fused multiply-add of scalars in an assembly listing.
 var instruction = regexp.MustCompile(`(?m)^\t0x[0-9a-f]+ [0-9]+ \((.+):([0-9]+)\)\tFN?M(?:ADD|SUB)[SD]\t`)
 
-// places reads an assembly listing of files below root.
+// places parses an assembly listing of files below root.
 func places(listing []byte, root string) ([]place, error) {
 	lines := map[string]map[int]bool{}
 	for _, m := range instruction.FindAllSubmatch(listing, -1) {
@@ -136,8 +133,7 @@ func places(listing []byte, root string) ([]place, error) {
 	return list, nil
 }
 
-// functionsOf returns a function that says to which function of a file a line
-// belongs.
+// functionsOf returns a function that maps a line of a file to the name of its function.
 func functionsOf(path string) (func(line int) string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, nil, 0)
@@ -154,7 +150,7 @@ func functionsOf(path string) (func(line int) string, error) {
 	}, nil
 }
 
-// receiver returns what stands before the name of a method: "(*T)." or "T.".
+// receiver returns the prefix of a method's name: "(*T)." or "T.".
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return ""
@@ -167,8 +163,8 @@ func receiver(f *ast.FuncDecl) string {
 	}
 }
 
-// judge returns a line for each place that is not allowed, and for each function
-// that is allowed to no purpose.
+// judge returns a complaint for each place that is not allowed, and for each allowed function without a fused
+// multiply-add.
 func judge(found []place, allowed map[string]string) []string {
 	var complaints []string
 	used := map[string]bool{}

@@ -55,8 +55,8 @@ func compile(t *testing.T) []place {
 
 func TestPlaces(t *testing.T) {
 	want := []place{
-		{"p.go", 7, "attn.(*stats).bad"}, // the difference of two equal products
-		{"p.go", 18, "attn.inlined"},     // a product that another function makes
+		{"p.go", 7, "attn.(*stats).bad"}, // difference of two equal products
+		{"p.go", 18, "attn.inlined"},     // a product computed by another function
 		{"p.go", 21, "attn.init"},
 	}
 	if got := compile(t); !slices.Equal(got, want) {

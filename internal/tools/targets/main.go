@@ -1,6 +1,6 @@
-// Command targets checks that all packages of the module compile for other systems, by types alone:
-// of what they import, function bodies are left out, and no code is made. For one target
-// that takes some seconds, where a build from nothing takes a minute.
+// Command targets checks that all packages of the module compile for other systems. It only checks types: it skips
+// function bodies of imported packages and generates no code. A target takes some seconds, where a clean build takes
+// a minute.
 //
 //	go run ./internal/tools/targets windows/amd64 linux/386
 package main
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// listed is what go list tells of a package.
+// listed is the part of go list's output for a package that is used here.
 type listed struct {
 	ImportPath, Dir string
 	GoFiles, SFiles []string
@@ -44,14 +44,13 @@ type listed struct {
 	Error           *struct{ Err string }
 }
 
-// check returns what is wrong with the packages below the working directory for a target,
-// such as linux/386.
+// check returns the errors in the packages below the working directory for a target, such as linux/386.
 func check(target string) (list []error) {
 	known, err := exec.Command("go", "tool", "dist", "list").Output()
 	if err != nil {
 		return []error{fmt.Errorf("go tool dist list: %w", err)}
 	}
-	if !slices.Contains(strings.Fields(string(known)), target) { // go list takes any
+	if !slices.Contains(strings.Fields(string(known)), target) { // go list accepts any target
 		return []error{errors.New("want a system and a processor that Go has, such as linux/386")}
 	}
 	system, processor, _ := strings.Cut(target, "/")
@@ -63,7 +62,7 @@ func check(target string) (list []error) {
 		return []error{fmt.Errorf("go list: %w", err)}
 	}
 	done := map[string]*types.Package{"unsafe": types.Unsafe}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; { // a package stands behind those that it imports
+	for d := json.NewDecoder(bytes.NewReader(out)); ; { // packages follow their imports
 		var p listed
 		switch err := d.Decode(&p); {
 		case err == io.EOF:
@@ -78,7 +77,7 @@ func check(target string) (list []error) {
 	}
 }
 
-// check adds the package to those that are done, and returns what is wrong with it.
+// check adds the package to done, and returns the errors in it.
 func (p *listed) check(processor string, done map[string]*types.Package) (list []error) {
 	own := p.Module != nil && p.Module.Main
 	files := token.NewFileSet()

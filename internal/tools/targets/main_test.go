@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is wrong on one target is found there and on no other.
+// An error on one target is found there and on no other target.
 func TestCheck(t *testing.T) {
 	if testing.Short() {
 		t.Skip("loads the standard library for each target")

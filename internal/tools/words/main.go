@@ -1,9 +1,9 @@
-// Words finds phrases that are hard to read in documents, comments and messages.
+// Command words finds phrases that are hard to read in documents, comments and messages.
 //
 //	go run ./internal/tools/words          # all files below the current folder
 //	go run ./internal/tools/words nn docs  # some folders or files
 //
-// words.txt has the phrases and what to write instead. It exits with 1 if it finds any.
+// words.txt contains the phrases and replacements. The exit code is 1 if any phrase is found.
 package main
 
 import (
@@ -69,7 +69,7 @@ func parse(list string) (all []phrase) {
 	return all
 }
 
-// check prints the phrases in a file and returns how many there are.
+// check prints the phrases in a file and returns their number.
 func check(path string) (found int, err error) {
 	var parts []part
 	switch filepath.Ext(path) {
@@ -99,8 +99,8 @@ type part struct {
 	text string
 }
 
-// ofGo returns the comments and strings of a Go file, unless it is generated or a test, of
-// which it returns the comments.
+// ofGo returns the comments and strings of a Go file. For a test file it returns only the comments, and for a
+// generated file nothing.
 func ofGo(path string) (parts []part, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

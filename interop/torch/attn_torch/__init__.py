@@ -1,4 +1,4 @@
-"""attn's translators in PyTorch: from a directory of attn, and back. See docs/scale-training.md."""
+"""attn's translators in PyTorch, which read and write directories of attn. See docs/scale-training.md."""
 
 from .files import Run, load, save
 from .recurrent import attn_name

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-# A layer whose heads have all been pruned has them.
+# A layer whose heads have all been pruned has zero-element tensors.
 warnings.filterwarnings("ignore", "Initializing zero-element tensors")
 
 
 def pairs(q, k):
-    """All pairs of queries and keys, [... Lq Lk E]."""
+    """Returns all pairs of queries and keys, [... Lq Lk E]."""
     return q.unsqueeze(-2), k.unsqueeze(-3)
 
 
@@ -38,7 +38,8 @@ def cosine(q, k, p):
     return p.scale * (unit(q) @ unit(k).mT)
 
 
-# By name: the scores [... Lq Lk] of queries [... Lq E] and keys [... Lk E], and the shapes of the parameters.
+# For each name: the function for scores [... Lq Lk] of queries [... Lq E] and keys [... Lk E], and the parameters'
+# shapes.
 SCORES = {
     "scaled": (lambda q, k, p: q @ k.mT / math.sqrt(q.shape[-1]), lambda e: {}),
     "dot": (lambda q, k, p: q @ k.mT, lambda e: {}),
@@ -52,7 +53,7 @@ SCORES = {
 
 
 class Score(nn.Module):
-    """A score of that name between vectors of the given size. Parameters are 0 until they are loaded."""
+    """The score of that name for vectors of the given size. Parameters are 0 until they are loaded."""
 
     def __init__(self, name, size):
         super().__init__()
@@ -64,7 +65,7 @@ class Score(nn.Module):
             setattr(self, parameter, nn.Parameter(torch.zeros(shape)))
 
     def attend(self, q, k, v, mask=None, dropout=0.0):
-        """The mean of the values v, weighted by the softmax of the scores where the mask is true."""
+        """Returns the mean of the values v, weighted by the softmax of the scores where the mask is true."""
         if self.name in ("scaled", "dot"):
             scale = 1.0 if self.name == "dot" else None
             return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=scale)
@@ -75,7 +76,7 @@ class Score(nn.Module):
 
 
 class MultiHead(nn.Module):
-    """attn.MultiHead as a layer of a translator has it, without the heads that have been pruned."""
+    """attn.MultiHead as used in translators, without pruned heads."""
 
     def __init__(self, config, layer):
         super().__init__()
@@ -89,7 +90,7 @@ class MultiHead(nn.Module):
             self.score = Score(config.score, self.size)
 
     def project(self, x):
-        """Keys and values of x [B L D], each [B H L E]."""
+        """Returns the keys and values of x [B L D], each [B H L E]."""
         return self.split(self.k(x)), self.split(self.v(x))
 
     def split(self, x):

@@ -1,8 +1,8 @@
-"""The batches of attn's Trainer: the same pairs in the same order, from seed and epoch alone."""
+"""The batches of attn's Trainer: the same pairs in the same order, determined by seed and epoch."""
 
 
 class PCG:
-    """The generator PCG of Go's math/rand/v2, and the functions of its Rand that order the pairs."""
+    """The PCG generator of Go's math/rand/v2, and the functions of its Rand that order the pairs."""
 
     def __init__(self, seed1, seed2):
         self.state = seed1 << 64 | seed2
@@ -30,7 +30,7 @@ class PCG:
 
 
 def batches(lengths, size, seed, epoch):
-    """The numbers of the pairs of each step of an epoch. lengths are those of source and target of each pair."""
+    """Returns the indices of the pairs of each step of an epoch, given the lengths of each pair's source and target."""
     rng = PCG(seed, epoch)
     order = list(range(len(lengths)))
     rng.shuffle(order)

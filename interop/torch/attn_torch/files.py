@@ -1,7 +1,7 @@
-"""Directories of attn: a model, and a run that `attn train --prepare` has begun.
+"""Directories of attn: a model, or a run created by `attn train --prepare`.
 
-Files are replaced as attn does it, all together or not at all, whenever the process is killed: they are written into
-a folder, renaming the folder to .attn-save is the step, and then they are moved to their places.
+Files are replaced as in attn: all together or not at all, even if the process is killed. They are written into a
+folder, the folder is renamed to .attn-save, which is the atomic step, and then they are moved to their places.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class Config:
 
 
 def load(directory):
-    """The network of a directory of attn, as a torch.nn.Module in training mode."""
+    """Loads the network of a directory of attn, as a torch.nn.Module in training mode."""
     directory = Path(directory)
     fields = json.loads(place(directory, "config.json").read_text())
     config = Config(**fields)
@@ -61,7 +61,7 @@ def load(directory):
 
 
 def save(network, directory):
-    """Writes the weights of a network to the directory that it was loaded from, or to a copy of it."""
+    """Writes the weights of a network to the directory that it was loaded from, or to a copy of that directory."""
     directory = Path(directory)
     with locked(directory):
         about = metadata(place(directory, WEIGHTS))
@@ -69,7 +69,7 @@ def save(network, directory):
 
 
 def parameters(network):
-    """The parameters under attn's names."""
+    """Returns the parameters by attn's names."""
     return {attn_name(name): x.detach().cpu().contiguous() for name, x in network.named_parameters()}
 
 
@@ -92,12 +92,12 @@ class Run:
         return place(self.directory, name)
 
     def example(self, i):
-        """The ids of source and target of a pair, each up to its end mark."""
+        """Returns the IDs of source and target of a pair, each including its end mark."""
         pair = self.ids[self.begins[i] : self.begins[i + 1]]
         return pair.split(self.lengths[i])
 
     def load_optimizer(self, optimizer):
-        """Sets AdamW to the state in which it was saved."""
+        """Restores the saved state of AdamW."""
         saved = load_file(self.place(TRAINING))
         for name, p in self.network.named_parameters():
             m, v = (saved[f"adamw.{attn_name(name)}.{moment}"].to(p.device) for moment in "mv")
@@ -131,14 +131,14 @@ def metadata(path):
 
 
 def place(directory, name):
-    """Where a file of the directory is now."""
+    """Returns the current path of a file of the directory."""
     saved = directory / SAVED / name
     return saved if saved.exists() else directory / name
 
 
 @contextlib.contextmanager
 def locked(directory):
-    """Keeps other processes from writing to a directory, attn included."""
+    """Locks a directory against writes by other processes, including attn."""
     if fcntl is None:
         yield
         return
@@ -154,7 +154,7 @@ def locked(directory):
 
 
 def replace(directory, files):
-    """Replaces files, each by a function that writes it to a path. The directory is locked."""
+    """Replaces files, each by a function that writes it to a path. The directory must be locked."""
     publish(directory)
     temp = Path(tempfile.mkdtemp(dir=directory, prefix=".attn-", suffix=".tmp"))
     try:
@@ -171,7 +171,7 @@ def replace(directory, files):
 
 
 def publish(directory):
-    """Moves what has been saved to its place."""
+    """Moves saved files to their places."""
     saved = directory / SAVED
     if not saved.exists():
         return

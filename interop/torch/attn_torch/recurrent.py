@@ -29,8 +29,8 @@ class Recurrent(nn.Module):
         self.readout = nn.Linear(3 * d, d)
 
     def forward(self, source, lengths, read):
-        """The logits [B Lt V] of the token that follows each token of read [B Lt], beside sources [B Ls] of which
-        so many tokens [B] are no padding."""
+        """Returns the logits [B Lt V] of the token after each token of read [B Lt], given sources [B Ls] and their
+        lengths [B] without padding."""
         memory, states = self.encode(source, lengths)
         visible = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
         heads = hasattr(self, "cross")
@@ -51,7 +51,7 @@ class Recurrent(nn.Module):
         return F.linear(y, self.target.weight)
 
     def encode(self, source, lengths):
-        """The sources as keys and values [B Ls D], and the first state of each layer of the decoder."""
+        """Returns the sources as keys and values [B Ls D], and the first state of each layer of the decoder."""
         x = self.dropout(self.embed(self.source, source))
         states = []
         for gru, first in zip(self.encoder, self.initial):
@@ -67,7 +67,7 @@ class Recurrent(nn.Module):
 
 
 def torch_name(name):
-    """PyTorch's name of a parameter of attn's: both directions of an encoder's layer are one module there."""
+    """Returns PyTorch's name of an attn parameter. In PyTorch, both directions of an encoder layer are one module."""
     m = re.fullmatch(r"encoder\.(forward|backward)\.(\d+)\.(\w+)", name)
     if m is None:
         return name

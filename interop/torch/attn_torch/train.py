@@ -4,9 +4,9 @@
     PYTHONPATH=interop/torch torchrun --nproc-per-node 8 -m attn_torch.train runs/big
     attn train --resume --out runs/big
 
-The first command writes the untrained model and the pairs as numbers, the second trains, and the third measures, or
-goes on where the second was stopped. Batches, schedule and loss are those of attn: each process takes its share of
-every batch. What dropout drops differs.
+The first command writes the untrained model and the pairs as numbers, the second trains, and the third measures the
+model, or continues if the second was stopped. Batches, schedule and loss are the same as in attn; each process takes
+its share of every batch. Dropout drops different elements.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def rectangle(rows):
 
 
 def share_loss(network, examples, smoothing, device):
-    """The sum of the cross entropies of the examples' target tokens."""
+    """Returns the sum of the cross entropies of the examples' target tokens."""
     sources, targets = zip(*examples)
     lengths = torch.tensor([len(s) for s in sources], device=device)
     write = rectangle(targets).to(device)
@@ -46,7 +46,7 @@ def share_loss(network, examples, smoothing, device):
 
 
 def rate(step, settings):
-    """nn.WarmupInvSqrt times the largest learning rate."""
+    """Returns nn.WarmupInvSqrt times the largest learning rate."""
     warmup = max(settings["warmup"], 1)
     return settings["lr"] * min(step / warmup, math.sqrt(warmup / step))
 
@@ -57,7 +57,7 @@ def train(run, epochs, most, save_every, device, report):
     network = run.network.to(device)
     optimizer = torch.optim.AdamW(network.parameters(), betas=(0.9, 0.98), eps=1e-8, weight_decay=0)
     run.load_optimizer(optimizer)
-    # Nothing goes through the maps of a layer that has lost all its heads.
+    # If a layer has lost all its heads, its other maps are not used.
     headless = any(getattr(layer, "heads", None) == 0 for layer in network.modules())
     parallel = DistributedDataParallel(network, find_unused_parameters=headless)
     lines, unsaved = [], 0
@@ -78,7 +78,7 @@ def train(run, epochs, most, save_every, device, report):
             torch.manual_seed(settings["seed"] * 1_000_003 % 2**40 + at["total"] * world + rank)
             batch = steps[at["step"]]
             targets = sum(run.lengths[i][1] for i in batch)
-            # A process beyond the batch takes part with a pair that weighs nothing.
+            # A process without a pair takes part with a pair of weight zero.
             share, weight = batch[rank::world], 1.0
             if not share:
                 share, weight = batch[:1], 0.0
@@ -111,9 +111,9 @@ def train(run, epochs, most, save_every, device, report):
 
 def main():
     parser = argparse.ArgumentParser(prog="attn_torch.train", description=__doc__.splitlines()[0])
-    parser.add_argument("run", help="directory that attn train --prepare has written")
-    parser.add_argument("--epochs", type=int, help="passes over the data, in total (default: as the run was prepared)")
-    parser.add_argument("--steps", type=int, help="stop after so many steps")
+    parser.add_argument("run", help="directory written by attn train --prepare")
+    parser.add_argument("--epochs", type=int, help="passes over the data, in total (default: as prepared)")
+    parser.add_argument("--steps", type=int, help="stop after this number of steps")
     parser.add_argument("--save-every", type=int, default=1000, help="steps between saves within an epoch (1000)")
     options = parser.parse_args()
 

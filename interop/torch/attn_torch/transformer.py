@@ -1,4 +1,4 @@
-"""The transformer of models: the encoder-decoder of Vaswani et al. 2017, norm first."""
+"""The transformer of package models: the encoder-decoder of Vaswani et al. 2017, with pre-norm."""
 
 import math
 
@@ -21,7 +21,7 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """A layer of the encoder, or, with cross attention, of the decoder."""
+    """A layer of the encoder or, with cross attention, of the decoder."""
 
     def __init__(self, config, name, cross):
         super().__init__()
@@ -55,8 +55,8 @@ class Transformer(nn.Module):
         self.encoder["norm"], self.decoder["norm"] = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
 
     def forward(self, source, lengths, read):
-        """The logits [B Lt V] of the token that follows each token of read [B Lt], beside sources [B Ls] of which
-        so many tokens [B] are no padding."""
+        """Returns the logits [B Lt V] of the token after each token of read [B Lt], given sources [B Ls] and their
+        lengths [B] without padding."""
         visible = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
         visible = visible[:, None, None, :]
         x = self.positioned(self.source, source)
@@ -77,7 +77,7 @@ class Transformer(nn.Module):
 
 
 def sinusoids(length, width):
-    """Sines and cosines side by side, [length width]."""
+    """Returns sines and cosines side by side, [length width]."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     angle = position * 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
