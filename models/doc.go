@@ -1,6 +1,8 @@
 // Package models reads pretrained transformers from directories in the form of Hugging
 // Face, config.json with model.safetensors and the files of a tokenizer, and runs them
-// as layers of package attn: to look into, to prune, to fine-tune, to use.
+// as layers of package attn: to look into, to prune, to fine-tune, to use. The translators
+// that attn train makes are families of it, too, with a configuration of their own and
+// vocabularies in place of a tokenizer: NewTranslator makes one.
 //
 //	m, err := models.Load("all-MiniLM-L6-v2", models.Options{})
 //	x, err := m.Tokens("Attention is all you need")

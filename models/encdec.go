@@ -30,22 +30,12 @@ func (e *encoderDecoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 
 // read returns what the decoder attends to of the source.
 func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
-	bad := func(arg, got, want string) {
-		panic(&tensor.ValueError{Op: "models: Hidden", Arg: arg, Got: got, Want: want})
-	}
 	cache, _ := r.State.(*Cache)
 	if cache != nil && cache.memory != nil {
-		switch {
-		case x.IDs != nil:
-			bad("source", "given", "nil, as the cache has one")
-		case len(x.Targets) != len(cache.Lens()):
-			bad("targets", fmt.Sprintf("%d sequences", len(x.Targets)), fmt.Sprintf("%d, as many as the cache has", len(cache.Lens())))
-		}
+		wantTargets(x, cache.Lens())
 		return cache.memory
 	}
-	if n := len(x.Targets); n != len(x.IDs) && x.Targets != nil {
-		bad("targets", fmt.Sprintf("%d sequences", n), fmt.Sprintf("%d, one for each source", len(x.IDs)))
-	}
+	wantTargets(x, nil)
 	if cache != nil {
 		t = nil // a cache outlives what is made on the tape
 	}
@@ -58,6 +48,22 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 		cache.memory = m
 	}
 	return m
+}
+
+// wantTargets panics with a *tensor.ValueError unless the targets of a batch go with its
+// sources, or with those of a state that has read so many tokens of each target.
+func wantTargets(x Batch, read []int) {
+	bad := func(arg, got, want string) {
+		panic(&tensor.ValueError{Op: "models: Hidden", Arg: arg, Got: got, Want: want})
+	}
+	switch n := len(x.Targets); {
+	case read != nil && x.IDs != nil:
+		bad("source", "given", "nil, as the cache has one")
+	case read != nil && n != len(read):
+		bad("targets", fmt.Sprintf("%d sequences", n), fmt.Sprintf("%d, as many as the cache has", len(read)))
+	case read == nil && n != len(x.IDs) && x.Targets != nil:
+		bad("targets", fmt.Sprintf("%d sequences", n), fmt.Sprintf("%d, one for each source", len(x.IDs)))
+	}
 }
 
 // Attention returns the attention of the encoder, and of each block of the decoder that to

@@ -93,6 +93,9 @@ const (
 // model whose settings do not fit its files.
 func Load(dir string, o Options) (*Model, error) {
 	if isTranslator(dir) {
+		if o.Weights != 0 && o.Weights != tensor.Float32 {
+			return nil, &FormatError{dir, fmt.Errorf("holds a translator of attn train, whose weights are float32, not %v", o.Weights)}
+		}
 		return LoadTranslator(dir)
 	}
 	d, family, err := open(dir, o)

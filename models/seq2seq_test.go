@@ -359,3 +359,32 @@ func TestSeq2seqMisuse(t *testing.T) {
 		}
 	}
 }
+
+// TestSeq2seqWrite writes for several sources at once what is written for each alone.
+func TestSeq2seqWrite(t *testing.T) {
+	for _, dir := range seq2seqCases(t) {
+		m, _, x := openSeq2seq(t, dir)
+		sources := append(slices.Clone(x.IDs), x.IDs[0][:2])
+		for _, g := range []models.Generation{{Tokens: 9, Ends: []int{}}, {}, {Sampling: models.Sampling{Temperature: 2, Seed: 3}}, {Beam: 3}} {
+			together, err := m.Write(t.Context(), sources, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, source := range sources {
+				alone := g
+				if g.Tokens == 0 {
+					alone.Tokens = 2*len(source) + 20
+				}
+				var want []int
+				if g.Beam > 1 {
+					want, err = m.Beam(t.Context(), source, g.Beam, alone)
+				} else {
+					want = generate(t, m, source, alone)
+				}
+				if err != nil || !slices.Equal(together[i], want) {
+					t.Errorf("%s, %+v: source %d becomes %v among others and %v alone (%v)", dir, g, i, together[i], want, err)
+				}
+			}
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 )
 
 func TestSaveAndLoad(t *testing.T) {
@@ -227,5 +228,50 @@ func TestNewWithoutVocabulary(t *testing.T) {
 	_, err := NewTranslator(TranslatorConfig{}, nil, nil, nil)
 	if want := "models: NewTranslator: a vocabulary or rng is nil, want both vocabularies and a *rand.Rand"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// Load takes a translator for what it is, and its weights in no other type than they have.
+func TestLoadTakesTranslators(t *testing.T) {
+	m, dir := newToy(t, toyConfigs()[0], toyPairs(9)), t.TempDir()
+	if err := m.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, weights := range []tensor.Numbers{0, tensor.Float32} {
+		got, err := Load(dir, Options{Weights: weights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameParams(t, got, m)
+		if len(got.Files()) != len(TranslatorFiles()) || got.Dir != dir {
+			t.Errorf("files %v of %s", got.Files(), got.Dir)
+		}
+	}
+	want := "holds a translator of attn train, whose weights are float32, not int8"
+	if _, err := Load(dir, Options{Weights: tensor.Int8}); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, err := m.Tokenizer(); err == nil {
+		t.Error("a translator has a tokenizer")
+	}
+}
+
+// Targets behind a state of a recurrent network are equally long, and as many as it has read.
+func TestRecurrentState(t *testing.T) {
+	m := newToy(t, TranslatorConfig{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
+	for want, targets := range map[string][][]int{
+		"targets is of different lengths": {{seq2seq.BOS}, {seq2seq.BOS, seq2seq.EOS}},
+		"targets is 1 sequences":          {{seq2seq.BOS}},
+	} {
+		r := newReader(t, m, [][]int{{4, 5}, {6}})
+		err := tensor.Catch(func() { r.read(targets, Run{}) })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	r := newReader(t, m, [][]int{{4, 5}, {6}})
+	r.read([][]int{{seq2seq.BOS, 5}, {seq2seq.BOS, 6}}, Run{})
+	if got := r.state.Lens(); !slices.Equal(got, []int{2, 2}) {
+		t.Errorf("%v tokens are read, want 2 of each", got)
 	}
 }

@@ -145,6 +145,12 @@ func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 		s = new(recurrentState)
 	}
 	y := Batch{IDs: x.Targets}
+	wantTargets(x, s.read)
+	if kept && y.lens() != nil {
+		panic(&tensor.ValueError{
+			Op: "models: Hidden", Arg: "targets", Got: "of different lengths", Want: "equally long ones, as there is a state",
+		})
+	}
 	if s.source == nil {
 		m.encode(t, x, s)
 		if y.IDs == nil {

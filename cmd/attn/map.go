@@ -138,25 +138,21 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	if cmd.Weights != "" {
 		return heads.Read(cmd.Weights)
 	}
-	from, err := openSource(cmd.Model, c)
-	if err == nil {
-		from, err = continued(from, cmd.Steps, cmd.Model)
-	}
+	from, err := openSource(cmd.Model, c, cmd.Steps)
 	if err != nil {
 		return nil, err
 	}
-	is, ok := from.(pretrainedSource)
-	longest := train.LongestText
-	if ok {
+	m, longest := from.m, train.LongestText
+	if m.Translator == nil {
 		longest = longestPretrained
 	}
 	source, err := cmd.source(ctx, c, longest)
 	if err != nil {
 		return nil, err
 	}
-	if ok {
+	if m.Translator == nil {
 		if cmd.Target != nil {
-			return nil, usage("--target goes with a translator, and %s is a %s model: --pair is its second text", quoted(cmd.Model), is.m.Family.Name)
+			return nil, usage("--target goes with a translator, and %s is a %s model: --pair is its second text", quoted(cmd.Model), m.Family.Name)
 		}
 		r, err := from.Record(ctx, source, deref(cmd.Pair))
 		if err != nil {
@@ -167,14 +163,12 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	if cmd.Pair != nil {
 		return nil, usage("--pair goes with a pretrained encoder, and %s is a translator: --target is what it writes", quoted(cmd.Model))
 	}
-	m := from.(translatorSource).m
-	unknown := newUnknown(c.err)
-	unknown.source(m, source)
+	from.unknown.source(m, source)
 	if cmd.Target != nil {
 		if err := checkText("--target", 0, *cmd.Target, train.LongestText); err != nil {
 			return nil, err
 		}
-		unknown.target(m, *cmd.Target)
+		from.unknown.target(m, *cmd.Target)
 		return m.Record(source, *cmd.Target, cmd.recorded())
 	}
 	written, err := m.Translate(ctx, []string{source}, 1)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/models"
 )
 
@@ -36,46 +35,42 @@ func loadTranslator(dir string) (*models.Model, error) {
 	return models.LoadTranslator(dir)
 }
 
-// openSource loads a model whose attention can be recorded.
-func openSource(dir string, c console) (view.Source, error) {
+// loadModel loads a model of either kind.
+func loadModel(dir string, c console, o models.Options) (*models.Model, error) {
 	if !isPretrained(dir) {
-		m, err := models.LoadTranslator(dir)
-		if err != nil {
-			return nil, err
-		}
-		return translatorSource{m, newUnknown(c.err)}, nil
+		return models.LoadTranslator(dir)
 	}
-	m, err := load(c, models.Load, dir, models.Options{})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := m.Tokenizer(); err != nil {
-		return nil, err
-	}
-	return pretrainedSource{m: m}, nil
+	return load(c, models.Load, dir, o)
 }
 
-// pretrainedSource is a pretrained model that the page can ask.
-type pretrainedSource struct {
-	m *models.Model
-	// generate is by how many tokens each text is continued, of a decoder.
+// modelSource is a model that the page can ask.
+type modelSource struct {
+	m       *models.Model
+	unknown *unknowns
+	// generate is by how many tokens each text is continued, of a pretrained decoder.
 	generate int
 }
 
-// continued returns a source whose texts are continued by n tokens, the source itself for 0.
-func continued(s view.Source, n int, dir string) (view.Source, error) {
-	if n == 0 {
+// openSource loads a model whose attention can be recorded, and whose texts are continued by
+// generate tokens.
+func openSource(dir string, c console, generate int) (s modelSource, err error) {
+	m, err := loadModel(dir, c, models.Options{})
+	if err != nil {
+		return s, err
+	}
+	s = modelSource{m, newUnknown(c.err), generate}
+	switch h := m.Head(); {
+	case m.Translator != nil && generate > 0:
+		return s, usage("--generate goes with a pretrained decoder, and %s is a translator", quoted(dir))
+	case m.Translator != nil:
 		return s, nil
+	case generate > 0 && (h == nil || h.Task != models.NextWord || m.Sizes().Decoder != nil):
+		err = usage("--generate goes with a pretrained decoder, and %s is a %s model", quoted(dir), m.Family.Name)
 	}
-	p, ok := s.(pretrainedSource)
-	if !ok {
-		return nil, usage("--generate goes with a pretrained decoder, and %s is a translator", quoted(dir))
+	if _, untokened := m.Tokenizer(); untokened != nil {
+		err = untokened
 	}
-	if h := p.m.Head(); h == nil || h.Task != models.NextWord || p.m.Sizes().Decoder != nil {
-		return nil, usage("--generate goes with a pretrained decoder, and %s is a %s model", quoted(dir), p.m.Family.Name)
-	}
-	p.generate = n
-	return p, nil
+	return s, err
 }
 
 const (
@@ -122,7 +117,10 @@ func lengths(m *models.Model, first, second string) (source, target int, err err
 
 // Record records a text, or a pair of texts, of which second may be empty. Weights are computed
 // when somebody asks for a head.
-func (s pretrainedSource) Record(ctx context.Context, first, second string) (*heads.Record, error) {
+func (s modelSource) Record(ctx context.Context, first, second string) (*heads.Record, error) {
+	if s.m.Translator != nil {
+		return s.recordPair(ctx, first, second)
+	}
 	source, target, err := lengths(s.m, first, second)
 	if err != nil {
 		return nil, err
@@ -147,8 +145,80 @@ func (s pretrainedSource) Record(ctx context.Context, first, second string) (*he
 	return s.m.RecordGenerated(ctx, first, models.Generation{Tokens: s.generate}, o)
 }
 
+const (
+	mostTokens  = 2048    // of a text, and of a translation
+	mostVectors = 8 << 20 // of queries and keys that are shown: of longer texts they are not
+)
+
+// vectors returns how many bytes the queries and keys of such a record take.
+func (s modelSource) vectors(n, m int) int64 {
+	k, q := int64(n+1), int64(m+1)
+	c := s.m.Translator.Config
+	if c.Arch == models.GRU {
+		return 4 * int64(c.Width) * 2 * (q + k) // keys have both directions
+	}
+	return 4 * int64(c.Layers) * int64(c.Width) * (2*k + 2*q + q + k)
+}
+
+// check bounds what the page may ask for.
+func (s modelSource) check(source, target string) error {
+	n, m := len(s.m.Translator.Source.Encode(source)), len(s.m.Translator.Target.Encode(target))
+	if n > mostTokens {
+		return fmt.Errorf("the text has %d tokens, want at most %d", n, mostTokens)
+	}
+	if m > mostTokens {
+		return fmt.Errorf("the translation has %d tokens, want at most %d", m, mostTokens)
+	}
+	return nil
+}
+
+// recordPair is Record of a translator of attn train. Without a target, it is what the model
+// writes.
+func (s modelSource) recordPair(ctx context.Context, source, target string) (*heads.Record, error) {
+	if err := s.check(source, target); err != nil {
+		return nil, err
+	}
+	s.unknown.source(s.m, source)
+	s.unknown.target(s.m, target)
+	if target == "" {
+		written, err := s.m.Translate(ctx, []string{source}, 1)
+		if err != nil {
+			return nil, err
+		}
+		target = written[0]
+		if err := s.check(source, target); err != nil {
+			return nil, err
+		}
+	}
+	n, m := len(s.m.Translator.Source.Encode(source)), len(s.m.Translator.Target.Encode(target))
+	r, err := s.m.Record(source, target, heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: s.vectors(n, m) <= mostVectors})
+	if err != nil {
+		return nil, err
+	}
+	s.numberHeads(r)
+	return r, nil
+}
+
+// tooManyVectors is why a long text has no queries and keys.
+var tooManyVectors = fmt.Sprintf("The queries and keys of this text take more than %d MB; a shorter text has them.", mostVectors>>20)
+
 // NoVectors is shown by the page.
-func (pretrainedSource) NoVectors(*heads.Record) string { return tooManyVectors }
+func (s modelSource) NoVectors(r *heads.Record) string {
+	if s.m.Translator == nil || s.vectors(len(s.m.Translator.Source.Encode(r.Source)), len(s.m.Translator.Target.Encode(r.Target))) > mostVectors {
+		return tooManyVectors
+	}
+	return "The scores of this model are not products of queries and keys."
+}
+
+// numberHeads gives the heads of a pruned model the numbers that they had before,
+// so that they can be found in the whole model.
+func (s modelSource) numberHeads(r *heads.Record) {
+	for i := range r.Layers {
+		if l := &r.Layers[i]; len(s.m.Translator.Config.PrunedHeads[l.Name]) > 0 {
+			l.Chosen = s.m.HeadNumbers(l.Name)
+		}
+	}
+}
 
 // deref returns the text that a flag has, empty if it was not given.
 func deref(text *string) string {

@@ -152,7 +152,7 @@ func recordOfSentences(t *testing.T) (*models.Model, *heads.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := pretrainedSource{m: m}.Record(t.Context(), "the cats", "who ?")
+	r, err := modelSource{m: m}.Record(t.Context(), "the cats", "who ?")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 			}
 		}
 	}
-	long := pretrainedSource{m: m, generate: mostPretrainedTokens}
+	long := modelSource{m: m, generate: mostPretrainedTokens}
 	if _, err := long.Record(t.Context(), "the cats", ""); err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
 		t.Errorf("a long text: %v", err)
 	}

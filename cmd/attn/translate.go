@@ -133,15 +133,12 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], er
 
 // load loads the model.
 func (cmd *translateCommand) load(c console) (*models.Model, error) {
-	if !isPretrained(cmd.Model) {
-		return models.LoadTranslator(cmd.Model)
-	}
-	if cmd.Map {
+	if cmd.Map && isPretrained(cmd.Model) {
 		return nil, usage("--map goes with a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
-	if err != nil {
-		return nil, err
+	m, err := loadModel(cmd.Model, c, models.Options{Weights: tensor.Float32})
+	if err != nil || m.Translator != nil {
+		return m, err
 	}
 	if m.Sizes().Decoder == nil {
 		return nil, input.Errorf(cmd.Model,

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/view"
-	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -80,10 +77,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	}
 	var models []view.Model
 	for _, dir := range cmd.Model {
-		source, err := openSource(dir, c)
-		if err == nil {
-			source, err = continued(source, cmd.Steps, dir)
-		}
+		source, err := openSource(dir, c, cmd.Steps)
 		if err != nil {
 			return view.Options{}, err
 		}
@@ -91,7 +85,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	}
 	model := models[0].Source
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
-	if p, is := model.(pretrainedSource); is {
+	if p := model.(modelSource); p.m.Translator == nil {
 		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // two that are compared
 		if p.m.Sizes().Decoder == nil {                            // that of an encoder-decoder is the target
 			o.Second = view.Second{Label: "Second text", Hint: "none"}
@@ -108,91 +102,4 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		o.Records = append(o.Records, r)
 	}
 	return o, nil
-}
-
-// translatorSource is a translator that the page can ask.
-type translatorSource struct {
-	m       *models.Model
-	unknown *unknowns
-}
-
-const (
-	mostTokens  = 2048    // of a text, and of a translation
-	mostVectors = 8 << 20 // of queries and keys that are shown: of longer texts they are not
-)
-
-// vectors returns how many bytes the queries and keys of such a record take.
-func (s translatorSource) vectors(n, m int) int64 {
-	k, q := int64(n+1), int64(m+1)
-	c := s.m.Translator.Config
-	if c.Arch == models.GRU {
-		return 4 * int64(c.Width) * 2 * (q + k) // keys have both directions
-	}
-	return 4 * int64(c.Layers) * int64(c.Width) * (2*k + 2*q + q + k)
-}
-
-// check bounds what the page may ask for.
-func (s translatorSource) check(source, target string) error {
-	n, m := len(s.m.Translator.Source.Encode(source)), len(s.m.Translator.Target.Encode(target))
-	if n > mostTokens {
-		return fmt.Errorf("the text has %d tokens, want at most %d", n, mostTokens)
-	}
-	if m > mostTokens {
-		return fmt.Errorf("the translation has %d tokens, want at most %d", m, mostTokens)
-	}
-	return nil
-}
-
-// Record is asked by the page, one text after the other.
-func (s translatorSource) Record(ctx context.Context, source, target string) (*heads.Record, error) {
-	if err := s.check(source, target); err != nil {
-		return nil, err
-	}
-	s.unknown.source(s.m, source)
-	s.unknown.target(s.m, target)
-	if target == "" {
-		written, err := s.m.Translate(ctx, []string{source}, 1)
-		if err != nil {
-			return nil, err
-		}
-		target = written[0]
-		if err := s.check(source, target); err != nil {
-			return nil, err
-		}
-	}
-	n, m := len(s.m.Translator.Source.Encode(source)), len(s.m.Translator.Target.Encode(target))
-	r, err := s.m.Record(source, target, heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: s.vectors(n, m) <= mostVectors})
-	if err != nil {
-		return nil, err
-	}
-	s.numberHeads(r)
-	return r, nil
-}
-
-// tooManyVectors is why a long text has no queries and keys.
-var tooManyVectors = fmt.Sprintf("The queries and keys of this text take more than %d MB; a shorter text has them.", mostVectors>>20)
-
-// NoVectors is shown by the page.
-func (s translatorSource) NoVectors(r *heads.Record) string {
-	if s.vectors(len(s.m.Translator.Source.Encode(r.Source)), len(s.m.Translator.Target.Encode(r.Target))) > mostVectors {
-		return tooManyVectors
-	}
-	return "The scores of this model are not products of queries and keys."
-}
-
-// numberHeads gives the heads of a pruned model the numbers that they had before,
-// so that they can be found in the whole model.
-func (s translatorSource) numberHeads(r *heads.Record) {
-	for i := range r.Layers {
-		l := &r.Layers[i]
-		gone := s.m.Translator.Config.PrunedHeads[l.Name]
-		if len(gone) == 0 {
-			continue
-		}
-		for h := range s.m.Translator.Config.Heads {
-			if !slices.Contains(gone, h) {
-				l.Chosen = append(l.Chosen, h)
-			}
-		}
-	}
 }

@@ -48,7 +48,7 @@ func TestTranslatorSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := translatorSource{m, newUnknown(io.Discard)}
+	s := modelSource{m: m, unknown: newUnknown(io.Discard)}
 	r, err := s.Record(t.Context(), "5 march 2019", "")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestNoVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := translatorSource{m, newUnknown(io.Discard)}
+		s := modelSource{m: m, unknown: newUnknown(io.Discard)}
 		r, err := s.Record(t.Context(), c.source, "x")
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const keep = 32 << 20
-	server, err := view.New(view.Options{Source: translatorSource{m, newUnknown(io.Discard)}, Keep: keep, MaxText: train.LongestText})
+	server, err := view.New(view.Options{Source: modelSource{m: m, unknown: newUnknown(io.Discard)}, Keep: keep, MaxText: train.LongestText})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,13 +162,13 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 // queries and keys are recorded of texts that are short enough.
 func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
 	v := seq2seq.BuildVocabulary([]string{"x"}, seq2seq.Chars, 10)
-	source := func(c models.TranslatorConfig) translatorSource {
+	source := func(c models.TranslatorConfig) modelSource {
 		c.Score, c.Width, c.SourceVocab, c.TargetVocab = "scaled", 16, v.Len(), v.Len()
 		m, err := models.NewTranslator(c, v, v, rand.New(rand.NewPCG(1, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return translatorSource{m, newUnknown(io.Discard)}
+		return modelSource{m: m, unknown: newUnknown(io.Discard)}
 	}
 	transformer := models.TranslatorConfig{Arch: models.Transformer, Heads: 8, Layers: 3, Hidden: 16}
 	for _, c := range []models.TranslatorConfig{transformer, {Arch: models.GRU, Layers: 3}, {Arch: models.GRU, Layers: 2, Heads: 2}} {
