@@ -111,7 +111,7 @@ async function page(panels, records) {
     }
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");
-  // A text may contain </script>: JSON can escape its <.
+  // A text may contain the closing tag of a script. JSON can escape its <.
   const data = JSON.stringify({ address: address(), theme: theme(), answers }).replaceAll("<", "\\u003c");
   return shell.slice(0, at) + data + shell.slice(at + 8);
 }
