@@ -237,7 +237,7 @@ func TestHeaders(t *testing.T) {
 	}
 	for name, w := range answers {
 		want := maps.Clone(want)
-		if w.Code != 404 { // what is not there may be remembered
+		if w.Code != 404 { // 404 answers may be cached
 			want["Cache-Control"] = "no-store"
 		}
 		for header, value := range want {

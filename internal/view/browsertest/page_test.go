@@ -221,7 +221,7 @@ func keyboard(t *testing.T, late time.Duration) {
 	tab(".field")
 	b.do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowDown))
 	// Screen readers get the exact weight that the screen shows, not the rounded one of the map.
-	b.wait(fmt.Sprintf(`document.querySelector("#notes .unseen").textContent === "·zw attends to ·eins with weight %.4f"`, sample().Layers[1].Head(1)[6]))
+	b.wait(fmt.Sprintf(`document.querySelector("#notes .unseen").textContent === "▁zw attends to ▁eins with weight %.4f"`, sample().Layers[1].Head(1)[6]))
 	if shown := b.text(".tip b"); !strings.HasSuffix(b.text("#notes .unseen"), " "+shown) {
 		t.Errorf("%q is spoken, and the screen shows %s", b.text("#notes .unseen"), shown)
 	}
