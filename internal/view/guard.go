@@ -30,7 +30,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case !s.admits(r):
 			deny(w, r, http.StatusForbidden, noToken)
 		case !read && !sameOrigin(r), isAPI(r) && fromElsewhere(r):
-			deny(w, r, http.StatusForbidden, "only the page itself may ask for that")
+			deny(w, r, http.StatusForbidden, "only the page itself may send this request")
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -51,7 +51,7 @@ func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messa
 	if open {
 		launcher, err := openBrowser(address)
 		if err != nil {
-			fmt.Fprintln(messages, quote.Message(fmt.Sprintf("no browser could be opened: %v", err)))
+			fmt.Fprintln(messages, quote.Message(fmt.Sprintf("cannot open a browser: %v", err)))
 		}
 		defer os.RemoveAll(launcher)
 	}
