@@ -141,6 +141,13 @@ func TestMapDetails(t *testing.T) {
 	if !js[bool](b, `document.querySelector(".text .hint").hidden`) {
 		t.Error("the hint stays")
 	}
+	// In self-attention, two buttons make the selected token a query or a key.
+	b.visit(address + "#a=0.0&v=text&tok=q1")
+	if role := b.text(`.as [aria-pressed="true"]`); role != "query" {
+		t.Errorf("the selected token is a %q", role)
+	}
+	b.click(".as button:last-child")
+	b.wait(`location.hash.includes("tok=k1") && document.querySelector('.as [aria-pressed="true"]').textContent === "key"`)
 }
 
 // Choosing a view does not move the panel, controls and texts have enough contrast, and

@@ -48,7 +48,7 @@ export function onSystemTheme(run) {
   });
 }
 
-// unit reports whether the last colour is that of 1. Value-weighted weights may be of any size: they get the largest.
+// unit reports whether the last colour means 1. For value-weighted heads, which have no bound, it means the largest.
 const unit = () => state.c === "one" && !lens().includes("values");
 
 // share returns the place of a weight on the colour map, from 0 to 1. scale is the range of the weights: { lo, hi }.

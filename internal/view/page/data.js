@@ -20,7 +20,7 @@ class Refused extends Error {
 async function request(path, options) {
   if (frozen) {
     const text = frozen.answers[path];
-    if (text === undefined) throw new Refused(0, "This file contains only the data for the screen from which it was exported.");
+    if (text === undefined) throw new Refused(0, "This exported page does not contain the data for this.");
     return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   }
   let response;

@@ -45,7 +45,7 @@ export function showGrid(next) {
     }, { rootMargin: "200px" });
     for (const row of rows) {
       row.values = null;
-      if (row.shown || ranked()) draw(row, wanted); // rows drawn before are updated out of view too
+      if (row.shown || ranked()) draw(row, wanted); // update rows drawn before, even out of view
       sight.observe(row.node);
     }
   }
@@ -235,7 +235,7 @@ function paint(row) {
     button.style.background = "";
     button.setAttribute("aria-label", button.dataset.name);
     value.textContent = "";
-    // No more pixels than the screen has: it would skip some.
+    // No more pixels than the screen has, because it would skip some.
     show(canvas, picture(m, m, whole(m), Math.max(2, Math.floor(box.width * ratio)), Math.max(2, Math.floor(box.height * ratio))));
   });
   if (!byId("grid-key").querySelector(".thumbs")) byId("grid-key").replaceChildren(...gridKey());

@@ -46,9 +46,9 @@ export function panel(side, columns, onactive, say, ontell) {
   const views = { map: heatView(say, tell), lines: linesView(say, tell), text: textView(say, tell), neurons: neuronsView(say, tell) };
   let turn = 0, what = null, named = null;
 
-  // load fetches the head that the state names, and returns false if a later call has replaced this one. It changes
-  // nothing on the screen, so that a title never appears above another head's weights, and two heads always have the
-  // same scale: paint does.
+  // load fetches the head that the state names, and returns false if a later call has replaced this one. The screen
+  // changes only in paint, so that a title never appears above another head's weights, and two compared heads always
+  // have the same scale.
   async function load(record, name) {
     const mine = ++turn;
     const p = place(state.cmp === "text" ? "a" : side); // two texts are compared in the same head

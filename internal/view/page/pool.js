@@ -38,7 +38,7 @@ export function colourOf(m, scale, code) {
 // masked reports whether a query cannot attend to a key.
 export const masked = (m, i, j) => !!m.seen && j >= m.seen[i] && m.codes[i * m.cols + j] === zeroCode(m);
 
-// ranges returns the first and the end of the cells, among a to b, under each of n pixels.
+// ranges returns two numbers for each of n pixels: the first and the end of the cells under it, of the cells a to b.
 function ranges(a, b, n) {
   const cells = b - a, out = new Uint32Array(2 * n);
   for (let p = 0; p < n; p++) {
