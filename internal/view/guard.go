@@ -37,9 +37,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a Host header names this server. Another site can resolve its
-// host name to the loopback address (DNS rebinding), but it cannot make a browser send
-// an IP address or localhost in this header.
+// knows reports whether a Host header names this server. Another site can make its host
+// name resolve to the loopback address (DNS rebinding), but browsers then send that name
+// in the header, never an IP address or localhost.
 func (s *Server) knows(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
