@@ -9,26 +9,26 @@ import (
 	"strconv"
 )
 
-// tokenKey names the secret in the address that lets somebody in.
+// tokenKey is the query parameter with the secret in the address.
 const tokenKey = "token"
 
 // newSecret returns at least 128 random bits as letters and digits.
 func newSecret() string { return rand.Text() }
 
 // Address returns the address of the page at host:port, with the server's token.
-// Whoever has it can use the page: the first visit exchanges the token for a
-// cookie, and every other request has to bring that.
+// Anyone with this address can use the page: the first visit exchanges the token for a
+// cookie, which every other request must send.
 func (s *Server) Address(hostport string) string {
 	return fmt.Sprintf("http://%s/?%s=%s", hostport, tokenKey, s.secret)
 }
 
-// isSecret takes as long for a wrong secret as for a nearly right one.
+// isSecret compares in constant time.
 func (s *Server) isSecret(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.secret)) == 1
 }
 
-// admits reports whether a request brings the cookie. There may be several of the
-// name: servers on other ports of the host can set some.
+// admits reports whether a request has the cookie. A request may have several cookies
+// of this name, because servers on other ports of the host can set them.
 func (s *Server) admits(r *http.Request) bool {
 	for _, c := range r.CookiesNamed(cookieName(r.Host)) {
 		if s.isSecret(c.Value) {
@@ -38,8 +38,8 @@ func (s *Server) admits(r *http.Request) bool {
 	return false
 }
 
-// cookieName has the port that the browser sees in it: browsers hold the cookies
-// of all ports of a host together, and there may be a server on each.
+// cookieName contains the port that the browser sees: all ports of a host share their
+// cookies, and several of them may have a server.
 func cookieName(host string) string {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -48,7 +48,7 @@ func cookieName(host string) string {
 	return "attn-view-" + port
 }
 
-// validPort reports whether a Host header has a port that is a number, or none.
+// validPort reports whether the port of a Host header is a number or missing.
 func validPort(host string) bool {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -58,8 +58,8 @@ func validPort(host string) bool {
 	return err == nil
 }
 
-// enter exchanges the token in an address for the cookie, and leads to the
-// address without it: that one may be copied, shown and kept in a history.
+// enter exchanges the token in an address for the cookie, and redirects to the address
+// without the token, which users may copy and browsers may store in their history.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	if !s.isSecret(r.URL.Query().Get(tokenKey)) {
 		deny(w, r, http.StatusForbidden, noToken)
@@ -70,11 +70,11 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	// A browser that another page or a file has sent here sends no such cookie
-	// with a redirect. It does when this answer itself leads on.
+	// After a link from another site or a file, browsers do not send the cookie with a
+	// redirect. They do send it when this answer loads the next page.
 	w.Header().Set("Refresh", "0; url=/")
-	answer(w, http.StatusOK, plainText, []byte("attn view opens\n"))
+	answer(w, http.StatusOK, plainText, []byte("opening attn view\n"))
 }
 
-// noToken is told to whoever has neither the token nor the cookie.
+// noToken is the answer to a request with neither the token nor the cookie.
 const noToken = "this page needs a token: open the address, ending in ?" + tokenKey + "=…, that attn view printed when it started"

@@ -17,7 +17,7 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// paths are all that the server answers to, and some that it does not.
+// paths are all paths of the server, and some that do not exist.
 var paths = []string{"/", "/page/main.js", "/page/style.css", "/page/", "/page/nothing.js", "/favicon.ico", "/nothing", "/api/start",
 	"/api/thumbs?record=r0&layer=0", "/api/head?record=r0&layer=0&head=0", "/api/measures?record=r0&layer=0", "/api/check?record=r0&layer=0", "/api/frozen", "/api/record", "/api/nothing"}
 
@@ -53,7 +53,7 @@ func TestEveryPathWantsTheSecret(t *testing.T) {
 			}
 		}
 	}
-	// Another server of the host may have set a cookie of the same name for a part of the page.
+	// Another server on the host may have set a cookie of the same name for a part of the page.
 	if w := ask(s, "GET", "/", "", cookie("attn-view-8080=x; attn-view-8080", s.secret)); w.Code != 200 {
 		t.Errorf("beside a wrong cookie of its name the right one gets status %d", w.Code)
 	}
@@ -82,7 +82,7 @@ func TestTokenBecomesACookie(t *testing.T) {
 		{"a program", nil, 303},
 		{"somebody who types it", header("Sec-Fetch-Site", "none"), 303},
 		{"the page itself", header("Sec-Fetch-Site", "same-origin"), 303},
-		// The cookie does not go with a redirect of these.
+		// After these requests, browsers do not send the cookie with a redirect.
 		{"a file, or a page elsewhere", header("Sec-Fetch-Site", "cross-site"), 200},
 		{"a page on another port", header("Sec-Fetch-Site", "same-site"), 200},
 	} {
@@ -106,7 +106,7 @@ func TestTokenBecomesACookie(t *testing.T) {
 			t.Errorf("%s: the cookie gets status %d", c.name, w.Code)
 		}
 	}
-	// Two servers of a host have cookies of their own.
+	// Two servers on a host use different cookies.
 	if w := visit(at.RequestURI(), func(r *http.Request) { r.Host = "localhost:9090" }); w.Result().Cookies()[0].Name != "attn-view-9090" {
 		t.Errorf("at another port: %v", w.Result().Cookies())
 	}
@@ -148,12 +148,12 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("the secret %s should be 26 letters and digits", s)
 		}
 	}
-	if len(letters) != 32 { // five bits each, and 26 of them 130
+	if len(letters) != 32 { // 5 bits each, 130 bits in 26 letters
 		t.Errorf("secrets are made of %d characters, want 32", len(letters))
 	}
 }
 
-// Everything else that is asked of a request holds for those that bring the secret too.
+// Requests with the secret must meet the other conditions too.
 func TestOnlyThePageMayAsk(t *testing.T) {
 	asked := 0
 	s := newServer(t, Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
@@ -237,7 +237,7 @@ func TestHeaders(t *testing.T) {
 	}
 	for name, w := range answers {
 		want := maps.Clone(want)
-		if w.Code != 404 { // what is not there may be remembered
+		if w.Code != 404 { // 404 answers may be cached
 			want["Cache-Control"] = "no-store"
 		}
 		for header, value := range want {

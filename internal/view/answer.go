@@ -11,37 +11,37 @@ import (
 	"time"
 )
 
-// What a client may take its time for. Without bounds, clients that send or read
-// a byte now and then hold connections and answers for as long as they like.
+// Time limits for clients. Without them, a client that sends or reads a byte now and
+// then could keep connections and answers open without end.
 const (
 	headerTimeout = 10 * time.Second // to send the headers of a request
-	readTimeout   = 30 * time.Second // to send all of a request, or begin the next
-	writeTimeout  = 30 * time.Second // to take an answer, from when it is ready
+	readTimeout   = 30 * time.Second // to send all of a request, or to start the next
+	writeTimeout  = 30 * time.Second // to receive an answer, once it is ready
 )
 
-// httpServer returns the server of connections, whose requests end with ctx.
+// httpServer returns an HTTP server whose requests are cancelled with ctx.
 func (s *Server) httpServer(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout, // answer sets it anew
+		WriteTimeout:      writeTimeout, // answer sets it again
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		// What strangers send is no message to the user.
+		// Errors of clients are not messages for the user.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }
 
 const plainText = "text/plain; charset=utf-8"
 
-// answer sends what has been worked out, however long that took: the time that a
-// client has for taking it begins here.
+// answer sends a result. The time limit for receiving it starts here, so that the
+// computation may take any time.
 func answer(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	// A recorder in a test has no deadlines, and a client that has left needs none.
+	// Ignore errors: recorders in tests have no deadlines, and clients may have left.
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	w.WriteHeader(status)
 	w.Write(body)
@@ -56,7 +56,7 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 func sendStatus(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // our own types can all be written
+		panic(err) // all types of answers can be encoded
 	}
 	answer(w, status, "application/json", text)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// pipes are connections within the program: in a bubble of synctest, minutes
-// pass on them at once.
+// pipes are connections inside the process. In a bubble of synctest their time
+// limits take no real time.
 type pipes struct {
 	arriving chan net.Conn
 	closed   chan struct{}
@@ -51,7 +51,7 @@ func (p *pipes) dial() net.Conn {
 	return mine
 }
 
-// overPipes serves in a bubble, where time passes as soon as everybody waits.
+// overPipes serves in a bubble, where time advances when all goroutines wait.
 func overPipes(t *testing.T, o Options, use func(t *testing.T, s *Server, p *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(t, o), newPipes()
@@ -64,11 +64,11 @@ func overPipes(t *testing.T, o Options, use func(t *testing.T, s *Server, p *pip
 		if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(start) > 2*time.Second {
 			t.Errorf("it ends with %v after %v", err, time.Since(start))
 		}
-		time.Sleep(2 * time.Hour) // whoever is still at work ends
+		time.Sleep(2 * time.Hour) // time for all goroutines to end
 	})
 }
 
-// request is what a browser on the page sends.
+// request returns a request as a browser on the page sends it.
 func request(s *Server, method, path, body string) string {
 	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nCookie: attn-view-8080=%s\r\n", method, path, s.secret)
 	if method == "POST" {
@@ -77,7 +77,7 @@ func request(s *Server, method, path, body string) string {
 	return text + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// until returns how long the server leaves a connection open.
+// until returns how long the server keeps a connection open.
 func until(c net.Conn) time.Duration {
 	start := time.Now()
 	one := make([]byte, 1)
@@ -88,7 +88,7 @@ func until(c net.Conn) time.Duration {
 	}
 }
 
-// large is a record with one head of n by n weights.
+// large returns a record with one head of n × n weights.
 func large(n int) *heads.Record {
 	tokens := make([]string, n)
 	for i := range tokens {
@@ -98,7 +98,8 @@ func large(n int) *heads.Record {
 }
 
 func TestSlowClientsAreDropped(t *testing.T) {
-	const lingers = time.Second // at most, after an answer: net/http gives the client time to read it, how much depends on its release
+	// After an answer, net/http keeps a connection open for up to this time, depending on its release.
+	const lingers = time.Second
 	overPipes(t, Options{Records: []*heads.Record{large(331)}}, func(t *testing.T, s *Server, p *pipes) {
 		whole := request(s, "GET", "/api/start", "")
 		post := request(s, "POST", "/api/record", `{"source":"x"}`)
@@ -152,7 +153,7 @@ func TestSlowReadersAreDropped(t *testing.T) {
 	})
 }
 
-// An answer that takes long to work out is not late.
+// Time limits do not include the computation of an answer.
 func TestLongQuestion(t *testing.T) {
 	overPipes(t, Options{Source: sourceFunc(func(ctx context.Context, _, _ string) (*heads.Record, error) {
 		select {
@@ -175,7 +176,7 @@ func TestLongQuestion(t *testing.T) {
 	})
 }
 
-// A client that sends far too much before it reads gets an answer, and no broken pipe.
+// A client that sends far too much before it reads gets an answer, not a broken pipe.
 func TestLongBodyIsAnswered(t *testing.T) {
 	overPipes(t, Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return sample(), nil })}, func(t *testing.T, s *Server, p *pipes) {
 		conn := p.dial()
@@ -192,8 +193,8 @@ func TestLongBodyIsAnswered(t *testing.T) {
 	})
 }
 
-// A model uses all processors: it is asked one question after the other, and one
-// that nobody waits for any more is not asked.
+// A model uses all processors, so it runs one request after the other and skips
+// cancelled ones.
 func TestOneQuestionAtATime(t *testing.T) {
 	var running int
 	var asked []string
@@ -211,7 +212,7 @@ func TestOneQuestionAtATime(t *testing.T) {
 		for i := range 5 {
 			conn := p.dial()
 			io.WriteString(conn, request(s, "POST", "/api/record", fmt.Sprintf(`{"source":"text %d"}`, i)))
-			synctest.Wait() // they come in this order
+			synctest.Wait() // so that the requests arrive in this order
 			if i == 3 {
 				conn.Close()
 				synctest.Wait()
@@ -232,10 +233,10 @@ func TestOneQuestionAtATime(t *testing.T) {
 	}
 }
 
-// An open connection does not keep the server from ending.
+// An open connection does not prevent the server from ending.
 func TestServeEnds(t *testing.T) {
 	overPipes(t, Options{Source: sourceFunc(func(ctx context.Context, _, _ string) (*heads.Record, error) {
-		time.Sleep(time.Hour) // it does not listen
+		time.Sleep(time.Hour) // it ignores the context
 		return nil, ctx.Err()
 	})}, func(t *testing.T, s *Server, p *pipes) {
 		idle := p.dial()

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	thumbSize = 64   // rows and columns of a thumbnail, at most
-	headSize  = 2048 // of a head; what is larger is sent in blocks
-	maxExact  = 1 << 16
-	maxBody   = 256 << 10
-	// maxDrained is how many bytes of a request that is too long are read all the same.
+	thumbSize = 64        // rows and columns of a thumbnail, at most
+	headSize  = 2048      // rows and columns of a head; larger ones are sent as blocks
+	maxExact  = 1 << 16   // exact weights per request, unless it is for one row
+	maxBody   = 256 << 10 // bytes of a request
+	// maxDrained is the number of bytes to read and discard of a request that is too long.
 	maxDrained = 64 << 20
 )
 
@@ -41,35 +41,35 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/neurons", s.ofLayer(neurons))
 	mux.HandleFunc("GET /api/check", s.ofLayer(check))
 	mux.HandleFunc("GET /api/frozen", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, plainText, s.frozen) // it is not to run here
+		answer(w, http.StatusOK, plainText, s.frozen) // as text, so that it does not run here
 	})
 	mux.HandleFunc("POST /api/record", respond(s.record))
 	return mux
 }
 
-// column is a measure as the table shows it.
+// column is a column of the table of measures.
 type column struct {
-	Key   string `json:"key"` // as heads.Measures.List names it
+	Key   string `json:"key"` // the name in heads.Measures.List
 	Label string `json:"label"`
 	Help  string `json:"help"`
 }
 
 var columns = []column{
-	{"entropy", "entropy", "entropy of a query's weights, in nats: how widely it attends"},
+	{"entropy", "entropy", "entropy of a query's weights, in nats: how widely the query attends"},
 	{"bound", "uniform (ln n)", "entropy of uniform weights over the n keys that a query can attend to: ln n"},
 	{"confidence", "confidence", "largest weight of a query"},
 	{"distance", "distance", "distance from a query to the keys that it attends to, in tokens"},
-	{"previous", "previous", "weight of the key just before the query's own place"},
-	{"same", "same", "weight of the key at the query's own place"},
-	{"next", "next", "weight of the key just after the query's own place"},
+	{"previous", "previous", "weight of the key just before the query's position"},
+	{"same", "same", "weight of the key at the query's position"},
+	{"next", "next", "weight of the key just after the query's position"},
 	{"first", "first", "weight of the first key"},
 	{"last", "last", "weight of the last key"},
 	{"special", "special", "weight of special tokens"},
 	{"punctuation", "punctuation", "weight of punctuation"},
-	{"induction", "induction", "weight of the keys that followed earlier tokens equal to the query's own"},
+	{"induction", "induction", "weight of the keys that follow earlier occurrences of the query's token"},
 }
 
-// columns are the measures, and after them the scores, whose keys are "score0" and on.
+// columns returns the measures followed by the scores, whose keys are "score0", "score1", ….
 func (s *Server) columns() []column {
 	list := slices.Clone(columns)
 	for i, scores := range s.options.Scores {
@@ -93,8 +93,8 @@ func (s *Server) start(*http.Request) (any, error) {
 	}, nil
 }
 
-// palette returns the colours of pictures as red, green and blue: of weights from
-// 0 to 1, and of differences from -1 to 1.
+// palette returns colours as red, green and blue: for weights from 0 to 1, and for
+// differences from -1 to 1.
 func palette() map[string][]byte {
 	all := map[string][]byte{}
 	for name, ground := range map[string]viz.Ground{"light": viz.OnLight, "dark": viz.OnDark} {
@@ -102,7 +102,7 @@ func palette() map[string][]byte {
 			c := ground.Color(float64(i) / 255)
 			all[name] = append(all[name], c.R, c.G, c.B)
 		}
-		for i := range 512 { // 0 twice, in the middle
+		for i := range 512 { // 0 is there twice, in the middle
 			v := float64(i-255) / 255
 			if i > 255 {
 				v = float64(i-256) / 255
@@ -122,19 +122,19 @@ func (s *Server) models() []Model {
 	return append([]Model{{s.options.Name, s.options.Source}}, s.options.Others...)
 }
 
-// record asks a model about texts that somebody has typed.
+// record records typed texts with a model.
 func (s *Server) record(r *http.Request) (any, error) {
 	models := s.models()
 	if models == nil {
 		return nil, refused(http.StatusNotFound, "there is no model behind this page")
 	}
-	var ask *struct { // nil of null
+	var ask *struct { // nil for null
 		Model          int
 		Source, Target string
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if len(body) > maxBody {
-		// A client that has not sent everything yet would find the connection closed, and not this answer.
+		// Without reading the rest, a client that is still sending would get a closed connection instead of this answer.
 		io.CopyN(io.Discard, r.Body, maxDrained)
 		return nil, refused(http.StatusRequestEntityTooLarge, "the request is too long, want at most %d bytes", maxBody)
 	}
@@ -160,8 +160,8 @@ func (s *Server) record(r *http.Request) (any, error) {
 	return e.outline, nil
 }
 
-// ask returns the record of two texts. One at a time: a model uses all
-// processors already.
+// ask returns the record of two texts. It runs one model at a time, because a model
+// uses all processors.
 func (s *Server) ask(ctx context.Context, model int, source, target string) (*entry, error) {
 	select {
 	case s.asking <- struct{}{}:
@@ -190,7 +190,7 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 	return e, nil
 }
 
-// thumbs returns all heads of a layer, small, or, if they are asked for, its summaries.
+// thumbs returns thumbnails of all heads of a layer or, if requested, of its summaries.
 func thumbs(q *query) (any, error) {
 	e, l := q.entry, q.lens
 	qa, ka := e.axes(q.layer)
@@ -202,7 +202,7 @@ func thumbs(q *query) (any, error) {
 	}
 	var list [][]byte
 	if q.values.Get("summaries") == "1" {
-		for _, name := range e.outline.Layers[q.layer].Summaries { // each from the one before
+		for _, name := range e.outline.Layers[q.layer].Summaries { // each uses the one before
 			weights, err := e.weights(q.layer, name, l.values)
 			if err = errors.Join(err, q.ctx.Err()); err != nil {
 				return nil, err
@@ -223,13 +223,13 @@ func thumbs(q *query) (any, error) {
 		return nil, err
 	}
 	e.note(q.layer, judged)
-	e.memo.put(e.meanKey(q.layer, l.values), mean) // what is asked for next
+	e.memo.put(e.meanKey(q.layer, l.values), mean) // the page requests it next
 	e.tally(q.layer, l.values)
 	return slices.Concat(list...), nil
 }
 
-// head returns one head, or the part of it that is zoomed to; exact weights on
-// demand, for the row under the pointer.
+// head returns one head, or the zoomed part of it. It returns exact weights on request,
+// such as for the row under the pointer.
 func head(q *query) (any, error) {
 	name, err := q.entry.named("head", q.values.Get("head"), q.layer)
 	if err != nil {
@@ -261,8 +261,8 @@ func head(q *query) (any, error) {
 	return row.appendWire(nil, 1, 1, lo, hi, true), nil
 }
 
-// measures returns those of all heads of a layer, or of one summary, in the order of
-// columns: of what the lens shows.
+// measures returns the measures of all heads of a layer, or of one head or summary, in the
+// order of columns, computed from the weights that the lens shows.
 func measures(q *query) (any, error) {
 	if !q.values.Has("head") {
 		return q.entry.measure(q.layer, q.lens)
@@ -275,8 +275,8 @@ func measures(q *query) (any, error) {
 	return [][]*float64{row}, err
 }
 
-// divergence returns how far heads of a layer, or one of them, are from one head of
-// this record or another: null where tokens are not the same.
+// divergence returns the divergence of all heads of a layer, or of one, from a head of
+// this record or another: null if the tokens differ.
 func (s *Server) divergence(q *query) (any, error) {
 	of := q.entry
 	if id := q.values.Get("of"); id != "" {
@@ -306,8 +306,8 @@ func (s *Server) divergence(q *query) (any, error) {
 	return divergences(q.ctx, of, at, name, q.entry, q.layer, names, q.lens)
 }
 
-// neurons returns the queries [Lq E] and the keys [Lk E] of a head: what its scores are
-// made of.
+// neurons returns the queries [Lq E] and the keys [Lk E] of a head, from which its scores
+// are computed.
 func neurons(q *query) (any, error) {
 	l := q.heads()
 	size := l.VectorSize()
@@ -326,7 +326,7 @@ func neurons(q *query) (any, error) {
 	return matrix{len(l.Keys), size, keys}.appendWire(b, 1, 1, 0, 0, true), nil
 }
 
-// check returns what is wrong with the weights of a layer, in words.
+// check returns the errors in the weights of a layer, as text.
 func check(q *query) (any, error) {
 	lines, err := q.entry.warnings(q.layer)
 	return append([]string{}, lines...), err

@@ -11,8 +11,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// BenchmarkLongText is what the page asks for of a layer of 16 heads that share two key/value
-// heads, causal, 2,048 tokens, whose weights are computed on request.
+// BenchmarkLongText measures the requests of the page for a causal layer of 16 heads that share
+// two key/value heads, with 2,048 tokens and weights computed on request.
 func BenchmarkLongText(b *testing.B) {
 	const n = 2048
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -36,7 +36,7 @@ func BenchmarkLongText(b *testing.B) {
 		b.Run(path, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				s, err := New(Options{Records: []*heads.Record{r}}) // which has worked out nothing yet
+				s, err := New(Options{Records: []*heads.Record{r}}) // with empty caches
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -16,11 +16,11 @@ import (
 const mostFrozen = 12 << 20
 
 // Page returns the page with the records of o as one file, which needs neither the
-// server nor the network: with every head, and with words merged and special
-// tokens hidden, as far as 12 MB allow. state is what the screen shows first, as it
-// stands behind # in the page's address; "" is the first head.
+// server nor the network. It contains every head, and the variants with merged words and
+// hidden special tokens that fit into 12 MB. state is the part of the page's address
+// after #; nil shows the first head.
 //
-// Errors: nothing fits, with what would.
+// Errors: the heads do not fit; the error says how many tokens would.
 func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 	s, err := New(Options{Name: o.Name, Records: o.Records, Scores: o.Scores})
 	if err != nil {
@@ -83,11 +83,11 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// JSON of Go has no < in it: no text can end the script.
+	// Go escapes < in JSON, so no text can end the script.
 	return bytes.Replace(s.frozen, []byte(frozenMark), data, 1), nil
 }
 
-// layers returns the entries from the start, with each of their layers.
+// layers returns each layer of the entries given at the start.
 func (s *store) layers() iter.Seq2[*entry, int] {
 	return func(yield func(*entry, int) bool) {
 		for _, e := range s.fixed {
@@ -100,7 +100,7 @@ func (s *store) layers() iter.Seq2[*entry, int] {
 	}
 }
 
-// paths returns what the page asks for of a layer through a lens.
+// paths returns the requests of the page for a layer in a lens.
 func (e *entry) paths(layer int, lens string) []string {
 	path := func(kind, more string) string {
 		return fmt.Sprintf("api/%s?record=%s&layer=%d%s%s", kind, e.outline.ID, layer, more, lens)
@@ -119,8 +119,8 @@ func (e *entry) paths(layer int, lens string) []string {
 	return list
 }
 
-// maps returns how many maps of weights a layer has, means and the like among them, and how many
-// bytes they and their thumbnails take in a page.
+// maps returns the number of maps of a layer, including summaries, and the number of bytes that
+// they and their thumbnails take in a page.
 func (e *entry) maps(layer int) (n, bytes int) {
 	o := e.outline.Layers[layer]
 	q, k := e.axes(layer)
@@ -129,7 +129,7 @@ func (e *entry) maps(layer int) (n, bytes int) {
 	return n, n * (of(headSize) + of(thumbSize))
 }
 
-// tooMuch says what is too large for one page, and what would fit.
+// tooMuch returns the error for records that do not fit into a page, with the size that would.
 func tooMuch(s *store) error {
 	maps, bytes, tokens := 0, 0, 0
 	for e, layer := range s.layers() {
@@ -138,14 +138,14 @@ func tooMuch(s *store) error {
 		maps, bytes, tokens = maps+n, bytes+need, max(tokens, len(q.Tokens), len(k.Tokens))
 	}
 	fit := int(math.Sqrt(max(0, (mostFrozen-256<<10)/float64(maps)-thumbSize*thumbSize))) // with room for tokens
-	what := fmt.Sprintf("about %d tokens of that many maps do, and one map as a picture of its own", fit)
+	what := fmt.Sprintf("use at most about %d tokens, or write one map as a picture", fit)
 	if fit < thumbSize {
-		what = "one map as a picture of its own does"
+		what = "write one map as a picture"
 	}
-	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, and a page holds at most %d MB: %s", maps, tokens, bytes>>20, mostFrozen>>20, what)
+	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, more than the %d MB that fit into a page: %s", maps, tokens, bytes>>20, mostFrozen>>20, what)
 }
 
-// taken is an answer that nobody waits for.
+// taken is a ResponseWriter that stores the answer.
 type taken struct {
 	header http.Header
 	status int
@@ -156,9 +156,8 @@ func (t *taken) Header() http.Header         { return t.header }
 func (t *taken) WriteHeader(status int)      { t.status = status }
 func (t *taken) Write(b []byte) (int, error) { return t.body.Write(b) }
 
-// Embed returns a page as a fragment of HTML for notebooks and blogs: a frame that
-// has the page inside. It is one line, since Markdown would end it at an empty one,
-// and shut off from the page around it.
+// Embed returns a page as an HTML fragment for notebooks and blogs: a sandboxed iframe
+// with the page inside. It is one line, because an empty line would end it in Markdown.
 func Embed(page []byte, title string) []byte {
 	escape := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", "&#10;", "\r", "&#13;")
 	return fmt.Appendf(nil, `<div><iframe title="%s" sandbox="allow-scripts allow-downloads" style="width:100%%;height:720px;border:1px solid #858d9b;border-radius:8px" srcdoc="%s"></iframe></div>`+"\n",

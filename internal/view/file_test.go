@@ -10,9 +10,8 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// A record in a file gives the answers of the same record in memory, without its
-// weights ever being in memory as a whole; what is wrong with them is told layer
-// by layer.
+// A record in a file gives the same answers as in memory, although its weights are
+// never all in memory. Errors in the weights are reported layer by layer.
 func TestFilesAnswerAsRecords(t *testing.T) {
 	r := sample()
 	r.Layers[0].Weights[0] = 5

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// frozenMark is where the page puts its data into the file that it exports.
+// frozenMark is replaced with the data when a page is exported.
 const frozenMark = "@FROZEN@"
 
 var (
@@ -17,9 +17,9 @@ var (
 	exportLine = regexp.MustCompile(`(?m)^export ((?:async )?function\*?|const|class) (\w+)`)
 )
 
-// freeze returns the page as one file without the data: style and modules are
-// inside, and its policy names them by their hashes, so that even there a text
-// can never become a script.
+// freeze returns the page as one file without data: it contains the style and the
+// modules. Its policy allows only these, by their hashes, so that a text cannot become
+// a script there either.
 func freeze(dir fs.FS) ([]byte, error) {
 	read := reader(dir)
 	html, err := read("index.html")
@@ -57,8 +57,8 @@ func freeze(dir fs.FS) ([]byte, error) {
 	return []byte(html), nil
 }
 
-// bundled returns the modules of the page as one script: a browser would learn of them one after
-// the other, and ask for each.
+// bundled returns the modules of the page as one script. As modules, a browser would find and
+// request them one after the other.
 func bundled(dir fs.FS) (string, error) {
 	var script strings.Builder
 	script.WriteString("\"use strict\";\n")
@@ -66,7 +66,7 @@ func bundled(dir fs.FS) (string, error) {
 	return script.String(), err
 }
 
-// reader returns what reads the files of a folder as text.
+// reader returns a function that reads the files of dir as text.
 func reader(dir fs.FS) func(name string) (string, error) {
 	return func(name string) (string, error) {
 		b, err := fs.ReadFile(dir, name)
@@ -74,8 +74,8 @@ func reader(dir fs.FS) func(name string) (string, error) {
 	}
 }
 
-// bundle writes a module and those that it imports, each as a function that
-// returns what it exports: a file that is opened from a disk cannot import.
+// bundle writes a module after the modules that it imports, each as a function that
+// returns its exports. Pages opened from a file cannot import modules.
 func bundle(b *strings.Builder, read func(string) (string, error), name string, done map[string]bool) error {
 	if done[name] {
 		return nil

@@ -25,7 +25,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// The page is one script: a browser that learns of modules one after the other opens it later.
+// The page is one script, because a browser finds and loads modules one after the other.
 func TestOneScript(t *testing.T) {
 	w := ask(newServer(t, Options{}), "GET", "/page/main.js", "", nil)
 	if kind := w.Header().Get("Content-Type"); w.Code != 200 || kind != "text/javascript; charset=utf-8" {
@@ -36,8 +36,8 @@ func TestOneScript(t *testing.T) {
 	}
 }
 
-// The policy of the exported page allows its one script and its one style by
-// their hashes, and nothing else.
+// The policy of the exported page allows only its script and its style, by their
+// hashes.
 func TestFrozenPolicy(t *testing.T) {
 	text := ask(newServer(t, Options{}), "GET", "/api/frozen", "", nil).Body.String()
 	found := func(pattern string) string {
@@ -62,13 +62,13 @@ func TestFrozenPolicy(t *testing.T) {
 	}
 }
 
-// What does not fit into a page is refused with what would.
+// The error for records that do not fit into a page says how many tokens would.
 func TestPageTooLarge(t *testing.T) {
 	r := large(1031)
 	l := &r.Layers[0]
 	l.Heads, l.Weights = 13, make([]float32, 13*1031*1031)
 	_, err := Page(t.Context(), Options{Records: []*heads.Record{r}}, nil)
-	want := "view: 15 maps of up to 1031 tokens take 15 MB, and a page holds at most 12 MB: about 904 tokens of that many maps do, and one map as a picture of its own"
+	want := "view: 15 maps of up to 1031 tokens take 15 MB, more than the 12 MB that fit into a page: use at most about 904 tokens, or write one map as a picture"
 	if err == nil || err.Error() != want {
 		t.Fatalf("error %v, want %s", err, want)
 	}

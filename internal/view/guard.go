@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// policy lets the page run its own scripts and nothing that came as text.
+// policy lets the page run its own scripts and no others.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard refuses requests without the secret and those that other pages make a
-// browser send, and sets the headers that keep the page to itself.
+// guard refuses requests without the secret and requests from other sites, and sets
+// headers that isolate the page from other sites.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -20,7 +20,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store") // the next run has the same address and another model
+		h.Set("Cache-Control", "no-store") // the next run may have the same address and another model
 		read := r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
 		case !s.knows(r.Host):
@@ -30,16 +30,16 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case !s.admits(r):
 			deny(w, r, http.StatusForbidden, noToken)
 		case !read && !sameOrigin(r), isAPI(r) && fromElsewhere(r):
-			deny(w, r, http.StatusForbidden, "only the page itself may ask for that")
+			deny(w, r, http.StatusForbidden, "only the page itself may send this request")
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// knows reports whether a Host header names this server. A page elsewhere can
-// point a name of its own at the loopback address (DNS rebinding), but it
-// cannot make a browser write a number there, or localhost.
+// knows reports whether a Host header names this server. Another site can make its host
+// name resolve to the loopback address (DNS rebinding), but browsers then send that name
+// in the header, never an IP address or localhost.
 func (s *Server) knows(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -53,11 +53,11 @@ func (s *Server) knows(host string) bool {
 		s.host != "" && strings.EqualFold(name, s.host)
 }
 
-// isAPI reports whether a request is for data, which only scripts ask for.
+// isAPI reports whether a request is for data, which only scripts request.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// fromElsewhere reports whether the browser says that something other than this
-// server or the user began a request.
+// fromElsewhere reports whether, according to the browser, another site started a
+// request.
 func fromElsewhere(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -66,14 +66,14 @@ func fromElsewhere(r *http.Request) bool {
 	return true
 }
 
-// sameOrigin reports whether a page of this server sent the request. Browsers
-// tell the origin of every POST.
+// sameOrigin reports whether a page of this server sent the request. Browsers send the
+// origin with every POST.
 func sameOrigin(r *http.Request) bool {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return !fromElsewhere(r) && strings.EqualFold(r.Header.Get("Origin"), "http://"+r.Host) && strings.TrimSpace(kind) == "application/json"
 }
 
-// deny refuses a request: in words for people, as JSON for the page.
+// deny refuses a request: with plain text for people, with JSON for the page.
 func deny(w http.ResponseWriter, r *http.Request, status int, reason string) {
 	if isAPI(r) {
 		refuse(w, status, reason)

@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// matrix is weights [rows cols].
+// matrix contains weights [rows cols].
 type matrix struct {
 	rows, cols int
 	w          []float32
@@ -19,16 +19,16 @@ type span struct{ from, to int }
 
 func (s span) len() int { return s.to - s.from }
 
-// lens is how somebody wants to see the weights.
+// lens selects how the weights are shown.
 type lens struct {
-	hide   bool // special tokens are left out
-	renorm bool // and the rows are made to sum to 1 without them
-	words  bool // pieces of words are one
-	values bool // weights times the norms of what the values add
+	hide   bool // without special tokens
+	renorm bool // and with rows rescaled to sum to 1
+	words  bool // with the pieces of words merged
+	values bool // weights times the norms of the vectors that the values add
 }
 
-// units returns what an axis consists of, tokens or words, and which of them are
-// seen.
+// units returns the units of an axis, tokens or words, and the indices of the visible
+// ones.
 func (l lens) units(a *axis) (all []heads.Word, seen []int) {
 	all = a.words
 	if !l.words {
@@ -45,7 +45,7 @@ func (l lens) units(a *axis) (all []heads.Word, seen []int) {
 	return all, seen
 }
 
-// apply returns the weights of a head through the lens.
+// apply returns the weights of a head as the lens shows them.
 func (l lens) apply(weights []float32, q, k *axis) matrix {
 	m := matrix{len(q.Tokens), len(k.Tokens), weights}
 	if !l.hide && !l.words {
@@ -68,7 +68,7 @@ func (l lens) apply(weights []float32, q, k *axis) matrix {
 	return out
 }
 
-// normalise makes a row sum to 1, unless nothing is in it.
+// normalise divides a row by its sum, unless the sum is 0.
 func normalise(row []float32) {
 	var sum float32
 	for _, w := range row {
@@ -82,7 +82,7 @@ func normalise(row []float32) {
 	}
 }
 
-// bounds returns the smallest and the largest finite weight, and 0 between them.
+// bounds returns the range of the finite weights, extended to include 0.
 func (m matrix) bounds() (lo, hi float32) {
 	if hi, ok := largest(m.w); ok {
 		return 0, hi
@@ -97,9 +97,10 @@ func (m matrix) bounds() (lo, hi float32) {
 	return lo, hi
 }
 
-// largest returns the largest weight, 0 of none, if all are finite and none has a sign, as the
-// weights of attention. The bits of such numbers are in the order of their values, and whole
-// numbers are compared in a third of the time: most of what the overview needs is this.
+// largest returns the largest weight, or 0 if there are none. ok reports that all weights are
+// finite and not negative, as attention weights are. The bits of such floats have the order of
+// their values, and comparing integers takes a third of the time. The overview spends most of its
+// time here.
 func largest(w []float32) (most float32, ok bool) {
 	var a, b, c, d uint32
 	for ; len(w) >= 4; w = w[4:] {
@@ -113,8 +114,9 @@ func largest(w []float32) (most float32, ok bool) {
 	return math.Float32frombits(bits), bits <= math.Float32bits(math.MaxFloat32)
 }
 
-// pool returns a part of the matrix with at most so many rows and columns: a
-// cell is the largest of a block. What is not finite wins, so that it is seen.
+// pool returns a part of the matrix with at most `most` rows and columns: a cell is the
+// largest weight of a block. Values that are not finite count as largest, so that they
+// stay visible.
 func (m matrix) pool(q, k span, most int) (out matrix, blockQ, blockK int) {
 	blockQ, blockK = ceil(q.len(), most), ceil(k.len(), most)
 	if blockQ == 1 && blockK == 1 && q.len() == m.rows && k.len() == m.cols {
@@ -150,18 +152,18 @@ func (m matrix) pool(q, k span, most int) (out matrix, blockQ, blockK int) {
 // ceil returns n/d rounded up, and at least 1.
 func ceil(n, d int) int { return max(1, (n+d-1)/d) }
 
-// A matrix on the wire is eight numbers of four bytes, little-endian, and the
-// weights: "ahm1", rows, columns, tokens in a cell's block of rows and of columns,
-// smallest and largest weight of the head as floats, and the size of a weight.
-// Size 1 stands for lo + code/254·(hi-lo), 255 for what is not finite; size 4 is
-// a float. The bytes are filled up to a multiple of 4.
+// An encoded matrix is eight little-endian numbers of four bytes and the weights. The
+// numbers are "ahm1", rows, columns, rows and columns of a block, the smallest and the
+// largest weight of the head as floats, and the bytes of a weight: 1 for a code, 4 for a
+// float. A code means lo + code/254·(hi-lo); 255 is a value that is not finite. Padding
+// fills the bytes up to a multiple of 4.
 const (
 	wireMagic = "ahm1"
 	notFinite = 255
 	levels    = 254
 )
 
-// appendWire appends a matrix of blocks.
+// appendWire appends an encoded matrix of blocks to b.
 func (m matrix) appendWire(b []byte, blockQ, blockK int, lo, hi float32, exact bool) []byte {
 	size := 1
 	if exact {
@@ -178,7 +180,7 @@ func (m matrix) appendWire(b []byte, blockQ, blockK int, lo, hi float32, exact b
 		}
 		return b
 	}
-	// In float64: the range of two float32 may be too large for one.
+	// In float64, because hi − lo may overflow float32.
 	width := float64(hi) - float64(lo)
 	for _, w := range m.w {
 		code := byte(0)

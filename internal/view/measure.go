@@ -11,14 +11,14 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// seen is a layer through a lens.
+// seen is a layer in a lens.
 type seen struct {
 	layer int
 	lens  lens
 }
 
 // measure returns the measures of a layer as the lens shows it: a row for each
-// head. A measure that is no number is nil, for which JSON has a word.
+// head. A measure that is not a number is nil, which JSON encodes as null.
 func (e *entry) measure(layer int, l lens) ([][]*float64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,7 +36,7 @@ func (e *entry) measure(layer int, l lens) ([][]*float64, error) {
 	return rows, nil
 }
 
-// inParallel returns what work returns for 0 to n-1, on all processors.
+// inParallel returns the results of work for 0 to n-1, computed on all processors.
 func inParallel[T any](n int, work func(i int) (T, error)) ([]T, error) {
 	list := make([]T, n)
 	errs := make([]error, n)
@@ -44,8 +44,8 @@ func inParallel[T any](n int, work func(i int) (T, error)) ([]T, error) {
 	return list, errors.Join(errs...)
 }
 
-// divergences returns those of heads of a layer from a head of another, or the same,
-// nil where their tokens differ.
+// divergences returns the divergences of heads of a layer from a head of the same or
+// another layer; nil if their tokens differ.
 func divergences(ctx context.Context, from *entry, at int, head string, e *entry, layer int, names []string, l lens) ([]*float64, error) {
 	fq, fk := from.axes(at)
 	q, k := e.axes(layer)
@@ -59,7 +59,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 	one := l.apply(weights, fq, fk)
 	return inParallel(len(names), func(i int) (*float64, error) {
 		if err := ctx.Err(); err != nil {
-			return nil, err // the page has gone on
+			return nil, err // the page no longer needs it
 		}
 		weights, err := e.distribution(layer, names[i], l)
 		if err != nil {
@@ -70,7 +70,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 	})
 }
 
-// finite returns a number, or nil, for which JSON has a word.
+// finite returns a finite number, else nil, which JSON encodes as null.
 func finite(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -78,8 +78,8 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// distribution returns weights, or, value-weighted, the share that each key has of its
-// row: measures are of rows that sum to 1.
+// distribution returns weights or, if value-weighted, each row divided by its sum:
+// measures need rows that sum to 1.
 func (e *entry) distribution(layer int, name string, l lens) ([]float32, error) {
 	weights, err := e.weights(layer, name, l.values)
 	if err != nil || !l.values || name == rollout {
@@ -106,7 +106,7 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 		row = append(row, finite(named[c.Key]))
 	}
 	for i := range e.scores {
-		x := math.NaN() // a mean has none
+		x := math.NaN() // summaries have no scores
 		if h, err := strconv.Atoi(name); err == nil {
 			x = e.scores[i].of(&e.record.Layers[layer], h)
 		}
@@ -115,10 +115,10 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 	return row, nil
 }
 
-// through returns a layer of one head, with these weights, as the lens shows it.
+// through returns a layer of one head with these weights, as the lens shows it.
 func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	one := oneHead(&e.record.Layers[layer], weights)
-	// The marks of words are those of all texts of the record.
+	// MergeWords finds out from all texts of the record how tokens mark words.
 	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{*one}}
 	for _, other := range e.record.Layers {
 		r.Layers = append(r.Layers, heads.Layer{Kind: other.Kind, Queries: other.Queries, Keys: other.Keys})
@@ -132,7 +132,7 @@ func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	return &r.Layers[0]
 }
 
-// oneHead returns a layer with the tokens of another one and a single head that has these weights.
+// oneHead returns a layer with the tokens of l and a single head with these weights.
 func oneHead(l *heads.Layer, weights []float32) *heads.Layer {
 	one := *l
 	one.Weights, one.Heads, one.Chosen, one.KeyHeads = weights, 1, nil, nil

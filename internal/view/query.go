@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// refusal is an error with the status of its answer; other errors are of the server.
+// refusal is an error with the status of its answer. Other errors are internal.
 type refusal struct {
 	error
 	status int
@@ -23,9 +23,9 @@ func refused(status int, format string, args ...any) error {
 
 func bad(format string, args ...any) error { return refused(http.StatusBadRequest, format, args...) }
 
-var errGone = refused(http.StatusGone, "the server no longer holds this record: ask for its text again")
+var errGone = refused(http.StatusGone, "the server has dropped this record: request its text again")
 
-// respond answers with what f returns: bytes as they are, and other values as JSON.
+// respond answers with the result of f: bytes unchanged, other values as JSON.
 func respond(f func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := f(r)
@@ -45,12 +45,12 @@ func respond(f func(r *http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
-// query is what is asked of a layer.
+// query is a request for data of a layer.
 type query struct {
 	ctx    context.Context
 	values url.Values
 	entry  *entry
-	layer  int // its place in the record
+	layer  int // index in the record
 	lens   lens
 }
 
@@ -82,7 +82,7 @@ func (s *Server) ofLayer(f func(q *query) (any, error)) http.HandlerFunc {
 // heads returns the layer.
 func (q *query) heads() *heads.Layer { return &q.entry.record.Layers[q.layer] }
 
-// number returns a number from 0 to n-1.
+// number parses a number from 0 to n-1.
 func number(name, text string, n int) (int, error) {
 	i, err := strconv.Atoi(text)
 	if err != nil || i < 0 || i >= n {
@@ -91,7 +91,7 @@ func number(name, text string, n int) (int, error) {
 	return i, nil
 }
 
-// named returns the name of a head or a summary of a layer, which text is.
+// named checks that text names a head or a summary of a layer, and returns the name.
 func (e *entry) named(name, text string, layer int) (string, error) {
 	if slices.Contains(e.outline.Layers[layer].Summaries, text) {
 		return text, nil
@@ -100,7 +100,7 @@ func (e *entry) named(name, text string, layer int) (string, error) {
 	return strconv.Itoa(h), err
 }
 
-// span returns a range "from-to" within n, all of it if none is given.
+// span parses a range "from-to" within n; without one it returns all of n.
 func (q *query) span(name string, n int) (s span, err error) {
 	text := q.values.Get(name)
 	if text == "" {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// recent holds values that were used last, up to a number of bytes, and always the last one.
+// recent is a cache of the most recently used values, up to a number of bytes, and at least one.
 type recent[K comparable, V any] struct {
 	most int // bytes
 
 	mu    sync.Mutex
 	bytes int
-	items []item[K, V] // the one used last at the end
+	items []item[K, V] // least recently used first
 }
 
 type item[K comparable, V any] struct {
@@ -20,7 +20,7 @@ type item[K comparable, V any] struct {
 	bytes int
 }
 
-// get returns what is held under a key.
+// get returns the value of a key, and whether there is one.
 func (r *recent[K, V]) get(key K) (value V, held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,8 +33,8 @@ func (r *recent[K, V]) get(key K) (value V, held bool) {
 	return x.value, true
 }
 
-// put holds a value, unless there is one under its key, and lets go of those that have not been used
-// for the longest to make room for it.
+// put stores a value, unless its key has one, and removes the least recently used values to make
+// room for it.
 func (r *recent[K, V]) put(key K, value V, bytes int) {
 	if _, held := r.get(key); held {
 		return

@@ -7,16 +7,16 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// mostWarnings is how many layers are named before the rest is only counted.
+// mostWarnings is the number of warnings to list; the rest is only counted.
 const mostWarnings = 5
 
-// allWarnings returns those of all layers of a record in memory.
+// allWarnings returns the warnings of all layers whose weights are in memory.
 func allWarnings(r *heads.Record) []string {
 	list := []string{}
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		if l.Weights == nil {
-			continue // in a file, computed later, or there are none
+			continue // in a file, computed later, or empty
 		}
 		found := newJudge(l)
 		for h := range l.Heads {
@@ -30,8 +30,8 @@ func allWarnings(r *heads.Record) []string {
 	return list
 }
 
-// judge collects what is wrong with the weights of the heads of a layer. Its methods may be
-// called by several goroutines.
+// judge collects errors in the weights of the heads of a layer. Its methods are safe for
+// concurrent use.
 type judge struct {
 	layer *heads.Layer
 
@@ -42,7 +42,7 @@ type judge struct {
 
 func newJudge(l *heads.Layer) *judge { return &judge{layer: l, rows: map[heads.Cause]int{}} }
 
-// head judges the weights of one of the heads.
+// head checks the weights of one head.
 func (j *judge) head(weights []float32) {
 	found := oneHead(j.layer, weights).Check()
 	j.mu.Lock()
@@ -53,7 +53,7 @@ func (j *judge) head(weights []float32) {
 	}
 }
 
-// lines returns a line for each way in which the weights of the layer are none.
+// lines returns a line for each kind of error in the weights of the layer.
 func (j *judge) lines() []string {
 	list := []string{}
 	for _, c := range []struct {
@@ -67,15 +67,15 @@ func (j *judge) lines() []string {
 	return list
 }
 
-// note keeps what was found while all heads of a layer were drawn, so that nobody need read or
-// compute them once more for it.
+// note stores the errors found while all heads of a layer were drawn, so that warnings need not
+// read or compute the heads again.
 func (e *entry) note(layer int, j *judge) {
 	if j.judged == j.layer.Heads {
 		e.wrong.Store(layer, j.lines())
 	}
 }
 
-// warnings returns what is wrong with the weights of a layer.
+// warnings returns the errors in the weights of a layer.
 func (e *entry) warnings(layer int) ([]string, error) {
 	if lines, known := e.wrong.Load(layer); known {
 		return lines.([]string), nil

@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// recordRuns returns the record of a run of two layers whose heads share keys, with its weights,
-// and one whose weights are computed on request.
+// recordRuns returns two records of one run of two layers whose heads share keys: one with weights,
+// and one that computes them on request.
 func recordRuns(t *testing.T) (kept, asked *heads.Record) {
 	t.Helper()
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 30, Heads: 6, KVHeads: 3, HeadSize: 5}, rand.New(rand.NewPCG(5, 3)))
@@ -24,7 +24,7 @@ func recordRuns(t *testing.T) (kept, asked *heads.Record) {
 		t.Fatal(err)
 	}
 	x := tensor.Randn(rand.New(rand.NewPCG(7, 3)), 1, 70, 30)
-	x.Data()[11*30] = float32(1e38) // of which the products are not finite
+	x.Data()[11*30] = float32(1e38) // its products are not finite
 	words := make([]string, 70)
 	for i := range words {
 		words[i] = strings.Repeat("▁", (i+1)%2) + fmt.Sprint("w", i%13)
@@ -47,8 +47,8 @@ func recordRuns(t *testing.T) (kept, asked *heads.Record) {
 	return records[0], records[1]
 }
 
-// The page gets the same bytes, whether weights are in memory or computed on request, and
-// however many requests there are at once.
+// The page gets the same bytes whether weights are in memory or computed on request, and
+// for any number of simultaneous requests.
 func TestComputedAnswersAsRecords(t *testing.T) {
 	kept, asked := recordRuns(t)
 	inMemory, onRequest := newServer(t, Options{Records: []*heads.Record{kept}}), newServer(t, Options{Records: []*heads.Record{asked}})
@@ -60,7 +60,7 @@ func TestComputedAnswersAsRecords(t *testing.T) {
 			path := fmt.Sprintf("/api/%srecord=r0&layer=%d", query, layer)
 			want := ask(inMemory, "GET", path, "", nil)
 			wait.Go(func() {
-				for range 2 { // the second time from what is held, if anything is
+				for range 2 { // the second time possibly from the cache
 					if got := ask(onRequest, "GET", path, "", nil); got.Code != 200 || !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) {
 						t.Errorf("%s: status %d, %d bytes, want the %d of the record", path, got.Code, got.Body.Len(), want.Body.Len())
 					}
@@ -83,8 +83,8 @@ func TestComputedAnswersAsRecords(t *testing.T) {
 	}
 }
 
-// What was found while the heads were drawn is told without computing them again, and of the
-// heads that are open single rows are asked for.
+// Errors found while the heads were drawn are reported without computing the heads again, and
+// single rows of an open head come from the cache.
 func TestComputedOnce(t *testing.T) {
 	_, asked := recordRuns(t)
 	e := newEntry("r", asked)
@@ -109,15 +109,15 @@ func TestComputedOnce(t *testing.T) {
 	}
 }
 
-// What the overview shows beside the heads of a layer, and the mean of all layers at the end, is
-// made of what the thumbnails of heads have computed.
+// The summaries in the overview, and the mean of all layers at the end, use the means computed
+// with the thumbnails of heads.
 func TestSummariesOfThumbnails(t *testing.T) {
 	const layers, n = 4, 11
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 15, Heads: 3, HeadSize: 5}, rand.New(rand.NewPCG(5, 3)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var computed atomic.Int64 // how often the last pair of a head was asked about
+	var computed atomic.Int64 // calls of the mask for the last pair of tokens, one per head
 	mask := mask.AllowFunc(func(_, _, query, key int) bool {
 		if query == n-1 && key == n-1 {
 			computed.Add(1)
@@ -144,7 +144,7 @@ func TestSummariesOfThumbnails(t *testing.T) {
 				t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
 			}
 		}
-		for _, i := range []int{1, 0, 2, 3} { // two are asked for at a time, and one may be ready before the other
+		for _, i := range []int{1, 0, 2, 3} { // the page requests two at a time, and they finish in any order
 			get("thumbs?", i)
 		}
 		before := computed.Load()

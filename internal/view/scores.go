@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// ReadScores reads importance that attn heads --json has written, for the layers of the records and
-// files.
+// ReadScores reads a file with the importance of heads, as attn heads --json writes it, for the
+// layers of the records and files.
 func (o *Options) ReadScores(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func (o *Options) ReadScores(path string) error {
 			}
 		}
 	}
-	if shown == "" { // texts come later
+	if shown == "" { // no records yet, so nothing to compare with
 		return nil
 	}
 	return bad("its scores are of layers such as %.100q, but %s has layers such as %.100q",

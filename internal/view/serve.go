@@ -17,7 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// CheckAddress returns an error for an address that cannot be served at.
+// CheckAddress returns an error if addr is not HOST:PORT.
 func CheckAddress(addr string) error {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return fmt.Errorf("--addr %s, want HOST:PORT", addr)
@@ -25,9 +25,9 @@ func CheckAddress(addr string) error {
 	return nil
 }
 
-// ServeAt is Serve at an address, which CheckAddress has accepted, until the context ends. It writes
-// the page's address to out, and what somebody should know to messages, and opens it in a browser if
-// asked.
+// ServeAt calls Serve at an address that CheckAddress has accepted, until the context ends. It
+// writes the page's address to out and other messages to messages. If open is set, it opens the
+// page in a browser.
 func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messages io.Writer) error {
 	s.host, _, _ = net.SplitHostPort(addr)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
@@ -39,7 +39,7 @@ func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messa
 	}
 	at, _ := netip.ParseAddrPort(l.Addr().String())
 	shown := at.String()
-	if at.Addr().IsUnspecified() { // every address; that is none to go to
+	if at.Addr().IsUnspecified() { // listening on all addresses, and browsers need one of them
 		shown = fmt.Sprintf("localhost:%d", at.Port())
 	}
 	address := s.Address(shown)
@@ -51,18 +51,18 @@ func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messa
 	if open {
 		launcher, err := openBrowser(address)
 		if err != nil {
-			fmt.Fprintln(messages, quote.Message(fmt.Sprintf("no browser could be opened: %v", err)))
+			fmt.Fprintln(messages, quote.Message(fmt.Sprintf("cannot open a browser: %v", err)))
 		}
 		defer os.RemoveAll(launcher)
 	}
 	if err := s.Serve(ctx, l); !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return nil // Ctrl-C is how it ends
+	return nil // Ctrl-C is not an error
 }
 
-// cause returns what is at the bottom of a network error: the rest of its text
-// says again what we have said.
+// cause returns the innermost part of a network error: the rest of its text repeats the
+// address.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -71,10 +71,11 @@ func cause(err error) error {
 	return err
 }
 
-// openBrowser asks the system to show an address, and does not wait. Every user
-// of a machine can read the arguments of its programs, and the address holds a
-// token: the browser is given a file that leads to it, in a directory that only
-// this user can open. It returns that directory, which the caller removes.
+// openBrowser opens an address in the default browser and does not wait for it. Every
+// user of a machine can read the arguments of its processes, and the address contains a
+// token, so the argument is a file that redirects to the address. Only this user can
+// open the directory of the file. openBrowser returns the directory; the caller removes
+// it.
 func openBrowser(address string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "attn-view-"); err != nil {
 		return "", err

@@ -10,16 +10,16 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// axis is the tokens of one side of a matrix.
+// axis contains the tokens of one side of a matrix.
 type axis struct {
 	Tokens  []string `json:"tokens"`
-	Special []int    `json:"special"` // places of tokens that are marks
+	Special []int    `json:"special"` // indices of special tokens
 	Words   [][2]int `json:"words"`   // [from, to) of each word
 	words   []heads.Word
 	special []bool
 }
 
-// outline is what the page knows of a record before it asks for weights.
+// outline describes a record to the page without its weights.
 type outline struct {
 	ID       string         `json:"id"`
 	Source   string         `json:"source"`
@@ -27,10 +27,10 @@ type outline struct {
 	Layers   []layerOutline `json:"layers"`
 	Axes     []*axis        `json:"axes"`
 	Warnings []string       `json:"warnings"`
-	// Unread says that the weights are in a file, or computed when the page asks for them:
-	// warnings come layer by layer.
+	// Unread reports that the weights are in a file or computed on request: the page then
+	// requests warnings layer by layer.
 	Unread bool `json:"unread,omitempty"`
-	// NoVectors says why no layer has queries and keys, if the source of the record knows.
+	// NoVectors is the reason why no layer has queries and keys, if the source has one.
 	NoVectors string `json:"no_vectors,omitempty"`
 }
 
@@ -39,29 +39,29 @@ type layerOutline struct {
 	Kind  string `json:"kind"`
 	Index int    `json:"index"`
 	Heads int    `json:"heads"`
-	// Numbers are those of the heads in the model, if not all were kept.
+	// Numbers are the numbers of the heads in the model, if some were pruned or not recorded.
 	Numbers []int `json:"numbers,omitempty"`
-	// KeyHeads are the numbers of the key/value heads that the heads share, if they do.
+	// KeyHeads are the numbers of the key/value heads, if heads share them.
 	KeyHeads []int `json:"key_heads,omitempty"`
-	// Summaries are what can be opened besides the heads.
+	// Summaries are the names of the summaries that can be opened besides the heads.
 	Summaries []string `json:"summaries,omitempty"`
-	Q         int      `json:"q"` // places in Axes
+	Q         int      `json:"q"` // Q and K are indices in Axes
 	K         int      `json:"k"`
-	// Visible is how many keys each query can attend to, if not all.
+	// Visible is the number of keys that each query can attend to, if some are masked.
 	Visible []int `json:"visible,omitempty"`
-	// Values says that there are norms of values, Vectors how large the queries and keys
-	// are that there are, and Scale what their product is multiplied with.
+	// Values reports whether there are norms of values. Vectors is the size of the queries
+	// and keys, if there are any, and Scale the factor of their product.
 	Values  bool    `json:"values,omitempty"`
 	Vectors int     `json:"vectors,omitempty"`
 	Scale   float32 `json:"scale,omitempty"`
 }
 
-// entry is a record with what has been worked out about it.
+// entry is a record with the results computed from it.
 type entry struct {
 	record  *heads.Record
 	file    *heads.File // of the weights, if they are not in the record
 	outline outline
-	bytes   int // that it takes, about
+	bytes   int // of memory, approximately
 
 	memo   *memo // of the store
 	scores []Scores
@@ -70,14 +70,14 @@ type entry struct {
 	measures map[seen][][]*float64 // [heads columns]
 	sums     sync.Mutex
 	totals   map[totalKey]*total
-	wrong    sync.Map // lists of lines by the places of layers: with their weights, as far as it is known
+	wrong    sync.Map // lines of warnings by layer, for the layers checked so far
 }
 
-// What an entry takes besides weights and texts, about and rather more than less.
+// Approximate bytes of an entry besides weights and texts, rather too many than too few.
 const (
 	entryBytes   = 4 << 10
 	layerBytes   = 2 << 10
-	tokenBytes   = 128 // of an axis: its string, its word, its place
+	tokenBytes   = 128 // of an axis: string, word and index
 	measureBytes = 16
 )
 
@@ -85,7 +85,7 @@ func newEntry(id string, r *heads.Record) *entry {
 	e := &entry{record: r, measures: map[seen][][]*float64{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
 	e.outline.Warnings = append(e.outline.Warnings, allWarnings(r)...)
-	// The layers of a model share their tokens: they are sent once.
+	// The layers of a model share their tokens, which are sent once.
 	place := func(tokens []string) int {
 		for i, a := range e.outline.Axes {
 			if slices.Equal(a.Tokens, tokens) {
@@ -109,7 +109,7 @@ func newEntry(id string, r *heads.Record) *entry {
 	return e
 }
 
-// explain has the source of a record say why there are no queries and keys, if there are none.
+// explain sets NoVectors, if no layer has queries and keys and the source gives a reason.
 func (e *entry) explain(of Source) {
 	source, can := of.(Explainer)
 	if can && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
@@ -158,14 +158,14 @@ func (e *entry) vectors(layer, h int) (queries, keys []float32, err error) {
 	return queries, keys, nil
 }
 
-// axes returns those of a layer.
+// axes returns the axes of a layer.
 func (e *entry) axes(layer int) (q, k *axis) {
 	l := e.outline.Layers[layer]
 	return e.outline.Axes[l.Q], e.outline.Axes[l.K]
 }
 
-// store holds the records that the page may ask about: those from the start,
-// and of those that somebody has typed the ones used last, up to a number of bytes.
+// store contains the records that the page may request: those given at the start, and
+// the most recently used records of typed texts, up to a number of bytes.
 type store struct {
 	fixed []*entry
 	typed recent[string, *entry] // by id
@@ -191,14 +191,14 @@ func newStore(o Options, most int) *store {
 	return s
 }
 
-// textID names what a model makes of two texts, so that the same texts are recorded
-// once.
+// textID returns the id of the record of two texts by a model, so that the same texts
+// are recorded once.
 func textID(model int, source, target string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s%s", model, len(source), source, target))
 	return "t" + hex.EncodeToString(sum[:8])
 }
 
-// get returns a record, or nil if there is none of that id any more.
+// get returns a record, or nil if the store does not contain it, or no longer does.
 func (s *store) get(id string) *entry {
 	for _, e := range s.fixed {
 		if e.outline.ID == id {
@@ -209,7 +209,7 @@ func (s *store) get(id string) *entry {
 	return e
 }
 
-// add holds a record that is not held yet.
+// add stores a record.
 func (s *store) add(e *entry) {
 	e.memo = s.memo
 	s.typed.put(e.outline.ID, e, e.bytes)

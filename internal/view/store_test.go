@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// held returns the ids of typed records, the one used last in front.
+// held returns the ids of typed records, most recently used first.
 func (s *store) held() (ids []string) {
 	for _, x := range slices.Backward(s.typed.items) {
 		ids = append(ids, x.key)
@@ -22,7 +22,7 @@ func TestStoreForgets(t *testing.T) {
 	s := newStore(Options{Records: []*heads.Record{sample()}}, 3*size)
 	for i := range 300 {
 		s.add(newEntry(fmt.Sprint("t", i), sample()))
-		if s.get("t0") == nil { // it is asked for again and again
+		if s.get("t0") == nil { // it is the most recently used
 			t.Fatal("the one used last is gone")
 		}
 		if s.typed.bytes != len(s.held())*size || s.typed.bytes > s.typed.most {
@@ -35,7 +35,7 @@ func TestStoreForgets(t *testing.T) {
 	if s.get("r0") == nil || s.get("t1") != nil {
 		t.Error("what is left is not what was there from the start, and what was used last")
 	}
-	// A large one takes the room of many.
+	// A large record replaces many small ones.
 	wide := newEntry("wide", sample())
 	wide.bytes = 2 * size
 	s.add(wide)
@@ -44,7 +44,7 @@ func TestStoreForgets(t *testing.T) {
 	}
 }
 
-// What a record takes is counted, small ones too.
+// The bytes of a record include those besides its weights.
 func TestEntryBytes(t *testing.T) {
 	r := sample()
 	bare := newEntry("", &heads.Record{}).bytes
@@ -59,8 +59,8 @@ func TestEntryBytes(t *testing.T) {
 	}
 }
 
-// Hundreds of texts take no more than what may be held, and one that was let go
-// of is worked out again when it is asked for again.
+// Hundreds of texts take no more than the limit, and a dropped record is recorded again
+// on request.
 func TestTextsTakeBoundedMemory(t *testing.T) {
 	asked := map[string]int{}
 	size := newEntry("", sample()).bytes + 100

@@ -12,15 +12,14 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// What is worked out of several heads, by the name that it has in an address in
-// place of a head's number.
+// Names of summaries of several heads. In an address they replace the number of a head.
 const (
 	meanOfHeads  = "mean"    // of a layer
-	meanOfLayers = "all"     // of one kind, with the last of them
+	meanOfLayers = "all"     // of one kind, shown at the last of them
 	rollout      = "rollout" // from the first layer of a kind up to this one
 )
 
-// ofKind returns the places of the layers of a kind, by index.
+// ofKind returns the positions in r of the layers of a kind, sorted by Index.
 func ofKind(r *heads.Record, k heads.Kind) []int {
 	var list []int
 	for i := range r.Layers {
@@ -32,7 +31,7 @@ func ofKind(r *heads.Record, k heads.Kind) []int {
 	return list
 }
 
-// summariesOf returns the names of what can be worked out at a layer.
+// summariesOf returns the names of the summaries of a layer.
 func summariesOf(r *heads.Record, layer int) []string {
 	l := &r.Layers[layer]
 	if len(l.Queries) == 0 || len(l.Keys) == 0 {
@@ -61,9 +60,9 @@ func summariesOf(r *heads.Record, layer int) []string {
 	return names
 }
 
-// weights returns the weights of a head, or of a summary, by the name that it has in
-// an address; query.head has checked it. They are value-weighted if values says so, but
-// for the rollout, which is one of weights.
+// weights returns the weights of a head or a summary, by its name in an address, which
+// entry.named has checked. If values is set, they are value-weighted, except for the
+// rollout, which always uses weights.
 func (e *entry) weights(layer int, name string, values bool) ([]float32, error) {
 	values = values && name != rollout
 	if h, err := strconv.Atoi(name); err == nil {
@@ -82,7 +81,7 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 		if err != nil || at == 0 {
 			return heads.RollOn(nil, mean), err
 		}
-		before, err := e.weights(list[at-1], rollout, false) // most often it is there: the overview asks from the first layer on
+		before, err := e.weights(list[at-1], rollout, false) // usually cached: the overview requests layers in order
 		if err != nil {
 			return nil, err
 		}
@@ -90,8 +89,8 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 	})
 }
 
-// opened returns the weights of a head that is open in the page, and keeps them: the page asks
-// for single rows of it next.
+// opened returns the weights of a head that is open in the page and caches them, because the page
+// requests single rows of it next.
 func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
 	if !e.outline.Unread || slices.Contains(e.outline.Layers[layer].Summaries, name) {
 		return e.weights(layer, name, values)
@@ -99,14 +98,14 @@ func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
 	return e.memo.get(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) { return e.weights(layer, name, values) })
 }
 
-// eachHead works out the weights of all heads of a layer, value-weighted or not, as many at a
-// time as there are processors, shows them to see, unless that is nil, and returns their mean.
+// eachHead computes the weights of all heads of a layer, value-weighted or not, one head per
+// processor at a time. It calls see with each, unless see is nil, and returns their mean.
 func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h int, weights []float32)) ([]float32, error) {
 	n, procs := e.record.Layers[layer].Heads, runtime.GOMAXPROCS(0)
 	var sum []float64
 	for first := 0; first < n; first += procs {
 		if err := ctx.Err(); err != nil {
-			return nil, err // it has been scrolled away
+			return nil, err // the page no longer needs it
 		}
 		some, err := inParallel(min(procs, n-first), func(i int) ([]float32, error) {
 			weights, err := e.valued(layer, first+i, values)
@@ -126,10 +125,10 @@ func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h
 	return average(sum, n), nil
 }
 
-// cached is how many numbers of a sum stay in a cache from map to map.
+// cached is the number of elements of a sum that stay in the CPU cache from map to map.
 const cached = 1 << 12
 
-// addAll adds maps to their sum, the first one first.
+// addAll adds maps to their sum, in the order of the list.
 func addAll(sum []float64, maps [][]float32) {
 	par.For(len(sum), cached, func(from, to int) {
 		part := sum[from:to]
@@ -141,7 +140,7 @@ func addAll(sum []float64, maps [][]float32) {
 	})
 }
 
-// average returns a sum of n maps as their mean.
+// average returns the mean of n maps from their sum.
 func average(sum []float64, n int) []float32 {
 	mean := make([]float32, len(sum))
 	par.For(len(sum), cached, func(from, to int) {
@@ -152,8 +151,8 @@ func average(sum []float64, n int) []float32 {
 	return mean
 }
 
-// total is the sum of the means of the first layers of a kind, so that the mean of all layers
-// need not compute them again: the overview asks for it last.
+// total is the sum of the means of the first layers of a kind, so that the mean of all layers,
+// which the overview requests last, need not compute them again.
 type total struct {
 	layers int
 	sum    []float64
@@ -172,8 +171,8 @@ func (t *total) add(mean []float32) {
 	t.layers++
 }
 
-// tally adds to the total of a layer's kind, if there is a mean of all its layers, the means that
-// the memo holds of those that come next.
+// tally adds to the total of a layer's kind the cached means of the next layers, up to the first
+// missing one. It does nothing if the kind has no mean of all layers.
 func (e *entry) tally(layer int, values bool) {
 	list := ofKind(e.record, e.record.Layers[layer].Kind)
 	if !slices.Contains(e.outline.Layers[list[len(list)-1]].Summaries, meanOfLayers) {
@@ -202,7 +201,7 @@ func (e *entry) overall(list []int, values bool) ([]float32, error) {
 	key := totalKey{e.record.Layers[list[0]].Kind, values}
 	e.sums.Lock()
 	t := e.totals[key]
-	delete(e.totals, key) // nobody else adds to it from here on, and it is large
+	delete(e.totals, key) // no other call may add to it now, and it is large
 	e.sums.Unlock()
 	if t == nil {
 		t = new(total)
@@ -235,7 +234,7 @@ func (e *entry) valued(layer, h int, values bool) ([]float32, error) {
 	return heads.ValueWeighted(weights, l.Norms(h)), nil
 }
 
-// summaryKey names a summary of a record that the server holds.
+// summaryKey is the key of a cached summary or head.
 type summaryKey struct {
 	record string
 	layer  int
@@ -243,29 +242,29 @@ type summaryKey struct {
 	values bool
 }
 
-// memo holds the summaries that were used last: the page asks for the rows of one
-// after the other.
+// memo is a cache of the most recently used summaries, because the page requests the
+// rows of one in turn.
 type memo struct{ recent[summaryKey, []float32] }
 
 const (
 	mostSummaries  = 64
-	mostSummarized = 128 << 20 // bytes of all of them, but for the latest
+	mostSummarized = 128 << 20 // bytes of all of them; the last one may be larger
 )
 
 func newMemo() *memo { return &memo{recent[summaryKey, []float32]{most: mostSummarized}} }
 
-// find returns what is held under a key, nil if nothing is.
+// find returns the cached weights of a key, or nil.
 func (m *memo) find(key summaryKey) []float32 {
 	w, _ := m.recent.get(key)
 	return w
 }
 
-// put holds weights. Small ones count as a share of all.
+// put caches weights. Each counts as at least 1/mostSummaries of the bytes.
 func (m *memo) put(key summaryKey, weights []float32) {
 	m.recent.put(key, weights, max(4*len(weights), mostSummarized/mostSummaries))
 }
 
-// get returns what make returns, or has returned.
+// get returns the cached weights of a key, or calls make and caches its result.
 func (m *memo) get(key summaryKey, make func() ([]float32, error)) ([]float32, error) {
 	if w := m.find(key); w != nil {
 		return w, nil

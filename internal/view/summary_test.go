@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// stack is a record of three encoder layers and two of cross attention, with 3
+// stack returns a record of three encoder layers and two cross-attention layers, with 3
 // queries and 5 keys.
 func stack() *heads.Record {
 	text, target := []string{"a", "b", "c", "d", "e"}, []string{"x", "y", "z"}
@@ -47,7 +47,7 @@ func exactly(t *testing.T, s *Server, query string) matrix {
 	return m
 }
 
-// Summaries are what package heads says, from memory and from a file.
+// Summaries equal those of package heads, from memory and from a file.
 func TestSummaries(t *testing.T) {
 	r := stack()
 	path := filepath.Join(t.TempDir(), "r.safetensors")
@@ -73,7 +73,7 @@ func TestSummaries(t *testing.T) {
 			"record=r0&layer=2&head=rollout": rolled, "record=r0&layer=1&head=rollout": two, "record=r0&layer=2&head=all": all,
 			"record=r0&layer=0&head=mean": r.Layers[0].Mean(), "record=r0&layer=3&head=mean": r.Layers[3].Mean(),
 		} {
-			for range 2 { // the second time it is there
+			for range 2 { // the second time from the cache
 				if got := exactly(t, s, query); !slices.Equal(got.w, want) {
 					t.Errorf("%s, %s: %v, want %v", name, query, got.w, want)
 				}
@@ -99,7 +99,7 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// What cannot be worked out is not offered.
+// Summaries that cannot be computed are not offered.
 func TestNoSummaries(t *testing.T) {
 	chosen := stack()
 	chosen.Layers[0].Chosen = []int{0, 2}
@@ -152,7 +152,7 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// The summaries that were used last are held, the latest however large.
+// The cache keeps the most recently used summaries, and the last one at any size.
 func TestMemo(t *testing.T) {
 	m := newMemo()
 	made := 0

@@ -10,17 +10,17 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// Training tells what a page shows of a run, drawn as wide as asked for, in pixels of CSS;
-// it must be possible to write it as JSON.
+// Training returns the data of a run for the page, with pictures of the given width in CSS
+// pixels. encoding/json must be able to encode it.
 type Training func(width float64) (any, error)
 
 //go:embed training
 var trainingPage embed.FS
 
-// Widths of pictures that a page may ask for.
+// Limits for the width of pictures in requests.
 const leastPicture, mostPicture = 300, 1600
 
-// NewTraining returns a server of a page that follows the training of a model.
+// NewTraining returns a server for a page that shows the progress of a training run.
 func NewTraining(name string, t Training) *Server {
 	s := &Server{options: Options{Name: name}, secret: newSecret()}
 	s.handler = s.guard(s.trainingRoutes(t))

@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// withVectors is stack with norms and vectors in its encoder layers.
+// withVectors returns stack with norms and vectors in its encoder layers.
 func withVectors() *heads.Record {
 	r := stack()
 	for i := range r.Layers[:3] {
@@ -27,8 +27,7 @@ func withVectors() *heads.Record {
 	return r
 }
 
-// Value-weighted heads and means, and what is measured of them, from memory and from a
-// file.
+// Value-weighted heads and means, and their measures, from memory and from a file.
 func TestValueWeighted(t *testing.T) {
 	r := withVectors()
 	path := filepath.Join(t.TempDir(), "r.safetensors")
@@ -98,7 +97,7 @@ func TestValueWeighted(t *testing.T) {
 			}
 		}
 	}
-	// The page that opens without a server has them.
+	// The exported page contains them.
 	page, err := Page(t.Context(), Options{Records: []*heads.Record{r}}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,9 @@
-// Package view serves one page that shows what the heads of a model attend to.
+// Package view serves a page that shows what the heads of a model attend to.
 //
-// The page is plain HTML, CSS and JavaScript inside the program; it fetches
-// structure as JSON and weights, one head at a time, as bytes. Nothing comes
-// from the network, and nothing that the page sends names a file. Every request
-// has to bring a secret that only the user of the program has.
+// The page is plain HTML, CSS and JavaScript, embedded in the program. It fetches
+// structure as JSON and weights, one head at a time, as bytes. It loads nothing from the
+// network, and no request of the page names a file. Every request must contain a
+// secret, which only the user of the program gets.
 package view
 
 import (
@@ -22,17 +22,17 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// Source is a model that can be asked.
+// Source records the attention of a model for given texts.
 type Source interface {
 	// Record returns the attention of every head while the model reads source and
-	// writes target, or, if target is empty, what it writes by itself. An error
-	// is shown on the page.
+	// writes target. If target is empty, the model writes its own output. The page
+	// shows the error.
 	Record(ctx context.Context, source, target string) (*heads.Record, error)
 }
 
-// Explainer is a Source that knows why a record of its own has no queries and keys.
+// Explainer is a Source that explains why a record from it has no queries and keys.
 type Explainer interface {
-	// NoVectors returns that as a sentence for the page.
+	// NoVectors returns the reason as a sentence for the page.
 	NoVectors(r *heads.Record) string
 }
 
@@ -42,16 +42,16 @@ type Model struct {
 	Source Source
 }
 
-// Scores are numbers about heads that somebody else has worked out, such as their
-// importance. The page shows them as it shows measures.
+// Scores are numbers for heads computed elsewhere, such as their importance. The page
+// shows them like measures.
 type Scores struct {
 	Name, Help string
-	// Values are those of the heads of each layer, by its name: of every head of the
-	// record, or by the numbers that heads have in the model. NaN is none.
+	// Values are the scores of each layer, by its name: one per head of the record, or
+	// one per head of the model, by its number there. NaN is a missing score.
 	Values map[string][]float64
 }
 
-// of returns the score of head h of a layer, NaN if there is none.
+// of returns the score of head h of a layer, or NaN.
 func (s *Scores) of(l *heads.Layer, h int) float64 {
 	values := s.Values[l.Name]
 	if len(values) != l.Heads {
@@ -63,51 +63,51 @@ func (s *Scores) of(l *heads.Layer, h int) float64 {
 	return values[h]
 }
 
-// Options are what a Server shows.
+// Options selects the records and models that a Server shows.
 type Options struct {
-	// Name is that of the model or the file; it is in the title.
+	// Name is the name of the model or the file, for the title.
 	Name string
-	// Records are there from the start.
+	// Records are available from the start.
 	Records []*heads.Record
-	// Files come after them: records whose weights are read when the page asks.
+	// Files follow the Records. Their weights are read on request.
 	Files []*heads.File
-	// Source answers for texts that somebody types; nil if there is none.
+	// Source records typed texts; nil if there is no model.
 	Source Source
-	// Second is the second text that Source takes. The zero value is a translation.
+	// Second describes the second text of Source. The zero value means a translation.
 	Second Second
-	// Others are models to compare it with, about the same texts.
+	// Others are models to compare with Source.
 	Others []Model
-	// Scores are of the heads of the records, and of those of Source.
+	// Scores are scores of the heads of the records, and of records from Source.
 	Scores []Scores
-	// Keep is how many bytes of the records of typed texts are held: those used
-	// last; the page asks for the others again. 0 means 256 MB.
+	// Keep is the number of bytes for cached records of typed texts. The least recently
+	// used are dropped and recorded again on request. 0 means 256 MB.
 	Keep int
-	// MaxText is the number of bytes of the longest text; 0 means 4000.
+	// MaxText is the largest number of bytes of a text; 0 means 4000.
 	MaxText int
 }
 
-// Second is what the page says of the field for a second text.
+// Second describes the field for a second text.
 type Second struct {
 	Label string `json:"label"`
-	Hint  string `json:"hint"` // what an empty field means
+	Hint  string `json:"hint"` // shown in the empty field
 }
 
 // Server serves the page.
 type Server struct {
 	options Options
-	host    string // a name, besides localhost and numeric addresses, under which browsers may ask for the page
-	secret  string // whoever has it may use the page
+	host    string // accepted host name, besides localhost and IP addresses
+	secret  string // gives access to the page
 	store   *store
 	frozen  []byte        // the page as one file, without data
 	script  []byte        // all modules of the page
-	asking  chan struct{} // holds a token while the model runs
+	asking  chan struct{} // a semaphore, full while a model runs
 	handler http.Handler
 }
 
 //go:embed page
 var embedded embed.FS
 
-// page is the folder of what the browser is given.
+// page returns the folder of files for the browser.
 func page() fs.FS {
 	sub, err := fs.Sub(embedded, "page")
 	if err != nil {
@@ -116,13 +116,13 @@ func page() fs.FS {
 	return sub
 }
 
-// script is what the page runs, the same for every server.
+// script returns all modules of the page as one script. It is the same for every server.
 var script = sync.OnceValues(func() (string, error) { return bundled(page()) })
 
-// frozenPage is the page as one file, which is the same for every server.
+// frozenPage returns the page as one file, without data. It is the same for every server.
 var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(page()) })
 
-// New returns a server of the given records and source.
+// New returns a server for the given records and models.
 func New(o Options) (*Server, error) {
 	if o.MaxText == 0 {
 		o.MaxText = 4000
@@ -149,13 +149,13 @@ func New(o Options) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// garbage is how much of it may be in memory, in percent of what is kept, while a Server serves.
+// garbage is the value of GOGC while a Server serves: garbage in percent of the live heap.
 const garbage = 25
 
-// Serve answers requests until the context ends, and returns its error, or that
-// of the listener. It closes the listener.
+// Serve answers requests until the context ends, and closes the listener. It returns the
+// error of the context or of the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	// Each text leaves as much garbage as it keeps. By default the heap grows to twice of what is kept.
+	// Each text leaves as much garbage as live data. By default the heap would grow to twice the live data.
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(garbage))
 	}
@@ -167,7 +167,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	// A browser keeps connections open for as long as it likes.
+	// Browsers keep idle connections open.
 	patience, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := server.Shutdown(patience); errors.Is(err, context.DeadlineExceeded) {

@@ -16,7 +16,7 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// sample is a record of one cross layer with two heads, 3 queries and 5 keys.
+// sample returns a record of one cross-attention layer with two heads, 3 queries and 5 keys.
 func sample() *heads.Record {
 	r := &heads.Record{Source: "a</script>b", Target: "x", Special: []string{"<eos>"}, Layers: []heads.Layer{{
 		Name: "decoder.0.cross", Kind: heads.Cross, Heads: 2,
@@ -45,8 +45,8 @@ func newServer(t *testing.T, o Options) *Server {
 	return s
 }
 
-// ask sends a request as a browser on the page does, with the cookie; edit
-// changes it.
+// ask sends a request as a browser on the page does, with the cookie, after edit has
+// changed it.
 func ask(s *Server, method, target, body string, edit func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
 	r.AddCookie(&http.Cookie{Name: "attn-view-8080", Value: s.secret})
@@ -112,7 +112,7 @@ func TestBadQuestions(t *testing.T) {
 		"head?record=r0&layer=0&head=0&rows=1-3&cols=0-5": 200, "head?record=r0&layer=0&head=0&rows=1-4": 400,
 		"head?record=r0&layer=0&head=0&rows=2-1": 400, "head?record=r0&layer=0&head=0&rows=-1-2": 400, "head?record=r0&layer=0&head=0&rows=x": 400,
 		"head?record=r0&layer=0&head=0&exact=1": 200, "head?record=r1&layer=0&head=0&exact=1": 400, "head?record=r0&layer=0&head=0&exact=1&rows=2-3": 200,
-		"head?record=r0&layer=0&head=0&exact=1&rows=2-3&special=hide": 400, // two rows are left
+		"head?record=r0&layer=0&head=0&exact=1&rows=2-3&special=hide": 400, // two rows are visible
 		"head?record=r0&layer=0&head=0&special=all":                   400, "measures?record=r0&layer=0": 200, "measures?record=r0&layer=x": 400,
 	} {
 		if w := ask(s, "GET", "/api/"+query, "", nil); w.Code != want {
@@ -121,7 +121,7 @@ func TestBadQuestions(t *testing.T) {
 	}
 }
 
-// received reads a matrix as the page does.
+// received decodes a matrix as the page does.
 func received(t *testing.T, b []byte) (m matrix, blockQ, blockK int) {
 	t.Helper()
 	if len(b) < 32 || string(b[:4]) != wireMagic {
@@ -194,7 +194,7 @@ func TestWire(t *testing.T) {
 			t.Errorf("weight %d is %v, want %v", i, got.w[i], want)
 		}
 	}
-	big := matrix{1, 2, []float32{-math.MaxFloat32, math.MaxFloat32}} // their distance is no float32
+	big := matrix{1, 2, []float32{-math.MaxFloat32, math.MaxFloat32}} // their difference overflows float32
 	got, _, _ = received(t, big.appendWire(nil, 1, 1, -math.MaxFloat32, math.MaxFloat32, false))
 	if got.w[0] != -math.MaxFloat32 || got.w[1] != math.MaxFloat32 {
 		t.Errorf("the largest numbers are %v", got.w)
@@ -246,8 +246,8 @@ func TestMeasuresWithoutNumbers(t *testing.T) {
 	}
 }
 
-// Measures are of what is shown: the entropy of attending to n words alike is
-// ln n, however many tokens they have.
+// Measures describe the visible weights: uniform weights over n words have entropy
+// ln n, for any number of tokens.
 func TestMeasuresOfWhatIsShown(t *testing.T) {
 	tokens := []string{"<s>", "▁one", "▁t", "wo", "▁th", "re", "e", "</s>"}
 	l := heads.Layer{Name: "encoder.0", Heads: 1, Queries: tokens, Keys: tokens, Weights: make([]float32, 64)}
@@ -269,7 +269,7 @@ func TestMeasuresOfWhatIsShown(t *testing.T) {
 	}
 }
 
-// The page's columns are measures that there are.
+// The columns of the page are existing measures.
 func TestColumns(t *testing.T) {
 	for _, c := range columns {
 		if !slices.ContainsFunc(heads.Measures{}.List(), func(m heads.Named) bool { return m.Name == c.Key }) {
@@ -278,8 +278,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// Scores stand behind the measures: of every head, or by the numbers that heads have in
-// the model; a mean has none.
+// Scores follow the measures: one per head of the record, or by the number of the head in
+// the model. A mean has none.
 func TestScores(t *testing.T) {
 	pruned := sample()
 	pruned.Layers[0].Heads, pruned.Layers[0].Chosen, pruned.Layers[0].Weights = 1, []int{2}, pruned.Layers[0].Head(1)

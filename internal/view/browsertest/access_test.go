@@ -20,7 +20,7 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// withoutToken returns an address as somebody else would guess it.
+// withoutToken returns an address without its token, which anyone can guess.
 func withoutToken(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -45,7 +45,7 @@ func TestToken(t *testing.T) {
 		t.Errorf("with a wrong token: %q", text)
 	}
 
-	// The token is gone from the address, what stands behind # is not, and scripts cannot read the cookie.
+	// The redirect removes the token from the address but keeps the part after #, and scripts cannot read the cookie.
 	b.visit(one + "#a=2.1")
 	if at := js[string](b, "location.href"); at != withoutToken(t, one)+"#a=2.1" {
 		t.Errorf("the address has become %s", at)
@@ -53,7 +53,7 @@ func TestToken(t *testing.T) {
 	if cookie := js[string](b, "document.cookie"); cookie != "" {
 		t.Errorf("scripts read %q", cookie)
 	}
-	// From now on the browser may come without it, and another server of the host does not change that.
+	// The browser no longer needs the token, even after a visit to another server on the same host.
 	b.visit(two)
 	for address, name := range map[string]string{one: "one", two: "two"} {
 		b.visit(withoutToken(t, address))
@@ -61,7 +61,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("the page of %s has the name %q", name, got)
 		}
 	}
-	// Another browser has to have it.
+	// Another browser needs the token.
 	other := open(t, 1280, 900)
 	other.do(chromedp.Navigate(withoutToken(t, one)))
 	if js[bool](other, `document.querySelector("#grid") !== null`) {
@@ -69,8 +69,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A link with the token works on pages elsewhere too, although the cookie does
-// not go with what they send.
+// A link with the token works from other sites too, although the browser does not
+// send the cookie with requests that they start.
 func TestTokenFromElsewhere(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
@@ -87,8 +87,8 @@ func TestTokenFromElsewhere(t *testing.T) {
 	}
 }
 
-// A page that another user serves on another port of the machine is of the same
-// site for the browser, which sends the cookie with what it asks. It gets nothing.
+// For the browser, a page on another port of the machine belongs to the same site,
+// so it sends the cookie with the requests of that page. They are refused all the same.
 func TestOtherPort(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -120,7 +120,7 @@ Promise.all(tries).then(() => { document.title = "got:" + got.join(); });
 	defer evil.Close()
 	b := open(t, 1280, 900)
 	b.visit(address)
-	b.check() // what follows, the browser complains about
+	b.check() // the requests below make the browser log errors
 	b.do(chromedp.Navigate(evil.URL))
 	b.wait(`document.title !== "waiting"`)
 	if title := js[string](b, "document.title"); title != "got:" {
@@ -142,12 +142,12 @@ func (f sourceFunc) Record(_ context.Context, source, _ string) (*heads.Record, 
 	return f(source), nil
 }
 
-// What the server has let go of is worked out again when the screen needs it.
+// A record that the server has dropped is computed again when the screen needs it.
 func TestServerForgets(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]int{}
-	// There is room for two texts.
+	// The cache has room for two texts.
 	address := serve(t, view.Options{Keep: 150 << 10, Source: sourceFunc(func(source string) *heads.Record {
 		mu.Lock()
 		defer mu.Unlock()
@@ -175,10 +175,10 @@ func TestServerForgets(t *testing.T) {
 	if n := count("text 0"); n != 1 {
 		t.Fatalf("the first text was recorded %d times", n)
 	}
-	// Back to the first text: the page still knows its outline, and a head that it has not seen.
+	// Back to the first text, whose outline the page still has, and to a head that it has not loaded.
 	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#s=text+0&a=1.1&m=1"`))
 	title("text 0")
-	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 1, head 1" && document.querySelectorAll("#measures tbody tr").length === 4`)
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder, layer 1, head 1" && document.querySelectorAll("#measures tbody tr").length === 4`)
 	b.drawn()
 	if note := b.text(".panel .note"); note != "" {
 		t.Errorf("the panel says %q", note)
@@ -186,7 +186,7 @@ func TestServerForgets(t *testing.T) {
 	if n := count("text 0"); n != 2 {
 		t.Errorf("the first text was recorded %d times, want twice", n)
 	}
-	// It is let go of again, and exported.
+	// Two more texts replace it in the cache; then export it.
 	js[string](b, `Promise.all([5, 6].map((i) => fetch("api/record", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ source: "text " + i, target: "" }) }).then((r) => r.text()))).then((all) => all.join())`)
 	page := b.download(`[data-export="html"]`, "attention.html")
 	if !strings.Contains(page, "record:") || count("text 0") != 3 {
@@ -194,8 +194,8 @@ func TestServerForgets(t *testing.T) {
 	}
 }
 
-// The policy of an exported page stops what is not its own script, should a text
-// ever become markup.
+// The policy of an exported page blocks all scripts but its own, in case a text ever
+// becomes markup.
 func TestExportedPageRunsNothingElse(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
@@ -212,7 +212,7 @@ func TestExportedPageRunsNothingElse(t *testing.T) {
 	}
 	c := open(t, 1280, 900)
 	c.visit("file://" + path)
-	time.Sleep(200 * time.Millisecond) // the picture that is not there may take a moment
+	time.Sleep(200 * time.Millisecond) // time for the missing picture to fail
 	if title := js[string](c, "document.title"); strings.Contains(title, "hit") {
 		t.Error("an injected script has run")
 	}
@@ -224,5 +224,5 @@ func TestExportedPageRunsNothingElse(t *testing.T) {
 	if len(c.problems) == 0 {
 		t.Error("the browser has stopped nothing")
 	}
-	c.problems = nil // it was to complain
+	c.problems = nil // the errors are expected
 }

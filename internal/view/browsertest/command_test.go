@@ -23,7 +23,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// command builds the program once.
+// command builds the program once and returns its path.
 var command = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "attn")
 	if err != nil {
@@ -38,7 +38,7 @@ var command = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// trained returns the directory of a translator, beside the program, that all tests share.
+// trained returns the directory of a translator that all tests share.
 func trained(t *testing.T) string {
 	t.Helper()
 	path, err := command()
@@ -72,8 +72,8 @@ var theModel struct {
 }
 
 func TestMain(m *testing.M) {
-	// For much of its time a test waits for the browser: more of them than there are processors
-	// run at a time, unless the command line says otherwise.
+	// Tests mostly wait for the browser, so run more of them in parallel than there are
+	// processors, unless the command line sets a number.
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -92,7 +92,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// attn returns the program with arguments.
+// attn returns a command that runs the program with the given arguments.
 func attn(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := command()
@@ -102,7 +102,7 @@ func attn(t *testing.T, args ...string) *exec.Cmd {
 	return exec.Command(path, args...)
 }
 
-// startView starts attn view and returns the address and what ends it, as
+// startView starts attn view and returns its address, and a function that ends it as
 // Ctrl-C does.
 func startView(t *testing.T, args ...string) (address string, end func()) {
 	t.Helper()
@@ -123,7 +123,7 @@ func startView(t *testing.T, args ...string) (address string, end func()) {
 	}
 	end = sync.OnceFunc(func() {
 		cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil { // Ctrl-C is how it ends
+		if err := cmd.Wait(); err != nil { // Ctrl-C is not an error
 			t.Errorf("attn view ends with %v: %s", err, messages.String())
 		}
 	})
@@ -136,7 +136,7 @@ func TestModel(t *testing.T) {
 	findBrowser(t)
 	address, end := startView(t, "--model", trained(t), "5 march 2019", "le 5 mars 2019")
 	b := open(t, 1280, 900)
-	b.visit(address + "#a=4.0") // the first layer of cross attention, behind two of each other kind
+	b.visit(address + "#a=4.0") // the first cross-attention layer, after two encoder and two decoder layers
 	if text := js[string](b, `document.querySelector("#text-s").value`); text != "5 march 2019" {
 		t.Errorf("the field says %q", text)
 	}
@@ -160,19 +160,19 @@ func TestModel(t *testing.T) {
 	b.wait(`document.querySelector(".panel .sub").textContent === "lundi 6 avril 2020 → 2020-04-06"`)
 	b.wait(`document.querySelector(".field")?.ariaLabel.includes("11 queries attend to")`)
 
-	// Two texts beside each other.
+	// Two texts side by side.
 	b.choose(`[data-state="cmp"]`, "text")
 	b.wait(`document.querySelector("#text-s2")`)
 	fill("text-s2", "</script><b>7 mai</b>"+kb.Enter)
 	b.wait(`document.querySelectorAll(".panel .sub").length === 2 && document.querySelectorAll(".panel .sub")[1].textContent.startsWith("</script><b>7 mai</b> → ")`)
 	b.wait(`document.querySelectorAll(".field").length === 2`)
-	if titles := js[string](b, `[...document.querySelectorAll(".panel h3")].map((h) => h.textContent).join("|")`); titles != "cross layer 0, head 0|cross layer 0, head 0" {
+	if titles := js[string](b, `[...document.querySelectorAll(".panel h3")].map((h) => h.textContent).join("|")`); titles != "cross attention, layer 0, head 0|cross attention, layer 0, head 0" {
 		t.Errorf("two texts are seen through %s", titles)
 	}
 	b.unharmed()
 	b.shoot("two-texts")
 
-	// The link brings both back, and so does the exported page.
+	// The link and the exported page restore both.
 	link := b.hash()
 	subs := `[...document.querySelectorAll(".panel .sub")].map((s) => s.textContent).join("|")`
 	want := js[string](b, subs)
@@ -184,7 +184,7 @@ func TestModel(t *testing.T) {
 	c.wait(`document.querySelectorAll(".field").length === 2`)
 	c.unharmed()
 
-	// Too much is refused, and what was there stays.
+	// A text that is too long is refused, and the screen does not change.
 	b.visit(address)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").value = "x".repeat(5000)`))
 	b.click("button.main")
@@ -196,13 +196,13 @@ func TestModel(t *testing.T) {
 	b.click("button.main")
 	b.wait(`document.querySelector(".note.bad")?.textContent === "the text has 3000 tokens, want at most 2048"`)
 
-	// The page says so when the program has ended.
+	// The page says that the program has ended.
 	end()
 	fill("text-s", "8 juin"+kb.Enter)
 	b.wait(`document.querySelector(".note.bad")?.textContent.includes("does not answer")`)
 }
 
-// The file that --open gives to a browser leads to the page.
+// The file that --open passes to a browser redirects to the page.
 func TestOpenedPage(t *testing.T) {
 	findBrowser(t)
 	dir := t.TempDir()
@@ -238,8 +238,8 @@ func TestOpenedPage(t *testing.T) {
 	}
 }
 
-// A pretrained encoder-decoder: groups of encoder, decoder and cross attention, of which the
-// last is open, and the translation that it has written.
+// A pretrained encoder-decoder has groups for encoder, decoder and cross attention. At first a
+// head of cross attention is open, and the panel shows the translation.
 func TestEncoderDecoder(t *testing.T) {
 	t.Parallel()
 	findBrowser(t)
@@ -281,7 +281,7 @@ func TestEncoderDecoder(t *testing.T) {
 		t.Errorf("the first head is %q, want one of cross attention", title)
 	}
 	b.shoot("encoder-decoder")
-	// Another target is read as it is.
+	// A typed target replaces the translation.
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-t").value = "w3 w4"`))
 	b.click("button.main")
 	b.wait(`document.querySelector(".panel .sub").textContent === "w5 w6 w7 w8 → w3 w4"`)
@@ -321,7 +321,7 @@ func TestWeightsFile(t *testing.T) {
 	}
 	address, _ := startView(t, "--weights", path)
 	b := open(t, 1280, 900)
-	b.visit(address + "#a=1.0")
+	b.visit(address + "#a=1.0&c=own")
 	b.wait(`document.querySelector(".legend")?.textContent.startsWith("−0.600")`)
 	if name := b.text("#name"); name != "<b>.safetensors" {
 		t.Errorf("the name is %q", name)

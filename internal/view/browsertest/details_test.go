@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// letters are n tokens of one letter.
+// letters returns n tokens of one letter each.
 func letters(n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -22,16 +22,16 @@ func letters(n int) []string {
 	return list
 }
 
-// texts returns what is written in the SVG picture of the screen, and how it is
-// turned.
+// texts returns the texts of the SVG export, separated by |, with "turned" after those
+// that are rotated.
 func (b *tab) texts() string {
 	b.Helper()
 	picture := b.download(`[data-export="svg"]`, "attention.svg")
 	return js[string](b, fmt.Sprintf(`[...new DOMParser().parseFromString(%q, "image/svg+xml").querySelectorAll("text")].map((t) => t.textContent + ((t.getAttribute("transform") ?? "").includes("rotate") ? " turned" : "")).join("|")`, picture))
 }
 
-// The map: its axes have titles, all of it fits a small screen, one letter stands
-// upright, and what a decoder cannot attend to is no 0.
+// The axes of the map have titles, the map fits a small screen, single letters are
+// upright, and masked cells of a decoder differ from cells of weight 0.
 func TestMapDetails(t *testing.T) {
 	t.Parallel()
 	source, target := letters(21), letters(19)
@@ -41,7 +41,7 @@ func TestMapDetails(t *testing.T) {
 	}}
 	pieces := &heads.Record{Source: "words", Special: text.Special, Layers: []heads.Layer{layer(heads.Encoder, 0, 1, words, words)}}
 	causal := &heads.Record{Source: "a model with a decoder only", Layers: []heads.Layer{layer(heads.Decoder, 0, 1, words, words)}}
-	// In head 0 of this one, query 4 has a weight of 0 on key 3, which it could attend to.
+	// In its head 0, query 4 has weight 0 on key 3, which is not masked.
 	for j := range 5 {
 		causal.Layers[0].Weights[4*8+j] = 0.25
 	}
@@ -53,8 +53,8 @@ func TestMapDetails(t *testing.T) {
 	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal, marked, end}})
 	b.visit(address + "#theme=light")
 
-	// What a translator is about comes first, and all of it is on the screen.
-	if title := b.text(".panel h3"); title != "cross layer 1, head 0" {
+	// A translator opens with cross attention, and all of the panel is on the screen.
+	if title := b.text(".panel h3"); title != "cross attention, layer 1, head 0" {
 		t.Errorf("the first head is %q", title)
 	}
 	for _, size := range [][2]int64{{1280, 800}, {1920, 1000}} {
@@ -78,7 +78,7 @@ func TestMapDetails(t *testing.T) {
 	if n := strings.Count(written, "turned"); n != 1 {
 		t.Errorf("%d labels are turned, want that of the axis only: %s", n, written)
 	}
-	// The labels of an axis are all upright or all turned: here for one long token among letters.
+	// The labels of an axis are all upright or all turned, here because of a long token among letters.
 	b.visit(address + "#theme=light&r=3")
 	if written := b.texts(); strings.Count(written, "turned") != 1+len(ends) || !strings.Contains(written, "|<eos> turned") {
 		t.Errorf("beside <eos>, some labels are turned: %s", written)
@@ -87,7 +87,7 @@ func TestMapDetails(t *testing.T) {
 	if written := b.texts(); strings.Count(written, "turned") != 1 {
 		t.Errorf("for <eos> alone, labels are turned: %s", written)
 	}
-	// At 200% every letter is still there, and on a phone no two of them touch.
+	// No label is missing at 200% or on a phone, and cells have at least 7 pixels.
 	for _, size := range [][3]float64{{640, 400, 2}, {380, 700, 3}} {
 		b.do(chromedp.EmulateViewport(int64(size[0]), int64(size[1]), chromedp.EmulateScale(size[2])))
 		b.visit(address + "#theme=light")
@@ -101,7 +101,7 @@ func TestMapDetails(t *testing.T) {
 	}
 	b.do(chromedp.EmulateViewport(1280, 800))
 
-	// Zooming in enlarges.
+	// Zooming in enlarges the cells.
 	b.visit(address + "#theme=light&z=0-19,0-21")
 	cell := func() float64 { return js[float64](b, `Number(document.querySelector(".field").dataset.cell)`) }
 	before := cell()
@@ -110,7 +110,7 @@ func TestMapDetails(t *testing.T) {
 		t.Errorf("zooming in makes cells of %g pixels from %g", after, before)
 	}
 
-	// Masked cells are hatched, a 0 is not.
+	// Masked cells are hatched, cells of weight 0 are not.
 	b.visit(address + "#r=2&theme=light")
 	colours := func(i, j int) int {
 		return js[int](b, fmt.Sprintf(`(() => { const f = document.querySelector(".field"), [x, y] = f.dataset.origin.split(",").map(Number), s = Number(f.dataset.cell);
@@ -125,14 +125,14 @@ func TestMapDetails(t *testing.T) {
 	}
 	b.shoot("masked")
 
-	// Measures are of what the map shows.
+	// Measures describe the visible part of the map.
 	for lens, n := range map[string]float64{"": 8, "&w=1": 5, "&x=hide": 6, "&w=1&x=renorm": 3} {
 		b.visit(address + "#r=1" + lens)
 		want := fmt.Sprintf("uniform (ln n)%.2f", math.Log(n))
 		b.wait(fmt.Sprintf(`[...document.querySelectorAll(".facts div")].some((d) => d.textContent === %q)`, want))
 	}
 
-	// Text without a choice says what to do, and a choice takes it away.
+	// The text view shows a hint until a token is selected.
 	b.visit(address + "#v=text")
 	if hint := b.text(".text .hint"); !strings.Contains(hint, "Point at a token") {
 		t.Errorf("the hint is %q", hint)
@@ -141,10 +141,17 @@ func TestMapDetails(t *testing.T) {
 	if !js[bool](b, `document.querySelector(".text .hint").hidden`) {
 		t.Error("the hint stays")
 	}
+	// In self-attention, two buttons make the selected token a query or a key.
+	b.visit(address + "#a=0.0&v=text&tok=q1")
+	if role := b.text(`.as [aria-pressed="true"]`); role != "query" {
+		t.Errorf("the selected token is a %q", role)
+	}
+	b.click(".as button:last-child")
+	b.wait(`location.hash.includes("tok=k1") && document.querySelector('.as [aria-pressed="true"]').textContent === "key"`)
 }
 
-// The page itself: nothing moves, what can be operated and read stands out, and
-// its words are explained.
+// Choosing a view does not move the panel, controls and texts have enough contrast, and
+// the glossary explains the terms of the page.
 func TestPageDetails(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
@@ -153,7 +160,7 @@ func TestPageDetails(t *testing.T) {
 	address := serve(t, view.Options{Records: []*heads.Record{sample(), second}, Source: sourceFunc(func(string) *heads.Record { return sample() })})
 	b.visit(address + "#m=1&cmp=text")
 	b.wait(`document.querySelectorAll("tbody tr").length === 20`)
-	// The examples stand beside the text that they replace.
+	// The examples are next to the text that they replace.
 	if gap := js[float64](b, `Math.abs(document.querySelector(".given select").getBoundingClientRect().top - document.querySelector("#text-s").getBoundingClientRect().top)`); gap > 3 {
 		t.Errorf("the examples are %g pixels away from the first text", gap)
 	}
@@ -163,12 +170,12 @@ func TestPageDetails(t *testing.T) {
 		for _, problem := range js[[]string](b, contrasts) {
 			t.Errorf("%s: %s", theme, problem)
 		}
-		// The upper border of a panel is one.
+		// Panels have an upper border.
 		if hidden := js[bool](b, `[...document.querySelectorAll(".panel")].some((p) => getComputedStyle(p).borderTopColor.endsWith(", 0)"))`); hidden {
 			t.Errorf("%s: a panel has no upper border", theme)
 		}
 	}
-	// No bar runs through a number: it lies below.
+	// Bars are below the numbers, not across them.
 	if !js[bool](b, `getComputedStyle(document.querySelector("td")).backgroundSize.endsWith(" 2px")`) {
 		t.Error("the bars of the table cut through its numbers")
 	}
@@ -182,7 +189,7 @@ func TestPageDetails(t *testing.T) {
 		t.Errorf("choosing Lines moves the panel from %g to %g", before, after)
 	}
 
-	// The words are explained, with the keyboard too.
+	// The glossary opens from the keyboard too.
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#help").focus()`), chromedp.KeyEvent(kb.Enter))
 	b.wait(`document.querySelector("#glossary").open`)
 	b.shoot("glossary")
@@ -202,8 +209,8 @@ func TestPageDetails(t *testing.T) {
 	}
 }
 
-// contrasts lists controls whose border, and texts whose colour, is too close to
-// what is behind them.
+// contrasts lists controls whose border, and texts whose colour, has too little contrast
+// with the background.
 const contrasts = `(() => {
 	const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number);
 	const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };

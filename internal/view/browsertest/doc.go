@@ -1,4 +1,3 @@
-// Package browsertest opens the page of package view in a browser and uses it.
-// It is a module of its own, so that what drives the browser is a dependency of
-// nobody else.
+// Package browsertest tests the page of package view in a browser. It is a
+// separate module, so that attn does not depend on the browser driver.
 package browsertest

@@ -14,8 +14,8 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// The exported page works inside another, as notebooks and blogs show it, and
-// leaves that one alone.
+// The exported page works in a frame of another page, as in notebooks and blogs, and
+// does not change that page.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	page, err := view.Page(context.Background(), view.Options{Name: "embedded", Records: []*heads.Record{sample()}}, nil)
@@ -31,14 +31,14 @@ func TestEmbedded(t *testing.T) {
 		b.Helper()
 		b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(b.save(`<!DOCTYPE html><meta charset="utf-8"><title>host</title><body style="background:#c00"><p>host</p>`+fragment)))
 	}
-	// Without the sandbox a script can read what is inside.
+	// Without the sandbox, scripts of the test can read the content of the frame.
 	host(strings.Replace(fragment, ` sandbox="allow-scripts allow-downloads"`, "", 1))
 	inside := func(expression string) string {
 		return fmt.Sprintf(`(() => { const document = window.document.querySelector("iframe").contentDocument; return %s; })()`, expression)
 	}
 	b.wait(inside(`document.body?.dataset.drawn !== undefined && document.querySelectorAll(".thumb:not(.summary)").length === 20`))
 	for _, c := range []struct{ click, want string }{
-		{`.thumb[aria-label="decoder layer 1 head 2"]`, `document.querySelector(".panel h3").textContent === "decoder layer 1, head 2"`},
+		{`.thumb[aria-label="decoder, layer 1, head 2"]`, `document.querySelector(".panel h3").textContent === "decoder, layer 1, head 2"`},
 		{`[data-view="lines"]`, `document.querySelector(".lines path") !== null`},
 		{`[data-state="w"]`, `document.querySelectorAll(".lines .token").length === 10`},
 		{`#theme`, `document.documentElement.dataset.theme === "dark"`},
@@ -51,7 +51,7 @@ func TestEmbedded(t *testing.T) {
 		t.Errorf("the title of the page around it is %q", title)
 	}
 
-	// As it is: the click changes what is inside the frame, and the host is not in it.
+	// With the sandbox: a click changes the content of the frame, and the host does not appear in it.
 	host(fragment)
 	screen := func() (inFrame int, bytes_ []byte) {
 		data, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())

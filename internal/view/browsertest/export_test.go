@@ -7,7 +7,7 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// What is saved has the name of the model and, if it is a picture, of the head.
+// The names of exported files contain the name of the model and, for pictures, of the head.
 func TestExportedNames(t *testing.T) {
 	t.Parallel()
 	words := letters(4)

@@ -24,7 +24,7 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// findBrowser returns the path of one, or ends the test.
+// findBrowser returns the path of Chromium, or skips the test.
 func findBrowser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell"} {
@@ -36,7 +36,7 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// tab is a browser with one page, and what it has complained about.
+// tab is a browser window with one page, and the errors that the browser reported.
 type tab struct {
 	*testing.T
 	ctx       context.Context
@@ -46,8 +46,8 @@ type tab struct {
 	problems  []string
 }
 
-// theBrowser is the one that all tests share: to start one takes longer than most tests.
-// Its context ends in TestMain.
+// theBrowser is shared by all tests, because starting a browser takes longer than most tests.
+// TestMain ends its context.
 var theBrowser struct {
 	sync.Once
 	ctx context.Context
@@ -55,7 +55,7 @@ var theBrowser struct {
 	err error
 }
 
-// share starts the browser.
+// share starts the browser once and returns its context.
 func share(path string) (context.Context, error) {
 	theBrowser.Do(func() {
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
@@ -68,7 +68,7 @@ func share(path string) (context.Context, error) {
 	return theBrowser.ctx, theBrowser.err
 }
 
-// open opens a window of the given size, which shares no cookies and no storage with others.
+// open opens a window of the given size, which shares no cookies and no storage with other windows.
 func open(t *testing.T, width, height int) *tab {
 	t.Helper()
 	downloads := t.TempDir()
@@ -79,7 +79,7 @@ func open(t *testing.T, width, height int) *tab {
 	ctx, cancel := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{T: t, ctx: ctx, downloads: downloads}
-	// Whatever the page throws, and whatever its policy has to stop, is a fault.
+	// Exceptions of the page and violations of its policy fail the test.
 	if err := chromedp.Listen(ctx, func(event any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -128,20 +128,20 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// visit opens an address and waits until the page has drawn.
+// visit opens an address and waits until the page is drawn.
 func (b *tab) visit(url string) {
 	b.Helper()
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
 	b.drawn()
 }
 
-// drawn waits until the screen shows the state, or says why it does not.
+// drawn waits until the screen shows the state or a note.
 func (b *tab) drawn() {
 	b.Helper()
 	b.wait(`document.body.dataset.drawn !== undefined || document.querySelector("#notes .note") !== null`)
 }
 
-// js evaluates an expression, which may be a promise.
+// js returns the value of an expression, which may be a promise.
 func js[T any](b *tab, expression string, options ...chromedp.EvaluateOption) T {
 	b.Helper()
 	result, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, append(options, chromedp.EvalAwaitPromise)...))
@@ -152,11 +152,11 @@ func js[T any](b *tab, expression string, options ...chromedp.EvaluateOption) T 
 	return result
 }
 
-// patience is how long a test waits for what should be there at once: on a busy machine it may not be.
+// patience bounds each wait. On an idle machine the waits are short; on a busy one they may not be.
 const patience = time.Minute
 
-// wait waits until an expression is true. It asks again and again: while the
-// browser goes from one page to another there is nobody to answer.
+// wait waits until an expression is true. It polls and ignores errors, because an
+// expression cannot be evaluated while the browser changes pages.
 func (b *tab) wait(expression string) {
 	b.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -171,19 +171,19 @@ func (b *tab) wait(expression string) {
 	}
 }
 
-// text returns the text of the first element that a selector finds.
+// text returns the text of the first element that matches a selector.
 func (b *tab) text(selector string) string {
 	b.Helper()
 	return js[string](b, fmt.Sprintf("document.querySelector(%q)?.textContent ?? ''", selector))
 }
 
-// click clicks the first element that a selector finds.
+// click clicks the first element that matches a selector.
 func (b *tab) click(selector string) {
 	b.Helper()
 	b.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
 }
 
-// choose chooses an option as a user does.
+// choose selects an option as a user does.
 func (b *tab) choose(selector, value string) {
 	b.Helper()
 	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("change", { bubbles: true })); })()`, selector, value)))
@@ -192,7 +192,7 @@ func (b *tab) choose(selector, value string) {
 // hash returns the state in the address.
 func (b *tab) hash() string { b.Helper(); return js[string](b, "location.hash") }
 
-// shoot saves a picture of the page if somebody wants to see it.
+// shoot saves a screenshot of the page to the directory SHOTS, if it is set.
 func (b *tab) shoot(name string) {
 	dir := os.Getenv("SHOTS")
 	if dir == "" {
@@ -208,23 +208,23 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// download clicks and returns the file that comes. A browser lets a page save one file after the
-// other only if the user has just done something, which on a busy machine may be long ago when the
-// page is ready to: then the user clicks again.
+// download clicks an element and returns the downloaded file. A browser lets a page save several
+// files only soon after a user gesture. On a busy machine the page may be ready too late, so
+// download clicks again.
 func (b *tab) download(selector, name string) string {
 	b.Helper()
-	files := filepath.Join(b.downloads, "*"+filepath.Ext(name)) // the rest is of the model and the head
+	files := filepath.Join(b.downloads, "*"+filepath.Ext(name)) // the page adds the names of the model and the head
 	old, _ := filepath.Glob(files)
 	for _, path := range old {
 		os.Remove(path)
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		js[bool](b, fmt.Sprintf("document.querySelector(%q).click(), true", selector), func(p *runtime.EvaluateParams) { p.UserGesture = new(true) })
-		b.wait(fmt.Sprintf("!document.querySelector(%q).disabled", selector)) // the page has done its part
+		b.wait(fmt.Sprintf("!document.querySelector(%q).disabled", selector)) // the page has started the download
 		for late := time.Now().Add(patience / 6); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 			found, _ := filepath.Glob(files)
 			for _, path := range found {
-				if data, err := os.ReadFile(path); err == nil && len(data) > 0 { // it has this name when all of it is there
+				if data, err := os.ReadFile(path); err == nil && len(data) > 0 { // the browser renames the file when it is complete
 					b.saved = filepath.Base(path)
 					return string(data)
 				}
@@ -235,7 +235,7 @@ func (b *tab) download(selector, name string) string {
 	return ""
 }
 
-// save returns the address of a page as a file.
+// save writes a page to a file and returns the address of the file.
 func (b *tab) save(page string) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "page.html")
@@ -245,13 +245,13 @@ func (b *tab) save(page string) string {
 	return "file://" + path
 }
 
-// serve serves records and returns the address, with the token.
+// serve starts a server and returns its address, with the token.
 func serve(t *testing.T, o view.Options) string {
 	t.Helper()
 	return serveSlowly(t, o, 0)
 }
 
-// serveSlowly serves as a busy machine does: the weights of a head come late.
+// serveSlowly is serve with delayed weights of heads, as on a busy machine.
 func serveSlowly(t *testing.T, o view.Options, late time.Duration) string {
 	t.Helper()
 	s, err := view.New(o)
@@ -268,7 +268,7 @@ func serveSlowly(t *testing.T, o view.Options, late time.Duration) string {
 	return s.Address(strings.TrimPrefix(server.URL, "http://"))
 }
 
-// layer makes a layer whose heads attend in different ways.
+// layer returns a layer whose heads attend in different ways.
 func layer(kind heads.Kind, index, n int, queries, keys []string) heads.Layer {
 	l := heads.Layer{Name: fmt.Sprintf("%s.%d", kind, index), Kind: kind, Index: index, Heads: n, Queries: queries, Keys: keys}
 	rng := rand.New(rand.NewPCG(uint64(index), uint64(kind)))

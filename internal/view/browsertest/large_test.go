@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// A record in a file: the head is there before the thumbnails, which come one
-// layer after the other, and what is wrong with the weights is told then.
+// For a record in a file, the head appears before the thumbnails, which load layer by
+// layer. Then the page reports errors in the weights.
 func TestRecordInFile(t *testing.T) {
 	t.Parallel()
 	r := &heads.Record{Source: "a large model"}
@@ -37,7 +37,7 @@ func TestRecordInFile(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/thumbs" {
-			time.Sleep(300 * time.Millisecond) // as many tokens would take
+			time.Sleep(300 * time.Millisecond) // as for many tokens
 		}
 		s.ServeHTTP(w, r)
 	}))

@@ -14,12 +14,12 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// explained is a source whose records have no queries and keys.
+// explained is a source whose records have no queries and keys, with a reason.
 type explained struct{ sourceFunc }
 
 func (explained) NoVectors(*heads.Record) string { return "This text is too long for them." }
 
-// longRecord is a record of 512 tokens with a text of many lines.
+// longRecord returns a record of 512 tokens with a text of many lines.
 func longRecord() *heads.Record {
 	r := &heads.Record{Source: strings.Repeat("a text that goes on and on ", 90)}
 	names := numbered(512)
@@ -29,19 +29,19 @@ func longRecord() *heads.Record {
 	return r
 }
 
-// shortRecord is a record of n tokens.
+// shortRecord returns a record of n tokens.
 func shortRecord(n int) *heads.Record {
 	names := numbered(n)
 	return &heads.Record{Source: fmt.Sprint(n, " tokens"), Layers: []heads.Layer{layer(heads.Encoder, 0, 4, names, names), layer(heads.Encoder, 1, 4, names, names)}}
 }
 
-// box returns left, top, right and bottom of an element.
+// box returns the left, top, right and bottom edges of an element.
 func (b *tab) box(selector string) []float64 {
 	b.Helper()
 	return js[[]float64](b, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; })()`, selector))
 }
 
-// width returns that of an element, when all that comes late has come.
+// width returns the width of an element once the page is complete.
 func (b *tab) width(selector string) float64 {
 	b.Helper()
 	b.drawn()
@@ -50,7 +50,7 @@ func (b *tab) width(selector string) float64 {
 	return r[2] - r[0]
 }
 
-// A map fills its card, and has the same size however one arrives.
+// A map fills its panel, and has the same size whichever way the user opened it.
 func TestMapFillsItsCard(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
@@ -80,7 +80,7 @@ func TestMapFillsItsCard(t *testing.T) {
 	b.wait(`document.querySelector(".panel .sub").textContent !== "13 tokens"`)
 	same("from a short text")
 
-	// It follows its card: with the window, and beside larger heads.
+	// The map follows its panel when the window or the overview changes.
 	b.do(chromedp.EmulateViewport(1480, 800))
 	first = b.width(".field")
 	b.visit(address + "#r=0&a=1.2")
@@ -91,7 +91,7 @@ func TestMapFillsItsCard(t *testing.T) {
 	}
 }
 
-// A long text takes two lines, and more over the page while somebody types.
+// The field of a long text has two lines; while focused it is higher and covers the page below.
 func TestLongTextCollapses(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
@@ -114,7 +114,7 @@ func TestLongTextCollapses(t *testing.T) {
 	}
 }
 
-// No two labels of a map touch, and those of an axis have one orientation.
+// Labels of a map do not touch, and all labels of an axis have the same orientation.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	text := strings.Fields("<s> ▁The ▁ani mal ▁did n't ▁cross ▁the ▁street , ▁it ▁was ▁tired . </s>")
@@ -124,7 +124,7 @@ func TestLabels(t *testing.T) {
 		b.do(chromedp.EmulateViewport(width, 800))
 		for record := range 3 {
 			b.visit(fmt.Sprintf("%s#r=%d&theme=light", address, record))
-			b.width(".field") // when it has been laid out
+			b.width(".field") // wait for the layout
 			picture := b.download(`[data-export="svg"]`, "attention.svg")
 			touching := js[[]string](b, fmt.Sprintf(`(() => {
 				const drawing = document.importNode(new DOMParser().parseFromString(%q, "image/svg+xml").documentElement, true);
@@ -134,7 +134,7 @@ func TestLabels(t *testing.T) {
 				const found = [];
 				texts.forEach((a, i) => texts.slice(i + 1).forEach((b) => {
 					const gap = Math.max(a.r.left - b.r.right, b.r.left - a.r.right), row = Math.max(a.r.top - b.r.bottom, b.r.top - a.r.bottom);
-					// The box of a line of text is higher than its letters.
+					// The box of a text is higher than its letters.
 					if (a.turned && b.turned ? gap < -3 && row < 0 : gap < 2 && row < -5) found.push(a.text + " and " + b.text);
 				}));
 				return found;
@@ -151,7 +151,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// Tokens of a text that is written from right to left run that way.
+// Tokens of a right-to-left text run from right to left.
 func TestRightToLeft(t *testing.T) {
 	t.Parallel()
 	text := strings.Fields("[CLS] القطة تجلس على الحصيرة . [SEP]")
@@ -170,7 +170,7 @@ func TestRightToLeft(t *testing.T) {
 	}
 }
 
-// No control cuts what is chosen in it.
+// No control cuts off its selected option.
 func TestControlsShowTheirWords(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
@@ -191,7 +191,7 @@ func TestControlsShowTheirWords(t *testing.T) {
 	}
 }
 
-// In the column of a blog, the frame of an exported page shows heads, map and legend.
+// In the width of a blog column, the frame of an exported page shows heads, map and legend.
 func TestEmbeddedInAColumn(t *testing.T) {
 	t.Parallel()
 	for _, r := range []*heads.Record{longRecord(), shortRecord(13), sample()} {
@@ -218,7 +218,7 @@ func TestEmbeddedInAColumn(t *testing.T) {
 	}
 }
 
-// Printed are the heads and the maps, in light colours and each map on one page, and nothing that only a screen can use.
+// Printing includes the heads and the maps, in light colours, each map on one page, and no controls.
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
@@ -270,13 +270,13 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// What colours tell is told where the system forbids them, and everything has a name and is in a landmark.
+// In forced colours the chosen view is visible; panels have names, and all text is in a landmark.
 func TestAssistive(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
 	b.visit(serve(t, view.Options{Records: []*heads.Record{sample(), shortRecord(3)}, Source: sourceFunc(func(string) *heads.Record { return sample() })}) + "#cmp=head")
 	if names := js[string](b, `[...document.querySelectorAll(".panel")].map((p) => document.getElementById(p.getAttribute("aria-labelledby")).textContent).join("|")`); names !=
-		"cross layer 1, head 0|cross layer 1, head 1|Difference, first − second" {
+		"cross attention, layer 1, head 0|cross attention, layer 1, head 1|Difference, first − second" {
 		t.Errorf("the panels are %q", names)
 	}
 	for _, text := range js[[]string](b, `(() => { const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
@@ -296,7 +296,7 @@ func TestAssistive(t *testing.T) {
 	}
 }
 
-// The view of queries and keys is there without them, and says why it cannot be chosen.
+// Without queries and keys the button of the neuron view is disabled, and its tooltip says why.
 func TestNeuronsSayWhyNot(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)

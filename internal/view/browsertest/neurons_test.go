@@ -17,7 +17,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// inspected is a record of two layers of a decoder with norms, queries and keys.
+// inspected returns a record of two decoder layers with value norms, queries and keys.
 func inspected(t *testing.T, tokens []string, n, size int) *heads.Record {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(5, 8))
@@ -37,7 +37,7 @@ func inspected(t *testing.T, tokens []string, n, size int) *heads.Record {
 	return record
 }
 
-// Value-weighted heads: the map, the mean, the measures and the file.
+// Value-weighted heads: the map, the mean, the measures and the exported file.
 func TestValueWeighted(t *testing.T) {
 	t.Parallel()
 	r := inspected(t, []string{"<s>", "▁one", "▁t", "wo", "▁three"}, 3, 7)
@@ -56,10 +56,10 @@ func TestValueWeighted(t *testing.T) {
 		b.do(chromedp.KeyEvent(kb.Escape))
 	}
 	first(want[0])
-	if text := b.text(".legend"); !strings.Contains(text, "weight × norm") {
+	if text := b.text(".legend"); !strings.Contains(text, "weight × norm") || strings.HasPrefix(text, "01") {
 		t.Errorf("the legend is %q", text)
 	}
-	// Measures are of shares: a query's confidence is at most 1, whatever the norms.
+	// Measures use rows divided by their sums, so confidence is at most 1 for any norms.
 	var confidence float64
 	for i := range 5 {
 		row := want[i*5 : (i+1)*5]
@@ -71,8 +71,8 @@ func TestValueWeighted(t *testing.T) {
 		confidence += float64(most/sum) / 5
 	}
 	b.wait(fmt.Sprintf(`[...document.querySelectorAll(".facts div")].some((d) => d.textContent === "confidence%.2f")`, confidence))
-	b.click(`[data-name="decoder layer 1 mean of its heads"]`)
-	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 1, mean of 3 heads"`)
+	b.click(`[data-name="decoder, layer 1, mean of its heads"]`)
+	b.wait(`document.querySelector(".panel h3").textContent === "decoder, layer 1, mean of 3 heads"`)
 	b.drawn()
 	var mean float32
 	for h := range 3 {
@@ -83,14 +83,14 @@ func TestValueWeighted(t *testing.T) {
 	page := b.save(b.download(`[data-export="html"]`, "attention.html"))
 	b.visit(page)
 	b.wait(`document.querySelector(".legend").textContent.includes("weight × norm")`)
-	// A record without norms has no such choice, and the address changes nothing.
+	// A record without norms has no such control and ignores the address.
 	b.visit(address + "#r=1&vw=1")
 	if !js[bool](b, `document.querySelector("#valued").hidden && document.querySelector('[data-view="neurons"]').ariaDisabled === "true" && !document.querySelector(".legend").textContent.includes("norm")`) {
 		t.Error("a record without norms can be value-weighted")
 	}
 }
 
-// The neuron view: of a query and each key, their numbers, products, score and weight.
+// The neuron view shows the products of a query and each key, the score and the weight.
 func TestNeurons(t *testing.T) {
 	t.Parallel()
 	r := inspected(t, []string{"<s>", "▁one", "▁t", "wo", "▁three"}, 3, 7)
@@ -123,12 +123,12 @@ func TestNeurons(t *testing.T) {
 	}
 	check(3)
 	b.shoot("neurons")
-	// The pointer tells of a dimension.
+	// The tooltip shows the values of a dimension.
 	box := js[[]float64](b, `(() => { const r = document.querySelectorAll(".neurons tbody .strip")[3].getBoundingClientRect(); return [r.left + r.width * 2.5 / 7, r.top + 5]; })()`)
 	b.do(chromedp.MouseEvent("mouseMoved", box[0], box[1]))
 	sign := func(x float32) string { return strings.Replace(fmt.Sprintf("%.3f", x), "-", "−", 1) }
 	b.wait(fmt.Sprintf(`document.querySelectorAll(".neurons tbody .strip")[3].title === "dimension 2: q %s · k %s = %s"`, sign(q[3*7+2]), sign(k[7+2]), sign(q[3*7+2]*k[7+2])))
-	// Another query, another head, and one of a mean.
+	// Another query, an exported page, and a mean.
 	b.choose(".ofquery select", "1")
 	b.wait(`location.hash.includes("tok=q1") && document.querySelectorAll(".neurons tbody tr")[2].lastChild.textContent === "masked"`)
 	check(1)
@@ -137,7 +137,7 @@ func TestNeurons(t *testing.T) {
 		t.Errorf("the picture has %d strips, want 11", strings.Count(picture, "<image"))
 	}
 	page := b.save(b.download(`[data-export="html"]`, "attention.html"))
-	b.click(`[data-name="decoder layer 0 mean of its heads"]`)
+	b.click(`[data-name="decoder, layer 0, mean of its heads"]`)
 	b.wait(`document.querySelector(".stage").textContent.includes("choose a head")`)
 	b.visit(page)
 	b.wait(`document.querySelectorAll(".neurons tbody tr").length === 5`)

@@ -14,7 +14,7 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// The overview in the colours of a measure, and in its order.
+// The overview coloured and sorted by a measure.
 func TestOverviewByMeasure(t *testing.T) {
 	t.Parallel()
 	r := sample()
@@ -34,7 +34,7 @@ func TestOverviewByMeasure(t *testing.T) {
 		l := &r.Layers[i]
 		for h := range l.Heads {
 			x := l.Measure(h, r.Special).Confidence
-			name := fmt.Sprintf("%s layer %d head %d", l.Kind, l.Index, h)
+			name := fmt.Sprintf("%s, layer %d, head %d", strings.Replace(l.Kind.String(), "cross", "cross attention", 1), l.Index, h)
 			want[name] = x
 			lo, hi = min(lo, x), max(hi, x)
 			if l.Kind == heads.Cross && (first == "" || x > want[first]) {
@@ -51,7 +51,7 @@ func TestOverviewByMeasure(t *testing.T) {
 		t.Errorf("the legend is %q, want %.3f to %.3f", key, lo, hi)
 	}
 
-	// In order; a head opens, and the keys follow the order.
+	// Sorted: a click opens a head, and the arrow keys follow the order.
 	b.choose("#grid-order", "down")
 	b.wait(`document.querySelectorAll(".order .thumb").length === 20`)
 	names := js[[]string](b, `[...document.querySelectorAll(".order")].at(-1).querySelectorAll(".thumb").values().map((c) => c.dataset.name).toArray()`)
@@ -71,32 +71,32 @@ func TestOverviewByMeasure(t *testing.T) {
 	b.choose("#grid-order", "up")
 	b.wait(fmt.Sprintf(`[...document.querySelectorAll(".order")].at(-1).querySelector(".thumb:last-child").dataset.name === %q`, first))
 
-	// Divergence is that from the open head.
+	// Divergence is measured from the open head.
 	b.visit(address + "#a=0.1&g=divergence")
-	b.wait(`document.querySelector('.thumb[data-name="encoder layer 1 head 2"] .value').textContent`)
+	b.wait(`document.querySelector('.thumb[data-name="encoder, layer 1, head 2"] .value').textContent`)
 	for _, c := range [][2]int{{0, 1}, {0, 2}, {3, 2}} {
 		l := &r.Layers[c[0]]
 		d := heads.Divergence(r.Layers[0].Head(1), l.Head(c[1]), len(l.Queries))
-		if text := b.text(fmt.Sprintf(`.thumb[data-name="encoder layer %d head %d"]`, l.Index, c[1])); text != fmt.Sprintf("%.2f", d) && (d >= 0.005 || text != "<0.01") && (d != 0 || text != "0") {
-			t.Errorf("layer %d head %d differs by %q, want %.2f", c[0], c[1], text, d)
+		if text := b.text(fmt.Sprintf(`.thumb[data-name="encoder, layer %d, head %d"]`, l.Index, c[1])); text != fmt.Sprintf("%.2f", d) && (d >= 0.005 || text != "<0.01") && (d != 0 || text != "0") {
+			t.Errorf("layer %d, head %d differs by %q, want %.2f", c[0], c[1], text, d)
 		}
 	}
-	if text := b.text(`.thumb[data-name="cross layer 0 head 0"] .value`); text != "–" {
+	if text := b.text(`.thumb[data-name="cross attention, layer 0, head 0"] .value`); text != "–" {
 		t.Errorf("a head with other tokens differs by %q", text)
 	}
 	b.visit(address) // back to thumbnails
 	b.wait(`[...document.querySelectorAll(".thumb canvas")].every((c) => c.width > 1 && c.checkVisibility({ visibilityProperty: true }))`)
 }
 
-// The pointer shows a larger picture, and a control makes all of them larger.
+// Hovering shows a larger picture, and a button enlarges all thumbnails.
 func TestOverviewSize(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
 	b.visit(serve(t, view.Options{Records: []*heads.Record{patterns(12, 12, 128)}}) + "#theme=light")
 	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
-	at := js[[]float64](b, `(() => { const r = document.querySelector('[data-name="encoder layer 3 head 4"]').getBoundingClientRect(); return [r.left + 5, r.top + 5]; })()`)
+	at := js[[]float64](b, `(() => { const r = document.querySelector('[data-name="encoder, layer 3, head 4"]').getBoundingClientRect(); return [r.left + 5, r.top + 5]; })()`)
 	b.do(chromedp.MouseEvent("mouseMoved", at[0], at[1]))
-	b.wait(`!document.querySelector(".preview").hidden && document.querySelector(".preview b").textContent === "encoder layer 3 head 4"`)
+	b.wait(`!document.querySelector(".preview").hidden && document.querySelector(".preview b").textContent === "encoder, layer 3, head 4"`)
 	b.wait(`document.querySelector(".preview canvas").getBoundingClientRect().width === 260`)
 	if outside := js[bool](b, `(() => { const r = document.querySelector(".preview").getBoundingClientRect(); return r.left < 0 || r.top < 0 || r.right > innerWidth || r.bottom > innerHeight; })()`); outside {
 		t.Error("the preview is not on the screen")
@@ -110,7 +110,7 @@ func TestOverviewSize(t *testing.T) {
 
 	width := func() float64 {
 		b.drawn()
-		return js[float64](b, `document.querySelector('[data-name="encoder layer 3 head 4"]').getBoundingClientRect().width`)
+		return js[float64](b, `document.querySelector('[data-name="encoder, layer 3, head 4"]').getBoundingClientRect().width`)
 	}
 	last := width()
 	for range 3 {
@@ -134,7 +134,7 @@ func TestOverviewSize(t *testing.T) {
 	}
 }
 
-// Heads that share a key/value head stand under a bracket, and their names say which.
+// Heads that share a key/value head have a bracket above them, and their titles name it.
 func TestSharedKeys(t *testing.T) {
 	t.Parallel()
 	r := sample()
@@ -152,20 +152,20 @@ func TestSharedKeys(t *testing.T) {
 	if got := js[string](b, `[...document.querySelectorAll(".shared")].map((e) => e.textContent).join()`); got != "kv 0,1" {
 		t.Errorf("there are brackets %q, want those of two key/value heads", got)
 	}
-	// The first is as wide as its two heads, the second as its one.
+	// The first bracket is as wide as two heads, the second as one.
 	if off := js[float64](b, `(() => {
 		const box = (e) => e.getBoundingClientRect();
-		const shared = [...document.querySelectorAll(".shared")].map(box), thumbs = [0, 1, 2].map((h) => box(document.querySelector(`+"`[data-name=\"decoder layer 0 head ${h}\"]`"+`)));
+		const shared = [...document.querySelectorAll(".shared")].map(box), thumbs = [0, 1, 2].map((h) => box(document.querySelector(`+"`[data-name=\"decoder, layer 0, head ${h}\"]`"+`)));
 		return Math.max(...shared.flatMap((s, g) => [Math.abs(s.left - thumbs[2 * g].left), Math.abs(s.right - thumbs[g + 1].right)]));
 	})()`); off > 1 {
 		t.Errorf("a bracket is %v pixels off its heads", off)
 	}
-	b.click(`[data-name="decoder layer 0 head 2"]`)
-	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 0, head 2, key/value head 1"`)
+	b.click(`[data-name="decoder, layer 0, head 2"]`)
+	b.wait(`document.querySelector(".panel h3").textContent === "decoder, layer 0, head 2, key/value head 1"`)
 	b.shoot("shared-keys")
 }
 
-// Means and the rollout open as heads do, in an exported page too.
+// Means and the rollout open like heads, in an exported page too.
 func TestSummaries(t *testing.T) {
 	t.Parallel()
 	r := sample()
@@ -191,28 +191,28 @@ func TestSummaries(t *testing.T) {
 	for i := range all {
 		all[i] = (one[i] + two[i]) / 2
 	}
-	check(b, `[data-name="encoder layer 1 mean of its heads"]`, "encoder layer 1, mean of 3 heads", two)
+	check(b, `[data-name="encoder, layer 1, mean of its heads"]`, "encoder, layer 1, mean of 3 heads", two)
 	if facts := b.text(".facts"); !strings.Contains(facts, "entropy") {
 		t.Errorf("the measures of a mean are %q", facts)
 	}
-	check(b, `[data-name="encoder layer 1 rollout up to this layer"]`, "encoder, rollout of layers 0 to 1", rolled)
+	check(b, `[data-name="encoder, layer 1, rollout up to this layer"]`, "encoder, rollout of layers 0 to 1", rolled)
 	b.shoot("rollout")
-	check(b, `[data-name="encoder layer 1 mean of all layers"]`, "encoder, mean of 2 layers", all)
+	check(b, `[data-name="encoder, layer 1, mean of all layers"]`, "encoder, mean of 2 layers", all)
 	if n := js[int](b, `document.querySelectorAll('[data-name^="cross"].summary').length`); n != 3 {
 		t.Errorf("cross attention has %d summaries, want two means of heads and one of layers", n)
 	}
 	page := b.save(b.download(`[data-export="html"]`, "attention.html"))
 	b.visit(page)
-	b.click(`[data-name="encoder layer 1 rollout up to this layer"]`)
+	b.click(`[data-name="encoder, layer 1, rollout up to this layer"]`)
 	b.wait(`document.querySelector(".panel h3").textContent === "encoder, rollout of layers 0 to 1" && document.querySelector(".field") && document.querySelector(".panel .note").hidden`)
 
-	// The difference of two heads tells their divergence.
+	// The panel of a difference shows the divergence of the two heads.
 	b.visit(serve(t, view.Options{Records: []*heads.Record{twoHeads()}}) + "#cmp=head&a=0.0&b=0.1")
 	l := twoHeads().Layers[0]
 	b.wait(fmt.Sprintf(`[...document.querySelectorAll(".difference .facts div")].some((d) => d.textContent === "divergence%.2f")`, heads.Divergence(l.Head(0), l.Head(1), 3)))
 }
 
-// Several heads in one line view.
+// Several heads in the lines view.
 func TestLinesOfSeveralHeads(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
@@ -229,7 +229,7 @@ func TestLinesOfSeveralHeads(t *testing.T) {
 	if got := colours(); len(got) != 2 || slices.Contains(got, "var(--accent)") {
 		t.Errorf("two heads have the colours %v", got)
 	}
-	// The lines are the strongest of both, and tell of which they are.
+	// The lines are the strongest of both heads, and their titles name the head.
 	l := sample().Layers[2]
 	var weights []float64
 	for _, h := range []int{1, 3} {
@@ -242,10 +242,10 @@ func TestLinesOfSeveralHeads(t *testing.T) {
 	if len(titles) != 40 || !strings.HasSuffix(titles[39], fmt.Sprintf("  %.3f", weights[len(weights)-1])) || !strings.HasPrefix(titles[39], "head ") {
 		t.Errorf("the strongest of %d lines is %q, want %.3f", len(titles), titles[len(titles)-1], weights[len(weights)-1])
 	}
-	if legend := b.text(".legend"); !strings.HasPrefix(legend, "The 40 strongest in 2 heads: ") {
+	if legend := b.text(".legend"); !strings.HasPrefix(legend, "The 40 strongest weights in 2 heads: ") {
 		t.Errorf("the legend is %q", legend)
 	}
-	// The keys: all heads, and the colours differ.
+	// From the keyboard: all heads, each in another colour.
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('.several [tabindex="0"]').focus()`), chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.Enter))
 	b.wait(`document.querySelectorAll('.several [aria-pressed="true"]').length === 4`)
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const r = document.querySelector(".slide input"); r.value = 400; r.dispatchEvent(new Event("input")); })()`))
@@ -260,9 +260,9 @@ func TestLinesOfSeveralHeads(t *testing.T) {
 			t.Errorf("the picture does not tell the colour of head %d", h)
 		}
 	}
-	// Without the open head the next is open; an address with heads that are not there is as one without.
+	// Removing the open head opens the next one; missing heads in the address are ignored.
 	b.click(`.several button[aria-label="head 1"]`)
-	b.wait(`document.querySelector(".panel h3").textContent === "cross layer 0, head 0" && location.hash.includes("hs=2-3")`)
+	b.wait(`document.querySelector(".panel h3").textContent === "cross attention, layer 0, head 0" && location.hash.includes("hs=2-3")`)
 	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#a=2.1&v=lines&hs=7-99"`))
 	b.wait(`new Set([...document.querySelectorAll(".lines path")].map((p) => p.getAttribute("stroke"))).size === 1`)
 }

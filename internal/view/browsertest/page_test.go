@@ -18,10 +18,10 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// evil are tokens that would do something if they became markup.
+// evil are tokens that would have an effect if they became markup.
 var evil = []string{"<s>", "▁<b>bold</b>", "</script>", "<img src=x onerror=document.title='hit'>", "▁\"quoted'", "\u202eturned", "▁good", "ly", "</s>"}
 
-// sample has all kinds of layers; in the cross layers 6 queries attend to 9 keys.
+// sample returns a record with all kinds of layers; in cross attention 6 queries attend to 9 keys.
 func sample() *heads.Record {
 	target := []string{"▁eins", "▁zw", "ei", "▁drei", ".", "</s>"}
 	r := &heads.Record{Source: "</script><script>document.title='hit'</script>", Target: "eins zwei drei.", Special: []string{"<s>", "</s>"}}
@@ -53,30 +53,30 @@ func TestUsing(t *testing.T) {
 	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
 
 	// A click opens a head.
-	b.click(`.thumb[aria-label="cross layer 1 head 2"]`)
-	b.wait(`document.querySelector(".panel h3").textContent === "cross layer 1, head 2"`)
+	b.click(`.thumb[aria-label="cross attention, layer 1, head 2"]`)
+	b.wait(`document.querySelector(".panel h3").textContent === "cross attention, layer 1, head 2"`)
 	if h := b.hash(); h != "#a=5.2" {
 		t.Errorf("the address ends in %q", h)
 	}
 	b.unharmed()
 	b.drawn()
 
-	// The pointer shows the value: exact, as the server has it.
+	// Hovering shows the exact weight.
 	r := sample()
 	b.do(chromedp.ScrollIntoView(chromedp.CSS(".field")))
 	box := js[[]float64](b, `(() => { const r = document.querySelector(".field").getBoundingClientRect(); return [r.right, r.bottom]; })()`)
 	b.do(chromedp.MouseEvent("mouseMoved", box[0]-12, box[1]-12))
 	want := fmt.Sprintf("%.4f", r.Layers[5].Head(2)[6*9-1])
 	b.wait(fmt.Sprintf(`document.querySelector(".tip b")?.textContent === %q`, want))
-	if text := b.text(".tip"); !strings.Contains(text, "</s> → </s>") {
+	if text := b.text(".tip"); !strings.Contains(text, "∎ → </s>") {
 		t.Errorf("the tip says %q", text)
 	}
 
-	// A click on a row chooses its token, in all views.
+	// A click on a row selects its token in all views.
 	b.do(chromedp.MouseClickXY(box[0]-12, box[1]-12))
 	b.wait(`location.hash.includes("tok=q5")`)
 	b.click(`[data-view="lines"]`)
-	b.wait(`document.querySelector(".lines .picked")?.textContent === "</s>"`)
+	b.wait(`document.querySelector(".lines .picked")?.textContent === "∎"`)
 	if n := js[int](b, `document.querySelectorAll(".lines path").length`); n != 9 {
 		t.Errorf("%d lines from the token, want 9", n)
 	}
@@ -93,7 +93,7 @@ func TestUsing(t *testing.T) {
 	}
 	b.unharmed()
 
-	// Marks are hidden, and words are one.
+	// Hide special tokens and merge words.
 	b.choose(`[data-state="x"]`, "renorm")
 	b.wait(`document.querySelectorAll(".chip").length === 12`)
 	b.click(`[data-state="w"]`)
@@ -102,7 +102,7 @@ func TestUsing(t *testing.T) {
 		t.Errorf("words are %q", words)
 	}
 
-	// The table is sorted, falling first; a click on a row opens its head.
+	// The table sorts, first in descending order; a click on a row opens its head.
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".measures summary").click()`))
 	b.wait(`document.querySelectorAll("tbody tr").length === 20`)
 	sorted := `(() => { const x = [...document.querySelectorAll("tbody tr")].map((r) => parseFloat(r.children[1].textContent)); return x.every((v, i) => !i || %s); })()`
@@ -118,7 +118,7 @@ func TestUsing(t *testing.T) {
 	b.wait(`document.querySelectorAll("tr.open").length === 1`)
 	b.drawn()
 
-	// A link restores all of it, elsewhere too.
+	// A link restores the screen in another browser.
 	want = b.hash()
 	first := js[string](b, `document.querySelector("main").innerText + document.querySelector("tbody").innerText`)
 	again := open(t, 1280, 900)
@@ -133,20 +133,20 @@ func TestUsing(t *testing.T) {
 
 	// An address can be edited.
 	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#a=3.1&v=lines"`))
-	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 1, head 1" && document.querySelector(".lines")`)
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder, layer 1, head 1" && document.querySelector(".lines")`)
 	// The browser's button goes back.
 	b.do(chromedp.NavigateBack())
 	b.wait(`location.hash === ` + fmt.Sprintf("%q", want) + ` && document.querySelectorAll(".chip").length > 0`)
-	// An address that makes no sense is as none.
+	// Invalid parts of an address are ignored.
 	b.visit(address + "#a=x&v=<b>&tok=q9999&z=9-1,3-2&n=-4&o=%3Cscript&theme=pink&r=77")
-	b.wait(`document.querySelector(".panel h3").textContent === "cross layer 1, head 0"`)
+	b.wait(`document.querySelector(".panel h3").textContent === "cross attention, layer 1, head 0"`)
 	b.visit(address + "#a=99.99")
 	b.wait(`document.querySelector(".panel h3").textContent.includes("no layer 99")`)
 	b.unharmed()
 }
 
-// A pruned model has layers of different numbers of heads, and some that are not
-// recorded at all.
+// A pruned model has layers with different numbers of heads, and some layers may be
+// missing from the record.
 func TestLayersOfDifferentHeads(t *testing.T) {
 	t.Parallel()
 	tokens := numbered(5)
@@ -158,29 +158,29 @@ func TestLayersOfDifferentHeads(t *testing.T) {
 	b.visit(address)
 	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
 	rows := js[[][]string](b, `[...document.querySelectorAll('.row:not(.top)')].map((r) => [r.querySelector('.layer').textContent, ...[...r.querySelectorAll('.thumb:not(.summary)')].map((c) => c.title)])`)
-	if got, want := fmt.Sprint(rows), "[[0 encoder.0 head 0] [2 encoder.2 head 0 encoder.2 head 1 encoder.2 head 2 encoder.2 head 3] [3 encoder.3 head 0 encoder.3 head 1]]"; got != want {
+	if got, want := fmt.Sprint(rows), "[[0 encoder.0, head 0] [2 encoder.2, head 0 encoder.2, head 1 encoder.2, head 2 encoder.2, head 3] [3 encoder.3, head 0 encoder.3, head 1]]"; got != want {
 		t.Errorf("the overview has %s, want %s", got, want)
 	}
-	// One above the other: every row is cut into as many columns as the longest.
+	// Heads are aligned: every row has the number of columns of the longest.
 	if n := js[int](b, `new Set([...document.querySelectorAll('.row:not(.top) .thumb:nth-of-type(1)')].map((c) => Math.round(c.getBoundingClientRect().width))).size`); n != 1 {
 		t.Errorf("the thumbnails of the first heads have %d widths, want one", n)
 	}
 
-	// The keys go on where a layer ends.
-	b.click(`.thumb[aria-label="encoder layer 2 head 3"]`)
-	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 2, head 3"`)
+	// The arrow keys continue past the end of a layer.
+	b.click(`.thumb[aria-label="encoder, layer 2, head 3"]`)
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder, layer 2, head 3"`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 3, head 1"`)
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder, layer 3, head 1"`)
 	b.do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
-	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 0, head 0"`)
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder, layer 0, head 0"`)
 
-	// The only head of a layer is compared with one of the next.
+	// The only head of a layer is compared with a head of the next layer.
 	b.choose(`[data-state="cmp"]`, "head")
-	b.wait(`document.querySelectorAll(".panel h3")[1]?.textContent === "encoder layer 2, head 0"`)
+	b.wait(`document.querySelectorAll(".panel h3")[1]?.textContent === "encoder, layer 2, head 0"`)
 
-	// An address may come from the model as it was.
+	// An address may be from the model before pruning.
 	b.visit(address + "#a=2.3&m=1")
-	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 3 has no head 3"`)
+	b.wait(`document.querySelector(".panel h3").textContent === "There is no head 3 in encoder, layer 3"`)
 	b.wait(`document.querySelectorAll("#measures tbody tr").length === 7`)
 }
 
@@ -209,29 +209,29 @@ func keyboard(t *testing.T, late time.Duration) {
 		t.Fatalf("Tab does not reach %s", until)
 	}
 	tab(".thumb")
-	if label := js[string](b, "document.activeElement.ariaLabel"); label != "encoder layer 0 head 0" {
+	if label := js[string](b, "document.activeElement.ariaLabel"); label != "encoder, layer 0, head 0" {
 		t.Errorf("Tab goes to %q", label)
 	}
 	b.do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
-	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 0, head 1"`)
-	if label := js[string](b, "document.activeElement.ariaLabel"); label != "decoder layer 0 head 1" {
+	b.wait(`document.querySelector(".panel h3").textContent === "decoder, layer 0, head 1"`)
+	if label := js[string](b, "document.activeElement.ariaLabel"); label != "decoder, layer 0, head 1" {
 		t.Errorf("the arrows go to %q", label)
 	}
 	tab(`[data-view="map"]`)
 	tab(".field")
 	b.do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowDown))
-	// What is spoken is what the screen shows when the row has come, and not the rounded weight of the map.
-	b.wait(fmt.Sprintf(`document.querySelector("#notes .unseen").textContent === "·zw attends to ·eins with weight %.4f"`, sample().Layers[1].Head(1)[6]))
+	// Screen readers get the exact weight that the screen shows, not the rounded one of the map.
+	b.wait(fmt.Sprintf(`document.querySelector("#notes .unseen").textContent === "▁zw attends to ▁eins with weight %.4f"`, sample().Layers[1].Head(1)[6]))
 	if shown := b.text(".tip b"); !strings.HasSuffix(b.text("#notes .unseen"), " "+shown) {
 		t.Errorf("%q is spoken, and the screen shows %s", b.text("#notes .unseen"), shown)
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.wait(`location.hash.includes("tok=q1")`)
-	// The next head is shown in the same cell.
+	// The current cell stays the same in the next head.
 	r := sample()
 	b.wait(fmt.Sprintf(`document.querySelector(".tip b").textContent === "%.4f"`, r.Layers[1].Head(1)[6]))
 	b.do(chromedp.KeyEvent("]"))
-	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 0, head 2"`)
+	b.wait(`document.querySelector(".panel h3").textContent === "decoder, layer 0, head 2"`)
 	b.wait(fmt.Sprintf(`document.querySelector(".tip b").textContent === "%.4f"`, r.Layers[1].Head(2)[6]))
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.wait(`document.querySelector(".tip").hidden`)
@@ -253,7 +253,7 @@ func TestExports(t *testing.T) {
 		b.click(fmt.Sprintf(`[data-view=%q]`, v))
 		b.wait(fmt.Sprintf(`document.querySelector('[data-view=%q]').ariaChecked === "true"`, v))
 		picture := b.download(`[data-export="svg"]`, "attention.svg")
-		for _, part := range []string{want, "Cross layer 0, head 1", "&lt;/script&gt;"} {
+		for _, part := range []string{want, "Cross attention, layer 0, head 1", "&lt;/script&gt;"} {
 			if !strings.Contains(picture, part) {
 				t.Errorf("%s: the picture has no %s", v, part)
 			}
@@ -261,7 +261,7 @@ func TestExports(t *testing.T) {
 		if strings.Contains(picture, "<script") || strings.Contains(picture, "<img") || strings.Contains(picture, "var(") {
 			t.Errorf("%s: the picture has what it should not", v)
 		}
-		// The browser itself judges whether it is one.
+		// The browser can decode the picture.
 		if w := js[int](b, `new Promise((done) => { const i = new Image(); i.onload = () => done(i.width); i.onerror = () => done(-1); i.src = "data:image/svg+xml;base64,`+
 			base64.StdEncoding.EncodeToString([]byte(picture))+`"; })`); w < 200 {
 			t.Errorf("%s: the picture is %d wide", v, w)
@@ -288,10 +288,10 @@ func TestExports(t *testing.T) {
 	}
 	c.shoot("exported")
 	c.unharmed()
-	// It can be used: all heads and lenses of a small record are inside.
+	// The exported page works: it contains all heads of a small record in every lens.
 	c.click(`[data-view="map"]`)
-	c.click(`.thumb[aria-label="decoder layer 1 head 2"]`)
-	c.wait(`document.querySelector(".panel h3").textContent === "decoder layer 1, head 2" && document.querySelector(".field")`)
+	c.click(`.thumb[aria-label="decoder, layer 1, head 2"]`)
+	c.wait(`document.querySelector(".panel h3").textContent === "decoder, layer 1, head 2" && document.querySelector(".field")`)
 	c.choose(`[data-state="x"]`, "hide")
 	c.wait(`document.querySelector(".field")?.ariaLabel.includes("5 queries")`)
 	c.unharmed()
@@ -329,10 +329,10 @@ func TestTrouble(t *testing.T) {
 	}
 	b.visit(address + "#r=1&a=0.0")
 	b.wait(`document.querySelector(".stage").textContent === "There are no tokens."`)
-	b.click(`.thumb[aria-label="cross layer 0 head 0"]`)
+	b.click(`.thumb[aria-label="cross attention, layer 0, head 0"]`)
 	b.wait(`document.querySelector(".field")`)
 	b.visit(address + "#r=2&x=hide")
-	b.wait(`document.querySelector(".stage").textContent.includes("but special ones")`)
+	b.wait(`document.querySelector(".stage").textContent.includes("only special tokens")`)
 	b.visit(address + "#r=3")
 	b.wait(`document.querySelector("#grid").textContent.includes("no layers")`)
 	b.visit(address + "#r=4")
@@ -411,14 +411,14 @@ func TestTheme(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The corner of a causal head is 0 and tells which way the colours run.
+	// The corner of a causal head has weight 0: light in the light theme, dark in the dark one.
 	corner := `(() => { const c = document.querySelector(".thumb[aria-label^=decoder] canvas"); return c.getContext("2d").getImageData(c.width - 1, 0, 1, 1).data[0]; })()`
 	system("light")
 	b.visit(serve(t, view.Options{Records: []*heads.Record{sample()}}))
 	b.wait(`document.documentElement.dataset.theme === "light" && ` + corner + " > 180")
 	system("dark")
 	b.wait(`document.documentElement.dataset.theme === "dark" && ` + corner + " < 90")
-	b.click("#theme") // dark, whatever the system says
+	b.click("#theme") // dark, regardless of the system
 	b.click("#theme") // light
 	b.wait(`document.documentElement.dataset.theme === "light" && ` + corner + ` > 180 && location.hash === "#theme=light"`)
 	b.click("#theme")

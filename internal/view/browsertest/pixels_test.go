@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// pixels returns what the screen shows of the elements that a selector finds,
-// which must be in the window.
+// pixels returns screenshots of the elements that match a selector, which must be in
+// the window.
 func (b *tab) pixels(selector string) []image.Image {
 	b.Helper()
 	boxes := js[[][]float64](b, fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => { const r = e.getBoundingClientRect(), d = devicePixelRatio;
@@ -42,7 +42,7 @@ func (b *tab) pixels(selector string) []image.Image {
 	return list
 }
 
-// dark returns the share of pixels that are darker than the middle.
+// dark returns the share of dark pixels.
 func dark(picture image.Image) float64 {
 	n, all := 0, picture.Bounds()
 	for y := all.Min.Y; y < all.Max.Y; y++ {
@@ -55,8 +55,8 @@ func dark(picture image.Image) float64 {
 	return float64(n) / float64(all.Dx()*all.Dy())
 }
 
-// patterns is a record of heads with all their weight on one column each, on the
-// diagonal, or on one row's neighbours: what is lost where pixels are skipped.
+// patterns returns a record of heads with all weight on one column or on the diagonal,
+// which would disappear if pixels skipped cells.
 func patterns(layers, n, tokens int) *heads.Record {
 	names := numbered(tokens)
 	r := &heads.Record{Source: fmt.Sprintf("%d × %d × %d", layers, n, tokens)}
@@ -76,7 +76,7 @@ func patterns(layers, n, tokens int) *heads.Record {
 	return r
 }
 
-// Nothing of a head is lost where its cells are smaller than pixels.
+// No weight disappears where cells are smaller than pixels.
 func TestEveryHeadIsSeen(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 1400)
@@ -93,9 +93,9 @@ func TestEveryHeadIsSeen(t *testing.T) {
 	b.shoot("patterns")
 	for i, picture := range b.pixels(".thumb:not(.summary) canvas") {
 		side := float64(picture.Bounds().Dx())
-		// A line across a picture of n × n pixels is at least 1/n of it.
+		// A line across a picture of n × n pixels covers at least 1/n of it.
 		if share := dark(picture); share < 0.85/side || share > 4.5/side {
-			t.Fatalf("layer %d head %d: %.3f of %v is dark, want a line of a pixel or a few", i/12, i%12, share, picture.Bounds())
+			t.Fatalf("layer %d, head %d: %.3f of %v is dark, want a line of a pixel or a few", i/12, i%12, share, picture.Bounds())
 		}
 	}
 	for _, ratio := range []float64{1, 1.5} {

@@ -11,8 +11,8 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// TestShots saves pictures of the page, for people to check, into the
-// directory that SHOTS names.
+// TestShots saves screenshots of the page to the directory SHOTS, for people to
+// check.
 func TestShots(t *testing.T) {
 	if os.Getenv("SHOTS") == "" {
 		t.Skip("set SHOTS to a directory to have pictures")

@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// The page of a training shows what it is told, again and again, without a fault.
+// The page of a training run updates itself, without errors.
 func TestTraining(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -42,7 +42,7 @@ func TestTraining(t *testing.T) {
 	if n := js[int](b, `document.querySelectorAll("#chart svg path").length`); n != 4 {
 		t.Errorf("%d paths in the chart, want 4", n)
 	}
-	// Numbers of a step in all charts are told, and by the keyboard too.
+	// Hovering and the arrow keys show the values of a step in all charts.
 	b.wait(`!document.querySelector("#chart title")`)
 	js[any](b, `document.querySelector('.strips path').dispatchEvent(new PointerEvent("pointermove", { bubbles: true })), null`)
 	if got := js[string](b, `[...document.querySelectorAll("#told div")].map((d) => d.textContent).join("|")`); got != "step 7|training 0.5|validation 0.25|rate 0.125" {

@@ -1,12 +1,12 @@
-// The colours of weights: those of package viz, which the server sends, so that the page, the terminal and pictures
-// agree. Lightness alone tells the order, so it reads with any kind of colour vision and in grey.
+// The colours of weights. The server sends the colours of package viz, so that the page, the terminal and pictures
+// agree. Lightness alone gives the order, so the colours work with any colour vision and in grey.
 
 import { el, number, paper } from "./dom.js";
-import { state } from "./state.js";
+import { lens, state } from "./state.js";
 
 let ramps = null, signed = null;
 
-// prepareColours takes the colours, each a base64 of 256 times red, green and blue.
+// prepareColours decodes the palettes: base64 of red, green and blue for each of 256 colours, 512 if signed.
 export function prepareColours(given) {
   const read = (text) => {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -17,8 +17,9 @@ export function prepareColours(given) {
   signed = { light: arms(given.lightSigned), dark: arms(given.darkSigned) };
 }
 
-// headCSS returns the colour of head i of n in a picture of several: hues evenly spaced, those of neighbours far apart,
-// dark enough for thin lines on the ground. Source: Ottosson, "A perceptual color space for image processing", 2020.
+// headCSS returns the colour of head i of n in a picture of several heads: evenly spaced hues, far apart for
+// neighbours, with enough contrast for thin lines. Source: Ottosson, "A perceptual color space for image processing",
+// 2020.
 export function headCSS(i, n) {
   const count = Math.max(n, 7), gcd = (a, b) => (b ? gcd(b, a % b) : a);
   let by = Math.round(0.4 * count);
@@ -31,11 +32,11 @@ export function headCSS(i, n) {
   return `rgb(${linear.map((x) => Math.round(255 * Math.max(0, Math.min(1, x <= 0.0031308 ? 12.92 * x : 1.055 * x ** (1 / 2.4) - 0.055)))).join(",")})`;
 }
 
-const broken = { light: [214, 60, 110], dark: [255, 92, 138] }; // not finite: a hue that the map does not have
-const mask = { light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [88, 95, 110]] }; // ground and stripes
+const broken = { light: [214, 60, 110], dark: [255, 92, 138] }; // for values that are not finite: a hue outside the colour map
+const mask = { light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [88, 95, 110]] }; // background and stripes
 
 const dimmed = window.matchMedia("(prefers-color-scheme: dark)");
-let dark = dimmed.matches; // to ask for it makes the browser bring its styles up to date, and every colour needs it
+let dark = dimmed.matches; // cached: reading .matches makes the browser recompute styles, and every colour needs it
 
 // theme returns "light" or "dark"; paper is light.
 export const theme = () => (paper() ? "light" : "") || state.theme || (dark ? "dark" : "light");
@@ -47,9 +48,12 @@ export function onSystemTheme(run) {
   });
 }
 
-// share returns where on the map a weight stands, from 0 to 1. scale is what its colours span: { lo, hi }.
+// unit reports whether the last colour means 1. For value-weighted heads, which have no bound, it means the largest.
+const unit = () => state.c === "one" && !lens().includes("values");
+
+// share returns the place of a weight on the colour map, from 0 to 1. scale is the range of the weights: { lo, hi }.
 export function share(w, scale) {
-  if (state.c === "one") return Math.max(0, Math.min(1, w));
+  if (unit()) return Math.max(0, Math.min(1, w));
   if (scale.hi <= scale.lo) return 0;
   const t = Math.max(0, Math.min(1, (w - scale.lo) / (scale.hi - scale.lo)));
   return state.c === "log" ? Math.max(0, 1 + Math.log(Math.max(t, 1e-9)) / Math.log(254)) : t;
@@ -59,7 +63,7 @@ export function rgb(t) {
   return ramps[theme()][Math.round(255 * t)];
 }
 
-// signedRGB returns the colour of a difference from -1 to 1: the paper is 0.
+// signedRGB returns the colour of a difference from -1 to 1; 0 is the colour of the panel.
 export function signedRGB(t) {
   const ends = signed[theme()];
   return ends[t < 0 ? 0 : 1][Math.round(255 * Math.min(1, Math.abs(t)))];
@@ -77,20 +81,20 @@ export function inkOn(t) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.26 ? "#10131a" : "#ffffff";
 }
 
-// ends returns what the ends of the legend stand for.
+// ends returns the values at the ends of the legend.
 export function ends({ m, scale }) {
   if (m.signed) return [-scale.hi, scale.hi];
-  if (state.c === "one") return [0, 1];
+  if (unit()) return [0, 1];
   return state.c === "log" ? [scale.lo + (scale.hi - scale.lo) / 254, scale.hi] : [scale.lo, scale.hi];
 }
 
-// legendCSS returns the colour of a place on the legend, from 0 to 1.
+// legendCSS returns the colour at a place on the legend, from 0 to 1.
 export const legendCSS = (m, t) => (m.signed ? signedCSS(2 * t - 1) : css(t));
 
-// legendWords tells of the legend what its ends do not: a scale that is no line, or that two panels share.
+// legendWords returns the text after the last value of the legend: a logarithmic or shared scale, and the unit.
 export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? ", logarithmic" : "") + (what.shared ? ", the same for both" : "") + (what.valued ? ", weight × norm" : ""));
 
-// ramp returns a bar of colours; colour gives that of a place on it, from 0 to 1.
+// ramp returns a bar of colours; colour returns the colour at a place, from 0 to 1.
 export function ramp(colour) {
   const bar = el("canvas", { width: 128, height: 1, class: "ramp", "aria-hidden": "true" });
   const context = bar.getContext("2d");
@@ -101,7 +105,7 @@ export function ramp(colour) {
   return bar;
 }
 
-// legend returns an element that explains the colours, and in a note what else is to be known.
+// legend returns an element that explains the colours, followed by a note.
 export function legend(what, note) {
   const { m } = what;
   const bar = ramp((t) => legendCSS(m, t));

@@ -1,13 +1,13 @@
-// What comes from the server, or, in an exported page, from the data inside it.
+// Requests to the server. An exported page reads the answers from its own data instead.
 
 import { lens } from "./state.js";
 
 const held = document.getElementById("frozen");
-// frozen is the data of an exported page: answers by address, bytes in base64.
+// frozen is the data of an exported page: answers by address, in base64.
 export const frozen = held ? JSON.parse(held.textContent) : null;
 
-const answers = new Map(); // promises by address, the latest used last: of bytes, or of records with their length
-const most = 96 << 20; // bytes of them that are kept
+const answers = new Map(); // promises of bytes or records by address, least recently used first
+const most = 96 << 20; // bytes in answers
 let bytes = 0;
 
 class Refused extends Error {
@@ -20,23 +20,23 @@ class Refused extends Error {
 async function request(path, options) {
   if (frozen) {
     const text = frozen.answers[path];
-    if (text === undefined) throw new Refused(0, "This file holds only what was on the screen when it was made.");
+    if (text === undefined) throw new Refused(0, "This exported page does not contain the data for this.");
     return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   }
   let response;
   try {
     response = await fetch(path, options);
   } catch {
-    throw new Refused(0, "The server does not answer; perhaps attn view has ended.");
+    throw new Refused(0, "The server does not answer; attn view may have ended.");
   }
   if (!response.ok) {
-    const message = await response.json().then((body) => body.error, () => "The server answers with " + response.status + ".");
+    const message = await response.json().then((body) => body.error, () => "The server answered with status " + response.status + ".");
     throw new Refused(response.status, message);
   }
   return new Uint8Array(await response.arrayBuffer());
 }
 
-// kept returns the answer under a name, and has it made if there is none: the same screen is drawn again and again.
+// kept returns the cached answer under a name, or calls make for it: the page draws the same data many times.
 function kept(name, make) {
   let answer = answers.get(name);
   answers.delete(name);
@@ -48,8 +48,8 @@ function kept(name, make) {
   return answer;
 }
 
-// get returns the bytes at an address. If they are about a record of typed texts that the server has let go of, the
-// model is asked about the texts again.
+// get returns the bytes at an address. If the server has dropped the record of a typed text from its cache, get
+// requests the record again first.
 export async function get(path, record) {
   const make = () => request(path);
   try {
@@ -61,14 +61,14 @@ export async function get(path, record) {
   }
 }
 
-const revived = new Map(); // promises by the id of a record, while they are open
+const revived = new Map(); // pending requests by the id of a record
 
 function revive(record) {
   if (!revived.has(record.id)) revived.set(record.id, ask(...record.asked).finally(() => revived.delete(record.id)));
   return revived.get(record.id);
 }
 
-// trim counts an answer and lets go of those that were not asked for the longest.
+// trim counts the bytes of an answer and drops the least recently used answers.
 function trim(answer, body) {
   answer.size = body.length;
   bytes += body.length;
@@ -84,10 +84,10 @@ const parse = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 export const startPath = "api/start";
 export const start = async () => parse(await get(startPath));
 
-// recordPath names the answer for two texts; it is an address in exported pages only.
+// recordPath returns the key of the answer for two texts; only exported pages use it as an address.
 export const recordPath = (source, target, model) => "record:" + JSON.stringify([source, target, model]);
 
-// fetchRecord asks a model about two texts.
+// fetchRecord requests the record of a model for two texts.
 export function fetchRecord(source, target, model) {
   const path = recordPath(source, target, model);
   if (frozen) return get(path).then(parse);
@@ -104,7 +104,7 @@ export const thumbsPath = (record, layer, through = lens(), summaries = false) =
 export const headPath = (record, layer, head, through = lens()) => `api/head?record=${record.id}&layer=${layer}&head=${head}${through}`;
 export const measuresPath = (record, layer, through = lens(), summary = "") => `api/measures?record=${record.id}&layer=${layer}${summary && "&head=" + summary}${through}`;
 
-// thumbs returns the heads of a layer, small, or its summaries.
+// thumbs returns thumbnails of the heads of a layer, or of its summaries.
 export async function thumbs(record, layer, summaries = false) {
   const bytes = await get(thumbsPath(record, layer, lens(), summaries), record);
   const list = [];
@@ -122,7 +122,7 @@ export async function head(record, layer, head, part = "") {
 
 export const exactPath = (record, layer, head, through) => headPath(record, layer, head, through) + "&exact=1";
 
-// exact returns the exact weights of a head that has no more of them than the server sends at once, else null.
+// exact returns the exact weights of a head, or null if the head is larger than the server sends at once.
 export async function exact(record, layer, head, m, through) {
   if (m.rows * m.cols > 1 << 16 || m.blockQ * m.blockK > 1) return null;
   return matrix(await get(exactPath(record, layer, head, through), record), 0).values;
@@ -130,25 +130,25 @@ export async function exact(record, layer, head, m, through) {
 
 export const rowPath = (record, layer, head, i, through) => headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`;
 
-// row returns exact weights of one row.
+// row returns the exact weights of one row.
 export async function row(record, layer, head, i, through) {
   return matrix(await get(rowPath(record, layer, head, i, through), record), 0).values;
 }
 
 export const checkPath = (record, layer) => `api/check?record=${record.id}&layer=${layer}`;
 
-// check returns what is wrong with the weights of a layer, in words.
+// check returns the errors in the weights of a layer, as text.
 export const check = async (record, layer) => parse(await get(checkPath(record, layer), record));
 
 export async function measures(record, layer) {
   return parse(await get(measuresPath(record, layer), record));
 }
 
-// factsPath names the measures among which those of a head or a summary are.
+// factsPath returns the address of the measures of the layer of a head, or of a summary.
 export const factsPath = (record, { layer, head }) => measuresPath(record, layer, lens(), typeof head === "number" ? "" : head);
 
-// facts returns the measures of a head or a summary: those of a head alone, which the server has far sooner than those
-// of a layer, unless these are there.
+// facts returns the measures of a head or a summary. It requests the measures of a single head, which takes the server
+// much less time than a whole layer, unless the measures of the layer are cached.
 export async function facts(record, place) {
   const path = factsPath(record, place);
   if (typeof place.head === "number" && (frozen || answers.has(path))) return parse(await get(path, record))[place.head];
@@ -164,17 +164,17 @@ export async function neurons(record, layer, head) {
   return { q: q.values, k: k.values, size: q.cols };
 }
 
-// divergencePath names the divergence of heads of a layer, of one if that is given, from a head { layer, head } of the
-// same record or another.
+// divergencePath returns the address of the divergence of all heads of a layer, or of one, from a head { layer, head }
+// of the same record or another.
 export const divergencePath = (record, layer, from, head, other = record, through = lens()) => `api/divergence?record=${record.id}&layer=${layer}` +
   (head === undefined ? "" : "&head=" + head) + `&from=${from.layer}.${from.head}` + (other === record ? "" : "&of=" + other.id) + through;
 
-// divergence returns them as a list; null where tokens are not the same.
+// divergence returns a list of divergences; null for heads with other tokens.
 export async function divergence(record, layer, from, head, other) {
   return parse(await get(divergencePath(record, layer, from, head, other), record));
 }
 
-// matrix reads what the server's appendWire writes.
+// matrix decodes a matrix as the server's appendWire encodes it.
 function matrix(bytes, at) {
   const view = new DataView(bytes.buffer, bytes.byteOffset + at);
   const word = (i) => view.getUint32(4 * i, true);
@@ -191,7 +191,7 @@ function matrix(bytes, at) {
   return m;
 }
 
-// weight returns what a cell holds, NaN for what is not finite.
+// weight returns the weight of a cell, NaN if it is not finite.
 export function weight(m, i, j) {
   const code = m.codes[i * m.cols + j];
   return code === 255 ? NaN : m.lo + (code / 254) * (m.hi - m.lo);

@@ -1,4 +1,4 @@
-// The difference of the two heads that are compared, cell by cell: colours tell its sign, 0 is in the middle.
+// The difference of the two compared heads, cell by cell, in colours that show its sign.
 
 import { el, number } from "./dom.js";
 import { state } from "./state.js";
@@ -8,7 +8,7 @@ import { heatView } from "./heat.js";
 import { frame } from "./panel.js";
 import { sameAxis } from "./tokens.js";
 
-// subtract returns a − b as a matrix of codes: 127 is 0. Without the exact weights the bytes have to do.
+// subtract returns a − b as a matrix of codes, of which 127 is 0. Without exact weights it subtracts the rounded ones.
 function subtract(a, b, exactA, exactB) {
   const n = a.codes.length, x = new Float32Array(n);
   let most = 0;
@@ -37,14 +37,14 @@ export function differencePanel(say, ontell) {
 
   return {
     node: f.node,
-    // fits tells whether there is a difference to draw: both are maps of the same tokens.
+    // fits reports whether a difference can be drawn: both panels are maps of the same tokens.
     fits: (a, b) => !!a && !!b && state.v === "map" && sameAxis(a.q, b.q) && sameAxis(a.k, b.k) && a.m.codes.length > 0 && a.m.codes.length === b.m.codes.length,
     // show draws a − b.
     async show(a, b) {
       if (from[0] !== a.m || from[1] !== b.m) {
         from = [a.m, b.m];
         const [x, y] = await Promise.all([a.values(), b.values()]).catch(() => [null, null]);
-        if (from[0] !== a.m || from[1] !== b.m) return; // something else is compared by now
+        if (from[0] !== a.m || from[1] !== b.m) return; // the compared heads have changed
         const m = subtract(a.m, b.m, x, y);
         sources = [[divergencePath(b.record, b.layer, a, b.head, a.record), b.record], ...(x && y ? [[a.exactPath, a.record], [b.exactPath, b.record]] : [])];
         what = { ...a, m, scale: m, exact: async (i) => {
@@ -54,14 +54,14 @@ export function differencePanel(say, ontell) {
       } else what = { ...what, part: a.part, whole: a.whole };
       f.title.textContent = "Difference, first − second";
       const sum = what.m.codes.reduce((s, code) => s + Math.abs(code - 127) / 127, 0) * what.m.hi;
-      f.facts.replaceChildren(el("div", { title: "mean over the queries of half the sum of absolute differences: 0 for equal heads, 1 for heads that share nothing" },
+      f.facts.replaceChildren(el("div", { title: "Half the sum of absolute differences, averaged over the queries: 0 for equal heads, 1 for heads that attend to different keys" },
         el("dt", { text: "total variation" }), el("dd", { text: number(sum / 2 / what.m.rows, 2) })));
       divergence(b.record, b.layer, a, b.head, a.record).then(([d]) => {
         if (from[0] !== a.m || from[1] !== b.m) return;
         f.facts.children[1]?.remove();
-        f.facts.append(el("div", { title: "Jensen–Shannon divergence of the two heads, a mean over the queries, in nats: 0 for equal heads, 0.69 for heads that share nothing" },
+        f.facts.append(el("div", { title: "Jensen–Shannon divergence of the two heads, averaged over the queries, in nats: 0 for equal heads, 0.69 for heads that attend to different keys" },
           el("dt", { text: "divergence" }), el("dd", { text: number(d, 2) })));
-      }, () => {}); // a page from a disk may not have it
+      }, () => {}); // an exported page may not contain it
       draw();
     },
     redraw() {

@@ -1,4 +1,4 @@
-// Small helpers for elements. Text gets into the page as text only: nothing here or elsewhere parses markup.
+// Helpers for elements. Texts enter the page only as text: no code of the page parses markup.
 
 const svgNS = "http://www.w3.org/2000/svg";
 
@@ -22,15 +22,15 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(svgNS, tag), attributes, children);
 }
 
-// embedded says whether this page is a frame of another one: an exported page in a notebook or a blog.
+// embedded reports whether this page is in a frame of another page: an exported page in a notebook or a blog.
 export const embedded = window.self !== window.top;
 
 let printing = false;
 
-// paper returns how wide and how high a picture may be on paper, 0 while the page is on a screen.
+// paper returns the largest width and height of a picture in print, 0 on a screen.
 export const paper = () => (printing ? 560 : 0);
 
-// onPaper has the page drawn for the printer, and afterwards for the screen.
+// onPaper calls run before and after printing.
 export function onPaper(run) {
   for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) window.addEventListener(event, () => {
     printing = on;
@@ -40,7 +40,7 @@ export function onPaper(run) {
 
 export const byId = (id) => document.getElementById(id);
 
-// number writes a weight or a measure; what is none is a dash.
+// number formats a weight or a measure; – is a missing value.
 export function number(x, digits = 3) {
   if (x == null || Number.isNaN(x)) return "–";
   if (Number.isInteger(x)) return String(x).replace("-", "−");
@@ -48,7 +48,7 @@ export function number(x, digits = 3) {
   return (x < 0 ? "−" : "") + Math.abs(x).toFixed(digits);
 }
 
-// later runs a function once, soon after the last call.
+// later returns a function that calls run once, ms milliseconds after its last call.
 export function later(ms, run) {
   let timer = 0;
   return (...args) => {
@@ -57,7 +57,7 @@ export function later(ms, run) {
   };
 }
 
-// canvasFor sizes a canvas for the screen's pixels and returns its context in units of CSS pixels.
+// canvasFor sizes a canvas for the resolution of the screen and returns its context, in CSS pixels.
 export function canvasFor(canvas, width, height) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3);
   canvas.width = Math.max(1, Math.round(width * ratio));

@@ -1,4 +1,4 @@
-// What is on the screen as a picture or as a page that opens without the server.
+// Export of the screen as a picture, or as a page that works without the server.
 
 import { byId, el, number, svg } from "./dom.js";
 import { address, lens } from "./state.js";
@@ -22,7 +22,7 @@ function picture(panels) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   const shown = panels.map((p) => p.picture()).filter(Boolean);
-  if (shown.length === 0) throw new Error("There is nothing to draw.");
+  if (shown.length === 0) throw new Error("There is nothing to export.");
   const gap = 24, top = 52, foot = 44;
   let x = gap;
   const groups = [];
@@ -42,7 +42,7 @@ function picture(panels) {
   return { text: new XMLSerializer().serializeToString(node), width: x, height };
 }
 
-// fileName returns a name of the model and, of a picture, the head: "dates-layer-0-head-3.svg".
+// fileName returns a file name with the model and, for a picture, the head: "dates-encoder-layer-0-head-3.svg".
 function fileName(kind, head = "") {
   const model = byId("name").textContent.split(/[/\\]/).filter(Boolean).pop() ?? "";
   const plain = (text) => text.replace(/[^\p{L}\p{N}._]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 60);
@@ -70,8 +70,8 @@ function base64(bytes) {
   return btoa(text);
 }
 
-// page puts the answers that the screen needs into a copy of the page: the open heads first, then as many others as
-// there is room for.
+// page returns a copy of the page that contains the answers it needs: those of the open heads first, then others up to
+// the limit.
 async function page(panels, records) {
   const answers = {};
   let bytes = 0;
@@ -111,12 +111,12 @@ async function page(panels, records) {
     }
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");
-  // A text may hold the end of a script: in JSON its < can be written otherwise.
+  // A text may contain the closing tag of a script. JSON can escape its <.
   const data = JSON.stringify({ address: address(), theme: theme(), answers }).replaceAll("<", "\\u003c");
   return shell.slice(0, at) + data + shell.slice(at + 8);
 }
 
-// prepareExport wires the menu.
+// prepareExport connects the buttons of the menu.
 export function prepareExport(screen, say) {
   const menu = byId("export");
   const head = () => screen().panels.map((p) => p.picture()?.title).find(Boolean) ?? "";
@@ -126,7 +126,7 @@ export function prepareExport(screen, say) {
     html: async () => save(new Blob([await page(screen().panels, screen().records)], { type: "text/html" }), fileName(".html")),
     link: async () => {
       await navigator.clipboard.writeText(location.href);
-      say("The link is copied.");
+      say("Link copied.");
     },
   };
   for (const button of menu.querySelectorAll("[data-export]")) {

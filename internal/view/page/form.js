@@ -1,4 +1,4 @@
-// Where texts are typed, or, without a model, one of the records is chosen.
+// The form for typing texts or, without a model, for choosing a record.
 
 import { byId, el } from "./dom.js";
 import { change, state } from "./state.js";
@@ -8,7 +8,7 @@ import { shorten } from "./tokens.js";
 const form = byId("ask");
 let start = null;
 
-// prepareForm builds what the server can answer.
+// prepareForm builds the fields for the models and records of the server.
 export function prepareForm(given) {
   start = given;
   form.addEventListener("submit", (event) => {
@@ -35,8 +35,9 @@ function box(key, label, optional) {
 
 const twoLines = 54, manyLines = 162; // pixels
 
-// grow gives a field two lines at most, without the padding below, where half of the third would be seen; while one types, it has more, over what stands below: that must not move away
-// from the pointer when the field is left.
+// grow fits the height of a field to its text: up to two lines, without the padding below, which would show half of the
+// third line. The focused field may be higher and then covers the page below it, because moving that page would move it
+// away from the pointer when the field loses focus.
 function grow(area) {
   area.style.height = "auto";
   area.style.marginBottom = "";
@@ -52,12 +53,12 @@ function grow(area) {
 
 function choice(key, label) {
   const select = el("select", { onchange: () => change({ [key]: select.value, z: "", tok: "" }) },
-    ...start.records.map((r, i) => el("option", { value: i, text: [r.source, r.target].filter(Boolean).join(" → ") || "record " + i })));
+    ...start.records.map((r, i) => el("option", { value: i, text: [r.source, r.target].filter(Boolean).join(" → ") || "Record " + i })));
   fields.set(key, select);
   return el("label", { class: "field-text" }, el("span", { text: label }), select);
 }
 
-// given offers the texts of the command line.
+// given returns a menu of the texts of the command line.
 function given() {
   const field = choice("r", "Examples");
   const select = fields.get("r");
@@ -69,7 +70,7 @@ function given() {
 
 let built = "";
 
-// showForm brings the fields in line with the state.
+// showForm updates the fields from the state.
 export function showForm() {
   const two = state.cmp === "text";
   const kind = frozen ? "" : start.models.length ? "model" : start.records.length > 1 ? "records" : "";
@@ -82,7 +83,7 @@ export function showForm() {
     const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, start.second.label, true));
     if (kind === "model") {
       const first = pair("s", "t", two ? "First text" : "Text");
-      if (start.records.length > 1) first.prepend(given()); // beside the text that it replaces
+      if (start.records.length > 1) first.prepend(given()); // next to the text that it replaces
       rows.push(el("div", { class: "pairs" }, first, ...(two ? [pair("s2", "t2", "Second text")] : [])));
       rows.push(el("button", { type: "submit", class: "main", text: "Show" }));
     } else {
@@ -103,7 +104,7 @@ export function showForm() {
 
 let shown = {};
 
-// tellTexts writes what the records on the screen are about into the fields.
+// tellTexts writes the texts of the records on the screen into the fields.
 export function tellTexts(a, b) {
   shown = {};
   if (!start.models.length) return;

@@ -1,5 +1,5 @@
-// All heads, by kind and layer: as thumbnails, or in the colours of a measure, then in its order too. What a layer needs
-// is fetched when it scrolls into sight.
+// The overview of all heads, by kind and layer: as thumbnails, or coloured, and if wanted sorted, by a measure. The
+// data of a layer is fetched when the layer scrolls into view.
 
 import { byId, el, later } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
@@ -8,11 +8,11 @@ import { check, thumbs } from "./data.js";
 import { gridKey, measured, ranked, shade, values } from "./measured.js";
 import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
-import { axesOf, headName, headSign, headsOf, keyHeadOf, part, visibleKeys } from "./tokens.js";
+import { axesOf, headName, headSign, headsOf, keyHeadOf, layerName, part, visibleKeys } from "./tokens.js";
 
 const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
 
-// hint says who attends to whom: a model without cross attention has one text only.
+// hint says which text attends to which. A model without cross attention has only one text.
 function hint(kind) {
   const two = record.layers.some((l) => l.kind === "cross");
   if (kind === "cross") return "the target attends to the source";
@@ -22,12 +22,12 @@ function hint(kind) {
 
 const root = byId("grid");
 let record = null;
-let drawn = ""; // what the cells show
-let rows = []; // of layers: { layer, cells: [{ button, canvas, layer, head }], shown }
-let boxes = []; // of kinds: { node, most }
+let drawn = ""; // the parts of the state that the cells show
+let rows = []; // one per layer: { layer, cells: [{ button, canvas, layer, head }], shown }
+let boxes = []; // one per kind of layer: { node, most }, most cells in a row
 let sight = null;
 
-// showGrid draws a record's heads.
+// showGrid draws the heads of a record.
 export function showGrid(next) {
   if (record !== next) {
     record = next;
@@ -45,7 +45,7 @@ export function showGrid(next) {
     }, { rootMargin: "200px" });
     for (const row of rows) {
       row.values = null;
-      if (row.shown || ranked()) draw(row, wanted); // what has been seen once need not come into sight again
+      if (row.shown || ranked()) draw(row, wanted); // update rows drawn before, even out of view
       sight.observe(row.node);
     }
   }
@@ -56,7 +56,7 @@ function build() {
   root.replaceChildren();
   rows = [];
   boxes = [];
-  if (record.layers.length === 0) root.append(el("p", { class: "quiet", text: "There are no layers in this record." }));
+  if (record.layers.length === 0) root.append(el("p", { class: "quiet", text: "This record has no layers." }));
   for (const kind of Object.keys(titles)) {
     const layers = record.layers.map((l, i) => ({ ...l, at: i })).filter((l) => l.kind === kind);
     if (layers.length === 0) continue;
@@ -75,9 +75,9 @@ function build() {
       const q = record.axes[l.q].tokens.length, k = record.axes[l.k].tokens.length;
       const cells = headsOf(l).map((h) => {
         const canvas = el("canvas", { width: 1, height: 1 }), value = el("span", { class: "value" });
-        const button = el("button", { type: "button", role: "gridcell", tabindex: "-1", class: "thumb", "data-name": `${kind} layer ${l.index} ${headName(l, h)}`,
-          "aria-label": `${kind} layer ${l.index} ${headName(l, h)}`, title: `${l.name} ${headName(l, h)}${shared(l, h)}`, onclick: () => pick(l.at, h) }, canvas, value);
-        if (typeof h === "string") { // the mean of all layers stands below that of the last
+        const button = el("button", { type: "button", role: "gridcell", tabindex: "-1", class: "thumb", "data-name": `${layerName(l)}, ${headName(l, h)}`,
+          "aria-label": `${layerName(l)}, ${headName(l, h)}`, title: `${l.name}, ${headName(l, h)}${shared(l, h)}`, onclick: () => pick(l.at, h) }, canvas, value);
+        if (typeof h === "string") { // the mean of all layers is below the mean of the last layer
           button.classList.add("summary");
           button.style.gridColumn = heads + 2 + Math.max(0, sums.indexOf(h));
           if (h === "all") button.style.gridRow = 2;
@@ -93,24 +93,24 @@ function build() {
   }
 }
 
-// shared says which key/value head a head shares with others.
+// shared returns the end of a tooltip: the key/value head that a head shares with others, if any.
 const shared = (l, h) => (keyHeadOf(l, h) === undefined ? "" : `, key/value head ${keyHeadOf(l, h)}`);
 
-// sharing returns brackets over the heads that share a key/value head, if that is the same in all layers.
+// sharing returns brackets over the heads that share a key/value head, or none if the layers differ.
 function sharing(layers, heads) {
   const key = layers[0].key_heads;
   if (!key || layers.some((l) => String(l.key_heads) !== String(key))) return [];
   const brackets = [];
   for (let from = 0, to; from < heads; from = to) {
     for (to = from + 1; to < heads && key[to] === key[from]; to++);
-    const bracket = el("span", { class: "shared", title: `heads that share key/value head ${key[from]}`, text: to - from > 1 ? `kv ${key[from]}` : key[from] });
+    const bracket = el("span", { class: "shared", title: `Heads that share key/value head ${key[from]}`, text: to - from > 1 ? `kv ${key[from]}` : key[from] });
     bracket.style.gridColumn = `${from + 2} / ${to + 2}`;
     brackets.push(bracket);
   }
   return brackets;
 }
 
-// size gives heads the width that was chosen: of its own accord the overview shows all of a layer.
+// size sets the width of the thumbnails. By default all heads of a layer fit.
 function size() {
   const wide = window.innerWidth > 860 ? Math.min(window.innerWidth, 1500) * 0.31 : window.innerWidth - 20;
   for (const { node, most } of boxes) {
@@ -122,7 +122,7 @@ function size() {
   byId("larger").disabled = state.gz === "3";
 }
 
-// arrange puts the cells of each kind in their layers, or, all of them, in the order of the measure.
+// arrange puts the cells of each kind into their layers, or all of them into one list sorted by the measure.
 function arrange() {
   root.classList.toggle("measured", measured() >= 0 || state.g === "divergence");
   root.classList.toggle("ranked", ranked());
@@ -137,8 +137,8 @@ function arrange() {
   }
 }
 
-// inTurn runs two at a time: browsers open few connections to a server, and the head that somebody opens must not wait
-// for the thumbnails of a large model. What is soon runs before what waits already.
+// inTurn limits requests to two at a time: browsers open few connections to a server, and opening a head must not wait
+// for the thumbnails of a large model. soon puts a request at the front of the queue.
 let running = 0;
 const waiting = [];
 function next() {
@@ -173,33 +173,33 @@ async function draw(row, wanted) {
       return;
     }
     const list = await inTurn(() => (still() ? thumbs(record, row.layer) : null));
-    if (!list || !still()) return; // something else is wanted by now
+    if (!list || !still()) return; // the state has changed
     row.list = list;
     row.more = [];
     mask(row.layer, row.list);
     paint(row);
     if (record.unread) warn(record, row.layer);
     if (!record.layers[row.layer].summaries) return;
-    // The server still holds what it needs for them.
+    // At once, while the server still has the means of this layer in its cache.
     const more = await inTurn(() => (still() ? thumbs(record, row.layer, true) : null), true);
     if (!more || !still()) return;
     mask(row.layer, more);
     row.more = more;
     paint(row);
   } catch {
-    row.shown = ""; // the panel of the head tells what is wrong
+    row.shown = ""; // the panel of the head shows the error
     for (const { button } of row.cells) button.classList.add("empty");
   }
 }
 
-// mask tells thumbnails of a layer which of their cells are masked.
+// mask sets in thumbnails of a layer which cells are masked.
 function mask(at, list) {
   const layer = record.layers[at], { q, k } = axesOf(record, layer);
   if (!layer.visible) return;
   for (const m of list) m.seen ??= visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
 }
 
-// tint gives the heads whose measure is known their colours, on one scale for all.
+// tint colours the heads whose measure is known, on one scale for all of them.
 const tint = later(30, tintNow);
 
 function tintNow() {
@@ -212,7 +212,7 @@ function tintNow() {
   if (root.contains(focused)) focused.focus();
 }
 
-const checked = new Set(); // layers of records in files, whose weights are judged when they have been drawn
+const checked = new Set(); // layers whose weights were checked; those of files are checked after drawing
 
 async function warn(record, layer) {
   if (checked.has(record.id + "." + layer)) return;
@@ -224,10 +224,10 @@ async function warn(record, layer) {
   if (!more) root.dispatchEvent(new Event("warned"));
 }
 
-// paint draws the thumbnails of a layer with a pixel for each of the screen's.
+// paint draws the thumbnails of a layer at the resolution of the screen.
 function paint(row) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3), list = [...row.list, ...row.more];
-  // All sizes are read before anything is changed: the browser lays the page out once, and not for each head.
+  // Read all sizes before changing anything: the browser then computes the layout once, not once per head.
   const boxes = list.map((_, h) => row.cells[h].canvas.getBoundingClientRect());
   list.forEach((m, h) => {
     const { canvas, button, value } = row.cells[h], box = boxes[h];
@@ -235,13 +235,13 @@ function paint(row) {
     button.style.background = "";
     button.setAttribute("aria-label", button.dataset.name);
     value.textContent = "";
-    // Never more pixels than the screen has: it would drop some.
+    // No more pixels than the screen has, because it would skip some.
     show(canvas, picture(m, m, whole(m), Math.max(2, Math.floor(box.width * ratio)), Math.max(2, Math.floor(box.height * ratio))));
   });
   if (!byId("grid-key").querySelector(".thumbs")) byId("grid-key").replaceChildren(...gridKey());
 }
 
-// repaint draws what has come again, in the colours and at the size of now.
+// repaint draws the loaded heads again, in the current colours and size.
 export function repaint() {
   if (state.g) tintNow();
   else for (const row of rows) if (row.list) paint(row);
@@ -249,7 +249,7 @@ export function repaint() {
 
 new ResizeObserver(later(60, () => { if (!state.g) repaint(); })).observe(root);
 
-// twoHeads reports whether each side has a head of its own.
+// twoHeads reports whether each side can have a different head.
 const twoHeads = () => state.cmp === "head" || state.cmp === "model";
 
 function pick(layer, head) {
@@ -287,7 +287,7 @@ function reveal(button) {
   else if (at.right > out.right) box.scrollLeft += at.right - out.right + 40;
 }
 
-// lines returns the cells as they stand on the screen.
+// lines returns the cells in the lines in which the screen shows them.
 function lines() {
   if (!ranked()) return rows.map((r) => r.cells);
   const list = [], known = new Map(rows.flatMap((r) => r.cells.map((c) => [c.button, c])));
@@ -298,7 +298,7 @@ function lines() {
   return list;
 }
 
-// step goes from the open head to a neighbour; where a layer ends, to the nearest head of the next.
+// step opens a neighbour of the open head; past the end of a layer, the nearest head of the next layer.
 export function step(down, across, focus) {
   const p = place(twoHeads() ? state.side : "a"), all = lines(), is = (c) => c.layer === p.layer && c.head === p.head;
   let at = all.findIndex((line) => line.some(is)), from = 0;
@@ -306,11 +306,11 @@ export function step(down, across, focus) {
   else at = ranked() ? 0 : all.findIndex((line) => line[0].layer === p.layer);
   if (at < 0 || all.length === 0) return;
   let line = all[Math.max(0, Math.min(all.length - 1, at + down))], to = from + across;
-  if (down && !ranked()) { // from head to head, from mean to mean
+  if (down && !ranked()) { // from a head to a head, from a mean to a mean
     const same = line.findIndex((c) => c.head === p.head);
     to = same >= 0 ? same : line.findLastIndex((c) => typeof c.head === "number");
   }
-  if (ranked() && Math.abs(across) === 1) { // the order goes on in the next line
+  if (ranked() && Math.abs(across) === 1) { // the order continues in the next line
     line = all.flat();
     to = all.slice(0, at).flat().length + from + across;
   }
@@ -327,7 +327,7 @@ root.addEventListener("keydown", (event) => {
   step(...move, true);
 });
 
-// prepareGrid wires what stands around the heads.
+// prepareGrid connects the controls of the overview and its preview.
 export function prepareGrid() {
   byId("smaller").addEventListener("click", () => change({ gz: { 1: "", 2: "1", 3: "2" }[state.gz] ?? "" }));
   byId("larger").addEventListener("click", () => change({ gz: { "": "1", 1: "2" }[state.gz] ?? "3" }));

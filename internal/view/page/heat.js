@@ -18,7 +18,7 @@ const family = "system-ui, sans-serif";
 const largestCell = 64, edge = 7, gapped = 14, titled = 18; // pixels; thin gaps make single cells easy to follow
 const largestFont = 12;
 
-// heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
+// heatView returns the view that a panel shows: node, show(what), svg(), cancel() and others.
 export function heatView(say, tell) {
   const base = el("canvas", { "aria-hidden": "true" }), over = el("canvas", { class: "over", "aria-hidden": "true" });
   const tip = el("div", { class: "tip", hidden: true });
@@ -28,29 +28,29 @@ export function heatView(say, tell) {
   const zoomOut = el("button", { type: "button", text: "−", "aria-label": "Zoom out", onclick: () => zoom(2) });
   const fit = el("button", { type: "button", text: "Fit", onclick: () => change({ z: "" }) });
   const tools = el("span", { class: "zoom" }, zoomIn, zoomOut, fit);
-  const printed = svg("svg", { class: "printed", "font-family": family }); // printers get no canvas that has just been drawn
+  const printed = svg("svg", { class: "printed", "font-family": family }); // browsers print canvases empty that were drawn just before
   const node = el("div", { class: "heat" }, field, printed);
-  let what = null, at = null, cell = null, exact = null, untold = false; // whether the cell is to be spoken yet
+  let what = null, at = null, cell = null, exact = null, untold = false; // whether a screen reader has yet to speak the cell
 
-  // room returns how high the rows of the map may be in all. It depends on the window and the card only, never on what
-  // stands above the map: that wraps and comes late, and the same head would be drawn in several sizes. In another page
-  // the frame is all there is, and nothing above the map changes. A map is not much narrower than the card for its
-  // height's sake, unless it is taller than wide.
+  // room returns the height available for the rows of the map. It depends only on the window and the panel, not on the
+  // elements above the map: they wrap and load late, so the same head would get several sizes. In a frame of another
+  // page nothing above the map changes, and the map gets the rest of the frame. Height never makes a map much narrower
+  // than its panel, unless the map has more rows than columns.
   function room(width, rows, cols, labels) {
     if (paper()) return paper();
     if (embedded) return Math.max(160, window.innerHeight - node.getBoundingClientRect().top - window.scrollY - titled - labels - 68);
     return Math.max(window.innerHeight - 360, 0.62 * width * Math.min(1, rows / Math.max(1, cols)));
   }
 
-  // plan lays the map out: what part is shown, how large a cell is, where the labels stand. The labels of columns are
-  // upright if there is room for them, else all are turned; where they would touch, every so many is left out.
+  // plan computes the layout: the part to show, the size of a cell and the places of the labels. Column labels are
+  // upright if they fit, else all of them are turned; if labels would touch, only every n-th is drawn.
   function plan() {
     const { m, q, k, part } = what;
     const context = base.getContext("2d");
     context.font = `${largestFont}px ${family}`;
-    const widths = (view, from, to) => { // in letters' sizes
+    const widths = (view, from, to) => { // in multiples of the font size
       const list = [];
-      const step = Math.max(1, Math.floor((to - from) / 400)); // enough to know
+      const step = Math.max(1, Math.floor((to - from) / 400)); // a sample is enough
       for (let i = from; i < to; i += step) list.push(context.measureText(shorten(view.labels[i], 16)).width / largestFont);
       return list;
     };
@@ -59,28 +59,28 @@ export function heatView(say, tell) {
     const turned = (letters) => Math.min(100, wideK * letters) + 8;
     const width = paper() || Math.max(180, node.clientWidth), high = room(width, rows, cols, turned(largestFont));
     const least = window.devicePixelRatio >= 2 ? 7 : 9;
-    // A word needs a space beside it, a single letter next to none. For a few longer ones, such as a mark among letters,
-    // not all are turned: they are squeezed.
+    // A word needs a gap beside it, a single letter almost none. A few longer labels, such as a special token among
+    // letters, are squeezed instead of turning all labels.
     const fit = (w, size, letters) => w * letters + (w > 1 ? 0.5 * letters : 2) <= size;
-    const stands = (size, letters) => 0.6 * wideK * letters + 2 <= size && widthsK.filter((w) => !fit(w, size, letters)).length <= 0.2 * widthsK.length;
+    const fitsUpright = (size, letters) => 0.6 * wideK * letters + 2 <= size && widthsK.filter((w) => !fit(w, size, letters)).length <= 0.2 * widthsK.length;
     let letters = largestFont, left = 0, size = 0;
-    for (let turn = 0; turn < 3; turn++) { // the room that labels take depends on cells, and the other way round
+    for (let turn = 0; turn < 3; turn++) { // the size of labels depends on the cells, and the cells on the labels
       left = Math.ceil(titled + Math.min(120, width * 0.28, wideQ * letters) + 8);
       const fits = (rows, cols) => Math.min((width - left - edge) / Math.max(1, cols), high / Math.max(1, rows));
-      // A part is as large as the whole map was.
+      // A zoomed part may be as large as the whole map was.
       const most = largestCell * (state.z ? Math.min(Math.max(1, all.rows / (all.r1 - all.r0)), Math.max(1, all.cols / (all.c1 - all.c0))) : 1);
       size = Math.max(0.02, Math.min(most, fits(rows, cols)));
       letters = Math.max(least, Math.min(largestFont, Math.floor(size / 1.2)));
       const letter = Math.max(0.5, ...widthsK.filter((w) => w <= 1)), standing = Math.max(least, Math.min(letters, Math.floor((size - 2) / letter)));
-      if (stands(size, standing)) letters = standing; // so that single letters stand
+      if (fitsUpright(size, standing)) letters = standing; // a smaller font keeps single letters upright
     }
-    const upright = stands(size, letters), top = Math.ceil(titled + (upright ? letters + 9 : turned(letters)));
+    const upright = fitsUpright(size, letters), top = Math.ceil(titled + (upright ? letters + 9 : turned(letters)));
     const step = size >= 1.1 * letters ? 1 : Math.ceil((1.3 * letters) / size);
     return { ...part, rows, cols, left, top, size, letters, upright, stepQ: step, stepK: upright ? 1 : step,
       width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge) };
   }
 
-  // labels tells what is written where.
+  // labels yields the texts around the map with their places.
   function* labels() {
     const pick = chosen(what.q, what.k);
     const mid = (n) => (n + 0.5) * at.size;
@@ -124,7 +124,7 @@ export function heatView(say, tell) {
     canvasFor(over, at.width, at.height);
     field.style.width = at.width + "px";
     field.style.height = at.height + "px";
-    field.dataset.origin = `${at.left},${at.top}`; // where tests find cells
+    field.dataset.origin = `${at.left},${at.top}`; // for tests: the place of the first cell
     field.dataset.cell = at.size;
     const c = colours();
     const ratio = base.width / at.width; // of device pixels
@@ -154,7 +154,7 @@ export function heatView(say, tell) {
 
   const within = (side, n) => (side === "q" ? n >= at.r0 && n < at.r1 : n >= at.c0 && n < at.c1);
 
-  // point draws what the pointer or the keyboard is on, and the chosen token.
+  // point marks the current cell, of the pointer or the keyboard, and the selected token.
   function point() {
     const context = over.getContext("2d");
     context.clearRect(0, 0, at.width, at.height);
@@ -172,26 +172,26 @@ export function heatView(say, tell) {
     if (!cell) return;
     band("q", cell.i, c.quiet, 1);
     band("k", cell.j, c.quiet, 1);
-    const m = what.m, blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ}×${m.blockK}` : "";
+    const m = what.m, blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ} × ${m.blockK}` : "";
     tip.replaceChildren(el("b", { text: value() }), el("span", { text: blocks }),
       el("div", { text: `${what.q.labels[cell.i]} → ${what.k.labels[cell.j]}` }),
-      el("div", { class: "quiet", text: `query ${what.q.spans[cell.i][0]}, key ${what.k.spans[cell.j][0]}${masked(m, cell.i, cell.j) ? ", masked" : ""}` }));
+      el("div", { class: "quiet", text: `query ${what.q.spans[cell.i][0]}, key ${what.k.spans[cell.j][0]}${masked(m, cell.i, cell.j) ? ", masked by design" : ""}` }));
     const px = at.left + (cell.j - at.c0 + 1) * at.size + 8, py = at.top + (cell.i - at.r0 + 1) * at.size + 8;
     tip.style.left = Math.max(0, Math.min(px, at.width - tip.offsetWidth)) + "px";
     tip.style.top = (py + tip.offsetHeight > at.height && py > tip.offsetHeight + at.size + 16 ? py - tip.offsetHeight - at.size - 16 : py) + "px";
   }
 
-  // value writes the weight of the cell: from the bytes of the head, which are rounded, until its row has come.
+  // value returns the weight of the current cell as text: rounded to a byte until the exact row is loaded.
   const value = () => (exact?.i === cell.i ? number(exact.values[cell.j], 4) : number(weight(what.m, cell.i, cell.j)));
 
-  // speak tells of the cell what the screen shows.
+  // speak announces the current cell to screen readers.
   function speak() {
     if (!cell || !untold) return;
     untold = false;
     say(`${what.q.labels[cell.i]} attends to ${what.k.labels[cell.j]} with weight ${value()}${masked(what.m, cell.i, cell.j) ? ", masked" : ""}`);
   }
 
-  // refine fetches the row under the pointer as it is.
+  // refine fetches the exact weights of the current row.
   const refine = later(60, async () => {
     if (!cell) return;
     if (what.m.blockQ * what.m.blockK > 1 || exact?.i === cell.i) {
@@ -200,7 +200,7 @@ export function heatView(say, tell) {
     }
     const asked = what, i = cell.i;
     const values = await asked.exact(i).catch(() => null);
-    if (asked !== what || cell?.i !== i) return; // another row is on its way
+    if (asked !== what || cell?.i !== i) return; // the current row has changed
     if (values) {
       exact = { i, values };
       point();
@@ -280,7 +280,7 @@ export function heatView(say, tell) {
     event.preventDefault();
   });
 
-  // zoom and pan change the part that is seen, counted in what the lens leaves of the axes.
+  // zoom and pan change the visible part, counted in the visible tokens or words.
   function zoom(factor, about) {
     const w = what.whole();
     const axis = (from, to, n, block, start, hit) => {
@@ -301,7 +301,7 @@ export function heatView(say, tell) {
     change({ z: `${w.r0 + r}-${w.r1 + r},${w.c0 + c}-${w.c1 + c}` });
   }
 
-  // vectors draws the map as vectors; very many cells are one picture inside.
+  // vectors draws the map as SVG; more than 40,000 cells become one image in it.
   function vectors() {
     const c = colours(), group = svg("g", {});
     const { m } = what;
@@ -309,7 +309,7 @@ export function heatView(say, tell) {
       const fill = (i, j) => (masked(m, i, j) ? "url(#masked)" : `rgb(${colourOf(m, what.scale, m.codes[i * m.cols + j]).join(",")})`);
       if (m.seen) group.append(hatching());
       for (let i = at.r0; i < at.r1; i++) {
-        for (let j = at.c0, to; j < at.c1; j = to) { // equal neighbours are one
+        for (let j = at.c0, to; j < at.c1; j = to) { // neighbours of one colour become one rectangle
           const colour = fill(i, j);
           for (to = j + 1; to < at.c1 && fill(i, to) === colour; to++);
           group.append(svg("rect", { x: (at.left + (j - at.c0) * at.size).toFixed(2), y: (at.top + (i - at.r0) * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
@@ -317,7 +317,7 @@ export function heatView(say, tell) {
         }
       }
     } else {
-      const sharp = at.size >= 1 ? 1 : at.size; // a pixel for each cell, or what a viewer shows of them
+      const sharp = at.size >= 1 ? 1 : at.size; // one pixel per cell, or fewer if the map has fewer pixels
       const cut = show(el("canvas"), picture(m, what.scale, at, at.cols * sharp, at.rows * sharp));
       group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
         preserveAspectRatio: "none", "image-rendering": "pixelated" }));
@@ -352,26 +352,26 @@ export function heatView(say, tell) {
       const before = what;
       what = next;
       if (before?.m !== next.m) exact = null;
-      // Who goes from head to head stays at the same cell of each; among other tokens it is another cell.
+      // Keep the current cell from head to head, unless the tokens differ.
       if (before?.q !== next.q || before.k !== next.k || before.m.blockQ !== next.m.blockQ || before.m.blockK !== next.m.blockK) cell = null;
       const n = Math.max(what.m.rows * what.m.blockQ, what.m.cols * what.m.blockK);
       tools.hidden = n < 24 && !state.z;
       zoomOut.disabled = fit.disabled = !state.z;
-      field.setAttribute("aria-label", `Heat map, ${what.m.rows} queries attend to ${what.m.cols} keys. Arrow keys move, Enter chooses a query.`);
+      field.setAttribute("aria-label", `Heat map, ${what.m.rows} queries attend to ${what.m.cols} keys. Arrow keys move, Enter selects a query.`);
       draw();
     },
-    // note says how the picture was thinned out.
+    // note says how many cells share a pixel.
     note() {
       const under = 1 / (at.size * (base.width / at.width));
       return under > 1 ? "each pixel shows the largest weight under it" + (under >= 1.5 ? `, of about ${under.toFixed(1)} × ${under.toFixed(1)}` : "") : "";
     },
-    // mirror shows the cell that the pointer is on in another panel.
+    // mirror marks the cell that the pointer is on in another panel.
     mirror(next) {
       cell = next && within("q", next.i) && within("k", next.j) ? next : null;
       point();
       refine();
     },
-    // cancel takes back what Escape should, and tells whether there was anything.
+    // cancel removes the mark of the current cell and reports whether there was one.
     cancel() {
       if (!cell) return false;
       move(null);

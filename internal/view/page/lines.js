@@ -1,4 +1,5 @@
-// Two columns of tokens, the strongest weights as lines between them: of one head, or of several in a colour each.
+// The lines view: two columns of tokens with lines for the strongest weights, of one head or of several, each in its
+// colour.
 
 import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
@@ -6,8 +7,8 @@ import { brokenCSS, headCSS, share } from "./colour.js";
 import { weight } from "./data.js";
 import { choose, chosen, headName, numberOf, shorten } from "./tokens.js";
 
-// strongest returns the cells with the largest weights, of one row or column if a token is picked. Codes are bytes, so
-// counting them finds the bound without sorting millions.
+// strongest returns the cells with the largest weights, in one row or column if a token is picked. Codes are bytes, so
+// counting them finds the smallest weight to include without sorting millions.
 export function strongest(m, most, pick) {
   const places = function* () {
     if (pick?.side === "q") for (let j = 0; j < m.cols; j++) yield pick.at * m.cols + j;
@@ -24,7 +25,7 @@ export function strongest(m, most, pick) {
   return found.slice(0, most).map((p) => ({ i: Math.floor(p / m.cols), j: p % m.cols }));
 }
 
-// strongestOf returns the cells with the largest weights of several heads { m, … }, the largest first.
+// strongestOf returns the cells with the largest weights of several heads { m, … }, largest first.
 function strongestOf(list, most, pick) {
   const found = list.flatMap((h) => strongest(h.m, most, pick).map(({ i, j }) => ({ i, j, head: h, x: weight(h.m, i, j) })));
   const size = (c) => (Number.isNaN(c.x) ? Infinity : c.x);
@@ -32,7 +33,7 @@ function strongestOf(list, most, pick) {
 }
 
 export function linesView(say, tell) {
-  const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys choose a token", tabindex: "0" });
+  const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys select a token", tabindex: "0" });
   const many = el("input", { type: "range", min: "1", max: "400", "aria-label": "Number of lines", oninput: () => change({ n: many.value }) }), count = el("output", {});
   const several = el("div", { class: "several", role: "group", "aria-label": "Heads whose lines are drawn" });
   const scroller = el("div", { class: "lines" }, drawing);
@@ -41,7 +42,7 @@ export function linesView(say, tell) {
   const key = el("p", { class: "legend" });
   let what = null, at = null, hover = null, links = svg("g"), texts = [], list = [], scale = null;
 
-  // offer shows a button for each head of the layer; which are pressed is in the state.
+  // offer shows a button for each head of the layer; the state contains the pressed ones.
   function offer() {
     const layer = what.record.layers[what.layer], on = new Set(list.map((h) => h.head));
     several.hidden = layer.heads < 2;
@@ -54,7 +55,7 @@ export function linesView(say, tell) {
     }
     const buttons = [...several.querySelectorAll("button")];
     buttons.forEach((b, h) => {
-      if (h === layer.heads) b.textContent = list.length > layer.heads - 1 ? "one" : "all";
+      if (h === layer.heads) b.textContent = list.length > layer.heads - 1 ? "only this head" : "all heads";
       else {
         b.setAttribute("aria-pressed", String(on.has(h)));
         b.style.setProperty("--head", list.length > 1 || !on.has(h) ? headCSS(h, layer.heads) : "var(--accent)");
@@ -65,7 +66,7 @@ export function linesView(say, tell) {
 
   const set = (heads) => change({ hs: heads.filter((h) => h !== what.head).join("-") });
 
-  // toggle adds the lines of a head or takes them away. Without those of the open head, the next of them is open.
+  // toggle adds or removes the lines of a head. Removing the open head opens the next one with lines.
   function toggle(h) {
     const on = list.map((x) => x.head), rest = on.filter((x) => x !== h);
     if (!on.includes(h)) set([...on, h].sort((a, b) => a - b));
@@ -92,7 +93,7 @@ export function linesView(say, tell) {
     const pitch = n <= 80 ? 20 : n <= 300 ? 16 : 13;
     const column = Math.min(150, width * 0.32);
     at = { width, pitch, column, height: n * pitch + 28 };
-    // The shorter column stands level with the middle of the longer one.
+    // The shorter column is centred on the longer one.
     at.dq = ((n - q.labels.length) * pitch) / 2 + 28;
     at.dk = ((n - k.labels.length) * pitch) / 2 + 28;
     drawing.setAttribute("width", width);
@@ -115,7 +116,7 @@ export function linesView(say, tell) {
     connect();
   }
 
-  // connect draws the lines of the token under the pointer, else of the chosen one, else of all.
+  // connect draws the lines of the token under the pointer, else of the selected token, else of all tokens.
   function connect() {
     const pick = hover ?? chosen(what.q, what.k);
     const x0 = at.column, x1 = at.width - at.column, bend = (x1 - x0) / 2;
@@ -123,8 +124,8 @@ export function linesView(say, tell) {
     const lit = new Set();
     const cells = strongestOf(list, Number(state.n), pick), one = list.length === 1;
     const bounds = [cells.at(-1), cells[0]].map((c) => c && number(c.x));
-    key.textContent = cells.length ? `The ${cells.length} strongest${pick ? " of this token" : ""}${one ? "" : ` in ${list.length} heads`}: ${bounds[0]} to ${bounds[1]}` : "No weight is above 0";
-    for (const { i, j, x, head } of cells.reverse()) { // the strongest on top
+    key.textContent = cells.length ? `The ${cells.length} strongest weights${pick ? " of this token" : ""}${one ? "" : ` in ${list.length} heads`}: ${bounds[0]} to ${bounds[1]}` : "No weight is larger than 0";
+    for (const { i, j, x, head } of cells.reverse()) { // the strongest on top, so last
       const y0 = at.dq + (i + 0.5) * at.pitch, y1 = at.dk + (j + 0.5) * at.pitch;
       const t = Number.isNaN(x) ? 1 : share(x, scale);
       const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : colourOf(head),
@@ -165,7 +166,7 @@ export function linesView(say, tell) {
       hover = null;
       many.value = count.textContent = state.n;
       list = [{ head: what.head, m: what.m }, ...what.others];
-      scale = list.reduce((s, { m }) => ({ lo: Math.min(s.lo, m.lo), hi: Math.max(s.hi, m.hi) }), what.scale); // one for all
+      scale = list.reduce((s, { m }) => ({ lo: Math.min(s.lo, m.lo), hi: Math.max(s.hi, m.hi) }), what.scale); // one scale for all heads
       offer();
       draw();
     },

@@ -1,7 +1,7 @@
-// Where the page begins: it fetches what there is, and brings the screen in line with the state.
+// The start of the page: fetches the records and redraws the screen when the state changes.
 
 import { byId, el, embedded, later, onPaper } from "./dom.js";
-import { begin, change, follow, place, settle, state, subscribe } from "./state.js";
+import { begin, change, follow, place, setDefaults, state, subscribe } from "./state.js";
 import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { fetchRecord, frozen, start } from "./data.js";
 import { prepareGrid, repaint, showGrid, step } from "./grid.js";
@@ -25,7 +25,7 @@ function say(text) {
 
 const whisper = byId("notes").appendChild(el("p", { class: "unseen", "aria-live": "polite" }));
 
-// recordOf returns the record that a side of the screen is about.
+// recordOf returns the record that a side of the screen shows.
 async function recordOf(side) {
   const second = side === "b" && state.cmp === "text";
   const [s, t, r] = second ? [state.s2, state.t2, state.r2] : [state.s, state.t, state.r], model = Number(state.p);
@@ -34,8 +34,8 @@ async function recordOf(side) {
   return record && given.models.length && model > 0 ? fetchRecord(record.source, "", model) : record;
 }
 
-// secondRecord returns what the other side of a comparison is about. Another model writes what the first has written:
-// heads can be compared query by query.
+// secondRecord returns the record of side b of a comparison. A second model reads the text that the first one wrote, so
+// that the queries of both match.
 async function secondRecord(a) {
   if (!state.cmp || !a) return null;
   if (state.cmp !== "model") return recordOf("b");
@@ -69,7 +69,7 @@ async function render() {
     byId("text-s")?.focus();
     return;
   }
-  settle(records.a);
+  setDefaults(records.a);
   offer(records.a);
   follow(records.b && sameHead(records.a, place("a"), records.b));
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
@@ -80,10 +80,10 @@ async function render() {
   await Promise.all([panels.a.load(records.a, name(Number(state.p))), two && panels.b.load(records.b, name(Number(state.p2)))]);
   if (mine !== turn) return;
   await paint(two);
-  if (mine === turn) document.body.dataset.drawn = ""; // the screen shows the state: a test may wait for it
+  if (mine === turn) document.body.dataset.drawn = ""; // the screen shows the state; tests wait for this
 }
 
-// offer shows the controls of what the record has besides weights.
+// offer shows the controls for value norms, queries and keys if the record contains them.
 function offer(record) {
   byId("valued").hidden = !record.layers.some((l) => l.values);
   const tab = byId("views").querySelector('[data-view="neurons"]');
@@ -91,17 +91,17 @@ function offer(record) {
   tab.setAttribute("aria-disabled", String(!!tab.title));
 }
 
-// problems writes what the reader should know before believing the picture.
+// problems shows warnings about the records and errors.
 function problems(list, failure) {
   const box = byId("notes");
   box.querySelectorAll(".note").forEach((n) => n.remove());
   const lines = [...new Set(list.filter(Boolean).flatMap((r) => r.warnings))];
   if (failure) box.append(el("p", { class: "note bad", text: failure }));
-  if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "Not all of these are attention weights: " }), lines.join("; ")));
-  if (given.models.length && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to while it writes." }));
+  if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "Errors in the attention weights: " }), lines.join("; ")));
+  if (given.models.length && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to." }));
 }
 
-// paint draws what the panels have loaded, two of them on one scale and with their difference.
+// paint draws the loaded panels; two panels share one colour scale and get a third panel with their difference.
 async function paint(two) {
   const a = panels.a.what(), b = two ? panels.b.what() : null;
   const scale = a && b ? { lo: Math.min(a.m.lo, b.m.lo), hi: Math.max(a.m.hi, b.m.hi) } : null;
@@ -115,12 +115,12 @@ async function paint(two) {
 // shown are the panels on the screen.
 const shown = () => [panels.a, panels.b, difference].filter((p) => p?.node.isConnected);
 
-// relay shows in the other panels what the pointer is on in one of them.
+// relay marks the cell or token under the pointer in the other panels too.
 function relay(from, hit, what) {
   for (const [side, p] of Object.entries({ ...panels, d: difference })) if (side !== from && p.node.isConnected) p.mirror(hit, what);
 }
 
-// arrange puts one panel or two on the screen, and their difference.
+// arrange puts one or two panels on the screen, and their difference if there is one.
 function arrange(two, third) {
   const wanted = [panels.a.node, two && panels.b.node, third && difference.node].filter(Boolean);
   const box = byId("panels");
@@ -136,7 +136,7 @@ function controls() {
     const key = input.dataset.state;
     if (input.type === "checkbox") input.checked = state[key] === "1";
     else input.value = state[key];
-    if (input.selectedIndex === -1) input.value = ""; // what the address says is none of the choices
+    if (input.selectedIndex === -1) input.value = ""; // the address names none of the options
   }
   byId("grid-order").disabled = byId("grid-measure").value === "";
   for (const button of byId("views").children) {
@@ -150,14 +150,15 @@ function controls() {
 
 function applyTheme() {
   document.documentElement.dataset.theme = theme();
-  const names = { "": "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
+  const names = { "": "Colours: system", light: "Colours: light", dark: "Colours: dark" };
   byId("theme").textContent = { "": "◐", light: "☀", dark: "☾" }[state.theme];
   byId("theme").setAttribute("aria-label", names[state.theme]);
   byId("theme").title = names[state.theme];
 }
 
-// other returns the second side of a comparison that begins: a neighbour of the head that is open, in the next layer if
-// this one has no other head, and the next click in the overview chooses another.
+// other returns the state of side b when a comparison starts: the head next to the open one, or, in a layer of one
+// head, the first head of the next layer. Side b is then the active side, so that a click in the overview replaces its
+// head.
 function other(kind) {
   if (kind === "model") return { side: "a", b: "=" };
   if (kind !== "head") return { side: "a" };
@@ -206,7 +207,7 @@ function wire() {
         byId("export").open = false;
         byId("export").firstElementChild.focus();
       } else if (preview.hide()) {
-        // a picture that hid something
+        // the preview was open
       } else if (!shown().some((p) => p.cancel())) {
         if (state.tok) change({ tok: "" });
         else if (state.z) change({ z: "" });
@@ -216,9 +217,9 @@ function wire() {
     } else if ((event.key === "[" || event.key === "]") && !typing) step(0, event.key === "]" ? 1 : -1, false);
   });
   onSystemTheme(() => render());
-  const fine = window.matchMedia("(pointer: fine)"); // a phone's address bar comes and goes
+  const fine = window.matchMedia("(pointer: fine)"); // on phones the address bar changes the height
   let height = window.innerHeight;
-  window.addEventListener("resize", later(120, () => { // of the width, panels learn by themselves
+  window.addEventListener("resize", later(120, () => { // panels observe their own width
     if (height === window.innerHeight || !fine.matches) return;
     height = window.innerHeight;
     for (const p of shown()) p.redraw();

@@ -1,4 +1,4 @@
-// Heads in the colours of a measure: which one, what it is of each head, and the legend.
+// Colouring of the overview by a measure, and its legend.
 
 import { byId, el, number } from "./dom.js";
 import { place, state } from "./state.js";
@@ -7,20 +7,20 @@ import { divergence, measures } from "./data.js";
 
 let columns = [];
 
-// prepareMeasured offers the measures.
+// prepareMeasured fills the menu of measures.
 export function prepareMeasured(list) {
   columns = list;
   byId("grid-measure").replaceChildren(el("option", { value: "", text: "thumbnails" }),
     ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: "divergence" }));
 }
 
-// measured returns the place of the measure that colours heads, -1 if there is none.
+// measured returns the index of the measure that colours the heads, -1 if there is none.
 export const measured = () => columns.findIndex((c) => c.key === state.g);
 
-// ranked reports whether heads are in the order of a measure.
+// ranked reports whether the heads are sorted by a measure.
 export const ranked = () => state.go !== "" && (measured() >= 0 || state.g === "divergence");
 
-// values returns what the measure is of each head of a layer; null is none.
+// values returns the measure of each head of a layer; null if it is missing.
 export async function values(record, layer) {
   if (state.g === "divergence") {
     const from = place("a");
@@ -30,8 +30,8 @@ export async function values(record, layer) {
   return (await measures(record, layer)).map((row) => row[at] ?? null);
 }
 
-// shade colours cells { button, value, x } from the smallest to the largest, and returns the legend; missing is how many
-// layers have not been measured yet.
+// shade colours cells { button, value, x } from the smallest to the largest value and returns the legend; missing is
+// the number of layers not measured yet.
 export function shade(cells, missing) {
   const known = cells.map((c) => c.x).filter(Number.isFinite);
   const lo = Math.min(...known), hi = Math.max(...known);
@@ -46,10 +46,10 @@ export function shade(cells, missing) {
   }
   if (known.length === 0) return [el("p", { text: missing ? "Measuring…" : `No head has a ${name()}.` })];
   return [el("p", { class: "legend" }, el("span", { text: `${columns[measured()]?.label ?? state.g} ${number(lo)}` }), ramp(css), el("span", { text: number(hi) }),
-    ...(missing ? [el("span", { text: `measuring, ${missing} layers to go` })] : []))];
+    ...(missing ? [el("span", { text: `measuring, ${missing} layers left` })] : []))];
 }
 
 const name = () => (state.g === "divergence" ? "divergence from the open head" : columns[measured()]?.label ?? "");
 
-// gridKey is the legend of thumbnails.
+// gridKey returns the legend of thumbnails.
 export const gridKey = () => [el("p", { class: "thumbs", text: "Each pixel of a thumbnail shows the largest weight under it." })];

@@ -1,14 +1,14 @@
-// What the scores of one query are made of: the query, each key, and their product, dimension by dimension.
+// The neuron view: the scores of one query from the query, each key, and their products per dimension.
 
 import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { signedCSS } from "./colour.js";
 import { neurons, row, weight } from "./data.js";
-import { chosen, shorten, visible, whyNoVectors } from "./tokens.js";
+import { chosen, labelOf, shorten, whyNoVectors } from "./tokens.js";
 
-const most = 200; // keys that are shown
+const most = 200; // keys to show
 
-// queryOf returns the token of the query that is chosen, or is the first; -1 if this head has no queries and keys.
+// queryOf returns the index of the selected query token, by default the first; -1 if this head has no queries and keys.
 export function queryOf(what) {
   const layer = what.record.layers[what.layer];
   if (!layer.vectors || typeof what.head !== "number" || what.q.spans.length === 0) return -1;
@@ -17,7 +17,7 @@ export function queryOf(what) {
   return what.q.spans[place][0];
 }
 
-// parts returns what is to be seen of each key: { j, label, mark, k, product, score, weight, masked }.
+// parts returns a row for each key: { j, label, mark, k, product, score, weight, masked }.
 function parts(what, found, query) {
   const { q, k, weights, size } = found, layer = what.record.layers[what.layer], seen = layer.visible ? layer.visible[query] : Infinity;
   const keys = what.k.spans.flatMap(([from, to], at) => Array.from({ length: to - from }, (_, i) => ({ j: from + i, mark: what.k.marks[at] })));
@@ -30,7 +30,7 @@ function parts(what, found, query) {
   return list.filter((p) => (p.weight || 0) >= bound).slice(0, most);
 }
 
-// rounded returns the weights of a query as the map has them: a page from a disk has no others.
+// rounded returns the rounded weights of a query from the map: an exported page has no exact ones.
 const rounded = ({ m, q, k }, query) => {
   const i = q.spans.findIndex(([from]) => from === query), list = [];
   k.spans.forEach(([from, to], j) => { list[from] = i >= 0 && to === from + 1 && m.blockQ * m.blockK === 1 ? weight(m, i, j) : NaN; });
@@ -43,11 +43,11 @@ export function neuronsView(say, tell) {
   const select = el("select", { onchange: () => change({ tok: "q" + select.value }) });
   const head = el("thead"), body = el("tbody"), note = el("p", { class: "quiet small" });
   const table = el("table", { class: "neurons" }, head, body);
-  const node = el("div", {}, el("div", { class: "ofquery" }, el("label", {}, "Query ", select)), el("div", { class: "scroll", tabindex: "0", "aria-label": "Query and keys, dimension by dimension" }, table), note);
+  const node = el("div", {}, el("div", { class: "ofquery" }, el("label", {}, "Query ", select)), el("div", { class: "scroll", tabindex: "0", "aria-label": "Query and keys per dimension" }, table), note);
   const key = el("p", { class: "legend" });
   let what = null, turn = 0, strips = [];
 
-  // strip draws numbers as a row of colours; each cell tells its number to the pointer.
+  // strip draws numbers as a row of coloured cells; the tooltip of each cell is its number.
   function strip(values, scale, tells) {
     const canvas = el("canvas", { width: values.length, height: 1, class: "strip", "aria-hidden": "true" });
     const context = canvas.getContext("2d");
@@ -79,7 +79,7 @@ export function neuronsView(say, tell) {
       head.replaceChildren();
       body.replaceChildren();
       key.replaceChildren();
-      note.textContent = typeof what.head === "number" ? whyNoVectors(what.record) : "A mean and a rollout have no queries and keys; choose a head.";
+      note.textContent = typeof what.head === "number" ? whyNoVectors(what.record) : "Means and rollouts have no queries and keys; choose a head.";
       return;
     }
     let found;
@@ -92,14 +92,14 @@ export function neuronsView(say, tell) {
       return;
     }
     if (mine !== turn) return;
-    const list = parts(what, found, query), { q, size } = found, tokens = what.record.axes[what.record.layers[what.layer].k].tokens;
+    const list = parts(what, found, query), { q, size } = found, axis = what.record.axes[what.record.layers[what.layer].k];
     const scale = largest([q, ...list.map((p) => p.key)]), products = largest(list.map((p) => p.product)), most = Math.max(...list.map((p) => p.weight || 0), 1e-9);
     strips = [];
     head.replaceChildren(
       el("tr", {}, el("th", { scope: "col", text: "key" }), el("th", { scope: "col", text: "k, " + size + " dimensions" }), el("th", { scope: "col", text: "q ∘ k" }), el("th", { scope: "col", text: "score" }), el("th", { scope: "col", text: "weight" })),
       el("tr", { class: "query" }, el("th", { scope: "row", text: "q" }), el("td", {}, strip(q, scale, (d) => `dimension ${d}: q ${number(q[d])}`)), el("td"), el("td"), el("td")));
     body.replaceChildren(...list.map((p) => {
-      const label = visible(tokens[p.j]);
+      const label = labelOf(axis, p.j);
       const weight = el("td", { text: p.masked ? "masked" : number(p.weight) });
       weight.style.setProperty("--part", (100 * (p.weight || 0) / most).toFixed(1) + "%");
       const tells = (d) => `dimension ${d}: q ${number(q[d])} · k ${number(p.key[d])} = ${number(p.product[d])}`;
@@ -107,8 +107,8 @@ export function neuronsView(say, tell) {
         el("th", { scope: "row", class: p.mark ? "mark" : "", title: `key ${p.j}`, text: shorten(label, 16) }), el("td", {}, strip(p.key, scale, tells)), el("td", {}, strip(p.product, products, tells)),
         el("td", { text: number(p.score, 2) }), weight);
     }));
-    note.textContent = (what.k.spans.length > list.length ? `The ${list.length} keys with the largest weights. ` : "") + (state.w ? "Words are shown by their tokens. " : "");
-    key.replaceChildren(el("span", { text: `q and k from ${number(-scale)} to ${number(scale)}, products from ${number(-products)} to ${number(products)}: blue is less than 0, orange more. Score is ${number(what.record.layers[what.layer].scale)} times the sum of the products, before soft-cap, bias and mask.` }));
+    note.textContent = (what.k.spans.length > list.length ? `The ${list.length} keys with the largest weights. ` : "") + (state.w ? "Words are shown as their tokens. " : "");
+    key.replaceChildren(el("span", { text: `q and k from ${number(-scale)} to ${number(scale)}, products from ${number(-products)} to ${number(products)}; blue is less than 0, orange is more. The score is ${number(what.record.layers[what.layer].scale)} times the sum of the products, before soft-cap, bias and mask.` }));
   }
 
   const place = (j) => what.k.spans.findIndex(([from, to]) => from <= j && j < to);
@@ -121,7 +121,7 @@ export function neuronsView(say, tell) {
     },
     cancel: () => false,
     mirror() {},
-    // svg copies the table.
+    // svg returns a picture of the table.
     svg() {
       const box = table.getBoundingClientRect(), group = svg("g", {}), style = getComputedStyle(document.documentElement);
       const colour = (name) => style.getPropertyValue(name).trim();

@@ -1,4 +1,4 @@
-// One head: what it is called, its measures, and one of the views.
+// The panel of one head: its name, its measures, and one of the views.
 
 import { el, later, number } from "./dom.js";
 import { lens, place, state } from "./state.js";
@@ -8,14 +8,14 @@ import { heatView } from "./heat.js";
 import { linesView } from "./lines.js";
 import { neuronsView, queryOf } from "./neurons.js";
 import { textView } from "./text.js";
-import { axesOf, headName, headTitle, headsOf, part, sameAxis, visibleKeys } from "./tokens.js";
+import { axesOf, headName, headTitle, headsOf, layerName, part, sameAxis, visibleKeys } from "./tokens.js";
 
-const largest = 2048; // rows and columns that come at once; the server makes blocks of more
+const largest = 2048; // rows and columns; the server sends larger heads as blocks
 
 let frames = 0;
 
-// frame returns the elements that all panels have. What a view has room for is known when everything is laid out, and
-// changes with the window and the overview: redraw draws again what was drawn at another width.
+// frame returns the elements that all panels have. The width for a view is known only after layout, and changes with
+// the window and the overview: redraw is called when the width differs from the one that was drawn.
 export function frame(redraw) {
   const title = el("h3", { id: "panel-" + ++frames }), sub = el("p", { class: "sub", dir: "auto" }), facts = el("dl", { class: "facts" });
   const note = el("p", { class: "note", hidden: true, role: "status" });
@@ -37,7 +37,7 @@ export function frame(redraw) {
   return { node, title, sub, facts, tools, stage, key, message, clear, drawn };
 }
 
-// panel returns the panel of a side. ontell is told of what the pointer is on.
+// panel returns the panel of a side. ontell is called with the cell or token under the pointer.
 export function panel(side, columns, onactive, say, ontell) {
   const f = frame(() => { if (what && !views[state.v].flows) draw(); });
   f.node.addEventListener("pointerdown", () => onactive(side), { capture: true });
@@ -46,17 +46,18 @@ export function panel(side, columns, onactive, say, ontell) {
   const views = { map: heatView(say, tell), lines: linesView(say, tell), text: textView(say, tell), neurons: neuronsView(say, tell) };
   let turn = 0, what = null, named = null;
 
-  // load fetches the head that the state names, and returns whether it is still wanted. What is on the screen stays
-  // until paint: a title never stands over another head's weights, nor a head beside one on another scale.
+  // load fetches the head that the state names, and returns false if a later call has replaced this one. The screen
+  // changes only in paint, so that a title never appears above another head's weights, and two compared heads always
+  // have the same scale.
   async function load(record, name) {
     const mine = ++turn;
-    const p = place(state.cmp === "text" ? "a" : side); // two texts are seen through one head
+    const p = place(state.cmp === "text" ? "a" : side); // two texts are compared in the same head
     const layer = record.layers[p.layer];
     const sub = [name, texts(record)].filter(Boolean).join(": ");
     if (!layer || !headsOf(layer).includes(p.head)) {
       what = null;
-      const missing = layer ? `${layer.kind} layer ${layer.index} has no ${typeof p.head === "number" ? "head " + p.head : headName(layer, p.head)}`
-        : p.layer < 0 ? "This head is not in the other model" : record.layers.length ? `There is no layer ${p.layer} with a head ${p.head} here` : "";
+      const missing = layer ? `There is no ${typeof p.head === "number" ? "head " + p.head : headName(layer, p.head)} in ${layerName(layer)}`
+        : p.layer < 0 ? "The other model does not have this head" : record.layers.length ? `There is no layer ${p.layer} in this record` : "";
       named = { title: missing, sub: "", record: null };
       return true;
     }
@@ -76,7 +77,7 @@ export function panel(side, columns, onactive, say, ontell) {
       const k = zoomed || m.blockK > 1 ? part(whole.k, from.c0, from.c1, m.blockK) : whole.k;
       m.seen = visibleKeys(layer, q, k);
       const inside = !large && z ? z : { r0: 0, r1: m.rows, c0: 0, c1: m.cols };
-      next.note = m.blockQ * m.blockK > 1 ? `${rows} × ${cols} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single ones.` : "";
+      next.note = m.blockQ * m.blockK > 1 ? `${rows.toLocaleString("en")} × ${cols.toLocaleString("en")} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single weights.` : "";
       const through = lens();
       what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k, others, side: state.cmp === "text" ? "a" : side, valued: through.includes("values") && p.head !== "rollout", exact: (i) => row(record, p.layer, p.head, i, through),
         values: () => exact(record, p.layer, p.head, m, through), exactPath: exactPath(record, p.layer, p.head, through),
@@ -90,7 +91,7 @@ export function panel(side, columns, onactive, say, ontell) {
     return true;
   }
 
-  // paint brings what was loaded onto the screen, its colours on a scale { lo, hi }.
+  // paint shows the loaded head, its colours on a scale { lo, hi }.
   async function paint(scale) {
     const mine = turn;
     f.node.setAttribute("aria-busy", "false");
@@ -110,10 +111,10 @@ export function panel(side, columns, onactive, say, ontell) {
 
   function draw() {
     const view = views[state.v];
-    if (f.tools.firstChild !== (view.tools ?? null)) f.tools.replaceChildren(...(view.tools ? [view.tools] : [])); // a button that is pressed stays
+    if (f.tools.firstChild !== (view.tools ?? null)) f.tools.replaceChildren(...(view.tools ? [view.tools] : [])); // keep the pressed button in the page
     if (f.stage.firstChild !== view.node) f.stage.replaceChildren(view.node);
     if (what.m.rows === 0 || what.m.cols === 0) {
-      f.stage.replaceChildren(el("p", { class: "quiet", text: state.x ? "There are no tokens but special ones." : "There are no tokens." }));
+      f.stage.replaceChildren(el("p", { class: "quiet", text: state.x ? "There are only special tokens, which are hidden." : "There are no tokens." }));
       f.key.replaceChildren();
       return;
     }
@@ -126,7 +127,7 @@ export function panel(side, columns, onactive, say, ontell) {
     node: f.node, load, paint,
     what: () => what,
     redraw() { if (what) draw(); },
-    // mirror shows what the pointer is on in another panel, if it is there too.
+    // mirror marks the cell or token under the pointer of another panel, if this panel has the same tokens.
     mirror(hit, from) {
       if (!what) return;
       const there = hit && from && (("i" in hit || hit.side === "q") ? sameAxis(what.q, from.q) : true) && (("i" in hit || hit.side === "k") ? sameAxis(what.k, from.k) : true);
@@ -134,16 +135,16 @@ export function panel(side, columns, onactive, say, ontell) {
     },
     cancel: () => !!what && views[state.v].cancel(),
     picture: () => (what && what.m.rows * what.m.cols ? { title: f.title.textContent, sub: f.sub.textContent, what, ...views[state.v].svg() } : null),
-    // sources are the paths of what is shown, and what they are about.
+    // sources returns the request paths of everything shown, each with its record.
     sources: () => (what ? [...[what.head, ...what.others.map((o) => o.head)].map((h) => headPath(what.record, what.layer, h)), factsPath(what.record, what),
       ...(state.v === "neurons" && queryOf(what) >= 0 ? [neuronsPath(what.record, what.layer, what.head), rowPath(what.record, what.layer, what.head, queryOf(what), "")] : [])].map((path) => [path, what.record]) : []),
   };
 }
 
-// further returns the heads of a layer, besides one, whose lines are to be drawn.
+// further returns the additional heads of a layer in the lines view.
 const further = (layer, head) => (state.v === "lines" && state.hs ? state.hs.split("-").map(Number).filter((h) => h !== head && h < layer.heads) : []);
 
-// window_ returns the part that the state zooms to, null if it is everything or does not fit.
+// window_ returns the part that the state zooms to, null if it is the whole map or outside it.
 function window_(rows, cols) {
   const found = /^(\d+)-(\d+),(\d+)-(\d+)$/.exec(state.z);
   if (!found) return null;

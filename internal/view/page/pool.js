@@ -1,10 +1,11 @@
-// Matrices as pixels. Where cells are smaller than pixels, each pixel shows the largest weight under it: attention is
-// made of few large weights, and a mean, or every n-th cell, would lose them.
+// Matrices as pixels. Where cells are smaller than pixels, each pixel shows the largest weight under it: attention has
+// few large weights, and a mean or every n-th cell would lose them.
 
 import { brokenRGB, maskRGB, rgb, share, signedRGB } from "./colour.js";
 
-// ranks orders the codes of a matrix by what must not go unnoticed: 0 is a masked cell, above are 0 to 254, or, in a
-// matrix of differences, the distance from 0 in either direction; what is not finite is above all.
+// ranks orders the codes of a matrix; the highest rank under a pixel is shown. 0 is a masked cell, above it are the
+// codes 0 to 254, or, in a matrix of differences, the distances from 0; values that are not finite have the highest
+// rank.
 function ranks(m) {
   const rank = new Uint16Array(256);
   for (let code = 0; code < 255; code++) rank[code] = m.signed ? 1 + 2 * Math.abs(code - 127) + (code > 127 ? 1 : 0) : 1 + code;
@@ -15,7 +16,7 @@ function ranks(m) {
 // zeroCode is the code of weight 0.
 const zeroCode = (m) => (m.hi > m.lo ? Math.max(0, Math.min(254, Math.round((254 * (0 - m.lo)) / (m.hi - m.lo)))) : 0);
 
-// pixels returns the colour of each rank as a number of four bytes.
+// pixels returns the colour of each rank, four bytes in one number.
 function pixels(m, scale) {
   const out = new Uint32Array(512), bytes = new Uint8ClampedArray(out.buffer), rank = ranks(m);
   for (let code = 0; code < 256; code++) {
@@ -37,7 +38,7 @@ export function colourOf(m, scale, code) {
 // masked reports whether a query cannot attend to a key.
 export const masked = (m, i, j) => !!m.seen && j >= m.seen[i] && m.codes[i * m.cols + j] === zeroCode(m);
 
-// ranges returns which of the cells from a to b lie under each of n pixels: two numbers for each.
+// ranges returns two numbers for each of n pixels: the first and the end of the cells under it, of the cells a to b.
 function ranges(a, b, n) {
   const cells = b - a, out = new Uint32Array(2 * n);
   for (let p = 0; p < n; p++) {
@@ -48,11 +49,11 @@ function ranges(a, b, n) {
   return out;
 }
 
-// pooled returns the largest rank under each pixel of a picture of a part of the matrix.
+// pooled returns the largest rank under each pixel, for a part of the matrix.
 function pooled(m, part, width, height) {
   const rank = ranks(m), zero = zeroCode(m), across = ranges(part.c0, part.c1, width), down = ranges(part.r0, part.r1, height);
   const line = new Uint16Array(width), out = new Uint16Array(width * height);
-  let at = -1; // the row of cells that line holds
+  let at = -1; // the row of cells in line
   const read = (i) => {
     if (at === i) return;
     at = i;
@@ -76,7 +77,8 @@ function pooled(m, part, width, height) {
   return out;
 }
 
-// picture returns a part of a matrix as ImageData of so many pixels, cells that are masked hatched with lines so far apart.
+// picture returns a part of a matrix as ImageData of width × height pixels. Masked cells have stripes every hatch
+// pixels.
 export function picture(m, scale, part, width, height, hatch = 0) {
   width = Math.max(1, Math.round(width));
   height = Math.max(1, Math.round(height));
@@ -93,14 +95,14 @@ export function picture(m, scale, part, width, height, hatch = 0) {
   return data;
 }
 
-// show puts a picture on a canvas, which gets its size. Such canvases stay in the processor's memory: a page of hundreds
-// would wait for the graphics card at each.
+// show puts a picture on a canvas and sets the size of the canvas. willReadFrequently keeps the canvas in main memory:
+// with hundreds of canvases, the page would otherwise wait for the GPU at each.
 export function show(canvas, data) {
-  if (canvas.width !== data.width) canvas.width = data.width; // to set it clears the canvas
+  if (canvas.width !== data.width) canvas.width = data.width; // setting it clears the canvas
   if (canvas.height !== data.height) canvas.height = data.height;
   canvas.getContext("2d", { willReadFrequently: true }).putImageData(data, 0, 0);
   return canvas;
 }
 
-// whole is the part of a matrix that is all of it.
+// whole returns the whole matrix as a part.
 export const whole = (m) => ({ r0: 0, r1: m.rows, c0: 0, c1: m.cols });

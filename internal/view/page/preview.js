@@ -1,4 +1,4 @@
-// A larger picture of the head under the pointer, beside its thumbnail.
+// The preview: a larger picture of the head under the pointer, next to its thumbnail.
 
 import { canvasFor, el } from "./dom.js";
 import { head } from "./data.js";
@@ -6,9 +6,9 @@ import { picture, whole } from "./pool.js";
 import { axesOf, visibleKeys } from "./tokens.js";
 
 const side = 260; // pixels of the longer side
-const most = 1 << 18; // weights of a head that is fetched for this
+const most = 1 << 18; // weights of a head in full; larger heads stay as thumbnails
 
-// preparePreview shows what the pointer rests on in the overview; get returns the head behind a button.
+// preparePreview shows the preview when the pointer rests on a thumbnail; get returns the head of a button.
 export function preparePreview(root, get) {
   const canvas = el("canvas"), title = el("b"), note = el("div", { class: "quiet" });
   const box = el("div", { class: "preview", "aria-hidden": "true", hidden: true }, title, note, canvas);
@@ -38,13 +38,13 @@ export function preparePreview(root, get) {
     note.hidden = !found.note;
     draw(m, wide, high);
     box.hidden = false;
-    // Below the row, or above it, within the overview: beside it are the controls and the open head.
+    // Below or above the row, and within the overview, so as not to cover the controls and the open head.
     const at = button.getBoundingClientRect(), { offsetWidth: w, offsetHeight: h } = box, out = root.parentElement.getBoundingClientRect();
     const below = at.bottom + 8, above = at.top - 8 - h, fits = below + h < window.innerHeight || above < 6;
     box.style.left = Math.max(6, Math.min(Math.max(out.left, at.left + at.width / 2 - w / 2), out.right - w, window.innerWidth - w - 6)) + "px";
     box.style.top = Math.max(6, fits ? Math.min(below, window.innerHeight - h - 6) : above) + "px";
     if (m.blockQ * m.blockK === 1 || rows * cols > most) return;
-    const full = await head(record, found.layer, found.head).catch(() => null); // a page from a disk may not have it
+    const full = await head(record, found.layer, found.head).catch(() => null); // an exported page may not contain it
     if (!full || mine !== turn) return;
     full.seen = visibleKeys(layer, q, k);
     draw(full, wide, high);

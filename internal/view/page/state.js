@@ -1,24 +1,24 @@
-// The state of the screen. All of it stands in the address behind #, so that a link restores the screen.
+// The state of the screen. The address contains all of it after #, so that a link restores the screen.
 
 const defaults = {
-  s: "", t: "", // texts that were typed; without s, the record r
+  s: "", t: "", // typed texts; if s is empty, record r is shown
   r: "0",
-  s2: "", t2: "", r2: "1", // the other text of a comparison
-  a: "", b: "", // layer and head of the two sides, or a summary in its place; "" is what fits the record, "=" is the same head as the other side's
-  side: "a", // the one that the grid chooses for
+  s2: "", t2: "", r2: "1", // the second text of a comparison
+  a: "", b: "", // layer.head or layer.summary of the two sides; "" is the default of the record, "=" in b is the head of side a
+  side: "a", // the side that a click in the overview changes
   cmp: "", // "head", "text", "model"
-  p: "0", p2: "1", // the model, and the other of a comparison
+  p: "0", p2: "1", // the model, and the second model of a comparison
   v: "map", // "lines", "text", "neurons"
-  tok: "", // the chosen token: q5 is a query, k5 a key
-  n: "40", // lines
-  hs: "", // further heads of the layer whose lines are drawn: 3-5-11
-  c: "own", // what the darkest shade means: "own" largest, "one", "log"
+  tok: "", // the selected token: q5 is a query, k5 a key
+  n: "40", // number of lines
+  hs: "", // additional heads of the layer in the lines view: 3-5-11
+  c: "own", // the weight of the last colour: "own" is the largest, "one" is 1, "log" the largest on a logarithmic scale
   x: "", // special tokens: "hide", "renorm"
   vw: "", // "1": value-weighted
-  w: "", // "1": pieces of words are merged
+  w: "", // "1": the pieces of a word are merged
   z: "", // zoom: rows from-to, columns from-to
-  g: "", go: "", gz: "", // the overview: measure that colours heads, their order by it, their size
-  o: "", // order of the table: column, and - if falling
+  g: "", go: "", gz: "", // overview: measure that colours the heads, order by it, size of the thumbnails
+  o: "", // column that sorts the table, followed by - if descending
   m: "", // "1": the table is open
   theme: "", // "light", "dark"
 };
@@ -31,7 +31,7 @@ const shapes = { a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|a
 export const state = { ...defaults };
 const listeners = [];
 
-// readAddress takes the state from the address; what makes no sense there is left at its default.
+// readAddress reads the state from the address. Missing and invalid values get their default.
 function readAddress(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   for (const [key, value] of Object.entries(defaults)) {
@@ -51,8 +51,8 @@ export function subscribe(listener) {
   listeners.push(listener);
 }
 
-// change sets parts of the state and tells everybody. What one would want to come back to with the browser's button
-// gets an entry of its own in the history.
+// change sets parts of the state and calls the listeners. A change of heads, texts, models or view gets a new entry in
+// the browser's history, so that its back button undoes it.
 export function change(patch) {
   const changed = Object.keys(patch).filter((key) => state[key] !== patch[key]);
   if (changed.length === 0) return;
@@ -63,34 +63,34 @@ export function change(patch) {
     if (big) history.pushState(null, "", hash);
     else history.replaceState(null, "", hash);
   } catch {
-    // The page inside another, or from a disk, may have no history: the state is here all the same. To set the location
-    // instead would load the other page into its own frame.
+    // A page in a frame or from a file may have no history. Setting location.hash instead would load the outer page
+    // into the frame.
   }
   for (const listener of listeners) listener(changed);
 }
 
-// begin reads the first state, and every one that the browser's buttons or an edited address bring.
+// begin reads the first state, and reads it again when the user navigates or edits the address.
 export function begin(first) {
   readAddress(location.hash.length > 1 ? location.hash : first);
   window.addEventListener("popstate", () => {
-    if (location.hash === "#panels") return; // the link for keyboards
+    if (location.hash === "#panels") return; // the skip link
     readAddress(location.hash);
     for (const listener of listeners) listener(Object.keys(defaults));
   });
 }
 
 let valued = false; // whether the record has norms of values
-let followed = null; // the place of side a's head in the record of side b
-let first = { a: { layer: 0, head: 0 }, b: { layer: 0, head: 1 } }; // where nobody has chosen
+let followed = null; // layer and head, in the record of side b, of the head of side a
+let first = { a: { layer: 0, head: 0 }, b: { layer: 0, head: 1 } }; // the default heads
 
-// settle says which heads a record begins with: the last layer of cross attention if there is one, and its first heads.
-export function settle(record) {
+// setDefaults sets the default heads for a record: the first two of the last cross-attention layer, if there is one.
+export function setDefaults(record) {
   valued = record.layers.some((l) => l.values);
   const cross = record.layers.findLastIndex((l) => l.kind === "cross"), layer = Math.max(0, cross), heads = record.layers[layer]?.heads ?? 1;
   first = { a: { layer, head: 0 }, b: heads > 1 ? { layer, head: 1 } : { layer: (layer + 1) % Math.max(1, record.layers.length), head: 0 } };
 }
 
-// follow says where side b finds the head of side a.
+// follow sets the layer and head that side b shows if its state is "=".
 export function follow(place) {
   followed = place;
 }
@@ -103,7 +103,7 @@ export function place(side) {
   return { layer: Number(layer), head: /^\d+$/.test(head) ? Number(head) : head };
 }
 
-// lens returns the part of an address that says how the weights are seen.
+// lens returns the part of a request address that selects special tokens, words and value-weighting.
 export function lens(s = state) {
   return (s.x ? "&special=" + s.x : "") + (s.w ? "&words=1" : "") + (s.vw && valued ? "&values=1" : "");
 }

@@ -3,7 +3,7 @@
 import { byId, el, number } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
 import { measures } from "./data.js";
-import { numberOf } from "./tokens.js";
+import { headTitle, numberOf } from "./tokens.js";
 
 const root = byId("measures");
 const box = el("details", {}, el("summary", {}, el("h2", { text: "Measures of all heads" })));
@@ -22,7 +22,7 @@ export function prepareTable(list) {
 export async function showTable(next) {
   box.open = state.m === "1";
   if (!box.open) return;
-  if (record !== next || through !== lens()) { // measures are of what is shown
+  if (record !== next || through !== lens()) { // measures depend on the lens
     record = next;
     through = lens();
     rows = null;
@@ -31,12 +31,12 @@ export async function showTable(next) {
     const found = [];
     let drawn = performance.now();
     try {
-      for (let i = 0; i < next.layers.length; i++) { // one after the other: the server computes
+      for (let i = 0; i < next.layers.length; i++) { // one at a time: the server computes them on all processors
         const list = await measures(next, i);
         if (mine !== turn) return;
         list.forEach((values, head) => found.push({ layer: i, head, values }));
         rows = found;
-        if (performance.now() - drawn > 400 && i + 1 < next.layers.length) { // as they come
+        if (performance.now() - drawn > 400 && i + 1 < next.layers.length) { // show partial results
           draw();
           area.prepend(el("p", { class: "quiet", text: `Measuring: ${i + 1} of ${next.layers.length} layers` }));
           drawn = performance.now();
@@ -60,7 +60,7 @@ function draw() {
   if (at >= 0) {
     sorted.sort((a, b) => {
       const x = a.values[at], y = b.values[at];
-      if (x == null || y == null) return (x == null) - (y == null) || order(a, b); // what is missing stands last
+      if (x == null || y == null) return (x == null) - (y == null) || order(a, b); // missing values last
       return (falling ? y - x : x - y) || order(a, b);
     });
   } else if (key === "head" && falling) sorted.reverse();
@@ -76,7 +76,7 @@ function draw() {
     const l = record.layers[r.layer];
     const is = (p) => p.layer === r.layer && p.head === r.head;
     const open = is(a) || (state.cmp === "head" && is(b));
-    const name = el("button", { type: "button", text: `${l.kind} ${l.index}.${numberOf(l, r.head)}`, title: l.name,
+    const name = el("button", { type: "button", text: `${l.kind} ${l.index}.${numberOf(l, r.head)}`, title: headTitle(record, r),
       onclick: () => change({ [state.cmp === "head" || state.cmp === "model" ? state.side : "a"]: `${r.layer}.${r.head}` }) });
     return el("tr", { class: open ? "open" : "" }, el("th", { scope: "row" }, name), ...r.values.map((x, c) => {
       const td = el("td", { text: number(x, 2) });
@@ -86,7 +86,7 @@ function draw() {
   });
   const focused = [...area.querySelectorAll("thead button")].indexOf(document.activeElement);
   const left = area.scrollLeft, top = area.scrollTop;
-  area.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, sortable("head", "head", "kind, layer and head"),
+  area.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, sortable("head", "head", "Kind, layer and head"),
     ...columns.map((c) => sortable(c.key, c.label, c.help)))), el("tbody", {}, ...body)));
   area.scrollLeft = left;
   area.scrollTop = top;

@@ -1,4 +1,4 @@
-// The text itself: each token has the colour of its weight, for the chosen query or of the chosen key.
+// The text view: each token has the colour of its weight for the selected query, or of the selected key.
 
 import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
@@ -9,26 +9,26 @@ import { choose, chosen, direction } from "./tokens.js";
 export function textView(say, tell) {
   const queries = el("p", { class: "flow", role: "listbox" }), keys = el("p", { class: "flow", role: "listbox" });
   const titleQ = el("h4", {}), titleK = el("h4", {});
-  const turn = el("button", { type: "button", class: "turn", onclick: flip });
-  const hint = el("p", { class: "note hint", text: "Point at a token, or choose one, to see its weights." });
-  const node = el("div", { class: "text" }, turn, titleQ, queries, titleK, keys, hint); // the hint comes and goes, and moves no token
+  const roles = ["query", "key"].map((name) => el("button", { type: "button", text: name, onclick: () => setSide(name[0]) }));
+  const turn = el("div", { class: "as", role: "group", "aria-label": "Token as" }, el("span", { text: "Token as:" }), el("span", { class: "segments" }, ...roles));
+  const hint = el("p", { class: "note hint", text: "Point at a token, or select one, to see its weights." });
+  const node = el("div", { class: "text" }, turn, titleQ, queries, titleK, keys, hint); // the hint is last: hiding it moves no token
   let what = null, chips = [], hover = null, one = false, side = "q";
 
-  // flip makes the chosen token a key, or a query again.
-  function flip() {
-    side = side === "q" ? "k" : "q";
+  // setSide makes the selected token a query ("q") or a key ("k").
+  function setSide(to) {
+    side = to;
     if (state.tok) change({ tok: side + state.tok.slice(1) });
     else draw();
   }
 
   function draw() {
     const { q, k } = what;
-    one = what.same; // a text that attends to itself stands there once
+    one = what.same; // in self-attention the text is shown once
     const pick = chosen(q, k);
     if (pick) side = pick.side;
     turn.hidden = !one;
-    turn.textContent = side === "q" ? "The chosen token is the query" : "The chosen token is the key";
-    turn.setAttribute("aria-label", turn.textContent + "; press to turn around");
+    roles.forEach((b) => b.setAttribute("aria-pressed", String(b.textContent[0] === side)));
     titleQ.textContent = one ? "" : "Queries";
     titleK.textContent = one ? "" : "Keys";
     titleQ.hidden = titleK.hidden = keys.hidden = one;
@@ -100,7 +100,7 @@ export function textView(say, tell) {
   });
 
   return {
-    node, flows: true, // the browser lays it out at any width
+    node, flows: true, // the browser wraps the tokens at any width
     show(next) {
       const focused = node.contains(document.activeElement) && what?.m === next.m;
       const same = what && what.m === next.m && what.q === next.q && what.k === next.k;
@@ -109,7 +109,7 @@ export function textView(say, tell) {
       if (same && focused) {
         const pick = chosen(what.q, what.k);
         if (pick) side = pick.side;
-        shade(); // the elements stay, and with them the focus
+        shade(); // keeps the elements, and the focus with them
       } else draw();
     },
     cancel: () => false,
@@ -117,7 +117,7 @@ export function textView(say, tell) {
       hover = hit;
       shade();
     },
-    // svg copies where the browser has put the tokens.
+    // svg returns a picture with the tokens at their places on the screen.
     svg() {
       const box = node.getBoundingClientRect(), group = svg("g", {});
       const style = getComputedStyle(document.documentElement);

@@ -1,22 +1,29 @@
-// How tokens are written, and what is seen of an axis: tokens or words, with or without marks.
+// Labels of tokens and names of heads, and the visible part of an axis: tokens or words, with or without special
+// tokens.
 
 import { lens, state } from "./state.js";
 
-// What cannot be seen, or would turn the line around, is spelt out.
+// Invisible characters and those that change the direction of the text, which are written as U+….
 const unseen = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/gu;
 
 export function visible(token) {
   if (token === "") return "∅";
-  // The marks that tokenizers put where a space was are heavy to read: a lone one is a box, others a dot.
-  const shown = token.replace(/^[ \u0120▁](?=.)/su, "·").replace(/[ \u0120▁]/gu, "␣")
+  const shown = token.replace(/[ \u0120▁]/gu, "▁") // a space, as tokenizers mark it
     .replace(unseen, (c) => ({ "\n": "⏎", "\t": "⇥" })[c] ?? "U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0"));
   return /^\p{M}/u.test(shown) ? "◌" + shown : shown;
 }
 
-// joined writes the pieces of a word as a word.
-const joined = (pieces) => visible(pieces.map((p, i) => (i > 0 ? p.replace(/^##/, "") : p)).join("")).replace(/^·(?=.)/u, "");
+// joined returns the pieces of a word as a word.
+const joined = (pieces) => visible(pieces.map((p, i) => (i > 0 ? p.replace(/^##/, "") : p)).join(""));
 
-// seen returns what the lens leaves of an axis: spans of tokens, their labels, and which of them are marks.
+// labelOf returns the label of a token: ∎ for a special token that ends the text, if the text has no other. Beside
+// other special tokens, as [SEP] beside [CLS], it keeps its name. Terminal, SVG and PNG do the same.
+export function labelOf(axis, at) {
+  const ends = axis.special.length === 1 && axis.special[0] === at && at === axis.tokens.length - 1;
+  return ends ? "∎" : visible(axis.tokens[at]);
+}
+
+// seen returns the visible part of an axis: spans of tokens, their labels, and marks, which is true for special tokens.
 export function seen(axis) {
   const special = new Set(axis.special);
   let spans = state.w ? axis.words : axis.tokens.map((_, i) => [i, i + 1]);
@@ -25,10 +32,12 @@ export function seen(axis) {
     return true;
   };
   if (state.x) spans = spans.filter((s) => !mark(s));
-  return { spans, labels: spans.map(([from, to]) => (state.w ? joined(axis.tokens.slice(from, to)) : visible(axis.tokens[from]))), marks: spans.map(mark), block: 1 };
+  const label = ([from, to]) => (to - from > 1 ? joined(axis.tokens.slice(from, to)) : labelOf(axis, from));
+  const labels = spans.map((s) => (state.w ? label(s).replace(/^▁(?=.)/u, "") : label(s))); // words need no mark of a space
+  return { spans, labels, marks: spans.map(mark), block: 1 };
 }
 
-// part returns some of what is seen, several to a block if the matrix has them so.
+// part returns a range of the visible tokens, several in a block if the matrix has blocks.
 export function part(view, from, to, block) {
   const out = { spans: [], labels: [], marks: [], block };
   for (let i = from; i < to; i += block) {
@@ -40,12 +49,12 @@ export function part(view, from, to, block) {
   return out;
 }
 
-// find returns the place of a token in what is seen, -1 if it is hidden.
+// find returns the index of a token among the visible ones, -1 if it is hidden.
 export function find(view, token) {
   return view.spans.findIndex(([from, to]) => from <= token && token < to);
 }
 
-// chosen returns the place of the chosen token among queries or keys.
+// chosen returns the side and index of the selected token, null if none is selected or visible.
 export function chosen(q, k) {
   if (!state.tok) return null;
   const side = state.tok[0];
@@ -53,21 +62,21 @@ export function chosen(q, k) {
   return at < 0 ? null : { side, at };
 }
 
-// choose returns the state that chooses a place, or none if it is chosen already.
+// choose returns the state that selects a token, or deselects it if it is selected.
 export function choose(side, view, at) {
   const tok = side + view.spans[at][0];
   return { tok: state.tok === tok ? "" : tok };
 }
 
-// shorten cuts a label to what a place can show.
+// shorten cuts a label to a number of characters.
 export function shorten(label, most) {
   const letters = [...label];
   return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : label;
 }
 
-const kept = new Map(); // axes through the lens, so that views can tell that nothing has changed
+const kept = new Map(); // results of axesOf, so that views can compare them by identity
 
-// axesOf returns what the lens leaves of the axes of a layer.
+// axesOf returns the visible parts of the axes of a layer.
 export function axesOf(record, layer) {
   const get = (i) => {
     const name = [record.id, i, lens()].join();
@@ -80,34 +89,39 @@ export function axesOf(record, layer) {
   return { q: get(layer.q), k: get(layer.k) };
 }
 
-// numberOf returns the number of a head in its model, of which some heads may have been pruned.
+// numberOf returns the number of a head in the model, which differs from its index if heads were pruned.
 export const numberOf = (layer, head) => layer.numbers?.[head] ?? head;
 
-// keyHeadOf returns the number of the key/value head that a head shares with others, undefined if it has its own.
+// keyHeadOf returns the number of the key/value head that a head shares with others, undefined if it shares none.
 export const keyHeadOf = (layer, head) => layer.key_heads?.[head];
 
-// headsOf returns what there is to open in a layer: its heads by number, and the means and so on that the server knows.
+// headsOf returns everything that can be opened in a layer: the indices of its heads and the names of its summaries.
 export const headsOf = (layer) => [...Array(layer.heads).keys(), ...(layer.summaries ?? [])];
 
 const summaries = { mean: "mean of its heads", all: "mean of all layers", rollout: "rollout up to this layer" };
 
-// headName names a head, or a summary, within its layer.
+// layerName returns "cross attention, layer 0".
+export const layerName = (layer) => `${kindName(layer)}, layer ${layer.index}`;
+
+const kindName = (layer) => (layer.kind === "cross" ? "cross attention" : layer.kind);
+
+// headName returns the name of a head or a summary within its layer.
 export const headName = (layer, head) => summaries[head] ?? `head ${numberOf(layer, head)}`;
 
-// headTitle names a head or a summary of a record.
+// headTitle returns the name of a head or a summary in a record.
 export function headTitle(record, { layer: at, head }) {
   const layer = record.layers[at], n = record.layers.filter((l) => l.kind === layer.kind).length;
-  if (head === "mean") return `${layer.kind} layer ${layer.index}, mean of ${layer.heads} heads`;
-  if (head === "all") return `${layer.kind}, mean of ${n} layers`;
-  if (head === "rollout") return layer.index === 0 ? `${layer.kind}, rollout of layer 0` : `${layer.kind}, rollout of layers 0 to ${layer.index}`;
+  if (head === "mean") return `${layerName(layer)}, mean of ${layer.heads} heads`;
+  if (head === "all") return `${kindName(layer)}, mean of ${n} layers`;
+  if (head === "rollout") return layer.index === 0 ? `${kindName(layer)}, rollout of layer 0` : `${kindName(layer)}, rollout of layers 0 to ${layer.index}`;
   const shared = keyHeadOf(layer, head);
-  return `${layer.kind} layer ${layer.index}, ${headName(layer, head)}` + (shared === undefined ? "" : `, key/value head ${shared}`);
+  return `${layerName(layer)}, ${headName(layer, head)}` + (shared === undefined ? "" : `, key/value head ${shared}`);
 }
 
-// headSign is a head's name where there is little room.
+// headSign returns a short name of a head or a summary.
 export const headSign = (head) => String(head);
 
-// sameHead returns the place in another record of a head, null if it is not there.
+// sameHead returns the layer and head in another record that correspond to a head, null if there is no such head.
 export function sameHead(record, at, other) {
   const layer = record.layers[at.layer];
   const found = other.layers.findIndex((l) => layer && l.kind === layer.kind && l.index === layer.index);
@@ -118,11 +132,11 @@ export function sameHead(record, at, other) {
   return head < 0 ? null : { layer: found, head };
 }
 
-// sameAxis reports whether two views of an axis are of the same tokens.
+// sameAxis reports whether two axes have the same labels.
 export const sameAxis = (a, b) => a === b || (a.labels.length === b.labels.length && a.labels.every((l, i) => l === b.labels[i]));
 
-// visibleKeys returns for each query how many of the keys it can attend to; null if all. Blocks count if any of their
-// tokens do.
+// visibleKeys returns the number of keys that each query can attend to; null if nothing is masked. A block counts if
+// any of its tokens does.
 export function visibleKeys(layer, q, k) {
   if (!layer.visible) return null;
   let at = 0;
@@ -134,10 +148,10 @@ export function visibleKeys(layer, q, k) {
   });
 }
 
-// whyNoVectors says why a record has no queries and keys.
-export const whyNoVectors = (record) => record.no_vectors || "This record has weights only, no queries and keys.";
+// whyNoVectors returns the reason why a record has no queries and keys.
+export const whyNoVectors = (record) => record.no_vectors || "This record contains weights but no queries and keys.";
 
-// direction returns the direction in which tokens run: that of most of their letters.
+// direction returns the writing direction of most letters of the tokens.
 export function direction(view) {
   let by = 0;
   view.labels.forEach((label, i) => {

@@ -1,9 +1,9 @@
-// The page of attn follow: it asks once a second how the run stands, and shows what it is
-// told. Text enters through textContent, the picture as a parsed SVG without scripts.
+// The page of attn follow: it requests the state of the run once a second and shows it. Text
+// enters through textContent, pictures as parsed SVG, whose scripts do not run.
 
 const $ = (id) => document.getElementById(id);
-const drawn = {}; // by the ids of what holds pictures
-let strips = [], at = null; // what tells the numbers of a step, and the step that is told
+const drawn = {}; // SVG texts by the ids of their elements
+let strips = [], at = null; // strips with the values of a step, and the step on display
 
 function status(text, kind) {
   $('status').textContent = text;
@@ -22,7 +22,7 @@ function facts(list) {
   }));
 }
 
-// picture puts a picture into its place and reports whether it is another than before.
+// picture inserts a picture and reports whether it has changed.
 function picture(id, svg) {
   if (svg === drawn[id]) return false;
   drawn[id] = svg;
@@ -33,8 +33,8 @@ function picture(id, svg) {
   return true;
 }
 
-// chart draws the curves. The titles of strips become text for tell: a browser shows a
-// title late, and forgets it when the next picture comes.
+// chart draws the curves. tell shows the titles of strips instead of the browser, which shows
+// them late and hides them when the next picture arrives.
 function chart(svg) {
   if (!picture('chart', svg)) return;
   strips = [...$('chart').querySelectorAll('.strips path')];
@@ -46,7 +46,7 @@ function chart(svg) {
   tell(at);
 }
 
-// tell shows the numbers of a step in all charts beside each other; null hides them.
+// tell shows the values of a step in all charts; null hides them.
 function tell(x) {
   const found = x === null ? [] : strips.filter((s) => s.dataset.x === x);
   for (const s of strips) s.classList.toggle('on', found.includes(s));
