@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// both returns the records of two runs of the same, with weights and with weights on request.
+// both returns the records of two identical runs: with stored weights and with weights on request.
 func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.WeightsFunc, attn.Inspector)) (kept, asked *Record) {
 	t.Helper()
 	var records [2]*Record
@@ -28,9 +28,8 @@ func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.WeightsFun
 	return records[0], records[1]
 }
 
-// What is computed on request is what is kept otherwise, to the bit: of layers whose heads share
-// keys, of some heads, of one sequence of a batch with padding, of steps, and whether or not
-// names tell the kind.
+// Weights computed on request equal the stored weights bit for bit: for layers whose heads share keys, for
+// selected heads, for one sequence of a padded batch, for steps, and for names with and without a kind.
 func TestRecorderOnRequest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 3))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 30, Heads: 6, KVHeads: 3, HeadSize: 5}, rng)
