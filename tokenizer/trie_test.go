@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A trie finds each of its tokens, and no other text, whatever their lengths and bytes are.
+// A trie finds each of its tokens and no other text, for any lengths and bytes.
 func TestTrie(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, bytes := range []string{"ab", "a\x00\xff", "the quick brown fox\u2581é"} {
