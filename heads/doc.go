@@ -4,7 +4,7 @@
 //
 // # Conventions
 //
-// Weights are the weights that an attn.WeightsFunc receives: after the softmax and before dropout, so rows
+// The weights are those that an attn.WeightsFunc receives: after the softmax and before dropout, so rows
 // sum to 1. The rows of a matrix are the queries, its columns are the keys. Each axis has its own list of
 // tokens, because in cross attention queries and keys come from different texts.
 //

@@ -183,8 +183,8 @@ func (s *scale) visible(i int) int {
 // keyAt returns the index of the key at a position, if there is one.
 func (s *scale) keyAt(place int) (int, bool) { return slices.BinarySearch(s.keys, place) }
 
-// distance is in tokens. Between different texts, the query's center is mapped to the same relative
-// position on the key axis, and distance is measured from there to the key's center.
+// distance is in tokens. Between different texts, the midpoint of the query is mapped to the same relative
+// position on the key axis. The distance is measured from there to the midpoint of the key.
 func (s *scale) distance(i, j int) float64 {
 	if s.sameText {
 		return math.Abs(float64(s.queries[i] - s.keys[j]))

@@ -84,7 +84,7 @@ func TestMeasuresByHand(t *testing.T) {
 			},
 		}, Measures{
 			Entropy: 0.5 * math.Ln2, Bound: 1.7917595, // ln 6
-			// Query y is at 1½·6/3 = 3, which is ½ from the centers 2½ and 3½ of its keys. Query z is at 5,
+			// Query y is at 1½·6/3 = 3, which is ½ from the midpoints 2½ and 3½ of its keys. Query z is at 5,
 			// ½ from 5½.
 			Distance:   0.5,
 			Confidence: 0.75, First: 0, Last: 0.5, Special: 0.25, Punctuation: 0.25,

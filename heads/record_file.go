@@ -60,7 +60,7 @@ func (r *Record) WriteFile(path string) error {
 
 // Write writes the record as a safetensors file, in the layout of docs/heads.md.
 //
-// Errors: what Validate returns, texts that are not UTF-8, and those of w.
+// Errors: those of Validate and of w, and texts that are not UTF-8.
 func (r *Record) Write(w io.Writer) error {
 	f, err := r.file()
 	if err != nil {

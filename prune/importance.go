@@ -37,11 +37,11 @@ type Scores struct {
 	Method Method
 	// Values are the scores by layer name and head number. NaN means not measured or not finite.
 	Values map[string][]float64
-	// Values are the quotients of Sums and Counts, by layer and head: a sum over the data divided by the
-	// number of terms, examples or queries. To combine parts of the data, add their Sums and Counts. Sums
-	// are exact and rounded once, so they do not depend on the order of the data. Except for Taylor, they
-	// do not depend on the division into batches either; for LeaveOneOut this requires Outcome.Losses. Sums
-	// are not normalized. Both are nil for methods that need no data.
+	// Sums and Counts are the numerators and denominators of Values, by layer and head: a sum over the data,
+	// and the number of terms, examples or queries. To combine parts of the data, add their Sums and Counts.
+	// Sums are exact and rounded once, so they do not depend on the order of the data. Except for Taylor,
+	// they do not depend on the division into batches either; for LeaveOneOut this requires Outcome.Losses.
+	// Sums are not normalized. Both maps are nil for methods that need no data.
 	Sums   map[string][]float64
 	Counts map[string][]int
 	// Passes is the number of passes over the data: a forward pass counts 1, a backward pass 2.

@@ -93,7 +93,7 @@ func kindOf(r rune) kind {
 		return kindOther
 	case unicode.IsMark(r), r == zeroWidthJoiner, r == zeroWidthNonJoiner, '\U0001F3FB' <= r && r <= '\U0001F3FF': // skin tones
 		return kindExtend
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana), r == 'ー': // the prolonged sound mark has no script
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana), r == 'ー': // this mark has no script
 		return kindIdeograph
 	case unicode.IsLetter(r), unicode.IsNumber(r):
 		return kindLetter

@@ -23,8 +23,8 @@ type Units string
 
 const (
 	Chars Units = "char" // single characters (code points)
-	Words Units = "word" // pieces of words, learned by byte-pair encoding
-	BPE   Units = "bpe"  // pieces of words, learnt by byte-pair encoding
+	Words Units = "word" // words and punctuation marks
+	BPE   Units = "bpe"  // pieces of words, learned by byte-pair encoding
 )
 
 // ParseUnits returns the units with the given name: "char", "word" or "bpe".
@@ -289,7 +289,7 @@ func (v *Vocabulary) Token(id int) string {
 		switch {
 		case i == 0 && unicode.IsMark(r):
 			label.WriteString("◌" + string(r))
-		case unicode.IsPrint(r) || joiner: // a joiner changes the shape of its neighbors
+		case unicode.IsPrint(r) || joiner: // a joiner changes the shape of its neighbours
 			label.WriteRune(r)
 		default:
 			fmt.Fprintf(&label, "U+%04X", r)

@@ -16,10 +16,10 @@ import (
 type addedToken struct {
 	ID         int    `json:"id"`
 	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"` // only matches if no letters are beside it
+	SingleWord bool   `json:"single_word"` // only matches if no letter or digit is beside it
 	LStrip     bool   `json:"lstrip"`      // includes the white space before it
 	RStrip     bool   `json:"rstrip"`      // includes the white space after it
-	Normalized bool   `json:"normalized"`  // is searched in the normalized text
+	Normalized bool   `json:"normalized"`  // is searched for in the normalized text
 	Special    bool   `json:"special"`     // is left out when decoding
 }
 
@@ -99,7 +99,7 @@ func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, err
 	return a, err
 }
 
-// finder returns a finder for the tokens that are searched in normalized text, or for the other tokens.
+// finder returns a finder for the tokens that are searched for in normalized text, or for the other tokens.
 func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	ids := map[string]int{}
 	for id, t := range a.byID {

@@ -98,7 +98,7 @@ func (c component) fail(err error) error {
 	return fmt.Errorf("%s %s: %w", c.stage, quote.Name(c.kind), err)
 }
 
-// A setting that reads itself, which for large settings is faster than package json.
+// A setting reads itself from JSON, which for large settings is faster than package json.
 type setting interface {
 	read(raw json.RawMessage) error
 }

@@ -96,7 +96,7 @@ type change struct {
 
 // transform rewrites the piece: it drops the first characters, and then applies the changes in order.
 func (p *piece) transform(dropped int, changes []change) {
-	read := 0 // bytes of the old text that were processed
+	read := 0 // number of bytes of the old text that were processed
 	skip := func() int {
 		_, n := utf8.DecodeRuneInString(p.s[read:])
 		read += n

@@ -170,7 +170,7 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 	return out, nil
 }
 
-// pieceJoins merges two neighbors whose concatenation is a piece: first the pair with the highest score,
+// pieceJoins merges two neighbours whose concatenation is a piece: first the pair with the highest score,
 // the leftmost of several.
 type pieceJoins struct {
 	*pieceModel

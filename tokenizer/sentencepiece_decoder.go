@@ -67,7 +67,7 @@ func (d *pieceDecoder) join(tokens []string) string {
 			bytes = bytes[n:]
 		}
 	}
-	begins, spaceSeen := true, false // before the first word; its space was seen
+	begins, spaceSeen := true, false // whether the first word is still to come, and its space was seen
 	for _, token := range tokens {
 		id, known := d.model.ids[token]
 		if known && d.model.kinds[id] == bytePiece {

@@ -24,7 +24,7 @@ func TrainWords(counts map[string]int, special []string, size int) []string {
 
 // TrainBPE learns a vocabulary of at most size tokens by byte-pair encoding, from words and their counts:
 // the special tokens, then the characters of the words, the most frequent first, then the merged tokens.
-// While there is room, it merges the two neighbors that occur together most often within words, ties in the
+// While there is room, it merges the two neighbours that occur together most often within words, ties in the
 // order of their bytes. Pairs that occur only once are not merged. If words begin with a space, the space
 // is the first character.
 //
@@ -67,10 +67,10 @@ func TrainBPE(counts map[string]int, special []string, size int) (tokens []strin
 	return l.tokens, merges
 }
 
-// pair is a pair of neighbors within a word, by id.
+// pair is a pair of neighbours within a word, by id.
 type pair = [2]int32
 
-// bpeTrainer tracks the count and the places of each pair of neighbors, so that a merge only updates the
+// bpeTrainer tracks the count and the places of each pair of neighbours, so that a merge only updates the
 // affected words.
 type bpeTrainer struct {
 	tokens []string
@@ -158,7 +158,7 @@ func (l *bpeTrainer) apply(m pair) bool {
 			}
 			l.remove(m, w.count)
 			if n := len(out); n > 0 {
-				if !joined { // otherwise the previous merge has removed it, as its right neighbor
+				if !joined { // otherwise the previous merge has removed it, as its right neighbour
 					l.remove(pair{out[n-1], m[0]}, w.count)
 				}
 				l.add(pair{out[n-1], id}, int(at), w.count)

@@ -134,7 +134,7 @@ func (t *translator) group() {
 		t.take(len("(?:"))
 	case strings.HasPrefix(t.in, "(?"):
 		t.refuse(t.in[:min(4, len(t.in))])
-	default: // no capturing groups: the caller counts groups
+	default: // do not capture: the group for spaces must be the only one
 		t.out.WriteString("(?:")
 		t.in = t.in[1:]
 	}

@@ -99,7 +99,7 @@ func (e *trieEntries) shared(i int) int32 {
 	return min(n, most)
 }
 
-// newTrie builds a trie of at most most tokens, which must be different.
+// newTrie builds a trie of different tokens. most is the maximum number of tokens.
 func newTrie(tokens iter.Seq2[string, int], most int) *trie {
 	e := newTrieEntries(tokens, most)
 	nodes := 1

@@ -122,7 +122,7 @@ func (t *classTable) has(r rune, c class) bool {
 	return t.of[t.block[uint32(r)>>8]][uint32(r)&255]&c != 0
 }
 
-// lower returns the lower-case form of a character, independent of its neighbors, and a further character
+// lower returns the lower-case form of a character, independent of its neighbours, and a further character
 // for İ, which becomes two characters.
 func lower(r rune) (rune, string) {
 	if r < utf8.RuneSelf {

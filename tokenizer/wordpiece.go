@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// wordPiece selects the longest token that is a prefix of a word, then the longest that is a prefix of the
-// rest, written with a prefix such as ##. If a part of a word is not in the vocabulary, the whole word is
-// unknown.
+// wordPiece selects the longest token at the beginning of a word, then the longest at the beginning of the
+// rest. Tokens within a word are written with a prefix such as ##. If a part of a word is not in the
+// vocabulary, the whole word is unknown.
 type wordPiece struct {
 	vocabulary
 	trie     *trie

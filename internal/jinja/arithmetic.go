@@ -27,7 +27,7 @@ func toFloat(v any) float64 {
 	return v.(float64)
 }
 
-// Every integer up to exact can be converted to float64 without rounding.
+// exact is a limit: every integer up to it can be converted to float64 without rounding.
 const exact = 1 << 53
 
 // arithmetic evaluates x op y for numbers, as Python does. It fails if an integer does not fit in an int64,
