@@ -302,7 +302,7 @@ func TestMeanOf(t *testing.T) {
 	if err := tensor.Catch(func() {
 		MeanOf(2, func(i int) ([]float32, error) { return make([]float32, 3+i), nil })
 	}); err == nil {
-		t.Error("maps of different sizes have a mean")
+		t.Error("MeanOf accepts maps of different sizes")
 	}
 	if err := tensor.Catch(func() { RollOn(make([]float32, 4), make([]float32, 9)) }); err == nil {
 		t.Error("RollOn accepts matrices of different sizes")

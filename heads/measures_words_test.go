@@ -110,7 +110,7 @@ func TestMergeWordsOfRecord(t *testing.T) {
 		}
 	}
 	if r.Layers[1].axes() != example().Layers[1].axes() || m.Validate() != nil {
-		t.Errorf("the record itself is %s now; merged: %v", r.Layers[1].axes(), m.Validate())
+		t.Errorf("MergeWords changed the record to %s; merged: %v", r.Layers[1].axes(), m.Validate())
 	}
 	// Positions 1, 1 and 2 can attend to 2, 2 and 3 words; only the last query can attend to the last word.
 	got := m.Layers[1].Measure(0, nil)

@@ -101,7 +101,7 @@ func TestWriteRefuses(t *testing.T) {
 			t.Errorf("%s: %d bytes written, error %v", want, b.Len(), err)
 		}
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s: the file is there", want)
+			t.Errorf("%s: the file exists", want)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v, want that there is no file", err)
+		t.Errorf("error %v, want that the file does not exist", err)
 	}
 }
 

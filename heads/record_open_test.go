@@ -53,7 +53,7 @@ func TestOpenIsRead(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := got.Head(0, 0); err == nil {
-				t.Error("a closed file is read")
+				t.Error("a closed file can be read")
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func TestRecorderInspects(t *testing.T) {
 	o := RecorderOptions{ValueNorms: true, Vectors: true, Heads: kept, Sequence: 1}
 	whole := &inspectedSample(t, o, 7).Layers[0]
 	if got := inspectedSample(t, o, 3, 1, 2, 1); !reflect.DeepEqual(&got.Layers[0], whole) {
-		t.Errorf("in steps it is\n%+v, want\n%+v", got.Layers[0], whole)
+		t.Errorf("in steps the layer is\n%+v, want\n%+v", got.Layers[0], whole)
 	}
 	if whole.VectorSize() != 5 || len(whole.ValueNorms) != 2*7 {
 		t.Fatalf("vectors of %d, %d norms", whole.VectorSize(), len(whole.ValueNorms))
@@ -67,14 +67,14 @@ func TestRecorderInspects(t *testing.T) {
 			}
 			for j, s := range score {
 				if got := float64(whole.Head(h)[i*7+j]); math.Abs(got-s/sum) > 1e-5 {
-					t.Fatalf("head %d, query %d, key %d: the weight is %v, the vectors say %v", h, i, j, got, s/sum)
+					t.Fatalf("head %d, query %d, key %d: the weight is %v, from the vectors %v", h, i, j, got, s/sum)
 				}
 			}
 		}
 	}
 	plain := inspectedSample(t, RecorderOptions{Heads: kept, Sequence: 1}, 7).Layers[0]
 	if plain.ValueNorms != nil || plain.VectorSize() != 0 || !slices.Equal(plain.Weights, whole.Weights) {
-		t.Error("what was not asked for is kept")
+		t.Error("data that were not requested are kept")
 	}
 	r := NewRecorder(RecorderOptions{ValueNorms: true})
 	r.Observe("encoder.0", softmaxed(1, 1, 2, 3, 3, false))
@@ -96,7 +96,7 @@ func TestValueWeighted(t *testing.T) {
 		}
 	}
 	if err := tensor.Catch(func() { ValueWeighted(make([]float32, 6), make([]float32, 4)) }); err == nil {
-		t.Error("6 weights have 4 norms")
+		t.Error("ValueWeighted accepts 6 weights and 4 norms")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestVectorsInFiles(t *testing.T) {
 	defer f.Close()
 	l := &f.Record.Layers[0]
 	if l.QueryVectors != nil || l.VectorSize() != 5 || !slices.Equal(l.ValueNorms, want.Layers[0].ValueNorms) {
-		t.Errorf("opened, it has vectors of %d in memory, of size %d", len(l.QueryVectors), l.VectorSize())
+		t.Errorf("the opened file has vectors of %d in memory, of size %d", len(l.QueryVectors), l.VectorSize())
 	}
 	for h := range 2 {
 		q, k, err := f.Vectors(0, h)

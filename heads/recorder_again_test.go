@@ -72,15 +72,15 @@ func TestRecorderOnRequest(t *testing.T) {
 		}
 		if a.Name != k.Name || a.Kind != k.Kind || a.Index != k.Index || a.Heads != k.Heads || !slices.Equal(a.Chosen, k.Chosen) ||
 			!slices.Equal(a.Queries, k.Queries) || !slices.Equal(a.Keys, k.Keys) || !slices.Equal(a.ValueNorms, k.ValueNorms) {
-			t.Errorf("%s is another layer than %s", a.Name, k.Name)
+			t.Errorf("layer %s differs from %s", a.Name, k.Name)
 		}
 		for h := range k.Heads {
 			if !slices.Equal(a.Head(h), k.Head(h)) {
-				t.Errorf("%s: head %d has other weights on request", a.Name, h)
+				t.Errorf("%s: the weights of head %d on request differ", a.Name, h)
 			}
 		}
 		if !slices.Equal(a.Mean(), k.Mean()) {
-			t.Errorf("%s: the mean on request is another", a.Name)
+			t.Errorf("%s: the mean on request differs", a.Name)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestRecorderOnRequestRefuses(t *testing.T) {
 	r := NewRecorder(RecorderOptions{OnRequest: true})
 	observe, inspect := r.Observers()
 	if observe != nil {
-		t.Error("it wants to observe weights that it does not keep")
+		t.Error("Observers returns Observe although weights are computed on request")
 	}
 	x := tensor.Randn(rng, 1, 3, 6)
 	layer.Forward(nil, x, x, x, attn.Options{Inspect: inspect})

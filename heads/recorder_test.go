@@ -286,6 +286,6 @@ func TestMean(t *testing.T) {
 	}
 	r := Record{Layers: []Layer{l, {Kind: Cross, Index: 3}}}
 	if r.Layer(Cross, 3) != &r.Layers[1] || r.Layer(Cross, 0) != nil {
-		t.Error("Layer finds another one")
+		t.Error("Layer returns the wrong layer")
 	}
 }

@@ -35,7 +35,7 @@ func TestMethodNames(t *testing.T) {
 	_, err := ParseMethod("best")
 	wantError(t, "no method", err, `prune: no method "best", want one of [leave-one-out gradient taylor fisher weight-norm confidence random]`)
 	if got := Method(99).String(); got != "Method(99)" {
-		t.Errorf("a method that is none is %s", got)
+		t.Errorf("an unknown method is %s", got)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestImportanceTogether(t *testing.T) {
 	}
 	other, _ := Importance(t.Context(), m, ImportanceOptions{Seed: 8, Methods: []Method{Random, Random}})
 	if reflect.DeepEqual(other[0].Values, together[Random].Values) || !reflect.DeepEqual(other[0].Values, other[1].Values) {
-		t.Error("random scores do not come from the seed alone")
+		t.Error("random scores depend on more than the seed")
 	}
 	for _, v := range other[0].Flat(m.layers) {
 		if !(v >= 0 && v < 1) {

@@ -147,7 +147,7 @@ func TestPrune(t *testing.T) {
 			t.Errorf("%s: %s is left, want %s", c.what, left, c.left)
 		}
 		if whole := columns(t, m); whole != "[1 5 3 2 2 1.5 1]" {
-			t.Errorf("%s: the subject itself is %s now", c.what, whole)
+			t.Errorf("%s: Heads changed the subject to %s", c.what, whole)
 		}
 	}
 }

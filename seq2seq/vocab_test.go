@@ -343,7 +343,7 @@ func TestUnknown(t *testing.T) {
 			}
 		}
 		if told == 0 || told == 500 {
-			t.Errorf("%s: %d of 500 texts have something unknown", units, told)
+			t.Errorf("%s: %d of 500 texts have unknown pieces", units, told)
 		}
 	}
 }
@@ -476,7 +476,7 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		}
 	}
 	if err := new(Vocabulary).UnmarshalJSON([]byte(`{"units":"char","pieces":[` + four + `]} {}`)); err == nil {
-		t.Error("a second object was read over")
+		t.Error("a second object was ignored")
 	}
 }
 

@@ -147,7 +147,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	if _, ok := tok.ID("nothing"); ok {
-		t.Error("a token that is not there has an id")
+		t.Error("a missing token has an id")
 	}
 	for _, id := range []int{-1, 26, math.MaxInt} {
 		if token, ok := tok.Token(id); ok || tok.Decode([]int{id}) != "" {

@@ -172,7 +172,7 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "nowhere")); !os.IsNotExist(unwrapAll(err)) {
-		t.Errorf("a directory that is not there: %v", err)
+		t.Errorf("a missing directory: %v", err)
 	}
 }
 

@@ -408,7 +408,7 @@ func FuzzPieces(f *testing.F) {
 			}
 			for _, id := range e.IDs {
 				if _, ok := m.token(id); !ok {
-					t.Fatalf("%q has the token %d, which there is not", text, id)
+					t.Fatalf("%q has the token %d, which does not exist", text, id)
 				}
 			}
 			numbered.Decode(e.IDs)
