@@ -1,13 +1,12 @@
-// Package heads inspects attention heads. It records attention weights while a model
-// runs (Recorder), keeps them in files (Record) and computes measures of them
-// (Layer.Measure). Package prune scores heads by what they do for a model.
+// Package heads inspects attention heads. It records attention weights while a model runs (Recorder), saves
+// them in files (Record) and computes measures of them (Layer.Measure). Package prune scores how important
+// heads are.
 //
 // # Conventions
 //
-// Weights are those that an attn.WeightsFunc receives: after the softmax, before
-// dropout, rows sum to 1. The rows of a matrix are the queries, its columns the keys
-// that they attend to, and each axis has its own tokens: in cross attention they are
-// different texts.
+// The weights are those that an attn.WeightsFunc receives: after the softmax and before dropout, so rows
+// sum to 1. The rows of a matrix are the queries, its columns are the keys. Each axis has its own list of
+// tokens, because in cross attention queries and keys come from different texts.
 //
-// Layers and heads are counted from 0.
+// Layers and heads are numbered from 0.
 package heads

@@ -9,8 +9,8 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// previousAndUniform is a decoder's layer of two heads: one attends to the previous token
-// where there is one, the other to all tokens alike.
+// previousAndUniform is a decoder layer with two heads: the first attends to the previous token, if there
+// is one, and the second attends equally to all tokens up to the query.
 var previousAndUniform = heads.Layer{
 	Name: "decoder.0.self", Kind: heads.Decoder, Heads: 2,
 	Queries: []string{"a", "b", "c"}, Keys: []string{"a", "b", "c"},
@@ -30,7 +30,7 @@ func ExampleLayer_Measure() {
 	// previous 0.50, same 0.58, entropy 0.58 of 0.60
 }
 
-// A record is kept in a safetensors file, which Python reads and writes too.
+// A record is saved in a safetensors file, which Python can read and write too.
 func ExampleRead() {
 	dir, err := os.MkdirTemp("", "heads")
 	if err != nil {
@@ -51,14 +51,14 @@ func ExampleRead() {
 	// Output: decoder.0.self [a b c] [0.5 0.5 0]
 }
 
-// How much of each token is in each vector behind the layers.
+// The rollout is the share of each input token in each vector after the layers.
 func ExampleRollout() {
 	flow, err := heads.Rollout([]heads.Layer{previousAndUniform})
 	fmt.Printf("%.2f %v\n", flow, err)
 	// Output: [1.00 0.00 0.00 0.38 0.62 0.00 0.06 0.38 0.56] <nil>
 }
 
-// The Jensen–Shannon divergence of two heads: 0 if they are alike, ln 2 at most.
+// The Jensen–Shannon divergence of two heads is 0 for equal heads and at most ln 2.
 func ExampleDivergence() {
 	l := previousAndUniform
 	fmt.Printf("%.2f %.2f\n", heads.Divergence(l.Head(0), l.Head(0), 3), heads.Divergence(l.Head(0), l.Head(1), 3))

@@ -12,14 +12,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A model of one's own: every layer is given the recorder's method as observer,
-// and a name that says what it is.
+// A custom model calls the recorder's method Observe in every layer, with a name that contains the layer's
+// kind.
 func ExampleRecorder() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tokens := strings.Fields("▁the ▁gi raf fe ▁eats .")
 	recorder := heads.NewRecorder(heads.RecorderOptions{})
 
-	x := tensor.Randn(rng, 1, len(tokens), 8) // in earnest, the embedded tokens
+	x := tensor.Randn(rng, 1, len(tokens), 8) // in a real model, the embedded tokens
 	for i := range 2 {
 		layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 8, Heads: 2}, rng)
 		if err != nil {

@@ -8,30 +8,30 @@ import (
 	"unicode"
 )
 
-// Measures describe a head by numbers, each a mean over the queries. docs/heads.md has their formulas and sources.
+// Measures describes a head by numbers, each a mean over the queries. docs/heads.md has the formulas and
+// sources.
 //
-// Queries whose weights are all zero do not count. The weight of certain keys is the
-// mean over the queries that can attend to such a key: a head that always attends to
-// the previous token has Previous = 1, although the first token has none before it. A
-// measure that applies to no query is NaN.
+// Queries whose weights are all zero do not count. The weight of certain keys is the mean over the queries
+// that can attend to such a key: a head that always attends to the previous token has Previous = 1,
+// although the first token has no previous token. A measure that applies to no query is NaN.
 type Measures struct {
 	Entropy     float64 // in nats
 	Bound       float64 // the entropy of equal weights on all keys
 	Distance    float64 // Σ_j w_ij·|i-j|, in tokens
 	Confidence  float64 // the largest weight
-	Previous    float64 // weight of the token before
-	Same        float64 // weight of the token itself
-	Next        float64 // weight of the token behind
+	Previous    float64 // weight of the previous token
+	Same        float64 // weight of the query's own token
+	Next        float64 // weight of the next token
 	First       float64 // weight of the first token
 	Last        float64 // weight of the last token
 	Special     float64 // weight of special tokens
 	Punctuation float64 // weight of punctuation
-	Induction   float64 // weight of the tokens that followed earlier equal ones
+	Induction   float64 // weight of the tokens that followed earlier occurrences of the query's token
 }
 
 // Named is a measure with its name.
 type Named struct {
-	Name  string // that of the field, in lower case
+	Name  string // the field's name in lower case
 	Value float64
 }
 
@@ -44,14 +44,14 @@ func (m Measures) List() []Named {
 	}
 }
 
-// Measure returns the measures of a head. special lists the tokens that are marks.
+// Measure returns the measures of a head. special lists the special tokens.
 //
-// A query of a Decoder can attend to keys up to its own place, one of other kinds to all. Previous,
-// Same, Next and Induction need both axes to be the same text, as in a Decoder
-// and in an Encoder with as many queries as keys, and are NaN otherwise. Distance
-// between different texts is that from the diagonal, in tokens of the keys.
+// A query of a Decoder can attend to keys up to its own position, a query of other kinds to all keys.
+// Previous, Same, Next and Induction require that both axes are the same text, as in a Decoder and in an
+// Encoder with equally many queries and keys; otherwise they are NaN. Between different texts, Distance is
+// measured from the diagonal, in tokens of the keys.
 //
-// A weight of NaN makes NaN of all that it enters, a negative one of Entropy.
+// A NaN weight makes every measure that uses it NaN. A negative weight makes Entropy NaN.
 func (l *Layer) Measure(h int, special []string) Measures {
 	lq, lk := len(l.Queries), len(l.Keys)
 	weights := l.Head(h)
@@ -73,7 +73,7 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		var h, d, most, m, p float64
 		for j, w32 := range row {
 			if w32 == 0 {
-				continue // of which there are many, behind a decoder's query
+				continue // common: keys after a decoder's query
 			}
 			w := float64(w32)
 			h -= float64(w * math.Log(w))
@@ -131,7 +131,7 @@ func (l *Layer) Measure(h int, special []string) Measures {
 	}
 }
 
-// mean is a sum on the way to its mean.
+// mean accumulates a sum and a count.
 type mean struct {
 	sum float64
 	n   int
@@ -139,14 +139,14 @@ type mean struct {
 
 func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
 
-// value returns the mean, NaN of nothing.
+// value returns the mean; NaN if nothing was added.
 func (m *mean) value() float64 { return m.sum / float64(m.n) }
 
-// scale is where the tokens of the axes stand.
+// scale has the positions of the tokens on both axes.
 type scale struct {
-	sameText      bool // the places are those of one text
+	sameText      bool // both axes are positions in one text
 	causal        bool
-	queries, keys []int // places, ascending
+	queries, keys []int // positions, ascending
 }
 
 func (l *Layer) scale() scale {
@@ -172,7 +172,7 @@ func count(a, b int) []int {
 	return list
 }
 
-// visible returns how many keys query i can attend to; they are the first ones.
+// visible returns the number of keys that query i can attend to: the first n keys.
 func (s *scale) visible(i int) int {
 	if !s.causal {
 		return len(s.keys)
@@ -180,12 +180,11 @@ func (s *scale) visible(i int) int {
 	return sort.SearchInts(s.keys, s.queries[i]+1)
 }
 
-// keyAt returns the key at a place, if there is one.
+// keyAt returns the index of the key at a position, if there is one.
 func (s *scale) keyAt(place int) (int, bool) { return slices.BinarySearch(s.keys, place) }
 
-// distance is in tokens. Between different texts it is that of the key from the
-// point which is as far into the keys as the query is into the queries, both
-// taken at their middles.
+// distance is in tokens. Between different texts, the midpoint of the query is mapped to the same relative
+// position on the key axis. The distance is measured from there to the midpoint of the key.
 func (s *scale) distance(i, j int) float64 {
 	if s.sameText {
 		return math.Abs(float64(s.queries[i] - s.keys[j]))
@@ -194,8 +193,8 @@ func (s *scale) distance(i, j int) float64 {
 	return math.Abs((float64(i)+0.5)*lk/lq - (float64(j) + 0.5))
 }
 
-// followers returns a function that lists the keys behind earlier keys equal to
-// key j.
+// followers returns a function that lists the keys that directly follow an earlier occurrence of key j's
+// token.
 func (l *Layer) followers(s scale) func(j int) []int {
 	behind := map[string][]int{}
 	for k := 0; k+1 < len(l.Keys); k++ {
@@ -205,11 +204,11 @@ func (l *Layer) followers(s scale) func(j int) []int {
 	}
 	return func(j int) []int {
 		list := behind[l.Keys[j]]
-		return list[:sort.SearchInts(list, j+1)] // behind a key before j
+		return list[:sort.SearchInts(list, j+1)] // followers of keys before j
 	}
 }
 
-// firstTrue returns the first index that is true, or one beyond every key.
+// firstTrue returns the first true index, or an index beyond every key.
 func firstTrue(list []bool) int {
 	if i := slices.Index(list, true); i >= 0 {
 		return i
@@ -217,8 +216,7 @@ func firstTrue(list []bool) int {
 	return math.MaxInt
 }
 
-// punctuation reports whether a token is punctuation and nothing else but the
-// marks of a word's beginning and end.
+// punctuation reports whether a token, without its word marks, is only punctuation.
 func punctuation(token string) bool {
 	body := bare(token)
 	return body != "" && strings.IndexFunc(body, func(r rune) bool { return !unicode.IsPunct(r) }) < 0

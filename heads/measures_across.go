@@ -8,19 +8,19 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Divergence returns how much the weights of two heads differ: the Jensen–Shannon
-// divergence of their rows, in nats, averaged over the rows.
+// Divergence returns how much the weights of two heads differ: the Jensen–Shannon divergence of their rows,
+// in nats, averaged over the rows.
 //
 //	½ Σ_j a_j ln(a_j/m_j) + ½ Σ_j b_j ln(b_j/m_j),   m = (a + b)/2
 //
-// It is 0 for equal heads and ln 2 for heads that share nothing. Rows that are
-// zero in both do not count; without any other the result is NaN.
+// It is 0 for equal heads and ln 2 for heads that never attend to the same key. Rows that are zero in both
+// heads do not count; if all rows are, the result is NaN.
 //
-// Shapes: a and b [rows Lk]. Divergence panics with a *tensor.ShapeError if they
-// differ in length or are no such matrices.
+// Shapes: a and b [rows Lk]. Divergence panics with a *tensor.ShapeError if their lengths differ or are no
+// multiple of rows.
 //
-// Source: Clark et al. 2019, section 6, https://arxiv.org/abs/1906.04341. Differs:
-// no smoothing, for the divergence is finite without.
+// Source: Clark et al. 2019, section 6, https://arxiv.org/abs/1906.04341. Differs: no smoothing, because
+// the divergence is finite without it.
 func Divergence(a, b []float32, rows int) float64 {
 	if len(a) != len(b) || rows < 0 || rows == 0 && len(a) > 0 || rows > 0 && len(a)%rows != 0 {
 		panic(&tensor.ShapeError{Op: "heads: Divergence", Arg: "heads", Got: []int{len(a), len(b)}, Want: fmt.Sprintf("[%d·Lk] both", rows)})
@@ -43,25 +43,23 @@ func Divergence(a, b []float32, rows int) float64 {
 			}
 		}
 		if !empty {
-			result.add(max(d, 0)) // rounding may have made it less
+			result.add(max(d, 0)) // rounding may make d negative
 		}
 	}
 	return result.value()
 }
 
-// Rollout returns how much of each token of the input is in each vector behind
-// the last of the layers, if attention and the connections around it were all
-// that mixes them: [L L], rows sum to 1.
+// Rollout returns how much of each input token is in each vector after the last layer, if only attention
+// and its residual connections mixed the tokens: [L L], rows sum to 1.
 //
 //	Â_l = mean over heads of A_l, plus the identity, each row divided by its sum
 //	R   = Â_n · … · Â_1
 //
-// The layers are those of an encoder or of a decoder, all from index 0 on and in
-// this order, with every head. Attention between two texts is left out: the
-// rollout of a whole translator is Cross · Rollout(encoder).
+// The layers must be all layers of an encoder or of a decoder, from index 0, in this order and with every
+// head. Attention between two texts is not included: the rollout of a whole translator is Cross ·
+// Rollout(encoder).
 //
-// Errors: no layers, one that is missing or of another kind or size, heads that
-// were left out.
+// Errors: no layers; a layer that is missing or has another kind or size; a layer without all its heads.
 //
 // Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers", 2020,
 // https://arxiv.org/abs/2005.00928, section 3.
@@ -93,12 +91,11 @@ func Rollout(layers []Layer) ([]float32, error) {
 	return result, nil
 }
 
-// RollOn returns the rollout up to a layer, Â·before, given that of the layers before it
-// and the mean of the layer's heads: what Rollout does once for each layer. Before the
-// first layer it is nil.
+// RollOn computes one step of Rollout. It returns the rollout up to a layer, Â·before, given the rollout up
+// to the previous layer and the mean of the layer's heads. before is nil for the first layer.
 //
-// Shapes: before, mean and result [L L]. RollOn panics with a *tensor.ShapeError if they
-// are not square, or differ.
+// Shapes: before, mean and result [L L]. RollOn panics with a *tensor.ShapeError if the matrices are not
+// square or their sizes differ.
 func RollOn(before, mean []float32) []float32 {
 	n := int(math.Round(math.Sqrt(float64(len(mean)))))
 	if n*n != len(mean) || before != nil && len(before) != len(mean) {
@@ -111,8 +108,7 @@ func RollOn(before, mean []float32) []float32 {
 	return tensor.MatMul(nil, tensor.New(mixed, n, n), tensor.New(before, n, n)).Data()
 }
 
-// withIdentity returns weights [n n] plus the identity, rows divided by their
-// sums.
+// withIdentity returns weights [n n] plus the identity, each row divided by its sum.
 func withIdentity(weights []float32, n int) []float32 {
 	out := make([]float32, n*n)
 	for i := range n {

@@ -48,11 +48,11 @@ func TestMeasuresByHand(t *testing.T) {
 			Next:        0.125,     // ¼, 0, –
 			First:       0.5,       // ½, 1, 0
 			Last:        1. / 3,    // ¼, 0, ¾
-			Special:     0.5,       // as the first
+			Special:     0.5,       // same as First
 			Punctuation: 0.5 / 3,   // ¼, 0, ¼
-			Induction:   nan,       // nothing comes twice
+			Induction:   nan,       // no token occurs twice
 		}},
-		// Two queries at places 3 and 4, that is behind a cache of three keys.
+		// Two queries at positions 3 and 4, after a cache of three keys.
 		{"decoder", Layer{
 			Kind: Decoder, Queries: []string{"b", "c"}, Keys: []string{"a", "b", "c", "a", "b"},
 			Weights: []float32{
@@ -68,12 +68,12 @@ func TestMeasuresByHand(t *testing.T) {
 			Confidence:  0.45,
 			Previous:    0.125, // 0.15, 0.1
 			Same:        0.275, // 0.25, 0.3
-			Next:        nan,   // is not there yet
+			Next:        nan,   // the next token is not visible
 			First:       0.15,
-			Last:        0.3, // the second query attends to it, the first does not
+			Last:        0.3, // only the second query can attend to the last key
 			Special:     nan,
 			Punctuation: nan,
-			Induction:   0.45, // "a" has come before "b": 0.5; "b" before "c": 0.4
+			Induction:   0.45, // "a" was followed by "b": 0.5; "b" by "c": 0.4
 		}},
 		{"cross", Layer{
 			Kind: Cross, Queries: []string{"x", "y", "z"}, Keys: []string{"a", "a", ".", "[S]", "a", "a"},
@@ -84,8 +84,8 @@ func TestMeasuresByHand(t *testing.T) {
 			},
 		}, Measures{
 			Entropy: 0.5 * math.Ln2, Bound: 1.7917595, // ln 6
-			// The query y, at 1½·6/3 = 3, is ½ from the middles 2½ and 3½ of its
-			// keys, z, at 5, from 5½.
+			// Query y is at 1½·6/3 = 3, which is ½ from the midpoints 2½ and 3½ of its keys. Query z is at 5,
+			// ½ from 5½.
 			Distance:   0.5,
 			Confidence: 0.75, First: 0, Last: 0.5, Special: 0.25, Punctuation: 0.25,
 			Previous: nan, Same: nan, Next: nan, Induction: nan,
@@ -99,16 +99,16 @@ func TestMeasuresByHand(t *testing.T) {
 			Entropy: 2.5 * math.Ln2 / 3, Bound: (math.Ln2 + math.Log(3)) / 3,
 			Distance: 1.25 / 3, Confidence: 2. / 3, Previous: 0.375, Same: 2. / 3, Next: nan,
 			First: 1.75 / 3, Last: 0.5, Special: nan, Punctuation: nan,
-			Induction: 0.625, // –, ½ of what followed the first, ¾ of what followed the first two
+			Induction: 0.625, // –, ½ to the token after the first, ¾ to the tokens after the first two
 		}},
 	} {
-		c.l.Heads = 2 // the second is measured
+		c.l.Heads = 2 // the second head is measured
 		c.l.Weights = append(make([]float32, len(c.l.Weights)), c.l.Weights...)
 		near(t, c.what, c.l.Measure(1, []string{"[S]"}), c.want)
 	}
 }
 
-// layerOf returns a layer of one head with the weight f of each pair.
+// layerOf returns a layer with one head, in which pair i, j has the weight f(i, j).
 func layerOf(k Kind, lq, lk int, f func(i, j int) float32) Layer {
 	l := Layer{Kind: k, Heads: 1, Queries: named("t", lq), Keys: named("t", lk)}
 	for i := range lq {
@@ -174,7 +174,7 @@ func TestMeasuresStayWithinBounds(t *testing.T) {
 	}
 }
 
-// What is no number is not hidden.
+// NaN weights give NaN measures.
 func TestMeasuresOfNaN(t *testing.T) {
 	l := Layer{Kind: Encoder, Heads: 1, Queries: named("t", 2), Keys: named("t", 2), Weights: []float32{float32(nan), 0, 0, 1}}
 	if m := l.Measure(0, nil); !math.IsNaN(m.Entropy) || !math.IsNaN(m.Same) || !math.IsNaN(m.Confidence) || m.Previous != 0 {
@@ -200,8 +200,8 @@ func TestDivergence(t *testing.T) {
 		rows int
 		want float64
 	}{
-		// m = (¾, ¼): ½·ln 4/3 + ½·(½·ln 2/3 + ½·ln 2) = 0.2157616; the second
-		// row is 0, the third does not count.
+		// m = (¾, ¼): ½·ln 4/3 + ½·(½·ln 2/3 + ½·ln 2) = 0.2157616. The second row gives 0, the third does
+		// not count.
 		{"by hand", []float32{1, 0, 0.2, 0.8, 0, 0}, []float32{0.5, 0.5, 0.2, 0.8, 0, 0}, 3, 0.2157616 / 2},
 		{"nothing in common", []float32{0.5, 0.5, 0, 0}, []float32{0, 0, 0.1, 0.9}, 1, math.Ln2},
 		{"the same", []float32{0.5, 0.5, 0.25, 0.75}, []float32{0.5, 0.5, 0.25, 0.75}, 2, 0},
@@ -252,7 +252,7 @@ func TestRollout(t *testing.T) {
 		sum := float32(0)
 		for j, w := range got[i*7 : (i+1)*7] {
 			if sum += w; j > i && w != 0 {
-				t.Errorf("token %d holds %v of token %d behind it", i, w, j)
+				t.Errorf("the vector of token %d contains %v of the later token %d", i, w, j)
 			}
 		}
 		if math.Abs(float64(sum)-1) > 1e-6 {
@@ -282,8 +282,8 @@ func TestRolloutRefuses(t *testing.T) {
 	wantError(t, "none", err, "heads: rollout of no layers")
 }
 
-// The mean of layers is the mean of their means, whatever their heads, and what at
-// returns as an error ends it.
+// The mean of layers is the mean of their means, regardless of their numbers of heads. MeanOf returns the
+// first error of at.
 func TestMeanOf(t *testing.T) {
 	one := Layer{Heads: 2, Queries: named("q", 2), Keys: named("k", 3), Weights: []float32{1, 0, 0, 0, 1, 0, 0, 1, 0, 0.5, 0.5, 0}}
 	two := Layer{Heads: 1, Queries: one.Queries, Keys: one.Keys, Weights: []float32{0, 0, 1, 0, 0.25, 0.75}}
@@ -302,9 +302,9 @@ func TestMeanOf(t *testing.T) {
 	if err := tensor.Catch(func() {
 		MeanOf(2, func(i int) ([]float32, error) { return make([]float32, 3+i), nil })
 	}); err == nil {
-		t.Error("maps of different sizes have a mean")
+		t.Error("MeanOf accepts maps of different sizes")
 	}
 	if err := tensor.Catch(func() { RollOn(make([]float32, 4), make([]float32, 9)) }); err == nil {
-		t.Error("a rollout goes on in another size")
+		t.Error("RollOn accepts matrices of different sizes")
 	}
 }

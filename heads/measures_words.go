@@ -8,33 +8,32 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Word is a word and the tokens from, up to but not including to, that it was
-// cut into.
+// Word is a word and the range of its tokens: from From up to but not including To.
 type Word struct {
 	Text     string
 	From, To int
 }
 
-// marking is how a vocabulary shows where words begin and end.
+// marking is the way in which a vocabulary marks where words begin and end.
 type marking uint8
 
 const (
 	unmarked  marking = iota // every token is a word
 	starts                   // "▁a", "Ġa" begin a word
-	continues                // "##a" goes on with one
+	continues                // "##a" continues a word
 	ends                     // "a</w>" ends a word
-	goesOn                   // behind "a@@" the word goes on
+	goesOn                   // the word continues after "a@@"
 )
 
-// startMarks begin a word: SentencePiece's mark, and the space and the line feed
-// of byte-level vocabularies.
+// startMarks begin a word: SentencePiece's mark, and the space and the line feed of byte-level
+// vocabularies.
 var startMarks = []string{"▁", "Ġ", "Ċ"}
 
 func startMark(token string) bool {
 	return slices.ContainsFunc(startMarks, func(mark string) bool { return strings.HasPrefix(token, mark) })
 }
 
-// markingOf returns the marking that the tokens have.
+// markingOf returns the marking that the tokens use.
 func markingOf(lists ...[]string) marking {
 	for _, m := range []struct {
 		is  marking
@@ -54,7 +53,7 @@ func markingOf(lists ...[]string) marking {
 	return unmarked
 }
 
-// bare returns a token without the marks of a word's beginning and end.
+// bare returns a token without its word marks.
 func bare(token string) string {
 	for _, mark := range [...]string{"▁", "Ġ", "Ċ", "##"} {
 		if body, cut := strings.CutPrefix(token, mark); cut && body != "" {
@@ -70,17 +69,16 @@ func bare(token string) string {
 	return token
 }
 
-// Words groups tokens into words by the marks of their vocabulary: "▁" and "Ġ"
-// begin a word, "##" goes on with one, "</w>" ends one, and behind "@@" it goes
-// on. Tokens without any marks are words already, and so are special tokens.
-// Where marks stand at beginnings, punctuation is a word of its own.
+// Words groups tokens into words by the marks of their vocabulary: "▁" and "Ġ" begin a word, "##" continues
+// a word, "</w>" ends a word, and after "@@" the word continues. If no token has a mark, each token is a
+// word. A special token is always a word, and so is punctuation where marks are at the beginning of words.
 func Words(tokens []string, special ...string) []Word {
 	return markingOf(tokens).words(tokens, special)
 }
 
 func (m marking) words(tokens, special []string) []Word {
 	var words []Word
-	apart := true // what comes next begins a word
+	apart := true // the next token begins a word
 	for i, token := range tokens {
 		isSpecial := slices.Contains(special, token)
 		alone := isSpecial || m == starts && punctuation(token)
@@ -101,7 +99,7 @@ func (m marking) words(tokens, special []string) []Word {
 			words = append(words, Word{text, i, i + 1})
 		} else {
 			w := &words[len(words)-1]
-			if slices.Contains(startMarks, w.Text) { // a space that is a token
+			if slices.Contains(startMarks, w.Text) { // the word so far is only a space
 				w.Text = ""
 			}
 			w.Text, w.To = w.Text+text, i+1
@@ -111,11 +109,12 @@ func (m marking) words(tokens, special []string) []Word {
 	return words
 }
 
-// MergeWords returns the weights of words [len(rows) len(columns)], given those
-// of tokens [Lq Lk]: the weight to a word is the sum over its tokens, that from
-// a word the mean. A row that sums to 1 still does.
+// MergeWords returns the weights of words [len(rows) len(columns)], given the weights of tokens [Lq Lk].
+// The weight to a word is the sum over its tokens, the weight from a word is the mean over its tokens. A
+// row that sums to 1 still sums to 1.
 //
-// It panics with a *tensor.ShapeError if the words do not cover the weights.
+// It panics with a *tensor.ShapeError if the numbers of tokens in rows and columns do not match the
+// weights.
 //
 // Source: Clark et al., "What Does BERT Look At?", 2019, section 4.1,
 // https://arxiv.org/abs/1906.04341.
@@ -139,7 +138,7 @@ func MergeWords(weights []float32, rows, columns []Word) []float32 {
 	return merged
 }
 
-// end returns the number of tokens of words.
+// end returns the number of tokens in words.
 func end(words []Word) int {
 	if len(words) == 0 {
 		return 0
@@ -147,12 +146,11 @@ func end(words []Word) int {
 	return words[len(words)-1].To
 }
 
-// MergeWords returns the record with words in place of tokens, see Words. The
-// marks of words are looked for in all its tokens, so that a text of one word is
-// merged as well.
+// MergeWords returns the record with words in place of tokens, see Words. The kind of marks is determined
+// from all tokens of the record, so that a text of a single word is merged as well.
 //
-// The place of a decoder's word is that of the last word which it has read
-// anything of when its last token is written.
+// The position of a decoder's word is the index of the word that the decoder was reading when it wrote the
+// last token of the word.
 func (r *Record) MergeWords() *Record {
 	marks := r.marking()
 	merged := *r
@@ -164,11 +162,11 @@ func (r *Record) MergeWords() *Record {
 	return &merged
 }
 
-// Words groups tokens into words as MergeWords does: by the marks that all tokens
-// of the record have.
+// Words groups tokens into words in the same way as MergeWords: by the marks that the tokens of the record
+// use.
 func (r *Record) Words(tokens []string) []Word { return r.marking().words(tokens, r.Special) }
 
-// marking returns the marking that the record's tokens have.
+// marking returns the marking that the record's tokens use.
 func (r *Record) marking() marking {
 	var lists [][]string
 	for i := range r.Layers {
@@ -180,7 +178,7 @@ func (r *Record) marking() marking {
 func (l *Layer) merge(rows, columns []Word) Layer {
 	m := *l
 	m.Queries, m.Keys, m.Weights = texts(rows), texts(columns), nil
-	m.ValueNorms, m.QueryVectors, m.KeyVectors = nil, nil, nil // those of a word's pieces are not one
+	m.ValueNorms, m.QueryVectors, m.KeyVectors = nil, nil, nil // norms and vectors cannot be merged
 	for h := range l.Heads {
 		m.Weights = append(m.Weights, MergeWords(l.Head(h), rows, columns)...)
 	}
@@ -218,10 +216,10 @@ func texts(words []Word) []string {
 	return list
 }
 
-// WithoutSpecial returns the record without its special tokens, neither as
-// queries nor as keys. If renormalise, what is left of each row is scaled to sum
-// to 1 again, unless nothing is left; otherwise rows sum to what they gave to
-// other tokens. A layer of special tokens only has no tokens left.
+// WithoutSpecial returns the record without its special tokens, neither as queries nor as keys. If
+// renormalise, the remaining weights of each row are scaled to sum to 1 again, unless all are zero;
+// otherwise rows sum to the weight of the remaining tokens. A layer that has only special tokens has no
+// tokens left.
 func (r *Record) WithoutSpecial(renormalise bool) *Record {
 	rest := *r
 	rest.Layers = make([]Layer, len(r.Layers))
@@ -269,7 +267,7 @@ func (l *Layer) without(special []string, renormalise bool) Layer {
 	return rest
 }
 
-// chosen returns some of n rows of each head, nil if there are none at all.
+// chosen returns the given rows of each head's n rows; nil if x is nil.
 func chosen(x []float32, heads, n int, rows []int) []float32 {
 	if x == nil {
 		return nil

@@ -21,7 +21,7 @@ func TestWords(t *testing.T) {
 		{"gi raf fe</w> eats</w> <e> a</w> b", "giraffe eats <e> a b", "<e>"},
 		{"gi@@ raf@@ fe eats <e> a@@ <e>", "giraffe eats <e> a <e>", "<e>"},
 		{"2 0 4 9", "2 0 4 9", ""},                            // no marks
-		{"5 ▁ m a r c h , ▁ 2 <e>", "5 march , 2 <e>", "<e>"}, // single characters, spaces among them
+		{"5 ▁ m a r c h , ▁ 2 <e>", "5 march , 2 <e>", "<e>"}, // single characters, some of them spaces
 		{"▁ ▁ a ▁ . ▁", "▁ a ▁ . ▁", ""},
 		{"▁l ' homme", "l ' homme", ""},
 		{"▁<s> b", "▁<s> b", "▁<s>"}, // a special token keeps its name
@@ -52,7 +52,7 @@ func TestMergeWords(t *testing.T) {
 		0, 0, 1,
 	}
 	words := []Word{{"ab", 0, 2}, {"c", 2, 3}}
-	// To ab: ½ + ¼ and 0.1 + 0.2, of which the mean is 0.525; to c: ¼ and 0.7.
+	// To ab: ½ + ¼ = 0.75 and 0.1 + 0.2 = 0.3, mean 0.525; to c: ¼ and 0.7.
 	want := []float32{0.525, 0.475, 0, 1}
 	got := MergeWords(weights, words, words)
 	for i := range want {
@@ -71,7 +71,7 @@ func (l *Layer) axes() string {
 	return fmt.Sprint(l.Queries, l.QueryPlaces, l.Keys, l.KeyPlaces)
 }
 
-// A translation whose target, of single characters, has no marks of its own.
+// example is a translation. Its target consists of single characters without marks of words.
 func example() *Record {
 	src, read, write := []string{"▁b", "a", "<e>"}, []string{"<s>", "▁x", "y", "▁z"}, []string{"▁x", "y", "▁z", "<e>"}
 	return &Record{Special: []string{"<s>", "<e>"}, Layers: []Layer{
@@ -84,7 +84,7 @@ func example() *Record {
 			1, 0, 0, 0, // writes x
 			0.5, 0.5, 0, 0, // y
 			0.25, 0.25, 0.5, 0, // z
-			0, 0.125, 0.375, 0.5, // the end
+			0, 0.125, 0.375, 0.5, // the end token
 		}},
 		{Name: "c", Kind: Cross, Heads: 1, Queries: write[1:3], Keys: src, Weights: []float32{
 			0.25, 0.5, 0.25,
@@ -101,7 +101,7 @@ func TestMergeWordsOfRecord(t *testing.T) {
 		weights []float32
 	}{
 		{"[ba <e>] [0 1] [ba <e>] []", []float32{0.625, 0.375, 0, 1}},
-		// When y is written, x has been read: the word xy stands there too.
+		// When y is written, x has been read, so the query's position is the word xy itself.
 		{"[xy z <e>] [1 1 2] [<s> xy z] []", []float32{0.75, 0.25, 0, 0.25, 0.75, 0, 0, 0.5, 0.5}},
 		{"[y z] [] [ba <e>] []", []float32{0.75, 0.25, 0, 1}},
 	} {
@@ -110,16 +110,16 @@ func TestMergeWordsOfRecord(t *testing.T) {
 		}
 	}
 	if r.Layers[1].axes() != example().Layers[1].axes() || m.Validate() != nil {
-		t.Errorf("the record itself is %s now; merged: %v", r.Layers[1].axes(), m.Validate())
+		t.Errorf("MergeWords changed the record to %s; merged: %v", r.Layers[1].axes(), m.Validate())
 	}
-	// Places 1, 1, 2 see 2, 2 and 3 words, the last of which only the last.
+	// Positions 1, 1 and 2 can attend to 2, 2 and 3 words; only the last query can attend to the last word.
 	got := m.Layers[1].Measure(0, nil)
 	if math.Abs(got.Bound-(2*math.Ln2+math.Log(3))/3) > 1e-6 || got.Same != (0.25+0.75+0.5)/3 || got.Previous != 0.5 || got.Last != 0.5 {
 		t.Errorf("measures of words %+v", got)
 	}
 }
 
-// The marks of one text hold for the other.
+// The marks of one text apply to the other text too.
 func TestMarksAreThoseOfTheRecord(t *testing.T) {
 	r := &Record{Layers: []Layer{{Kind: Cross, Heads: 1, Queries: []string{"2", "0"}, Keys: []string{"a", "▁", "b"}, Weights: make([]float32, 6)}}}
 	if got, want := r.MergeWords().Layers[0].axes(), "[20] [] [a b] []"; got != want {
@@ -147,14 +147,14 @@ func TestWithoutSpecial(t *testing.T) {
 			}
 		}
 	}
-	// Places are those in the text: the first query, which attends to no key any more,
-	// does not count; the second and third see one and two.
+	// Positions are those in the text. The first query no longer attends to any key and does not count. The
+	// second and third can attend to one and two keys.
 	m := example().WithoutSpecial(true).Layers[1].Measure(0, nil)
 	near(t, "decoder", m, Measures{
 		Entropy: (math.Log(3)/3 + 2./3*math.Log(1.5)) / 2, Bound: math.Ln2 / 2, Distance: 1. / 6, Confidence: 2.5 / 3,
 		Previous: 1. / 3, Same: 2.5 / 3, Next: nan, First: 2. / 3, Last: nan, Special: nan, Punctuation: nan, Induction: nan,
 	})
-	// Merged afterwards, places are those among the words that are left.
+	// After merging, positions are indices of the remaining words.
 	both := example().WithoutSpecial(true).MergeWords()
 	if got, want := both.Layers[1].axes(), "[xy z] [0 0] [xy z] []"; got != want {
 		t.Errorf("words without special tokens %s, want %s", got, want)

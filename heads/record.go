@@ -7,14 +7,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Kind says where the queries and the keys of a layer come from.
+// Kind is the kind of attention: which texts the queries and keys of a layer come from.
 type Kind uint8
 
-// The kinds of attention in an encoder–decoder. A model that has no decoder has
-// Encoder layers, or Decoder layers if they are causal.
+// The kinds of attention in an encoder–decoder. A model without a decoder has Encoder layers, or Decoder
+// layers if they are causal.
 const (
 	Encoder Kind = iota // the source attends to itself
-	Decoder             // the target attends to what has been written of it
+	Decoder             // the target attends to the part of itself that is already written
 	Cross               // the target attends to the source
 )
 
@@ -46,47 +46,46 @@ func parseKind(s string) (Kind, error) {
 	return 0, fmt.Errorf("unknown kind %s, want encoder, decoder or cross", quote.Text(s))
 }
 
-// Layer is the weights of the heads of one attention layer in one run.
+// Layer has the weights of the heads of one attention layer in one run.
 type Layer struct {
-	Name    string // as the observer was told: "encoder.0.self"
+	Name    string // as passed to the observer: "encoder.0.self"
 	Kind    Kind
-	Index   int      // of the layer among those of its kind, in the model
+	Index   int      // number of the layer among the model's layers of its kind
 	Heads   int      // H
 	Queries []string // the tokens of the queries, Lq of them
 	Keys    []string // the tokens of the keys, Lk of them
-	// Weights are [H Lq Lk]. Nil means that Head computes those of a head each time, see
+	// Weights are [H Lq Lk]. Nil means that Head computes the weights of a head in each call, see
 	// RecorderOptions.OnRequest, or that they stay in a File.
 	Weights []float32
-	// Held is about how many bytes are kept to compute weights from.
+	// Held is the approximate number of bytes kept to compute weights from.
 	Held int
 
-	// Chosen are the numbers of the heads in the model if not all of them were
-	// kept, H of them. Nil means 0 to H-1.
+	// Chosen has, for each of the H heads, its number in the model, if some heads were not kept. Nil means
+	// 0 to H-1.
 	Chosen []int
-	// KeyHeads are the numbers of the key/value heads that the heads read, H of them, in
-	// grouped-query attention. Nil means that each has its own.
+	// KeyHeads has, for each of the H heads, the number of its key/value head in grouped-query attention.
+	// Nil means that each head has its own.
 	KeyHeads []int
-	// QueryPlaces and KeyPlaces say where in the text the tokens stand, in
-	// ascending order, if some were taken out or several made one. Nil keys are
-	// at 0 to Lk-1, nil queries at the last Lq of these places. The place of a
-	// decoder's query is that of the token which it has read last.
+	// QueryPlaces and KeyPlaces are the positions of the tokens in the text, in ascending order, if tokens
+	// were removed or merged. With nil, keys are at 0 to Lk-1 and queries at the last Lq of these
+	// positions. The position of a decoder's query is the position of the token that the decoder read last.
 	QueryPlaces, KeyPlaces []int
 
-	// ValueNorms are ‖W_h·v_j‖ [H Lk]: what a head would add to the layer's result if it
-	// attended to key j alone, see ValueWeighted. Nil means that they were not recorded.
+	// ValueNorms are ‖W_h·v_j‖ [H Lk]: the norm of the vector that a head would add to the layer's result
+	// if it attended to key j alone, see ValueWeighted. Nil means that they were not recorded.
 	ValueNorms []float32
-	// QueryVectors [H Lq E] and KeyVectors [H Lk E] are the queries and keys as the score
-	// multiplies them: ScoreScale·q_i·k_j is the score before soft-cap, bias and mask. Nil
-	// means that they were not recorded.
+	// QueryVectors [H Lq E] and KeyVectors [H Lk E] are the queries and keys that the score multiplies:
+	// ScoreScale·q_i·k_j is the score before soft-cap, bias and mask. Nil means that they were not
+	// recorded.
 	QueryVectors, KeyVectors []float32
 	ScoreScale               float32
 
-	inFile storedVectors            // of a layer whose vectors stay there
-	again  func(head int) []float32 // computes weights, if there are none
+	inFile storedVectors            // where the vectors are, if they stay in a file
+	again  func(head int) []float32 // computes the weights of a head, if Weights is nil
 }
 
-// Head returns the weights [Lq Lk] of a head. Those that are computed on request may be asked
-// for by several goroutines.
+// Head returns the weights [Lq Lk] of a head. Several goroutines may call it at once, even if it computes
+// the weights.
 func (l *Layer) Head(h int) []float32 {
 	if l.Weights == nil && l.again != nil {
 		return l.again(h)
@@ -95,8 +94,7 @@ func (l *Layer) Head(h int) []float32 {
 	return l.Weights[h*n : (h+1)*n]
 }
 
-// VectorSize returns E, the size of the recorded queries and keys of a head; 0 if there
-// are none.
+// VectorSize returns E, the size of the recorded queries and keys of a head; 0 if none were recorded.
 func (l *Layer) VectorSize() int {
 	if l.inFile.size > 0 {
 		return l.inFile.size
@@ -104,8 +102,8 @@ func (l *Layer) VectorSize() int {
 	return len(l.QueryVectors) / max(1, l.Heads*len(l.Queries))
 }
 
-// Vectors returns the queries [Lq E] and the keys [Lk E] of a head, nil if they were not
-// recorded or are in a file.
+// Vectors returns the queries [Lq E] and the keys [Lk E] of a head; nil if they were not recorded or are in
+// a file.
 func (l *Layer) Vectors(h int) (queries, keys []float32) {
 	if l.QueryVectors == nil {
 		return nil, nil
@@ -115,16 +113,15 @@ func (l *Layer) Vectors(h int) (queries, keys []float32) {
 	return l.QueryVectors[h*nq : (h+1)*nq], l.KeyVectors[h*nk : (h+1)*nk]
 }
 
-// ValueWeighted returns how much of the value of each key is in what a head gives each
-// query: the size of each term of that sum, and not only its weight.
+// ValueWeighted returns how large the contribution of each key to a head's result is, for each query: the
+// norm of the weighted value, not only the weight.
 //
 //	A_ij·‖W_h·v_j‖
 //
-// A head may give most of its weight to a key whose value is close to nothing, such as a
-// separator.
+// A head may give most of its weight to a key whose value is close to zero, such as a separator.
 //
-// Shapes: weights and result [Lq Lk], norms [Lk]. ValueWeighted panics with a
-// *tensor.ShapeError if they do not fit.
+// Shapes: weights and result [Lq Lk], norms [Lk]. ValueWeighted panics with a *tensor.ShapeError if the
+// length of weights is no multiple of the length of norms.
 //
 // Source: Kobayashi et al., "Attention is Not Only a Weight: Analyzing Transformers with
 // Vector Norms", 2020, https://arxiv.org/abs/2004.10102, section 3.
@@ -140,7 +137,7 @@ func ValueWeighted(weights, norms []float32) []float32 {
 	return out
 }
 
-// Norms returns those of a head, nil if they were not recorded.
+// Norms returns the value norms of a head; nil if they were not recorded.
 func (l *Layer) Norms(h int) []float32 {
 	if l.ValueNorms == nil {
 		return nil
@@ -149,7 +146,7 @@ func (l *Layer) Norms(h int) []float32 {
 	return l.ValueNorms[h*n : (h+1)*n]
 }
 
-// Number returns the number in the model of head h of Weights.
+// Number returns the number in the model of head h of the layer.
 func (l *Layer) Number(h int) int {
 	if l.Chosen != nil {
 		return l.Chosen[h]
@@ -163,11 +160,10 @@ func (l *Layer) Mean() []float32 {
 	return mean
 }
 
-// MeanOf returns the mean of n maps of one size, which at returns one after the other:
-// of the heads of a layer, or of the means of several layers.
+// MeanOf returns the mean of n maps of one size, such as the heads of a layer or the means of several
+// layers. It calls at for one map after the other.
 //
-// Errors: those of at. MeanOf panics with a *tensor.ShapeError if a map has another size
-// than the first.
+// Errors: those of at. MeanOf panics with a *tensor.ShapeError if the sizes of the maps differ.
 func MeanOf(n int, at func(i int) ([]float32, error)) ([]float32, error) {
 	var sum []float64
 	for i := range n {
@@ -192,18 +188,16 @@ func MeanOf(n int, at func(i int) ([]float32, error)) ([]float32, error) {
 	return mean, nil
 }
 
-// Record is the attention weights of a model in one run on one text, or pair of texts.
+// Record has the attention weights of a model in one run on one text or pair of texts.
 type Record struct {
 	Layers []Layer
-	// Source and Target are the texts; Target is empty for a model that has
-	// one text only.
+	// Source and Target are the texts. Target is empty for a model that has only one text.
 	Source, Target string
-	// Special lists the tokens that are marks and not text, such as the end of
-	// a sentence.
+	// Special lists the special tokens, such as the end of a sentence.
 	Special []string
 }
 
-// Layer returns the layer of that kind and index, or nil if it was not recorded.
+// Layer returns the layer of the given kind and index, or nil if it was not recorded.
 //
 // Aliasing: the result points into r.Layers.
 func (r *Record) Layer(k Kind, index int) *Layer {

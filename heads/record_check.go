@@ -9,12 +9,11 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// maxTokens bounds an axis: a few bytes of a file must not become many labels.
+// maxTokens limits the length of an axis, because a few bytes of a file must not become many labels.
 const maxTokens = 1 << 17
 
-// Validate returns an error unless every layer has the weights that its heads
-// and tokens ask for: what Write needs, and what Read has made sure of. What the
-// weights are is another question, see Check.
+// Validate returns an error unless the weights of every layer match its heads and tokens. Write requires a
+// valid record, and Read returns valid records. Check examines the values of the weights.
 func (r *Record) Validate() error {
 	if len(r.Layers) == 0 {
 		return errors.New("no layers")
@@ -114,26 +113,26 @@ func (l *Layer) validateAxes() error {
 	return nil
 }
 
-// Cause says what is wrong with a row of weights.
+// Cause is the error in a row of weights.
 type Cause string
 
-// What can be wrong with a row.
+// The errors in rows.
 const (
 	NotFinite Cause = "is not finite"
 	Negative  Cause = "is negative"
 	WrongSum  Cause = "is not 1"
 )
 
-// Problem is something that rows of a head's weights should not be.
+// Problem is an error in rows of a head's weights.
 type Problem struct {
 	Head  int // as in Layer.Head
 	Cause Cause
-	Row   int     // the first row that has it
-	Rows  int     // how many have it
+	Row   int     // the first row with the error
+	Rows  int     // number of rows with the error
 	Value float64 // the weight in that row, or its sum
 }
 
-// String returns a problem as a line for people.
+// String describes a problem in a line.
 func (p Problem) String() string {
 	what := "has the weight"
 	if p.Cause == WrongSum {
@@ -146,12 +145,12 @@ func (p Problem) String() string {
 	return line
 }
 
-// sumTolerance is how far from 1 the sum of a row may be: weights that were
-// rounded to bfloat16 are off by 1/512 each, at most.
+// sumTolerance is how far the sum of a row may be from 1: rounding to bfloat16 changes a weight by at most
+// 1/512.
 const sumTolerance = 1. / 256
 
-// judge returns what is wrong with a row and the number that shows it. A row of
-// zeros is in order: that of a query which attends to no key.
+// judge returns the error in a row and the offending number. A row of zeros is correct: its query attends
+// to no key.
 func judge(row []float32) (Cause, float64) {
 	if sum, most, ok := total(row); ok {
 		if most > 0 && math.Abs(sum-1) > sumTolerance {
@@ -178,12 +177,12 @@ func judge(row []float32) (Cause, float64) {
 	return "", sum
 }
 
-// total returns the sum of a row and its largest weight if all of them are finite and none has a
-// sign: then their bits are in the order of their values, and beyond those of the largest number
-// are only others.
+// total returns the sum of a row and its largest weight. ok reports whether all weights are finite and have
+// no sign bit. Without sign bits, the bit patterns of floats are ordered like their values, and infinities
+// and NaN are beyond the largest finite number, so one maximum of the bits answers both questions.
 func total(row []float32) (sum float64, most float32, ok bool) {
 	var bits uint32
-	var s0, s1, s2, s3 float64 // an addition need not wait for the one before
+	var s0, s1, s2, s3 float64 // four sums, so that additions do not wait for one another
 	for len(row) >= 4 {
 		a, b, c, d := row[0], row[1], row[2], row[3]
 		bits = max(bits, math.Float32bits(a), math.Float32bits(b), math.Float32bits(c), math.Float32bits(d))
@@ -197,14 +196,14 @@ func total(row []float32) (sum float64, most float32, ok bool) {
 	return s0 + s1 + s2 + s3, math.Float32frombits(bits), bits <= math.Float32bits(math.MaxFloat32)
 }
 
-// Check returns what is wrong with the weights, at most one problem of each
-// cause for a head: a row holds something that is not finite, or is negative, or
-// does not sum to 1 within 1/256. It returns nil if all is well.
+// Check returns the errors in the weights, at most one problem of each cause for each head: a row has a
+// weight that is not finite or is negative, or it does not sum to 1 within 1/256. It returns nil if there
+// are no errors.
 func (l *Layer) Check() []Problem {
 	var all []Problem
 	n := len(l.Keys)
 	for h := range l.Heads {
-		found := map[Cause]int{} // to the place in all
+		found := map[Cause]int{} // index into all
 		for i := range l.Queries {
 			cause, value := judge(l.Head(h)[i*n : (i+1)*n])
 			if cause == "" {

@@ -9,7 +9,7 @@ import (
 func TestCheck(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	l := Layer{Heads: 3, Queries: named("q", 4), Keys: named("k", 2), Weights: []float32{
-		0.5, 0.5, 0, 0, 0.498, 0.5, 1, 0, // in order: a query may attend to no key, weights may be rounded
+		0.5, 0.5, 0, 0, 0.498, 0.5, 1, 0, // correct: a query may attend to no key, weights may be rounded
 		0.5, 0.25, -0.5, 1.5, 0.5, 0.495, 2, 0,
 		nan, 1, 0.5, 0.5, -1, 0, inf, 0,
 	}}

@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// Keys of a file's metadata. All but the texts themselves are JSON.
+// Keys of a file's metadata. All values except the texts are JSON.
 const (
 	keySource       = "source"
 	keyTarget       = "target"
@@ -26,12 +26,11 @@ const (
 	keyLayers       = "layers"
 )
 
-// maxJSON bounds one of them, in bytes: an empty token takes three in a file and
-// many more in memory.
+// maxJSON limits the bytes of one value: an empty token takes three bytes in a file and many more in
+// memory.
 const maxJSON = 1 << 24
 
-// layerJSON is what the metadata say of a layer besides what follows from its
-// name and the texts.
+// layerJSON is the metadata of a layer, without the parts that follow from its name and the texts.
 type layerJSON struct {
 	Kind        string   `json:"kind,omitempty"`
 	Index       *int     `json:"index,omitempty"`
@@ -49,20 +48,19 @@ type layerJSON struct {
 	ScoreScale   float32 `json:"score_scale,omitempty"`
 }
 
-// parts returns the names of the further tensors that a layer has.
+// parts returns the names of a layer's further tensors.
 func (j *layerJSON) parts() []string {
 	return slices.DeleteFunc([]string{j.ValueNorms, j.QueryVectors, j.KeyVectors}, func(name string) bool { return name == "" })
 }
 
-// WriteFile writes the record to the file at path, which is replaced as a whole
-// or, after an error, not at all.
+// WriteFile writes the record to the file at path. It replaces an existing file only if there was no error.
 func (r *Record) WriteFile(path string) error {
 	return atomicfile.Write(path, r.Write)
 }
 
 // Write writes the record as a safetensors file, in the layout of docs/heads.md.
 //
-// Errors: what Validate returns, texts that are not UTF-8, and those of w.
+// Errors: those of Validate and of w, and texts that are not UTF-8.
 func (r *Record) Write(w io.Writer) error {
 	f, err := r.file()
 	if err != nil {
@@ -147,8 +145,7 @@ func (r *Record) file() (*safetensors.File, error) {
 	return f, long
 }
 
-// texts returns tokens that are right for most layers: those of the first of
-// each kind.
+// texts returns the tokens that are correct for most layers: those of the first layer of each kind.
 func (r *Record) texts() Texts {
 	var t Texts
 	first := func(to *[]string, tokens []string) {
@@ -171,7 +168,7 @@ func (r *Record) texts() Texts {
 	return t
 }
 
-// json returns what has to be said of a layer, and whether that is anything.
+// json returns the metadata of a layer, and whether there are any.
 func (l *Layer) json(t *Texts) (j layerJSON, says bool) {
 	if kind, said := kindOf(l.Name); !said || kind != l.Kind {
 		j.Kind, says = l.Kind.String(), true
@@ -190,16 +187,14 @@ func (l *Layer) json(t *Texts) (j layerJSON, says bool) {
 	return j, says || j.Heads != nil || j.KeyHeads != nil || j.QueryPlaces != nil || j.KeyPlaces != nil
 }
 
-// Read reads a record from a safetensors file that Write has written, or any
-// program, see docs/heads.md: each tensor is a layer, [H Lq Lk], [Lq Lk] for one
-// head or [1 H Lq Lk]. Tokens that the metadata do not have become numbers; what
-// kind of layer it is follows from its name and weights, as for a Recorder,
-// unless the metadata say it. Layers come by kind and index.
+// Read reads a record from a safetensors file that Write or another program has written, see docs/heads.md.
+// Each tensor is a layer: [H Lq Lk], [1 H Lq Lk], or [Lq Lk] for one head. Tokens that are not in the
+// metadata become numbers. If the metadata do not have the kind of a layer, Read derives it from the
+// layer's name and weights, as a Recorder does. Layers are sorted by kind and index.
 //
-// Errors: a file that is none of this, with its path; or that of the operating
-// system. Weights whose rows do not sum to 1 are accepted, Check tells of them;
-// but a file without tokens in which not a single row sums to 1 holds something
-// else.
+// Errors: a file in another format, with its path; errors of the operating system. Read accepts weights
+// whose rows do not sum to 1, which Check reports. But it rejects a file without tokens in which not a
+// single row sums to 1, because such a file does not contain attention weights.
 func Read(path string) (*Record, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -210,7 +205,7 @@ func Read(path string) (*Record, error) {
 	return r, inFile(path, err)
 }
 
-// inFile returns an error with the path, unless it has it.
+// inFile adds the path to an error, unless the error already has it.
 func inFile(path string, err error) error {
 	var reading *readError
 	switch {
@@ -222,12 +217,10 @@ func inFile(path string, err error) error {
 	return &safetensors.FormatError{Path: path, Err: err}
 }
 
-// readError is an error of reading the data of a tensor, which names all there is
-// to name.
+// readError is an error of reading a tensor's data. Its message already has the path and the name.
 type readError struct{ error }
 
-// layerReader makes a layer of a tensor, what the metadata say of it, and the
-// texts; others are the layers before it.
+// layerReader makes a layer from a tensor, its metadata and the texts. others are the layers before it.
 type layerReader func(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error)
 
 func fromFile(f *safetensors.Reader) (*Record, error) { return recordFrom(f, readLayer) }
@@ -268,7 +261,7 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 		}
 		for _, part := range j.parts() {
 			if _, layer := layers[part]; layer || parts[part] {
-				return nil, fmt.Errorf("metadata %s: tensor %s stands for two things", quote.Text(keyLayers), quote.Text(part))
+				return nil, fmt.Errorf("metadata %s: tensor %s is used twice", quote.Text(keyLayers), quote.Text(part))
 			}
 			parts[part] = true
 		}
@@ -314,7 +307,7 @@ func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 	return l, l.validate()
 }
 
-// layerFrom makes a layer, with its weights if they are wanted.
+// layerFrom makes a layer. It reads the weights if wanted returns true.
 func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, wanted func(*Layer) bool) (Layer, error) {
 	l := Layer{Name: t.Name, Chosen: j.Heads, KeyHeads: j.KeyHeads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
 	shape := t.Shape
@@ -331,7 +324,7 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		return l, fmt.Errorf("shape %v, want [H Lq Lk] as attention weights have", shape)
 	}
 	lq, lk := shape[1], shape[2]
-	// An empty axis would let the others be of any size.
+	// An empty axis would allow any size of the others.
 	if min(shape[0], lq, lk) < 1 || max(lq, lk) > maxTokens {
 		return l, fmt.Errorf("shape %v, want at least one head and 1 to %d tokens", t.Shape, maxTokens)
 	}
@@ -376,7 +369,7 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 	return l, l.validateAxes()
 }
 
-// numbers returns "0", "1", … for n tokens that have no names.
+// numbers returns "0", "1", … as tokens for an axis without tokens.
 func numbers(n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -385,8 +378,8 @@ func numbers(n int) []string {
 	return list
 }
 
-// anyDistribution reports whether a row of any layer is what a softmax returns.
-// Weights that are not in memory are read, a head at a time.
+// anyDistribution reports whether a row of any layer sums to 1, as after a softmax. Weights that are not in
+// memory are read one head at a time.
 func anyDistribution(f *safetensors.Reader, layers []Layer) (bool, error) {
 	for i := range layers {
 		l := &layers[i]
@@ -406,7 +399,7 @@ func anyDistribution(f *safetensors.Reader, layers []Layer) (bool, error) {
 	return false, nil
 }
 
-// headOf returns the weights of a head, from the file if they are not in memory.
+// headOf returns the weights of a head; it reads them from the file if they are not in memory.
 func headOf(f *safetensors.Reader, l *Layer, h int) ([]float32, error) {
 	if l.Weights != nil {
 		return l.Head(h), nil

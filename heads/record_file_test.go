@@ -18,7 +18,7 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// sample has a layer of each kind, and one that nothing can be guessed of.
+// sample has a layer of each kind, and one whose name and weights do not show its kind.
 func sample() *Record {
 	src, read, write := []string{"größe", `"<&>`, "</s>"}, []string{"<s>", "si", "ze"}, []string{"si", "ze", "</s>"}
 	layer := func(name string, k Kind, index int, queries, keys []string) Layer {
@@ -56,14 +56,14 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What follows from the names is not said again.
+	// Metadata that follow from the names are not written.
 	if text, want := f.Metadata[keyLayers], `{"cross":{"index":0},"encoder.10.self":{"heads":[3,7],"key_heads":[1,3],"query_places":[-1,2,5],"key_places":[1,2,4]},`+
 		`"h":{"kind":"cross","index":4,"queries":["si"],"keys":["größe","\"\u003c\u0026\u003e"]}}`; text != want {
 		t.Errorf("layers %s, want %s", text, want)
 	}
 }
 
-// A record of one text, and one without any tokens but numbers.
+// A record of one text, and a record whose only tokens are numbers.
 func TestRoundTripOfLittle(t *testing.T) {
 	r := NewRecorder(RecorderOptions{})
 	r.Observe("layers.0", softmaxed(1, 1, 2, 3, 3, true))
@@ -101,12 +101,12 @@ func TestWriteRefuses(t *testing.T) {
 			t.Errorf("%s: %d bytes written, error %v", want, b.Len(), err)
 		}
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s: the file is there", want)
+			t.Errorf("%s: the file exists", want)
 		}
 	}
 }
 
-// The lines of docs/heads.md were run by testdata/make.py.
+// testdata/make.py ran the lines of docs/heads.md.
 func TestPythonLines(t *testing.T) {
 	r, err := Read("testdata/python.safetensors")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestPythonLines(t *testing.T) {
 	}
 }
 
-// uniform returns a tensor of that shape, every weight 1/n of the last axis.
+// uniform returns a tensor of the given shape. Every weight is 1/n, where n is the size of the last axis.
 func uniform(name string, shape ...int) safetensors.Tensor {
 	n := 1
 	for _, d := range shape {
@@ -216,18 +216,17 @@ func TestReadRefuses(t *testing.T) {
 		}
 		_, err := Read(path)
 		wantError(t, c.want, err, "safetensors: "+path+": "+c.want)
-		// The command sorts errors by this.
+		// The command recognizes input errors by this type.
 		if bad := new(safetensors.FormatError); !errors.As(err, &bad) {
 			t.Errorf("%s: error of type %T", c.want, err)
 		}
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v, want that there is no file", err)
+		t.Errorf("error %v, want that the file does not exist", err)
 	}
 }
 
-// Rows that are no distribution are accepted in a file that has tokens, or other
-// rows that are one.
+// Rows that do not sum to 1 are accepted in a file that has tokens or other rows that sum to 1.
 func TestReadAcceptsOddRows(t *testing.T) {
 	odd := safetensors.FromFloat32s("a", []int{1, 3}, []float32{float32(math.NaN()), -2, 5})
 	for _, f := range []safetensors.File{
@@ -245,7 +244,7 @@ func TestReadAcceptsOddRows(t *testing.T) {
 	}
 }
 
-// opened returns a file as a reader has it.
+// opened returns a Reader of the file's bytes.
 func opened(t *testing.T, f *safetensors.File) *safetensors.Reader {
 	t.Helper()
 	var b bytes.Buffer
@@ -259,7 +258,7 @@ func opened(t *testing.T, f *safetensors.File) *safetensors.Reader {
 	return r
 }
 
-// Whatever the bytes, there is a record that can be used and written, or an error.
+// For any bytes, Read returns a record that can be used and written, or an error.
 func FuzzRead(f *testing.F) {
 	for _, r := range []*Record{sample(), {Layers: []Layer{{Name: "a", Heads: 1, Queries: []string{"q"}, Keys: []string{"k"}, Weights: []float32{1}}}}} {
 		var b bytes.Buffer
@@ -271,7 +270,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { useAll(t, data) })
 }
 
-// useAll reads bytes and calls everything on what they hold.
+// useAll reads data as a record and calls all methods on it.
 func useAll(t *testing.T, data []byte) {
 	file, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -299,7 +298,7 @@ func useAll(t *testing.T, data []byte) {
 	}
 }
 
-// Single bytes of a good file changed, the texts of its metadata above all.
+// Single bytes of a valid file are changed, mostly in its metadata.
 func TestReadHostile(t *testing.T) {
 	var b bytes.Buffer
 	if err := sample().Write(&b); err != nil {
@@ -316,7 +315,7 @@ func TestReadHostile(t *testing.T) {
 	}
 }
 
-// Whatever the metadata say, an error about them is one line that does nothing to a terminal.
+// An error about any metadata is one line without control characters for a terminal.
 func TestHostileText(t *testing.T) {
 	for key, value := range map[string]string{
 		"source_tokens": `["a", "b", "c"]`,

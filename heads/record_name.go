@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// kindOf returns what a layer's name says of its kind: "cross", or both an
-// encoder and a decoder, is Cross; else it is whichever of the two is named.
+// kindOf derives the kind of a layer from its name: Cross if the name contains "cross", or both "encoder"
+// and "decoder"; otherwise the kind whose name it contains.
 func kindOf(name string) (Kind, bool) {
 	name = strings.ToLower(name)
 	has := func(s string) bool { return strings.Contains(name, s) }
@@ -23,8 +23,8 @@ func kindOf(name string) (Kind, bool) {
 	return 0, false
 }
 
-// guessKind returns the kind of a layer whose name does not say it: the axes of
-// Cross differ in length, and no query of a Decoder attends to a later key.
+// guessKind returns the kind of a layer whose name does not have it. The axes of Cross differ in length,
+// and no query of a Decoder attends to a later key.
 func guessKind(l *Layer) Kind {
 	lq, lk := len(l.Queries), len(l.Keys)
 	if lq != lk {
@@ -44,10 +44,10 @@ func guessKind(l *Layer) Kind {
 	return Decoder
 }
 
-// maxIndex bounds the number of a layer.
+// maxIndex limits the number of a layer.
 const maxIndex = 1 << 20
 
-// indexOf returns the first part of a layer's name that is a number.
+// indexOf returns the first number among the parts of a layer's name.
 func indexOf(name string) (int, bool) {
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("._-/: []", r) }) {
 		if n, err := strconv.ParseUint(part, 10, 32); err == nil && n <= maxIndex {
@@ -57,8 +57,8 @@ func indexOf(name string) (int, bool) {
 	return 0, false
 }
 
-// place gives a layer its kind and index, as far as they are not known, from its
-// name and weights; others are the layers that came before it.
+// place sets the kind and index of a layer from its name and weights, if they are not known yet. others are
+// the layers before it.
 func place(l *Layer, others []Layer, hasKind, hasIndex bool) {
 	if !hasKind {
 		var said bool
@@ -80,15 +80,14 @@ func place(l *Layer, others []Layer, hasKind, hasIndex bool) {
 	}
 }
 
-// arrange puts layers in the order of kinds and indices.
+// arrange sorts layers by kind and index.
 func arrange(layers []Layer) {
 	slices.SortStableFunc(layers, func(a, b Layer) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Index, b.Index))
 	})
 }
 
-// Place returns the kind and index of a layer as its name says them: Encoder and
-// 0 where it says nothing.
+// Place derives the kind and index of a layer from its name. The defaults are Encoder and 0.
 func Place(name string) (Kind, int) {
 	kind, _ := kindOf(name)
 	index, _ := indexOf(name)

@@ -4,21 +4,21 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// File is a record whose weights stay in its file until they are asked for, a head
-// at a time: the weights of a large model's run may not fit into memory.
+// File is a record whose weights stay in its file until a head is read, because the weights of a large
+// model's run may not fit in memory.
 //
-// Its methods may be called at the same time.
+// Its methods are thread-safe.
 type File struct {
-	// Record has everything but the weights: those of its layers are nil.
+	// Record has everything except the weights, which are nil in its layers.
 	Record *Record
 	file   *safetensors.Reader
 }
 
-// Open opens a record in a file of the form that Read reads, and leaves the weights
-// there. Only where neither metadata nor name say of what kind a square layer is,
-// its weights are read at once. Close closes the file.
+// Open opens a record in a file that Read can read, without reading the weights. Only the weights of a
+// square layer are read at once if neither its metadata nor its name has the layer's kind. Close closes the
+// file.
 //
-// Errors: those of Read, but for what is wrong with weights that are not read.
+// Errors: those of Read, except errors in weights that are not read.
 func Open(path string) (*File, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func Open(path string) (*File, error) {
 	return &File{Record: r, file: f}, nil
 }
 
-// outlineLayer is a layerReader that keeps no weights.
+// outlineLayer is a layerReader that does not keep the weights.
 func outlineLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
 	_, said := kindOf(t.Name)
 	l, err := layerFrom(f, t, j, texts, others, func(l *Layer) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// What is opened has everything that Read reads, and the same weights.
+// An opened record equals the record that Read returns, and Head returns the same weights.
 func TestOpenIsRead(t *testing.T) {
 	weights := make([]float32, 3*5*5)
 	for i := range weights {
@@ -53,13 +53,13 @@ func TestOpenIsRead(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := got.Head(0, 0); err == nil {
-				t.Error("a closed file is read")
+				t.Error("a closed file can be read")
 			}
 		})
 	}
 }
 
-// Files that Read refuses are refused, with the same words.
+// Open rejects the files that Read rejects, with the same errors.
 func TestOpenRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.safetensors")
 	file := safetensors.File{Tensors: []safetensors.Tensor{safetensors.FromFloat32s("weight", []int{2, 3}, make([]float32, 6))}}

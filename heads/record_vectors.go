@@ -10,16 +10,16 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// storedVectors are queries and keys that stay in a file.
+// storedVectors describes queries and keys that stay in a file.
 type storedVectors struct {
 	queries, keys string // names of tensors
 	size          int    // E
 }
 
-// readParts reads the norms of values, and finds out where queries and keys are.
+// readParts reads the norms of values and finds the tensors of queries and keys.
 func (l *Layer) readParts(f *safetensors.Reader, j layerJSON) error {
 	lq, lk := len(l.Queries), len(l.Keys)
-	// shape returns that of a tensor, with a head if it has none.
+	// shape returns the shape of a tensor; a missing axis of heads is added.
 	shape := func(name string, rank int) []int {
 		t, _ := f.Lookup(name)
 		if len(t.Shape) == rank-1 && l.Heads == 1 {
@@ -62,8 +62,7 @@ func (l *Layer) readParts(f *safetensors.Reader, j layerJSON) error {
 	return nil
 }
 
-// Vectors reads the queries [Lq E] and the keys [Lk E] of a head; nil if they were not
-// recorded.
+// Vectors reads the queries [Lq E] and the keys [Lk E] of a head. Both are nil if they were not recorded.
 //
 // Errors: those of the operating system, with the path.
 func (f *File) Vectors(layer, head int) (queries, keys []float32, err error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// inspectedSample is a record of a layer with 6 heads on 3 groups, 2 of which are kept,
-// that runs as a whole and step by step.
+// inspectedSample returns a record of a layer with 6 heads in 3 groups, 2 of which are kept. The layer runs
+// in one call or step by step.
 func inspectedSample(t *testing.T, o RecorderOptions, steps ...int) *Record {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 1))
@@ -42,13 +42,13 @@ func inspectedSample(t *testing.T, o RecorderOptions, steps ...int) *Record {
 
 func kept(_ string, head int) bool { return head == 1 || head == 4 }
 
-// What a recorder keeps of queries and keys makes the weights, whether a layer runs at
-// once or in steps.
+// The weights can be computed from the recorded queries and keys, whether the layer runs in one call or in
+// steps.
 func TestRecorderInspects(t *testing.T) {
 	o := RecorderOptions{ValueNorms: true, Vectors: true, Heads: kept, Sequence: 1}
 	whole := &inspectedSample(t, o, 7).Layers[0]
 	if got := inspectedSample(t, o, 3, 1, 2, 1); !reflect.DeepEqual(&got.Layers[0], whole) {
-		t.Errorf("in steps it is\n%+v, want\n%+v", got.Layers[0], whole)
+		t.Errorf("in steps the layer is\n%+v, want\n%+v", got.Layers[0], whole)
 	}
 	if whole.VectorSize() != 5 || len(whole.ValueNorms) != 2*7 {
 		t.Fatalf("vectors of %d, %d norms", whole.VectorSize(), len(whole.ValueNorms))
@@ -67,19 +67,19 @@ func TestRecorderInspects(t *testing.T) {
 			}
 			for j, s := range score {
 				if got := float64(whole.Head(h)[i*7+j]); math.Abs(got-s/sum) > 1e-5 {
-					t.Fatalf("head %d, query %d, key %d: the weight is %v, the vectors say %v", h, i, j, got, s/sum)
+					t.Fatalf("head %d, query %d, key %d: the weight is %v, from the vectors %v", h, i, j, got, s/sum)
 				}
 			}
 		}
 	}
 	plain := inspectedSample(t, RecorderOptions{Heads: kept, Sequence: 1}, 7).Layers[0]
 	if plain.ValueNorms != nil || plain.VectorSize() != 0 || !slices.Equal(plain.Weights, whole.Weights) {
-		t.Error("what was not asked for is kept")
+		t.Error("data that were not requested are kept")
 	}
 	r := NewRecorder(RecorderOptions{ValueNorms: true})
 	r.Observe("encoder.0", softmaxed(1, 1, 2, 3, 3, false))
 	_, err := r.Record(Texts{SourceTokens: named("t", 3)})
-	wantError(t, "without Inspect", err, `heads: layer "encoder.0": norms or vectors are to be kept, but Inspect was not told of them`)
+	wantError(t, "without Inspect", err, `heads: layer "encoder.0": norms or vectors are to be kept, but Inspect was not called`)
 }
 
 func TestValueWeighted(t *testing.T) {
@@ -96,11 +96,11 @@ func TestValueWeighted(t *testing.T) {
 		}
 	}
 	if err := tensor.Catch(func() { ValueWeighted(make([]float32, 6), make([]float32, 4)) }); err == nil {
-		t.Error("6 weights have 4 norms")
+		t.Error("ValueWeighted accepts 6 weights and 4 norms")
 	}
 }
 
-// Files hold all of it, and leave the vectors where they are until they are asked for.
+// Files contain norms and vectors. An opened file does not read the vectors until they are requested.
 func TestVectorsInFiles(t *testing.T) {
 	want := inspectedSample(t, RecorderOptions{ValueNorms: true, Vectors: true, Heads: kept}, 7)
 	path := filepath.Join(t.TempDir(), "r.safetensors")
@@ -118,7 +118,7 @@ func TestVectorsInFiles(t *testing.T) {
 	defer f.Close()
 	l := &f.Record.Layers[0]
 	if l.QueryVectors != nil || l.VectorSize() != 5 || !slices.Equal(l.ValueNorms, want.Layers[0].ValueNorms) {
-		t.Errorf("opened, it has vectors of %d in memory, of size %d", len(l.QueryVectors), l.VectorSize())
+		t.Errorf("the opened file has vectors of %d in memory, of size %d", len(l.QueryVectors), l.VectorSize())
 	}
 	for h := range 2 {
 		q, k, err := f.Vectors(0, h)
@@ -131,8 +131,7 @@ func TestVectorsInFiles(t *testing.T) {
 	if _, _, err := f.Vectors(0, 0); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a closed file: %v", err)
 	}
-	// A reader that knows nothing of them does not take them for layers: it meets a field
-	// that it does not know.
+	// An older reader must not take the vectors for layers: it finds an unknown field in the metadata.
 	file, err := safetensors.Read(path)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +141,8 @@ func TestVectorsInFiles(t *testing.T) {
 	}
 }
 
-// What is thinned out or merged has the norms and vectors of what is left, or none.
+// After tokens are removed, the norms and vectors of the remaining tokens are kept. Merging tokens removes
+// both.
 func TestVectorsOfWhatIsLeft(t *testing.T) {
 	r := inspectedSample(t, RecorderOptions{ValueNorms: true, Vectors: true, Heads: kept}, 7)
 	r.Special = []string{r.Layers[0].Keys[2]}
@@ -188,8 +188,8 @@ func TestBadVectorsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.safetensors")
 	for want, layers := range map[string]string{
 		`metadata "layers": there is no tensor "x"`:                                                               `{"e":{"value_norms":"x"}}`,
-		`metadata "layers": tensor "e" stands for two things`:                                                     `{"e":{"value_norms":"e"}}`,
-		`metadata "layers": tensor "q" stands for two things`:                                                     `{"e":{"query_vectors":"q","key_vectors":"q"}}`,
+		`metadata "layers": tensor "e" is used twice`:                                                             `{"e":{"value_norms":"e"}}`,
+		`metadata "layers": tensor "q" is used twice`:                                                             `{"e":{"query_vectors":"q","key_vectors":"q"}}`,
 		`tensor "e": its value_norms "q" have shape [2 3 5], want [2 3]: heads, keys`:                             `{"e":{"value_norms":"q"},"n":{},"k":{}}`,
 		`tensor "e": its value_norms "n" have -0.5, want no negative norm`:                                        `{"e":{"value_norms":"n"},"q":{},"k":{}}`,
 		`tensor "e": want both query_vectors and key_vectors`:                                                     `{"e":{"query_vectors":"q"},"n":{},"k":{}}`,

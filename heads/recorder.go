@@ -10,48 +10,45 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// RecorderOptions says what a Recorder keeps. The zero value keeps every head
-// of every layer, of the first sequence of the batch.
+// RecorderOptions selects the data that a Recorder keeps. The zero value keeps the weights of every head of
+// every layer, for the first sequence of the batch.
 type RecorderOptions struct {
-	// Layers says which layers to keep. Nil means all.
+	// Layers reports whether to keep a layer. Nil means all.
 	Layers func(name string) bool
 	// Kinds are the kinds of layers to keep. Empty means all.
 	Kinds []Kind
-	// Heads says which heads of a layer to keep. Nil means all.
+	// Heads reports whether to keep a head of a layer. Nil means all.
 	Heads func(layer string, head int) bool
-	// Sequence is the number in the batch of the sequence to keep.
+	// Sequence is the index in the batch of the sequence to keep.
 	Sequence int
-	// ValueNorms and Vectors say that Inspect is to keep the norms of values, and queries
-	// and keys.
+	// ValueNorms and Vectors select what Inspect keeps: the norms of values, and the queries and keys.
 	ValueNorms, Vectors bool
-	// OnRequest says that the weights of a head are computed when Layer.Head is asked for
-	// them, and not kept: Inspect keeps what they are computed from, which for long texts is
-	// far less, and Observe keeps nothing. The bits are the same. No tape of the runs may be
-	// reset.
+	// OnRequest computes the weights of a head in each call of Layer.Head instead of keeping them. Inspect
+	// keeps the inputs of that computation, which for long texts are much smaller, and Observe keeps
+	// nothing. The weights are the same bit for bit. The tapes of the runs must not be reset.
 	OnRequest bool
 }
 
-// Recorder keeps weights while a model runs. Its method Observe is an
-// attn.WeightsFunc:
+// Recorder keeps weights while a model runs. Its method Observe is an attn.WeightsFunc:
 //
 //	recorder := heads.NewRecorder(heads.RecorderOptions{})
 //	layer.Forward(nil, x, x, x, attn.Options{Observe: recorder.Observe})
 //	record, err := recorder.Record(heads.Texts{SourceTokens: tokens})
 //
-// Its method Inspect is an attn.Inspector, which keeps more if the options ask for it.
-// Observers returns those of the two that the options need.
+// Its method Inspect is an attn.Inspector that keeps the further data which the options select. Observers
+// returns the methods that the options need.
 //
-// A layer may attend once for a whole text or step by step: the rows of all
-// calls are stacked, and keys that did not exist yet have weight 0.
+// A layer may process a whole text in one call or step by step: the rows of all calls are stacked, and keys
+// that did not exist yet have weight 0.
 //
-// The name of a layer tells its kind: "cross" in it means Cross, as do
-// "decoder" and "encoder" together; otherwise "decoder" means Decoder and
-// "encoder" Encoder. A layer whose name has none of these is Cross if it has not
-// as many queries as keys, Decoder if no query attends to a later key, and else
-// Encoder. Its index is the first part of the name that is a number, as in
-// "model.layers.3.attention"; without one, layers are counted as they come.
+// The kind of a layer follows from its name: Cross if the name contains "cross", or both "decoder" and
+// "encoder"; otherwise Decoder if it contains "decoder", and Encoder if it contains "encoder". A layer with
+// none of these in its name is Cross if its numbers of queries and keys differ, Decoder if no query attends
+// to a later key, and otherwise Encoder. The index of a layer is the first number among the parts of its
+// name, as in "model.layers.3.attention". Layers without a number are numbered in the order of their first
+// calls.
 //
-// A Recorder is not for use by several goroutines at once.
+// A Recorder is not thread-safe.
 type Recorder struct {
 	options RecorderOptions
 	order   []*observed
@@ -60,24 +57,24 @@ type Recorder struct {
 	err     error // the first
 }
 
-// observed is what a layer has told.
+// observed has the calls of a layer.
 type observed struct {
 	name         string
 	batch, heads int   // of the model
-	chosen       []int // heads that are kept
+	chosen       []int // numbers of the heads to keep
 	steps        []step
-	held         int // bytes that the steps keep to compute weights
+	held         int // bytes that the steps keep to compute weights from
 }
 
-// step is one call: weights [len(chosen) rows keys], or what computes those of a head of the
-// model.
+// step is one call. It has the weights [len(chosen) rows keys], or a function that computes the weights of
+// a head of the model.
 type step struct {
 	rows, keys int
 	weights    []float32
 	again      func(head int) []float32
 }
 
-// head returns the weights [rows keys] of the i-th head that is kept.
+// head returns the weights [rows keys] of the i-th kept head.
 func (s *step) head(o *observed, i int) []float32 {
 	if s.again != nil {
 		return s.again(o.chosen[i])
@@ -86,16 +83,16 @@ func (s *step) head(o *observed, i int) []float32 {
 	return s.weights[i*n : (i+1)*n]
 }
 
-// NewRecorder returns a Recorder that has seen nothing.
+// NewRecorder returns an empty Recorder.
 func NewRecorder(o RecorderOptions) *Recorder {
 	return &Recorder{options: o, byName: map[string]*observed{}, parts: map[string]*inspected{}}
 }
 
-// Reset forgets everything, before another run.
+// Reset removes all recorded data. Call it before another run.
 func (r *Recorder) Reset() { *r = *NewRecorder(r.options) }
 
-// Observers returns what a model is to tell: Observe and Inspect, nil for the one that the
-// options have no use for.
+// Observers returns the callbacks to give to a model: Observe and Inspect, or nil for a callback that the
+// options do not need.
 func (r *Recorder) Observers() (attn.WeightsFunc, attn.Inspector) {
 	var inspect attn.Inspector
 	if r.options.OnRequest || r.options.ValueNorms || r.options.Vectors {
@@ -107,8 +104,7 @@ func (r *Recorder) Observers() (attn.WeightsFunc, attn.Inspector) {
 	return r.Observe, inspect
 }
 
-// Observe keeps a copy of the weights [B H Lq Lk] that were asked for. What is
-// wrong with them is told by Record.
+// Observe keeps a copy of the weights [B H Lq Lk] of a layer. Record returns its errors.
 func (r *Recorder) Observe(layer string, weights *tensor.Tensor) {
 	if r.options.OnRequest || !r.keeps(layer) {
 		return
@@ -118,7 +114,7 @@ func (r *Recorder) Observe(layer string, weights *tensor.Tensor) {
 	}
 }
 
-// keeps reports whether the options ask for a layer, as far as its name tells.
+// keeps reports whether the options select a layer, as far as its name shows.
 func (r *Recorder) keeps(layer string) bool {
 	if r.err != nil || r.options.Layers != nil && !r.options.Layers(layer) {
 		return false
@@ -149,8 +145,8 @@ func (r *Recorder) observe(name string, w *tensor.Tensor) error {
 	return nil
 }
 
-// add returns what a layer has told before, or its beginning, if another call of these sizes
-// fits.
+// add returns the earlier calls of a layer, or a new observed for its first call. It returns an error if
+// the sizes do not match the earlier calls.
 func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 	if n := r.options.Sequence; n < 0 || n >= batch {
 		return nil, fmt.Errorf("sequence %d of a batch of %d was asked for", n, batch)
@@ -175,8 +171,7 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 	return o, nil
 }
 
-// stack returns the weights of all steps as one layer without tokens: its axes
-// have the right lengths.
+// stack returns the weights of all steps as one layer. Its axes have the right lengths, but no tokens.
 func (o *observed) stack() Layer {
 	l := Layer{Name: o.name, Heads: len(o.chosen)}
 	lq, lk := 0, 0
@@ -198,7 +193,7 @@ func (o *observed) stack() Layer {
 	return l
 }
 
-// head returns the weights [Lq Lk] of the i-th head that is kept, of all steps.
+// head returns the weights [Lq Lk] of the i-th kept head, over all steps.
 func (o *observed) head(i int) []float32 {
 	if len(o.steps) == 1 {
 		return o.steps[0].head(o, i)
@@ -217,26 +212,26 @@ func (o *observed) head(i int) []float32 {
 	return all
 }
 
-// Texts are the texts that a model has run on, and what it has cut them into.
+// Texts are the texts that a model has processed, and their tokens.
 //
 //	layer    queries       keys
 //	Encoder  SourceTokens  SourceTokens
 //	Decoder  TargetTokens  ReadTokens
 //	Cross    TargetTokens  SourceTokens
 //
-// A query of a decoder has the name of the token that is written then. A model
-// that has one text only has SourceTokens, on every axis.
+// The token of a decoder's query is the token that is written at that step. A model with only one text has
+// SourceTokens on every axis.
 type Texts struct {
 	Source, Target             string
 	SourceTokens, TargetTokens []string
-	// ReadTokens are what the decoder has read: most often a start mark and
-	// TargetTokens without the last. Nil means TargetTokens.
+	// ReadTokens are the tokens that the decoder has read: usually a start token and TargetTokens without
+	// the last. Nil means TargetTokens.
 	ReadTokens []string
-	// Special lists the tokens that are marks and not text.
+	// Special lists the special tokens.
 	Special []string
 }
 
-// axes returns the tokens of the queries and keys of a kind of layer.
+// axes returns the tokens of the queries and keys of layers of a kind.
 func (t *Texts) axes(k Kind) (queries, keys []string) {
 	target, read := t.TargetTokens, t.ReadTokens
 	if target == nil && k == Decoder {
@@ -254,12 +249,12 @@ func (t *Texts) axes(k Kind) (queries, keys []string) {
 	return t.SourceTokens, t.SourceTokens
 }
 
-// Record returns what was observed since the last Reset, with the tokens of its
-// axes; layers come by kind and index. In a batch of several sequences, what is
-// longer than the tokens is taken for padding and left out.
+// Record returns the data observed since the last Reset, with the tokens of the axes. Layers are sorted by
+// kind and index. In a batch of several sequences, rows and columns beyond the tokens are removed as
+// padding.
 //
-// Errors: no layer was observed; the tokens are not as many as the queries or
-// keys of a layer; padding has weight; calls that do not fit together.
+// Errors: no layer was observed; the number of tokens differs from the number of queries or keys of a
+// layer; padding has weight; the sizes of calls do not match.
 //
 // Aliasing: the tokens are those of t, the weights are copies.
 func (r *Recorder) Record(t Texts) (*Record, error) {
@@ -292,7 +287,7 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 	return record, nil
 }
 
-// label gives the axes their tokens. If padded they may be longer than that.
+// label sets the tokens of the axes. If padded, the axes may be longer than the tokens.
 func (l *Layer) label(queries, keys []string, padded bool) error {
 	lq, lk := len(l.Queries), len(l.Keys)
 	fits := func(got, want int) bool { return got == want || padded && got > want }

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// both returns the records of two runs of the same, with weights and with weights on request.
+// both returns the records of two identical runs: with stored weights and with weights on request.
 func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.WeightsFunc, attn.Inspector)) (kept, asked *Record) {
 	t.Helper()
 	var records [2]*Record
@@ -28,9 +28,8 @@ func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.WeightsFun
 	return records[0], records[1]
 }
 
-// What is computed on request is what is kept otherwise, to the bit: of layers whose heads share
-// keys, of some heads, of one sequence of a batch with padding, of steps, and whether or not
-// names tell the kind.
+// Weights computed on request equal the stored weights bit for bit: for layers whose heads share keys, for
+// selected heads, for one sequence of a padded batch, for steps, and for names with and without a kind.
 func TestRecorderOnRequest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 3))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 30, Heads: 6, KVHeads: 3, HeadSize: 5}, rng)
@@ -73,15 +72,15 @@ func TestRecorderOnRequest(t *testing.T) {
 		}
 		if a.Name != k.Name || a.Kind != k.Kind || a.Index != k.Index || a.Heads != k.Heads || !slices.Equal(a.Chosen, k.Chosen) ||
 			!slices.Equal(a.Queries, k.Queries) || !slices.Equal(a.Keys, k.Keys) || !slices.Equal(a.ValueNorms, k.ValueNorms) {
-			t.Errorf("%s is another layer than %s", a.Name, k.Name)
+			t.Errorf("layer %s differs from %s", a.Name, k.Name)
 		}
 		for h := range k.Heads {
 			if !slices.Equal(a.Head(h), k.Head(h)) {
-				t.Errorf("%s: head %d has other weights on request", a.Name, h)
+				t.Errorf("%s: the weights of head %d on request differ", a.Name, h)
 			}
 		}
 		if !slices.Equal(a.Mean(), k.Mean()) {
-			t.Errorf("%s: the mean on request is another", a.Name)
+			t.Errorf("%s: the mean on request differs", a.Name)
 		}
 	}
 }
@@ -95,7 +94,7 @@ func TestRecorderOnRequestRefuses(t *testing.T) {
 	r := NewRecorder(RecorderOptions{OnRequest: true})
 	observe, inspect := r.Observers()
 	if observe != nil {
-		t.Error("it wants to observe weights that it does not keep")
+		t.Error("Observers returns Observe although weights are computed on request")
 	}
 	x := tensor.Randn(rng, 1, 3, 6)
 	layer.Forward(nil, x, x, x, attn.Options{Inspect: inspect})

@@ -10,15 +10,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// inspected is what a layer has told of its parts.
+// inspected has the parts that Inspect received for a layer.
 type inspected struct {
-	rows    []inspectedRows // of each call
+	rows    []inspectedRows // one entry per call
 	heads   int             // of the model
 	keys    int
 	norms   []float32 // [heads keys], of all keys so far
 	vectors []float32 // [heads keys E]
 	scale   float32
-	others  bool // its score is no dot product
+	others  bool // the score is not a dot product
 }
 
 // inspectedRows are the queries [heads n E] of one call.
@@ -27,8 +27,7 @@ type inspectedRows struct {
 	vectors []float32
 }
 
-// Inspect keeps what the options ask for besides weights. What is wrong with it is told
-// by Record.
+// Inspect keeps the data besides weights that the options select. Record returns its errors.
 func (r *Recorder) Inspect(layer string, p attn.Parts) {
 	if r.options.OnRequest && r.keeps(layer) {
 		if err := r.keepAgain(layer, p); err != nil {
@@ -60,50 +59,50 @@ func (r *Recorder) Inspect(layer string, p attn.Parts) {
 	x.rows = append(x.rows, inspectedRows{p.Queries.Dim(2), slices.Clone(sequence(p.Queries, r.options.Sequence))})
 	x.scale, x.vectors = p.Scale, nil
 	groups := p.Keys.Dim(1)
-	for h := range x.heads { // heads that share keys have copies
+	for h := range x.heads { // heads that share keys get copies
 		n := p.Keys.Dim(2) * p.Keys.Dim(3)
 		from := h / (x.heads / groups) * n
 		x.vectors = append(x.vectors, sequence(p.Keys, r.options.Sequence)[from:from+n]...)
 	}
 }
 
-// keepAgain keeps what computes the weights of a call again.
+// keepAgain keeps the function that computes the weights of a call again.
 func (r *Recorder) keepAgain(layer string, p attn.Parts) error {
 	o, err := r.add(layer, p.Sizes.B, p.Sizes.H, p.Sizes.Lk)
 	if err != nil {
 		return err
 	}
-	b, weights := r.options.Sequence, p.Weights // and no other part: tensors that nobody reads again would be kept
+	b, weights := r.options.Sequence, p.Weights // keep no other part: it would keep unused tensors alive
 	o.steps = append(o.steps, step{rows: p.Sizes.Lq, keys: p.Sizes.Lk, again: func(head int) []float32 { return weights(b, head) }})
 	o.held += p.RetainedBytes
 	return nil
 }
 
-// sequence returns the part of a tensor that is of one sequence of the batch.
+// sequence returns the part of a tensor that belongs to sequence b of the batch.
 func sequence(x *tensor.Tensor, b int) []float32 {
 	n := len(x.Data()) / x.Dim(0)
 	return x.Data()[b*n : (b+1)*n]
 }
 
-// addTo gives a layer without tokens what was asked for.
+// addTo adds the selected data to a layer without tokens.
 func (x *inspected) addTo(l *Layer, o RecorderOptions) error {
 	if !o.ValueNorms && !o.Vectors {
 		return nil
 	}
 	if x == nil {
-		return errors.New("norms or vectors are to be kept, but Inspect was not told of them")
+		return errors.New("norms or vectors are to be kept, but Inspect was not called")
 	}
 	lq, lk, kept := len(l.Queries), len(l.Keys), count(0, x.heads)
 	if l.Chosen != nil {
 		kept = l.Chosen
 	}
 	if x.keys != lk || len(kept) != l.Heads {
-		return fmt.Errorf("Inspect was told of %d heads and %d keys, Observe of %d and %d", x.heads, x.keys, l.Heads, lk)
+		return fmt.Errorf("Inspect received %d heads and %d keys, Observe received %d and %d", x.heads, x.keys, l.Heads, lk)
 	}
 	if o.ValueNorms {
 		l.ValueNorms = chosen(x.norms, 1, x.heads, kept)
 	}
-	if !o.Vectors || x.others { // another score has nothing to multiply
+	if !o.Vectors || x.others { // another kind of score has no queries and keys to multiply
 		return nil
 	}
 	rows := 0
@@ -111,7 +110,7 @@ func (x *inspected) addTo(l *Layer, o RecorderOptions) error {
 		rows += r.n
 	}
 	if rows != lq {
-		return fmt.Errorf("Inspect was told of %d queries, Observe of %d", rows, lq)
+		return fmt.Errorf("Inspect received %d queries, Observe received %d", rows, lq)
 	}
 	l.QueryVectors = make([]float32, 0, len(kept)*rows*len(x.vectors)/max(1, x.heads*x.keys))
 	for _, h := range kept {

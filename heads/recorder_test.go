@@ -12,11 +12,10 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// What a model is given fits.
+// Observe is an attn.WeightsFunc.
 var _ attn.WeightsFunc = new(Recorder).Observe
 
-// softmaxed returns random weights [b h lq lk]; causal ones see lk-lq keys more
-// than their number.
+// softmaxed returns random weights [b h lq lk]. If causal, query i can attend to the first lk-lq+i+1 keys.
 func softmaxed(seed uint64, b, h, lq, lk int, causal bool) *tensor.Tensor {
 	w := tensor.Uniform(rand.New(rand.NewPCG(seed, 1)), 0.1, 1, b, h, lq, lk)
 	for n := range b * h * lq {
@@ -56,7 +55,7 @@ func TestNames(t *testing.T) {
 		name  string
 		kind  Kind
 		index int
-		says  string // of kind and index
+		says  string // whether the name has the kind and the index
 	}{
 		{"encoder.0.self", Encoder, 0, "both"},
 		{"decoder.0.self", Decoder, 0, "both"},
@@ -85,7 +84,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A name that says nothing leaves it to the weights.
+// The kinds of layers without a kind in their names follow from their weights.
 func TestUnknownNames(t *testing.T) {
 	r := NewRecorder(RecorderOptions{})
 	r.Observe("a", softmaxed(1, 1, 2, 5, 3, false))
@@ -132,7 +131,7 @@ func TestRecorderStacksSteps(t *testing.T) {
 	}
 }
 
-// A cache that was filled before: the rows are the last tokens.
+// The cache was filled before the first observed call: the queries are the last tokens.
 func TestRecorderAfterCache(t *testing.T) {
 	w := softmaxed(7, 1, 1, 2, 5, true)
 	r := NewRecorder(RecorderOptions{})
@@ -162,7 +161,7 @@ func TestRecorderKeepsWhatWasAsked(t *testing.T) {
 		{"a sequence", RecorderOptions{Sequence: 2, Kinds: []Kind{Cross}}, []string{"decoder.0.cross"}},
 	} {
 		r := NewRecorder(c.o)
-		for range 2 { // a Reset forgets the first
+		for range 2 { // Reset removes the first run
 			r.Reset()
 			for _, name := range []string{"decoder.0.cross", "layers.2", "encoder.1.self", "encoder.0.self", "decoder.0.self"} {
 				r.Observe(name, all[name])
@@ -206,7 +205,7 @@ func TestRecorderCopies(t *testing.T) {
 	}
 }
 
-// A short sequence of a batch is padded; its record is not.
+// A short sequence of a batch is padded. Its record has no padding.
 func TestRecorderCutsPadding(t *testing.T) {
 	w := tensor.Zeros(2, 1, 3, 3)
 	copy(w.Data()[9:], []float32{0.25, 0.75, 0, 1, 0, 0, 0.5, 0.5, 0})
@@ -287,6 +286,6 @@ func TestMean(t *testing.T) {
 	}
 	r := Record{Layers: []Layer{l, {Kind: Cross, Index: 3}}}
 	if r.Layer(Cross, 3) != &r.Layers[1] || r.Layer(Cross, 0) != nil {
-		t.Error("Layer finds another one")
+		t.Error("Layer returns the wrong layer")
 	}
 }

@@ -1,8 +1,8 @@
 package heads
 
-// Visible returns for each query how many keys it can attend to; they are the
-// first ones. In a Decoder these are the keys up to its own place, in layers of
-// other kinds all Lk: a record does not tell of other masks.
+// Visible returns for each query the number n of keys that it can attend to: the first n keys. In a Decoder
+// these are the keys up to the query's own position, in layers of other kinds all Lk. A record does not
+// contain other masks.
 func (l *Layer) Visible() []int {
 	s := l.scale()
 	list := make([]int, len(l.Queries))

@@ -1,6 +1,6 @@
 // Package prune scores how important each attention head is for a model (Importance) and
 // removes the least important heads (Heads).
 //
-// A model takes part by three methods: Subject. Layers are known by the names in their
-// configurations, and heads are counted from 0.
+// A model is passed to this package as a Subject, an interface with three methods. Layers are identified by
+// the names in their configurations, and heads are numbered from 0.
 package prune

@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// corpus is one attention layer and two sentences, of which it is to copy the
-// first of two features. It is all that scoring and pruning ask of a model.
+// corpus is one attention layer and two sentences. The layer's task is to copy the first of two features.
+// These are all the methods that scoring and pruning require.
 type corpus struct{ layer *attn.MultiHead }
 
 func (c corpus) Layers() []*attn.MultiHead { return []*attn.MultiHead{c.layer} }
@@ -48,9 +48,8 @@ func (c corpus) Without(remove []prune.Head) (corpus, error) {
 	return corpus{layer}, err
 }
 
-// A layer whose head 0 copies the first feature, as it should, and whose head 1
-// adds a tenth of the second one. The gradient sees no slope where head 0 is
-// perfect, and would throw it away.
+// Head 0 copies the first feature, as it should. Head 1 adds a tenth of the second feature. Because head 0
+// is perfect, its gradient is zero, and Gradient would remove it.
 func ExampleHeads() {
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Name: "only", Width: 2, Heads: 2}, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
@@ -58,7 +57,7 @@ func ExampleHeads() {
 	}
 	copy(layer.V.Weight.Data(), []float32{1, 0, 0, 1})
 	copy(layer.Out.Weight.Data(), []float32{1, 0, 0, 0.1})
-	clear(layer.Q.Weight.Data()) // both heads weigh all keys alike
+	clear(layer.Q.Weight.Data()) // both heads give all keys equal weights
 
 	model := corpus{layer}
 	scores, err := prune.Importance(context.Background(), model, prune.ImportanceOptions{
@@ -82,7 +81,7 @@ func ExampleHeads() {
 	// removed [{only 1}] and kept 1
 }
 
-// Two methods agree on the order of heads but for one pair.
+// Two methods agree on the order of all heads except one pair.
 func ExampleSpearman() {
 	fmt.Printf("%.1f\n", prune.Spearman([]float64{1, 2, 3, 4}, []float64{10, 30, 20, 40}))
 	// Output: 0.8

@@ -15,46 +15,43 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// ImportanceOptions says what Importance measures. The zero value is every method.
+// ImportanceOptions selects what Importance measures. The zero value selects every method.
 type ImportanceOptions struct {
-	// Methods are those to measure with. Empty means all.
+	// Methods are the methods to measure with. Empty means all.
 	Methods []Method
-	// Normalize divides the scores of Gradient, Taylor and Fisher by their L2
-	// norm over the heads of a layer, so that each layer has heads of all ranks;
-	// they have no unit then. A layer of zeros stays.
+	// Normalize divides the scores of Gradient, Taylor and Fisher by their L2 norm over the heads of a
+	// layer, which makes them comparable between layers; they then have no unit. Scores of a layer that are
+	// all zero remain zero.
 	//
 	// Source: Michel et al., 2019, section 4.1.
 	Normalize bool
-	// Seed is that of Random.
+	// Seed is the seed of Random.
 	Seed uint64
-	// Progress, if not nil, is told after each batch how many have been run, and
-	// of how many: all passes together.
+	// Progress, if not nil, is called after each batch with the number of batches done and the total, over
+	// all passes.
 	Progress func(done, all int)
 }
 
-// Scores are the importance of all heads by one method.
+// Scores has the importance of all heads by one method.
 type Scores struct {
 	Method Method
-	// Values are by a layer's name and a head's number. NaN is what was not
-	// measured, and what would not be finite.
+	// Values are the scores by layer name and head number. NaN means not measured or not finite.
 	Values map[string][]float64
-	// Sums and Counts are what Values are the quotients of, by layer and head: a sum
-	// over the data and the number of terms, examples or queries. Those of parts of the
-	// data may be added up. Sums are exact, rounded once, so they do not depend on the
-	// order of the data, nor, but for Taylor, on how these are cut into batches: of
-	// LeaveOneOut, where Outcome.Losses are known. They are not normalized. Nil for
-	// methods without data.
+	// Sums and Counts are the numerators and denominators of Values, by layer and head: a sum over the data,
+	// and the number of terms, examples or queries. To combine parts of the data, add their Sums and Counts.
+	// Sums are exact and rounded once, so they do not depend on the order of the data. Except for Taylor,
+	// they do not depend on the division into batches either; for LeaveOneOut this requires Outcome.Losses.
+	// Sums are not normalized. Both maps are nil for methods that need no data.
 	Sums   map[string][]float64
 	Counts map[string][]int
-	// Passes is how often the data were gone through: 1 forward, 2 backward.
+	// Passes is the number of passes over the data: a forward pass counts 1, a backward pass 2.
 	Passes float64
-	// Time is that of what was run for it; methods that share a pass have the
-	// same.
+	// Time is the run time of the method's passes. Methods that share a pass have the same time.
 	Time time.Duration
 }
 
-// Flat returns the scores of all heads of the layers, in their order; NaN where
-// there is none.
+// Flat returns the scores of all heads of the layers, in the order of the layers; NaN for a head without a
+// score.
 func (s Scores) Flat(layers []*attn.MultiHead) []float64 {
 	var all []float64
 	for _, l := range layers {
@@ -66,7 +63,7 @@ func (s Scores) Flat(layers []*attn.MultiHead) []float64 {
 	return all
 }
 
-// of returns the score of a head, NaN if there is none.
+// of returns the score of a head; NaN if there is none.
 func (s Scores) of(layer string, head int) float64 {
 	if values := s.Values[layer]; head < len(values) {
 		return values[head]
@@ -74,17 +71,15 @@ func (s Scores) of(layer string, head int) float64 {
 	return math.NaN()
 }
 
-// Importance measures how important each head is, by each of the methods, in
-// their order. The formulas stand with the methods.
+// Importance measures how important each head is by each of the methods, and returns the scores in the
+// order of the methods. The comment of each method has its formula.
 //
-// It changes neither the subject nor the gradients of its parameters. Methods that
-// cost less run first: if ctx ends, the scores of those that were done come back
-// together with ctx.Err(), NaN for the others; of LeaveOneOut, those of the heads
-// that were done.
+// It does not change the subject or the gradients of its parameters. Cheaper methods run first. If ctx
+// ends, the scores of completed methods are returned together with ctx.Err(); the scores of other methods
+// are NaN. LeaveOneOut returns the scores of the completed heads.
 //
-// Errors: an unknown method; no layers, or several of one name; data without
-// terms; a layer that was run without its gates, or without an observer. It panics
-// as Run does.
+// Errors: an unknown method; no layers, or several with the same name; data without terms; a layer that was
+// run without its gates or without an observer. It panics if Run panics.
 func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, error) {
 	methods := o.Methods
 	if len(methods) == 0 {
@@ -118,7 +113,7 @@ func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, 
 	return list, err
 }
 
-// checkLayers returns an error unless there are layers and their names differ.
+// checkLayers returns an error if there are no layers or two layers have the same name.
 func checkLayers(op string, layers []*attn.MultiHead) error {
 	if len(layers) == 0 {
 		return fmt.Errorf("prune: %s: the model has no attention layers", op)
@@ -134,14 +129,14 @@ func checkLayers(op string, layers []*attn.MultiHead) error {
 	return nil
 }
 
-// ranking is what goes on in Importance.
+// ranking is the state of a call of Importance.
 type ranking struct {
 	subject   Subject
 	layers    []*attn.MultiHead
-	batches   []int // examples of each
+	batches   []int // number of examples in each
 	options   ImportanceOptions
-	scores    map[Method]*Scores // of the methods that were asked for
-	done, all int                // batches
+	scores    map[Method]*Scores // of the requested methods
+	done, all int                // number of batches
 }
 
 // heads returns the number of heads of all layers.
@@ -153,7 +148,7 @@ func (r *ranking) heads() int {
 	return n
 }
 
-// values returns a score of NaN for each head.
+// values returns scores for all heads, initially NaN.
 func (r *ranking) values() map[string][]float64 {
 	values := map[string][]float64{}
 	for _, l := range r.layers {
@@ -163,7 +158,7 @@ func (r *ranking) values() map[string][]float64 {
 	return values
 }
 
-// run measures by all methods, from the cheapest to the dearest.
+// run measures by all requested methods, cheapest first.
 func (r *ranking) run(ctx context.Context) error {
 	r.weightNorm()
 	r.random()
@@ -192,10 +187,10 @@ func (r *ranking) run(ctx context.Context) error {
 
 var errNoTerms = errors.New("prune: Importance: the data have no terms of a loss")
 
-// wants reports whether a method was asked for.
+// wants reports whether a method was requested.
 func (r *ranking) wants(m Method) bool { return r.scores[m] != nil }
 
-// wantAll returns an error unless all layers that have heads are in the set.
+// wantAll returns an error unless every layer with heads is in the set.
 func (r *ranking) wantAll(set map[string]bool, otherwise string) error {
 	for _, l := range r.layers {
 		if c := l.Config(); c.Heads > 0 && !set[c.Name] {
@@ -214,7 +209,7 @@ func (r *ranking) batch(ctx context.Context, t *tensor.Tape, i int, p Pass) (Out
 	return r.subject.Run(t, i, p), nil
 }
 
-// ran notes that a batch is done, which has cost so many forward runs.
+// ran records that a batch is done. cost is its cost in forward runs.
 func (r *ranking) ran(start time.Time, cost float64, methods ...Method) {
 	r.spent(start, cost, methods...)
 	r.done++
@@ -223,7 +218,7 @@ func (r *ranking) ran(start time.Time, cost float64, methods ...Method) {
 	}
 }
 
-// spent adds to what methods have cost, in runs of a batch.
+// spent adds to the time and cost of methods. runs is the cost in forward runs of a batch.
 func (r *ranking) spent(start time.Time, runs float64, methods ...Method) {
 	took := time.Since(start)
 	for _, m := range methods {
@@ -234,7 +229,7 @@ func (r *ranking) spent(start time.Time, runs float64, methods ...Method) {
 	}
 }
 
-// set is the score of a head by a method, if that was asked for.
+// set stores the score of a head by a method, if the method was requested.
 func (r *ranking) set(m Method, layer string, head int, score float64) {
 	if s := r.scores[m]; s != nil {
 		if math.IsInf(score, 0) {
@@ -244,7 +239,7 @@ func (r *ranking) set(m Method, layer string, head int, score float64) {
 	}
 }
 
-// divide is set for a score that is the quotient of a sum over the data and a count.
+// divide stores a score that is the quotient of a sum over the data and a count.
 func (r *ranking) divide(m Method, layer string, head int, sum exact.Sum, count int) {
 	s := r.scores[m]
 	if s == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// leaveOneOut measures by LeaveOneOut, one head after the other.
+// leaveOneOut measures by LeaveOneOut, one head after another.
 func (r *ranking) leaveOneOut(ctx context.Context) error {
 	tape := tensor.NewTape(tensor.Infer)
 	whole, terms, err := r.losses(ctx, tape, "", nil)
@@ -39,8 +39,8 @@ func (r *ranking) leaveOneOut(ctx context.Context) error {
 	return nil
 }
 
-// losses returns the losses on all data and their terms, with gates in one layer: of each
-// example, or of each batch if no more is known.
+// losses returns the losses on all data and the number of their terms, with gates in one layer. There is
+// one loss for each example, or one for each batch if Outcome.Losses is nil.
 func (r *ranking) losses(ctx context.Context, t *tensor.Tape, gated string, gates *tensor.Tensor) (losses []float64, terms int, err error) {
 	asked := map[string]bool{}
 	for i := range r.batches {
@@ -75,7 +75,7 @@ func (r *ranking) confidence(ctx context.Context) error {
 	tape, told := tensor.NewTape(tensor.Infer), map[string]bool{}
 	for i := range r.batches {
 		start := time.Now()
-		seen := map[string][]peaks{} // which queries are padding is only known when the batch has run
+		seen := map[string][]peaks{} // the numbers of queries without padding are known only after the run
 		out, err := r.batch(ctx, tape, i, Pass{
 			Gates:   func(string) *tensor.Tensor { return nil },
 			Observe: func(layer string, w *tensor.Tensor) { seen[layer] = append(seen[layer], peaksOf(w)) },
@@ -85,7 +85,7 @@ func (r *ranking) confidence(ctx context.Context) error {
 		}
 		for layer, parts := range seen {
 			if means[layer] == nil {
-				continue // none of the subject's layers, as for gates
+				continue // not a layer of the subject; gates ignore it too
 			}
 			told[layer] = true
 			var queries []int
@@ -111,14 +111,14 @@ func (r *ranking) confidence(ctx context.Context) error {
 	return nil
 }
 
-// exactMean is the mean of n numbers.
+// exactMean accumulates the mean of n numbers.
 type exactMean struct {
 	sum exact.Sum
 	n   int
 }
 
-// peaks are the largest weights of the rows of a layer, or of some of its rows if
-// it attends step by step.
+// peaks has the largest weight of each row of a layer, or of some of its rows if the layer runs step by
+// step.
 type peaks struct {
 	heads, rows int
 	largest     []float32 // [B heads rows]
@@ -134,8 +134,8 @@ func peaksOf(w *tensor.Tensor) peaks {
 	return p
 }
 
-// addTo adds the peaks of rows that are no padding and attend to a key. Their first
-// row is query first; queries, if not nil, has the number of each example's.
+// addTo adds the peaks of rows that are not padding and attend to a key. The first row is query first of
+// the layer. queries, if not nil, has the number of each example's queries without padding.
 func (p peaks) addTo(heads []exactMean, first int, queries []int) {
 	if len(heads) != p.heads {
 		panic(&tensor.ShapeError{

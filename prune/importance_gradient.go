@@ -9,16 +9,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// gateSums are sums over the gradients d of a head's gates, one for each example.
+// gateSums are sums over the gradients d of a head's gates. There is one gradient for each example.
 type gateSums struct {
 	absolute exact.Sum // Σ |d|
 	batches  exact.Sum // Σ over batches of |Σ d|
 	squares  exact.Sum // Σ d²
 }
 
-// gradients measures by Gradient, Taylor and Fisher. The loss is a sum over
-// examples, of which each has gates of its own, so one backward pass has the
-// gradients of all of them.
+// gradients measures by Gradient, Taylor and Fisher. The loss is a sum over examples, and each example has
+// separate gates, so one backward pass computes the gradients of all of them.
 func (r *ranking) gradients(ctx context.Context) error {
 	total := map[string][]gateSums{}
 	for _, l := range r.layers {
@@ -35,8 +34,7 @@ func (r *ranking) gradients(ctx context.Context) error {
 				leaves = append(leaves, gates[c.Name])
 			}
 		}
-		// The parameters are the user's: what gradients they have stays. And it
-		// saves the products that would have computed them.
+		// The gradients of the parameters must not change. Skipping them also saves their matrix products.
 		tape.Only(leaves...)
 		out, err := r.batch(ctx, tape, i, Pass{Gates: func(layer string) *tensor.Tensor {
 			asked[layer] = true
@@ -45,7 +43,7 @@ func (r *ranking) gradients(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if out.Loss.NeedsGrad() { // else no layer takes part
+		if out.Loss.NeedsGrad() { // otherwise the loss depends on no layer
 			tape.Backward(out.Loss, nil)
 		}
 		for name, g := range gates {
@@ -63,7 +61,7 @@ func (r *ranking) gradients(ctx context.Context) error {
 		return err
 	}
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return nil // a gradient of that says nothing
+		return nil // the gradients are meaningless
 	}
 	for name, heads := range total {
 		for h, s := range heads {
@@ -80,7 +78,7 @@ func (r *ranking) gradients(ctx context.Context) error {
 	return nil
 }
 
-// addGates adds the gradients of a batch's gates [B H] to the sums of the heads.
+// addGates adds the gradients of a batch's gates [B H] to the sums of each head.
 func addGates(total []gateSums, gradients []float32) {
 	for h := range total {
 		s, batch := &total[h], exact.Sum{}
@@ -94,8 +92,8 @@ func addGates(total []gateSums, gradients []float32) {
 	}
 }
 
-// Normalize divides the values by their L2 norm over the heads of each layer, as
-// ImportanceOptions.Normalize says.
+// Normalize divides the values by their L2 norm over the heads of each layer, see
+// ImportanceOptions.Normalize.
 func (s Scores) Normalize() {
 	if s.Method != Gradient && s.Method != Taylor && s.Method != Fisher {
 		return

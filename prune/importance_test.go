@@ -35,11 +35,11 @@ func TestMethodNames(t *testing.T) {
 	_, err := ParseMethod("best")
 	wantError(t, "no method", err, `prune: no method "best", want one of [leave-one-out gradient taylor fisher weight-norm confidence random]`)
 	if got := Method(99).String(); got != "Method(99)" {
-		t.Errorf("a method that is none is %s", got)
+		t.Errorf("an unknown method is %s", got)
 	}
 }
 
-// The derivatives stand at paper.
+// The derivatives are in the comment on paper.
 func TestImportanceByHand(t *testing.T) {
 	root := math.Sqrt(22*22 + 10*10)
 	both := math.Sqrt(1 + 25./9)
@@ -58,7 +58,7 @@ func TestImportanceByHand(t *testing.T) {
 		{Taylor, false, []int{1, 1}, map[string][]float64{"a": {(14 + 8) / 3., (2 + 8) / 3.}, "b": {(3 + 0) / 3., (3 + 2) / 3.}}, 3},
 		{Fisher, false, []int{2}, map[string][]float64{"a": {(196 + 64) / 2., (4 + 64) / 2.}, "b": {(9 + 0) / 2., (9 + 4) / 2.}}, 3},
 		{WeightNorm, true, []int{2}, map[string][]float64{"a": {5, 2}, "b": {1, 1}}, 0},
-		// Two queries attend to two keys, one sees one; padding does not count.
+		// Two queries attend to two keys, one attends to one key. Padding does not count.
 		{Confidence, false, []int{2}, map[string][]float64{"a": {2. / 3, 2. / 3}, "b": {2. / 3, 2. / 3}}, 1},
 	} {
 		list, err := Importance(t.Context(), paper(t, c.cuts...), ImportanceOptions{Methods: []Method{c.method}, Normalize: c.normalize})
@@ -72,8 +72,8 @@ func TestImportanceByHand(t *testing.T) {
 	}
 }
 
-// All at once, in the order that was asked for, are what each is alone, and the
-// passes of the three that use gradients are run once.
+// Methods that run together, in the requested order, give the same scores as each method alone. The three
+// methods that use gradients share their passes.
 func TestImportanceTogether(t *testing.T) {
 	m := drawn(t, 2, 2, 1)
 	last, all := 0, 0
@@ -100,7 +100,7 @@ func TestImportanceTogether(t *testing.T) {
 	}
 	other, _ := Importance(t.Context(), m, ImportanceOptions{Seed: 8, Methods: []Method{Random, Random}})
 	if reflect.DeepEqual(other[0].Values, together[Random].Values) || !reflect.DeepEqual(other[0].Values, other[1].Values) {
-		t.Error("random scores do not come from the seed alone")
+		t.Error("random scores depend on more than the seed")
 	}
 	for _, v := range other[0].Flat(m.layers) {
 		if !(v >= 0 && v < 1) {
@@ -109,9 +109,8 @@ func TestImportanceTogether(t *testing.T) {
 	}
 }
 
-// How data are cut into batches matters to Taylor and to no other method: an
-// example's gradients have the same bits in any company, and only the loss is
-// added up in float32.
+// The division into batches changes the scores of Taylor and of no other method: an example's gradients do
+// not depend on the batch, and only the loss is summed in float32.
 func TestGranularity(t *testing.T) {
 	methods := []Method{Gradient, Fisher, Confidence, LeaveOneOut, Taylor}
 	within := []float64{0, 0, 0, 1e-5}
@@ -125,14 +124,14 @@ func TestGranularity(t *testing.T) {
 	for i, w := range within {
 		wantScores(t, methods[i].String(), lists[1][i].Values, lists[0][i].Values, w)
 	}
-	// In batches of one nothing cancels.
+	// In batches of one, no terms cancel.
 	wantScores(t, "Taylor of each example", lists[1][4].Values, lists[1][0].Values, 0)
 	if all, each := lists[0][4].Values["layer 0"][2], lists[1][4].Values["layer 0"][2]; !(all < 0.9*each) {
 		t.Errorf("Taylor is %v in one batch and %v in five", all, each)
 	}
 }
 
-// The definition of Taylor, by the gradient of the last map.
+// The definition of Taylor, computed from the gradient of the output projection.
 func TestTaylorIsThatOfTheLastMap(t *testing.T) {
 	m := drawn(t, 2, 3)
 	want := map[string][]float64{}
@@ -171,7 +170,7 @@ func TestTaylorIsThatOfTheLastMap(t *testing.T) {
 }
 
 func TestGradientIsThatOfTheGates(t *testing.T) {
-	m := drawn(t, 1, 1, 1, 1, 1) // so that the loss of a batch is that of an example
+	m := drawn(t, 1, 1, 1, 1, 1) // so that the loss of a batch is the loss of one example
 	const step = 1. / 64
 	want, terms := map[string][]float64{}, 0
 	for _, l := range m.layers {
@@ -204,7 +203,7 @@ func TestGradientIsThatOfTheGates(t *testing.T) {
 	wantScores(t, "gradient", got[0].Values, want, 2e-3)
 }
 
-// What gradients parameters have is the user's.
+// Importance does not change the gradients of the parameters.
 func TestImportanceLeavesGradients(t *testing.T) {
 	m := drawn(t, 5)
 	tape := tensor.NewTape(tensor.Eval)
@@ -222,7 +221,7 @@ func TestImportanceLeavesGradients(t *testing.T) {
 	}
 }
 
-// talker is one layer of two heads that tells of given weights.
+// talker is one layer of two heads that calls the observer with given weights.
 type talker struct {
 	layer   *attn.MultiHead
 	weights []*tensor.Tensor
@@ -243,8 +242,8 @@ func (m *talker) Run(_ *tensor.Tape, _ int, p Pass) Outcome {
 	return out
 }
 
-// A layer may attend row by row, over keys that grow; the rows of an example that
-// are padding do not count, nor do those that attend to no key.
+// A layer may run row by row, with a growing number of keys. Rows that are padding do not count, nor do
+// rows that attend to no key.
 func TestConfidenceStepByStep(t *testing.T) {
 	m := &talker{layer: paper(t).layers[0], queries: []int{3, 1}, weights: []*tensor.Tensor{
 		tensor.New([]float32{ // [B=2 H=2 1 1]
@@ -252,7 +251,7 @@ func TestConfidenceStepByStep(t *testing.T) {
 			1, 1,
 		}, 2, 2, 1, 1),
 		tensor.New([]float32{ // [B=2 H=2 2 3]
-			0.5, 0.25, 0.25, 0, 0, 0, // nothing in the second row
+			0.5, 0.25, 0.25, 0, 0, 0, // the second row has no weights
 			0.25, 0.75, 0, 0.1, 0.2, 0.7,
 			9, 9, 9, 9, 9, 9, // padding
 			9, 9, 9, 9, 9, 9,
@@ -263,7 +262,7 @@ func TestConfidenceStepByStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Head 0: 1, ½, of the other example 1; head 1: ¾, 0.7 and 1.
+	// Head 0: 1 and ½, and 1 in the second example. Head 1: ¾, 0.7 and 1.
 	wantScores(t, "confidence", got[0].Values, map[string][]float64{"a": {2.5 / 3, 2.45 / 3}}, 1e-6)
 
 	m.weights, m.queries = []*tensor.Tensor{tensor.New([]float32{0, 0.5, 0, 0.75}, 2, 2, 1, 1)}, nil
@@ -277,7 +276,7 @@ func TestConfidenceStepByStep(t *testing.T) {
 	wantError(t, "more heads", err, "prune: Importance: weights has heads [3], want H=2")
 }
 
-// A layer that does nothing has scores of 0, normalised or not.
+// A layer without effect has scores of 0, normalized or not.
 func TestNormalizeZeros(t *testing.T) {
 	m := paper(t, 2)
 	clear(m.layers[1].Out.Weight.Data())
@@ -289,7 +288,7 @@ func TestNormalizeZeros(t *testing.T) {
 	wantScores(t, "normalised", got[0].Values, map[string][]float64{"a": {130 / norm, 34 / norm}, "b": {0, 0}}, 1e-6)
 }
 
-// A loss that is not finite makes NaN of all that depends on it.
+// A loss that is not finite makes all scores that depend on it NaN.
 func TestImportanceOfNaN(t *testing.T) {
 	for _, bad := range []float32{float32(nan), float32(math.Inf(1))} {
 		m := paper(t, 1, 1)
@@ -308,7 +307,7 @@ func TestImportanceOfNaN(t *testing.T) {
 	}
 }
 
-// broken is a model with a loss of NaN, of which the gradients know nothing.
+// broken is a model whose loss is NaN although its gradients are finite.
 type broken struct{ *toy }
 
 func (m broken) Run(t *tensor.Tape, i int, p Pass) Outcome {
@@ -317,7 +316,7 @@ func (m broken) Run(t *tensor.Tape, i int, p Pass) Outcome {
 	return o
 }
 
-// Gradients of a loss that is not finite say nothing, even where they are finite.
+// If the loss is not finite, the scores from gradients are NaN, even where the gradients are finite.
 func TestImportanceOfBrokenLoss(t *testing.T) {
 	m := broken{paper(t, 1, 1)}
 	list, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{Gradient, Taylor, Fisher}})
@@ -329,7 +328,7 @@ func TestImportanceOfBrokenLoss(t *testing.T) {
 	}
 }
 
-// Whoever interrupts keeps what has been measured.
+// After an interruption, the completed measurements are returned.
 func TestImportanceInterrupted(t *testing.T) {
 	m := paper(t, 1, 1)
 	whole, err := Importance(t.Context(), m, ImportanceOptions{})
@@ -337,7 +336,7 @@ func TestImportanceInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		after  int // batches
+		after  int // number of batches
 		passes float64
 		left   map[string][]float64 // by LeaveOneOut
 	}{
@@ -371,7 +370,7 @@ func TestImportanceInterrupted(t *testing.T) {
 	}
 }
 
-// deaf is a model that does not pass on what it is told.
+// deaf is a model that ignores the gates and the observer of a Pass.
 type deaf struct{ *toy }
 
 func (m deaf) Run(t *tensor.Tape, i int, _ Pass) Outcome { return m.toy.Run(t, i, Pass{}) }
@@ -411,7 +410,7 @@ func TestImportanceErrors(t *testing.T) {
 	}
 }
 
-// Layers that have lost all their heads have no scores and disturb nobody.
+// Layers that have lost all their heads have no scores and do not affect other layers.
 func TestImportanceOfWhatIsLeft(t *testing.T) {
 	m := paper(t, 2)
 	want := map[string][]float64{"a": {-2, -10. / 3}, "b": {}}
@@ -463,7 +462,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// part is a subject that knows only the first layer of its model.
+// part is a subject that has only the first layer of its model.
 type part struct{ *toy }
 
 func (p part) Layers() []*attn.MultiHead { return p.toy.Layers()[:1] }

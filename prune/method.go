@@ -7,30 +7,27 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Method is a way of telling how important a head is. The larger a score, the
-// more important the head.
+// Method is a measure of how important a head is. The larger a score, the more important the head.
 //
-// L is the loss of all examples, L(x) that of an example, which is the sum over
-// its tokens, and gate_h what the output of head h is multiplied by: 1. A mean
-// over tokens is one over the terms of the loss, see Outcome. A pass is one over
-// all the data, forward; a backward pass counts as two. H is the number of heads
-// of all layers.
+// L is the loss of all examples. L(x) is the loss of example x, the sum over its tokens. gate_h is the
+// factor of head h's output: 1. A mean over tokens divides by the number of terms of the loss, see Outcome.
+// A pass is a forward run over all the data; a backward pass counts as two. H is the number of heads of all
+// layers.
 type Method uint8
 
 const (
-	// LeaveOneOut is by how much the loss grows without the head:
+	// LeaveOneOut is the increase in loss without the head:
 	//
 	//	(L with gate_h = 0 − L) / terms
 	//
-	// Negative if the model is better off without it. Unit: nats per token. Cost:
-	// H+1 passes.
+	// It is negative if the model is better without the head. Unit: nats per token. Cost: H+1 passes.
 	//
 	// Source: Michel et al., "Are Sixteen Heads Really Better than One?", 2019,
 	// section 3.2, https://arxiv.org/abs/1905.10650.
 	//
-	// Differs: the paper takes accuracy or BLEU where we take the loss.
+	// Differs: the paper uses accuracy or BLEU, attn uses the loss.
 	LeaveOneOut Method = iota
-	// Gradient is how sensitive the loss of an example is to the head:
+	// Gradient is how sensitive the loss of an example is to the head's gate:
 	//
 	//	Σ_x |dL(x)/dgate_h(x)| / terms
 	//
@@ -38,19 +35,18 @@ const (
 	//
 	// Source: Michel et al., 2019, section 4.1.
 	//
-	// Differs: the paper's mean is over examples; ours is the same times a
-	// constant. The authors' programs take the absolute value of each token, and
-	// others that of each batch, as Taylor does: those are other numbers.
+	// Differs: the paper divides by the number of examples, which changes all scores by the same factor.
+	// The authors' programs take the absolute value of each token, and other programs that of each batch,
+	// as Taylor does; their scores are different numbers.
 	Gradient
-	// Taylor is, to first order, by how much the loss of a batch changes if the
-	// head's columns of the last map become 0:
+	// Taylor is, to first order, the change in the loss of a batch if the head's columns of the output
+	// projection become 0:
 	//
 	//	Σ_batches |Σ_ij dL(batch)/dW_out[i,j]·W_out[i,j]| / terms,  j in columns of h
 	//
-	// This is the same as |Σ_x dL(x)/dgate_h(x)|, and it is computed so. Examples
-	// that pull in opposite directions cancel, so the score depends on which of
-	// them share a batch: compare only scores from the same batches. Unit: nats
-	// per token. Cost: 3 passes, shared with Gradient and Fisher.
+	// This equals |Σ_x dL(x)/dgate_h(x)|, which is how it is computed. Examples with gradients of opposite
+	// signs cancel, so the score depends on which examples share a batch: compare only scores from the same
+	// batches. Unit: nats per token. Cost: 3 passes, shared with Gradient and Fisher.
 	//
 	// Source: Molchanov et al., "Pruning Convolutional Neural Networks for
 	// Resource Efficient Inference", 2017, section 2.2,
@@ -63,31 +59,31 @@ const (
 	//
 	// Unit: nats² per example. Cost: 3 passes, shared with Gradient and Taylor.
 	//
-	// Source: Kwon et al., "A Fast Post-Training Pruning Framework for
-	// Transformers", 2022, its search for masks, https://arxiv.org/abs/2204.09656.
+	// Source: Kwon et al., "A Fast Post-Training Pruning Framework for Transformers", 2022, the measure of
+	// its mask search, https://arxiv.org/abs/2204.09656.
 	//
-	// Differs: L(x) is a sum over the tokens of x, so long examples weigh more;
-	// and this is only the measure, without the paper's search and tuning.
+	// Differs: L(x) is a sum over the tokens of x, so long examples weigh more. The paper's search and
+	// tuning are not included.
 	Fisher
-	// WeightNorm is the size of the head's part of the last map:
+	// WeightNorm is the norm of the head's part of the output projection:
 	//
 	//	√(Σ_ij W_out[i,j]²),  j in columns of h
 	//
-	// Unit: that of the weights. Cost: no pass, and no data.
+	// Unit: the unit of the weights. Cost: no pass, and no data.
 	WeightNorm
 	// Confidence is the mean of each query's largest weight:
 	//
 	//	mean over queries i of max_j weights[i,j]
 	//
-	// Padding does not count, nor do queries that attend to no key. NaN if there are
-	// no others. No unit, 0 to 1. Cost: 1 pass, which needs no labels.
+	// Padding and queries that attend to no key do not count. NaN if there are no other queries. No unit, 0
+	// to 1. Cost: 1 pass, which needs no labels.
 	//
 	// Source: Voita et al., "Analyzing Multi-Head Self-Attention", 2019, section
 	// 4, https://arxiv.org/abs/1905.09418.
 	//
-	// Differs: the paper leaves out the end mark.
+	// Differs: the paper excludes the end token.
 	Confidence
-	// Random is drawn uniformly from 0 to 1: what every other method must beat.
+	// Random is drawn uniformly from 0 to 1. It is the baseline for the other methods.
 	// Cost: no pass, and no data.
 	Random
 )
@@ -97,7 +93,7 @@ var methodNames = [...]string{
 	WeightNorm: "weight-norm", Confidence: "confidence", Random: "random",
 }
 
-// String returns the name, such as "leave-one-out".
+// String returns the name of the method, such as "leave-one-out".
 func (m Method) String() string {
 	if int(m) < len(methodNames) {
 		return methodNames[m]
@@ -105,7 +101,7 @@ func (m Method) String() string {
 	return fmt.Sprintf("Method(%d)", uint8(m))
 }
 
-// ParseMethod returns the method of that name, as String writes it.
+// ParseMethod is the inverse of String.
 func ParseMethod(s string) (Method, error) {
 	if m := slices.Index(methodNames[:], s); m >= 0 {
 		return Method(m), nil

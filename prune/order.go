@@ -14,17 +14,16 @@ import (
 // first. It leaves out the most important head of each layer, which must stay, unless
 // emptyLayers allows a layer to lose all its heads.
 //
-// The heads of a group share keys and values and are removed together; the score of a
-// group is the sum of its heads' scores. Groups with equal scores are ordered by layer and
-// number. Groups with a NaN come last, by layer and number, because nothing is known about
-// their importance.
+// The heads of a group share keys and values and are removed together. The score of a group is the sum of
+// its heads' scores. Groups with equal scores are ordered by layer and number. Groups with a NaN score come
+// last, by layer and number, because their importance is unknown.
 func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
 	type group struct {
 		layer, first, size int
 		score              float64
 	}
 	var all []group
-	left := make([]int, len(layers)) // groups
+	left := make([]int, len(layers)) // number of groups
 	for i, l := range layers {
 		c, size := l.Config(), groupSize(l)
 		for first := 0; first < c.Heads; first += size {
@@ -38,7 +37,7 @@ func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
 	}
 	slices.SortStableFunc(all, func(a, b group) int {
 		if math.IsNaN(a.score) || math.IsNaN(b.score) {
-			return cmp.Compare(b.score, a.score) // to which NaN is less than all numbers
+			return cmp.Compare(b.score, a.score) // Compare orders NaN before all numbers
 		}
 		return cmp.Compare(a.score, b.score)
 	})
@@ -55,8 +54,7 @@ func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
 	return order
 }
 
-// groupSize returns the number of heads of a layer that share keys and values, 0
-// for a layer without heads.
+// groupSize returns the number of heads of a layer that share keys and values; 0 for a layer without heads.
 func groupSize(l *attn.MultiHead) int {
 	c := l.Config()
 	if c.Heads == 0 {

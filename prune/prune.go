@@ -9,55 +9,54 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Options says how to prune. Keep is required. The zero value of all else scores the
-// heads once by LeaveOneOut and removes all at once.
+// Options selects how to prune. Keep is required. The zero values of the other fields score the heads once
+// by LeaveOneOut and remove all surplus heads in one step.
 type Options[S Prunable[S]] struct {
-	// Method is how heads are scored; those with the lowest scores are removed first.
+	// Method scores the heads. Heads with the lowest scores are removed first.
 	Method Method
-	// Importance has the options of scoring; its Methods are ignored.
+	// Importance has the options for scoring. Its Methods are ignored.
 	Importance ImportanceOptions
-	// Order, if not nil, is the order in which heads are removed; no scores are computed
-	// then. Heads are numbered as in the subject that is given to Heads, and the heads of
-	// a group, which share keys and values, must follow one another.
+	// Order, if not nil, is the order in which heads are removed, and no scores are computed. Heads have
+	// their numbers in the subject that was passed to Heads. The heads of a group, which share keys and
+	// values, must be consecutive.
 	Order []Head
-	// Keep is how many heads to leave, in all layers together.
+	// Keep is the number of heads to keep, over all layers.
 	Keep int
 	// EmptyLayers allows a layer to lose all its heads. Otherwise each layer keeps at
 	// least one head, or one group of heads that share keys and values; heads of Order
 	// that must stay are skipped.
 	EmptyLayers bool
-	// Layers says, by name, from which layers heads may be removed. Nil means all.
+	// Layers reports whether heads of the named layer may be removed. Nil means all layers.
 	Layers func(name string) bool
-	// Step is how many heads are removed at a time, rounded up to whole groups that
-	// share keys and values. 0 means all at once.
+	// Step is the number of heads to remove at a time, rounded up to whole groups of heads that share keys
+	// and values. 0 means all in one step.
 	Step int
-	// Rescore computes the scores again after each step, on the heads that are left.
+	// Rescore computes the scores of the remaining heads again after each step.
 	Rescore bool
-	// Tune, if not nil, trains what is left after a step.
+	// Tune, if not nil, trains the remaining model after each step.
 	Tune func(ctx context.Context, s S) (S, error)
-	// Within, if not nil, is called after each step and its Tune with what is left. If it
-	// returns false, that step is undone and pruning ends.
+	// Within, if not nil, is called with the remaining model after each step and its Tune. If it returns
+	// false, the step is undone and pruning ends.
 	Within func(ctx context.Context, s S) (bool, error)
-	// Until, if not nil, is called before each step, the first included. If it returns
-	// true, pruning ends.
+	// Until, if not nil, is called before each step, including the first. If it returns true, pruning ends.
 	Until func(ctx context.Context, s S) (bool, error)
-	// Progress, if not nil, is told after each step how many heads are left, and
-	// how many there were at first.
+	// Progress, if not nil, is called after each step with the number of remaining heads and the original
+	// number.
 	Progress func(left, all int)
 }
 
 // Result is the result of Heads.
 type Result[S any] struct {
-	// Subject is what is left.
+	// Subject is the remaining model.
 	Subject S
-	// Removed are the removed heads in the order of their removal, numbered as in the
-	// subject that was given to Heads.
+	// Removed are the removed heads in the order of their removal. They have their numbers in the subject
+	// that was passed to Heads.
 	Removed []Head
-	// Scores are those of each round of scoring, with heads numbered as in the subject
-	// of that round. If ctx has ended, the last may be incomplete.
+	// Scores are the scores of each round of scoring. Heads have their numbers in the subject of that
+	// round. If ctx has ended, the last round may be incomplete.
 	Scores []Scores
-	// Reached reports whether the goal was reached: Until returned true, or Keep heads
-	// are left, or the least number above Keep that whole groups allow.
+	// Reached reports whether the goal was reached: Until returned true, or as few heads remain as Keep and
+	// whole groups allow.
 	Reached bool
 }
 
@@ -66,17 +65,15 @@ type Result[S any] struct {
 // leaves fewer than Keep heads: a group of heads too large for that is skipped, and the
 // next one is tried.
 //
-// If ctx ends or a function fails, the result is that of the steps that were
-// complete, beside the error.
+// If ctx ends or a function fails, the result contains the completed steps, and the error is returned too.
 //
-// Errors: Keep is more than the heads there are, or fewer than must stay; Order has a head
-// that the model lacks, has a head twice, or has only some heads of a group; there are no
-// layers, or two of one name; Without or Tune returns a subject without the heads that
-// should be left; and the errors of Importance and of the functions.
+// Errors: Keep is more than the number of heads, or fewer than must remain; Order contains a head that the
+// model lacks, contains a head twice, or contains only some heads of a group; there are no layers, or two
+// with the same name; Without or Tune returns a subject that does not have the expected heads; and the
+// errors of Importance and of the functions.
 //
-// Source: Michel et al., "Are Sixteen Heads Really Better than One?", 2019,
-// section 4, https://arxiv.org/abs/1905.10650. Training between steps as in
-// Molchanov et al., 2017, section 2.
+// Source: Michel et al., "Are Sixteen Heads Really Better than One?", 2019, section 4,
+// https://arxiv.org/abs/1905.10650. Training between steps is from Molchanov et al., 2017, section 2.
 func Heads[S Prunable[S]](ctx context.Context, s S, o Options[S]) (Result[S], error) {
 	p := &pruning[S]{options: o, pruned: Result[S]{Subject: s}, left: map[string][]int{}}
 	if err := p.begin(); err != nil {
@@ -90,13 +87,13 @@ func Heads[S Prunable[S]](ctx context.Context, s S, o Options[S]) (Result[S], er
 type pruning[S Prunable[S]] struct {
 	options Options[S]
 	pruned  Result[S]
-	left    map[string][]int // by layer, the heads that are left, by their first numbers
-	sizes   map[string]int   // of groups
-	queue   [][]Head         // groups to remove next, by their first numbers
-	all     int              // heads at first
+	left    map[string][]int // by layer, the original numbers of the remaining heads
+	sizes   map[string]int   // size of each layer's groups
+	queue   [][]Head         // groups to remove next, by original head numbers
+	all     int              // original number of heads
 }
 
-// begin checks what was asked for.
+// begin checks the options.
 func (p *pruning[S]) begin() error {
 	layers, o := p.pruned.Subject.Layers(), &p.options
 	if err := checkLayers("Heads", layers); err != nil {
@@ -129,7 +126,7 @@ func (p *pruning[S]) begin() error {
 	return err
 }
 
-// heads returns how many are left.
+// heads returns the number of remaining heads.
 func (p *pruning[S]) heads() int { return p.all - len(p.pruned.Removed) }
 
 // run prunes step by step.
@@ -161,7 +158,7 @@ func (p *pruning[S]) run(ctx context.Context) error {
 		}
 		going := p.next()
 		if len(going) == 0 {
-			return nil // no group is left in the order
+			return nil // the order has no more groups
 		}
 		if ok, err := p.step(ctx, going); err != nil || !ok {
 			return err
@@ -182,14 +179,14 @@ func (p *pruning[S]) reached() bool {
 	return true
 }
 
-// mayGo reports whether a group of a layer may be removed, where the layer has left heads
-// and all layers together have all.
+// mayGo reports whether a group of a layer may be removed, if the layer has left heads and all layers
+// together have all heads.
 func (p *pruning[S]) mayGo(layer string, left, all int) bool {
 	size := p.sizes[layer]
 	return p.open(layer) && left > 0 && (left > size || p.options.EmptyLayers) && all-size >= p.options.Keep
 }
 
-// open reports whether heads of a layer may go at all.
+// open reports whether the options allow removing heads from a layer.
 func (p *pruning[S]) open(layer string) bool {
 	return p.options.Layers == nil || p.options.Layers(layer)
 }
@@ -214,8 +211,8 @@ func (p *pruning[S]) measure(ctx context.Context) error {
 	return nil
 }
 
-// next takes the heads of a step from the queue. A group that may not go now
-// never may.
+// next takes the heads of a step from the queue. A group that may not be removed now is dropped, because it
+// will not become removable later.
 func (p *pruning[S]) next() []Head {
 	var going []Head
 	gone := map[string]int{}
@@ -230,10 +227,10 @@ func (p *pruning[S]) next() []Head {
 	return going
 }
 
-// step removes heads, by their first numbers, unless Within forbids it.
+// step removes heads, given by their original numbers, unless Within rejects the result.
 func (p *pruning[S]) step(ctx context.Context, going []Head) (bool, error) {
 	left := maps.Clone(p.left)
-	now := make([]Head, len(going)) // by their numbers in the present subject
+	now := make([]Head, len(going)) // by their numbers in the current subject
 	for i, h := range going {
 		now[i] = Head{h.Layer, slices.Index(p.left[h.Layer], h.Number)}
 		left[h.Layer] = slices.DeleteFunc(slices.Clone(left[h.Layer]), func(n int) bool { return n == h.Number })
@@ -260,7 +257,7 @@ func (p *pruning[S]) step(ctx context.Context, going []Head) (bool, error) {
 	return true, nil
 }
 
-// wantHeads returns an error unless a subject has the heads that are left.
+// wantHeads returns an error unless the subject has the remaining heads.
 func wantHeads(s Subject, left map[string][]int) error {
 	found := map[string]int{}
 	for _, l := range s.Layers() {

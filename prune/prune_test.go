@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn"
 )
 
-// bush is a model whose heads differ in the norm of their columns alone. In layer
-// b, heads 0 and 1 share keys and values, as do 2 and 3.
+// bush is a model whose heads differ only in the norms of their columns. In layer b, heads 0 and 1 share
+// keys and values, and so do heads 2 and 3.
 //
 //	a0 1   a1 5   a2 3   b0 b1 2 + 2   b2 b3 1.5 + 1
 func bush(t *testing.T) *toy {
@@ -32,7 +32,7 @@ func list(heads []Head) string {
 	return strings.Join(names, " ")
 }
 
-// parse reads what list writes.
+// parse is the inverse of list.
 func parse(names string) []Head {
 	heads := []Head{}
 	for _, name := range strings.Fields(names) {
@@ -63,7 +63,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// columns returns the norms of the columns of what is left.
+// columns returns the norms of the columns of the remaining heads.
 func columns(t *testing.T, m *toy) string {
 	t.Helper()
 	scores, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{WeightNorm}})
@@ -74,7 +74,7 @@ func columns(t *testing.T, m *toy) string {
 }
 
 func TestPrune(t *testing.T) {
-	// tune makes the last head that layer a has left unimportant.
+	// tune makes the last remaining head of layer a unimportant.
 	tune := func(_ context.Context, m *toy) (*toy, error) {
 		w := m.layers[0].Out.Weight
 		for i := range 2 {
@@ -98,7 +98,7 @@ func TestPrune(t *testing.T) {
 		removed string
 		left    string // norms
 		reached bool
-		rounds  int // of measuring
+		rounds  int // of scoring
 		steps   string
 	}{
 		{"one shot", Options[*toy]{Keep: 4}, "a0 b2 b3", "[5 3 2 2]", true, 1, "4"},
@@ -111,7 +111,8 @@ func TestPrune(t *testing.T) {
 		{"steps", Options[*toy]{Keep: 3, Step: 1}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "6 4 3"},
 		{"larger steps", Options[*toy]{Keep: 3, Step: 2}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "4 3"},
 		{"scored again", Options[*toy]{Keep: 3, Step: 1, Rescore: true}, "a0 b2 b3 a2", "[5 2 2]", true, 3, "6 4 3"},
-		// a2, of which tuning leaves 0.03, is removed next, then tuning leaves 0.05 of a1, which has to stay.
+		// Tuning reduces a2 to 0.03, so it is removed next. Then tuning reduces a1 to 0.05, but a1 must
+		// stay.
 		{"tuned and scored again", Options[*toy]{Keep: 3, Step: 1, Rescore: true, Tune: tune}, "a0 a2 b2 b3", "[0.0005 2 2]", true, 3, "6 5 3"},
 		{"tuned", Options[*toy]{Keep: 3, Step: 1, Tune: tune}, "a0 b2 b3 a2", "[0.05 2 2]", true, 1, "6 4 3"},
 
@@ -126,7 +127,7 @@ func TestPrune(t *testing.T) {
 	} {
 		var steps []string
 		c.o.Method = WeightNorm
-		c.o.Importance.Methods = []Method{LeaveOneOut} // of no effect
+		c.o.Importance.Methods = []Method{LeaveOneOut} // ignored
 		c.o.Progress = func(left, all int) {
 			steps = append(steps, fmt.Sprint(left))
 			if all != 7 {
@@ -146,12 +147,12 @@ func TestPrune(t *testing.T) {
 			t.Errorf("%s: %s is left, want %s", c.what, left, c.left)
 		}
 		if whole := columns(t, m); whole != "[1 5 3 2 2 1.5 1]" {
-			t.Errorf("%s: the subject itself is %s now", c.what, whole)
+			t.Errorf("%s: Heads changed the subject to %s", c.what, whole)
 		}
 	}
 }
 
-// An order out of scores and one that is given do the same.
+// An order computed from scores and a given order remove the same heads.
 func TestPruneByLoss(t *testing.T) {
 	m := drawn(t, 3, 2)
 	scores, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{LeaveOneOut}})
@@ -171,7 +172,7 @@ func TestPruneByLoss(t *testing.T) {
 	}
 }
 
-// A layer that has lost its heads before stays as it is.
+// A layer that has already lost its heads is not changed.
 func TestPruneAgain(t *testing.T) {
 	first, err := Heads(t.Context(), bush(t), Options[*toy]{Keep: 3, Order: parse("b0 b1 b2 b3"), EmptyLayers: true})
 	if err != nil {
@@ -183,7 +184,7 @@ func TestPruneAgain(t *testing.T) {
 	}
 }
 
-// What was complete is not lost.
+// Steps that were completed before an interruption are kept.
 func TestPruneStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got, err := Heads(ctx, bush(t), Options[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Progress: func(left, _ int) {
@@ -196,7 +197,7 @@ func TestPruneStopped(t *testing.T) {
 	}
 
 	failed := errors.New("failed")
-	once := func() func() error { // fails when called again
+	once := func() func() error { // fails from the second call on
 		calls := 0
 		return func() error {
 			if calls++; calls > 1 {
@@ -218,7 +219,7 @@ func TestPruneStopped(t *testing.T) {
 		}
 	}
 
-	// While it is being measured, what has been measured comes back as well.
+	// Scores measured before an interruption are returned as well.
 	ctx, cancel = context.WithCancel(t.Context())
 	m := paper(t, 2)
 	stopped, err := Heads(ctx, m, Options[*toy]{Keep: 3, Importance: ImportanceOptions{Progress: func(done, _ int) {

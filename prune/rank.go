@@ -12,10 +12,9 @@ import (
 //
 //	Σ (r_i − r̄)(s_i − s̄) / √(Σ (r_i − r̄)²·Σ (s_i − s̄)²)
 //
-// where r and s are the ranks within a and b, and equal scores share the mean of
-// their ranks. Pairs with a NaN are left out. It is 1 if both put the heads in the
-// same order, −1 if in the opposite one, and NaN if fewer than two pairs are left
-// or all scores of a list are equal.
+// where r and s are the ranks within a and b, and equal scores share the mean of their ranks. Pairs with a
+// NaN are left out. The result is 1 if both lists order the heads in the same way, −1 if one order is the
+// reverse of the other, and NaN if fewer than two pairs remain or all scores of a list are equal.
 //
 // It panics with a *tensor.ShapeError if the lists differ in length.
 //
@@ -30,8 +29,8 @@ func Spearman(a, b []float64) float64 {
 //
 //	Σ (a_i − ā)(b_i − b̄) / √(Σ (a_i − ā)²·Σ (b_i − b̄)²)
 //
-// Pairs with a NaN are left out. It is NaN if fewer than two pairs are left or all numbers
-// of a list are equal.
+// Pairs with a NaN are left out. The result is NaN if fewer than two pairs remain or all numbers of a list
+// are equal.
 //
 // It panics with a *tensor.ShapeError if the lists differ in length.
 func Pearson(a, b []float64) float64 { return correlation(known("prune: Pearson", a, b)) }
@@ -65,8 +64,7 @@ func correlation(x, y []float64) float64 {
 	return xy / math.Sqrt(xx*yy)
 }
 
-// ranks returns the rank of each number, from 0; equal numbers share the mean of
-// theirs.
+// ranks returns the rank of each number, from 0. Equal numbers share the mean of their ranks.
 func ranks(list []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(list))
 	r := make([]float64, len(list))

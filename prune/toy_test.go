@@ -13,9 +13,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// toy is a model that is worked out on paper: layers side by side, whose outputs
-// are added up; if deep, one behind the other. An example's loss is Σ y·out over
-// its tokens, or Σ y·(out + out²) if deep.
+// toy is a model that is computed by hand. Its layers run side by side and their outputs are added; if
+// deep, each layer processes the output of the previous one. An example's loss is Σ y·out over its tokens,
+// or Σ y·(out + out²) if deep.
 type toy struct {
 	layers []*attn.MultiHead
 	data   []text
@@ -23,7 +23,7 @@ type toy struct {
 	deep   bool
 }
 
-// text is tokens x and y [length 2].
+// text has tokens x and y [length 2].
 type text struct{ x, y []float32 }
 
 func (m *toy) Layers() []*attn.MultiHead { return m.layers }
@@ -41,7 +41,7 @@ func (m *toy) Run(t *tensor.Tape, i int, p Pass) Outcome {
 		terms += lens[b]
 		longest = max(longest, lens[b])
 	}
-	x, y := tensor.Full(1e3, len(batch), longest, 2), tensor.Zeros(len(batch), longest, 2) // 1e3 is padding
+	x, y := tensor.Full(1e3, len(batch), longest, 2), tensor.Zeros(len(batch), longest, 2) // the padding is 1e3
 	for b, s := range batch {
 		copy(x.Data()[b*longest*2:], s.x)
 		copy(y.Data()[b*longest*2:], s.y)
@@ -84,8 +84,8 @@ func (m *toy) Without(heads []Head) (*toy, error) {
 	return &rest, nil
 }
 
-// uniformLayer returns a layer of heads of size 1 whose queries are 0, so that each head
-// is the mean of its values. v is [groups 2] and out [2 heads].
+// uniformLayer returns a layer of heads of size 1 whose queries are 0, so that each head returns the mean
+// of its values. v is [groups 2] and out [2 heads].
 func uniformLayer(t *testing.T, name string, groups, heads int, v, out []float32) *attn.MultiHead {
 	t.Helper()
 	l, err := attn.NewMultiHead(attn.MultiHeadConfig{Name: name, Width: 2, Heads: heads, KVHeads: groups, HeadSize: 1}, rand.New(rand.NewPCG(1, 2)))
@@ -98,9 +98,9 @@ func uniformLayer(t *testing.T, name string, groups, heads int, v, out []float32
 	return l
 }
 
-// paper is the model of the numbers in importance_test.go.
+// paper is the model for the numbers in importance_test.go.
 //
-// Layer a: head h is the mean m_h of x_h; columns of the last map (3 4) and (0 2).
+// Layer a: head h is the mean m_h of x_h; columns of the output projection (3 4) and (0 2).
 // Layer b: both heads are the mean m of x_0 + x_1; columns (1 0) and (0 −1).
 //
 //	example  tokens      m_a     m_b  Σ y    dL/dgate a             dL/dgate b
@@ -122,7 +122,7 @@ func paper(t *testing.T, cuts ...int) *toy {
 	}
 }
 
-// drawn is a model of random numbers, its layers one behind the other.
+// drawn is a model with random weights and data, whose layers run one after the other.
 func drawn(t *testing.T, cuts ...int) *toy {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 5))
@@ -142,7 +142,7 @@ func drawn(t *testing.T, cuts ...int) *toy {
 	return m
 }
 
-// wantScores fails unless scores are those given, within a relative error.
+// wantScores fails unless the scores equal the given scores within a relative error.
 func wantScores(t *testing.T, what string, got, want map[string][]float64, within float64) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The paper's own example, with our mark at the start of words in place of its mark at the end.
+// The paper's own example, with a mark at the beginning of words instead of the paper's mark at the end.
 func TestLearnBPEOfThePaper(t *testing.T) {
 	texts := []string{strings.Repeat("low ", 5) + strings.Repeat("lower ", 2) + strings.Repeat("newest ", 6) + strings.Repeat("widest ", 3)}
 	v := BuildVocabulary(texts, BPE, 4+11+4)
@@ -34,7 +34,8 @@ func TestLearnBPEIsDeterministic(t *testing.T) {
 	}
 }
 
-// With less room than there are characters, the rarest ones are unknown and merges do not cross them.
+// If the size is less than the number of characters, the rarest ones are unknown and merges do not cross
+// them.
 func TestLearnBPEWithRareCharacters(t *testing.T) {
 	v := BuildVocabulary([]string{"aaaa aaaa abbb abbb acb"}, BPE, 7)
 	if want := []string{" ", "a", "b"}; !slices.Equal(v.pieces[specials:], want) {
@@ -47,7 +48,7 @@ func TestLearnBPEWithRareCharacters(t *testing.T) {
 	}
 }
 
-// A text without a single space must not cost the square of its length.
+// The time for a text without spaces must not grow with the square of its length.
 func TestBPEOfOneEndlessWord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: 300,000 letters")
@@ -63,7 +64,7 @@ func TestBPEOfOneEndlessWord(t *testing.T) {
 	}
 }
 
-// englishLike makes sentences of words that are drawn with very different frequencies.
+// englishLike makes sentences from words with very different frequencies.
 func englishLike(n int) []string {
 	rng := rand.New(rand.NewPCG(6, 6))
 	syllables := strings.Fields("the ing ed er re un con ta to mo ri ka li so na ne sh qu est ly é ç ou ai")

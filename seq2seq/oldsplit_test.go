@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// How earlier versions cut texts: what tokenizers are compared with.
+// This file splits texts like earlier versions did, as a reference for the tokenizers.
 
 const (
 	zeroWidthNonJoiner = '\u200c'
 	zeroWidthJoiner    = '\u200d'
 )
 
-// collapse returns text with a space before each word and no other white space, in valid UTF-8.
+// collapse returns text as valid UTF-8, with one space before each word and no other white space.
 func collapse(text string) string {
 	fields := strings.Fields(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(fields) == 0 {
@@ -23,16 +23,18 @@ func collapse(text string) string {
 	return " " + strings.Join(fields, " ")
 }
 
-// split cuts a collapsed text; all pieces together are the text, but for the space before the first character of Chars.
+// split splits a collapsed text. The pieces concatenate to the text, except that Chars omits the first
+// space.
 //
-// A word is a run of letters and digits; all else stands alone. An apostrophe between letters goes with what is before
-// it: l' homme, don' t. Chinese and Japanese have no spaces, so each of their characters is a word, whereas BPE gets the
-// whole run to find pieces in. Marks and joiners stay with what they change, so emoji sequences hold together.
+// A word is a run of letters and digits. Every other character is a separate piece. An apostrophe between
+// letters belongs to the piece before it: l' homme, don' t. Chinese and Japanese have no spaces, so each of
+// their characters is a word, but BPE gets the whole run. Marks and joiners belong to the character before
+// them, so emoji sequences are not split.
 func split(text string, units Units) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var last rune
 		var lastKind kind
-		start, length := 0, 0 // of the piece at hand; the length does not count the space
+		start, length := 0, 0 // of the current piece; the length does not count the space
 		for i, r := range text {
 			k := kindOf(r)
 			var cut bool
@@ -76,7 +78,7 @@ const (
 	kindSpace kind = iota
 	kindLetter
 	kindIdeograph
-	kindExtend // belongs to the character before
+	kindExtend // belongs to the previous character
 	kindOther
 )
 
@@ -91,7 +93,7 @@ func kindOf(r rune) kind {
 		return kindOther
 	case unicode.IsMark(r), r == zeroWidthJoiner, r == zeroWidthNonJoiner, '\U0001F3FB' <= r && r <= '\U0001F3FF': // skin tones
 		return kindExtend
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana), r == 'ー': // the sign for length has no script
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana), r == 'ー': // this mark has no script
 		return kindIdeograph
 	case unicode.IsLetter(r), unicode.IsNumber(r):
 		return kindLetter

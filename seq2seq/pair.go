@@ -7,6 +7,6 @@ type Pair struct {
 	Source, Target string
 }
 
-// InputError says what is wrong with the content of an input: its Name, the Line, counted from 1 and 0 when the input
-// as a whole is meant, and Err, the reason.
+// InputError is an error in the content of an input. Name is the name of the input. Line counts from 1 and
+// is 0 if the error concerns the whole input. Err is the reason.
 type InputError = input.Error

@@ -1,4 +1,3 @@
-// Package seq2seq has the text side of translators: pairs of texts, and the vocabularies that
-// cut a text into numbers. Package models has the networks, package train what trains and
-// measures them.
+// Package seq2seq has the text side of translators: pairs of texts, and the vocabularies that convert text
+// to numbers. Package models has the networks, and package train trains and evaluates them.
 package seq2seq

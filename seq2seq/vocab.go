@@ -18,16 +18,16 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Units says what a text is cut into before it becomes numbers.
+// Units is the kind of pieces into which a text is split before they become numbers.
 type Units string
 
 const (
 	Chars Units = "char" // single characters (code points)
 	Words Units = "word" // words and punctuation marks
-	BPE   Units = "bpe"  // pieces of words, learnt by byte-pair encoding
+	BPE   Units = "bpe"  // pieces of words, learned by byte-pair encoding
 )
 
-// ParseUnits returns the units of that name: "char", "word" or "bpe".
+// ParseUnits returns the units with the given name: "char", "word" or "bpe".
 func ParseUnits(name string) (Units, error) {
 	switch u := Units(name); u {
 	case Chars, Words, BPE:
@@ -36,36 +36,35 @@ func ParseUnits(name string) (Units, error) {
 	return "", fmt.Errorf("seq2seq: unknown units %s, want %s, %s or %s", quote.Text(name), Chars, Words, BPE)
 }
 
-// Ids that mean the same in every vocabulary.
+// Ids with the same meaning in every vocabulary.
 const (
-	Pad      = iota // fills a batch where a text has ended
+	Pad      = iota // fills the rest of a row of a batch after the end of its text
 	BOS             // begins a text
 	EOS             // ends a text
-	UNK             // stands for what the vocabulary does not have
-	specials        // how many there are
+	UNK             // replaces pieces that the vocabulary does not have
+	specials        // the number of special ids
 )
 
 var specialNames = [specials]string{"<pad>", "<bos>", "<eos>", "<unk>"}
 
 const (
-	// DefaultVocabularySize is the size that BuildVocabulary takes for 0.
+	// DefaultVocabularySize is the size that BuildVocabulary uses for 0.
 	DefaultVocabularySize = 8000
 
-	// maxWord is the longest word in characters.
+	// maxWord is the maximum length of a word in characters.
 	maxWord = 64
 
-	// maxVocabulary keeps a file from claiming more entries than a model could ever have rows.
+	// maxVocabulary limits the number of entries that a file can claim, to more than any model has.
 	maxVocabulary = 1 << 20
 )
 
-// Vocabulary turns texts into numbers and back. A piece that follows a space begins with that space, so that decoding
-// knows where the spaces were; the first word of a text counts as following one. One space is the same as many, and as
-// tabs and newlines. Apart from that, and from pieces that are not known, decoding gives back the text exactly.
-// [tokenizer.Trained] says how texts are cut.
+// Vocabulary converts texts to numbers and back. A piece that follows a space begins with that space, so
+// that decoding restores the spaces; the first word of a text counts as following a space. Any run of white
+// space, including tabs and newlines, counts as one space. Apart from white space and unknown pieces,
+// decoding returns the text exactly. [tokenizer.Trained] documents how texts are split.
 //
-// Texts are taken as they are: an accented letter as one character is not the same as the letter and a combining
-// accent. A Vocabulary never changes once it is made, so any number of goroutines may use it. The zero value is to be
-// read into.
+// Texts are not normalized: an accented letter as one character differs from the letter and a combining
+// accent. A Vocabulary is immutable and thread-safe. The zero value is only for UnmarshalJSON.
 type Vocabulary struct {
 	units  Units
 	pieces []string
@@ -73,11 +72,12 @@ type Vocabulary struct {
 	tokens *tokenizer.Tokenizer
 }
 
-// BuildVocabulary makes the vocabulary of texts with at most size entries, the four special ones included; 0 means
-// DefaultVocabularySize. Characters and words get in by how often they occur, ties by their bytes. BPE takes all
-// characters first and then pieces of words, see [tokenizer.TrainBPE]. The result depends on nothing but the arguments.
+// BuildVocabulary builds a vocabulary from texts, with at most size entries including the four special
+// ones; 0 means DefaultVocabularySize. The most frequent characters or words are included, ties in the
+// order of their bytes. BPE includes characters first and then pieces of words, see [tokenizer.TrainBPE].
+// The result depends only on the arguments.
 //
-// Panics: units that ParseUnits would refuse.
+// Panics: units that ParseUnits would reject.
 func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 	if size <= 0 {
 		size = DefaultVocabularySize
@@ -119,7 +119,7 @@ func mustVocabulary(units Units, pieces []string, merges [][2]int32) *Vocabulary
 	return v
 }
 
-// newVocabulary checks its parts, for they may come from a file.
+// newVocabulary checks its arguments, because they may come from a file.
 func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary, error) {
 	if _, err := ParseUnits(string(units)); err != nil {
 		return nil, fmt.Errorf("unknown units %s", quote.Text(string(units)))
@@ -155,12 +155,12 @@ func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary
 	return v, err
 }
 
-// file returns the vocabulary as a tokenizer.json.
+// file returns the vocabulary as a tokenizer.json file.
 func (v *Vocabulary) file() []byte {
 	return tokenizer.Trained(string(v.units), specials, v.pieces, v.merges)
 }
 
-// checkPiece reports why a text could never contain the piece.
+// checkPiece returns an error if no text can contain the piece.
 func checkPiece(units Units, piece string) error {
 	body := piece
 	if units != Chars {
@@ -184,7 +184,8 @@ func checkPiece(units Units, piece string) error {
 	return nil
 }
 
-// checkMerges returns an error unless merges build all pieces from single characters, each from earlier ones.
+// checkMerges returns an error unless merges build every piece from single characters, each merge from
+// earlier pieces.
 func checkMerges(pieces []string, ids map[string]int, merges [][2]int32) error {
 	made := make([]bool, len(pieces))
 	for id, piece := range pieces {
@@ -210,13 +211,13 @@ func checkMerges(pieces []string, ids map[string]int, merges [][2]int32) error {
 	return nil
 }
 
-// Len returns the number of entries; ids go from 0 to Len()-1.
+// Len returns the number of entries. Ids are 0 to Len()-1.
 func (v *Vocabulary) Len() int { return len(v.pieces) }
 
-// Units returns what the vocabulary cuts texts into.
+// Units returns the units of the vocabulary.
 func (v *Vocabulary) Units() Units { return v.units }
 
-// Encode returns the ids of text, UNK for what is not known, without BOS and EOS.
+// Encode returns the ids of text, with UNK for unknown pieces and without BOS and EOS.
 //
 // Panics: a text of 2 GiB.
 func (v *Vocabulary) Encode(text string) []int {
@@ -227,14 +228,14 @@ func (v *Vocabulary) Encode(text string) []int {
 	return e.IDs
 }
 
-// words returns what a text is cut into, with Chars all of it.
+// words returns the words of a text; with Chars, the whole text.
 func (v *Vocabulary) words(text string) []string {
 	return v.tokens.Words(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// Unknown returns the pieces of text that the vocabulary does not have and that Encode
-// gives as UNK, each once, in the order of the text: characters, or with Words the
-// words, without the space before them. It returns nil if everything is known.
+// Unknown returns the pieces of text that Encode replaces by UNK, each once, in the order of the text. The
+// pieces are characters, or with Words the words, without the space before them. It returns nil if all
+// pieces are known.
 func (v *Vocabulary) Unknown(text string) []string {
 	var list []string
 	add := func(piece string) {
@@ -260,8 +261,8 @@ func (v *Vocabulary) Unknown(text string) []string {
 	return list
 }
 
-// Decode returns the text of ids up to the first EOS. Other special ids and ids that do not exist are left out, and so
-// is white space that no text would start, end or go on with.
+// Decode returns the text of ids up to the first EOS. Other special ids and invalid ids are left out. White
+// space at the beginning and the end of the text and repeated white space are left out too.
 func (v *Vocabulary) Decode(ids []int) string {
 	if end := slices.Index(ids, EOS); end >= 0 {
 		ids = ids[:end]
@@ -269,8 +270,8 @@ func (v *Vocabulary) Decode(ids []int) string {
 	return strings.TrimSuffix(v.tokens.Decode(ids), " ")
 }
 
-// Token returns a label for id, for people to read: "▁" shows a space, a combining mark alone gets a dotted circle to
-// sit on, and characters that cannot be seen are spelt as U+200B. An id that does not exist gives "<#99>".
+// Token returns a printable label for id: "▁" shows a space, a dotted circle precedes a combining mark that
+// has no letter, and invisible characters are written as U+200B. An invalid id gives "<#99>".
 func (v *Vocabulary) Token(id int) string {
 	if id < 0 || id >= len(v.pieces) {
 		return fmt.Sprintf("<#%d>", id)
@@ -288,7 +289,7 @@ func (v *Vocabulary) Token(id int) string {
 		switch {
 		case i == 0 && unicode.IsMark(r):
 			label.WriteString("◌" + string(r))
-		case unicode.IsPrint(r) || joiner: // a joiner changes how its neighbours look
+		case unicode.IsPrint(r) || joiner: // a joiner changes the shape of its neighbours
 			label.WriteRune(r)
 		default:
 			fmt.Fprintf(&label, "U+%04X", r)
@@ -297,12 +298,13 @@ func (v *Vocabulary) Token(id int) string {
 	return label.String()
 }
 
-// MarshalJSON writes the vocabulary as a tokenizer.json, which other programs read too: see [tokenizer.Trained].
+// MarshalJSON writes the vocabulary as a tokenizer.json, which other programs can read: see
+// [tokenizer.Trained].
 func (v Vocabulary) MarshalJSON() ([]byte, error) { return v.file(), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes, or wrote in earlier versions.
+// UnmarshalJSON reads the output of MarshalJSON, including that of earlier versions.
 //
-// Errors: everything else, unknown fields included; v is then unchanged.
+// Errors: any other data, including unknown fields. An error leaves v unchanged.
 func (v *Vocabulary) UnmarshalJSON(data []byte) error {
 	read, err := ParseVocabulary(data)
 	if err != nil {
@@ -312,7 +314,7 @@ func (v *Vocabulary) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParseVocabulary is UnmarshalJSON for a caller that names the file in its errors.
+// ParseVocabulary is UnmarshalJSON for callers that add the file's name to the error.
 func ParseVocabulary(data []byte) (*Vocabulary, error) {
 	var file struct {
 		Version      string
@@ -335,7 +337,7 @@ func ParseVocabulary(data []byte) (*Vocabulary, error) {
 	return readFile(data, units, file.Model.Vocab, file.Model.Merges)
 }
 
-// readFile reads a tokenizer.json, of which ids and merges are these.
+// readFile builds a vocabulary from the ids and merges of a tokenizer.json.
 func readFile(data []byte, units Units, ids map[string]int, pairs [][2]string) (*Vocabulary, error) {
 	pieces := make([]string, len(ids))
 	for piece, id := range ids {
@@ -370,7 +372,8 @@ func readFile(data []byte, units Units, ids map[string]int, pairs [][2]string) (
 	return v, nil
 }
 
-// oldVocabulary is the form of earlier versions, of which translators still tell by its hash.
+// oldVocabulary is the format of earlier versions. Translators still identify a vocabulary by the hash of
+// this format.
 type oldVocabulary struct {
 	Units  Units    `json:"units"`
 	Pieces []string `json:"pieces"`
@@ -397,8 +400,8 @@ func readOld(data []byte) (*Vocabulary, error) {
 	return newVocabulary(in.Units, in.Pieces, merges)
 }
 
-// Hash returns the SHA-256 that identifies the vocabulary in the metadata of weights: of its
-// form in earlier versions, so that their weights still fit.
+// Hash returns the SHA-256 that identifies the vocabulary in the metadata of weights. It is the hash of the
+// format of earlier versions, so that their weights still match.
 func (v *Vocabulary) Hash() string {
 	text, err := json.Marshal(v.old())
 	if err != nil {
@@ -408,7 +411,7 @@ func (v *Vocabulary) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// old returns the vocabulary in the form of earlier versions.
+// old returns the vocabulary in the format of earlier versions.
 func (v *Vocabulary) old() oldVocabulary {
 	out := oldVocabulary{Units: v.units, Pieces: v.pieces}
 	for _, m := range v.merges {

@@ -18,7 +18,7 @@ import (
 
 var allUnits = []Units{Chars, Words, BPE}
 
-// scripts gives characters of every kind that the splitter tells apart, to mix texts from.
+// scripts has characters of every kind that the splitter distinguishes, for random texts.
 var scripts = []rune("abcxyzABC019_ \t\n\u00a0\u202f\u3000.,!?'’\"-–…«»()<>&%$€▁\x00\x7f\u0301\u0308\u20e3éàœßıİ" +
 	"абвЖ אבגשׁ ابتث\u200cم नमस्ते\u094d\u200d กขคำ 漢字ひらカタナー 한국어 ½²٣ 👍🏽👩\u200d👧🇫🇷\ufe0f\u200b\u202e\ufeff\U0010ffff\ufffd")
 
@@ -30,10 +30,10 @@ func randomText(rng *rand.Rand, from []rune, most int) string {
 	return string(text)
 }
 
-// plain is what decoding can give back: one space for any white space, none at the ends.
+// plain returns the text that decoding can restore: one space for any white space, and none at the ends.
 func plain(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cutters are vocabularies of nothing.
+// cutters are empty vocabularies.
 var cutters = sync.OnceValue(func() map[Units]*Vocabulary {
 	all := map[Units]*Vocabulary{}
 	for _, units := range allUnits {
@@ -42,7 +42,7 @@ var cutters = sync.OnceValue(func() map[Units]*Vocabulary {
 	return all
 })
 
-// cutBy returns what a vocabulary of these units looks up.
+// cutBy returns the pieces that a vocabulary with these units looks up.
 func cutBy(units Units, text string) []string {
 	words := cutters()[units].words(text)
 	if units == Chars {
@@ -51,8 +51,8 @@ func cutBy(units Units, text string) []string {
 	return words
 }
 
-// sameBefore reports whether words of a text are cut as before: not behind 64 characters in front of a
-// mark or behind a joiner, and not where a character is a letter only in a version of Unicode that Go does not have.
+// sameBefore reports whether earlier versions split a text into the same words. They did not where a word
+// of 64 characters is followed by a mark or ends in a joiner.
 func sameBefore(words []string) bool {
 	for i, word := range words {
 		if !(i > 0 && len([]rune(strings.TrimPrefix(words[i-1], " "))) == maxWord) {
@@ -66,7 +66,7 @@ func sameBefore(words []string) bool {
 	return true
 }
 
-// assigned reports whether the Unicode of Go has a character: that of package tokenizer is another.
+// assigned reports whether Go's version of Unicode has a character; package tokenizer uses another version.
 func assigned(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.Cc, unicode.Cf, unicode.Co)
 }
@@ -81,7 +81,7 @@ func checkCuts(t *testing.T, text string) {
 	}
 }
 
-// Texts are cut as earlier versions did.
+// Texts are split as in earlier versions.
 func TestCutAsBefore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	some := []rune("aé字ナ'’\u200d\u200c\u0301 \U0001F3FD.ー7_\u3099")
@@ -103,8 +103,8 @@ func TestCutAsBefore(t *testing.T) {
 	}
 }
 
-// Hugging Face's tokenizers 0.23.3 gives these ids with the files of these vocabularies: the hash of a line of them
-// for each text.
+// Hugging Face's tokenizers 0.23.3 gives these ids with the files of these vocabularies. The test compares
+// the hash of the ids, with one line of ids for each text.
 func TestIDsOfTokenizers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	some := []rune("aé字ナ'’\u200d\u200c\u0301 \U0001F3FD.ー7_\u3099")
@@ -169,7 +169,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Whatever the text, all pieces together are the text, and none is too long or has a space inside.
+// The pieces of any text concatenate to the text, and no piece is too long or has a space inside.
 func TestSplitLosesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 3000 {
@@ -202,7 +202,7 @@ func TestRoundTrip(t *testing.T) {
 		for _, units := range allUnits {
 			v := BuildVocabulary(texts, units, 100_000)
 			known := texts
-			if units == BPE { // any text of known characters, not only those seen
+			if units == BPE { // any text of known characters, not only the training texts
 				known = nil
 				for range 40 {
 					known = append(known, randomText(rng, []rune(strings.Join(texts, "")), 200))
@@ -327,7 +327,7 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("unknown are %q, want the space", got)
 	}
 
-	// What Encode does not know is told, and nothing else.
+	// Unknown returns exactly the pieces that Encode does not know.
 	rng := rand.New(rand.NewPCG(2, 1))
 	for _, units := range allUnits {
 		v := BuildVocabulary([]string{randomText(rng, scripts, 100)}, units, 0)
@@ -343,7 +343,7 @@ func TestUnknown(t *testing.T) {
 			}
 		}
 		if told == 0 || told == 500 {
-			t.Errorf("%s: %d of 500 texts have something unknown", units, told)
+			t.Errorf("%s: %d of 500 texts have unknown pieces", units, told)
 		}
 	}
 }
@@ -406,7 +406,7 @@ func TestVocabularyJSON(t *testing.T) {
 	}
 }
 
-// What earlier versions wrote is read, and translators know it by its hash.
+// The format of earlier versions can be read, and translators identify the vocabulary by its hash.
 func TestVocabularyOfBefore(t *testing.T) {
 	for _, units := range allUnits {
 		v := BuildVocabulary([]string{"l'été 漢字 aab aab"}, units, 0)
@@ -476,7 +476,7 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		}
 	}
 	if err := new(Vocabulary).UnmarshalJSON([]byte(`{"units":"char","pieces":[` + four + `]} {}`)); err == nil {
-		t.Error("a second object was read over")
+		t.Error("a second object was ignored")
 	}
 }
 
@@ -530,8 +530,7 @@ func FuzzVocabularyJSON(f *testing.F) {
 	})
 }
 
-// Whatever the files of a model say, an error about them is one line that does nothing to a
-// terminal.
+// An error about any content of a model's files is one line without control characters for a terminal.
 func TestHostileText(t *testing.T) {
 	for file, read := range map[string]func([]byte) error{
 		`{"units": "bpe", "pieces": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "ab"], "merges": [[4, 5]]}`: func(data []byte) error {

@@ -12,37 +12,36 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// addedToken is a token that is cut out of a text before the model sees it.
+// addedToken is a token that is cut out of a text before the model processes the text.
 type addedToken struct {
 	ID         int    `json:"id"`
 	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"` // not beside letters
-	LStrip     bool   `json:"lstrip"`      // takes the white space in front of it
-	RStrip     bool   `json:"rstrip"`      // takes the white space behind it
-	Normalized bool   `json:"normalized"`  // is looked for in the normalized text
+	SingleWord bool   `json:"single_word"` // only matches if no letter or digit is beside it
+	LStrip     bool   `json:"lstrip"`      // includes the white space before it
+	RStrip     bool   `json:"rstrip"`      // includes the white space after it
+	Normalized bool   `json:"normalized"`  // is searched for in the normalized text
 	Special    bool   `json:"special"`     // is left out when decoding
 }
 
 func (t addedToken) numbered() numbered { return numbered{t.Content, t.ID} }
 
-// addedTokens are all added tokens of a tokenizer.
+// addedTokens has all added tokens of a tokenizer.
 type addedTokens struct {
 	byID    map[int]addedToken
 	ids     map[string]int
-	written map[int]string // those that the normalizer changes
+	written map[int]string // texts of the tokens that the normalizer changes
 	special map[string]bool
-	raw     *finder // of tokens that are looked for before normalizing
-	normal  *finder // and behind it
-	// lead returns the token that a text between tokens begins with and its length, 0 if
-	// it begins with none; nil where there are no such tokens.
+	raw     *finder // finds tokens in text before normalization
+	normal  *finder // finds tokens in normalized text
+	// lead returns the id and the length of the token at the beginning of a text between tokens; n is 0 if
+	// there is none. lead is nil if the tokenizer has no such tokens.
 	lead func(text string) (id, n int)
 }
 
-// everywhere is the range of a whole text, and of what a normalizer puts around it.
+// everywhere is the range of a whole text, including texts that a normalizer adds around it.
 var everywhere = []Span{{-1, math.MaxInt}}
 
-// spared reports whether a part of a piece is within the ranges in which special tokens are
-// text.
+// spared reports whether a part of a piece overlaps the ranges in which special tokens are treated as text.
 func spared(literal []Span, p *piece, start, end int) bool {
 	at := p.offsets(start, end)
 	return slices.ContainsFunc(literal, func(s Span) bool { return at.Start < s.End && s.Start < at.End })
@@ -59,8 +58,8 @@ func readAddedTokens(raw json.RawMessage, m model, n normalizer) (*addedTokens, 
 	return newAddedTokens(list, m, n)
 }
 
-// newAddedTokens numbers added tokens as the reference does: as the model does, and
-// from its size on where it does not know them. The file has to agree.
+// newAddedTokens assigns ids to added tokens like the reference: the model's ids, and ids from the model's
+// size on for tokens that the model does not have. It returns an error if the ids in the file differ.
 func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, error) {
 	a := &addedTokens{
 		byID: map[int]addedToken{}, ids: map[string]int{}, written: map[int]string{}, special: map[string]bool{},
@@ -100,8 +99,7 @@ func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, err
 	return a, err
 }
 
-// finder returns what finds the tokens that are looked for in normalized text, or the
-// others.
+// finder returns a finder for the tokens that are searched for in normalized text, or for the other tokens.
 func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	ids := map[string]int{}
 	for id, t := range a.byID {
@@ -128,7 +126,7 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	return f, nil
 }
 
-// text returns an added token as it stands in normalized text.
+// text returns the text of an added token in normalized text.
 func (a *addedTokens) text(id int) string {
 	if s, ok := a.written[id]; ok {
 		return s
@@ -136,8 +134,8 @@ func (a *addedTokens) text(id int) string {
 	return a.byID[id].Content
 }
 
-// split cuts the added tokens out of a text, the special ones only outside of the ranges in
-// which they are text, and normalizes the rest.
+// split cuts the added tokens out of a text and normalizes the rest. Special tokens within the ranges of
+// literal are not cut out.
 func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 	var pieces []piece
 	for _, p := range a.raw.split(nil, whole, literal) {
@@ -159,14 +157,14 @@ func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 	return pieces
 }
 
-// finder finds added tokens: the leftmost, and of those that begin there the longest.
+// finder finds the leftmost added token, and the longest of those that begin at the same position.
 type finder struct {
 	tokens *addedTokens
 	trie   *trie
-	begins [256]bool // bytes that a token begins with
+	begins [256]bool // the first bytes of all tokens
 }
 
-// next returns the first token at or behind a place.
+// next returns the first token at or after a position.
 func (f *finder) next(s string, from int) (start, end, id int) {
 	for i := from; i < len(s); i++ {
 		if !f.begins[s[i]] {
@@ -179,7 +177,7 @@ func (f *finder) next(s string, from int) (start, end, id int) {
 	return 0, 0, none
 }
 
-// split appends the parts of a piece, added tokens marked. A nil finder finds none.
+// split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens.
 func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 	if f == nil {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
@@ -193,7 +191,7 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 			if t.LStrip {
 				start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
 			}
-			if t.RStrip { // white space that an earlier token took is not scanned again
+			if t.RStrip { // white space of an earlier token is not scanned again
 				end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
 			}
 			if done < start {
@@ -209,7 +207,7 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 	return appendPiece(out, p.slice(done, len(p.s)), none)
 }
 
-// appendPiece appends a piece that is not empty.
+// appendPiece appends a piece, unless it is empty.
 func appendPiece(out []piece, p piece, id int) []piece {
 	if p.s == "" {
 		return out
@@ -218,7 +216,7 @@ func appendPiece(out []piece, p piece, id int) []piece {
 	return append(out, p)
 }
 
-// isAlone reports whether no letter or digit is beside a part of a text.
+// isAlone reports whether there is no letter or digit directly before or after a part of a text.
 func isAlone(table *classTable, s string, start, end int) bool {
 	before, n := utf8.DecodeLastRuneInString(s[:start])
 	behind, m := utf8.DecodeRuneInString(s[end:])

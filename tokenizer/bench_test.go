@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkEncode measures texts of some 500 bytes of English, a paragraph each, and
-// one in many languages.
+// BenchmarkEncode measures English texts of about 500 bytes, one paragraph each, and a text in many
+// languages.
 func BenchmarkEncode(b *testing.B) {
 	g := readGolden()
 	data, err := os.ReadFile("../DESIGN.md")
@@ -41,7 +41,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkRead measures loading.
+// BenchmarkRead measures loading a tokenizer.
 func BenchmarkRead(b *testing.B) {
 	g := readGolden()
 	for i := range g.Cases {

@@ -10,30 +10,28 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// bpe joins the characters of a word, pair by pair, in the order in which training
-// found the pairs.
+// bpe merges the characters of a word, pair by pair, in the order in which training found the pairs.
 type bpe struct {
 	vocabulary
 	merges map[uint64]merge // by pairOf
 	ascii  [utf8.RuneSelf]int32
-	chars  map[rune]int32 // tokens of one character, and those of ASCII in the table
+	chars  map[rune]int32 // tokens of one character; ASCII characters are in the table ascii
 
-	prefix, suffix string // of characters within a word, and of the last one
+	prefix, suffix string // prefix of characters after the first in a word, suffix of the last
 	unknown        string
 	hasUnknown     bool
-	fuseUnknown    bool // one token for unknown characters side by side
-	ignoreMerges   bool // a word in the vocabulary is a token
-	// fallback are the tokens <0x00> to <0xFF> for unknown characters, none where
-	// there is no such token; nil without byte fallback.
+	fuseUnknown    bool // one token for consecutive unknown characters
+	ignoreMerges   bool // a word that is in the vocabulary is one token
+	// fallback has the tokens <0x00> to <0xFF> for unknown characters, or none for a missing token. It is
+	// nil without byte fallback.
 	fallback []int
-	// bytes are the tokens of single bytes in byte-level form; nil unless each byte has
-	// one.
+	// bytes has the tokens of single bytes in byte-level form. It is nil unless every byte has a token.
 	bytes []int32
 
 	scratch sync.Pool // of *bpeScratch
 }
 
-// pairOf is a pair of tokens as one number, which maps find faster than two.
+// pairOf packs a pair of tokens into one number, which is a faster key of a map than two numbers.
 func pairOf(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
 type bpeSettings struct {
@@ -65,7 +63,7 @@ func (s bpeSettings) finish() (model, error) {
 	return m, m.setMerges(s.Merges)
 }
 
-// byteTokens returns the ids of <0x00> to <0xFF>, none for those that there are not.
+// byteTokens returns the ids of <0x00> to <0xFF>, or none for missing tokens.
 func byteTokens(v *vocabulary) []int {
 	ids := make([]int, 256)
 	for i := range ids {
@@ -77,7 +75,7 @@ func byteTokens(v *vocabulary) []int {
 	return ids
 }
 
-// splitMerges reads lines of a merges.txt.
+// splitMerges parses the lines of a merges.txt.
 func splitMerges(lines []string) (mergeList, error) {
 	merges := make(mergeList, 0, len(lines))
 	for _, line := range lines {
@@ -109,8 +107,8 @@ func (m *bpe) setMerges(merges mergeList) error {
 	return nil
 }
 
-// setChars finds the tokens of single characters and, if each byte has one, prepares
-// for pieces in byte-level form.
+// setChars finds the tokens of single characters. If every byte has a token, it also prepares for pieces in
+// byte-level form.
 func (m *bpe) setChars() {
 	m.chars = map[rune]int32{}
 	for i := range m.ascii {
@@ -139,16 +137,16 @@ func (m *bpe) setChars() {
 	m.bytes = ids
 }
 
-// bpeScratch is what tokenizing a word needs, and the words that were met before. Each
-// is used by one goroutine at a time.
+// bpeScratch has buffers for tokenizing a word, and a cache of words. One goroutine at a time uses a
+// bpeScratch.
 type bpeScratch struct {
 	symbols
-	words map[string][]symbol // by text, and in another map if they are bytes
+	words map[string][]symbol // by text; words of bytes have a separate cache
 	bytes map[string][]symbol
 	plain []byte
 }
 
-// Words that are remembered, and their greatest length.
+// Maximum number of cached words, and their maximum length.
 const (
 	wordsKept  = 1 << 14
 	wordLength = 64
@@ -187,7 +185,7 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 	return out, nil
 }
 
-// cut returns the tokens of a word, in memory that the next call uses again.
+// cut returns the tokens of a word. The next call overwrites the result.
 func (m *bpe) cut(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	if !m.ignoreMerges {
 		return m.join(s, word, isBytes)
@@ -209,7 +207,7 @@ func (m *bpe) cut(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	return s.list, nil
 }
 
-// join returns the tokens of a word, in memory that the next call uses again.
+// join returns the tokens of a word by merging. The next call overwrites the result.
 func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	s.list = s.list[:0]
 	if isBytes {
@@ -226,10 +224,10 @@ func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	return s.list, nil
 }
 
-// addChars makes a symbol of each character. Those that are not in the vocabulary
-// become bytes, or unknown, or nothing if there is no token for unknown ones.
+// addChars adds a symbol for each character. A character that is not in the vocabulary becomes bytes or an
+// unknown token; without an unknown token it is dropped.
 func (m *bpe) addChars(s *bpeScratch, word string) error {
-	unknown := int32(0) // bytes that are unknown and not yet added
+	unknown := int32(0) // number of unknown bytes that are not yet added
 	flush := func() {
 		if unknown > 0 {
 			s.add(int32(m.ids[m.unknown]), unknown)
@@ -258,7 +256,7 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 			s.add(id, int32(n))
 			continue
 		}
-		// The reference adds bytes before unknown characters that it has still to add.
+		// The reference adds these bytes before the pending unknown characters.
 		if m.fallback != nil && s.addBytes(m.fallback, char, before, n) {
 			continue
 		}
@@ -289,8 +287,8 @@ func (m *bpe) char(r rune) int32 {
 	return none
 }
 
-// addBytes adds the bytes of a character and what is put around it, if all of them have a
-// token. The character itself is n bytes from before on: only these are part of the word.
+// addBytes adds the bytes of a character with its prefix and suffix, if all these bytes have tokens. The
+// character itself is n bytes from before on; only these bytes are part of the word.
 func (s *bpeScratch) addBytes(ids []int, char string, before, n int) bool {
 	for i := range len(char) {
 		if ids[char[i]] == none {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The bytes of an unknown character belong to it, and so do those of the prefix and the suffix that BPE puts
-// around it: they do not move what comes behind.
+// The byte tokens of an unknown character have its offsets, and so have the bytes of BPE's prefix and
+// suffix around it. They do not shift the offsets of later tokens.
 func TestOffsetsOfBytes(t *testing.T) {
 	vocab := []string{`"a": 0`, `"@@ ": 1`, `"<0x62><0x40>": 2`, `"<0x62><0x40><0x40>": 3`}
 	for b := range 256 {

@@ -2,10 +2,10 @@ package tokenizer
 
 import "unicode/utf8"
 
-// GPT-2 writes the bytes of a text as characters that can be printed: those of ASCII
-// and Latin-1 that have a shape as themselves, and the other 68 as U+0100 and on.
+// GPT-2 writes the bytes of a text as printable characters: printable bytes of ASCII and Latin-1 as
+// themselves, and the other 68 bytes as U+0100 and following.
 
-// byteChars are the characters of all bytes, and charBytes the bytes of characters.
+// byteChars has the character of each byte, and charBytes the byte of each character.
 var byteChars, charBytes = func() (chars [256]string, bytes map[rune]byte) {
 	bytes = make(map[rune]byte, 256)
 	next := rune(256)
@@ -20,8 +20,8 @@ var byteChars, charBytes = func() (chars [256]string, bytes map[rune]byte) {
 	return chars, bytes
 }()
 
-// fromByteLevel appends the bytes that a token stands for. It reports whether all of
-// its characters are bytes.
+// fromByteLevel appends the bytes that a token represents. It reports whether all characters of the token
+// represent bytes.
 func fromByteLevel(b []byte, token string) ([]byte, bool) {
 	n := len(b)
 	for _, r := range token {
@@ -34,5 +34,5 @@ func fromByteLevel(b []byte, token string) ([]byte, bool) {
 	return b, true
 }
 
-// spaceChar is the character of a space.
+// spaceChar is the character that represents a space.
 var spaceChar, _ = utf8.DecodeRuneInString(byteChars[' '])

@@ -10,8 +10,8 @@ import (
 	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
-// charsMap is the normalizer Precompiled: sentencepiece's rules, a trie as a double
-// array with the texts that its leaves point to.
+// charsMap is the normalizer Precompiled, which has the rules of sentencepiece: a trie in the form of a
+// double array, and the replacement texts to which its leaves point.
 //
 // Differs: grapheme clusters are those of Unicode 17.
 type charsMap struct {
@@ -19,8 +19,7 @@ type charsMap struct {
 	texts string // each ends in a zero byte
 }
 
-// readCharsMap reads rules as sentencepiece writes them: the size of the trie, the
-// trie, and the texts.
+// readCharsMap reads rules in sentencepiece's format: the size of the trie, the trie, and the texts.
 func readCharsMap(data []byte) (charsMap, error) {
 	if len(data) < 4 {
 		return charsMap{}, errors.New("precompiled_charsmap ends before its size")
@@ -40,17 +39,17 @@ func readCharsMap(data []byte) (charsMap, error) {
 	return m, nil
 }
 
-// find returns the text for the shortest beginning of s that has one.
+// find returns the replacement of the shortest prefix of s that has one.
 func (m charsMap) find(s string) (string, bool) {
 	text, n := m.match(s, false)
 	return text, n > 0
 }
 
-// longest returns the text for the longest beginning of s that has one, and how long that
-// is: 0 if there is none.
+// longest returns the replacement of the longest prefix of s that has one, and the length of the prefix; 0
+// if there is none.
 func (m charsMap) longest(s string) (string, int) { return m.match(s, true) }
 
-// match returns the text for a beginning of s, and the length of it.
+// match returns the replacement of a prefix of s, and the length of the prefix.
 func (m charsMap) match(s string, longest bool) (found string, n int) {
 	if len(m.units) == 0 {
 		return "", 0
@@ -85,7 +84,7 @@ func (m charsMap) match(s string, longest bool) (found string, n int) {
 	return found, n
 }
 
-// text returns the text that begins at a place.
+// text returns the text that begins at an index.
 func (m charsMap) text(at uint32) (string, bool) {
 	if at > uint32(len(m.texts)) || at < uint32(len(m.texts)) && !utf8.RuneStart(m.texts[at]) {
 		return "", false
@@ -94,12 +93,12 @@ func (m charsMap) text(at uint32) (string, bool) {
 	return text, true
 }
 
-// normalize replaces clusters of less than six bytes as a whole, and of others each
-// character by itself. Of a cluster only the beginning has to have a rule, and the rest
-// of it is lost: so does the reference.
+// normalize replaces grapheme clusters of less than six bytes as a whole. In longer clusters it replaces
+// each character separately. As in the reference, a cluster is replaced if only a prefix of it has a rule,
+// and the rest of the cluster is lost.
 func (m charsMap) normalize(p *piece) {
 	var changes []change
-	kept := 0 // bytes that stay as they are and are not yet in changes
+	kept := 0 // first byte of unchanged text that is not yet in changes
 	put := func(at, n int, text string) {
 		if changes == nil {
 			changes = make([]change, 0, len(p.s)+len(text))
@@ -144,7 +143,7 @@ func (m charsMap) normalize(p *piece) {
 	}
 }
 
-// clusterLen returns the length of the first grapheme cluster.
+// clusterLen returns the length of the first grapheme cluster in bytes.
 func clusterLen(s string) int {
 	if s[0] < utf8.RuneSelf && s[0] != '\r' && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return 1

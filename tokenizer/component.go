@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// component is a part of a tokenizer.json that says its type.
+// component is an element of a tokenizer.json with a type.
 type component struct {
 	stage string // "normalizer"
 	kind  string // "NFC"
@@ -25,10 +25,10 @@ type stage[T any] struct {
 	name  string // "normalizer"
 	parts string // "normalizers": the setting of Sequence
 	join  func(parts []T) (T, error)
-	// kinds are what components are read into, by their types: T itself, which may have a
-	// method ready() error, or what has a method finish() (T, error).
+	// kinds has, for each type, a function that returns the value to decode a component into: a T, which
+	// may have a method ready() error, or a value with a method finish() (T, error).
 	kinds map[string]func() any
-	guess func(have map[string]json.RawMessage) (kind string) // of components without a type, or nil
+	guess func(have map[string]json.RawMessage) (kind string) // returns the type of components without one; may be nil
 }
 
 // read reads a component.
@@ -67,7 +67,7 @@ func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
 	return v.(T), c.fail(err)
 }
 
-// readSequence reads components that work one after the other.
+// readSequence reads components that run one after the other.
 func (s stage[T]) readSequence(c component) (t T, err error) {
 	var raws []json.RawMessage
 	switch err := strictjson.Unmarshal(c.have[s.parts], &raws); {
@@ -90,7 +90,7 @@ func (s stage[T]) readSequence(c component) (t T, err error) {
 	return t, c.fail(err)
 }
 
-// fail says in which component something is wrong.
+// fail adds the component to an error.
 func (c component) fail(err error) error {
 	if err == nil {
 		return nil
@@ -98,13 +98,13 @@ func (c component) fail(err error) error {
 	return fmt.Errorf("%s %s: %w", c.stage, quote.Name(c.kind), err)
 }
 
-// A setting reads itself, which for large ones is faster than what package json does.
+// A setting reads itself from JSON, which for large settings is faster than package json.
 type setting interface {
 	read(raw json.RawMessage) error
 }
 
-// decode reads settings into the fields of the struct that v points to which have a tag. Those
-// without omitempty must be there; others than these must not.
+// decode reads settings into the tagged fields of the struct that v points to. Fields without omitempty are
+// required. Settings without a field are errors.
 func decode(have map[string]json.RawMessage, v any) error {
 	rest := maps.Clone(have)
 	s := reflect.ValueOf(v)
@@ -141,11 +141,11 @@ func decode(have map[string]json.RawMessage, v any) error {
 	return unknownField(rest)
 }
 
-// inField says in which setting something is wrong.
+// inField adds the name of the setting to an error.
 func inField(name string, err error) error {
 	what, inner := strings.CutPrefix(err.Error(), `field "`)
 	switch {
-	case inner: // of an object that is the setting
+	case inner: // in an object that is the setting
 		return errors.New(`field "` + name + "." + what)
 	case strings.HasPrefix(what, "has "):
 		return fmt.Errorf("field %s %w", quote.Text(name), err)
@@ -155,7 +155,7 @@ func inField(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// unknownField returns an error if settings are left.
+// unknownField returns an error if any settings remain.
 func unknownField(rest map[string]json.RawMessage) error {
 	if len(rest) == 0 {
 		return nil
@@ -171,10 +171,10 @@ func readStage[T any](s stage[T], raw json.RawMessage, to *T) (err error) {
 	return err
 }
 
-// absent reports whether a file leaves something out or says null.
+// absent reports whether a value is missing or null.
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// place is where a text is split or replaced: {"String": "x"} or {"Regex": "x+"}.
+// place is a pattern at which a text is split or replaced: {"String": "x"} or {"Regex": "x+"}.
 type place struct{ pattern }
 
 func (p *place) read(raw json.RawMessage) (err error) {
@@ -192,7 +192,7 @@ func (p *place) read(raw json.RawMessage) (err error) {
 	return err
 }
 
-// char is a text of one character.
+// char is a text of exactly one character.
 type char string
 
 func (c *char) read(raw json.RawMessage) error {
@@ -206,6 +206,5 @@ func (c *char) read(raw json.RawMessage) error {
 	return nil
 }
 
-// sorted returns the keys of a map in order, for errors that do not change from run
-// to run.
+// sorted returns the keys of a map in order, so that errors are deterministic.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

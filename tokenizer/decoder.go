@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A decoder turns tokens into parts of a text, which are then joined.
+// A decoder converts tokens to parts of a text, which are then concatenated.
 type decoder interface {
 	decode(tokens []string) []string
 }
@@ -28,7 +28,7 @@ var decoderStage = stage[decoder]{
 	},
 }
 
-// decoders work one after the other.
+// decoders run one after the other.
 type decoders []decoder
 
 func (all decoders) decode(tokens []string) []string {
@@ -38,7 +38,7 @@ func (all decoders) decode(tokens []string) []string {
 	return tokens
 }
 
-// decode makes one text of the bytes that the tokens stand for.
+// decode converts the bytes that the tokens represent to one text.
 func (b byteLevel) decode(tokens []string) []string {
 	var bytes []byte
 	for _, token := range tokens {
@@ -50,8 +50,8 @@ func (b byteLevel) decode(tokens []string) []string {
 	return []string{lossy(bytes)}
 }
 
-// lossy returns bytes as text. What is no UTF-8 becomes U+FFFD, one for each longest
-// part that might have begun a character.
+// lossy converts bytes to text. Invalid UTF-8 becomes U+FFFD, one for each longest sequence of bytes that
+// could begin a character.
 func lossy(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -60,7 +60,7 @@ func lossy(b []byte) string {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
 		if r == utf8.RuneError && n == 1 {
-			for n < len(b) && !utf8.FullRune(b[:n]) { // a longer beginning is complete, or wrong
+			for n < len(b) && !utf8.FullRune(b[:n]) { // extend an incomplete character
 				n++
 			}
 			if n > 1 && utf8.FullRune(b[:n]) {
@@ -73,7 +73,7 @@ func lossy(b []byte) string {
 	return s.String()
 }
 
-// decode makes spaces of ▁, and drops those of the first token.
+// decode replaces ▁ by a space. In the first token it removes ▁.
 func (m *metaspace) decode(tokens []string) []string {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
@@ -86,7 +86,7 @@ func (m *metaspace) decode(tokens []string) []string {
 	return out
 }
 
-// wordPieceDecoder puts a space before each token that does not go on with a word.
+// wordPieceDecoder adds a space before each token that begins a word.
 type wordPieceDecoder struct {
 	Prefix  string `json:"prefix"`
 	Cleanup bool   `json:"cleanup"`
@@ -110,11 +110,10 @@ func (d wordPieceDecoder) decode(tokens []string) []string {
 	return out
 }
 
-// cleanup takes out the spaces before English punctuation and endings, and writes "do not"
-// short.
+// cleanup removes the spaces before English punctuation and endings, and contracts "do not".
 func cleanup(s string) string { return strings.ReplaceAll(closeUp(s), " do not", " don't") }
 
-// closeUp takes out the spaces before English punctuation and endings.
+// closeUp removes the spaces before English punctuation and endings.
 func closeUp(s string) string {
 	for _, r := range [...][2]string{
 		{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
@@ -125,7 +124,7 @@ func closeUp(s string) string {
 	return s
 }
 
-// bpeDecoder makes spaces of what ends a word.
+// bpeDecoder replaces the suffix that marks the end of a word by a space.
 type bpeDecoder struct {
 	Suffix string `json:"suffix"`
 }
@@ -142,7 +141,7 @@ func (d bpeDecoder) decode(tokens []string) []string {
 	return out
 }
 
-// byteFallback makes characters of tokens like <0xE4>.
+// byteFallback converts tokens like <0xE4> to characters.
 type byteFallback struct{}
 
 func (byteFallback) decode(tokens []string) []string {
@@ -172,25 +171,25 @@ func (byteFallback) decode(tokens []string) []string {
 	return out
 }
 
-// byteOf returns the byte that a token like <0xE4> stands for.
+// byteOf returns the byte that a token like <0xE4> represents.
 func byteOf(token string) (byte, bool) {
 	if len(token) != len("<0xE4>") || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
 		return 0, false
 	}
 	digits := token[3:5]
-	if digits[0] == '+' { // the reference reads numbers with a sign
+	if digits[0] == '+' { // the reference accepts a sign
 		digits = digits[1:]
 	}
 	b, err := strconv.ParseUint(digits, 16, 8)
 	return byte(b), err == nil
 }
 
-// fuse joins all tokens.
+// fuse concatenates all tokens.
 type fuse struct{}
 
 func (fuse) decode(tokens []string) []string { return []string{strings.Join(tokens, "")} }
 
-// stripDecoder takes a character off the ends of each token, so many times at most.
+// stripDecoder removes a character from the ends of each token, up to Start and Stop times.
 type stripDecoder struct {
 	Char  char `json:"content"`
 	Start int  `json:"start"`
@@ -223,7 +222,7 @@ func (n replace) decode(tokens []string) []string {
 	return out
 }
 
-// ctc joins equal tokens side by side and drops the one that separates them.
+// ctc merges consecutive equal tokens and removes the padding token.
 type ctc struct {
 	Pad       string `json:"pad_token"`
 	Delimiter string `json:"word_delimiter_token"`

@@ -1,26 +1,24 @@
-// Package tokenizer turns text into the numbers of a model's vocabulary, and back, as
-// the model's tokenizer.json says: the format of the library tokenizers by Hugging
-// Face, token for token. Older files are read too: see Load.
+// Package tokenizer converts text to the token ids of a model's vocabulary, and back. It reads the model's
+// tokenizer.json, the format of Hugging Face's library tokenizers, and gives exactly the same tokens as
+// that library. Older files are supported too: see Load.
 //
 //	t, err := tokenizer.Load("bert-base-uncased")
 //	e, err := t.Encode("Attention is all you need", tokenizer.Options{})
 //	out := model.Forward(nil, e.IDs)
 //
-// A text goes through five stages, and each of them is in a file of its own:
+// A text passes through five stages:
 //
 //	normalizer       rewrites the text: Unicode forms, case, accents    normalizer.go
-//	pre-tokenizer    cuts it into words                                 pretokenizer.go
-//	model            cuts words into tokens                             wordpiece.go, bpe.go, unigram.go
-//	post-processor   puts special tokens around                         postprocessor.go
-//	decoder          makes text of tokens again                         decoder.go
+//	pre-tokenizer    splits the text into words                         pretokenizer.go
+//	model            splits words into tokens                           wordpiece.go, bpe.go, unigram.go
+//	post-processor   adds special tokens                                postprocessor.go
+//	decoder          converts tokens back to text                       decoder.go
 //
-// Added tokens, such as [MASK], are cut out before all that. Through every stage a
-// piece of text knows which bytes of the original it stands for, so that tokens can be
-// shown in the text as it was given.
+// Added tokens, such as [MASK], are cut out before these stages. Every stage tracks which bytes of the
+// original text each piece came from, so that tokens can be shown in the original text.
 //
-// A file that asks for something else than what is here is refused, by name, when it
-// is loaded: a tokenizer that is nearly right makes a model that is quietly worse.
-// What a file can ask for:
+// Loading fails if a file uses a feature that this package does not support, and the error names the
+// feature: a tokenizer that is only nearly right makes a model silently worse. Supported features:
 //
 //	normalizers      BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Nmt,
 //	                 Precompiled, Replace, Prepend, ByteLevel, Sequence
@@ -31,14 +29,14 @@
 //	decoders         WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback, Fuse, Strip, Replace,
 //	                 CTC, Sequence
 //
-// Models of SentencePiece (spiece.model, tokenizer.model, source.spm) are read as they are,
-// unigram and BPE, and are exact with the library sentencepiece: sentencepiece*.go. Load
-// tells which files of a directory are read.
+// Models of SentencePiece (spiece.model, tokenizer.model, source.spm), unigram and BPE, are read directly,
+// and give the same tokens as the library sentencepiece: sentencepiece*.go. Load documents which files of a
+// directory are read.
 //
-// Regular expressions are those of GPT-2, Llama 3, Qwen and Trained, and all that mean the same
-// in package regexp; a look-ahead is known only in \s+(?!\S)|\s+ at the end.
+// Regular expressions can be those of GPT-2, Llama 3, Qwen and Trained, and all that have the same meaning
+// in package regexp. Look-ahead is only supported as \s+(?!\S)|\s+ at the end.
 //
-// TrainBPE and TrainWords learn vocabularies, of which Trained makes a tokenizer.json.
+// TrainBPE and TrainWords train vocabularies, and Trained converts a vocabulary to a tokenizer.json.
 //
-// Time grows as the length of the text does (BPE: n·log n for a word of n characters).
+// The run time is linear in the length of the text (BPE: n·log n for a word of n characters).
 package tokenizer

@@ -5,32 +5,31 @@ import (
 	"slices"
 )
 
-// Encoding is what a text became: tokens in parallel slices.
+// Encoding is an encoded text: tokens in parallel slices.
 type Encoding struct {
-	// IDs are the numbers that a model reads.
+	// IDs are the ids of the tokens, the input of a model.
 	IDs []int
-	// Tokens are the tokens as the vocabulary writes them. What is not in it stands
-	// here as unk_token or, with a Unigram model, as itself.
+	// Tokens are the tokens as written in the vocabulary. A token that is not in the vocabulary is
+	// unk_token or, with a Unigram model, its own text.
 	Tokens []string
-	// Offsets say which bytes of its text each token comes from, as it was given: always
-	// within it. Special tokens that were added have 0 to 0.
+	// Offsets are the byte ranges of the original text that the tokens came from, always within the text.
+	// Added special tokens have 0 to 0.
 	Offsets []Span
-	// TypeIDs tell texts apart as the model was trained to (segments, token types).
+	// TypeIDs distinguish texts in the way the model was trained (segments, token types).
 	TypeIDs []int
-	// Texts say which text a token comes from, 0 or 1, and −1 for what was added.
+	// Texts has the number of the text that each token came from, 0 or 1, and −1 for added tokens.
 	Texts []int
-	// Words number the words of each text that the tokens are parts of; −1 for what
-	// was added.
+	// Words has the number of the word in its text that each token belongs to, and −1 for added tokens.
 	Words []int
-	// Special marks tokens that were added, padding too.
+	// Special marks added tokens, including padding.
 	Special []bool
-	// Mask is true for all tokens but padding: those to attend to.
+	// Mask is true for all tokens to attend to: all except padding.
 	Mask []bool
-	// Overflow, if Options ask for it, has encodings of what truncation cuts off, each
-	// with its own special tokens. Of a pair, each window of the first text stands with
-	// each of the second.
+	// Overflow has encodings of the tokens that truncation removed, if Options.Overflow is set. Each has
+	// its own special tokens. For a pair, each window of the first text is combined with each window of the
+	// second.
 	//
-	// Differs: types are as the file says; the Python package gives the second text 1.
+	// Differs: types follow the file; the Python package gives the second text 1.
 	Overflow []*Encoding
 }
 
@@ -39,7 +38,7 @@ type Encoding struct {
 // Differs: the Python package counts characters.
 type Span struct{ Start, End int }
 
-// newEncoding returns an encoding with room for n tokens.
+// newEncoding returns an encoding with capacity for n tokens.
 func newEncoding(n int) *Encoding {
 	ints, flags := make([]int, 4*n), make([]bool, 2*n)
 	part := func(i int) []int { return ints[i*n : i*n : (i+1)*n] }
@@ -74,7 +73,7 @@ func (e *Encoding) append(f *Encoding) {
 	e.Mask = append(e.Mask, f.Mask...)
 }
 
-// part is a token of a text before it is put together with others.
+// part is a token of one text before texts are combined.
 type part struct {
 	id   int
 	text string
@@ -82,8 +81,8 @@ type part struct {
 	word int
 }
 
-// build puts texts and special tokens together as a template says: of each text the window that is chosen
-// for its slot.
+// build combines texts and special tokens according to a template. For each slot of a text it uses the
+// chosen window.
 func build(slots []slot, windows [][][]part, chosen []int, special bool) *Encoding {
 	n := 0
 	for i, s := range slots {
@@ -108,12 +107,12 @@ func build(slots []slot, windows [][][]part, chosen []int, special bool) *Encodi
 	return e
 }
 
-// mostCombined is how many encodings may overflow where each window of a text is combined with each of another.
+// mostCombined is the maximum number of encodings from combining the windows of several texts.
 const mostCombined = 1 << 16
 
-// overflowing returns the windows of all encodings but the first, by slot. The order is that of the reference,
-// which adds slot by slot: what overflowed before with each window of the slot, then the beginning with what
-// overflows of the slot.
+// overflowing returns the chosen windows, by slot, of all encodings except the first. The order is that of
+// the reference, which adds slot by slot: first each earlier overflow with each window of the slot, then
+// the first windows with each overflowing window of the slot.
 func overflowing(slots []slot, windows [][][]part) ([][]int, error) {
 	var all [][]int
 	for i, s := range slots {

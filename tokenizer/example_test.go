@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// small is a tokenizer.json in the form of BERT's, with a vocabulary of 10 tokens.
+// small is a tokenizer.json in the format of BERT's, with a vocabulary of 10 tokens.
 const small = `{
 	"version": "1.0",
 	"added_tokens": [
@@ -40,7 +40,7 @@ func Example() {
 	// queries attend to keys.
 }
 
-// Offsets are places in the text as it was given, accents and all.
+// Offsets refer to the original text, including its accents.
 func ExampleTokenizer_Encode() {
 	t, err := tokenizer.Read(strings.NewReader(small))
 	if err != nil {

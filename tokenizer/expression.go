@@ -9,11 +9,11 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Expressions are in the dialect of Oniguruma, with Unicode classes. Those of GPT-2,
-// Llama 3 and Qwen, and those of Trained, have scanners written by hand. Others are translated for package
-// regexp, which takes linear time, where they mean the same there.
+// Expressions are in the dialect of Oniguruma, with Unicode classes. The expressions of GPT-2, Llama 3,
+// Qwen and Trained have handwritten scanners. Other expressions are translated for package regexp, which
+// takes linear time, if they have the same meaning there.
 
-// scanners are the expressions that are written by hand.
+// scanners are the expressions with handwritten scanners.
 var scanners = map[string]pattern{
 	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2{},
 	cl100k(`\p{N}{1,3}`):  wordsAndDigits{3},
@@ -24,7 +24,7 @@ var scanners = map[string]pattern{
 	wordExpression(true):  wordCutter{true},
 }
 
-// cl100k is the expression of Llama 3 and Qwen, which differ in how they cut numbers.
+// cl100k is the expression of Llama 3 and Qwen, which differ in how they split numbers.
 func cl100k(numbers string) string {
 	return `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|` + numbers + `| ?[^\s\p{L}\p{N}]+[\r\n]*|` + lastSpaces
 }
@@ -36,8 +36,8 @@ func readExpression(expr string) (pattern, error) {
 	if p, ok := scanners[expr]; ok {
 		return p, nil
 	}
-	// White space that leaves one to the next word: a look-ahead that regexp does not
-	// have, but which is easy where it stands last.
+	// This look-ahead leaves one white space to the next word. Package regexp does not have it, but at the
+	// end of an expression it is easy to implement.
 	rest, ends := strings.CutSuffix(expr, `|\s+(?!\S)|\s+`)
 	translated, err := translate(rest)
 	if err == nil && ends {
@@ -59,8 +59,7 @@ func readExpression(expr string) (pattern, error) {
 // expression is a regular expression of package regexp.
 type expression struct {
 	re *regexp.Regexp
-	// spaces says that the last group matches white space, of which one is left to
-	// what follows.
+	// spaces reports whether the last group matches white space, of which one is left to the next word.
 	spaces bool
 }
 
@@ -83,8 +82,8 @@ func (e expression) next(s string, from int) (start, end int, ok bool) {
 	return start, end, true
 }
 
-// leaveOne is the end of \s+(?!\S)|\s+ for white space in a range: the last character
-// goes with the word that follows, unless it is the only one.
+// leaveOne returns the end of \s+(?!\S)|\s+ for white space in a range: the last space belongs to the
+// following word, unless it is the only one.
 func leaveOne(s string, start, end int) int {
 	if end == len(s) {
 		return end
@@ -96,7 +95,7 @@ func leaveOne(s string, start, end int) int {
 	return end - n
 }
 
-// gpt2 cuts as GPT-2 does.
+// gpt2 splits like GPT-2.
 type gpt2 struct{}
 
 func (gpt2) next(s string, from int) (start, end int, ok bool) {
@@ -113,8 +112,8 @@ func (gpt2) next(s string, from int) (start, end int, ok bool) {
 	return from, leaveOne(s, from, spacesFrom(table, s, from)), true
 }
 
-// wordsAndDigits cuts as Llama 3 and Qwen do: numbers have a largest length, and a
-// word may take a sign in front of it.
+// wordsAndDigits splits like Llama 3 and Qwen: numbers have a maximum length, and a word may begin with one
+// sign.
 type wordsAndDigits struct{ digits int }
 
 func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
@@ -162,7 +161,8 @@ func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
 	return from, leaveOne(s, from, end), true
 }
 
-// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s; 0 if there is
+// none.
 func contraction(s string, anyCase bool) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0
@@ -188,13 +188,13 @@ func contraction(s string, anyCase bool) int {
 			return 3
 		}
 	}
-	if anyCase && strings.HasPrefix(s[1:], "ſ") { // long s, a lower-case form of S
+	if anyCase && strings.HasPrefix(s[1:], "ſ") { // long s, another lower-case form of S
 		return 1 + len("ſ")
 	}
 	return 0
 }
 
-// afterSpace is where a word begins that may have a space in front of it.
+// afterSpace returns the position after an optional space at from.
 func afterSpace(s string, from int) int {
 	if s[from] == ' ' {
 		return from + 1
@@ -202,8 +202,7 @@ func afterSpace(s string, from int) int {
 	return from
 }
 
-// run returns the end of letters, of numbers, or of signs from a place on, 0 if there
-// is none of these.
+// run returns the end of the letters, of the numbers, or of the signs at from; 0 if there are none.
 func run(table *classTable, s string, from int) int {
 	if from == len(s) {
 		return 0
@@ -219,7 +218,7 @@ func run(table *classTable, s string, from int) int {
 	return 0
 }
 
-// runOf returns the end of characters of a class.
+// runOf returns the end of the characters of a class.
 func runOf(table *classTable, s string, from int, c class) int {
 	for i, r := range s[from:] {
 		if !table.has(r, c) {
@@ -229,7 +228,7 @@ func runOf(table *classTable, s string, from int, c class) int {
 	return len(s)
 }
 
-// runOfSigns returns the end of characters that are no letters, numbers or spaces.
+// runOfSigns returns the end of the characters that are not letters, numbers or spaces.
 func runOfSigns(table *classTable, s string, from int) int {
 	for i, r := range s[from:] {
 		if table.has(r, letter|number|space) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Properties have as many characters as in version 0.23.3 of the library, whose Unicode is 16.0, whatever
-// release of Go this is.
+// Properties have the same numbers of characters as in version 0.23.3 of the library, which uses Unicode
+// 16.0, with any release of Go.
 func TestProperties(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every character in every class")
@@ -40,7 +40,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// What an expression matches becomes "_", as with the normalizer Replace of the library.
+// The matches of an expression become "_", as with the library's normalizer Replace.
 func TestEscapes(t *testing.T) {
 	for _, c := range []struct{ expr, text, want string }{
 		{`\x20`, "a b", "a_b"},

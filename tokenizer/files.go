@@ -17,38 +17,38 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// FormatError says what is wrong with the files of a tokenizer. Any other error of
-// Load is a failure to read them.
+// FormatError is an error in the files of a tokenizer. Any other error of Load means that a file could not
+// be read.
 type FormatError struct {
 	Path string
 	Err  error
 }
 
-// Error names the file and what is wrong with it.
+// Error returns the path of the file and the error.
 func (e *FormatError) Error() string {
 	return "tokenizer: " + quote.Name(e.Path) + ": " + e.Err.Error()
 }
 
-// Unwrap returns what is wrong without the path.
+// Unwrap returns the error without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Load reads the tokenizer in a model's directory: its tokenizer.json, or else the
-// vocab.txt of BERT, the source.spm, target.spm and vocab.json of Marian, the spiece.model
-// of T5, the tokenizer.model of Llama or Gemma, the sentencepiece.bpe.model of XLM-R or
-// CamemBERT, or the vocab.json and merges.txt of GPT-2 or RoBERTa, with the
-// tokenizer_config.json and special_tokens_map.json that belong to them.
+// Load reads the tokenizer in a model's directory. It uses the first of these files that exists:
+// tokenizer.json; vocab.txt of BERT; source.spm, target.spm and vocab.json of Marian; spiece.model of T5;
+// tokenizer.model of Llama or Gemma; sentencepiece.bpe.model of XLM-R or CamemBERT; vocab.json and
+// merges.txt of GPT-2 or RoBERTa. With all files except tokenizer.json it also reads tokenizer_config.json
+// and special_tokens_map.json.
 //
-// Errors: a directory without these files, and what Read refuses.
+// Errors: a directory without these files, and the errors of Read.
 func Load(dir string) (*Tokenizer, error) {
 	from := &folder{path: dir}
 	forms := []struct {
 		file   string
 		read   func(from *folder, data []byte) (*Tokenizer, error)
-		second string // that belongs to it, empty for none
+		second string // another required file; empty for none
 	}{
 		{"tokenizer.json", func(_ *folder, data []byte) (*Tokenizer, error) { return parse(data) }, ""},
 		{"vocab.txt", readBERT, ""},
-		{"source.spm", readMarian, "target.spm"}, // which has a vocab.json too
+		{"source.spm", readMarian, "target.spm"}, // before vocab.json, which Marian has too
 		{"spiece.model", readPieces("T5Tokenizer", "LlamaTokenizer", "GemmaTokenizer"), ""},
 		{"tokenizer.model", readPieces("T5Tokenizer", "LlamaTokenizer", "GemmaTokenizer"), ""},
 		{"sentencepiece.bpe.model", readPieces("CamembertTokenizer", "XLMRobertaTokenizer"), ""},
@@ -70,7 +70,7 @@ func Load(dir string) (*Tokenizer, error) {
 		case err != nil:
 			return nil, &FormatError{path, err}
 		}
-		for _, other := range forms { // which other programs may read
+		for _, other := range forms { // other programs may read these
 			for _, name := range []string{other.file, other.second} {
 				path := filepath.Join(dir, name)
 				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !slices.Contains(from.files, path) {
@@ -88,17 +88,17 @@ func Load(dir string) (*Tokenizer, error) {
 		"spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
 }
 
-// Files returns the paths of the files that Load has read, and of those of other forms beside
-// them. It is empty for a tokenizer of Read.
+// Files returns the paths of the files that Load has read, and of files in other formats in the same
+// directory. It is empty for a tokenizer from Read.
 func (t *Tokenizer) Files() []string { return slices.Clone(t.files) }
 
 // folder is the directory of a tokenizer.
 type folder struct {
 	path  string
-	files []string // that were read
+	files []string // files that were read
 }
 
-// read reads a file, and returns its path too.
+// read reads a file and also returns its path.
 func (f *folder) read(name string) (path string, data []byte, err error) {
 	path = filepath.Join(f.path, name)
 	data, err = os.ReadFile(path)
@@ -108,7 +108,7 @@ func (f *folder) read(name string) (path string, data []byte, err error) {
 	return path, data, err
 }
 
-// settings are those of a tokenizer_config.json that old tokenizers depend on.
+// settings are the settings in tokenizer_config.json that affect tokenizers without a tokenizer.json.
 type settings struct {
 	Class       string          `json:"tokenizer_class"`
 	Lower       *bool           `json:"do_lower_case"`
@@ -124,7 +124,7 @@ type settings struct {
 	Pad         json.RawMessage `json:"pad_token"`
 	Mask        json.RawMessage `json:"mask_token"`
 
-	// Of tokenizers that are a model of SentencePiece:
+	// For models of SentencePiece:
 	Additional   []json.RawMessage          `json:"additional_special_tokens"`
 	Extra        json.RawMessage            `json:"extra_special_tokens"`
 	Added        map[string]addedToken      `json:"added_tokens_decoder"`
@@ -137,8 +137,7 @@ type settings struct {
 	Library      map[string]json.RawMessage `json:"sp_model_kwargs"`
 }
 
-// readSettings reads the tokenizer_config.json and the special_tokens_map.json of a
-// directory, as far as they are there.
+// readSettings reads tokenizer_config.json and special_tokens_map.json, if they exist.
 func readSettings(from *folder) (s settings, err error) {
 	if _, err := from.readIfThere("tokenizer_config.json", &s); err != nil {
 		return s, err
@@ -156,7 +155,7 @@ func readSettings(from *folder) (s settings, err error) {
 	return s, nil
 }
 
-// readIfThere reads a file of JSON, which may be missing.
+// readIfThere reads a JSON file if it exists.
 func (f *folder) readIfThere(name string, to any) (path string, err error) {
 	path, data, err := f.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -171,8 +170,8 @@ func (f *folder) readIfThere(name string, to any) (path string, err error) {
 	return path, nil
 }
 
-// setSpecial sets what special_tokens_map.json says of special tokens, which older versions
-// of the library wrote there alone.
+// setSpecial adds a special token of special_tokens_map.json to the settings. Older versions of the library
+// stored special tokens only in that file.
 func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 	if absent(raw) {
 		return nil
@@ -205,7 +204,7 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 	return nil
 }
 
-// token returns the setting of a special token, nil if there is none of that name.
+// token returns the setting of a special token; nil if there is none with that name.
 func (s *settings) token(name string) *json.RawMessage {
 	return map[string]*json.RawMessage{
 		"unk_token": &s.Unknown, "bos_token": &s.Bos, "eos_token": &s.Eos, "cls_token": &s.Cls,
@@ -213,10 +212,10 @@ func (s *settings) token(name string) *json.RawMessage {
 	}[name]
 }
 
-// use is what a special token is for, and the token that usually is.
+// use is a purpose of a special token, and the default token for it.
 type use struct{ name, usual string }
 
-// specials returns the special tokens for some uses with their ids.
+// specials returns the special tokens for some uses, with their ids.
 func (s *settings) specials(m interface{ id(string) (int, bool) }, uses ...use) ([]addedToken, error) {
 	list := make([]addedToken, len(uses))
 	for i, u := range uses {
@@ -233,8 +232,8 @@ func (s *settings) specials(m interface{ id(string) (int, bool) }, uses ...use) 
 	return list, nil
 }
 
-// class returns the class of a tokenizer, which has to be one of those that are known. Where
-// the settings do not say it, the family of the model does.
+// class returns the class of a tokenizer. It returns an error unless the class is one of known. If the
+// settings have no class, the family of the model determines it.
 func (s *settings) class(from *folder, known ...string) (string, error) {
 	class := strings.TrimSuffix(s.Class, "Fast")
 	if class == "" && !slices.Contains(known, "") {
@@ -248,26 +247,26 @@ func (s *settings) class(from *folder, known ...string) (string, error) {
 		"or a tokenizer.json", quote.Text(s.Class), strings.Join(known, " or "))
 }
 
-// families are the classes of models whose tokenizer_config.json does not say one.
+// families are the classes of models whose tokenizer_config.json has no class.
 var families = map[string]string{
 	"t5": "T5Tokenizer", "llama": "LlamaTokenizer", "mistral": "LlamaTokenizer",
 	"gemma": "GemmaTokenizer", "gemma2": "GemmaTokenizer", "gemma3": "GemmaTokenizer", "gemma3_text": "GemmaTokenizer",
 	"xlm-roberta": "XLMRobertaTokenizer", "camembert": "CamembertTokenizer",
 }
 
-// modelType returns the family that a directory's config.json says, if there is one.
+// modelType returns the family in the directory's config.json, if there is one.
 func (f *folder) modelType() string {
 	var config struct {
 		Type string `json:"model_type"`
 	}
 	if _, data, err := f.read("config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // what is wrong with it is said by who loads the model
+		_ = json.Unmarshal(data, &config) // loading the model reports its errors
 	}
 	return config.Type
 }
 
-// onlyThese returns an error if the files of a directory name other special or added tokens
-// than those of a list.
+// onlyThese returns an error if the files of a directory have special or added tokens that are not in the
+// list.
 func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 	all, err := s.addedTo(from, m, slices.Clone(list))
 	if err != nil {
@@ -285,8 +284,8 @@ func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 	return nil
 }
 
-// special returns a special token of the settings: a text, or an object with one. The
-// first of several that are given counts.
+// special returns a special token from the settings, which is a text or an object with a text. raw may be
+// absent; then the result is usual.
 func special(raw json.RawMessage, usual string) (string, error) {
 	if absent(raw) {
 		return usual, nil
@@ -302,7 +301,7 @@ func special(raw json.RawMessage, usual string) (string, error) {
 	return object.Content, nil
 }
 
-// readBERT makes the tokenizer of a vocab.txt, with a token on each line.
+// readBERT builds a tokenizer from a vocab.txt, which has one token per line.
 func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 	s, err := readSettings(from)
 	if err != nil {
@@ -346,8 +345,8 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 	return t, err
 }
 
-// lowerCase returns whether a tokenizer writes texts in lower case. Where the settings
-// do not say it, a vocabulary without capital letters does.
+// lowerCase reports whether a tokenizer converts texts to lower case. Without a setting, it does if the
+// vocabulary has no capital letters.
 func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error) {
 	if s.Lower != nil {
 		return *s.Lower, nil
@@ -365,7 +364,7 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 	return true, nil
 }
 
-// readGPT2 makes the tokenizer of a vocab.json and a merges.txt.
+// readGPT2 builds a tokenizer from a vocab.json and a merges.txt.
 func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 	path, lines, err := from.read("merges.txt")
 	if errors.Is(err, fs.ErrNotExist) {

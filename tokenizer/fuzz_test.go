@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// fuzzed are tokenizers that have all parts between them.
+// fuzzed are tokenizers that together contain all components.
 var fuzzed = sync.OnceValue(func() map[string]*Tokenizer {
 	g := readGolden()
 	all := map[string]*Tokenizer{}
@@ -21,7 +21,7 @@ var fuzzed = sync.OnceValue(func() map[string]*Tokenizer {
 	return all
 })
 
-// checkOffsets returns an error if a token is not at whole characters of its text.
+// checkOffsets returns an error if a token does not cover whole characters of its text.
 func checkOffsets(e *Encoding, texts ...string) error {
 	for i, at := range e.Offsets {
 		text := texts[max(e.Texts[i], 0)]
@@ -42,7 +42,7 @@ func checkOffsets(e *Encoding, texts ...string) error {
 	return nil
 }
 
-// Any text has tokens whose offsets lie in it, and byte-level tokenizers give it back.
+// The tokens of any text have offsets within the text, and byte-level tokenizers decode to the same text.
 func FuzzEncode(f *testing.F) {
 	for _, text := range readGolden().Texts {
 		f.Add(text)
@@ -68,14 +68,14 @@ func FuzzEncode(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tok.DecodeSpecial(e.IDs); got != text && !bytes.Contains([]byte(text), []byte("<mask>")) { // which takes spaces
+			if got := tok.DecodeSpecial(e.IDs); got != text && !bytes.Contains([]byte(text), []byte("<mask>")) { // <mask> removes spaces
 				t.Fatalf("%s: %q comes back as %q", name, text, got)
 			}
 		}
 	})
 }
 
-// No file makes the program fail, at loading or later.
+// No file causes a panic, neither when loading it nor later.
 func FuzzRead(f *testing.F) {
 	g := readGolden()
 	for i := range g.Cases {
@@ -96,13 +96,13 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		if tok.padding != nil && (tok.padding.fixed > 1<<16 || tok.padding.Multiple != nil && *tok.padding.Multiple > 1<<16) {
-			return // allowed, and slow
+			return // allowed, but slow
 		}
 		checkEncodings(t, tok, text, "b", Options{})
 	})
 }
 
-// checkEncodings encodes and decodes a text and a pair of texts, if the tokenizer can.
+// checkEncodings encodes and decodes a text and a pair of texts, if the tokenizer supports them.
 func checkEncodings(t *testing.T, tok *Tokenizer, text, second string, o Options) {
 	if e, err := tok.Encode(text, o); err == nil {
 		if err := checkOffsets(e, text); err != nil {
@@ -118,10 +118,10 @@ func checkEncodings(t *testing.T, tok *Tokenizer, text, second string, o Options
 	}
 }
 
-// choices are the bytes that a random tokenizer is made from.
+// choices are the bytes that determine a random tokenizer.
 type choices []byte
 
-// below returns the next number below n; 0 if there is none left.
+// below returns the next number below n; 0 if no bytes are left.
 func (c *choices) below(n int) int {
 	if len(*c) == 0 {
 		return 0
@@ -135,8 +135,8 @@ func (c *choices) yes() bool { return c.below(2) == 1 }
 
 func choose[T any](c *choices, of ...T) T { return of[c.below(len(of))] }
 
-// randomFile returns a tokenizer.json whose parts are those of the golden tokenizers, and whose model is
-// random: a vocabulary of short texts, of their bytes, and any settings.
+// randomFile returns a tokenizer.json with components of the golden tokenizers and a random model: a
+// vocabulary of short texts and their bytes, and random settings.
 func randomFile(c *choices) ([]byte, error) {
 	alphabet := []string{"a", "b", "é", "語", " ", "▁", "Ġ", "#", "@", "\u0301", "🙂", "ǆ"}
 	prefix, suffix := choose(c, "", "##", "@@", "é"), choose(c, "", "</w>", "é")
@@ -191,7 +191,7 @@ func randomFile(c *choices) ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// The offsets of every tokenizer lie in the text.
+// The offsets of every tokenizer are within the text.
 func FuzzOffsets(f *testing.F) {
 	rng, texts := rand.New(rand.NewPCG(1, 2)), readGolden().Texts
 	seeds := 2000
@@ -215,7 +215,7 @@ func FuzzOffsets(f *testing.F) {
 		}
 		tok, err := Read(bytes.NewReader(file))
 		if err != nil {
-			return // as merges of a token without the prefix
+			return // such as merges of a token without the prefix
 		}
 		checkEncodings(t, tok, text, second, o)
 	})

@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// The tests of this file compare with the library tokenizers by Hugging Face; see
-// testdata/tokenizer.py.
+// The tests in this file compare with Hugging Face's library tokenizers, see testdata/tokenizer.py.
 
 // golden is the content of golden.json.gz.
 type golden struct {
@@ -35,7 +34,7 @@ type goldenCase struct {
 	Every     string                     `json:"every"`
 }
 
-// goldenEncoding leaves out what is usual.
+// goldenEncoding omits defaults.
 type goldenEncoding struct {
 	IDs     []int          `json:"i"`
 	Offsets []int          `json:"o"`
@@ -43,9 +42,9 @@ type goldenEncoding struct {
 	Kinds   []int          `json:"k"` // 0
 	Special []int          `json:"s"` // 0
 	Mask    []int          `json:"m"` // 1
-	Odd     map[int]string `json:"t"` // tokens that their ids do not tell
+	Odd     map[int]string `json:"t"` // tokens that do not follow from their ids
 	Decoded string         `json:"d"`
-	Whole   *string        `json:"D"` // with special tokens, if that differs
+	Whole   *string        `json:"D"` // with special tokens, if different
 }
 
 var readGolden = sync.OnceValue(func() *golden {
@@ -135,7 +134,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// compare reports where an encoding differs.
+// compare reports the differences of an encoding.
 func compare(t *testing.T, tok *Tokenizer, text string, e *Encoding, want goldenEncoding) {
 	t.Helper()
 	var offsets []int
@@ -190,7 +189,7 @@ func numbers01(flags []bool) []int {
 	return out
 }
 
-// compareHashes compares blocks of texts; a block that differs is named.
+// compareHashes compares the hashes of blocks of texts and reports each block that differs.
 func compareHashes(t *testing.T, tok *Tokenizer, encoded string, texts []string) {
 	t.Helper()
 	compareBlocks(t, encoded, texts, func(b []byte, text string) []byte {
@@ -202,7 +201,7 @@ func compareHashes(t *testing.T, tok *Tokenizer, encoded string, texts []string)
 	})
 }
 
-// compareBlocks compares hashes of what is written of each 32 texts.
+// compareBlocks compares the hashes of the lines of every 32 texts.
 func compareBlocks(t *testing.T, encoded string, texts []string, line func([]byte, string) []byte) {
 	t.Helper()
 	want, err := base64.StdEncoding.DecodeString(encoded)
@@ -232,7 +231,7 @@ func compareBlocks(t *testing.T, encoded string, texts []string, line func([]byt
 	}
 }
 
-// appendLine appends what is hashed of an encoding.
+// appendLine appends the text of an encoding that is hashed.
 func appendLine(b []byte, tok *Tokenizer, e *Encoding) []byte {
 	for i, id := range e.IDs {
 		if i > 0 {
@@ -248,7 +247,7 @@ func appendLine(b []byte, tok *Tokenizer, e *Encoding) []byte {
 	return append(b, 0x1c)
 }
 
-// random returns the random texts, made as testdata/tokenizer.py makes them.
+// random returns the same random texts as testdata/tokenizer.py.
 func (g *golden) random(n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -274,8 +273,8 @@ func (g *golden) random(n int) []string {
 	return texts
 }
 
-// everyCharacter returns texts with each character of the ranges that matter, by
-// itself, between letters and behind a space.
+// everyCharacter returns texts with each character of the relevant ranges: alone, between letters and after
+// a space.
 func everyCharacter() []string {
 	var texts []string
 	var b strings.Builder

@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/internal/quote/hostile"
 )
 
-// Whatever a tokenizer.json says, an error about it is one line that does nothing to a
-// terminal, and so is one about a text that it cannot encode.
+// An error about any content of a tokenizer.json, or about a text that it cannot encode, is one line
+// without control characters for a terminal.
 func TestHostileText(t *testing.T) {
 	for name, file := range map[string]string{
 		"bpe": `{"version": "1.0", "truncation": {"max_length": 5, "strategy": "LongestFirst", "direction": "Right", "stride": 0},
@@ -61,7 +61,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// The same of the other files of a directory.
+// The same for the other files of a directory.
 func TestHostileTextInDirectory(t *testing.T) {
 	for _, text := range []string{hostile.Text, hostile.Long} {
 		for name, file := range map[string]string{

@@ -1,19 +1,19 @@
 package tokenizer
 
-// symbol is a part of a word: its token, or none once it is joined to the symbol before it.
+// symbol is a part of a word. id is its token, or none after it was merged into the symbol before it.
 type symbol struct {
 	id         int32
-	at, len    int32 // bytes of the word, none for a byte of the prefix or the suffix
+	at, len    int32 // bytes of the word; len 0 for a byte of the prefix or suffix
 	prev, next int32
 }
 
-// symbols are a word on its way to tokens, with memory that is used again.
+// symbols is a word during tokenization. Its memory is reused.
 type symbols struct {
 	list []symbol
 	heap heapOf[candidate]
 }
 
-// add appends a symbol of so many bytes.
+// add appends a symbol of length bytes.
 func (s *symbols) add(id, length int32) {
 	n, at := int32(len(s.list)), int32(0)
 	if n > 0 {
@@ -22,12 +22,12 @@ func (s *symbols) add(id, length int32) {
 	s.list = append(s.list, symbol{id, at, length, n - 1, n + 1})
 }
 
-// merge is what becomes of a pair: the lower the rank, the earlier.
+// merge is the result of merging a pair. Pairs with lower ranks are merged first.
 type merge struct{ rank, id int32 }
 
-// joinAll joins the pair of the lowest rank, the leftmost of several, until none is left:
-// n·log n steps for n symbols. find is asked of a pair when it comes about, and again before
-// it is joined.
+// joinAll merges the pair with the lowest rank, the leftmost of several, until no pair can be merged. It
+// takes n·log n steps for n symbols. find is called when a pair is formed, and again (with again true)
+// before it is merged.
 func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, bool)) {
 	list := s.list
 	s.heap = s.heap[:0]
@@ -49,7 +49,7 @@ func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, boo
 			continue
 		}
 		right := &list[left.next]
-		// The pair may have changed since it was found.
+		// The pair may have changed since find was called.
 		if to, ok := find(left, right, true); !ok || to.id != c.id {
 			continue
 		}
@@ -72,7 +72,7 @@ func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, boo
 	s.list = kept
 }
 
-// candidate is a pair that may be joined: the symbol at pos and the one behind it.
+// candidate is a pair that may be merged: the symbol at pos and the symbol after it.
 type candidate struct {
 	rank, pos, id int32
 }
@@ -81,10 +81,10 @@ func (c candidate) before(d candidate) bool {
 	return c.rank < d.rank || c.rank == d.rank && c.pos < d.pos
 }
 
-// ranked is what a heap orders.
+// ranked is the constraint for elements of a heap.
 type ranked[T any] interface{ before(other T) bool }
 
-// heapOf is a heap, with what is before all others at its top.
+// heapOf is a heap whose top is before all other elements.
 type heapOf[T ranked[T]] []T
 
 func (q *heapOf[T]) push(c T) {

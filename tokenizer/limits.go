@@ -10,28 +10,28 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// truncation is how texts that are too long are cut.
+// truncation has the settings for cutting long texts.
 type truncation struct {
 	Max       int      `json:"max_length"`
-	Direction string   `json:"direction"` // the side on which tokens go: Right or Left
+	Direction string   `json:"direction"` // the side from which tokens are removed: Right or Left
 	Strategy  Strategy `json:"strategy"`
-	Stride    int      `json:"stride"` // how many tokens a window has of the one before
-	overflow  bool     // what is cut off is wanted
+	Stride    int      `json:"stride"` // number of tokens that a window shares with the previous one
+	overflow  bool     // return the removed tokens
 }
 
-// Strategy says which of two texts are cut if together they are too long.
+// Strategy selects which of two texts are cut if together they are too long.
 type Strategy string
 
-// The strategies of truncation.
+// Strategies of truncation.
 const (
-	LongestFirst Strategy = "LongestFirst" // the longer one, to the length of the other, then both
+	LongestFirst Strategy = "LongestFirst" // the longer text, down to the length of the other, then both
 	OnlyFirst    Strategy = "OnlyFirst"
 	OnlySecond   Strategy = "OnlySecond"
 )
 
 var strategies = []Strategy{LongestFirst, OnlyFirst, OnlySecond}
 
-// readTruncation reads the setting of a tokenizer.json; nil means none.
+// readTruncation parses the setting of a tokenizer.json. The result is nil if there is none.
 func readTruncation(raw json.RawMessage) (*truncation, error) {
 	if absent(raw) {
 		return nil, nil
@@ -53,9 +53,9 @@ func readTruncation(raw json.RawMessage) (*truncation, error) {
 	return &t, nil
 }
 
-// apply cuts one text or two to a length that leaves room for special tokens. Of each it
-// returns windows of that length: the first is what is kept, and the others, of which each
-// begins with tokens of the one before, are what overflows.
+// apply cuts one or two texts to a length that leaves room for special tokens. For each text it returns
+// windows of that length. The first window is the truncated text, and the others are the overflow; each of
+// these begins with Stride tokens of the window before.
 func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 	windows := make([][][]part, len(texts))
 	total := 0
@@ -104,7 +104,7 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 	return windows, err
 }
 
-// cut returns windows of n tokens at most, from the side that is kept.
+// cut splits tokens into windows of at most n tokens. The first window is at the side that is kept.
 func (t *truncation) cut(parts []part, n int) ([][]part, error) {
 	if n >= len(parts) {
 		return [][]part{parts}, nil
@@ -129,8 +129,8 @@ func (t *truncation) cut(parts []part, n int) ([][]part, error) {
 	}
 }
 
-// share divides a length between two texts: the longer one is cut first, to the length
-// of the other, then both.
+// share divides a length between two texts: the longer text is cut first, down to the length of the other,
+// then both.
 func share(a, b, most int) [2]int {
 	short := min(a, b)
 	long := max(short, most-short)
@@ -144,7 +144,7 @@ func share(a, b, most int) [2]int {
 	return [2]int{short, long}
 }
 
-// padding is how encodings are made longer.
+// padding has the settings for padding encodings.
 type padding struct {
 	Strategy  json.RawMessage `json:"strategy"`
 	Direction string          `json:"direction"`
@@ -155,10 +155,10 @@ type padding struct {
 	fixed     int             // length
 }
 
-// mostPadding is the greatest length that a file may ask for.
+// mostPadding is the maximum length that a file can set.
 const mostPadding = 1 << 24
 
-// readPadding reads the setting of a tokenizer.json; nil means none.
+// readPadding parses the setting of a tokenizer.json. The result is nil if there is none.
 func readPadding(raw json.RawMessage) (*padding, error) {
 	if absent(raw) {
 		return nil, nil
@@ -183,7 +183,7 @@ func readPadding(raw json.RawMessage) (*padding, error) {
 	return &p, nil
 }
 
-// apply pads an encoding: to the fixed length, or to that of the longest.
+// apply pads an encoding to the fixed length, or to the longest length.
 func (p *padding) apply(e *Encoding, longest int) {
 	length := p.fixed
 	if string(p.Strategy) == `"BatchLongest"` {

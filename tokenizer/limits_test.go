@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A text of one letter is one word, which is where programs that are quadratic stand
-// still.
+// A text of a single repeated letter is one word. Programs with quadratic time do not finish on it.
 func TestLongWord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: words of a megabyte; TestLongSpaces is similar")
@@ -32,7 +31,7 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
-// White space may belong to the tokens beside it, and must not be scanned again for each.
+// White space may belong to the tokens beside it. It must not be scanned again for each of them.
 func TestLongSpaces(t *testing.T) {
 	text := strings.Repeat(" \n", 1<<18)
 	for _, flags := range []addedToken{{LStrip: true}, {RStrip: true}, {LStrip: true, RStrip: true}} {
@@ -48,7 +47,7 @@ func TestLongSpaces(t *testing.T) {
 	}
 }
 
-// One tokenizer serves any number of goroutines, words that it remembers included.
+// A tokenizer is thread-safe, including its cache of words.
 func TestConcurrent(t *testing.T) {
 	g := readGolden()
 	for _, name := range []string{"llama3", "t5", "bert uncased"} {
@@ -121,7 +120,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Bytes that are no UTF-8 are one unknown character each, and offsets count them.
+// Each byte that is not UTF-8 is one unknown character, and offsets count these bytes.
 func TestInvalid(t *testing.T) {
 	tok := readGolden().load(t, "words")
 	e, err := tok.Encode("a \xff\xe2\x82 b", Options{})
@@ -148,7 +147,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	if _, ok := tok.ID("nothing"); ok {
-		t.Error("a token that is not there has an id")
+		t.Error("a missing token has an id")
 	}
 	for _, id := range []int{-1, 26, math.MaxInt} {
 		if token, ok := tok.Token(id); ok || tok.Decode([]int{id}) != "" {

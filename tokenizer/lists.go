@@ -11,18 +11,18 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// The vocabulary and the merges are nearly all of a file. Package json goes over them some
-// six times before it is done; what is here once. Whatever is unusual makes it give up, and
-// package strictjson reads the text again and says what is wrong.
+// The vocabulary and the merges are most of a file. Package json reads them about six times, this reader
+// once. If the reader finds anything unusual, it gives up, and package strictjson reads the text again and
+// reports errors.
 
 // listReader reads a JSON text from its beginning.
 type listReader struct {
 	s  string
 	at int
-	ok bool // nothing unusual was met
+	ok bool // nothing unusual was found
 }
 
-// readFast reads a JSON text by a listReader or, if it gives up, by package strictjson.
+// readFast reads a JSON text with a listReader, or with package strictjson if the listReader gives up.
 func readFast[T any](raw []byte, fast func(r *listReader) T) (T, error) {
 	r := &listReader{string(raw), 0, utf8.Valid(raw)}
 	if v := fast(r); r.done() {
@@ -33,7 +33,7 @@ func readFast[T any](raw []byte, fast func(r *listReader) T) (T, error) {
 	return v, err
 }
 
-// next returns the byte behind white space, 0 at the end, and stays in front of it.
+// next skips white space and returns the next byte without consuming it; 0 at the end.
 func (r *listReader) next() byte {
 	for r.at < len(r.s) {
 		switch c := r.s[r.at]; c {
@@ -46,7 +46,7 @@ func (r *listReader) next() byte {
 	return 0
 }
 
-// take goes over a byte that has to be there.
+// take consumes a required byte.
 func (r *listReader) take(c byte) {
 	if r.next() != c {
 		r.ok = false
@@ -55,8 +55,8 @@ func (r *listReader) take(c byte) {
 	r.at++
 }
 
-// more reports whether an array or an object goes on, and goes over what separates its
-// elements. n is how many there were.
+// more reports whether an array or an object has another element, and consumes the comma before it. n is
+// the number of elements read so far.
 func (r *listReader) more(end byte, n int) bool {
 	if !r.ok {
 		return false
@@ -71,7 +71,7 @@ func (r *listReader) more(end byte, n int) bool {
 	return r.ok
 }
 
-// done reports whether the text was read to its end, and nothing unusual met.
+// done reports whether the whole text was read without finding anything unusual.
 func (r *listReader) done() bool { return r.ok && r.next() == 0 && r.at == len(r.s) }
 
 // text reads a string, without copying it.
@@ -99,7 +99,7 @@ func (r *listReader) text() string {
 	return ""
 }
 
-// word goes over a number, true, false or null, and returns it as it stands.
+// word consumes a number, true, false or null, and returns its text.
 func (r *listReader) word() string {
 	r.next()
 	start := r.at
@@ -112,7 +112,7 @@ func (r *listReader) word() string {
 	return r.s[start:]
 }
 
-// id reads a whole number.
+// id reads an integer.
 func (r *listReader) id() int {
 	text := r.word()
 	n, err := strconv.Atoi(text)
@@ -120,7 +120,7 @@ func (r *listReader) id() int {
 	return n
 }
 
-// number reads a number, as readNumber does.
+// number reads a number in the same way as readNumber.
 func (r *listReader) number() (x float64) {
 	text := r.word()
 	isNumber := text != "" && strings.IndexByte("-0123456789", text[0]) >= 0 && json.Valid([]byte(text))
@@ -130,7 +130,7 @@ func (r *listReader) number() (x float64) {
 	return x
 }
 
-// skip goes over a value, and checks only where it ends: it is read later.
+// skip consumes a value and only checks where it ends, because the value is read later.
 func (r *listReader) skip() {
 	switch r.next() {
 	case '"':
@@ -170,7 +170,7 @@ func (r *listReader) skipText() {
 	r.at++
 }
 
-// readFields returns the fields of an object, which nobody has yet looked into.
+// readFields returns the fields of an object without reading their values.
 func readFields(raw []byte) (map[string]json.RawMessage, error) {
 	return readFast(raw, func(r *listReader) map[string]json.RawMessage {
 		fields := map[string]json.RawMessage{}
@@ -183,7 +183,7 @@ func readFields(raw []byte) (map[string]json.RawMessage, error) {
 			if r.skip(); r.ok {
 				fields[name] = raw[start:r.at]
 			}
-			r.ok = r.ok && len(fields) == n+1 // no name stands there twice
+			r.ok = r.ok && len(fields) == n+1 // no name occurs twice
 		}
 		return fields
 	})
@@ -203,12 +203,12 @@ func readIDs(raw []byte) (map[string]int, error) {
 	})
 }
 
-// mergeList are the merges of BPE: ["a b", …] or [["a", "b"], …].
+// mergeList has the merges of BPE: ["a b", …] or [["a", "b"], …].
 type mergeList []mergePair
 
 type mergePair [2]string
 
-// UnmarshalJSON is for what a listReader gives up.
+// UnmarshalJSON is used when a listReader gives up.
 func (p *mergePair) UnmarshalJSON(data []byte) error {
 	var list []string
 	if err := strictjson.Unmarshal(data, &list); err != nil || len(list) != 2 {
@@ -259,7 +259,7 @@ type scoredToken struct {
 	score float64
 }
 
-// readScored is readFast's of a scoredToken.
+// readScored reads a scoredToken for readFast.
 func readScored(r *listReader) (t scoredToken) {
 	r.take('[')
 	t.token = r.text()
@@ -269,7 +269,7 @@ func readScored(r *listReader) (t scoredToken) {
 	return t
 }
 
-// UnmarshalJSON is for what a listReader gives up.
+// UnmarshalJSON is used when a listReader gives up.
 func (t *scoredToken) UnmarshalJSON(data []byte) (err error) {
 	r := &listReader{string(data), 0, utf8.Valid(data)}
 	if *t = readScored(r); !r.done() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Special tokens within Options.Literal are text, and the others are not.
+// Special tokens within Options.Literal are text, and others are not.
 func TestLiteral(t *testing.T) {
 	tok, err := Load("../models/testdata/sentence_dense")
 	if err != nil {
@@ -15,7 +15,7 @@ func TestLiteral(t *testing.T) {
 	const text = "the [SEP] cat [SEP]"
 	for _, c := range []struct {
 		literal []Span
-		want    []int // places of offsets at which there is [SEP]
+		want    []int // starts of the offsets of [SEP]
 	}{
 		{nil, []int{4, 14}},
 		{[]Span{{4, 9}}, []int{14}},

@@ -7,16 +7,16 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// A model cuts words into tokens.
+// A model splits words into tokens.
 type model interface {
-	// tokenize appends the tokens of a piece that is not empty.
+	// tokenize appends the tokens of a piece. The piece is not empty.
 	tokenize(out []token, p *piece) ([]token, error)
 	id(token string) (int, bool)
 	token(id int) (string, bool)
 	size() int
 }
 
-// token is a token of a piece, with the bytes of the normalized text that it covers.
+// token is a token of a piece. start and end are its bytes in the normalized text.
 type token struct {
 	id         int
 	text       string
@@ -32,7 +32,7 @@ var modelStage = stage[model]{
 		"WordPiece": func() any { return new(wordPieceSettings) },
 		"WordLevel": func() any { return new(wordLevelSettings) },
 	},
-	// Files from before 2021 do not say the type.
+	// Files from before 2021 have no type.
 	guess: func(have map[string]json.RawMessage) string {
 		switch {
 		case have["merges"] != nil:
@@ -44,7 +44,7 @@ var modelStage = stage[model]{
 	},
 }
 
-// wordLevel has whole words only.
+// wordLevel has only whole words as tokens.
 type wordLevel struct {
 	vocabulary
 	unknown string
@@ -65,7 +65,7 @@ func (m *wordLevel) tokenize(out []token, p *piece) ([]token, error) {
 	return appendUnknown(out, &m.vocabulary, m.unknown, p)
 }
 
-// appendUnknown appends the token for words that a vocabulary does not have.
+// appendUnknown appends the token for unknown words.
 func appendUnknown(out []token, v *vocabulary, unknown string, p *piece) ([]token, error) {
 	id, ok := v.id(unknown)
 	if !ok {

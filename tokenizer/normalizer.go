@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A normalizer rewrites a text before it is cut into words.
+// A normalizer rewrites a text before it is split into words.
 type normalizer interface {
 	normalize(p *piece)
 }
@@ -31,7 +31,7 @@ var normalizerStage = stage[normalizer]{
 	},
 }
 
-// normalizers work one after the other.
+// normalizers run one after the other.
 type normalizers []normalizer
 
 func (all normalizers) normalize(p *piece) {
@@ -40,11 +40,11 @@ func (all normalizers) normalize(p *piece) {
 	}
 }
 
-// bertNormalizer does what BERT's own tokenizer does before it splits.
+// bertNormalizer applies the cleaning of BERT's original tokenizer.
 type bertNormalizer struct {
 	Clean   bool  `json:"clean_text"`
 	Chinese bool  `json:"handle_chinese_chars"`
-	Accents *bool `json:"strip_accents,omitempty"` // nil is as Lower
+	Accents *bool `json:"strip_accents,omitempty"` // nil means the value of Lower
 	Lower   bool  `json:"lowercase"`
 }
 
@@ -71,8 +71,8 @@ func (n bertNormalizer) normalize(p *piece) {
 	}
 }
 
-// surroundChinese puts spaces around each Chinese character. The space before it and
-// the character stand for it in the text, so the one behind it does too.
+// surroundChinese adds spaces around each Chinese character. Both spaces and the character have the
+// character's position in the original text.
 func surroundChinese(p *piece) {
 	if strings.IndexFunc(p.s, isChinese) < 0 {
 		return
@@ -88,23 +88,22 @@ func surroundChinese(p *piece) {
 	p.transform(0, changes)
 }
 
-// isChinese reports whether BERT takes a character for Chinese. The ranges are those
-// of the reference, which leaves out U+2B820 to U+2B91F.
+// isChinese reports whether BERT treats a character as Chinese. The ranges are those of the reference,
+// which omits U+2B820 to U+2B91F.
 func isChinese(r rune) bool {
 	return r >= 0x3400 && (r <= 0x4dbf || 0x4e00 <= r && r <= 0x9fff || 0xf900 <= r && r <= 0xfaff ||
 		0x20000 <= r && r <= 0x2a6df || 0x2a700 <= r && r <= 0x2b81f || 0x2b920 <= r && r <= 0x2ceaf ||
 		0x2f800 <= r && r <= 0x2fa1f)
 }
 
-// lowercase writes each character in lower case by itself: Σ at the end of a word too
-// becomes σ.
+// lowercase converts each character separately to lower case: Σ becomes σ even at the end of a word.
 type lowercase struct{}
 
 func (lowercase) normalize(p *piece) {
 	if isLower(p.s) {
 		return
 	}
-	if isASCII(p.s) { // nothing moves
+	if isASCII(p.s) { // lengths do not change
 		p.s = strings.ToLower(p.s)
 		return
 	}
@@ -137,7 +136,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// stripMarks drops the characters of a class.
+// stripMarks removes the characters of a class.
 type stripMarks struct{ class class }
 
 func (n stripMarks) normalize(p *piece) {
@@ -163,8 +162,8 @@ type precompiled struct {
 
 func (n precompiled) finish() (normalizer, error) { return readCharsMap(n.Map) }
 
-// nmt is the cleaning of sentencepiece's rule "nmt": control characters go, and white
-// space and some marks without a width become spaces.
+// nmt is sentencepiece's rule "nmt": it removes control characters, and replaces white space and some
+// characters without width by spaces.
 type nmt struct{}
 
 func (nmt) normalize(p *piece) {
@@ -180,7 +179,7 @@ func (nmt) normalize(p *piece) {
 	})
 }
 
-// replace puts a text in the place of each match of a pattern. It is a decoder too.
+// replace replaces each match of a pattern by a text. It is also a decoder.
 type replace struct {
 	At   place  `json:"pattern"`
 	With string `json:"content"`
@@ -188,14 +187,14 @@ type replace struct {
 
 func (n replace) normalize(p *piece) { p.replace(n.At, n.With) }
 
-// prepend puts a text in front of one that is not empty.
+// prepend adds a text before a text that is not empty.
 type prepend struct {
 	Text string `json:"prepend"`
 }
 
 func (n prepend) normalize(p *piece) { p.prepend(n.Text) }
 
-// byteLevelForm writes bytes as characters, as the pre-tokenizer ByteLevel does.
+// byteLevelForm writes bytes as characters, like the pre-tokenizer ByteLevel.
 type byteLevelForm struct{}
 
 func (byteLevelForm) normalize(p *piece) {

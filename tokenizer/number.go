@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// powersOfTen are 1e0 to 1e308, each rounded once.
+// powersOfTen are 1e0 to 1e308, each correctly rounded.
 var powersOfTen = sync.OnceValue(func() (table [309]float64) {
 	for i := range table {
 		table[i], _ = strconv.ParseFloat("1e"+strconv.Itoa(i), 64)
@@ -15,9 +15,10 @@ var powersOfTen = sync.OnceValue(func() (table [309]float64) {
 	return table
 })
 
-// readNumber reads a JSON number as the reference does, whose package serde_json is quick rather than exact:
-// as many digits as fit into 64 bits, times or by one power of ten. The last bit decides between cuts of
-// words that have the same score. It reports whether the number is within the range of float64.
+// readNumber parses a JSON number like the reference, whose package serde_json is fast rather than exact:
+// it reads the digits that fit into 64 bits, and multiplies or divides by one power of ten. The last bit
+// matters because it decides between splits of a word with equal scores. readNumber reports whether the
+// number is within the range of float64.
 func readNumber(s string) (float64, bool) {
 	s, negative := strings.CutPrefix(s, "-")
 	s, power, scaled := strings.Cut(strings.ToLower(s), "e")
@@ -42,7 +43,7 @@ func readNumber(s string) (float64, bool) {
 	}
 	if scaled {
 		n, err := strconv.ParseInt(power, 10, 32)
-		if err != nil && n > 0 { // more than 32 bits
+		if err != nil && n > 0 { // the exponent has more than 32 bits
 			return 0, digits == 0
 		}
 		exponent += int(n)

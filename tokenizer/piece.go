@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// A piece is a part of a text on its way to tokens: its characters as they are
-// normalized so far, and for each byte the bytes of the original that it stands for.
+// A piece is a part of a text during tokenization. It has the normalized characters so far, and for each
+// byte the range of the original text that it came from.
 type piece struct {
 	s    string
-	at   []span // of each byte of s; nil while s is the original from base on
-	base int    // where the piece begins in the original
-	// token is the id of the added token that the piece is, or none.
+	at   []span // of each byte of s; nil while s is the original text from base on
+	base int    // position of the piece in the original text
+	// token is the id of the added token that this piece is, or none.
 	token int
-	// byteLevel says that s stands for its byte-level form, in which each byte is a
-	// character. Models that know bytes take s as it is; plain writes the form out.
+	// byteLevel says that s represents its byte-level form, in which each byte is a character. Models with
+	// tokens for bytes use s directly; plain converts s to the byte-level form.
 	byteLevel bool
 }
 
@@ -23,7 +23,7 @@ const none = -1
 // span is a range of bytes of the original text.
 type span struct{ start, end int32 }
 
-// newPiece returns a whole text. A byte that is not UTF-8 counts as U+FFFD.
+// newPiece returns a whole text as a piece. Each byte that is not UTF-8 becomes U+FFFD.
 func newPiece(text string) piece {
 	p := piece{s: text, token: none}
 	if utf8.ValidString(text) {
@@ -58,7 +58,7 @@ func (p *piece) slice(start, end int) piece {
 	return part
 }
 
-// align returns what byte i stands for.
+// align returns the original range of byte i.
 func (p *piece) align(i int) span {
 	if p.at != nil {
 		return p.at[i]
@@ -70,10 +70,10 @@ func (p *piece) align(i int) span {
 	return span{int32(p.base + i), int32(p.base + i + n)}
 }
 
-// offsets returns the bytes of the original that a token of the piece covers. A token of no
-// byte belongs to the character that it stands at: a byte of the prefix or suffix of BPE.
+// offsets returns the bytes of the original text that a token of the piece covers. An empty token, which is
+// a byte of BPE's prefix or suffix, gets the range of the character at its position.
 //
-// Differs: the Python package counts these bytes, and its offsets leave the text.
+// Differs: the Python package counts these bytes, so that its offsets can be outside of the text.
 func (p *piece) offsets(start, end int) Span {
 	if start == end {
 		start = min(start, len(p.s)-1)
@@ -86,18 +86,17 @@ func (p *piece) offsets(start, end int) Span {
 	return Span{int(p.align(start).start), int(p.align(end - 1).end)}
 }
 
-// A change makes a character of the normalized text.
+// A change adds a character to the normalized text.
 type change struct {
 	r rune
-	// n is 0 if the character takes the place of one, 1 if it is new and belongs to
-	// what is before it, and −k if it takes the place of one with k more behind it.
+	// n is 0 if the character replaces one character, −k if it replaces k+1 characters, and 1 if it is new
+	// and belongs to the character before it.
 	n int
 }
 
-// transform rewrites the piece: first it drops characters from its front, then it
-// applies the changes in turn.
+// transform rewrites the piece: it drops the first characters, and then applies the changes in order.
 func (p *piece) transform(dropped int, changes []change) {
-	read := 0 // bytes of the old text that are done with
+	read := 0 // number of bytes of the old text that were processed
 	skip := func() int {
 		_, n := utf8.DecodeRuneInString(p.s[read:])
 		read += n
@@ -106,7 +105,7 @@ func (p *piece) transform(dropped int, changes []change) {
 	for range dropped {
 		skip()
 	}
-	same := dropped == 0 // nothing moves
+	same := dropped == 0 // no byte moves
 	var b strings.Builder
 	b.Grow(len(p.s) + len(p.s)/8)
 	at := make([]span, 0, len(p.s)+len(p.s)/8)
@@ -138,7 +137,7 @@ func (p *piece) transform(dropped int, changes []change) {
 	p.s = b.String()
 }
 
-// rewrite replaces each character by another one of the same kind.
+// rewrite replaces each character by another one.
 func (p *piece) rewrite(f func(rune) rune) {
 	changed := false
 	for _, r := range p.s {
@@ -157,7 +156,7 @@ func (p *piece) rewrite(f func(rune) rune) {
 	p.transform(0, changes)
 }
 
-// filter drops the characters that are not to be kept.
+// filter drops the characters for which keep is false.
 func (p *piece) filter(keep func(rune) bool) {
 	if strings.IndexFunc(p.s, func(r rune) bool { return !keep(r) }) < 0 {
 		return
@@ -177,7 +176,7 @@ func (p *piece) filter(keep func(rune) bool) {
 	p.transform(dropped, changes)
 }
 
-// prepend puts a text in front. It belongs to the first character.
+// prepend adds a text before the piece. The text gets the range of the first character.
 func (p *piece) prepend(text string) {
 	if p.s == "" {
 		return
@@ -191,7 +190,7 @@ func (p *piece) prepend(text string) {
 	p.s = text + p.s
 }
 
-// appendAlign appends what the bytes of a range stand for.
+// appendAlign appends the original ranges of the bytes from start to end.
 func (p *piece) appendAlign(at []span, start, end int) []span {
 	if p.at != nil {
 		return append(at, p.at[start:end]...)
@@ -207,8 +206,7 @@ func (p *piece) appendAlign(at []span, start, end int) []span {
 	return at
 }
 
-// replace puts a text in the place of each match. It belongs to the last character
-// that was matched.
+// replace replaces each match by a text. The text gets the range of the last matched character.
 func (p *piece) replace(pat pattern, with string) {
 	start, end, ok := pat.next(p.s, 0)
 	if !ok {
@@ -252,7 +250,7 @@ func (p *piece) strip(left, right bool) {
 	}
 }
 
-// plain writes the byte-level form out, for what does not know bytes.
+// plain converts the piece to its byte-level form, for code that does not support bytes.
 func (p *piece) plain() {
 	if !p.byteLevel {
 		return

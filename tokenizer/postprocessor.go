@@ -11,21 +11,21 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// postProcessor puts texts together with the special tokens of a model. All that the
-// format knows come down to two templates and to spaces taken off the offsets.
+// postProcessor combines texts with the special tokens of a model. Every post-processor of the format is
+// equivalent to two templates and the removal of spaces from offsets.
 type postProcessor struct {
 	single, pair []slot
 	trims        []trim
 	hasTemplate  bool
 }
 
-// plainPair is what stands where nothing is put around texts.
+// plainPair adds no special tokens.
 var plainPair = postProcessor{
 	single: []slot{{text: 0}},
 	pair:   []slot{{text: 0}, {text: 1, kind: 1}},
 }
 
-// slot is a text or some special tokens, with the type that their tokens get.
+// slot is a text or some special tokens, and the type of its tokens.
 type slot struct {
 	text   int // 0 or 1, or none
 	kind   int
@@ -33,7 +33,7 @@ type slot struct {
 	tokens []string
 }
 
-// trim takes spaces off the offsets of tokens in byte-level form.
+// trim removes spaces from the offsets of tokens in byte-level form.
 type trim struct{ prefixSpace bool }
 
 // postProcessorStage reads the post-processor of a tokenizer.json.
@@ -48,8 +48,8 @@ var postProcessorStage = stage[postProcessor]{
 	},
 }
 
-// joinPostProcessors makes one of several: spaces may be trimmed in any place, since
-// special tokens have none, and one of them may put special tokens around texts.
+// joinPostProcessors combines several post-processors. The order of trims does not matter, because special
+// tokens have no spaces. At most one post-processor may add special tokens.
 func joinPostProcessors(parts []postProcessor) (postProcessor, error) {
 	p := plainPair
 	for _, part := range parts {
@@ -103,7 +103,7 @@ func robertaTemplate(cls, sep numbered) postProcessor {
 	}
 }
 
-// finish is for ByteLevel as a post-processor.
+// finish makes ByteLevel a post-processor.
 func (b byteLevel) finish() (postProcessor, error) {
 	p := plainPair
 	if b.TrimOffsets {
@@ -112,7 +112,7 @@ func (b byteLevel) finish() (postProcessor, error) {
 	return p, nil
 }
 
-// numbered is ["[SEP]", 102].
+// numbered is a token with its id: ["[SEP]", 102].
 type numbered struct {
 	token string
 	id    int
@@ -131,14 +131,14 @@ func (n numbered) slot(kind int) slot {
 	return slot{text: none, kind: kind, ids: []int{n.id}, tokens: []string{n.token}}
 }
 
-// specialToken is what a template may name: one token or several.
+// specialToken is one or several tokens to which a template refers.
 type specialToken struct {
 	ID     string   `json:"id"`
 	IDs    []int    `json:"ids"`
 	Tokens []string `json:"tokens"`
 }
 
-// templates say what stands around one text and two.
+// templates has the templates for one text and for two.
 type templates struct {
 	Single  []templatePart          `json:"single"`
 	Pair    []templatePart          `json:"pair"`
@@ -161,7 +161,7 @@ func (n templates) finish() (p postProcessor, err error) {
 	return p, err
 }
 
-// slots are those of a template for so many texts.
+// slots returns the slots of a template for one or two texts.
 func (n templates) slots(parts []templatePart, texts int) (slots []slot, err error) {
 	for _, e := range parts {
 		switch {
@@ -190,7 +190,7 @@ func (n templates) slots(parts []templatePart, texts int) (slots []slot, err err
 	return slots, nil
 }
 
-// added returns how many special tokens a template has.
+// added returns the number of special tokens in a template.
 func added(slots []slot) int {
 	n := 0
 	for _, s := range slots {
@@ -199,13 +199,13 @@ func added(slots []slot) int {
 	return n
 }
 
-// uses reports whether a template has a text.
+// uses reports whether a template contains a text.
 func uses(slots []slot, text int) bool {
 	return slices.ContainsFunc(slots, func(s slot) bool { return s.text == text })
 }
 
-// apply takes spaces off the offsets of a text's tokens. The first token keeps a space
-// that only the tokenizer has put there.
+// apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the
+// tokenizer added.
 func (t trim) apply(parts []part, text string) {
 	table := classes()
 	isSpace := func(r rune) bool { return r == spaceChar || table.has(r, space) }

@@ -9,9 +9,9 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// A preTokenizer cuts a normalized text into the words that a model sees.
+// A preTokenizer splits a normalized text into words for the model.
 type preTokenizer interface {
-	// preTokenize appends the parts of a piece. Empty ones are dropped by the caller.
+	// preTokenize appends the parts of a piece. The caller drops empty parts.
 	preTokenize(out []piece, p piece) []piece
 }
 
@@ -32,13 +32,13 @@ var preTokenizerStage = stage[preTokenizer]{
 	},
 }
 
-// bertWords is the pre-tokenizer of BERT, and atSpaces the first half of it.
+// bertWords is the pre-tokenizer of BERT. atSpaces is its first half.
 var (
 	atSpaces  = splitter{At: place{oneOf(space)}, Keep: removed}
 	bertWords = preTokenizers{atSpaces, splitter{At: place{oneOf(punct)}}}
 )
 
-// digits splits numbers off, each digit by itself or all of them together.
+// digits splits off numbers: each digit separately, or a run of digits as a whole.
 type digits struct {
 	Individual bool `json:"individual_digits"`
 }
@@ -59,7 +59,7 @@ func (n punctuationMarks) finish() (preTokenizer, error) {
 	return splitter{At: place{oneOf(punct)}, Keep: n.Keep}, nil
 }
 
-// delimiter splits at a character, which goes.
+// delimiter splits at a character and removes it.
 type delimiter struct {
 	Char char `json:"delimiter"`
 }
@@ -68,7 +68,7 @@ func (d delimiter) finish() (preTokenizer, error) {
 	return splitter{At: place{literal(d.Char)}, Keep: removed}, nil
 }
 
-// preTokenizers work one after the other.
+// preTokenizers run one after the other.
 type preTokenizers []preTokenizer
 
 func (all preTokenizers) preTokenize(out []piece, p piece) []piece {
@@ -93,8 +93,8 @@ func (all preTokenizers) preTokenize(out []piece, p piece) []piece {
 	return parts
 }
 
-// byteLevel writes bytes as characters, after cutting as GPT-2 does if it is to. As a
-// post-processor it takes spaces off the offsets; as a decoder it makes bytes again.
+// byteLevel writes bytes as characters, optionally after splitting like GPT-2. As a post-processor it
+// removes spaces from the offsets. As a decoder it restores the bytes.
 type byteLevel struct {
 	PrefixSpace bool `json:"add_prefix_space"`
 	TrimOffsets bool `json:"trim_offsets"`
@@ -118,14 +118,13 @@ func (b byteLevel) preTokenize(out []piece, p piece) []piece {
 	return out
 }
 
-// metaspace writes spaces as a character that can be seen, ▁, puts one in front, and
-// cuts before each.
+// metaspace replaces spaces by the visible character ▁, adds one at the beginning, and splits before each.
 type metaspace struct {
 	Char    char    `json:"replacement"`
 	Prefix  *bool   `json:"add_prefix_space,omitempty"`
 	Prepend *string `json:"prepend_scheme,omitempty"`
 	Split   bool    `json:"split,omitempty"`
-	Written *string `json:"str_rep,omitempty"` // what old files have beside replacement
+	Written *string `json:"str_rep,omitempty"` // old files have it besides replacement
 	prepend string  // "always", "first" or "never"
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// refusedFile is a tokenizer.json with one thing in it replaced.
+// refusedFile returns a tokenizer.json with one field replaced.
 func refusedFile(field, value string) string {
 	parts := map[string]string{
 		"version": `"1.0"`,
@@ -75,7 +75,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What a vocabulary cannot write is an error when there is no token for the unknown.
+// A text without tokens in the vocabulary is an error if there is no unknown token.
 func TestUnknown(t *testing.T) {
 	for _, c := range []struct{ model, want string }{
 		{`{"type": "Unigram", "vocab": [["a", -1]], "unk_id": null}`, `"x" is not in the vocabulary, and there is no unk_id`},
@@ -93,7 +93,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// A file of before 2021 has a model without a type.
+// Files from before 2021 have models without a type.
 func TestModelWithoutType(t *testing.T) {
 	tok, err := Read(strings.NewReader(refusedFile("model", `{"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}`)))
 	if err != nil {
@@ -172,7 +172,7 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "nowhere")); !os.IsNotExist(unwrapAll(err)) {
-		t.Errorf("a directory that is not there: %v", err)
+		t.Errorf("a missing directory: %v", err)
 	}
 }
 

@@ -12,16 +12,15 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// pieceModel is what models of SentencePiece have in common. It is exact with the library
-// sentencepiece, whose arithmetic and whose treatment of spaces differ from those of
-// tokenizer.json: see unigram.
+// pieceModel is the common part of SentencePiece models. It gives exactly the tokens of the library
+// sentencepiece, whose arithmetic and treatment of spaces differ from those of tokenizer.json: see unigram.
 type pieceModel struct {
 	vocabulary
 	kinds    []pieceKind
 	scores   []float32
 	unknown  int   // id
 	fallback []int // as in bpe
-	user     *trie // of pieces that are always one token, or nil
+	user     *trie // pieces that are always one token, or nil
 }
 
 // newPieceModel checks the pieces of a file.
@@ -69,7 +68,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 	return m, nil
 }
 
-// inText reports whether a piece can be found in a text.
+// inText reports whether a piece can occur in a text.
 func (m *pieceModel) inText(id int) bool {
 	switch m.kinds[id] {
 	case normalPiece, userPiece, unusedPiece:
@@ -78,8 +77,8 @@ func (m *pieceModel) inText(id int) bool {
 	return false
 }
 
-// appendPart appends a part of a text. Unknown parts side by side are one token, unless
-// they are written as bytes, all of which stand for the part.
+// appendPart appends a part of a text. Consecutive unknown parts become one token. With byte fallback, an
+// unknown part becomes one token per byte, each with the range of the whole part.
 func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id int) []token {
 	if id != m.unknown {
 		return append(out, token{id, m.tokens[id], start, end})
@@ -98,8 +97,7 @@ func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id
 	return append(out, token{m.unknown, s[start:end], start, end})
 }
 
-// pieceUnigrams takes the pieces whose scores have the largest sum, in float32 as the
-// reference does.
+// pieceUnigrams selects the pieces with the largest sum of scores, in float32 like the reference.
 type pieceUnigrams struct {
 	*pieceModel
 	trie     *trie
@@ -108,7 +106,7 @@ type pieceUnigrams struct {
 }
 
 func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
-	u := &pieceUnigrams{pieceModel: m, price: math.MaxFloat32, greatest: 0x1p-126} // the reference's start
+	u := &pieceUnigrams{pieceModel: m, price: math.MaxFloat32, greatest: 0x1p-126} // the reference's initial value
 	found := map[string]int{}
 	for id, token := range m.tokens {
 		if m.kinds[id] == normalPiece {
@@ -123,7 +121,7 @@ func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 	return u
 }
 
-// pieceStep is the last piece of the best way to a place.
+// pieceStep is the last piece of the best path to a position.
 type pieceStep struct {
 	score float32
 	from  int32
@@ -142,7 +140,7 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 		single := false
 		for size, id := range u.trie.starts(root, s[i:]) {
 			score := float64(u.scores[id])
-			if u.kinds[id] == userPiece { // more than any way through it
+			if u.kinds[id] == userPiece { // better than any other path
 				score = float64(float32(size)*u.greatest) - 0.1
 			}
 			if b := &best[i+size]; b.from == none || score+here > float64(b.score) {
@@ -157,7 +155,7 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 		}
 		i += n
 	}
-	// The way back, from its end; each step is told where it goes on.
+	// Follow the best path back from the end, and store in each step where the next one ends.
 	for end := int32(len(s)); end > 0; {
 		from := best[end].from
 		best[from].score = math.Float32frombits(uint32(end))
@@ -172,11 +170,11 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 	return out, nil
 }
 
-// pieceJoins joins two neighbours whose text together is a piece, that of the highest score
-// first and the leftmost of several.
+// pieceJoins merges two neighbours whose concatenation is a piece: first the pair with the highest score,
+// the leftmost of several.
 type pieceJoins struct {
 	*pieceModel
-	ranks []int32 // of the pieces by their scores, the highest first
+	ranks []int32 // ranks of the pieces by score, the highest first
 }
 
 func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
@@ -199,13 +197,13 @@ func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
 	return j, nil
 }
 
-// part returns the id of a text that may be a piece of another text.
+// part returns the id of a text that can be a piece within a larger text.
 func (j *pieceJoins) part(text string) (int, bool) {
 	id, ok := j.ids[text]
 	return id, ok && j.inText(id)
 }
 
-// whole is the id of a symbol that is a piece of the user, and not joined.
+// whole is the id of a symbol that is a user-defined piece, which is not merged.
 const whole = -2
 
 func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
@@ -216,12 +214,12 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 		id := int32(whole)
 		if n == 0 {
 			_, n = utf8.DecodeRuneInString(text[at:])
-			id = int32(j.unknown) // until it is looked up, at the end
+			id = int32(j.unknown) // looked up at the end
 		}
 		s.add(id, int32(n))
 		at += n
 	}
-	taken := map[string]int32{} // how unused pieces were joined: the length of the left part
+	taken := map[string]int32{} // for each unused piece, the length of its left part
 	s.joinAll(func(a, b *symbol, again bool) (merge, bool) {
 		if a.id == whole || b.id == whole {
 			return merge{}, false
@@ -243,7 +241,7 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 	return out, nil
 }
 
-// appendUsed appends a part of a text, and takes it apart again as long as it is unused.
+// appendUsed appends a part of a text. Unused pieces are split again into the parts they were merged from.
 func (j *pieceJoins) appendUsed(out []token, first int, s string, start, end int, taken map[string]int32) []token {
 	id, ok := j.part(s[start:end])
 	if !ok {
@@ -257,13 +255,13 @@ func (j *pieceJoins) appendUsed(out []token, first int, s string, start, end int
 	return j.appendPart(out, first, s, start, end, id)
 }
 
-// pieceNormalizer normalizes texts as a file says.
+// pieceNormalizer normalizes texts by the rules of a file.
 type pieceNormalizer struct {
 	pieceRules
-	user   *trie // texts that stay as they are
-	suffix bool  // the space is put behind the text
-	// firstOnly puts a space in front only of a piece that begins a text, and not behind
-	// a special token.
+	user   *trie // texts that are not changed
+	suffix bool  // the space is added after the text instead of before it
+	// firstOnly adds a space only before the piece at the beginning of a text, and not after a special
+	// token.
 	firstOnly bool
 }
 
@@ -336,16 +334,16 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	}
 }
 
-// pieceWriter makes a normalized text.
+// pieceWriter builds a normalized text.
 type pieceWriter struct {
-	space string // as spaces are written
+	space string // replacement of a space
 	s     strings.Builder
-	at    []int32 // where in the original each byte begins
+	at    []int32 // for each byte, its position in the original text
 }
 
 func (w *pieceWriter) put(text string, from int32) {
 	if text == " " {
-		text = w.space // the usual case, without a copy
+		text = w.space // the common case, without a copy
 	}
 	text = strings.ReplaceAll(text, " ", w.space)
 	w.s.WriteString(text)
@@ -354,7 +352,7 @@ func (w *pieceWriter) put(text string, from int32) {
 	}
 }
 
-// next returns what becomes of the beginning of a text, and how long that is.
+// next returns the normalized form of the beginning of a text, and the length of that beginning.
 func (n *pieceNormalizer) next(s string) (string, int) {
 	if size, _ := n.user.longest(root, s); size > 0 {
 		return s[:size], size

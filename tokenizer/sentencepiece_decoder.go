@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// pieceDecoder writes texts as SentencePiece does, and special tokens as they are.
+// pieceDecoder writes texts like SentencePiece, and special tokens unchanged.
 type pieceDecoder struct {
 	model       *pieceModel
 	unknownText string
-	leading     bool // the space in front of the first word goes
-	allLeading  bool // and so do more of them
+	leading     bool // removes the space before the first word
+	allLeading  bool // removes all spaces before the first word
 	behind      *pieceNormalizer
 	special     map[string]bool
-	marian      bool // special tokens have a space behind them, and the text none at its ends
+	marian      bool // adds a space after each special token, and trims spaces from the ends of the text
 	cleanup     bool
 }
 
@@ -59,7 +59,7 @@ func (d *pieceDecoder) decode(tokens []string) []string {
 // join returns the text of tokens that are not special.
 func (d *pieceDecoder) join(tokens []string) string {
 	var text []byte
-	var bytes []byte // of tokens like <0xE4> that are not yet in text
+	var bytes []byte // from tokens like <0xE4>, not yet in text
 	flush := func() {
 		for len(bytes) > 0 {
 			r, n := utf8.DecodeRune(bytes)
@@ -67,7 +67,7 @@ func (d *pieceDecoder) join(tokens []string) string {
 			bytes = bytes[n:]
 		}
 	}
-	begins, spaceSeen := true, false // the first word has not come, and its space has
+	begins, spaceSeen := true, false // whether the first word is still to come, and its space was seen
 	for _, token := range tokens {
 		id, known := d.model.ids[token]
 		if known && d.model.kinds[id] == bytePiece {

@@ -8,12 +8,12 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// XLM-R and CamemBERT number the pieces of a sentencepiece.bpe.model as their programs in
-// fairseq did: special tokens first, the pieces behind them, <mask> last.
+// XLM-R and CamemBERT number the pieces of a sentencepiece.bpe.model like their programs in fairseq did:
+// special tokens first, then the pieces, then <mask>.
 
-// fairseqClass says which numbers a class of tokenizers gives.
+// fairseqClass has the numbering of a class of tokenizers.
 type fairseqClass struct {
-	// front are the tokens 0, 1, ….
+	// front are the first tokens, numbered from 0.
 	front []string
 	// shift is added to the numbers of pieces that are not in front.
 	shift int
@@ -24,7 +24,7 @@ var fairseqClasses = map[string]fairseqClass{
 	"CamembertTokenizer":  {[]string{"<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"}, 4},
 }
 
-// fairseqSpecials numbers the pieces, and puts <s> and </s> around texts.
+// fairseqSpecials renumbers the pieces, and adds <s> and </s> around texts.
 func fairseqSpecials(name string) func(s settings, t *Tokenizer) ([]addedToken, error) {
 	class := fairseqClasses[name]
 	return func(s settings, t *Tokenizer) ([]addedToken, error) {
@@ -46,7 +46,7 @@ func fairseqSpecials(name string) func(s settings, t *Tokenizer) ([]addedToken, 
 			list = append(list, addedToken{ID: m.ids[token], Content: token, Special: true})
 		}
 		for i, token := range all {
-			if token.Content != uses[i].usual { // the numbers above are those of these names
+			if token.Content != uses[i].usual { // the numbers above belong to these names
 				return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, "+
 					"want a tokenizer.json", quote.Text(token.Content), uses[i].usual)
 			}
@@ -60,7 +60,7 @@ func fairseqSpecials(name string) func(s settings, t *Tokenizer) ([]addedToken, 
 	}
 }
 
-// number gives the pieces of a file their numbers.
+// number maps the pieces of a file to their numbers in the vocabulary.
 func (c fairseqClass) number(pieces model, file *pieceModel) (*renumbered, error) {
 	for id, want := range []string{"<unk>", "<s>", "</s>"} {
 		if got, _ := file.token(id); got != want {
@@ -82,7 +82,7 @@ func (c fairseqClass) number(pieces model, file *pieceModel) (*renumbered, error
 		number, there := ids[token]
 		switch {
 		case token == mask || there && id > 2:
-			return nil, fmt.Errorf("has the piece %s with number %d, which stands outside of the pieces in this class",
+			return nil, fmt.Errorf("has the piece %s with number %d, which is not allowed in this class",
 				quote.Text(token), id)
 		case !there:
 			number = id + c.shift

@@ -11,16 +11,16 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// pieceFile is a model of SentencePiece as its file has it: spiece.model, tokenizer.model,
-// source.spm. The format is a message of protobuf, sentencepiece_model.proto.
+// pieceFile is the content of a SentencePiece model: spiece.model, tokenizer.model, source.spm. The format
+// is a message of protobuf, sentencepiece_model.proto.
 type pieceFile struct {
 	pieces      []filePiece
 	kind        uint64 // pieceUnigram or pieceBPE
 	fallback    bool   // unknown characters are written as bytes
-	suffix      bool   // ▁ stands behind a word and not in front of it
-	unknownText string // of <unk> in decoded text
+	suffix      bool   // ▁ is after a word instead of before it
+	unknownText string // text of <unk> when decoding
 	before      pieceRules
-	behind      *pieceRules // of decoded text, or nil
+	behind      *pieceRules // normalizes decoded texts; may be nil
 }
 
 // filePiece is a piece of the vocabulary.
@@ -32,31 +32,31 @@ type filePiece struct {
 
 type pieceKind uint8
 
-// The kinds of pieces, by their number in a file.
+// Kinds of pieces, as numbered in a file.
 const (
 	normalPiece  pieceKind = 1
 	unknownPiece pieceKind = 2
-	controlPiece pieceKind = 3 // is never found in a text
+	controlPiece pieceKind = 3 // never occurs in a text
 	userPiece    pieceKind = 4 // is always one token
-	unusedPiece  pieceKind = 5 // is taken apart again
+	unusedPiece  pieceKind = 5 // is split again into smaller pieces
 	bytePiece    pieceKind = 6
 )
 
-// The kinds of models that are read, by their number in a file.
+// Supported kinds of models, as numbered in a file.
 const (
 	pieceUnigram = 1
 	pieceBPE     = 2
 )
 
-// pieceRules say how a text is normalized.
+// pieceRules are the rules for normalizing a text.
 type pieceRules struct {
 	chars       charsMap
-	dummyPrefix bool // a space in front of a text
-	extraSpaces bool // are removed: at the ends, and all but one between words
-	escape      bool // spaces are written as ▁
+	dummyPrefix bool // adds a space before a text
+	extraSpaces bool // removes spaces at the ends, and all but one between words
+	escape      bool // writes spaces as ▁
 }
 
-// wireField is a field of a message.
+// wireField is a field of a protobuf message.
 type wireField struct {
 	number int
 	kind   uint64 // wireNumber, wireBytes or one of fixed size
@@ -64,7 +64,7 @@ type wireField struct {
 	bytes  []byte
 }
 
-// The forms of a field.
+// Wire types of a field.
 const (
 	wireNumber  = 0
 	wireFixed64 = 1
@@ -72,7 +72,7 @@ const (
 	wireFixed32 = 5
 )
 
-// readWire calls a function for each field of a message, and copies none of it.
+// readWire calls a function for each field of a message, without copying the fields.
 func readWire(data []byte, field func(wireField) error) error {
 	number := func() (uint64, bool) {
 		v, n := binary.Uvarint(data)
@@ -113,7 +113,7 @@ func readWire(data []byte, field func(wireField) error) error {
 	return nil
 }
 
-// want returns an error unless a field has the form that it should.
+// want returns an error unless the field has the wire type kind.
 func (f wireField) want(kind uint64) error {
 	if f.kind != kind {
 		return fmt.Errorf("field %d has form %d, want %d", f.number, f.kind, kind)
@@ -121,14 +121,13 @@ func (f wireField) want(kind uint64) error {
 	return nil
 }
 
-// flag reads a field that is true or false.
+// flag reads a boolean field.
 func (f wireField) flag(to *bool) error {
 	*to = f.value != 0
 	return f.want(wireNumber)
 }
 
-// readPieceFile reads a model of SentencePiece. A field that this package does not know is
-// refused: it may change tokens.
+// readPieceFile parses a SentencePiece model. An unknown field is an error, because it may change tokens.
 func readPieceFile(data []byte) (*pieceFile, error) {
 	p := &pieceFile{kind: pieceUnigram, unknownText: " \u2047 "}
 	rules := pieceRules{dummyPrefix: true, extraSpaces: true, escape: true}
@@ -149,7 +148,7 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 			return p.readTraining(f.bytes)
 		case 3:
 			return within("normalizer_spec", p.before.read(f.bytes))
-		case 4: // sentences to try the model with
+		case 4: // sentences for testing the model
 			return nil
 		case 5:
 			if p.behind == nil {
@@ -172,7 +171,7 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 	return p, nil
 }
 
-// within says in which part of a file something is wrong.
+// within adds a part of a file to an error.
 func within(part string, err error) error {
 	if err == nil {
 		return nil
@@ -213,14 +212,14 @@ func readPiece(data []byte) (filePiece, error) {
 	return p, nil
 }
 
-// trainingFields are fields of trainer_spec that say how a model was trained, and change
-// nothing when it is used.
+// trainingFields are fields of trainer_spec that describe the training and do not affect the use of a
+// model.
 var trainingFields = []int{
 	1, 2, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
 	40, 41, 42, 43, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54,
 }
 
-// readTraining reads trainer_spec, of which few settings are used.
+// readTraining reads trainer_spec. Only a few of its settings are used.
 func (p *pieceFile) readTraining(data []byte) error {
 	return within("trainer_spec", readWire(data, func(f wireField) error {
 		switch f.number {
@@ -249,7 +248,7 @@ func (p *pieceFile) readTraining(data []byte) error {
 func (r *pieceRules) read(data []byte) error {
 	return readWire(data, func(f wireField) (err error) {
 		switch f.number {
-		case 1, 6: // names of the rules, and of the file that they were read from
+		case 1, 6: // names of the rules and of their source file
 			return nil
 		case 2:
 			if len(f.bytes) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// pieceTokenizer makes a tokenizer of a model of SentencePiece, without special tokens.
+// pieceTokenizer builds a tokenizer from a SentencePiece model, without special tokens.
 func pieceTokenizer(data []byte) (*Tokenizer, error) {
 	f, err := readPieceFile(data)
 	if err != nil {
@@ -37,8 +37,7 @@ func pieceTokenizer(data []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// setSpecial adds tokens that are cut out of a text as it is given, before SentencePiece
-// gets it.
+// setSpecial adds tokens that are cut out of the original text before SentencePiece processes the rest.
 func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 	if t.added, err = newAddedTokens(list, t.model, nil); err == nil {
 		t.decoder.(*pieceDecoder).special = t.added.special
@@ -46,15 +45,15 @@ func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 	return err
 }
 
-// pieceClasses put special tokens around the pieces of one file.
+// pieceClasses are functions that set up the special tokens of tokenizers with one SentencePiece model.
 var pieceClasses = map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
 	"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
 	"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"),
 	"CamembertTokenizer":  fairseqSpecials("CamembertTokenizer"),
 }
 
-// readPieces makes the tokenizer of a spiece.model, a tokenizer.model or a
-// sentencepiece.bpe.model, which go with these classes.
+// readPieces returns a function that builds a tokenizer of one of the given classes from a spiece.model, a
+// tokenizer.model or a sentencepiece.bpe.model.
 func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, error) {
 	return func(from *folder, data []byte) (*Tokenizer, error) {
 		s, err := readSettings(from)
@@ -88,7 +87,7 @@ func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, 
 	}
 }
 
-// usual returns an error if settings change tokens in a way that is not known.
+// usual returns an error if settings change tokens in an unsupported way.
 func (s *settings) usual() error {
 	if s.SplitSpecial {
 		return errors.New("split_special_tokens of tokenizer_config.json is true, want false")
@@ -99,8 +98,8 @@ func (s *settings) usual() error {
 	return nil
 }
 
-// t5Specials puts </s> behind each text. The tokens <extra_id_0>, … stand for what is to be
-// filled in; they follow the pieces, the last one first.
+// t5Specials adds </s> after each text. The tokens <extra_id_0>, … mark gaps to fill in. They follow the
+// pieces in descending order.
 func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
 	list, err := s.specials(t.model, use{"eos_token", "</s>"}, use{"unk_token", "<unk>"}, use{"pad_token", "<pad>"})
 	if err != nil {
@@ -123,10 +122,10 @@ func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
 	return list, nil
 }
 
-// llamaSpecials puts <s> in front of each text.
+// llamaSpecials adds <s> before each text.
 func llamaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
-	// In transformers, texts behind a special token are as those at the beginning if
-	// legacy is true, and have no space put in front of them if it is false.
+	// In transformers, a text after a special token is treated like the beginning of a text if legacy is
+	// true. If it is false, no space is added before it.
 	t.normalizer.(*pieceNormalizer).firstOnly = s.Legacy == nil || !*s.Legacy
 	return bosSpecials(s, t, "<s>", "</s>")
 }
@@ -156,8 +155,8 @@ func bosSpecials(s settings, t *Tokenizer, begin, end string) ([]addedToken, err
 	return list, nil
 }
 
-// addedTo returns special tokens with those that a directory's files add, in the order of
-// their ids. Where both have one, the file counts.
+// addedTo returns the special tokens of list together with the tokens that a directory's files add, in the
+// order of their ids. The files override the list.
 func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedToken, error) {
 	byID := map[int]addedToken{}
 	for _, token := range list {
@@ -204,7 +203,7 @@ func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedTok
 	return list, nil
 }
 
-// alsoSpecial makes the tokens special that the settings list by their texts alone.
+// alsoSpecial marks the tokens as special that the settings list only by their texts.
 func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 	ids := map[string]int{}
 	for id, token := range byID {
@@ -213,7 +212,7 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 	more := []json.RawMessage{s.Unknown, s.Bos, s.Eos, s.Cls, s.Sep, s.Pad, s.Mask}
 	more = append(slices.DeleteFunc(more, absent), s.Additional...)
 	var extra []json.RawMessage
-	if json.Unmarshal(s.Extra, &extra) == nil { // it may be an object, whose names follow from others
+	if json.Unmarshal(s.Extra, &extra) == nil { // it may be an object, whose names follow from other settings
 		more = append(more, extra...)
 	}
 	for _, raw := range more {
@@ -239,7 +238,7 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 	return nil
 }
 
-// renumbered gives the pieces of a model the numbers of another vocabulary.
+// renumbered maps the pieces of a model to the numbers of another vocabulary.
 type renumbered struct {
 	vocabulary
 	pieces model
@@ -256,8 +255,8 @@ func (m *renumbered) tokenize(out []token, p *piece) ([]token, error) {
 	return out, err
 }
 
-// readMarian makes the tokenizer of a source.spm, which cuts texts, with the vocabulary of
-// vocab.json, and with target.spm for what the model writes.
+// readMarian builds a tokenizer from a source.spm, which splits texts, a vocab.json with the vocabulary,
+// and a target.spm for the texts that the model writes.
 func readMarian(from *folder, source []byte) (*Tokenizer, error) {
 	s, err := readSettings(from)
 	if err != nil {
@@ -294,7 +293,7 @@ func readMarian(from *folder, source []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// marianSide is the tokenizer of the source or of the target.
+// marianSide returns the tokenizer of the source or of the target.
 func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer, error) {
 	t, err := pieceTokenizer(data)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// The tests of this file compare with the libraries sentencepiece and transformers; see
+// The tests in this file compare with the libraries sentencepiece and transformers, see
 // testdata/tokenizer_sentencepiece.py.
 
 // pieceGolden is the content of sentencepiece.json.gz.
@@ -65,7 +65,7 @@ var readPieceGolden = sync.OnceValue(func() *pieceGolden {
 	return g
 })
 
-// readPieceModel makes a tokenizer of a model alone.
+// readPieceModel builds a tokenizer from a model without other files.
 func readPieceModel(t testing.TB, data []byte) *Tokenizer {
 	t.Helper()
 	tok, err := pieceTokenizer(data)
@@ -78,7 +78,7 @@ func readPieceModel(t testing.TB, data []byte) *Tokenizer {
 	return tok
 }
 
-// writeFiles writes a directory.
+// writeFiles writes files to a new directory.
 func writeFiles(t testing.TB, files map[string][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -130,7 +130,7 @@ func TestPieceDirectories(t *testing.T) {
 	}
 }
 
-// comparePieces compares texts, and hashes of many others.
+// comparePieces compares the results for texts, and hashes of the results for many others.
 func comparePieces(t *testing.T, tok *Tokenizer, texts []string, want pieceResults, all bool) {
 	t.Helper()
 	encode := func(text string) *Encoding {
@@ -186,8 +186,8 @@ func comparePieces(t *testing.T, tok *Tokenizer, texts []string, want pieceResul
 	}
 }
 
-// decodePieces returns the text of tokens. The library does so from pieces, unknown ones
-// as they were.
+// decodePieces returns the text of tokens. The library decodes from pieces, and keeps the text of unknown
+// pieces.
 func decodePieces(tok *Tokenizer, e *Encoding, asPieces bool) string {
 	if asPieces {
 		return tok.decoder.decode(e.Tokens)[0]
@@ -195,7 +195,7 @@ func decodePieces(tok *Tokenizer, e *Encoding, asPieces bool) string {
 	return tok.Decode(e.IDs)
 }
 
-// wirePieces is a model of SentencePiece in few bytes.
+// wirePieces returns a small SentencePiece model.
 func wirePieces(pieces ...string) []byte {
 	var data []byte
 	for i, text := range pieces {
@@ -305,27 +305,26 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 	}
 }
 
-// fairseqPiecesOf is a model of the pieces with which those of fairseq begin, and more.
+// fairseqPiecesOf returns a model whose first pieces are those that fairseq requires, followed by more.
 func fairseqPiecesOf(more ...string) []byte {
 	return wirePieces(slices.Concat([]string{"<unk>", "<s>", "</s>"}, more)...)
 }
 
-// asControl makes the second and the third piece of wirePieces control texts.
+// asControl changes the second and the third piece of a model from wirePieces to control pieces.
 func asControl(data []byte) []byte {
 	data = slices.Clone(data)
 	for _, piece := range []string{"<s>", "</s>"} {
 		at := bytes.Index(data, append([]byte{byte(len(piece))}, piece...)) + 1 + len(piece)
-		data[at+6] = byte(controlPiece) // behind the score and the field's number
+		data[at+6] = byte(controlPiece) // after the score and the field's number
 	}
 	return data
 }
 
-// Pieces have the numbers that XLM-R and CamemBERT learnt them by, and special tokens
-// theirs.
+// Pieces and special tokens have the numbers with which XLM-R and CamemBERT were trained.
 func TestFairseqNumbers(t *testing.T) {
 	model := asControl(fairseqPiecesOf("▁", "a", "▁b", "s", "N"))
 	for class, want := range map[string]string{
-		// The unknown piece, the specials, the four pieces behind those, <mask>.
+		// The unknown piece, the special tokens, the four pieces after them, <mask>.
 		"XLMRobertaTokenizer": "[0 4 5 9 6 3 2] [0 4 5 2 2 6 2] [0 4 3 0 2 1 3 2]",
 		"CamembertTokenizer":  "[5 7 8 12 9 3 6] [5 7 8 6 6 9 6] [5 7 3 5 6 1 3 6]",
 	} {
@@ -359,8 +358,8 @@ func TestFairseqNumbers(t *testing.T) {
 		`has the piece "a" with number 1, want <s>`:                                wirePieces("<unk>", "a", "b"),
 		`has the piece "" with number 2, want </s>`:                                wirePieces("<unk>", "<s>"),
 		"has other kinds of pieces than one that is unknown and two that control":  fairseqPiecesOf("a"),
-		`has the piece "<mask>" with number 4, which stands outside of the pieces`: asControl(fairseqPiecesOf("a", "<mask>")),
-		`has the piece "<pad>" with number 3, which stands outside of the pieces`:  asControl(fairseqPiecesOf("<pad>")),
+		`has the piece "<mask>" with number 4, which is not allowed in this class`: asControl(fairseqPiecesOf("a", "<mask>")),
+		`has the piece "<pad>" with number 3, which is not allowed in this class`:  asControl(fairseqPiecesOf("<pad>")),
 		"ends in the middle of field 1":                                            asControl(fairseqPiecesOf("a"))[:40],
 	} {
 		_, err := Load(writeFiles(t, map[string][]byte{
@@ -372,7 +371,7 @@ func TestFairseqNumbers(t *testing.T) {
 	}
 }
 
-// No file makes the program fail, or take memory that its size does not justify.
+// No file causes a panic or uses more memory than its size justifies.
 func FuzzPieces(f *testing.F) {
 	f.Add(wirePieces("<unk>", "a", "ab", "b", "▁"), "ab ac")
 	f.Add(asControl(fairseqPiecesOf("a", "ab", "b", "▁")), "ab ac")
@@ -409,7 +408,7 @@ func FuzzPieces(f *testing.F) {
 			}
 			for _, id := range e.IDs {
 				if _, ok := m.token(id); !ok {
-					t.Fatalf("%q has the token %d, which there is not", text, id)
+					t.Fatalf("%q has the token %d, which does not exist", text, id)
 				}
 			}
 			numbered.Decode(e.IDs)
@@ -430,8 +429,8 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// A piece of the user counts its bytes times the largest score, less 0.1, as in the library:
-// only a way whose pieces are single bytes with that score is better.
+// The score of a user-defined piece is its length in bytes times the largest score, minus 0.1, as in the
+// library. Only a path of single-byte pieces that all have the largest score is better.
 func TestUserPieceScore(t *testing.T) {
 	for last, want := range map[float32][]string{2: {"a", "b"}, 1.95: {"a", "b"}, 1.85: {"ab"}} {
 		m, err := newPieceModel(&pieceFile{pieces: []filePiece{
@@ -455,7 +454,7 @@ func TestUserPieceScore(t *testing.T) {
 	}
 }
 
-// With byte_fallback each byte has a piece, and of the kind that is never found in a text.
+// With byte_fallback each byte needs a piece, and its kind must be the one that never occurs in a text.
 func TestBytePieces(t *testing.T) {
 	f := &pieceFile{fallback: true, pieces: []filePiece{{text: "<unk>", kind: unknownPiece}}}
 	for b := range 256 {

@@ -10,13 +10,13 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// A pattern finds what a text is split at.
+// A pattern finds the positions at which a text is split.
 type pattern interface {
-	// next returns the first match that begins at or behind a place. No match is empty.
+	// next returns the first match that begins at or after from. Matches are not empty.
 	next(s string, from int) (start, end int, ok bool)
 }
 
-// literal matches a text.
+// literal matches a fixed text.
 type literal string
 
 func (l literal) next(s string, from int) (start, end int, ok bool) {
@@ -65,13 +65,13 @@ func (wordsAndSigns) next(s string, from int) (start, end int, ok bool) {
 	return start, len(s), kind != 0
 }
 
-// A behavior says what becomes of the matches when a text is split at them.
+// A behavior determines what happens to the matches when a text is split.
 type behavior int
 
 const (
-	isolated   behavior = iota // pieces of their own
-	removed                    // dropped
-	contiguous                 // pieces of their own, together with the matches beside them
+	isolated   behavior = iota // each match is a separate piece
+	removed                    // matches are dropped
+	contiguous                 // consecutive matches are one separate piece
 	withPrevious
 	withNext
 )
@@ -94,11 +94,11 @@ func (b *behavior) read(raw json.RawMessage) error {
 	return nil
 }
 
-// splitter cuts pieces at the matches of a pattern.
+// splitter splits pieces at the matches of a pattern.
 type splitter struct {
 	At   place    `json:"pattern"`
 	Keep behavior `json:"behavior"`
-	// Invert takes what is between the matches for matches, and the other way round.
+	// Invert swaps the matches and the text between them.
 	Invert bool `json:"invert"`
 }
 
@@ -124,14 +124,14 @@ func (sp splitter) preTokenize(out []piece, p piece) []piece {
 	return j.out
 }
 
-// joiner makes pieces of matches and what is between them.
+// joiner builds pieces from matches and the text between them.
 type joiner struct {
 	splitter
 	piece      *piece
 	out        []piece
-	start, end int  // a piece that may still grow
-	open       bool // there is one
-	match      bool // it ends in a match
+	start, end int  // an open piece, which may still grow
+	open       bool // there is an open piece
+	match      bool // the open piece ends in a match
 }
 
 func (j *joiner) add(start, end int, match bool) {
@@ -146,7 +146,7 @@ func (j *joiner) add(start, end int, match bool) {
 	j.start, j.end, j.match, j.open = start, end, match, true
 }
 
-// grows reports whether what comes next belongs to the open piece.
+// grows reports whether the next part belongs to the open piece.
 func (j *joiner) grows(match bool) bool {
 	switch j.Keep {
 	case contiguous:

@@ -2,19 +2,19 @@ package tokenizer
 
 import "strings"
 
-// Stream decodes tokens as a model writes them, one after the other.
+// Stream decodes tokens one by one, as a model generates them.
 type Stream struct {
 	t    *Tokenizer
-	ids  []int  // the last tokens that were written out, and those that were not
-	told int    // how many of them were
-	text string // of those that were
+	ids  []int  // the last tokens that were returned as text, then the pending ones
+	told int    // how many of ids were returned
+	text string // text of the returned ids
 }
 
-// Stream returns an empty stream. Special tokens have no text in it.
+// Stream returns an empty stream. It skips special tokens.
 func (t *Tokenizer) Stream() *Stream { return &Stream{t: t} }
 
-// Next takes a token and returns the text that it completes. That is nothing while
-// the last bytes of a character are missing.
+// Next decodes a token and returns the text that it completes. The text is empty while bytes of a character
+// are missing.
 func (s *Stream) Next(id int) string {
 	s.ids = append(s.ids, id)
 	text := s.t.Decode(s.ids)
@@ -24,13 +24,12 @@ func (s *Stream) Next(id int) string {
 	return s.tell(text)
 }
 
-// Rest returns what Next has held back, with U+FFFD for characters that were not
-// completed.
+// Rest returns the pending text, with U+FFFD for incomplete characters.
 func (s *Stream) Rest() string { return s.tell(s.t.Decode(s.ids)) }
 
-// tell returns what is new in a text. How a token is written depends on the one before
-// it: spaces are put between tokens, and taken off the beginning. So the tokens that
-// were told last stay, and with them what they are without others.
+// tell returns the new part of a text. The text of a token depends on the token before it, because spaces
+// are added between tokens and removed at the beginning. So ids keeps the tokens that were returned last,
+// and text has their text without other tokens.
 func (s *Stream) tell(text string) string {
 	fresh, ok := strings.CutPrefix(text, s.text)
 	if !ok || fresh == "" {

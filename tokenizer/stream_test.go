@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a stream writes, bit by bit, is what the tokens are as a whole.
+// The text of a stream equals the text of all tokens together.
 func TestStream(t *testing.T) {
 	g := readGolden()
 	for _, name := range []string{"gpt2", "llama3", "llama2", "gemma", "t5", "unigram bytes", "bert uncased"} {
@@ -28,7 +28,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A character that takes several tokens is written when it is complete.
+// A character of several tokens is returned when it is complete.
 func TestStreamCharacter(t *testing.T) {
 	tok := readGolden().load(t, "gpt2")
 	e, err := tok.Encode("a\U0001f9a6b", Options{})

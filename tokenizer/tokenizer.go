@@ -14,9 +14,9 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// Tokenizer turns text into the numbers of a model's vocabulary, and back.
+// Tokenizer converts text to the token ids of a model's vocabulary, and back.
 //
-// It does not change after loading: any number of goroutines may use it.
+// It is immutable after loading and thread-safe.
 type Tokenizer struct {
 	normalizer   normalizer   // or nil
 	preTokenizer preTokenizer // or nil
@@ -26,43 +26,41 @@ type Tokenizer struct {
 	added        *addedTokens
 	truncation   *truncation
 	padding      *padding
-	target       *Tokenizer // of what the model writes; nil if it is the same
-	files        []string   // that Load has read
+	target       *Tokenizer // tokenizer of the texts that the model writes; nil if it is the same
+	files        []string   // files that Load has read
 }
 
-// Options say how texts are encoded. Their zero value does what the file says, as
-// encode of the Python package does.
+// Options select how texts are encoded. The zero value follows the file, like encode of the Python package.
 type Options struct {
-	// NoSpecial leaves out the special tokens that a model wants around texts, such
-	// as [CLS] and [SEP].
+	// NoSpecial leaves out the special tokens that a model expects around texts, such as [CLS] and [SEP].
 	NoSpecial bool
-	// NoTruncation keeps all tokens, whatever the file says.
+	// NoTruncation keeps all tokens, even if the file sets truncation.
 	NoTruncation bool
-	// NoPadding adds no padding, whatever the file says.
+	// NoPadding adds no padding, even if the file sets padding.
 	NoPadding bool
-	// MaxLength, if it is not 0, cuts encodings to this length, special tokens
-	// included, in the way that the file says.
+	// MaxLength, if it is not 0, truncates encodings to this length, including special tokens. The other
+	// settings of truncation are those of the file.
 	MaxLength int
-	// Strategy says which text of a pair is cut. Empty means as the file says, or
-	// LongestFirst if it says nothing.
+	// Strategy selects which text of a pair is truncated. Empty means the strategy of the file, or
+	// LongestFirst if it has none.
 	Strategy Strategy
-	// Overflow keeps what truncation cuts off, in Encoding.Overflow.
+	// Overflow returns the tokens that truncation removes in Encoding.Overflow.
 	Overflow bool
-	// Stride is how many tokens of a text an encoding of Overflow shares with the one
-	// before it. 0 means as the file says.
+	// Stride is the number of tokens of a text that an encoding in Overflow shares with the previous one. 0
+	// means the stride of the file.
 	Stride int
-	// SpecialAsText takes special tokens that a text has, such as [SEP], for text like
-	// any other: what a user writes cannot then end a text or begin another.
+	// SpecialAsText treats special tokens in a text, such as [SEP], as ordinary text, so that the input of
+	// a user cannot end a text or begin another.
 	SpecialAsText bool
-	// Literal are ranges of bytes of the first text in which special tokens are text: what a
-	// user says within the template of a chat, of which the rest has tokens.
+	// Literal are ranges of bytes of the first text in which special tokens are ordinary text. An example
+	// is the input of a user in the template of a chat, where the rest of the text has special tokens.
 	Literal []Span
 }
 
-// Read reads a tokenizer.json, the format of the library tokenizers by Hugging Face.
+// Read reads a tokenizer.json, the format of Hugging Face's library tokenizers.
 //
-// Errors: text that is not of this format, and every component, setting and
-// expression that this package does not know, by name: what it reads, it follows.
+// Errors: data in another format; components, settings and expressions that this package does not support.
+// The error names them.
 func Read(r io.Reader) (*Tokenizer, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -75,10 +73,10 @@ func Read(r io.Reader) (*Tokenizer, error) {
 	return t, nil
 }
 
-// parse reads the whole of a tokenizer.json.
+// parse parses a complete tokenizer.json.
 func parse(data []byte) (*Tokenizer, error) {
 	t, err := parseFields(data)
-	if err != nil { // what is not JSON at all is said with its place in the file
+	if err != nil { // report invalid JSON with its position
 		if err := strictjson.Unmarshal(data, new(any)); err != nil {
 			return nil, err
 		}
@@ -133,18 +131,18 @@ func parseFields(data []byte) (*Tokenizer, error) {
 	return t, err
 }
 
-// Encode returns the tokens of a text. Bytes that are not UTF-8 count as U+FFFD.
+// Encode returns the tokens of a text. Bytes that are not UTF-8 become U+FFFD.
 //
-// Errors: a character for which the vocabulary has neither a token nor an unknown
-// one, a length that leaves no room for special tokens, a text of 2 GiB.
+// Errors: a character without a token in a vocabulary without an unknown token; a length that leaves no
+// room for special tokens; a text of 2 GiB or more.
 func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
 	return t.encode(t.post.single, o, text)
 }
 
-// EncodePair returns the tokens of two texts with what the model wants between them,
-// as a question and a passage. Offsets are within the text that Texts says.
+// EncodePair returns the tokens of two texts, such as a question and a passage, with the special tokens
+// that the model expects. Offsets refer to the text given by Texts.
 //
-// Errors: as Encode, and a file whose pairs have one text.
+// Errors: those of Encode, and a file whose template for pairs has only one text.
 func (t *Tokenizer) EncodePair(first, second string, o Options) (*Encoding, error) {
 	if !uses(t.post.pair, 1) {
 		return nil, errors.New("tokenizer: pairs of this tokenizer do not have the second text")
@@ -207,7 +205,7 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	return e, nil
 }
 
-// truncationFor returns how encodings are cut, nil if they are not.
+// truncationFor returns the truncation for the options; nil if there is none.
 func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	switch {
 	case o.MaxLength < 0:
@@ -238,8 +236,8 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// words returns a text normalized and cut into words. Special tokens that it has are text
-// within the ranges of literal.
+// words normalizes a text and splits it into words. Special tokens within the ranges of literal are
+// ordinary text.
 func (t *Tokenizer) words(text string, literal []Span) []piece {
 	pieces := t.added.split(newPiece(text), t.normalizer, literal)
 	if t.preTokenizer == nil {
@@ -256,7 +254,7 @@ func (t *Tokenizer) words(text string, literal []Span) []piece {
 	return words
 }
 
-// cutText returns the tokens of one text, without those that are put around it.
+// cutText returns the tokens of one text, without the special tokens around it.
 func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
@@ -285,11 +283,11 @@ func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 	return parts, nil
 }
 
-// Decode returns the text of tokens, without special ones. Numbers that are not in the
-// vocabulary have no text: models have rows to spare.
+// Decode returns the text of tokens, without special tokens. Ids that are not in the vocabulary have no
+// text, because models may have more rows than tokens.
 func (t *Tokenizer) Decode(ids []int) string { return t.decode(ids, false) }
 
-// DecodeSpecial returns the text of tokens, special ones included.
+// DecodeSpecial returns the text of tokens, including special tokens.
 func (t *Tokenizer) DecodeSpecial(ids []int) string { return t.decode(ids, true) }
 
 func (t *Tokenizer) decode(ids []int, special bool) string {
@@ -306,7 +304,7 @@ func (t *Tokenizer) decode(ids []int, special bool) string {
 	return strings.Join(t.decoder.decode(tokens), "")
 }
 
-// written returns a token as it stands in normalized text, which decoders expect.
+// written returns a token as written in normalized text, which decoders expect.
 func (t *Tokenizer) written(id int) (string, bool) {
 	if _, ok := t.added.byID[id]; ok {
 		return t.added.text(id), true
@@ -314,8 +312,8 @@ func (t *Tokenizer) written(id int) (string, bool) {
 	return t.model.token(id)
 }
 
-// Target returns the tokenizer of the texts that a translator writes: in a directory of
-// Marian that of target.spm, and elsewhere t itself.
+// Target returns the tokenizer of the texts that a translator writes: in a directory of Marian the
+// tokenizer of target.spm, otherwise t itself.
 func (t *Tokenizer) Target() *Tokenizer {
 	if t.target != nil {
 		return t.target
@@ -323,7 +321,7 @@ func (t *Tokenizer) Target() *Tokenizer {
 	return t
 }
 
-// ID returns the number of a token as the vocabulary writes it, such as "[MASK]".
+// ID returns the id of a token as written in the vocabulary, such as "[MASK]".
 func (t *Tokenizer) ID(token string) (id int, ok bool) {
 	if id, ok := t.added.ids[token]; ok {
 		return id, true
@@ -331,7 +329,7 @@ func (t *Tokenizer) ID(token string) (id int, ok bool) {
 	return t.model.id(token)
 }
 
-// Token returns the token with a number, as the vocabulary writes it.
+// Token returns the token with an id, as written in the vocabulary.
 func (t *Tokenizer) Token(id int) (token string, ok bool) {
 	if added, ok := t.added.byID[id]; ok {
 		return added.Content, true
@@ -339,11 +337,10 @@ func (t *Tokenizer) Token(id int) (token string, ok bool) {
 	return t.model.token(id)
 }
 
-// IsSpecial reports whether a number is that of a special token, such as [SEP]. Decode
-// leaves these out.
+// IsSpecial reports whether id is a special token, such as [SEP]. Decode leaves out special tokens.
 func (t *Tokenizer) IsSpecial(id int) bool { return t.added.byID[id].Special }
 
-// Size returns how many tokens there are, added ones included.
+// Size returns the number of tokens, including added tokens.
 func (t *Tokenizer) Size() int {
 	n := t.model.size()
 	for token := range t.added.ids {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// TrainWords returns a vocabulary of at most size tokens: the special tokens, then the words with the highest counts,
-// ties by their bytes.
+// TrainWords returns a vocabulary of at most size tokens: the special tokens, then the words with the
+// highest counts, ties in the order of their bytes.
 func TrainWords(counts map[string]int, special []string, size int) []string {
 	words := make([]string, 0, len(counts))
 	for word := range counts {
@@ -22,15 +22,17 @@ func TrainWords(counts map[string]int, special []string, size int) []string {
 	return append(slices.Clone(special), words[:min(max(0, size-len(special)), len(words))]...)
 }
 
-// TrainBPE learns a vocabulary of at most size tokens by byte-pair encoding, from words and their counts: the special
-// tokens, then the characters of the words, the most frequent first, then what merging gives. As long as there is room,
-// it joins the two neighbours that occur together most often within words, ties by their bytes, unless that is only
-// once. If words begin with a space, it is the first character.
+// TrainBPE learns a vocabulary of at most size tokens by byte-pair encoding, from words and their counts:
+// the special tokens, then the characters of the words, the most frequent first, then the merged tokens.
+// While there is room, it merges the two neighbours that occur together most often within words, ties in the
+// order of their bytes. Pairs that occur only once are not merged. If words begin with a space, the space
+// is the first character.
 //
-// merges are pairs of ids, in the order in which they apply. Each token of several characters has one.
+// merges are pairs of ids, in the order in which they apply. Each token of several characters has one
+// merge.
 //
-// Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", 2016, algorithm 1. Differs:
-// no mark is added to words; the paper's is at their ends.
+// Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", 2016, algorithm
+// 1. Differs: no mark is added to words; the paper adds one at their ends.
 func TrainBPE(counts map[string]int, special []string, size int) (tokens []string, merges [][2]int32) {
 	chars := map[string]int{}
 	for word, n := range counts {
@@ -39,7 +41,7 @@ func TrainBPE(counts map[string]int, special []string, size int) (tokens []strin
 		}
 	}
 	if chars[" "] > 0 {
-		chars[" "] = math.MaxInt // first of all, because losing the spaces would spoil every text
+		chars[" "] = math.MaxInt // the first character, because without the space every text would be wrong
 	}
 	tokens = TrainWords(chars, special, size)
 	l := bpeTrainer{
@@ -65,17 +67,18 @@ func TrainBPE(counts map[string]int, special []string, size int) (tokens []strin
 	return l.tokens, merges
 }
 
-// pair is two neighbours within a word, by id.
+// pair is a pair of neighbours within a word, by id.
 type pair = [2]int32
 
-// bpeTrainer keeps how often each pair of neighbours occurs and where, so that a merge costs as much as it changes.
+// bpeTrainer tracks the count and the places of each pair of neighbours, so that a merge only updates the
+// affected words.
 type bpeTrainer struct {
 	tokens []string
 	ids    map[string]int32
 	words  []bpeWord
 	counts map[pair]int
-	places map[pair][]int32 // words that have, or once had, the pair
-	grown  map[pair]bool    // pairs that were counted up since they were last queued
+	places map[pair][]int32 // words that have or had the pair
+	grown  map[pair]bool    // pairs whose count increased since they were last queued
 	queue  heapOf[pairCount]
 }
 
@@ -84,14 +87,15 @@ type bpeWord struct {
 	count   int
 }
 
-// pairCount is a pair with its count at the time it was queued, an upper bound as long as it is not in grown.
+// pairCount is a pair with its count when it was queued, which is an upper bound unless the pair is in
+// grown.
 type pairCount struct {
 	pair   pair
 	tokens [2]string
 	count  int
 }
 
-// before puts the highest count first, then the pair whose tokens come first by their bytes.
+// before orders by the highest count, then by the bytes of the tokens.
 func (c pairCount) before(d pairCount) bool {
 	return cmp.Or(cmp.Compare(d.count, c.count), slices.Compare(c.tokens[:], d.tokens[:])) < 0
 }
@@ -128,7 +132,8 @@ func (l *bpeTrainer) remove(m pair, count int) {
 	}
 }
 
-// apply joins the pair wherever it is. It declines to make a token that there is already: each has one merge.
+// apply merges the pair wherever it occurs. It returns false if the merged token already exists: each has
+// one merge.
 func (l *bpeTrainer) apply(m pair) bool {
 	token := l.tokens[m[0]] + l.tokens[m[1]]
 	if _, known := l.ids[token]; known {
@@ -140,8 +145,8 @@ func (l *bpeTrainer) apply(m pair) bool {
 	l.ids[token] = id
 	for _, at := range l.places[m] {
 		w := &l.words[at]
-		old, out := w.symbols, w.symbols[:0] // out never overtakes what is still to be read
-		joined := false                      // whether the last of out came from a merge just now
+		old, out := w.symbols, w.symbols[:0] // out never overtakes the symbols still to be read
+		joined := false                      // whether the last symbol of out was just merged
 		for i := 0; i < len(old); {
 			if i+1 == len(old) || old[i] != m[0] || old[i+1] != m[1] {
 				if joined {
@@ -153,7 +158,7 @@ func (l *bpeTrainer) apply(m pair) bool {
 			}
 			l.remove(m, w.count)
 			if n := len(out); n > 0 {
-				if !joined { // otherwise the merge before has removed it, as its right neighbour
+				if !joined { // otherwise the previous merge has removed it, as its right neighbour
 					l.remove(pair{out[n-1], m[0]}, w.count)
 				}
 				l.add(pair{out[n-1], id}, int(at), w.count)
@@ -179,7 +184,7 @@ func (l *bpeTrainer) queueGrown() {
 	clear(l.grown)
 }
 
-// pop returns the most frequent pair; false when none occurs twice.
+// pop returns the most frequent pair, and false if no pair occurs twice.
 func (l *bpeTrainer) pop() (pair, bool) {
 	for len(l.queue) > 0 {
 		c := l.queue.pop()

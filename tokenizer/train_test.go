@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// plainBPE is algorithm 1 of Sennrich et al. as it stands in the paper: count everything anew for every merge.
+// plainBPE is algorithm 1 of Sennrich et al., unoptimized: it counts all pairs again for every merge.
 func plainBPE(list, special []string, size int) (tokens []string, merges [][2]string) {
 	var words [][]string
 	chars := map[string]int{}
@@ -55,7 +55,8 @@ func plainBPE(list, special []string, size int) (tokens []string, merges [][2]st
 	return tokens, merges
 }
 
-// Few letters make many overlaps, many ways to the same token, and pairs that come back after they were merged.
+// Few letters give many overlaps, several ways to build a token, and pairs that reappear after they were
+// merged.
 func TestTrainBPEAgainstPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	special := []string{"<pad>", "<unk>"}
@@ -70,7 +71,7 @@ func TestTrainBPEAgainstPlain(t *testing.T) {
 			}
 			counts[words[i]]++
 		}
-		size := 10 + rng.IntN(150) // below 10 the plain version would have to know of characters without an id
+		size := 10 + rng.IntN(150) // below 10 the plain version would have to handle characters without an id
 		tokens, pairs := TrainBPE(counts, special, size)
 		var merges [][2]string
 		for _, p := range pairs {
@@ -93,7 +94,7 @@ func TestTrainWords(t *testing.T) {
 	}
 }
 
-// What was trained here is a tokenizer that this package reads: each token is found again.
+// This package can read a trained tokenizer, and encodes the text of each token as that token.
 func TestTrainBPEIsRead(t *testing.T) {
 	tokens, pairs := TrainBPE(map[string]int{"low": 5, "lower": 2, "newest": 6, "widest": 3}, []string{"<unk>"}, 19)
 	merges := make(mergeList, len(pairs))

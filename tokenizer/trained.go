@@ -5,17 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// Trained returns the tokenizer.json of a vocabulary by TrainWords or TrainBPE, in which the id of a token is its
-// place in the list. merges are pairs of ids. words says what texts are cut into: "char" for characters, "word" for
-// words and signs, or "bpe" for pieces of words, which alone have merges. The first special tokens are never found in
-// a text; the last of them stands for what is not in the vocabulary.
+// Trained returns the tokenizer.json of a vocabulary from TrainWords or TrainBPE, in which the id of a
+// token is its position in tokens. merges are pairs of ids. words is the kind of pieces that texts are
+// split into: "char" for characters, "word" for words and signs, or "bpe" for parts of words, the only kind
+// with merges. The first special tokens never occur in a text; the last of them is the unknown token.
 //
-// White space of any kind and length is one space, and a text has none at its ends. A word that follows a space begins
-// with that space, the first one of a text too. It is a run of letters and digits; all else stands alone. An apostrophe
-// between letters goes with what is before it: l' homme, don' t. Chinese and Japanese have no spaces, so each of their
-// characters is a word, whereas byte-pair encoding gets the whole run to find pieces in. Marks and joiners stay with
-// what they change, so emoji sequences hold together. A word has 64 characters at most, which bounds the work for
-// hostile text: the parts of a longer one join again without a space between them.
+// White space of any kind and length counts as one space, and is removed at the ends of a text. A word that
+// follows a space begins with that space, and so does the first word of a text. A word is a run of letters
+// and digits. Every other character is a separate word. An apostrophe between letters belongs to the word
+// before it: l' homme, don' t. Chinese and Japanese have no spaces, so each of their characters is a word,
+// but byte-pair encoding gets the whole run. Marks and joiners belong to the character before them, so
+// emoji sequences are not split. A word has at most 64 characters, which limits the work for hostile text;
+// decoding joins the parts of a longer word without a space.
 func Trained(words string, special int, tokens []string, merges [][2]int32) []byte {
 	type object = map[string]any
 	vocab := make(map[string]int, len(tokens))
@@ -52,7 +53,8 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 	for _, token := range tokens[:special] {
 		decoders = append(decoders, replace("String", token, ""))
 	}
-	// A space at the end, which no text has, stays: other programs fail where there is nothing to strip it from.
+	// A space at the end, which no text has, is kept: other programs fail if there is nothing to strip it
+	// from.
 	decoders = append(decoders, object{"type": "Fuse"}, replace("Regex", " +", " "),
 		object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
 	data, err := json.Marshal(object{
@@ -68,13 +70,13 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 	return data
 }
 
-// The expressions of Trained, which have scanners written by hand.
+// The expressions of Trained, which have handwritten scanners.
 const (
 	anySpaces = `\s+`
 	wordParts = ` ?[^ ]{1,64}`
 )
 
-// wordExpression matches a word as wordCutter does.
+// wordExpression returns the expression that matches the same words as wordCutter.
 func wordExpression(each bool) string {
 	const (
 		extend = `\p{M}\x{200C}\x{1F3FB}-\x{1F3FF}`
@@ -101,7 +103,7 @@ func (spaceRun) next(s string, from int) (start, end int, ok bool) {
 	return start, runOf(table, s, end, space), ok
 }
 
-// wordPart matches the first characters of a word, with a space in front or not.
+// wordPart matches the first characters of a word, with an optional space before them.
 type wordPart struct{}
 
 func (wordPart) next(s string, from int) (start, end int, ok bool) {
@@ -118,8 +120,8 @@ func (wordPart) next(s string, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// wordCutter cuts words of texts whose words begin with a space.
-type wordCutter struct{ each bool } // ideograph is a word
+// wordCutter splits texts whose words begin with a space.
+type wordCutter struct{ each bool } // each ideograph is a word
 
 func (w wordCutter) next(s string, from int) (start, end int, ok bool) {
 	table := classes()
@@ -138,7 +140,7 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// end returns where the word ends that begins at a place, 0 if none does.
+// end returns the end of the word that begins at a position; 0 if none begins there.
 func (w wordCutter) end(table *classTable, s string, from int) int {
 	end := w.body(table, s, from)
 	for {
@@ -161,14 +163,14 @@ func (w wordCutter) end(table *classTable, s string, from int) int {
 	return end
 }
 
-// wordKind is what a character is in a word.
+// wordKind is the role of a character in a word.
 type wordKind int
 
 const (
-	breaks wordKind = iota // white space, and the joiner
+	breaks wordKind = iota // white space and the joiner
 	letters
 	ideographs
-	extends // belongs to the character before
+	extends // belongs to the previous character
 	others
 )
 
@@ -178,7 +180,7 @@ func kindOf(table *classTable, r rune) wordKind {
 		return breaks
 	case table.has(r, combining) || r == zeroWidthNonJoiner || '\U0001F3FB' <= r && r <= '\U0001F3FF': // skin tones
 		return extends
-	case table.has(r, ideograph) || r == 'ー': // the sign for length has no script
+	case table.has(r, ideograph) || r == 'ー': // the prolonged sound mark has no script
 		return ideographs
 	case table.has(r, letter|number) || r == '_':
 		return letters
@@ -186,8 +188,8 @@ func kindOf(table *classTable, r rune) wordKind {
 	return others
 }
 
-// body returns the end of the letters, the ideographs, the marks or the sign at a place: the
-// place itself if there are none.
+// body returns the end of the letters, the ideographs, the marks or the sign at a position; the position
+// itself if there are none.
 func (w wordCutter) body(table *classTable, s string, from int) int {
 	var first wordKind
 	for i, r := range s[from:] {
@@ -204,7 +206,7 @@ func (w wordCutter) body(table *classTable, s string, from int) int {
 	return len(s)
 }
 
-// Words returns the words of a text as the model gets them, normalized and cut, with added tokens among them.
+// Words returns the words of a text as passed to the model: normalized and split, including added tokens.
 func (t *Tokenizer) Words(text string) []string {
 	var words []string
 	for _, p := range t.words(text, nil) {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// goRanges writes a list of ranges for the brackets of package regexp.
+// goRanges converts a list of ranges for the brackets of package regexp.
 func goRanges(list string) string {
 	var b strings.Builder
 	for first, last := range codeRanges(list) {
@@ -21,8 +21,8 @@ func goRanges(list string) string {
 	return b.String()
 }
 
-// properties are the names behind \p, in lower case and without what separates words, with their ranges as the
-// reference has them: package regexp follows another version of Unicode with each release of Go.
+// properties maps the names after \p, in lower case and without separators, to the ranges of the reference.
+// Package regexp uses another version of Unicode with each release of Go.
 var properties = sync.OnceValue(func() map[string]string {
 	all, parts := map[string]string{"cs": "d800-dfff"}, map[string][]string{}
 	for name, list := range tables(categories) {
@@ -45,7 +45,7 @@ var properties = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// propertyName returns a name as properties has it.
+// propertyName returns a name in the form of the keys of properties.
 func propertyName(name string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(name))
 }
@@ -62,8 +62,8 @@ func escapedClass(c byte) string {
 	return strings.Join([]string{p["l"], p["m"], p["nd"], p["pc"], otherWords}, " ")
 }
 
-// translate writes an expression of Oniguruma for package regexp, or says what in it
-// means something else there or nothing.
+// translate converts an expression of Oniguruma for package regexp. It returns an error if a part of the
+// expression has another meaning there or is not supported.
 func translate(expr string) (string, error) {
 	t := translator{in: expr}
 	for t.in != "" && t.err == nil {
@@ -86,13 +86,13 @@ func (t *translator) refuse(what string) {
 	}
 }
 
-// take moves n bytes as they are.
+// take copies n bytes unchanged.
 func (t *translator) take(n int) {
 	t.out.WriteString(t.in[:n])
 	t.in = t.in[n:]
 }
 
-// element translates what comes next.
+// element translates the next element.
 func (t *translator) element() {
 	switch c := t.in[0]; c {
 	case '\\':
@@ -134,14 +134,14 @@ func (t *translator) group() {
 		t.take(len("(?:"))
 	case strings.HasPrefix(t.in, "(?"):
 		t.refuse(t.in[:min(4, len(t.in))])
-	default: // groups that capture would be counted
+	default: // do not capture: the group for spaces must be the only one
 		t.out.WriteString("(?:")
 		t.in = t.in[1:]
 	}
 }
 
-// foldable checks a literal without regard to case: letters of which several are the
-// other case of one character are not to stand together.
+// foldable checks a literal without regard to case. It must not contain several letters that together are
+// the other case of one character.
 func (t *translator) foldable() {
 	for _, several := range []string{"ss", "st", "ff", "fi", "fl"} {
 		if len(t.in) >= 2 && strings.EqualFold(t.in[:2], several) {
@@ -154,7 +154,7 @@ func (t *translator) foldable() {
 	t.take(1)
 }
 
-// quantifiers are *, +, ? with ? behind it or not, and {2,3}.
+// quantifiers are *, +, ?, each with an optional ?, and {2,3}.
 var quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
 
 func (t *translator) quantifier() {
@@ -168,8 +168,8 @@ func (t *translator) quantifier() {
 	}
 }
 
-// escapes are what begins with a backslash: a class, a property, a sign that is written so in package regexp,
-// one that it knows without, and a code.
+// escapes matches a backslash with a class, a property, a sign that package regexp also escapes, a sign
+// that package regexp does not escape, or a code.
 var escapes = regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
 	`([-/'"#&!,:;<=>@%~_ ` + "`" + `])|x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))`)
 
@@ -207,7 +207,7 @@ func (t *translator) escape(inside bool) {
 	t.in = t.in[len(m[0]):]
 }
 
-// noEscape says what is wrong with a text that begins with a backslash.
+// noEscape describes the error in a text that begins with a backslash.
 func noEscape(s string) string {
 	char, n := utf8.DecodeRuneInString(s[1:])
 	switch char {
@@ -222,8 +222,8 @@ func noEscape(s string) string {
 	return s[:1+n]
 }
 
-// class writes ranges, or all other characters, in brackets or as a part of such. Where case does not count
-// the reference still takes classes as they are.
+// class writes ranges, or their complement, in brackets or as a part of brackets. The reference does not
+// apply case folding to classes.
 func (t *translator) class(ranges string, not, inside bool) {
 	if not {
 		ranges = complement(ranges)

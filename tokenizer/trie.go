@@ -9,25 +9,24 @@ import (
 	"slices"
 )
 
-// trie finds all tokens that a text begins with.
+// trie finds all tokens that are prefixes of a text.
 type trie struct {
-	// The children of a node stand side by side: those of node n are first[n] to
-	// first[n+1]−1, and label has the byte that leads to each.
+	// The children of a node are consecutive: the children of node n are first[n] to first[n+1]−1. label
+	// has the byte that leads to each node.
 	first []int32
 	label []byte
-	id    []int32    // of the token that ends at a node, or none
-	begin [256]int32 // children of the root by their byte, 0 where there is none
+	id    []int32    // the token that ends at a node, or none
+	begin [256]int32 // children of the root by byte, 0 if there is none
 }
 
 const root = 0
 
-// trieEntry is a token on its way into a trie. That most tokens differ in their first eight
-// bytes, and that entries have no pointers, is what sorting a large vocabulary gains its
-// speed from.
+// trieEntry is a token during construction of a trie. Sorting a large vocabulary is fast because most
+// tokens differ in their first eight bytes, and because entries have no pointers.
 type trieEntry struct {
-	start uint64 // those bytes, zeros behind the end
+	start uint64 // the first eight bytes, zeros after the end
 	len   int32
-	at    int32 // of the token in a list
+	at    int32 // index of the token in a list
 }
 
 // trieEntries are entries in the order of their tokens' bytes.
@@ -49,12 +48,12 @@ func newTrieEntries(tokens iter.Seq2[string, int], most int) *trieEntries {
 	return e
 }
 
-// sort orders the entries by the first eight bytes of their tokens, from the last of these
-// to the first, and then those that are equal in them by the whole token.
+// sort orders the entries by the first eight bytes of their tokens (radix sort, from the last of these
+// bytes to the first), and then entries with equal bytes by the whole token.
 func (e *trieEntries) sort() {
 	from, to := e.list, make([]trieEntry, len(e.list))
 	for shift := 0; shift < 64; shift += 8 {
-		var next [257]int // behind the entries with smaller bytes
+		var next [257]int // positions after the entries with smaller bytes
 		for i := range from {
 			next[int(byte(from[i].start>>shift))+1]++
 		}
@@ -80,7 +79,7 @@ func (e *trieEntries) sort() {
 	e.list = from
 }
 
-// byteAt returns a byte of the i-th token, which must have it.
+// byteAt returns a byte of the i-th token, which must be long enough.
 func (e *trieEntries) byteAt(i, depth int32) byte {
 	if depth < 8 {
 		return byte(e.list[i].start >> (56 - 8*depth))
@@ -88,7 +87,7 @@ func (e *trieEntries) byteAt(i, depth int32) byte {
 	return e.texts[e.list[i].at][depth]
 }
 
-// shared returns how many bytes the i-th token has in common with the one before.
+// shared returns the length of the common prefix of the i-th token and the one before.
 func (e *trieEntries) shared(i int) int32 {
 	a, b := e.list[i-1], e.list[i]
 	n, most := int32(bits.LeadingZeros64(a.start^b.start)/8), min(a.len, b.len)
@@ -100,7 +99,7 @@ func (e *trieEntries) shared(i int) int32 {
 	return min(n, most)
 }
 
-// newTrie makes a trie of so many tokens at most, all different.
+// newTrie builds a trie of different tokens. most is the maximum number of tokens.
 func newTrie(tokens iter.Seq2[string, int], most int) *trie {
 	e := newTrieEntries(tokens, most)
 	nodes := 1
@@ -112,7 +111,7 @@ func newTrie(tokens iter.Seq2[string, int], most int) *trie {
 	}
 	t := &trie{first: make([]int32, 0, nodes+1), label: make([]byte, 1, nodes), id: make([]int32, 1, nodes)}
 	t.id[root] = none
-	type group struct{ from, to, depth int32 } // tokens that share a beginning
+	type group struct{ from, to, depth int32 } // tokens with a common prefix
 	queue := make([]group, 1, nodes)
 	queue[root] = group{0, int32(len(e.list)), 0}
 	for n := 0; n < len(queue); n++ {
@@ -142,13 +141,13 @@ func newTrie(tokens iter.Seq2[string, int], most int) *trie {
 // trieOf returns the trie of tokens with their ids.
 func trieOf(ids map[string]int) *trie { return newTrie(maps.All(ids), len(ids)) }
 
-// child returns the node that a byte leads to.
+// child returns the child of a node for a byte.
 func (t *trie) child(node int32, c byte) (int32, bool) {
 	if node == root {
 		return t.begin[c], t.begin[c] != root
 	}
 	from, to := t.first[node], t.first[node+1]
-	if to-from > 8 { // the order of labels is that of bytes
+	if to-from > 8 { // labels are sorted by byte
 		for to-from > 1 {
 			middle := int32(uint32(from+to) / 2)
 			if t.label[middle] <= c {
@@ -167,7 +166,7 @@ func (t *trie) child(node int32, c byte) (int32, bool) {
 	return 0, false
 }
 
-// walk returns the node that a text leads to.
+// walk returns the node for a text, starting at a node.
 func (t *trie) walk(node int32, s string) (int32, bool) {
 	ok := true
 	for i := 0; i < len(s) && ok; i++ {
@@ -176,7 +175,7 @@ func (t *trie) walk(node int32, s string) (int32, bool) {
 	return node, ok
 }
 
-// starts yields the tokens that a text begins with, from a node on, and their lengths.
+// starts yields the tokens that are prefixes of a text, starting at a node, and their lengths.
 func (t *trie) starts(node int32, s string) iter.Seq2[int, int32] {
 	return func(yield func(n int, id int32) bool) {
 		ok := true
@@ -191,8 +190,8 @@ func (t *trie) starts(node int32, s string) iter.Seq2[int, int32] {
 	}
 }
 
-// longest returns the length of the longest token that a text begins with, from a node on,
-// and its id: 0 and none if there is none. A nil trie has none.
+// longest returns the length and the id of the longest token that is a prefix of a text, starting at a
+// node; 0 and none if there is none. A nil trie has no tokens.
 func (t *trie) longest(node int32, s string) (n int, id int32) {
 	id = none
 	if t != nil {

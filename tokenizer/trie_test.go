@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A trie finds each of its tokens, and no other text, whatever their lengths and bytes are.
+// A trie finds each of its tokens and no other text, for any lengths and bytes.
 func TestTrie(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, bytes := range []string{"ab", "a\x00\xff", "the quick brown fox\u2581é"} {
@@ -25,7 +25,7 @@ func TestTrie(t *testing.T) {
 			t.Errorf("tokens of %q are not in order", bytes)
 		}
 		if got, want := len(tr.label), cap(tr.label); got != want || len(tr.first) != got+1 || len(tr.id) != got {
-			t.Errorf("%d nodes, %d were foreseen", got, want)
+			t.Errorf("%d nodes, want %d", got, want)
 		}
 		for text, id := range ids {
 			if node, ok := tr.walk(root, text); !ok || tr.id[node] != int32(id) {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is a set of properties of a character, as the reference implementation has
-// them: package unicode follows another version of Unicode.
+// class is a set of properties of a character, as defined by the reference implementation. Package unicode
+// uses another version of Unicode.
 type class uint16
 
 const (
@@ -27,17 +27,16 @@ const (
 	mark
 	composite // decomposes, or has a combining class
 	combining // \p{M}
-	ideograph // of Chinese or Japanese
+	ideograph // a Chinese or Japanese character
 )
 
-// classes holds the class of every character, in blocks of 256 of which equal ones
-// are stored once.
+// classTable has the class of every character, in blocks of 256. Equal blocks are stored once.
 type classTable struct {
 	block [(unicode.MaxRune + 1) / 256]uint16
 	of    [][256]class
 }
 
-// classes builds the table when the first tokenizer is loaded: milliseconds.
+// classes builds the table when the first tokenizer is loaded, which takes milliseconds.
 var classes = sync.OnceValue(func() *classTable {
 	all := make([]class, unicode.MaxRune+1)
 	for _, c := range []struct {
@@ -89,7 +88,7 @@ func codeRanges(list string) func(yield func(first, last rune) bool) {
 	}
 }
 
-// tables returns the lists of ranges of a constant like "Lu: 41-5a ; Ll: 61-7a".
+// tables returns the lists of ranges in a constant like "Lu: 41-5a ; Ll: 61-7a".
 func tables(all string) map[string]string {
 	lists := map[string]string{}
 	for entry := range strings.SplitSeq(all, ";") {
@@ -123,8 +122,8 @@ func (t *classTable) has(r rune, c class) bool {
 	return t.of[t.block[uint32(r)>>8]][uint32(r)&255]&c != 0
 }
 
-// lower returns the lower-case form of a character and what follows it: nothing, without
-// regard to the neighbours, but for İ, which becomes two characters.
+// lower returns the lower-case form of a character, independent of its neighbours, and a further character
+// for İ, which becomes two characters.
 func lower(r rune) (rune, string) {
 	if r < utf8.RuneSelf {
 		if 'A' <= r && r <= 'Z' {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// unicodeForm is one of NFC, NFD, NFKC and NFKD. Package norm has the data; the
-// algorithm is here, because what becomes of each character has to be known.
+// unicodeForm is one of NFC, NFD, NFKC and NFKD. Package norm has the data. The algorithm is implemented
+// here because offsets need the changes of each character.
 type unicodeForm struct{ compatible, compose bool }
 
 func (n unicodeForm) normalize(p *piece) {
@@ -24,7 +24,7 @@ func (n unicodeForm) normalize(p *piece) {
 	p.transform(0, changes)
 }
 
-// isNormal reports whether there is certainly nothing to do.
+// isNormal reports whether s is certainly normalized already.
 func (n unicodeForm) isNormal(s string) bool {
 	if isASCII(s) {
 		return true
@@ -39,8 +39,8 @@ func (n unicodeForm) isNormal(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return table.has(r, composite) }) < 0
 }
 
-// decompose takes characters apart and sorts marks by their combining class. A change
-// goes where its character goes.
+// decompose decomposes characters and sorts marks by their combining class. Changes move with their
+// characters.
 func (n unicodeForm) decompose(s string) []change {
 	table := classes()
 	form := norm.NFD
@@ -80,7 +80,7 @@ func (n unicodeForm) decompose(s string) []change {
 	return changes
 }
 
-// decomposition returns what a character consists of.
+// decomposition returns the decomposition of a character.
 func decomposition(form norm.Form, char string) string {
 	if d := form.PropertiesString(char).Decomposition(); d != nil {
 		return string(d)
@@ -88,7 +88,7 @@ func decomposition(form norm.Form, char string) string {
 	return form.String(char) // Hangul
 }
 
-// sortMarks sorts a run of marks by combining class; equal ones keep their order.
+// sortMarks sorts a run of marks by combining class, and keeps the order of equal ones.
 func sortMarks(changes []change, class []uint8) {
 	if slices.IsSorted(class) {
 		return
@@ -114,13 +114,12 @@ func combiningClass(table *classTable, r rune) uint8 {
 	return norm.NFD.PropertiesString(string(r)).CCC()
 }
 
-// compose puts characters together again. A character that swallows another one
-// stands for both.
+// compose composes characters. A composed character gets the changes of all its parts.
 func compose(changes []change) []change {
 	table := classes()
 	out := changes[:0]
-	starter := none // index in out of what the next character may join
-	var last uint8  // combining class of what is between, 0 if nothing is
+	starter := none // index in out of the character that the next one may combine with
+	var last uint8  // combining class of the characters between, 0 if there are none
 	for _, c := range changes {
 		combining := combiningClass(table, c.r)
 		if starter >= 0 && (last == 0 || last < combining) {
@@ -140,7 +139,7 @@ func compose(changes []change) []change {
 	return out
 }
 
-// composed returns the character that two others make.
+// composed returns the character that is composed of two others.
 func composed(a, b rune) (rune, bool) {
 	const (
 		hangul, leading, vowel, trailing = 0xac00, 0x1100, 0x1161, 0x11a7
@@ -157,7 +156,7 @@ func composed(a, b rune) (rune, bool) {
 	return r, ok
 }
 
-// compositions are the pairs of characters that make one, but for Hangul.
+// compositions are the pairs of characters that compose to one, except Hangul.
 var compositions = sync.OnceValue(func() map[[2]rune]rune {
 	pairs := map[[2]rune]rune{}
 	for first, last := range codeRanges(normalized) {

@@ -9,8 +9,8 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// unigram takes the tokens whose scores, logarithms of probabilities, have the largest
-// sum (Viterbi). A character that is no token by itself may be unknown, at a price.
+// unigram selects the tokens with the largest sum of scores, which are logarithms of probabilities
+// (Viterbi). A character that is not a token may be unknown, at a price.
 type unigram struct {
 	vocabulary
 	scores   []float64
@@ -36,7 +36,7 @@ func (s unigramSettings) finish() (model, error) {
 	}
 	u.vocabulary = vocabulary{ids: make(map[string]int, n), tokens: make([]string, n), has: make([]bool, n)}
 	for i, t := range s.Vocab {
-		u.ids[t.token] = i // the last of equal ones, as in the reference
+		u.ids[t.token] = i // the last of equal tokens, as in the reference
 		u.tokens[i], u.has[i], u.scores[i] = t.token, true, t.score
 		u.price = min(u.price, t.score)
 	}
@@ -50,7 +50,7 @@ func (s unigramSettings) finish() (model, error) {
 
 func (u *unigram) size() int { return len(u.tokens) }
 
-// step is the last token of the best way to a place.
+// step is the last token of the best path to a position.
 type step struct {
 	score float64
 	from  int32
@@ -60,7 +60,7 @@ type step struct {
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
 	s := p.s
-	var short [64]step // for most words
+	var short [64]step // enough for most words
 	best := short[:]
 	if len(s) >= len(best) {
 		best = make([]step, len(s)+1)
@@ -93,8 +93,7 @@ func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	return u.backtrack(out, s, best), nil
 }
 
-// backtrack follows the best way from its end. Unknown characters side by side are one
-// token.
+// backtrack follows the best path from its end. Consecutive unknown characters become one token.
 func (u *unigram) backtrack(out []token, s string, best []step) []token {
 	first := len(out)
 	for end := len(s); end > 0; {
@@ -110,7 +109,7 @@ func (u *unigram) backtrack(out []token, s string, best []step) []token {
 	return out
 }
 
-// appendPart appends a token, or the bytes of one that is unknown, last one first.
+// appendPart appends a token, or the bytes of an unknown token, the last byte first.
 func (u *unigram) appendPart(out []token, text string, start, end int) []token {
 	if id, ok := u.ids[text]; ok {
 		return append(out, token{id, u.tokens[id], start, end})

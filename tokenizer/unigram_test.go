@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Scores as version 0.23.3 of the library writes those that it has read: where they differ from the nearest
-// float64, ties of cuts would be decided otherwise.
+// These are the scores that version 0.23.3 of the library writes after reading them. Some differ from the
+// nearest float64, which would break ties between splits differently.
 func TestScores(t *testing.T) {
 	for text, want := range map[string]float64{
 		"-11.041043875685073":               -11.041043875685071,
@@ -48,14 +48,14 @@ func TestScores(t *testing.T) {
 			t.Errorf("%s is read as %v", text, list)
 		}
 	}
-	// A name with a broken escape is read the slow way, where scores are read alike.
+	// A name with a broken escape is read by the slow reader, which must read scores in the same way.
 	var list scoredTokens
 	if err := list.read([]byte(`[["\ud800", -11.041043875685073]]`)); err != nil || list[0].score != -11.041043875685071 {
 		t.Errorf("scores %v, error %v", list, err)
 	}
 }
 
-// Of cuts with the same score the one whose last token is longest counts.
+// Of several splits with the same score, the one with the longest last token is used.
 func TestTies(t *testing.T) {
 	for vocab, want := range map[string][]int{
 		`["a", -1], ["aa", -2]`:                                    {1},

@@ -8,11 +8,11 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// vocabulary numbers tokens.
+// vocabulary maps tokens to ids and back.
 type vocabulary struct {
 	ids    map[string]int
 	tokens []string
-	has    []bool // by id: numbers may be left out
+	has    []bool // by id: ids may be missing
 }
 
 func (v *vocabulary) read(raw json.RawMessage) error {
@@ -23,9 +23,9 @@ func (v *vocabulary) read(raw json.RawMessage) error {
 	return err
 }
 
-// newVocabulary checks the numbers of tokens.
+// newVocabulary checks the ids of tokens.
 func newVocabulary(ids map[string]int) (vocabulary, error) {
-	limit := 16*len(ids) + 4096 // of memory, for a file may say anything
+	limit := 16*len(ids) + 4096 // limits memory, because a file may have any id
 	size := 0
 	for token, id := range ids {
 		if id < 0 || id > limit {

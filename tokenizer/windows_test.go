@@ -10,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// The tests of this file compare with the library tokenizers; see
-// testdata/tokenizer_windows.py.
+// The tests in this file compare with the library tokenizers, see testdata/tokenizer_windows.py.
 
 type windowGolden struct {
 	Texts   []string `json:"texts"`
@@ -36,7 +35,7 @@ type windowEncoding struct {
 	IDs     []int            `json:"i"`
 	Tokens  []string         `json:"t"`
 	Offsets []int            `json:"o"` // in bytes
-	Chars   []int            `json:"c"` // in characters, of those that overflow
+	Chars   []int            `json:"c"` // in characters, for overflowing encodings
 	Words   []int            `json:"w"`
 	Special []int            `json:"s"`
 	Mask    []int            `json:"m"`
@@ -120,7 +119,7 @@ func compareWindows(t *testing.T, e *Encoding, err error, want windowEncoding, t
 	}
 }
 
-// Slot by slot, in the order of the template: as version 0.23.3 of the library, whichever text comes first.
+// Overflow is ordered slot by slot, in the order of the template, as in version 0.23.3 of the library.
 func TestOrderOfOverflow(t *testing.T) {
 	vocab := []string{`"[S]": 0`}
 	for i := range 26 {

@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// wordPiece takes the longest token that a word begins with, then the longest that the
-// rest begins with, written with a prefix. A word of which some part is not in the
-// vocabulary is unknown as a whole.
+// wordPiece selects the longest token at the beginning of a word, then the longest at the beginning of the
+// rest. Tokens within a word are written with a prefix such as ##. If a part of a word is not in the
+// vocabulary, the whole word is unknown.
 type wordPiece struct {
 	vocabulary
 	trie     *trie
-	within   int32 // node of the trie for what is not at the beginning of a word
+	within   int32 // node of the trie for tokens that are not at the beginning of a word
 	hasInner bool  // some token has the prefix
 	unknown  string
-	longest  int // characters of a word
+	longest  int // maximum number of characters in a word
 }
 
 type wordPieceSettings struct {

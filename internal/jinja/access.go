@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// getAttribute is value.name, and getItem value[key]: of a dict both find its elements, the
-// first behind its methods.
+// getAttribute evaluates value.name, and getItem evaluates value[key]. Both look up elements of a dict;
+// getAttribute prefers the dict's methods.
 func getAttribute(v any, name string) any {
 	switch x := v.(type) {
 	case undefined:
@@ -32,7 +32,7 @@ func getAttribute(v any, name string) any {
 	return undefined{name}
 }
 
-// mutators are methods of lists that a template may not call in transformers either.
+// mutators are methods of lists that templates may not call, neither here nor in transformers.
 var mutators = []string{
 	"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "copy", "index", "count",
 }
@@ -83,7 +83,7 @@ func getItem(r *run, v, key any) any {
 
 func noElement(i int64) undefined { return undefined{fmt.Sprintf("element %d", i)} }
 
-// character returns that at a place of a text, counted from its end if i is negative.
+// character returns the character at index i of a text; a negative i counts from the end.
 func character(r *run, s string, i int64) any {
 	r.charge(len(s), 4)
 	all := []rune(s)
@@ -94,7 +94,7 @@ func character(r *run, s string, i int64) any {
 	return string(all[(i+n)%n])
 }
 
-// slice is the part of a sequence [from:to:step].
+// slice evaluates v[from:to:step] for a sequence.
 func slice(r *run, v any, parts [3]any) any {
 	var all []any
 	l, isList := v.(*list)
@@ -106,7 +106,7 @@ func slice(r *run, v any, parts [3]any) any {
 	default:
 		fail("a slice of %s", typeName(v))
 	}
-	// index returns a part, within the bounds of a slice.
+	// index returns the value of a part, limited to the bounds of a slice.
 	index := func(i int, usual int) int {
 		if parts[i] == nil {
 			return usual

@@ -6,7 +6,7 @@ import (
 	"math/big"
 )
 
-// numeric returns a number as int64 or float64, and nil of anything else.
+// numeric returns a number as int64 or float64, and nil for other values.
 func numeric(v any) any {
 	switch v := v.(type) {
 	case bool:
@@ -27,11 +27,11 @@ func toFloat(v any) float64 {
 	return v.(float64)
 }
 
-// exact is up to where every integer is a float64.
+// exact is a limit: every integer up to it can be converted to float64 without rounding.
 const exact = 1 << 53
 
-// arithmetic returns "x op y" of Python, of numbers. Integers are as large as an int64;
-// beyond, where Python goes on, it fails. Powers are not known: no chat template has one.
+// arithmetic evaluates x op y for numbers, as Python does. It fails if an integer does not fit in an int64,
+// while Python's integers are unlimited. Powers are not supported: no chat template uses them.
 func arithmetic(op string, x, y any) any {
 	m, isM := x.(int64)
 	n, isN := y.(int64)
@@ -62,7 +62,7 @@ func arithmetic(op string, x, y any) any {
 	return quotient
 }
 
-// integers is arithmetic of integers, without rounding.
+// integers is arithmetic for integers, without rounding.
 func integers(op string, m, n int64) int64 {
 	x, y := big.NewInt(m), big.NewInt(n)
 	switch op {
@@ -72,7 +72,7 @@ func integers(op string, m, n int64) int64 {
 		x.Sub(x, y)
 	case "*":
 		x.Mul(x, y)
-	default: // Python rounds down, and Div does if the divisor is positive
+	default: // Python rounds down; Div rounds down if the divisor is positive
 		if n < 0 {
 			x.Neg(x)
 			y.Neg(y)
@@ -91,8 +91,8 @@ func integers(op string, m, n int64) int64 {
 	return x.Int64()
 }
 
-// divide returns a // b and a % b as CPython computes them: the rest is exact, and the
-// quotient follows from it.
+// divide returns a // b and a % b as CPython computes them: the remainder is exact, and the quotient
+// follows from it.
 func divide(a, b float64) (quotient, rest float64) {
 	rest = math.Mod(a, b)
 	quotient = (a - rest) / b
@@ -112,8 +112,8 @@ func divide(a, b float64) (quotient, rest float64) {
 	return whole, rest
 }
 
-// compareNumbers returns -1, 0 or 1. It does not round an integer to compare it with a
-// float64. NaN is not to be asked for.
+// compareNumbers returns -1, 0 or 1. It compares an integer with a float64 without rounding. x and y must
+// not be NaN.
 func compareNumbers(x, y any) int {
 	m, isM := x.(int64)
 	n, isN := y.(int64)

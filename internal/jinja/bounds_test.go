@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBounds has templates that take time or memory without end, or a stack that Go cannot
-// recover from, if a part of the work is not counted. It runs for seconds at the most.
+// TestBounds has templates that would take unlimited time or memory, or overflow the stack, if some part of
+// the work were not counted. It runs for a few seconds at most.
 func TestBounds(t *testing.T) {
 	loops := func(body string) string {
 		return "{% set big = 'xy' * 1000000 %}{% for a in range(100000) %}{% for b in range(100000) %}" + body + "{% endfor %}{% endfor %}"
@@ -63,7 +63,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A long template is read in no time, however many tokens it has.
+// The time to parse a long template is proportional to its number of tokens.
 func TestLongTemplates(t *testing.T) {
 	for name, src := range map[string]string{
 		"tags":   strings.Repeat("{{1}}\n", longest/24),

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// arguments are those of a call, and given their values.
+// arguments has the argument expressions of a call, and given has their values.
 type (
 	arguments struct {
 		list  []expression
@@ -33,7 +33,7 @@ func (a arguments) eval(r *run, s *scope) given {
 
 // builtin is a filter, a test or a method.
 type builtin struct {
-	params string // names, or * for what looks at the arguments itself
+	params string // names, or * if call processes the arguments itself
 	call   func(r *run, v any, a args) any
 }
 
@@ -45,7 +45,7 @@ func (b builtin) apply(r *run, what string, v any, g given) any {
 	return b.call(r, v, bind(what, strings.Fields(b.params), g))
 }
 
-// args are the values of parameters.
+// args has the values of parameters.
 type args struct {
 	given
 	params []string
@@ -53,7 +53,7 @@ type args struct {
 	set    []bool
 }
 
-// bind gives the parameters of a function their values.
+// bind assigns arguments to the parameters of a function.
 func bind(what string, params []string, g given) args {
 	if len(g.list) > len(params) {
 		fail("%s has %d arguments, want at most %d", what, len(g.list), len(params))
@@ -72,7 +72,7 @@ func bind(what string, params []string, g given) args {
 	return a
 }
 
-// needed returns an argument that may not be missing.
+// needed returns a required argument.
 func (a args) needed(i int) any {
 	if !a.set[i] {
 		fail("argument %s is missing", a.params[i])
@@ -80,7 +80,7 @@ func (a args) needed(i int) any {
 	return a.values[i]
 }
 
-// text returns an argument that is a string and may not be missing.
+// text returns a required argument that must be a string.
 func (a args) text(i int) string {
 	s, ok := a.needed(i).(string)
 	if !ok {
@@ -89,7 +89,7 @@ func (a args) text(i int) string {
 	return s
 }
 
-// textOr returns an argument that is a string, or the usual one.
+// textOr returns an argument that must be a string, or the default.
 func (a args) textOr(i int, usual string) string {
 	if !a.set[i] {
 		return usual
@@ -97,7 +97,7 @@ func (a args) textOr(i int, usual string) string {
 	return a.text(i)
 }
 
-// int returns an argument that is an integer, or the usual one.
+// int returns an argument that must be an integer, or the default.
 func (a args) int(i int, usual int) int {
 	if a.values[i] == nil {
 		return usual
@@ -105,7 +105,7 @@ func (a args) int(i int, usual int) int {
 	return small(a.values[i], a.params[i])
 }
 
-// small returns an argument that is an integer of 32 bits.
+// small converts an argument that must be an integer of 32 bits.
 func small(v any, name string) int {
 	n, ok := v.(int64)
 	if !ok || n > math.MaxInt32 || n < math.MinInt32 {
@@ -114,5 +114,5 @@ func small(v any, name string) int {
 	return int(n)
 }
 
-// flag returns an argument that is a truth value, or false.
+// flag returns the truth value of an argument, by default false.
 func (a args) flag(i int) bool { return truth(a.values[i]) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// equal is == of Python.
+// equal evaluates a == b, as Python does.
 func (r *run) equal(a, b any) bool {
 	r.step()
 	r.down()
@@ -50,7 +50,7 @@ func (r *run) equal(a, b any) bool {
 	return false
 }
 
-// order compares values that have an order.
+// order compares ordered values.
 func (r *run) order(a, b any) int {
 	r.step()
 	r.down()

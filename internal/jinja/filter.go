@@ -8,11 +8,11 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// filters are those of Jinja that are known here.
+// filters are the supported filters of Jinja.
 var filters map[string]builtin
 
 func init() { // they refer to each other by name
-	// text is a filter of what a value is as a text.
+	// text makes a filter from a function of the value's text.
 	text := func(f func(r *run, s string) any) builtin {
 		return builtin{"", func(r *run, v any, _ args) any { return f(r, r.str(v)) }}
 	}
@@ -111,7 +111,7 @@ func joined(r *run, v any, a args) any {
 	return join(r, a.textOr(0, ""), iterate(r, v))
 }
 
-// sorted is sort, which pays no attention to the case of letters.
+// sorted is the filter sort, which ignores the case of letters.
 func sorted(r *run, v any, a args) any {
 	if a.set[1] {
 		fail("sort with case_sensitive is not known")
@@ -128,7 +128,7 @@ func sorted(r *run, v any, a args) any {
 	})
 }
 
-// sortedBy sorts by keys, of which texts are compared in lower case.
+// sortedBy sorts by keys. Texts are compared in lower case.
 func sortedBy(r *run, all []any, sign int, key func(x any) any) any {
 	folded := func(x any) any {
 		k := key(x)
@@ -158,7 +158,7 @@ func unique(r *run, v any) any {
 	return made
 }
 
-// only returns the argument that alone may have a name here.
+// only returns the named argument; it fails if an argument has another name.
 func (a args) only(filter, name string) (v any) {
 	for i, n := range a.names {
 		if n != name {
@@ -169,9 +169,9 @@ func (a args) only(filter, name string) (v any) {
 	return v
 }
 
-// mapped is map: a filter of each element, or an attribute. It and the filters that pick
-// elements take a value for an empty list without a look at their arguments: none, for one,
-// which other filters refuse.
+// mapped is the filter map, which applies a filter to each element or returns an attribute of each element.
+// Like the filters that select elements, it takes any false value, such as none, for an empty list and
+// ignores its arguments then. Other filters reject none.
 func mapped(r *run, v any, a args) any {
 	made := &list{kind: iteratorKind}
 	if !truth(v) {
@@ -193,8 +193,8 @@ func mapped(r *run, v any, a args) any {
 	return made
 }
 
-// pick is select, reject, selectattr and rejectattr: of what a test says of the elements, or
-// of an attribute of each.
+// pick is the filters select, reject, selectattr and rejectattr. They select elements by a test of each
+// element or of an attribute of each element.
 func pick(r *run, v any, a args, attributes int, want bool) any {
 	made := &list{kind: iteratorKind}
 	if !truth(v) {
@@ -220,7 +220,7 @@ func pick(r *run, v any, a args, attributes int, want bool) any {
 	return made
 }
 
-// path is an attribute of an element, or one of that, with dots between them.
+// path returns an attribute of an element. names may name a nested attribute, with dots between the names.
 func path(r *run, v any, names string) any {
 	for name := range strings.SplitSeq(names, ".") {
 		r.step()
@@ -241,7 +241,7 @@ func itemsOf(r *run, v any) []any {
 	return entries(r, d, "items")
 }
 
-// sortedItems is dictsort.
+// sortedItems is the filter dictsort.
 func sortedItems(r *run, v any) any {
 	return sortedBy(r, itemsOf(r, v), 1, func(item any) any { return item.(*list).items[0] })
 }

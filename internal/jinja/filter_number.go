@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// toInteger is int: of a text that is no integer, the integer part of the number that it is.
+// toInteger is the filter int. A text with a fraction becomes the integer part of its number.
 func toInteger(r *run, v any, a args) any {
 	usual := int64(a.int(0, 0))
 	if s, ok := v.(string); ok {
@@ -37,7 +37,7 @@ func toInteger(r *run, v any, a args) any {
 	return usual
 }
 
-// toNumber is float.
+// toNumber is the filter float.
 func toNumber(r *run, v any) any {
 	if s, ok := v.(string); ok {
 		s = strings.TrimSpace(s)
@@ -52,7 +52,7 @@ func toNumber(r *run, v any) any {
 	return 0.0
 }
 
-// dialect is what Python and Go do not read alike: 1_000 and 0x1p4.
+// dialect matches numbers that Python and Go read differently: 1_000 and 0x1p4.
 var dialect = regexp.MustCompile(`^[+-]?[0-9.]+[_xX]`)
 
 func refuseDialect(s string) {
@@ -88,7 +88,7 @@ func sum(r *run, v any) any {
 	return total
 }
 
-// extreme is max with the sign 1, and min with -1.
+// extreme is the filter max if sign is 1, and min if sign is -1.
 func extreme(r *run, v any, sign int) any {
 	all := iterate(r, v)
 	if len(all) == 0 {

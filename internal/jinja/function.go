@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// builtins are the functions that a template has.
+// builtins are the functions that a template can call.
 var builtins = map[string]any{
 	"raise_exception": function(func(r *run, g given) any {
 		panic(failure{&Raised{r.str(bind("raise_exception", []string{"message"}, g).values[0])}})
@@ -18,8 +18,8 @@ var builtins = map[string]any{
 }
 
 func rangeOf(r *run, g given) any {
-	var n [3]int64                                                     // an int of 32 bits could run over
-	for i, v := range bind("range", []string{"0", "1", "2"}, g).list { // whose parameters nobody can name
+	var n [3]int64                                                     // an int of 32 bits could overflow
+	for i, v := range bind("range", []string{"0", "1", "2"}, g).list { // range has no named parameters
 		n[i] = int64(small(v, "of range"))
 	}
 	from, to, step := int64(0), n[0], int64(1)
@@ -61,13 +61,13 @@ func makeDict(r *run, g given) *dict {
 	return made
 }
 
-// timeLayouts are the forms of Go for those of C.
+// timeLayouts maps the formats of C to the layouts of Go.
 var timeLayouts = map[byte]string{
 	'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'e': "_2", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday",
 	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002", 'F': "2006-01-02", 'T': "15:04:05",
 }
 
-// strftime writes the time of the run in the form of C, in English.
+// strftime formats the time of the run, with a format of C and names in English.
 func strftime(r *run, format string) string {
 	r.charge(len(format), 16)
 	var b strings.Builder

@@ -4,7 +4,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// tests are what "value is name" can ask.
+// tests are the tests of "value is name".
 var tests = map[string]builtin{
 	"defined":   whether(func(v any) bool { return !is[undefined](v) }),
 	"undefined": whether(is[undefined]),
@@ -17,7 +17,7 @@ var tests = map[string]builtin{
 	"integer":   whether(is[int64]),
 	"float":     whether(is[float64]),
 	"mapping":   whether(is[*dict]),
-	// What is undefined fails when it is called.
+	// An undefined value counts as callable; calling it fails.
 	"callable":    whether(func(v any) bool { return is[function](v) || is[undefined](v) }),
 	"iterable":    whether(func(v any) bool { return is[*list](v) || isSequence(v) }),
 	"sequence":    whether(isSequence),
@@ -40,7 +40,7 @@ func relation(op string) builtin {
 	return builtin{"other", func(r *run, v any, a args) any { return compares(r, op, v, a.needed(0)) }}
 }
 
-// is reports whether a value is of a type.
+// is reports whether the type of a value is T.
 func is[T any](v any) bool {
 	_, ok := v.(T)
 	return ok
@@ -68,7 +68,7 @@ func isCase(r *run, test string, v any, same, other func(*run, string) string) b
 	return s == same(r, s) && s != other(r, s)
 }
 
-// applyTest is "value is name".
+// applyTest evaluates "value is name".
 func applyTest(r *run, name string, v any, g given) bool {
 	t, ok := tests[name]
 	if !ok {

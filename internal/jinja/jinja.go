@@ -1,9 +1,9 @@
-// Package jinja renders chat templates: the part of Jinja 2 that the templates of language
-// models are written in, with the settings and functions of transformers' apply_chat_template.
+// Package jinja renders chat templates. It supports the part of Jinja 2 that the templates of language
+// models use, with the settings and functions of transformers' apply_chat_template.
 //
-// A template comes with a model and is not trusted. It reads what it is given and nothing
-// else, and the work that it may do is bounded. What this package does not know is an error
-// that names it, where the template comes to it, and never a guess.
+// A template comes with a model and is not trusted. It can read only its variables, and its work is
+// limited. Features that this package does not support cause an error with the feature's name when the
+// template uses them.
 package jinja
 
 import (
@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Template is a template that has been read. Any number of goroutines may use it.
+// Template is a parsed template. It is thread-safe.
 type Template struct {
 	body []statement
 	most work
 }
 
-// longest is the size of a template in bytes.
+// longest is the maximum size of a template in bytes.
 const longest = 1 << 20
 
-// Parse reads a template.
+// Parse parses a template.
 //
-// Errors: text that is no template, and statements that this package does not know.
+// Errors: text that is not a template, and unsupported statements.
 func Parse(src string) (t *Template, err error) {
 	defer catch(&err)
 	if len(src) > longest {
@@ -32,18 +32,18 @@ func Parse(src string) (t *Template, err error) {
 	return &Template{p.body(), usualWork}, nil
 }
 
-// Raised is what a template says about its input by raise_exception.
+// Raised is an error that a template reports about its input by raise_exception.
 type Raised struct{ Message string }
 
 // Error returns the message.
 func (e *Raised) Error() string { return e.Message }
 
-// Render returns the text of a template. The values of variables are nil, bool, int, float64,
-// string, []any and map[string]any, and what consists of these; the keys of a map come in
-// alphabetical order. now is the time of strftime_now.
+// Render returns the text of a template. The values of variables are nil, bool, int, float64, string, []any
+// and map[string]any, nested as needed; the keys of a map are in alphabetical order. now is the time for
+// strftime_now.
 //
-// Errors: a *Raised; what this package does not know; operations that Jinja refuses; more
-// work or text than a chat can need.
+// Errors: a *Raised; unsupported features; operations that Jinja rejects; more work or text than a chat can
+// need.
 func (t *Template) Render(variables map[string]any, now time.Time) (s string, err error) {
 	defer catch(&err)
 	r := &run{now: now, left: t.most}

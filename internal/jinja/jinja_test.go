@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// clock is the time of the goldens.
+// clock is the time in the golden files.
 var clock = time.Date(2025, 3, 2, 9, 5, 7, 0, time.UTC)
 
-// TestGolden renders chats with every template of testdata: what transformers makes of them.
+// TestGolden renders chats with every template in testdata and compares the texts with those of
+// transformers.
 func TestGolden(t *testing.T) {
 	data, err := os.ReadFile("testdata/golden.json")
 	if err != nil {
@@ -53,7 +54,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestRefuses has what is not known, or not possible, and how it is named.
+// TestRefuses has unsupported or impossible operations and their error messages.
 func TestRefuses(t *testing.T) {
 	for _, c := range []struct{ src, want string }{
 		{"{% include 'x' %}", `line 1: statement "include" is not known, want one of if, for, `},
@@ -124,7 +125,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// The line of raw ends in the text, unlike those of other blocks. Jinja 3.1.6 writes the same.
+// The line end after raw belongs to the text, unlike after other blocks. Jinja 3.1.6 gives the same texts.
 func TestRaw(t *testing.T) {
 	for src, want := range map[string]string{
 		"a {% raw %}\n{{ b }}\n {% endraw %}\nc":     "a \n{{ b }}\nc",
@@ -143,7 +144,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// What is not known has no effect where the template does not come to it.
+// Unsupported features have no effect in parts of a template that do not run.
 func TestUnknownUnused(t *testing.T) {
 	tpl, err := Parse("{% if tools %}{{ tools | sha }}{{ tools.fetch() is prime }}{% endif %}x")
 	if err != nil {
@@ -154,7 +155,7 @@ func TestUnknownUnused(t *testing.T) {
 	}
 }
 
-// FuzzTemplate gives any text to Parse and Render, which may fail and not panic.
+// FuzzTemplate passes any text to Parse and Render, which may return errors but must not panic.
 func FuzzTemplate(f *testing.F) {
 	paths, _ := filepath.Glob("testdata/*.jinja")
 	for _, path := range paths {
@@ -172,8 +173,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// TestExpressions renders a template a line: what Jinja makes of it, or an error where Jinja
-// has one.
+// TestExpressions renders one template per line and compares the result with Jinja's: a text or an error.
 func TestExpressions(t *testing.T) {
 	data, err := os.ReadFile("testdata/expressions.json")
 	if err != nil {

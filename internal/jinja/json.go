@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// toJSON is the filter tojson of transformers, whose arguments are not those of Jinja's.
+// toJSON is the filter tojson of transformers. Its arguments differ from those of Jinja's filter.
 func toJSON(r *run, v any, a args) any {
 	if a.flag(0) || a.flag(2) || a.flag(3) {
 		fail("tojson with ensure_ascii, separators or sort_keys is not known")
@@ -17,7 +17,7 @@ func toJSON(r *run, v any, a args) any {
 	return b.String()
 }
 
-// writeJSON is json.dumps of Python with ensure_ascii=False; indent below 0 is one line.
+// writeJSON is Python's json.dumps with ensure_ascii=False. A negative indent writes one line.
 func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 	r.step()
 	if depth > deepest {
@@ -81,7 +81,7 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 	}
 }
 
-// writeJSONKey writes a key, of which json.dumps makes a string.
+// writeJSONKey writes a key as a string, as json.dumps does.
 func writeJSONKey(r *run, b *strings.Builder, key any) {
 	if s, ok := key.(string); ok {
 		writeJSONString(r, b, s)
@@ -89,7 +89,7 @@ func writeJSONKey(r *run, b *strings.Builder, key any) {
 	}
 	b.WriteByte('"')
 	if x, ok := key.(float64); ok {
-		b.WriteString(reprFloat(x)) // infinity too
+		b.WriteString(reprFloat(x)) // also writes infinity
 	} else {
 		writeJSON(r, b, key, -1, 0)
 	}
@@ -97,7 +97,7 @@ func writeJSONKey(r *run, b *strings.Builder, key any) {
 }
 
 func writeJSONString(r *run, b *strings.Builder, s string) {
-	r.charge(len(s), 6) // as much as escapes may take
+	r.charge(len(s), 6) // the maximum size with escapes
 	b.WriteByte('"')
 	for _, c := range s {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind int
 
 const (
@@ -26,21 +26,21 @@ const (
 	end
 )
 
-// token is a piece of a template.
+// token is a part of a template.
 type token struct {
 	kind kind
 	s    string
 	line int
 }
 
-// lexer cuts a template into tokens, with white space removed as transformers sets it:
+// lexer splits a template into tokens. It removes white space according to transformers' settings
 // trim_blocks and lstrip_blocks.
 type lexer struct {
 	src     string
 	pos     int
-	begins  bool // nothing stands on this line so far
+	begins  bool // the lexer is at the beginning of a line
 	tokens  []token
-	lines   int // that end before counted
+	lines   int // number of line ends before counted
 	counted int
 }
 
@@ -59,7 +59,7 @@ func (l *lexer) add(k kind, s string) {
 	l.tokens = append(l.tokens, token{k, s, l.line()})
 }
 
-// line returns the number of the line that has been come to.
+// line returns the number of the current line.
 func (l *lexer) line() int {
 	l.lines += strings.Count(l.src[l.counted:l.pos], "\n")
 	l.counted = l.pos
@@ -70,7 +70,7 @@ func (l *lexer) fail(format string, args ...any) {
 	panic(failure{fmt.Errorf("line %d: "+format, append([]any{l.line()}, args...)...)})
 }
 
-// step takes the text up to the next tag, and the tag.
+// step reads the text up to the next tag, and the tag.
 func (l *lexer) step() {
 	rest := l.src[l.pos:]
 	begin := tagBegin.FindStringIndex(rest)
@@ -109,7 +109,7 @@ func (l *lexer) step() {
 	}
 }
 
-// before returns the text in front of a tag without the white space that it strips.
+// before returns the text before a tag without the white space that the tag strips.
 func (l *lexer) before(s, inside, tag string) string {
 	switch {
 	case strings.HasPrefix(inside, "-"):
@@ -123,8 +123,8 @@ func (l *lexer) before(s, inside, tag string) string {
 	return s
 }
 
-// behind skips the white space that a tag strips behind it: all of it if the tag ends in -,
-// and the end of the line if it is a block and does not end in +.
+// behind skips the white space that a tag strips after itself: all of it if the tag ends in -, otherwise
+// one line end if the tag is a block and does not end in +.
 func (l *lexer) behind(sign string, block bool) {
 	l.begins = false
 	switch {
@@ -145,10 +145,10 @@ var (
 	endrawTag = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%}`)
 )
 
-// raw takes a text in which tags are text.
+// raw reads text in which tags are not interpreted.
 func (l *lexer) raw(begin []string) {
 	l.pos += len(begin[0])
-	l.behind(begin[1], false) // of this block alone the end of the line stays
+	l.behind(begin[1], false) // unlike other blocks, raw keeps the line end after it
 	m := endrawTag.FindStringSubmatchIndex(l.src[l.pos:])
 	if m == nil {
 		l.fail("raw does not end")
@@ -161,11 +161,11 @@ func (l *lexer) raw(begin []string) {
 
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
-// tokenPattern is a number, a name or an operator.
+// tokenPattern matches a number, a name or an operator.
 var tokenPattern = regexp.MustCompile(`^(?:(\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)|([\pL_][\pL\p{Nd}_]*)|` +
 	`(//|\*\*|==|!=|<=|>=|[-+*/%~<>=.,:|()\[\]{}]))`)
 
-// expression takes tokens up to the end of a tag.
+// expression reads tokens up to the end of a tag.
 func (l *lexer) expression(close string) {
 	for depth := 0; ; {
 		rest := strings.TrimLeftFunc(l.src[l.pos:], isSpace)
@@ -221,7 +221,7 @@ func (l *lexer) number(s string) {
 	l.add(k, strings.ReplaceAll(s, "_", ""))
 }
 
-// quoted takes a string, whose escapes are those of Python.
+// quoted reads a string with the escapes of Python.
 func (l *lexer) quoted(rest string) {
 	var b strings.Builder
 	for i := 1; i < len(rest); i++ {

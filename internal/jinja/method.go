@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// dictMethods are those of Python's dicts.
+// dictMethods are the supported methods of Python's dicts.
 var dictMethods = map[string]builtin{
 	"items":  {"", func(r *run, v any, _ args) any { return view(r, v, "items") }},
 	"keys":   {"", func(r *run, v any, _ args) any { return view(r, v, "keys") }},
@@ -21,7 +21,7 @@ var dictMethods = map[string]builtin{
 	}},
 }
 
-// stringMethods are those of Python's strings.
+// stringMethods are the supported methods of Python's strings.
 var stringMethods = map[string]builtin{
 	"strip":      strip(true, true),
 	"lstrip":     strip(true, false),
@@ -54,7 +54,7 @@ var stringMethods = map[string]builtin{
 	"join": {"iterable", func(r *run, v any, a args) any {
 		parts := iterate(r, a.values[0])
 		for _, p := range parts {
-			if _, ok := p.(string); !ok { // of which the filter join makes a string
+			if _, ok := p.(string); !ok { // only the filter join converts elements to strings
 				fail("join of %s, want strings", typeName(p))
 			}
 		}
@@ -63,7 +63,7 @@ var stringMethods = map[string]builtin{
 	"isdigit": {"", func(_ *run, v any, _ args) any {
 		s := v.(string)
 		for _, c := range s {
-			if unicode.Is(unicode.No, c) { // of which Python takes some
+			if unicode.Is(unicode.No, c) { // Python accepts some of them as digits
 				fail("isdigit of %q is not known", c)
 			}
 		}
@@ -71,7 +71,7 @@ var stringMethods = map[string]builtin{
 	}},
 }
 
-// otherMethods are those of Python that are not known here, which matters when they are called.
+// otherMethods are Python's unsupported methods. Calling them is an error.
 var otherMethods = map[string][]string{
 	"a dict": {"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"},
 	"a string": {
@@ -81,7 +81,7 @@ var otherMethods = map[string][]string{
 	},
 }
 
-// method returns a method of a dict or a string, nil if there is none of that name.
+// method returns a method of a dict or a string, or nil if there is no such method.
 func method(v any, name string) any {
 	methods := dictMethods
 	s, isText := v.(string)
@@ -123,7 +123,7 @@ func entries(r *run, d *dict, what string) []any {
 	return all
 }
 
-// affix reports whether a string has one of the prefixes, or suffixes.
+// affix reports whether a string has any of the given prefixes or suffixes.
 func affix(s string, a args, has func(s, part string) bool) bool {
 	parts := []any{a.values[0]}
 	if l, ok := parts[0].(*list); ok && l.kind == tupleKind {

@@ -23,14 +23,14 @@ func compares(r *run, op string, a, b any) bool {
 	return op == "<" && c < 0 || op == "<=" && c <= 0 || op == ">" && c > 0 || op == ">=" && c >= 0
 }
 
-// signed is a value behind - or +.
+// signed evaluates -v or +v.
 func signed(sign string, v any) any {
 	n := numeric(v)
 	if n == nil {
 		fail("%s of %s", sign, typeName(v))
 	}
 	if x, ok := n.(float64); ok && sign == "-" {
-		return -x // of 0 too
+		return -x // also of 0
 	}
 	if sign == "-" {
 		return integers("-", 0, n.(int64))
@@ -38,7 +38,7 @@ func signed(sign string, v any) any {
 	return n
 }
 
-// binary is "x op y".
+// binary evaluates x op y.
 func binary(r *run, op string, x, y any) any {
 	if op == "~" {
 		p, q := r.str(x), r.str(y)
@@ -60,7 +60,7 @@ func binary(r *run, op string, x, y any) any {
 	return arithmetic(op, m, n)
 }
 
-// sequences are operators of texts and lists.
+// sequences evaluates operators on texts and lists.
 func sequences(r *run, op string, x, y any) (any, bool) {
 	switch a := x.(type) {
 	case string:
@@ -96,7 +96,7 @@ func repeated(r *run, s string, n int64) string {
 	return strings.Repeat(s, int(n))
 }
 
-// percent is text % values of Python.
+// percent evaluates format % v, as Python does.
 func percent(r *run, format string, v any) string {
 	values := []any{v}
 	if l, ok := v.(*list); ok && l.kind == tupleKind {

@@ -7,12 +7,12 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// parser makes a tree of tokens.
+// parser builds a tree from tokens.
 type parser struct {
 	tokens []token
 	at     int
 	depth  int
-	loops  int // around what is read, within the same macro or block of set
+	loops  int // number of open loops, within the same macro or block of set
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -29,13 +29,13 @@ func (p *parser) next() token {
 	return t
 }
 
-// is reports whether the next token is this operator or word.
+// is reports whether the next token is the operator or word s.
 func (p *parser) is(s string) bool {
 	t := p.peek()
 	return (t.kind == operator || t.kind == identifier) && t.s == s
 }
 
-// skip takes the next token if it is this one.
+// skip consumes the next token if it is s.
 func (p *parser) skip(s string) bool {
 	if p.is(s) {
 		p.at++
@@ -57,7 +57,7 @@ func (p *parser) wantKind(k kind, what string) string {
 	return p.next().s
 }
 
-// nest guards against trees that are too deep to walk.
+// nest limits the depth of the tree, because it is processed recursively.
 func (p *parser) nest() func() {
 	if p.depth++; p.depth > deepest {
 		p.fail("nested more than %d deep", deepest)
@@ -65,8 +65,7 @@ func (p *parser) nest() func() {
 	return func() { p.depth-- }
 }
 
-// body returns the statements up to a block that begins with one of these words, which is
-// left to be read.
+// body returns the statements up to a block that begins with one of the given words, which is not consumed.
 func (p *parser) body(until ...string) []statement {
 	defer p.nest()()
 	var list []statement
@@ -97,7 +96,7 @@ func (p *parser) body(until ...string) []statement {
 	}
 }
 
-// apart is body where the loops around it cannot be left.
+// apart is body without access to the surrounding loops: break and continue are rejected.
 func (p *parser) apart(until string) []statement {
 	loops := p.loops
 	p.loops = 0
@@ -106,10 +105,10 @@ func (p *parser) apart(until string) []statement {
 	return body
 }
 
-// close takes the end of a block.
+// close consumes the end of a block.
 func (p *parser) close() { p.wantKind(blockEnd, "%}") }
 
-// ends takes the word that body has stopped at and the end of its block.
+// ends consumes the word at which body stopped, and the end of its block.
 func (p *parser) ends(word string) {
 	p.want(word)
 	p.close()
@@ -125,7 +124,7 @@ func (p *parser) block() statement {
 		return p.set()
 	case "macro":
 		return p.macro()
-	case "generation": // marks what the model writes, for training
+	case "generation": // marks the text of the model, for training
 		p.close()
 		list := p.body("endgeneration")
 		p.ends("endgeneration")
@@ -144,7 +143,7 @@ func (p *parser) block() statement {
 	}
 }
 
-// branch is an if, and each elif one more condition.
+// branch parses an if statement with its elif branches.
 func (p *parser) branch() statement {
 	var conditions []expression
 	var then [][]statement
@@ -164,7 +163,7 @@ func (p *parser) branch() statement {
 	}
 }
 
-// otherwise are the statements behind else, if there is one, up to the end of the block.
+// otherwise returns the statements of an else branch, if there is one, up to the end of the block.
 func (p *parser) otherwise(end string) (body []statement) {
 	if p.skip("else") {
 		p.close()
@@ -174,7 +173,7 @@ func (p *parser) otherwise(end string) (body []statement) {
 	return body
 }
 
-// names are those that a value is taken apart to.
+// names parses the names to which the parts of a value are assigned.
 func (p *parser) names() []string {
 	names := []string{p.wantKind(identifier, "a name")}
 	for p.skip(",") {

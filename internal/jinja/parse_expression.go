@@ -9,7 +9,7 @@ import (
 
 func constant(v any) expression { return func(*run, *scope) any { return v } }
 
-// listing makes a list or a tuple.
+// listing returns an expression for a list or a tuple.
 func listing(items []expression, kind listKind) expression {
 	return func(r *run, s *scope) any {
 		r.charge(len(items), 16)
@@ -21,7 +21,7 @@ func listing(items []expression, kind listKind) expression {
 	}
 }
 
-// tuple is an expression, or several with commas between them.
+// tuple parses one expression, or several with commas between them.
 func (p *parser) tuple() expression {
 	first := p.expression()
 	if !p.is(",") {
@@ -83,7 +83,7 @@ func (p *parser) not() expression {
 	return func(r *run, s *scope) any { return !truth(r.value(x, s)) }
 }
 
-// compare is a chain of comparisons, of which the first that does not hold ends it.
+// compare parses a chain of comparisons. Evaluation ends at the first comparison that is false.
 func (p *parser) compare() expression {
 	first := p.sum()
 	var ops []string
@@ -115,7 +115,7 @@ func (p *parser) compare() expression {
 	}
 }
 
-// infix are operators of one rank.
+// infix parses binary operators with equal precedence.
 func (p *parser) infix(operand func() expression, ops ...string) expression {
 	e := operand()
 	for p.peek().kind == operator && slices.Contains(ops, p.peek().s) {
@@ -135,7 +135,7 @@ func (p *parser) product() expression {
 	return p.infix(p.filtered, "*", "/", "//", "%")
 }
 
-// unary is a value with signs in front of it and what asks for a part of it behind.
+// unary parses signs, a value, and the attributes and indices after it.
 func (p *parser) unary() expression {
 	defer p.nest()()
 	for _, sign := range []string{"-", "+"} {
@@ -147,7 +147,7 @@ func (p *parser) unary() expression {
 	return p.postfix(p.primary())
 }
 
-// filtered is a value with filters, tests and calls behind it.
+// filtered parses a value and the filters, tests and calls after it.
 func (p *parser) filtered() expression {
 	e := p.unary()
 	for {
@@ -262,7 +262,7 @@ func variable(name string) expression {
 	}
 }
 
-// elements reads what has commas between it, up to a sign that closes.
+// elements parses elements with commas between them, up to the closing sign.
 func (p *parser) elements(end string, element func()) {
 	for !p.skip(end) {
 		if element(); !p.is(end) {
@@ -318,7 +318,7 @@ func itemOf(of, at expression) expression {
 	}
 }
 
-// subscript is a value with an index or a slice.
+// subscript parses an index or a slice after a value.
 func (p *parser) subscript(of expression) expression {
 	var parts [3]expression
 	colons := 0
@@ -352,7 +352,7 @@ func (p *parser) subscript(of expression) expression {
 	}
 }
 
-// arguments are those of a call, whose opening parenthesis has been read.
+// arguments parses the arguments of a call. The opening parenthesis has been consumed.
 func (p *parser) arguments() (a arguments) {
 	p.elements(")", func() {
 		if t := p.peek(); t.kind == identifier && p.tokens[p.at+1].kind == operator && p.tokens[p.at+1].s == "=" {
@@ -361,7 +361,7 @@ func (p *parser) arguments() (a arguments) {
 		} else if p.is("*") || p.is("**") {
 			p.fail("arguments with %s are not known", t.s)
 		} else if a.names != nil {
-			p.fail("an argument without a name stands behind one with a name")
+			p.fail("an argument without a name follows one with a name")
 		} else {
 			a.list = append(a.list, p.expression())
 		}

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// str is str of Python: what a template writes.
+// str is Python's str: the text that a template writes for a value.
 func (r *run) str(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -19,7 +19,7 @@ func (r *run) str(v any) string {
 	return r.repr(v, 0)
 }
 
-// repr is repr of Python.
+// repr is Python's repr.
 func (r *run) repr(v any, depth int) string {
 	r.step()
 	if depth > deepest {
@@ -38,7 +38,7 @@ func (r *run) repr(v any, depth int) string {
 	case float64:
 		return reprFloat(v)
 	case string:
-		r.charge(len(v), 4) // as much as escapes may take
+		r.charge(len(v), 4) // the maximum size with escapes
 		return reprString(v)
 	case *list:
 		var parts []string

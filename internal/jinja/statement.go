@@ -2,7 +2,7 @@ package jinja
 
 import "strings"
 
-// scope is where names have values. Statements set them in the innermost one.
+// scope maps names to values. Statements set names in the innermost scope.
 type scope struct {
 	names map[string]any
 	outer *scope
@@ -17,16 +17,16 @@ func (s *scope) lookup(name string) (any, bool) {
 	return nil, false
 }
 
-// statement is a part of a template that is run, and expression one that has a value.
+// statement runs a part of a template. expression computes a value.
 type (
 	statement  func(r *run, s *scope) jump
 	expression func(r *run, s *scope) any
 )
 
-// jump is "break" or "continue" on its way to its loop.
+// jump is a pending "break" or "continue".
 type jump string
 
-// all runs statements until there is a jump.
+// all runs statements up to the first jump.
 func (r *run) all(list []statement, s *scope) jump {
 	r.down()
 	defer r.up()
@@ -48,7 +48,7 @@ func output(value expression) statement {
 	}
 }
 
-// bind gives names to a value, or to its parts if there are several.
+// bind assigns a value to a name, or its parts to several names.
 func (s *scope) bind(names []string, v any) {
 	if len(names) == 1 {
 		s.names[names[0]] = v
@@ -63,7 +63,7 @@ func (s *scope) bind(names []string, v any) {
 	}
 }
 
-// captured returns what statements write.
+// captured returns the text that statements write.
 func (r *run) captured(body []statement, s *scope) string {
 	outer := r.out
 	r.out = strings.Builder{}
@@ -82,7 +82,7 @@ type loop struct {
 func (l loop) exec(r *run, s *scope) jump {
 	chosen := iterate(r, r.value(l.over, s))
 	if l.filter != nil {
-		var kept []any // loop.length and the like are of these
+		var kept []any // loop.length etc. count only these
 		for _, v := range chosen {
 			inner := r.inner(s)
 			inner.bind(l.names, v)
@@ -92,7 +92,7 @@ func (l loop) exec(r *run, s *scope) jump {
 		}
 		chosen = kept
 	}
-	ended := false // a body came to its end, which is what Jinja asks for, and not for elements
+	ended := false // whether a body ran to its end: if none did, Jinja runs else, even if there were elements
 	for i, v := range chosen {
 		r.step()
 		inner := r.inner(s)
@@ -110,7 +110,7 @@ func (l loop) exec(r *run, s *scope) jump {
 	return r.all(l.otherwise, r.inner(s))
 }
 
-// loopState is the variable loop.
+// loopState is the variable loop in a template.
 type loopState struct {
 	items []any
 	at    int

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// strip returns a method that removes characters from the ends of a string, white space if
-// its argument does not name them.
+// strip returns a method that removes characters from the ends of a string: the characters in its argument,
+// by default white space.
 func strip(left, right bool) builtin {
 	return builtin{"chars", func(r *run, v any, a args) any {
 		s, cut := r.str(v), isSpace
@@ -79,7 +79,7 @@ func join(r *run, between string, parts []any) string {
 	return b.String()
 }
 
-// upper and lower are those of Python, which know that some letters become two: ß and SS.
+// upper and lower convert letters like Python, which may change their number: ß becomes SS.
 func upper(r *run, s string) string {
 	r.charge(len(s), 3)
 	return cases.Upper(language.Und).String(s)
@@ -93,11 +93,11 @@ func lower(r *run, s string) string {
 func capitalize(r *run, s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	first := s[:n]
-	small := lower(r, s) // all of it, for a sigma at the end of a word is another one
+	small := lower(r, s) // of the whole text, because a sigma has another form at the end of a word
 	return cases.Title(language.Und).String(first) + strings.TrimPrefix(small, lower(r, first))
 }
 
-// lines cuts a text as splitlines of Python does.
+// lines splits a text like Python's splitlines.
 func lines(r *run, s string) []string {
 	r.charge(len(s), 32)
 	var list []string
@@ -108,7 +108,7 @@ func lines(r *run, s string) []string {
 		default:
 			continue
 		}
-		if c == '\n' && i > 0 && i == begin && s[i-1] == '\r' { // the second half of one end
+		if c == '\n' && i > 0 && i == begin && s[i-1] == '\r' { // the second half of a line end
 			begin = i + 1
 			continue
 		}
@@ -121,7 +121,7 @@ func lines(r *run, s string) []string {
 	return list
 }
 
-// indent puts spaces in front of lines but the first.
+// indent adds spaces before each line except the first.
 func indent(r *run, v any, a args) any {
 	s, ok := v.(string)
 	if !ok {
@@ -131,7 +131,7 @@ func indent(r *run, v any, a args) any {
 	first, blank := a.flag(1), a.flag(2)
 	r.charge(width, 1)
 	by := strings.Repeat(" ", width)
-	list := lines(r, s+"\n") // the quirk is Jinja's: it keeps an end of line at the end
+	list := lines(r, s+"\n") // Jinja's quirk: a line end at the end of the text is kept
 	for i := range list {
 		if i == 0 && first || i > 0 && (blank || list[i] != "") {
 			r.charge(len(by)+len(list[i]), 1)
@@ -141,7 +141,7 @@ func indent(r *run, v any, a args) any {
 	return strings.Join(list, "\n")
 }
 
-// title begins each word with a capital letter, as Jinja cuts words.
+// title capitalizes each word. It splits words like Jinja.
 func title(r *run, s string) string {
 	ends := func(c rune) bool { return isSpace(c) || strings.ContainsRune("-({[<", c) }
 	var b strings.Builder

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The values of a template are those of Python: nil, bool, int64, float64 and string, and
-// these.
+// The values of a template are Python values: nil, bool, int64, float64, string and the following types.
 type (
 	undefined struct{ name string }
 	function  func(r *run, g given) any
@@ -17,7 +16,7 @@ type (
 	list struct {
 		items []any
 		kind  listKind
-		spent bool // an iterator that has been used
+		spent bool // whether an iterator has been used
 	}
 	dict struct {
 		keys, values []any
@@ -25,21 +24,21 @@ type (
 	}
 )
 
-// listKind is what a list is in Python.
+// listKind is the Python type of a list.
 type listKind int
 
 const (
 	listKindList listKind = iota
 	tupleKind
 	rangeKind
-	viewKind     // of the keys, values or items of a dict
-	iteratorKind // which can be used once
+	viewKind     // the keys, values or items of a dict
+	iteratorKind // can be used once
 )
 
 func newDict() *dict { return &dict{at: map[any]int{}} }
 
-// hashOf returns what tells a key from others: numbers that are equal are the same key, as in Python, and so
-// are truth values and 0 and 1. ok is false for what is no key here.
+// hashOf returns an identifier of a key. As in Python, equal numbers are the same key, and truth values
+// equal 0 and 1. ok is false for values that are not supported as keys.
 func hashOf(key any) (hash any, ok bool) {
 	switch key := key.(type) {
 	case nil, string:
@@ -64,14 +63,14 @@ func (d *dict) set(r *run, key, v any) {
 	}
 	i, there := d.find(r, hash)
 	if there {
-		d.values[i] = v // and the key stays as it was written first
+		d.values[i] = v // the first spelling of the key is kept
 		return
 	}
 	d.at[hash] = len(d.keys)
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
 }
 
-// find returns where a key is, of any value.
+// find returns the index of a key, which may be any value.
 func (d *dict) find(r *run, key any) (i int, there bool) {
 	if s, ok := key.(string); ok {
 		r.read(len(s))
@@ -82,7 +81,7 @@ func (d *dict) find(r *run, key any) (i int, there bool) {
 	return i, there
 }
 
-// wantHashable fails if Python can not look for a value in a dict.
+// wantHashable fails if Python cannot look up the value in a dict.
 func wantHashable(v any) {
 	if l, ok := v.(*list); ok && l.kind == tupleKind {
 		return
@@ -100,7 +99,7 @@ func (d *dict) get(name string) any {
 	return undefined{name}
 }
 
-// fromGo converts a value of Go.
+// fromGo converts a Go value.
 func fromGo(r *run, v any) any {
 	switch v := v.(type) {
 	case nil, bool, int64, float64, string:
@@ -177,7 +176,7 @@ func truth(v any) bool {
 	return true
 }
 
-// iterate returns what a loop over a value goes through.
+// iterate returns the elements of a value for a loop.
 func iterate(r *run, v any) []any {
 	switch v := v.(type) {
 	case undefined:
@@ -202,14 +201,14 @@ func iterate(r *run, v any) []any {
 	return nil
 }
 
-// copied returns what a loop over a value goes through, in memory of its own.
+// copied returns a copy of the elements of a value.
 func copied(r *run, v any) []any {
 	all := iterate(r, v)
 	r.charge(len(all), 16)
 	return slices.Clone(all)
 }
 
-// length is len of Python.
+// length is Python's len.
 func length(r *run, v any) int {
 	switch v := v.(type) {
 	case undefined:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// run is a template at work.
+// run is the state of a running template.
 type run struct {
 	out   strings.Builder
 	now   time.Time
@@ -14,23 +14,23 @@ type run struct {
 	depth int
 }
 
-// work is how much a template may do.
+// work is a limit on the work of a template.
 type work struct {
-	steps int   // statements, expressions, and elements of lists that are gone through
-	bytes int64 // of all that it makes on the way, and a sixteenth of what it reads
+	steps int   // statements, expressions, and processed elements of lists
+	bytes int64 // of all values that it creates, and a sixteenth of the bytes that it reads
 }
 
-// usualWork is more than any chat needs.
+// usualWork is the default limit, more than any chat needs.
 var usualWork = work{2_000_000, 1 << 27}
 
 const (
-	mostDepth = 10_000 // of statements and expressions within each other, macros included
-	deepest   = 200    // of what is nested in the source, and of values that are written as text
+	mostDepth = 10_000 // nesting of statements and expressions at run time, including macros
+	deepest   = 200    // nesting in the source, and of values written as text
 )
 
 var errWork = errors.New("the template does more work than a chat can need")
 
-// failure is an error on its way up to Parse or Render.
+// failure is the panic value that carries an error up to Parse or Render.
 type failure struct{ error }
 
 func (r *run) step() {
@@ -39,18 +39,18 @@ func (r *run) step() {
 	}
 }
 
-// charge counts memory before it is taken: n elements of so many bytes each.
+// charge counts memory before its allocation: n elements of each bytes.
 func (r *run) charge(n, each int) {
 	if r.left.bytes -= int64(n) * int64(each); r.left.bytes < 0 {
 		panic(failure{errWork})
 	}
 }
 
-// read counts a text that is gone through, which takes time but no memory.
+// read counts the processing of a text, which takes time but no memory.
 func (r *run) read(bytes int) { r.charge(bytes/16, 1) }
 
-// down enters a level of recursion, which ends with up. Go cannot recover from a stack that
-// is full. A failure ends the whole run, so nobody has to come up from there.
+// down enters a level of recursion, and up leaves it. The depth is limited because Go cannot recover from a
+// stack overflow. A failure ends the whole run, so it need not call up.
 func (r *run) down() {
 	if r.depth++; r.depth > mostDepth {
 		panic(failure{errWork})
@@ -59,7 +59,7 @@ func (r *run) down() {
 
 func (r *run) up() { r.depth-- }
 
-// value returns the value of an expression.
+// value evaluates an expression.
 func (r *run) value(x expression, s *scope) any {
 	r.step()
 	r.down()
@@ -68,7 +68,7 @@ func (r *run) value(x expression, s *scope) any {
 	return v
 }
 
-// inner returns a scope within another one.
+// inner returns a new scope within s.
 func (r *run) inner(s *scope) *scope {
 	r.charge(1, 256)
 	return &scope{names: map[string]any{}, outer: s}
