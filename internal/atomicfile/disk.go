@@ -16,7 +16,7 @@ import (
 
 // All operations that change the disk are in this file, so that tests can stop a process before each of them.
 
-// Before, if not nil, is called before each of these operations: create, write, sync, mkdir, rename, remove. It is
+// Before is called, if not nil, before each of these operations: create, write, sync, mkdir, rename, remove. It is
 // for tests: if it panics from some operation on, including the clean-up, the disk looks as if the process had been
 // killed there. While it is set, files are not synced, because the machine does not crash.
 var Before func(operation, path string)
