@@ -35,7 +35,7 @@ func ExampleFigure() {
 	// {"title":"head 1","kind":"cross","layer":0,"head":1,"queries":["the","black","cat"],"keys":["le","chat","noir"],"weights":[[0.3,0.4,0.3],[0.1,0.1,0.8],[0,0.1,0.9]]}]}
 }
 
-// A line that falls from the whole model on, as PNG for a text and SVG for a page.
+// A falling line, compared with the whole model, as SVG.
 func ExampleChart() {
 	c := viz.Chart{
 		Title: "Heads can go", X: "heads left", Y: "BLEU", Falling: true,
