@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// element is one of a page, with the text that stands directly in it.
+// element is an element of a page with its direct text.
 type element struct {
 	name  string
 	attrs map[string]string
 	text  string
 }
 
-// elements reads a page, which is to be XML, and refuses whatever could run or
-// ask a network for something.
+// elements parses a page, which must be XML. It fails the test if the page contains anything that
+// can run or load something.
 func elements(t *testing.T, page string) (list []*element) {
 	t.Helper()
 	var open []*element
@@ -108,7 +108,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Each value stands in the page beside its head.
+// Each value is in the cell of its head.
 func TestPageGridAgrees(t *testing.T) {
 	r := filled()
 	titles := map[string]bool{}
@@ -154,7 +154,7 @@ func fill(v reflect.Value, text string) {
 	}
 }
 
-// Whatever names are, they are text.
+// Names are text, whatever they contain.
 func TestPageHostile(t *testing.T) {
 	for _, text := range []string{evil, "\x1b[31m\u202e\xff", "{{.}}", "*/}</style>", "-->", "]]>", "a'b c"} {
 		r := filled()
@@ -178,7 +178,7 @@ func TestPageHostile(t *testing.T) {
 	}
 }
 
-// What is missing is left out.
+// Missing parts are omitted.
 func TestPageOfLittle(t *testing.T) {
 	for name, c := range map[string]struct {
 		r       *Report
@@ -221,7 +221,7 @@ func TestPageOfLittle(t *testing.T) {
 	}
 }
 
-// A report that was read draws the page of the one that was written.
+// A report that was stored and read again gives the same page.
 func TestPageOfStored(t *testing.T) {
 	data, err := json.Marshal(filled())
 	if err != nil {
@@ -255,7 +255,7 @@ func TestFineTuned(t *testing.T) {
 	}
 }
 
-// A goal of speed is held against what is measured at the end.
+// A speed goal is compared with the speed that is measured at the end.
 func TestSpeedGoalMissed(t *testing.T) {
 	for goal, missed := range map[float64]bool{0: false, 1.1: false, 1.5: true} {
 		r := filled()
@@ -277,7 +277,7 @@ func TestPageCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A ratio is in bold, and a gain told, only where its interval excludes 1.
+// A ratio is bold, and a gain shown, only if its interval excludes 1.
 func TestSpeedWithoutResult(t *testing.T) {
 	r := filled()
 	r.Speed = []Speed{
@@ -319,7 +319,7 @@ func filledByLoss() *Report {
 	return r
 }
 
-// Where the metric is the loss, everything is the other way round, and no loss is told twice.
+// If the metric is the loss, lower is better everywhere, and the loss appears only once.
 func TestPageOfLoss(t *testing.T) {
 	r := filledByLoss()
 	page := written(t, r.HTML)

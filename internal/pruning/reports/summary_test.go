@@ -80,8 +80,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Where the chosen method does worse than random orders, the headline says so; of other
-// methods the notes do.
+// If the chosen method is worse than random orders, the headline says so; for other methods the
+// notes do.
 func TestWorseThanChance(t *testing.T) {
 	dates := func(orders int, metric ...Number) *Report {
 		r := &Report{Settings: Settings{Metric: "exact match", Unit: "%"}, Random: Band{Orders: orders}}
@@ -103,7 +103,7 @@ func TestWorseThanChance(t *testing.T) {
 		{dates(16, 98, 97, 29.2, 11, 4), "from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"},
 		{dates(16, 98, 97, 29.2, 31, 8.5), "with 8 heads left, gradient is worse than random orders: 29.2 against 50.6%"},
 		{dates(16, 98, 80, 29.2, 31, 2), "with 10 to 8 heads left, gradient is worse than random orders: 80.0 against 90.0%"},
-		{dates(16, 98, 88.5, 49, 28.5, 9), ""}, // not more than the mean is uncertain by
+		{dates(16, 98, 88.5, 49, 28.5, 9), ""}, // within the uncertainty of the mean
 		{dates(1, 98, 97, 29.2, 11, 4), ""},
 		{dates(16, 98, NaN, NaN, NaN, NaN), ""},
 	} {
