@@ -80,7 +80,7 @@ func (r Recipe) Validate() error {
 	case r.VocabSize < 5:
 		return fmt.Errorf("vocabulary of at most %d entries, want room for at least 5", r.VocabSize)
 	case r.Data == "" && r.Valid != "":
-		return errors.New("--valid goes with --data; the dates have a test set of their own")
+		return errors.New("--valid goes with --data; the dates have a separate test set")
 	case network.Arch == seq2seq.GRU && network.Hidden != 0:
 		return errors.New("--hidden goes with the transformer")
 	}

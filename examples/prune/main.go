@@ -1,5 +1,5 @@
-// Command prune trains a small translator of dates, measures how important each of its heads
-// is, and removes the least important ones. It draws importance, and the loss as heads go,
+// Command prune trains a small translator of dates, measures the importance of each of its heads,
+// and removes the least important ones. It draws the importance, and the loss as heads are removed,
 // into the directory given as an argument.
 package main
 
@@ -45,7 +45,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	// What the loss gains when a head is left out, for each head.
+	// The importance of a head is the increase in loss when it is removed.
 	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}})
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Command reverse trains an encoder–decoder to write strings backwards, and draws its cross
-// attention into the directory given as an argument: an anti-diagonal, since the first
-// letter written is the last one read.
+// Command reverse trains an encoder–decoder to reverse strings. It draws its cross attention into
+// the directory given as an argument: an anti-diagonal, because the first letter written is the last
+// one read.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// strings returns n random strings with what they are backwards.
+// strings returns n random strings with their reverses.
 func strings(n int, rng *rand.Rand) []seq2seq.Pair {
 	pairs := make([]seq2seq.Pair, n)
 	for i := range pairs {

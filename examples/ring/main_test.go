@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The test's own program is the second process.
+// The test's program is also the second process.
 func TestMain(m *testing.M) {
 	if os.Getenv(second) != "" {
 		if err := other(); err != nil {
@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Two processes come to the bits of one that computes the same parts, forward and
-// backward; run returns an error if they do not.
+// Two processes give the same bits as one that computes the same parts, forward and backward; run
+// returns an error otherwise.
 func TestRun(t *testing.T) {
 	var report strings.Builder
 	if err := first(&report); err != nil {
@@ -29,7 +29,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A second process that ends too soon is told of in an error.
+// It is an error if the second process ends too soon.
 func TestOtherProcessEnds(t *testing.T) {
 	closed, other, err := os.Pipe()
 	if err != nil {
