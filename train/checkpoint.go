@@ -70,7 +70,7 @@ func (tr *Trainer) Resume(dir string) error {
 	}
 	var c checkpoint
 	if err := strictjson.Unmarshal([]byte(file.Metadata()["checkpoint"]), &c); err != nil {
-		return bad("its metadata hold no checkpoint: %v", err)
+		return bad("its metadata contains no checkpoint: %v", err)
 	}
 	c.Settings.Epochs = tr.Settings.Epochs
 	switch at := c.Position; {

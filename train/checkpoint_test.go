@@ -121,8 +121,8 @@ func TestResumeRefuses(t *testing.T) {
 		{want: "was made with other pairs", pairs: append([]seq2seq.Pair{{Source: pairs[0].Source, Target: pairs[1].Target}}, pairs[1:]...)},
 		{want: "was made with another network", model: newToy(t, wide, pairs)},
 		{want: "no such file", change: func() { os.Remove(path) }},
-		{want: "its metadata hold no checkpoint", change: func() { with(about, "") }},
-		{want: "its metadata hold no checkpoint", change: func() { with("{", "[") }},
+		{want: "its metadata contains no checkpoint", change: func() { with(about, "") }},
+		{want: "its metadata contains no checkpoint", change: func() { with("{", "[") }},
 		// Four steps at three per epoch: one epoch and one step. Step 3 would belong to the next
 		// epoch, and a search for it would never end.
 		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":3`) }},

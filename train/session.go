@@ -98,7 +98,7 @@ type OccupiedError struct{ Dir, File string }
 
 // Error returns a message with the path of the file.
 func (e *OccupiedError) Error() string {
-	return filepath.Join(e.Dir, e.File) + ": is there already, and would be replaced"
+	return filepath.Join(e.Dir, e.File) + ": already exists and would be replaced"
 }
 
 // RunFiles returns the names of the files that a session may write.
@@ -145,7 +145,7 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 // if its files do not match each other; an error if another process uses the directory.
 func Reopen(dir string, change func(Recipe) (Recipe, error), o Options) (*Session, error) {
 	if !atomicfile.Exists(dir) {
-		return nil, input.Errorf(dir, "holds no run to resume")
+		return nil, input.Errorf(dir, "contains no run to resume")
 	}
 	s := &Session{Dir: dir, options: o, resumed: true, Saved: true}
 	if err := s.lock(); err != nil {
@@ -164,9 +164,9 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	case err != nil:
 		return err
 	case stored == nil:
-		return input.Errorf(s.Dir, "holds no run to resume")
+		return input.Errorf(s.Dir, "contains no run to resume")
 	case !has(s.Dir, TrainingFile):
-		return input.Errorf(s.Dir, "holds a model without the state of its training, which cannot be resumed")
+		return input.Errorf(s.Dir, "contains a model without its training state and cannot be resumed")
 	}
 	if s.Recipe, err = change(*stored); err != nil {
 		return err

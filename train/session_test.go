@@ -189,7 +189,7 @@ func TestSessionGuards(t *testing.T) {
 	s.Close()
 	for _, dir := range []string{filepath.Join(dir, "none"), t.TempDir()} {
 		var bad *seq2seq.InputError
-		if _, err := Reopen(dir, same, Options{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), "holds no run to resume") {
+		if _, err := Reopen(dir, same, Options{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), "contains no run to resume") {
 			t.Errorf("error %v, want that there is no run", err)
 		}
 	}

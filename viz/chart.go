@@ -105,9 +105,9 @@ func (c Chart) check() error {
 		case len(l.X) == 0:
 			return fmt.Errorf("viz: %s has no points", name)
 		case len(l.Y) != len(l.X):
-			return fmt.Errorf("viz: %s has %d x and %d y, want as many", name, len(l.X), len(l.Y))
+			return fmt.Errorf("viz: %s has %d x and %d y, want equal numbers", name, len(l.X), len(l.Y))
 		case (l.Low != nil || l.High != nil) && (len(l.Low) != len(l.X) || len(l.High) != len(l.X)):
-			return fmt.Errorf("viz: %s has %d points with error bars from %d to %d numbers, want as many", name, len(l.X), len(l.Low), len(l.High))
+			return fmt.Errorf("viz: %s has %d points with error bars from %d to %d numbers, want equal numbers", name, len(l.X), len(l.Low), len(l.High))
 		}
 		if err := checkColor(l.Color, name); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (c Chart) check() error {
 	for i, b := range c.Bands {
 		name := titled("band", i, b.Name)
 		if len(b.Low) != len(b.X) || len(b.High) != len(b.X) {
-			return fmt.Errorf("viz: %s has %d x, %d low and %d high, want as many", name, len(b.X), len(b.Low), len(b.High))
+			return fmt.Errorf("viz: %s has %d x, %d low and %d high, want equal numbers", name, len(b.X), len(b.Low), len(b.High))
 		}
 		if err := checkColor(b.Color, name); err != nil {
 			return err

@@ -21,7 +21,7 @@ func (a Axis) check(name string) error {
 	case a.Low == a.High && a.Low == 0:
 		return nil
 	case !finite(a.Low) || !finite(a.High) || a.Low >= a.High:
-		return fmt.Errorf("viz: the %s axis goes from %g to %g, want numbers that rise", name, a.Low, a.High)
+		return fmt.Errorf("viz: the %s axis goes from %g to %g, want increasing numbers", name, a.Low, a.High)
 	case a.Log && a.Low <= 0:
 		return fmt.Errorf("viz: the %s axis goes from %g on a logarithmic scale, want more than 0", name, a.Low)
 	}

@@ -157,7 +157,7 @@ func (f Figure) check() (extent, error) {
 			return e, fmt.Errorf("viz: %s has %d values, want %d×%d for its tokens", name, len(p.Values), rows, columns)
 		}
 		if p.Masked != nil && len(p.Masked) != len(p.Values) {
-			return e, fmt.Errorf("viz: %s says of %d cells whether they are masked, want %d", name, len(p.Masked), len(p.Values))
+			return e, fmt.Errorf("viz: %s has %d mask values, want %d", name, len(p.Masked), len(p.Values))
 		}
 		for i, v := range p.Values {
 			if p.masked(i) {

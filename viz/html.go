@@ -23,7 +23,7 @@ func (f Figure) HTML(w io.Writer) error {
 		return err
 	}
 	hover := s.cells() <= mostVectors
-	note := "There are too many cells here for each to tell its weight. Take fewer heads, or a table as CSV."
+	note := "Too many cells to show their values. Choose fewer heads, or write a table as CSV."
 	if hover {
 		note = "Point at a cell to see its query → its key, and the weight."
 		if f.Axes != "" {

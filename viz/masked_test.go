@@ -85,7 +85,7 @@ func TestMaskedCells(t *testing.T) {
 		t.Errorf("thinned out: %+v", small)
 	}
 	f.Panels[0].Masked = f.Panels[0].Masked[:5]
-	if err := f.SVG(&svg); err == nil || err.Error() != "viz: panel 0 says of 5 cells whether they are masked, want 6" {
+	if err := f.SVG(&svg); err == nil || err.Error() != "viz: panel 0 has 5 mask values, want 6" {
 		t.Errorf("error %v", err)
 	}
 }

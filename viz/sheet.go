@@ -333,7 +333,7 @@ func (s *sheet) colorBar(y float64, notes []string) {
 	if s.top != 1 {
 		says = fmt.Sprintf("%s; the largest is %s", says, strings.ReplaceAll(fmt.Sprintf("%.3g", s.top), "-", "−"))
 		if s.signed {
-			says = label(s.unit, 40) + ", with its sign"
+			says = label(s.unit, 40) + ", signed"
 		}
 	}
 	right := s.bar.x + barLength + 22
@@ -353,7 +353,7 @@ func (s *sheet) colorBar(y float64, notes []string) {
 		s.swatch = swatch("not a number")
 	}
 	if s.outside {
-		notes = append(notes, fmt.Sprintf("what is beyond %.3g to %.3g has the colour of the end", s.bottom(), s.top))
+		notes = append(notes, fmt.Sprintf("values outside %.3g to %.3g have the colour of the nearer end", s.bottom(), s.top))
 	}
 	y += barHeight + legendSize + 8
 	for _, note := range notes {

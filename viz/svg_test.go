@@ -142,8 +142,8 @@ func TestHTMLHover(t *testing.T) {
 	if err := figures()["dense"].HTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(b.String(), " → ") || !strings.Contains(b.String(), "too many cells") {
-		t.Error("a page of many cells is to say that they do not tell their weights")
+	if strings.Contains(b.String(), " → ") || !strings.Contains(b.String(), "Too many cells") {
+		t.Error("a page with many cells does not say that it omits their values")
 	}
 }
 

@@ -324,7 +324,7 @@ func (d *drawing) legend() {
 		d.notes = append(d.notes, mark+" is not a number")
 	}
 	if d.outside {
-		d.notes = append(d.notes, fmt.Sprintf("beyond %.3g to %.3g as its ends", d.bottom(), d.top))
+		d.notes = append(d.notes, fmt.Sprintf("values outside %.3g to %.3g look like the ends", d.bottom(), d.top))
 	}
 	d.flow(d.notes)
 }

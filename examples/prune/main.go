@@ -74,7 +74,7 @@ func run(dir string) error {
 		return err
 	}
 	return write(filepath.Join(dir, "prune-loss.svg"), viz.Chart{
-		Title: "Loss as heads go", X: "heads left", Y: "loss, nats a token", Lines: []viz.Line{line},
+		Title: "Loss as heads are removed", X: "heads left", Y: "loss, nats per token", Lines: []viz.Line{line},
 		Falling: true, Bare: true, YAxis: viz.Axis{Low: 0, High: 6},
 	}.SVG)
 }
@@ -109,7 +109,7 @@ func drawScores(path string, p *seq2seq.Probe, s prune.Scores) error {
 	}
 	numbers := []string{"0", "1", "2", "3"}
 	figure := viz.Weights(values, names, numbers)
-	figure.Title, figure.Unit, figure.Scale = "What the loss gains without a head", "loss, nats a token", viz.Largest
+	figure.Title, figure.Unit, figure.Scale = "Increase in loss without each head", "loss, nats per token", viz.Largest
 	figure.RowTitle, figure.ColumnTitle = "layer", "head"
 	return write(path, figure.SVG)
 }

@@ -68,7 +68,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%.0f%% of new strings come out right\n", 100*metrics.ExactMatch)
+	fmt.Printf("%.0f%% of new strings are reversed correctly\n", 100*metrics.ExactMatch)
 
 	record, err := model.Record("abcdefgh", "hgfedcba", heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if err != nil {
@@ -81,6 +81,6 @@ func run(dir string) error {
 	cross := record.Layer(heads.Cross, 0)
 	weights := tensor.New(cross.Weights, cross.Heads, len(cross.Queries), len(cross.Keys))
 	figure := viz.Weights(weights, cross.Queries, cross.Keys)
-	figure.Title = "Cross attention of a model that writes strings backwards"
+	figure.Title = "Cross attention of a model that reverses strings"
 	return errors.Join(figure.SVG(file), file.Close())
 }

@@ -175,9 +175,9 @@ func compare(report io.Writer, ring [processes][]*tensor.Tensor) error {
 				worst = max(worst, math.Abs(float64(x)-float64(exact[j])))
 			}
 		}
-		fmt.Fprintf(report, "%-22s%d differ from the same parts in one process, by %.1e from attention at once\n", name+":", others, worst)
+		fmt.Fprintf(report, "%-22s%d numbers differ from the same parts in one process; largest difference from a single call %.1e\n", name+":", others, worst)
 		if others > 0 || !(worst < 1e-5) {
-			return fmt.Errorf("two processes do not come to the %s of one", name)
+			return fmt.Errorf("two processes and one have different %s", name)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	if err := first(&report); err != nil {
 		t.Fatalf("%v\n%s", err, report.String())
 	}
-	if n := strings.Count(report.String(), " 0 differ"); n != 4 {
+	if n := strings.Count(report.String(), " 0 numbers differ"); n != 4 {
 		t.Errorf("the report is of %d tensors, want 4:\n%s", n, report.String())
 	}
 }

@@ -52,7 +52,7 @@ func run(dir string) error {
 		panel := viz.Weights(out.Weights).Panels[0]
 		panel.Title, panel.NewLine = s.name, false
 		figure.Panels = append(figure.Panels, panel)
-		fmt.Printf("%-22s attends to key 9, its own, with %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
+		fmt.Printf("%-22s weight of the matching key: %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
 	}
 	file, err := os.Create(filepath.Join(dir, "scores.svg"))
 	if err != nil {

@@ -255,7 +255,7 @@ func TestFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Against(w); err == nil || !strings.Contains(err.Error(), "has nothing to be held against") {
+	if _, err := Against(w); err == nil || !strings.Contains(err.Error(), "has no baseline to compare with") {
 		t.Errorf("of plain attention: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ var extras = []extra{
 	}},
 	{name: "score-mod", does: "a user-defined score modification that adds a bias for the distance", goesWith: heads,
 		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, tensor.AddTo)) }},
-	{name: "score-mod-loop", does: "the same by a loop in Go", goesWith: heads,
+	{name: "score-mod-loop", does: "the same modification with a loop in Go", goesWith: heads,
 		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, addLoop)) }},
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
 		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},

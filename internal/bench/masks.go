@@ -48,7 +48,7 @@ var masks = []maskKind{
 		},
 	},
 	{
-		name: "documents", does: "four documents packed into a row, of 1, 2, 3 and 4 tenths of it",
+		name: "documents", does: "four documents packed into a row, with 10, 20, 30 and 40% of its length",
 		mask: func(w Work, _ *rand.Rand) attn.Mask {
 			ends := make([]int, 0, 4)
 			for n := range 4 {

@@ -53,7 +53,7 @@ func Against(w Work) (Pair, error) {
 	case w.Op == "decode-fixed":
 		p.Base = Work{Op: "read", B: w.B, G: w.G, Lk: w.Lk, E: w.E, V: w.V, Storage: w.Storage}
 	default:
-		return p, fmt.Errorf("%s has nothing to be held against: want a mask, dropout, weights, something with it, or a cache", w.Name())
+		return p, fmt.Errorf("%s has no baseline to compare with: want a mask, dropout, weights, an extra, or a cache", w.Name())
 	}
 	var err error
 	p.Base, err = p.Base.Complete()

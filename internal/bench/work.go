@@ -152,7 +152,7 @@ func (w Work) validate() error {
 	case w.Storage.Check() != nil:
 		return fmt.Errorf("storage %w", w.Storage.Check())
 	case w.base() == "decode" && w.Lq > w.Lk:
-		return fmt.Errorf("lq %d, want at most lk %d, of which they are the last", w.Lq, w.Lk)
+		return fmt.Errorf("lq %d, want at most lk %d: queries are its last positions", w.Lq, w.Lk)
 	case !(w.Dropout >= 0 && w.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", w.Dropout)
 	}

@@ -206,7 +206,7 @@ func TestRead(t *testing.T) {
 	if text, over := r.status(now); text != "training" || over {
 		t.Errorf("status %q, over: %v", text, over)
 	}
-	if text, over := r.status(now.Add(time.Minute)); text != "nothing heard for 1m3s" || over {
+	if text, over := r.status(now.Add(time.Minute)); text != "no update for 1m3s" || over {
 		t.Errorf("status %q, over: %v", text, over)
 	}
 	p, err := r.Page(now, 500)

@@ -72,7 +72,7 @@ func (r Run) Page(now time.Time, width float64) (p Page, err error) {
 func (r Run) status(now time.Time) (text string, over bool) {
 	switch {
 	case r.Live != nil && now.Sub(r.Live.Time) > silence:
-		return fmt.Sprintf("nothing heard for %v", now.Sub(r.Live.Time).Round(time.Second)), false
+		return fmt.Sprintf("no update for %v", now.Sub(r.Live.Time).Round(time.Second)), false
 	case r.Live != nil && r.Live.Step == r.Live.Steps:
 		return "measuring", false
 	case r.Live != nil:

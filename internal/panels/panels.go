@@ -167,7 +167,7 @@ func (c Choice) weighted(layers []*heads.Layer) ([]*heads.Layer, error) {
 	list := make([]*heads.Layer, len(layers))
 	for i, l := range layers {
 		if l.ValueNorms == nil {
-			return nil, input.Errorf(c.Path, "layer %.100q has no norms of values, which --value-weighted needs; docs/heads.md tells how a file holds them", l.Name)
+			return nil, input.Errorf(c.Path, "layer %.100q has no norms of values, which --value-weighted needs; docs/heads.md describes how to store them", l.Name)
 		}
 		weighted := *l
 		weighted.Weights = nil
@@ -242,7 +242,7 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 func sameTokens(layers []*heads.Layer) error {
 	for _, l := range layers[1:] {
 		if !slices.Equal(l.Queries, layers[0].Queries) || !slices.Equal(l.Keys, layers[0].Keys) {
-			return flags.Errorf("%s layers %d and %d have different tokens; --layer names one of them", l.Kind, layers[0].Index, l.Index)
+			return flags.Errorf("%s layers %d and %d have different tokens; choose one with --layer", l.Kind, layers[0].Index, l.Index)
 		}
 	}
 	return nil

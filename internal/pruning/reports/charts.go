@@ -25,14 +25,14 @@ func (r *Report) measures() []measure {
 		unit = u + ", " + unit
 	}
 	loss := measure{"Loss", r.LossUnit() + ", lower is better",
-		"Loss shows damage before the metric does. Lines as above.",
+		"The loss shows damage earlier than the metric. The lines are the same as above.",
 		func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss}
 	of := "KL, nats"
 	if strings.HasPrefix(r.LossUnit(), "nats") { // both are means over the same items
 		of = "KL, " + r.LossUnit()
 	}
 	kl := measure{"Divergence from the whole model", of + ", lower is better",
-		"How far the predictions have moved from the whole model’s, whatever the right answer. Lines as above.",
+		"How far the predictions differ from the whole model’s, correct or not. The lines are the same as above.",
 		func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, NaN}
 	metric := measure{r.Metric(), unit, "",
 		func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.Whole()}

@@ -260,6 +260,9 @@ func (s Speed) Known() bool { return s.Low.Known() && s.High.Known() }
 // Result reports whether the interval of the ratio excludes 1.
 func (s Speed) Result() bool { return s.Known() && (s.Low > 1 || s.High < 1) }
 
+// Change returns the ratio in words, such as "12% faster".
+func (s Speed) Change() string { return faster(float64(s.Ratio)) }
+
 // Gained returns the percentage of the possible gain in speed that was reached: 100 for all of it,
 // 0 for none. It is unknown if the interval of the ratio includes 1.
 func (s Speed) Gained() Number {

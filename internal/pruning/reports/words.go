@@ -24,7 +24,7 @@ const none = "–"
 // functions are the functions that templates call, in addition to methods of a report.
 var functions = map[string]any{
 	"fixed": fixed, "signed": signed, "three": three, "between": between, "betweenSigned": betweenSigned,
-	"lasted": lasted, "moment": moment, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
+	"lasted": lasted, "faster": faster, "moment": moment, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
 	"minus":    func(text string) string { return strings.ReplaceAll(text, "-", "−") },
 	"add":      func(a, b int) int { return a + b },
 	"less":     func(a, b Number) Number { return a - b },
@@ -75,6 +75,21 @@ func interval(low, high Number, decimals int, write func(Number, int) string) st
 		return none
 	}
 	return write(low, decimals) + " to " + write(high, decimals)
+}
+
+// faster writes a ratio of speeds in words.
+func faster(ratio float64) string {
+	if ratio >= 2 {
+		return fixed(Number(ratio), 2) + " × as fast"
+	}
+	percent, word := 100*math.Abs(ratio-1), "faster"
+	if ratio < 1 {
+		word = "slower"
+	}
+	if percent < 0.95 {
+		return fixed(Number(percent), 1) + "% " + word
+	}
+	return fixed(Number(percent), 0) + "% " + word
 }
 
 // three writes a number with about three digits.
@@ -259,7 +274,7 @@ func (r *Report) WorseThanChance(method string) string {
 		case i == from+1:
 			where = fmt.Sprintf("with %s left", quote.Counted(first.Left, "head", "heads"))
 		case i == len(c.Points):
-			where = fmt.Sprintf("from %d heads left on", first.Left)
+			where = fmt.Sprintf("with %d or fewer heads left", first.Left)
 		}
 		if simpler := r.Simpler(); simpler != "" {
 			where = simpler + ", " + where
