@@ -35,7 +35,7 @@ type Judged struct {
 
 // Judge compares translations[i] with all of references[i].
 //
-// Errors: those of CorpusBLEU.
+// Errors: as for CorpusBLEU.
 func Judge(translations []string, references [][]string) (*Judged, error) {
 	if err := checkCorpus("Judge", translations, references); err != nil {
 		return nil, err

@@ -63,8 +63,8 @@ func PairsRecipe() Recipe {
 	}
 }
 
-// Recurrent returns the recipe with the classic recurrent translator: its attention has no
-// projections, and its single layer needs no connections between layers.
+// Recurrent returns the recipe with the classic recurrent translator of one layer: its attention
+// has no projections, and it has no feed-forward layers.
 func (r Recipe) Recurrent() Recipe {
 	r.Network.Arch, r.Network.Heads, r.Network.Hidden, r.Network.Layers = seq2seq.GRU, 0, 0, 1
 	return r

@@ -10,7 +10,7 @@ import (
 // Chart is a plot of numbers against other numbers: lines, single points, and bands behind
 // them. Like a Figure it is a plain value with a method for each output format:
 //
-//	c := viz.Chart{Title: "What is left", X: "heads left", Y: "BLEU", Falling: true,
+//	c := viz.Chart{Title: "Quality as heads are removed", X: "heads left", Y: "BLEU", Falling: true,
 //		Lines:  []viz.Line{{Name: "gradient", X: left, Y: bleu, Markers: true}},
 //		Levels: []viz.Level{{Name: "whole model", Y: 44.1}},
 //	}
@@ -34,7 +34,7 @@ type Chart struct {
 	Falling bool      // x falls from left to right
 	Bare    bool      // without a legend
 	Hover   bool      // SVG shows the numbers of the lines under the pointer
-	Inline  bool      // SVG omits its style element, for a page that contains DarkCharts
+	Inline  bool      // SVG omits its style element, for a page whose style sheet contains DarkCharts
 	Width   float64   // of the picture, in CSS pixels; 0 is 560
 	Height  float64   // of the plot area; 0 is 260
 }
@@ -75,7 +75,7 @@ func (c Chart) SVG(w io.Writer) error {
 
 // PNG draws the same picture as SVG, with scale pixels for each CSS pixel, like Figure.PNG.
 //
-// Errors: those of Chart, and a picture of more than 64 Mi pixels.
+// Errors: as for Chart, and a picture of more than 64 Mi pixels.
 func (c Chart) PNG(w io.Writer, scale float64) error {
 	return writePNG(w, c, scale)
 }

@@ -284,7 +284,7 @@ func pointTitle(c Chart, l Line, j int) string {
 	return text
 }
 
-// fourDigits writes a number with four significant digits, or all digits of a large one.
+// fourDigits writes a number with four significant digits, or as a whole number if it is large.
 func fourDigits(v float64) string {
 	if size := math.Abs(v); size >= 1e4 && size < 1e9 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

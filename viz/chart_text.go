@@ -23,7 +23,7 @@ const seriesMarks = "*o+x#@%&"
 // character; with ASCII they are one character per line. Bands are omitted, and the legend
 // says so.
 //
-// Errors: those of Chart, and a width of less than 24 characters.
+// Errors: as for Chart, and a width of less than 24 characters.
 func (c Chart) Text(w io.Writer, t Terminal) error {
 	if err := c.check(); err != nil {
 		return err

@@ -43,7 +43,7 @@ type Figure struct {
 	// Fonts provide the characters that the Go fonts lack, for PNG. The first font that has
 	// a character draws it.
 	Fonts []*Font
-	// Inline makes SVG omit its style element, for a page that contains DarkFigures.
+	// Inline makes SVG omit its style element, for a page whose style sheet contains DarkFigures.
 	Inline bool
 }
 

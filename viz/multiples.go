@@ -14,14 +14,14 @@ type Multiples struct {
 
 // SVG draws the charts as one vector picture.
 //
-// Errors: those of Chart, and no charts.
+// Errors: as for Chart, and no charts.
 func (m Multiples) SVG(w io.Writer) error {
 	return writeSVG(w, m)
 }
 
 // PNG draws the same picture as SVG, with scale pixels for each CSS pixel.
 //
-// Errors: those of Chart.PNG, and no charts.
+// Errors: as for Chart.PNG, and no charts.
 func (m Multiples) PNG(w io.Writer, scale float64) error {
 	return writePNG(w, m, scale)
 }

@@ -19,7 +19,7 @@ const mostPixels = 64 << 20
 // screens, 3 for print. The Go fonts cover Latin, Greek and Cyrillic letters; other characters
 // are drawn with Figure.Fonts, or else as boxes with their numbers.
 //
-// Errors: those of Figure, and a picture of more than 64 Mi pixels.
+// Errors: as for Figure, and a picture of more than 64 Mi pixels.
 func (f Figure) PNG(w io.Writer, scale float64) error {
 	return writePNG(w, f, scale)
 }

@@ -189,8 +189,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A tile is live if some query attends to some of its keys. With two rows and 4 columns of
-// tiles, a window has the first row whole and half of the last.
+// A tile is live if some query attends to some of its keys.
 func TestTiles(t *testing.T) {
 	rows, keys := flash.TileRows, flash.TileKeys
 	for _, c := range []struct {
