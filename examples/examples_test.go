@@ -1,4 +1,4 @@
-// Package examples_test runs the examples as a reader does, each with a directory for its pictures.
+// Package examples_test runs each example like a reader, with a directory for its pictures.
 package examples_test
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	// What the examples import: go test caches a result until an import or an opened file changes.
+	// Import what the examples import: go test caches a result until an import or an opened file changes.
 	_ "github.com/attn-go/attn"
 	_ "github.com/attn-go/attn/heads"
 	_ "github.com/attn-go/attn/nn"
@@ -29,7 +29,7 @@ func TestExamples(t *testing.T) {
 	}
 	for _, c := range []struct{ name, picture, text string }{
 		{"lengths", "lengths.svg", ">masked</text>"},           // masked cells are hatched
-		{"prune", "prune-importance.svg", ">1.5</text>"},       // no score is below 0, and the scale begins there
+		{"prune", "prune-importance.svg", ">1.5</text>"},       // no score is below 0, so the scale begins at 0
 		{"regression", "regression-weights.svg", ">40</text>"}, // the axes have numbers
 		{"reverse", "", ""},
 		{"scores", "", ""},

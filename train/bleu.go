@@ -11,7 +11,7 @@ import (
 // bleuOrder is the longest n-gram that BLEU counts.
 const bleuOrder = 4
 
-// BLEU is a corpus score and what it is made of. Score and Precisions are percentages.
+// BLEU is a corpus score with its parts. Score and Precisions are percentages.
 type BLEU struct {
 	Score            float64
 	Precisions       [bleuOrder]float64 // of 1-grams to 4-grams, after smoothing
@@ -21,7 +21,7 @@ type BLEU struct {
 	ReferenceLength  int                // in tokens, of the reference closest in length to each hypothesis
 }
 
-// String gives the score in the line that sacrebleu prints, without the signature.
+// String returns the line that sacrebleu prints, without the signature.
 func (b BLEU) String() string {
 	p := b.Precisions
 	return fmt.Sprintf("BLEU = %.2f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %d ref_len = %d)",
@@ -32,12 +32,12 @@ func (b BLEU) String() string {
 //
 //	BLEU = BP · exp( ¼ Σₙ log pₙ ),  BP = exp(1 − r/h) if h < r, else 1
 //
-// where pₙ is the share of the hypotheses' n-grams that a reference has (each counted at most as often as the one
-// reference that has it most), h the length of the hypotheses and r that of the closest references, the shorter one on a
-// tie. The k-th order without a match counts as 1/2ᵏ match; without any match at all the score is 0. Texts are plain,
-// not tokenised, and case counts. Sentences may have different numbers of references.
+// where pₙ is the fraction of the hypotheses' n-grams that occur in a reference (each counted at most as often as it
+// occurs in any single reference), h the length of the hypotheses, and r the length of the closest references (the shorter
+// one on a tie). The k-th order without a match counts as 1/2ᵏ match; without any match at all the score is 0. Texts are
+// plain, not tokenised, and case counts. Sentences may have different numbers of references.
 //
-// The numbers are those of sacrebleu with its defaults, signature nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp.
+// The numbers equal those of sacrebleu with its defaults, signature nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp.
 //
 // Errors: no hypothesis, a different number of hypotheses and of reference lists, a sentence without a reference.
 //
@@ -69,13 +69,13 @@ func checkCorpus(op string, hypotheses []string, references [][]string) error {
 	return nil
 }
 
-// bleuCounts holds all that BLEU has to know of a corpus.
+// bleuCounts has the counts of a corpus that BLEU is computed from.
 type bleuCounts struct {
 	correct, total        [bleuOrder]int
 	hypothesis, reference int
 }
 
-// ngram is up to four words as numbers of the sentence's own word list, from 1; 0 where there is no word.
+// ngram is up to four words as indexes into the sentence's list of words, from 1; 0 where there is no word.
 type ngram [bleuOrder]int32
 
 func (g ngram) order() int {
@@ -155,7 +155,7 @@ func (c *bleuCounts) score() BLEU {
 	smooth, logs := 1.0, 0.0
 	for n := range bleuOrder {
 		if c.total[n] == 0 {
-			return b // no text is long enough for this order: its precision, and with it the mean, is 0
+			return b // no text is long enough for this order: its precision is 0, and so is the mean
 		}
 		matches := float64(c.correct[n])
 		if matches == 0 {
@@ -165,20 +165,21 @@ func (c *bleuCounts) score() BLEU {
 		b.Precisions[n] = 100 * matches / float64(c.total[n])
 		logs += math.Log(b.Precisions[n])
 	}
-	b.Score = min(b.BrevityPenalty*math.Exp(logs/bleuOrder), 100) // the logarithms round
+	b.Score = min(b.BrevityPenalty*math.Exp(logs/bleuOrder), 100) // logarithms are rounded
 	return b
 }
 
-// unescape undoes what the 13a tokeniser undoes, in its order: "&amp;lt;" becomes "<".
+// unescape has the replacements of the 13a tokeniser in their order: "&amp;lt;" becomes "<".
 var unescape = [][2]string{
 	{"<skipped>", ""}, {"-\n", ""}, {"\n", " "}, {"&quot;", `"`}, {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"},
 }
 
-// tokens13a cuts a text into words as mteval-v13a does, the tokeniser behind most published BLEU scores: ASCII symbols
-// stand alone except the apostrophe; full stop and comma unless they stand between digits; a hyphen after a digit.
+// tokens13a splits a text into words like mteval-v13a, the tokeniser of most published BLEU scores. ASCII symbols are
+// separate words, except apostrophes. Full stops and commas are separate unless they are between digits, and a hyphen is
+// separate after a digit.
 //
-// The rules are substitutions that run one after the other, each from left to right without overlap, and overlaps
-// matter (of "a.,b" and "1.,2"), so they are kept as such.
+// The rules are substitutions that run one after the other, each from left to right without overlap. Overlaps matter
+// (in "a.,b" and "1.,2"), so the rules are implemented as substitutions too.
 func tokens13a(text string) []string {
 	text = strings.TrimRightFunc(text, isSpace13a)
 	for _, u := range unescape {
@@ -191,18 +192,18 @@ func tokens13a(text string) []string {
 	return strings.FieldsFunc(text, isSpace13a)
 }
 
-// rules13a put symbols apart.
+// rules13a separate symbols from words.
 var rules13a = []struct {
 	from *regexp.Regexp
 	to   string
 }{
-	{regexp.MustCompile(`[ -&(-+/:-@\[-\x60{-~]`), " $0 "}, // printable ASCII but letters, digits and ' , - .
+	{regexp.MustCompile(`[ -&(-+/:-@\[-\x60{-~]`), " $0 "}, // printable ASCII except letters, digits and ' , - .
 	{regexp.MustCompile(`([^0-9])([.,])`), "$1 $2 "},
 	{regexp.MustCompile(`([.,])([^0-9])`), " $1 $2"},
 	{regexp.MustCompile(`([0-9])(-)`), "$1 $2 "},
 }
 
-// isSpace13a knows the separators U+001C to U+001F as space too, as sacrebleu's language does.
+// isSpace13a also treats the separators U+001C to U+001F as space, as Python does.
 func isSpace13a(r rune) bool {
 	return unicode.IsSpace(r) || '\x1c' <= r && r <= '\x1f'
 }

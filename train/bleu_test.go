@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The golden file holds sacrebleu's own numbers; testdata/bleu.py writes it.
+// The golden file contains sacrebleu's results; testdata/bleu.py writes it.
 func TestCorpusBLEUAgainstSacrebleu(t *testing.T) {
 	data, err := os.ReadFile("testdata/bleu.json")
 	if err != nil {

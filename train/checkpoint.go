@@ -18,13 +18,12 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// TrainingFile holds all that training needs to go on exactly: parameters,
-// moments of the optimiser, and in its metadata the position and what the run
-// was started with. It is one file so that no interruption can leave parts of
-// different age.
+// TrainingFile contains everything that is needed to resume training exactly: the parameters, the
+// state of the optimiser and, in the metadata, the position and the settings of the run. It is a
+// single file so that its parts are always from the same step.
 const TrainingFile = "training.safetensors"
 
-// checkpoint is the part of TrainingFile that is not tensors.
+// checkpoint is the metadata of TrainingFile.
 type checkpoint struct {
 	Position position                `json:"position"`
 	Settings Settings                `json:"settings"`
@@ -32,9 +31,8 @@ type checkpoint struct {
 	Data     string                  `json:"data"` // hash of the examples
 }
 
-// Save writes the translator and the state of training to a directory, which
-// it makes if need be. The files are replaced all together or, after an error or if
-// the process is killed, not at all.
+// Save writes the translator and the state of training to a directory, which it creates if
+// necessary. It replaces either all files or, after an error or if the process is killed, none.
 func (tr *Trainer) Save(dir string) error { return atomicfile.Save(dir, tr.Files()) }
 
 // Files returns the files that Save writes, as Translator.Files does.
@@ -48,14 +46,14 @@ func (tr *Trainer) Files() []atomicfile.File {
 	}})
 }
 
-// state returns all numbers that training needs to go on.
+// state returns all numbers that are needed to resume training.
 func (tr *Trainer) state() nn.Params {
 	return nn.Join(nn.Named{Name: "param", Module: tr.model}, nn.Named{Name: "adamw", Module: nn.ModuleFunc(tr.optim.State)})
 }
 
-// Resume sets the trainer, made with the same pairs and settings, to the state
-// that Save has written: it then does bit for bit what the first would have
-// done. Only the number of epochs may differ.
+// Resume loads the state that Save has written into a trainer with the same pairs and settings.
+// Training then continues bit for bit like the original run. Only the number of epochs may
+// differ.
 func (tr *Trainer) Resume(dir string) error {
 	path := filepath.Join(dir, TrainingFile)
 	var file *safetensors.Reader
@@ -72,7 +70,7 @@ func (tr *Trainer) Resume(dir string) error {
 	}
 	var c checkpoint
 	if err := strictjson.Unmarshal([]byte(file.Metadata()["checkpoint"]), &c); err != nil {
-		return bad("its metadata hold no checkpoint: %v", err)
+		return bad("its metadata contains no checkpoint: %v", err)
 	}
 	c.Settings.Epochs = tr.Settings.Epochs
 	switch at := c.Position; {
@@ -94,22 +92,22 @@ func (tr *Trainer) Resume(dir string) error {
 	return nil
 }
 
-// badFile makes a *seq2seq.InputError of a file that is missing, or not as it should be.
+// badFile returns a *seq2seq.InputError for a file that is missing or invalid.
 func badFile(path string, err error) error {
 	var format *safetensors.FormatError
 	switch {
 	case errors.As(err, &format):
-		return input.Errorf(path, "%v", format.Err) // not wrapped: the file itself is there
+		return input.Errorf(path, "%v", format.Err) // not wrapped, because the file itself exists
 	case errors.Is(err, fs.ErrNotExist):
 		return input.Errorf(path, "no such file")
 	}
 	return err
 }
 
-// Done returns how many epochs and, of the next one, steps have been made.
+// Done returns the number of completed epochs, and the number of completed steps of the next one.
 func (tr *Trainer) Done() (epochs, steps int) { return tr.at.Epoch, tr.at.Step }
 
-// Total returns how many steps of all epochs have been made.
+// Total returns the number of completed steps of all epochs.
 func (tr *Trainer) Total() int { return tr.at.Total }
 
 // fingerprint identifies the examples and their order.

@@ -17,7 +17,7 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// stop ends a run after some steps.
+// stop returns a callback that ends a run after some steps.
 func stop(steps int) func(Progress) error {
 	return func(Progress) error {
 		if steps--; steps == 0 {
@@ -29,8 +29,8 @@ func stop(steps int) func(Progress) error {
 
 var errStop = errors.New("stop")
 
-// Saved anywhere, in the middle of an epoch or at its end, and resumed by
-// somebody who has only the files, a run ends with the same bits.
+// A run that is saved after any step and resumed from its files alone ends with the same
+// bits.
 func TestResumeGoesOnExactly(t *testing.T) {
 	pairs := toyPairs(20)
 	for _, c := range []models.TranslatorConfig{
@@ -69,7 +69,7 @@ func TestResumeGoesOnExactly(t *testing.T) {
 	}
 }
 
-// saved returns a directory with a run that has made four steps.
+// saved returns a directory with a run of four steps.
 func saved(t *testing.T, m *models.Model, pairs []seq2seq.Pair) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestResumeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	about := whole.Metadata["checkpoint"]
-	// with writes the file with another text in place of the checkpoint's.
+	// with writes the file with a text of the checkpoint replaced.
 	with := func(old, new string) {
 		t.Helper()
 		if !strings.Contains(about, old) {
@@ -122,15 +122,15 @@ func TestResumeRefuses(t *testing.T) {
 		{want: "was made with other pairs", pairs: append([]seq2seq.Pair{{Source: pairs[0].Source, Target: pairs[1].Target}}, pairs[1:]...)},
 		{want: "was made with another network", model: newToy(t, wide, pairs)},
 		{want: "no such file", change: func() { os.Remove(path) }},
-		{want: "its metadata hold no checkpoint", change: func() { with(about, "") }},
-		{want: "its metadata hold no checkpoint", change: func() { with("{", "[") }},
-		// Four steps of three an epoch: one epoch, one step. Step 3 would be
-		// the next epoch, and looking for it would never end.
+		{want: "its metadata contains no checkpoint", change: func() { with(about, "") }},
+		{want: "its metadata contains no checkpoint", change: func() { with("{", "[") }},
+		// Four steps at three per epoch: one epoch and one step. Step 3 would belong to the next
+		// epoch, and a search for it would never end.
 		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":3`) }},
 		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":-1`) }},
 		{want: "is at an impossible position", change: func() { with(`"epoch":1`, `"epoch":-1`) }},
 		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":0`) }},
-		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":5`) }}, // dropout would be another
+		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":5`) }}, // dropout would differ
 		{want: "is at an impossible position", change: func() { with(`"tokens":`, `"tokens":-`) }},
 		{want: "is at an impossible position", change: func() { with(`"seconds":`, `"seconds":-`) }},
 		{want: `tensor "adamw.`, change: func() {
@@ -171,8 +171,8 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// If one file cannot be written, none is: a model of old weights and a new
-// config would be worse than no new model.
+// If one file cannot be written, no file is replaced: old weights with a new config would be
+// worse than no new model.
 func TestSaveAllOrNothing(t *testing.T) {
 	pairs := toyPairs(20)
 	dir := saved(t, newToy(t, models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
@@ -182,7 +182,7 @@ func TestSaveAllOrNothing(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Mkdir(path, 0o755); err != nil { // stands for a disk that has no room for this file
+		if err := os.Mkdir(path, 0o755); err != nil { // simulates a disk that is full when this file is written
 			t.Fatal(err)
 		}
 		other := newToy(t, models.TranslatorConfig{Arch: models.Transformer, Score: "dot", Width: 6, Heads: 2, Layers: 1, Hidden: 3}, toyPairs(9))
@@ -208,7 +208,7 @@ func TestSaveAllOrNothing(t *testing.T) {
 	}
 }
 
-// contents returns the files of a directory.
+// contents returns the contents of the files in a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -226,8 +226,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// What the position of a run looks like in the file is a promise to runs that
-// were saved yesterday, and to those of the day before, which did not count tokens.
+// The format of a position must not change, because saved runs contain it. The oldest ones lack
+// the number of tokens.
 func TestCheckpointFormat(t *testing.T) {
 	const (
 		position = `{"position":{"epoch":1,"step":2,"total":9,"loss":3.5,"count":4`
@@ -245,8 +245,8 @@ func TestCheckpointFormat(t *testing.T) {
 	}
 }
 
-// Each step drops other elements. The learning rate is too small to change
-// anything, so two steps with the same pair differ by nothing else.
+// Each step drops different elements. The learning rate is too small to have an effect, so
+// nothing else differs between two steps with the same pair.
 func TestDropoutOfSteps(t *testing.T) {
 	pairs := toyPairs(1)
 	for dropout, want := range map[float32]int{0: 1, 0.5: 5} {
@@ -265,8 +265,8 @@ func TestDropoutOfSteps(t *testing.T) {
 
 type killed struct{}
 
-// killedAt runs f and ends it in front of its n-th operation on the disk, as if the
-// process were killed. It reports whether there were so many.
+// killedAt runs f and stops it before its n-th operation on the disk, as if the process were
+// killed. It reports whether f had that many operations.
 func killedAt(n int, f func()) (dead bool) {
 	atomicfile.Before = func(string, string) {
 		if n--; n < 0 {
@@ -285,9 +285,9 @@ func killedAt(n int, f func()) (dead bool) {
 	return false
 }
 
-// Killed at any moment of a save, the first, one over an older state, one over
-// another run, a directory holds one of the two, which loads and can be resumed to
-// the bit.
+// A save can be killed at any operation: the first save, one over an older state, or one over
+// another run. The directory then contains the old or the new run, which loads and can be resumed
+// bit for bit.
 func TestSaveKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: ends at every operation on the disk")
@@ -305,7 +305,7 @@ func TestSaveKilled(t *testing.T) {
 	whole := newToy(t, c, pairs)
 	run(t, newToyTrainer(t, whole, pairs, toySettings(3)))
 	next := after(t, c, pairs, 4)
-	// stateOf names what is in a directory, after it has trained it to its end.
+	// stateOf identifies the content of a directory, after training it to the end.
 	stateOf := func(dir string) (string, error) {
 		m, err := models.LoadTranslator(dir)
 		if err != nil {
@@ -365,8 +365,8 @@ func TestSaveKilled(t *testing.T) {
 	}
 }
 
-// A compact model that has lost all heads of a layer trains, and a run of it that
-// is saved and resumed ends with the same bits.
+// A compact model that has lost all heads of a layer can be trained, and its run, saved and
+// resumed, ends with the same bits.
 func TestCompactResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: trains")

@@ -12,20 +12,20 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// MaxDates is the largest number of pairs that Dates makes, a small part of all that there are.
+// MaxDates is the largest number of pairs that Dates makes. It is a small fraction of all possible pairs.
 const MaxDates = 1_000_000
 
-// dateEpoch and dateCount span the years 1950 to 2049, a hundred years, so that two digits of a year are enough.
+// dateEpoch and dateCount span the years 1950 to 2049, so that two digits identify a year.
 var dateEpoch = time.Date(1950, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 const dateCount = 36525
 
-// Dates makes n pairs of a date as people write it and the same date as 2019-03-05: a task of translation that is
-// learnt in minutes, where it is plain which characters the model should attend to. All source texts are different, and each
-// determines its date: years are 1950 to 2049, two digits from 50 are 19.., the others 20..; in numbers alone the year
-// comes first if it has four digits in front, else the day comes first. The weekday, where there is one, is right.
+// Dates makes n pairs of a date as people write it and the same date in the form 2019-03-05. This task takes minutes to
+// learn, and it is obvious which characters the model should attend to. All source texts are different, and each
+// determines its date: years are 1950 to 2049; two digits from 50 mean 19.., others 20..; in dates of numbers only, the
+// year comes first if the first number has four digits, otherwise the day does. Weekdays are correct.
 // Ten languages and all days of these years are equally likely. The same n and seed give the same pairs, and a smaller n
-// gives their beginning.
+// gives a prefix of them.
 //
 // Panics: n < 0 or n > MaxDates.
 func Dates(n int, seed uint64) []seq2seq.Pair {
@@ -47,8 +47,8 @@ func Dates(n int, seed uint64) []seq2seq.Pair {
 	return pairs
 }
 
-// DatesSplit makes pairs to train on and pairs to test on, as Dates does; no source is in both. The test pairs depend on
-// their number and the seed alone, so that models trained on more or fewer pairs can be compared.
+// DatesSplit makes training pairs and test pairs like Dates; no source is in both. The test pairs depend only on
+// their number and the seed, so that models trained on different numbers of pairs can be compared.
 //
 // Panics: a negative number, or more than MaxDates in all.
 func DatesSplit(train, test int, seed uint64) (trainPairs, testPairs []seq2seq.Pair) {
@@ -59,8 +59,8 @@ func DatesSplit(train, test int, seed uint64) (trainPairs, testPairs []seq2seq.P
 	return all[test:], all[:test:test]
 }
 
-// dateRand is the splitmix64 generator. It is written out, and not taken from a library, because a date set must stay
-// the same as long as somebody may want to compare results on it.
+// dateRand is the splitmix64 generator. It is implemented here, and not taken from a library, so that the pairs of a seed
+// never change and results stay comparable.
 type dateRand uint64
 
 func (r *dateRand) below(n int) int {
@@ -72,7 +72,7 @@ func (r *dateRand) below(n int) int {
 	return int(high)
 }
 
-// pick chooses among the alternatives of one table entry, which are separated by bars.
+// pick chooses one of the alternatives of a table entry, which are separated by bars.
 func (r *dateRand) pick(entry string) string {
 	alternatives := strings.Split(entry, "|")
 	return alternatives[r.below(len(alternatives))]
@@ -80,8 +80,8 @@ func (r *dateRand) pick(entry string) string {
 
 func (r *dateRand) style(styles []string) string { return styles[r.below(len(styles))] }
 
-// dateLanguage is how one language writes dates. Lists have one word per month or weekday, Sunday first, separated by
-// spaces; a bar separates words that mean the same. The styles hold these verbs:
+// dateLanguage describes how a language writes dates. Lists have one word per month or weekday, Sunday first, separated by
+// spaces; a bar separates synonyms. Styles contain these verbs:
 //
 //	%W %w  weekday, in full and short       %d %D  day as 5 and as 05      %n %N  month as 3 and as 03
 //	%M %m  month, in full and short         %o     day as ordinal          %Y %y  year as 2019 and as 19
@@ -89,16 +89,16 @@ type dateLanguage struct {
 	weekdays, shortWeekdays string
 	months, shortMonths     string
 	styles                  []string
-	ordinal                 func(day int) string // nil if only numbers are in use
+	ordinal                 func(day int) string // nil if the language uses only numbers
 }
 
-// write gives the date in a style of the language, mostly in the capitals that are usual there.
+// write writes a date in a style of the language, mostly with its usual capitals.
 func (l *dateLanguage) write(date time.Time, rng *dateRand) string {
 	entry := func(list string, i int) string { return rng.pick(strings.Fields(list)[i]) }
 	number := func(n, digits int) string { return fmt.Sprintf("%0*d", digits, n) }
 	style := rng.style(l.styles)
 	if !strings.Contains(style, "%M") && !strings.Contains(style, "%m") {
-		style = rng.style(l.styles) // numbers alone teach the least, so they have to be drawn twice
+		style = rng.style(l.styles) // dates of numbers only teach the least, so they must be drawn twice
 	}
 	var out strings.Builder
 	for i := 0; i < len(style); i++ {
@@ -160,7 +160,7 @@ func englishOrdinal(day int) string {
 	return strconv.Itoa(day) + suffix
 }
 
-// firstOnly is for languages that have an ordinal for the first of a month and plain numbers for the other days.
+// firstOnly is for languages with an ordinal for the first day of a month and plain numbers for other days.
 func firstOnly(first string) func(int) string {
 	return func(day int) string {
 		if day == 1 {

@@ -22,7 +22,7 @@ var (
 		"ç", "c", "ś", "s", "ź", "z", "ł", "l", "ą", "a")
 )
 
-// How the words begin, without accents; two letters are whole words. The generator's own lists are not used.
+// Prefixes of words, without accents; two letters are whole words. The generator's own lists are not used.
 var (
 	monthBegins = []string{"", "jan gen ene sty", "feb fev lut", "mar mae mrz mrt maa", "apr avr abr kwi", "mai may maj mei mag",
 		"jun juin giu cze", "jul juil lug lip", "aug aou ago sie", "sep set wrz", "oct okt ott out paz", "nov lis", "dec dez dic gru"}
@@ -31,7 +31,7 @@ var (
 		"sat sam sab zat lor sob sonnabend sa za"}
 )
 
-// begins finds the list that has the longest beginning of word; -1 if none has.
+// begins returns the index of the list with the longest prefix of word; -1 if none has one.
 func begins(lists []string, word string) int {
 	found, longest := -1, 0
 	for i, list := range lists {
@@ -44,14 +44,14 @@ func begins(lists []string, word string) int {
 	return found
 }
 
-// readDate is the way back, from the text alone: the date, and the weekday it claims or -1.
+// readDate parses a text: it returns the date, and the weekday in the text or -1.
 func readDate(text string) (date string, weekday int, err error) {
 	text = dateAccent.Replace(strings.ToLower(text))
 	text = dateSuffix.ReplaceAllString(text, "$1$3")
 	words, numbers := dateWord.FindAllString(text, -1), dateNumber.FindAllString(text, -1)
 	month := ""
 	if len(numbers) == 2 {
-		for i, w := range slices.Backward(words) { // a month never stands before the weekday: "mar 5 mar 2019"
+		for i, w := range slices.Backward(words) { // a month is never before the weekday: "mar 5 mar 2019"
 			if m := begins(monthBegins, w); m > 0 {
 				month = strconv.Itoa(m)
 				words = slices.Delete(words, i, i+1)
@@ -138,7 +138,7 @@ func TestDatesAreDifferentAndDeterministic(t *testing.T) {
 	}
 }
 
-// Results on this task are compared over time, so the pairs of a seed are part of the interface.
+// Results on this task are compared over time, so the pairs of a seed must not change.
 func TestDatesStayTheSame(t *testing.T) {
 	var got []string
 	for _, p := range Dates(4, 1) {
@@ -207,7 +207,7 @@ func TestDatesCoverEverythingEvenly(t *testing.T) {
 	}
 }
 
-// The lists are typed by hand, so a missing word is likely; a style with a wrong verb would lose a part of the date.
+// The lists are typed by hand, so words may be missing; a style with a wrong verb would lose a part of the date.
 func TestDateLanguages(t *testing.T) {
 	for i, l := range dateLanguages {
 		for list, want := range map[string]int{l.weekdays: 7, l.shortWeekdays: 7, l.months: 12, l.shortMonths: 12} {

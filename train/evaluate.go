@@ -9,30 +9,29 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// Number is a number that JSON has as null if it is infinite or not a number: the loss of a
-// broken model.
+// Number is a number whose JSON is null if it is infinite or NaN, such as the loss of a broken
+// model.
 type Number = strictjson.Number
 
-// Metrics is the quality of a translator on pairs that it may not have seen.
+// Metrics is the quality of a translator on pairs, usually unseen ones.
 type Metrics struct {
-	// Loss is the mean cross entropy of the target tokens, end marks included,
-	// given those before; unit: nats.
+	// Loss is the mean cross entropy of the target tokens including end marks, given the
+	// tokens before; unit: nats.
 	Loss Number `json:"loss"`
 	// Perplexity is exp(Loss).
 	Perplexity Number `json:"perplexity"`
-	// ExactMatch is the share of sources whose translation is one of their
-	// targets to the letter.
+	// ExactMatch is the fraction of sources whose translation equals one of their targets
+	// exactly.
 	ExactMatch Number `json:"exact_match"`
-	// BLEU is that of the corpus, 0 to 100; see CorpusBLEU.
+	// BLEU is the corpus BLEU, 0 to 100; see CorpusBLEU.
 	BLEU Number `json:"bleu"`
-	// Sources is the number of different sources. Pairs with the same source
-	// are one source with several right translations.
+	// Sources is the number of different sources. Pairs with the same source count as one
+	// source with several correct translations.
 	Sources int `json:"sources"`
 }
 
-// Evaluate translates the sources of pairs, by beam search if beam is more than 1, and
-// compares with their targets. If
-// ctx ends it returns the context's error.
+// Evaluate translates the sources of pairs, by beam search if beam is more than 1, and compares
+// the results with their targets. If ctx ends, Evaluate returns the context's error.
 func Evaluate(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, beam int) (Metrics, error) {
 	loss, err := Loss(ctx, m, pairs)
 	if err != nil {

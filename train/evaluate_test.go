@@ -9,13 +9,13 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// Evaluate counts what Translate and Loss give, and a source once.
+// Evaluate agrees with Translate and Loss, and counts each source once.
 func TestEvaluate(t *testing.T) {
 	for name, m := range halfTrained(t) {
 		pairs := toyPairs(20)
 		written := translate(t, m, pairs[0].Source, pairs[1].Source)
 		some := []seq2seq.Pair{
-			{Source: pairs[0].Source, Target: written[0] + "g"}, {Source: pairs[0].Source, Target: written[0]}, // right, by the second
+			{Source: pairs[0].Source, Target: written[0] + "g"}, {Source: pairs[0].Source, Target: written[0]}, // correct because of the second target
 			{Source: pairs[1].Source, Target: written[1] + "g"},
 		}
 		got, err := Evaluate(context.Background(), m, some, 1)

@@ -8,16 +8,16 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// ExamplesFile holds the pairs of a Trainer as numbers, so that another program can train
-// on them without cutting texts into pieces:
+// ExamplesFile contains the pairs of a Trainer as ids, so that another program can train on them
+// without a tokenizer:
 //
-//	ids      [N]    I32  source and target of each pair, one behind the other, each with EOS at its end
-//	lengths  [n 2]  I32  how many of these are the source's, and the target's
+//	ids      [N]    I32  source and target of each pair, concatenated, each with EOS at its end
+//	lengths  [n 2]  I32  the number of ids of each source and each target
 //
-// Its metadata have in "data" the hash that is in those of TrainingFile as well.
+// The entry "data" of its metadata is the same hash as in TrainingFile.
 const ExamplesFile = "examples.safetensors"
 
-// Examples returns ExamplesFile, for who saves it with Files.
+// Examples returns ExamplesFile, to be saved together with Files.
 func (tr *Trainer) Examples() atomicfile.File {
 	return atomicfile.File{Path: ExamplesFile, Write: func(w io.Writer) error {
 		var ids, lengths []byte
@@ -36,7 +36,7 @@ func (tr *Trainer) Examples() atomicfile.File {
 	}}
 }
 
-// appendInt32s appends numbers below 2³¹, as ids and lengths of texts are.
+// appendInt32s appends numbers below 2³¹, such as ids and lengths.
 func appendInt32s(b []byte, numbers ...int) []byte {
 	for _, n := range numbers {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))

@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// The pairs of a trainer as numbers, for another program.
+// The pairs of a trainer as ids, for another program.
 func TestExamplesFile(t *testing.T) {
 	pairs := toyPairs(7)
 	m := newToy(t, headed()[0], pairs)

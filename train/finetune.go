@@ -11,29 +11,29 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// FineTune trains m, as it is, for exactly so many steps, and over as many epochs
-// of the pairs as that takes; without steps it does nothing. It tells report of
-// each step, unless report is nil.
+// FineTune trains m for the given number of steps, over as many epochs of the pairs as
+// necessary; without steps it does nothing. After each step it calls report, unless report
+// is nil.
 //
-// Of the settings, Epochs does not count. The learning rate rises over the warm-up
-// and then falls along half a cosine, to zero behind the last step: a run whose end
-// is known is best left with small steps. Nothing is dropped: a model that has just
-// lost a part of itself has none to spare, and with dropout a short run can end behind
-// where it began. Heads that are gone stay gone.
+// FineTune ignores the setting Epochs. The learning rate rises during the warm-up and then falls
+// along half a cosine to zero after the last step: a run of known length ends best with small
+// steps. FineTune uses no dropout: a pruned model has no capacity to spare, and with dropout a
+// short run can make it worse. Removed heads stay removed.
 //
-// Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the
+// Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the context's
+// error, after the current step is finished.
 // context's, with m at the step that was under way.
 func FineTune(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, s Settings, steps int, report func(Progress)) error {
 	if steps < 0 {
 		return fmt.Errorf("train: FineTune: %d steps, want at least 0", steps)
 	}
-	s.Epochs = 1 // until it is known how many steps that is
+	s.Epochs = 1 // until the number of steps per epoch is known
 	tr, err := NewTrainer(m, pairs, s)
 	if err != nil || steps == 0 {
 		return err
 	}
 	tr.tape = tensor.NewTape(tensor.Eval)
-	tr.schedule = nn.WarmupCosine(s.Warmup, steps+1) // the last step is not idle
+	tr.schedule = nn.WarmupCosine(s.Warmup, steps+1) // so that the last step is not zero
 	tr.Settings.Epochs = (steps + tr.steps() - 1) / tr.steps()
 	enough := errors.New("enough")
 	err = tr.Run(ctx, func(p Progress) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// It is enough to train a little of what the heads leave behind.
+// Training a part of what removed heads leave is enough.
 func TestFineTune(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: trains")
@@ -23,7 +23,7 @@ func TestFineTune(t *testing.T) {
 		t.Fatal(err)
 	}
 	var seen []Progress
-	settings := toySettings(0) // epochs do not count
+	settings := toySettings(0) // ignored
 	if err := FineTune(ctx, small, pairs, settings, 100, func(p Progress) { seen = append(seen, p) }); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestFineTune(t *testing.T) {
 		t.Errorf("the layer without heads has %d", n)
 	}
 
-	// Heads of zeros learn nothing: no gradient reaches them.
+	// Heads of zeros do not learn: they get no gradient.
 	large := small.Expand()
 	if err := FineTune(ctx, large, pairs, settings, 5, nil); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestFineTune(t *testing.T) {
 		t.Errorf("expanded and trained, the lost heads change the logits by %v of %v, %v", largest, scale, err)
 	}
 
-	// The steps are those of a run in which nothing is dropped.
+	// The steps equal those of a run without dropout.
 	undropped := c
 	undropped.Dropout = 0
 	one, two := newToy(t, undropped, pairs), newToy(t, c, pairs)
@@ -75,7 +75,7 @@ func TestFineTune(t *testing.T) {
 	sameParams(t, two, one)
 }
 
-// Each step of a known number changes something, the last as well.
+// Each of a given number of steps has an effect, including the last.
 func TestFineTuneLastStep(t *testing.T) {
 	pairs := toyPairs(16)
 	m := newToy(t, headed()[0], pairs)

@@ -14,7 +14,7 @@ type Metric uint8
 // The metrics, both in per cent.
 const (
 	MetricBLEU  Metric = iota // of the corpus; see CorpusBLEU
-	MetricExact               // the share of translations that are a reference to the letter
+	MetricExact               // the percentage of translations that equal a reference exactly
 )
 
 var metricNames = [...]string{"BLEU", "exact match"}
@@ -27,16 +27,15 @@ func (m Metric) String() string {
 	return fmt.Sprintf("Metric(%d)", m)
 }
 
-// Judged is what the translations of some sources are worth, sentence by
-// sentence.
+// Judged has the scores of the translations of some sources, sentence by sentence.
 type Judged struct {
-	counts []bleuCounts // one a sentence
+	counts []bleuCounts // one per sentence
 	exact  []bool
 }
 
 // Judge compares translations[i] with all of references[i].
 //
-// Errors: those of CorpusBLEU.
+// Errors: as for CorpusBLEU.
 func Judge(translations []string, references [][]string) (*Judged, error) {
 	if err := checkCorpus("Judge", translations, references); err != nil {
 		return nil, err
@@ -52,8 +51,7 @@ func Judge(translations []string, references [][]string) (*Judged, error) {
 // Len returns the number of sentences.
 func (j *Judged) Len() int { return len(j.counts) }
 
-// Exact returns the share, 0 to 1, of translations that are one of their
-// references to the letter.
+// Exact returns the fraction, 0 to 1, of translations that equal one of their references exactly.
 func (j *Judged) Exact() float64 {
 	var s tally
 	for i := range j.exact {
@@ -71,8 +69,7 @@ func (j *Judged) Value(m Metric) float64 {
 	return s.value(m)
 }
 
-// Sample returns a metric of the sentences with the given numbers, which may stand there
-// several times.
+// Sample returns a metric of a sample of sentences, given by their indexes, which may repeat.
 func (j *Judged) Sample(m Metric, sentences []int) float64 {
 	var s tally
 	for _, i := range sentences {
@@ -81,7 +78,7 @@ func (j *Judged) Sample(m Metric, sentences []int) float64 {
 	return s.value(m)
 }
 
-// tally is what some sentences, taken together, have.
+// tally is the sum over some sentences.
 type tally struct {
 	bleu             bleuCounts
 	exact, sentences int
@@ -102,9 +99,9 @@ func (s *tally) value(m Metric) float64 {
 	return s.bleu.score().Score
 }
 
-// Bootstrap returns the 95% interval of the metric of b minus that of a, two
-// systems that have translated the same sources, by paired bootstrap over the sentences.
-// 1000 resamples are usual. The result depends on nothing but the arguments.
+// Bootstrap returns the 95% interval of the metric of b minus that of a, two systems that have
+// translated the same sources, by paired bootstrap over the sentences. 1000 resamples are usual.
+// The result depends only on the arguments.
 //
 // Panics with a *tensor.ShapeError if a and b differ in the number of sentences, or
 // if there are no resamples.

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// system returns n translations of which a share is right, and the references.
+// system returns n translations, of which a fraction is correct, and the references.
 func system(n int, right float64, seed uint64) ([]string, [][]string) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	translations, references := make([]string, n), make([][]string, n)
@@ -37,7 +37,7 @@ func judged(tb testing.TB, n int, right float64, seed uint64) *Judged {
 	return j
 }
 
-// Sentence by sentence or all at once, BLEU is the same number.
+// BLEU is the same number sentence by sentence and all at once.
 func TestJudge(t *testing.T) {
 	for _, n := range []int{1, 2, 97} {
 		translations, references := system(n, 0.6, 5)
@@ -87,13 +87,12 @@ func TestBootstrap(t *testing.T) {
 		if l, h := Bootstrap(better, worse, m, 1000, 3); l != -high || h != -low {
 			t.Errorf("%s: the other way round, it is %v to %v, want %v to %v", m, l, h, -high, -low)
 		}
-		// Paired: a system is not better than itself, whatever is drawn.
+		// A system is not better than itself on any sample.
 		if l, h := Bootstrap(worse, worse, m, 1000, 3); l != 0 || h != 0 {
 			t.Errorf("%s of a system less its own: %v to %v", m, l, h)
 		}
 	}
-	// Of a share, the standard error is known: √(p·(1−p)/n) where b is right
-	// always.
+	// The standard error of a fraction is known: √(p·(1−p)/n) if b is always correct.
 	half, whole := judged(t, n, 0.5, 4), judged(t, n, 1, 4)
 	low, high := Bootstrap(half, whole, MetricExact, 2000, 5)
 	p := half.Exact()
@@ -111,8 +110,8 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// BenchmarkBootstrap is an interval of BLEU, as attn prune wants one for each
-// point of a curve.
+// BenchmarkBootstrap computes an interval of BLEU, as attn prune does for each point of a
+// curve.
 func BenchmarkBootstrap(b *testing.B) {
 	one, other := judged(b, 1000, 0.5, 1), judged(b, 1000, 0.7, 2)
 	for b.Loop() {
@@ -120,7 +119,7 @@ func BenchmarkBootstrap(b *testing.B) {
 	}
 }
 
-// The mean of logarithms may round to a little more than 1.
+// The mean of logarithms may be rounded to slightly more than 1.
 func TestPerfectBLEU(t *testing.T) {
 	for n := 4; n < 200; n++ {
 		text := strings.TrimSpace(strings.Repeat("a b c ", n))

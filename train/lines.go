@@ -15,14 +15,14 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// LineFormat says what a line of a file of texts contains. If Least is 0, it is one text,
-// tabs and all.
+// LineFormat describes the lines of a file of texts. If Least is 0, a line is one text, which
+// may contain tabs.
 type LineFormat struct {
 	Want        string // for errors: "a text, or two, and a class"
-	Least, Most int    // columns
+	Least, Most int    // number of columns
 }
 
-// Tabs describes the separator of columns, if there are several.
+// Tabs describes the separator if there are several columns.
 func (f LineFormat) Tabs() string {
 	if f.Least == 0 {
 		return ""
@@ -30,14 +30,14 @@ func (f LineFormat) Tabs() string {
 	return ", with tabs between them"
 }
 
-// Line is a line of the data of a pretrained model.
+// Line is a line of data for a pretrained model.
 type Line struct {
 	Number  int
 	Columns []string
-	Value   float64 // of the last column, where that is a number: ReadLines leaves it 0
+	Value   float64 // of the last column if it is a number; ReadLines leaves it 0
 }
 
-// ReadLines reads at most most lines. Blank ones are skipped.
+// ReadLines reads at most the given number of lines. It skips blank ones.
 func ReadLines(path string, format LineFormat, most int) ([]Line, error) {
 	file, err := openText(path)
 	if err != nil {
@@ -64,14 +64,14 @@ func ReadLines(path string, format LineFormat, most int) ([]Line, error) {
 	return lines, nil
 }
 
-// columns returns the columns of a line, nil if it is blank.
+// columns returns the columns of a line, or nil if it is blank.
 func (f LineFormat) columns(line string) ([]string, error) {
 	text := strings.TrimSpace(line)
 	if text == "" {
 		return nil, nil
 	}
 	columns := []string{text}
-	if f.Least > 0 { // in the whole line: a tab in front follows an empty column
+	if f.Least > 0 { // of the untrimmed line: a tab at its start follows an empty column
 		columns = strings.Split(strings.TrimRightFunc(line, unicode.IsSpace), "\t")
 		if n := len(columns); n < f.Least || n > f.Most {
 			return nil, fmt.Errorf("has %s, want %s%s", quote.Counted(n, "column", "columns"), f.Want, f.Tabs())
@@ -98,17 +98,18 @@ func openText(path string) (*os.File, error) {
 	return file, nil
 }
 
-// maxLine is the longest line in bytes. No sentence comes near; a longer line means that the file is something else,
-// and an error is better than training on a piece of it.
+// maxLine is the longest line in bytes. Sentences are far shorter: a longer line means that the file is something else,
+// and an error is better than training on a part of it.
 const maxLine = 1 << 20
 
 // eachLine calls visit with each line of r and its number, from 1, until visit returns io.EOF. A byte order mark at the
 // start is removed.
 //
-// Errors: an *InputError of name for any other error of visit, an invalid or too long line; an error of r, wrapped.
+// Errors: an *InputError with the given name for any other error of visit and for an invalid or too long line; an error
+// of r, wrapped.
 func eachLine(r io.Reader, name string, visit func(number int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
-	// The scanner wants its newline in the buffer too, and gives up when the buffer is full.
+	// The scanner needs room for the newline too, and stops when the buffer is full.
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine+2)
 	number := 0
 	for lines.Scan() {
@@ -138,7 +139,7 @@ func eachLine(r io.Reader, name string, visit func(number int, line []byte) erro
 
 var errTooLong = fmt.Errorf("line longer than %d bytes", maxLine)
 
-// checkLine returns an error if a line is too long or no text.
+// checkLine returns an error if a line is too long or not text.
 func checkLine(line []byte) error {
 	if len(line) > maxLine {
 		return errTooLong

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Lines become columns, and what is missing is told with its line.
+// Lines are split into columns; errors name the line.
 func TestReadLines(t *testing.T) {
 	text, classes, pairs := LineFormat{Want: "a text"}, LineFormat{"a text, or two, and a class", 2, 3}, LineFormat{"a source and its target", 2, math.MaxInt}
 	path := filepath.Join(t.TempDir(), "lines")
@@ -17,7 +17,7 @@ func TestReadLines(t *testing.T) {
 		format LineFormat
 		data   string
 		most   int
-		want   string // columns with |, lines with /; or an error
+		want   string // columns separated by |, lines by /; or an error
 	}{
 		{text, "\uFEFFa\tb \r\n\n  c\n", 9, "a\tb/c"},
 		{text, "a\nb\nc\n", 2, "a/b"},

@@ -19,19 +19,18 @@ import (
 type finalMetrics struct {
 	Kind curve.Kind `json:"kind"`
 	Metrics
-	Unseen bool `json:"unseen"` // the sources were kept from training
+	Unseen bool `json:"unseen"` // the sources were not used for training
 }
 
-// metrics are the lines of the metrics file. They are saved together with the state of
-// training that they are about, so none is missing and none comes twice, wherever a run
-// was killed.
+// metrics are the lines of the metrics file. They are saved together with the matching training
+// state, so that no line is lost or repeated, even if a run is killed.
 type metrics struct {
 	lines [][]byte
-	told  int // lines that have been written to the output
+	told  int // number of lines that have been written to Options.JSON
 }
 
-// readMetrics returns those of the run in a directory, up to the step that its state is at:
-// what was measured behind it will be measured again.
+// readMetrics reads the metrics of the run in a directory, up to the step of its saved state: the
+// lines after that step will be written again.
 func readMetrics(dir string, step int) (m metrics, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, curve.File))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +44,7 @@ func readMetrics(dir string, step int) (m metrics, err error) {
 	return m, err
 }
 
-// unmeasured returns the last epoch if its measurement was interrupted.
+// unmeasured returns the last epoch if its evaluation was interrupted.
 func (m *metrics) unmeasured() (last curve.Epoch, ok bool) {
 	if n := len(m.lines); n > 0 && curve.KindOf(m.lines[n-1]) == curve.KindEpoch {
 		ok = json.Unmarshal(m.lines[n-1], &last) == nil && math.IsNaN(float64(last.ValidLoss))
@@ -53,8 +52,8 @@ func (m *metrics) unmeasured() (last curve.Epoch, ok bool) {
 	return last, ok
 }
 
-// add appends a line. A final measurement replaces one that no epoch has followed, and an
-// epoch replaces its line without a measurement.
+// add appends a line. A final evaluation replaces an earlier one that no epoch has followed, and an
+// epoch replaces its own line without an evaluation.
 func (m *metrics) add(line any) error {
 	data, err := json.Marshal(line)
 	if err != nil {
@@ -80,7 +79,7 @@ func (m *metrics) add(line any) error {
 	return nil
 }
 
-// fresh returns the lines that have not been written to the output.
+// fresh returns the lines that have not been written to Options.JSON.
 func (m *metrics) fresh() [][]byte { return m.lines[m.told:] }
 
 // files returns the metrics file and its picture.

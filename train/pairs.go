@@ -11,20 +11,20 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// LongestText is the number of bytes of the longest text of a pair that is used.
-// Attention takes memory with the square of the length; no sentence comes near.
+// LongestText is the limit on the length of a text of a pair, in bytes. Attention needs memory
+// proportional to the square of the length; sentences are far shorter.
 const LongestText = 4000
 
 // TooLong reports whether a text of p is longer than LongestText.
 func TooLong(p seq2seq.Pair) bool { return max(len(p.Source), len(p.Target)) > LongestText }
 
-// ReadPairs reads sentence pairs, one a line: source, a tab, target, in UTF-8. Further columns are ignored, for the
-// collections of manythings.org carry a licence there. White space around a text is dropped; blank lines, a byte order
-// mark at the start and carriage returns before the newlines are skipped. Lines end in LF or CRLF: a carriage return
-// anywhere else is an error, for a file whose lines all end in one would be a single pair.
+// ReadPairs reads sentence pairs, one per line: source, a tab, target, in UTF-8. It ignores further columns, because the
+// collections of manythings.org have a licence there. It trims white space around a text, and skips blank lines, a byte
+// order mark at the start and carriage returns before newlines. Lines end in LF or CRLF: a carriage return anywhere else
+// is an error, because a file with lines ending in CR would be read as a single pair.
 //
-// Errors: content that is not such a file gives a *seq2seq.InputError that carries name and the number of the line; an
-// error of r itself is wrapped.
+// Errors: invalid content gives a *seq2seq.InputError with name and the line number; an error of r itself is
+// wrapped.
 func ReadPairs(r io.Reader, name string) ([]seq2seq.Pair, error) {
 	var pairs []seq2seq.Pair
 	err := eachLine(r, name, func(_ int, line []byte) error {
@@ -43,7 +43,7 @@ func ReadPairs(r io.Reader, name string) ([]seq2seq.Pair, error) {
 	return pairs, nil
 }
 
-// ParsePair takes one line of such a file apart, of which a blank one is an error here.
+// ParsePair splits one line of such a file. A blank line is an error.
 func ParsePair(line string) (seq2seq.Pair, error) {
 	if err := checkLine([]byte(line)); err != nil {
 		return seq2seq.Pair{}, err
@@ -55,7 +55,7 @@ func ParsePair(line string) (seq2seq.Pair, error) {
 	return p, err
 }
 
-// parsePair takes one line apart. A blank line gives the zero Pair and no error.
+// parsePair splits one line. A blank line gives the zero Pair and no error.
 func parsePair(line []byte) (p seq2seq.Pair, err error) {
 	if line = bytes.TrimRight(line, "\r"); bytes.IndexByte(line, '\r') >= 0 {
 		return p, errors.New("carriage return inside the line, want lines that end in LF or CRLF")
@@ -88,8 +88,8 @@ func LoadPairs(path string) ([]seq2seq.Pair, error) {
 	return ReadPairs(file, path)
 }
 
-// LoadTest reads pairs to measure on. Leaving some out would make the figures look better
-// than they are, so a pair that is TooLong is an error.
+// LoadTest reads test pairs. A pair that is TooLong is an error, because omitting pairs would make
+// results look better than they are.
 func LoadTest(path string) ([]seq2seq.Pair, error) {
 	pairs, err := LoadPairs(path)
 	if err != nil {
@@ -101,8 +101,8 @@ func LoadTest(path string) ([]seq2seq.Pair, error) {
 	return pairs, nil
 }
 
-// Group gathers the targets of pairs that share a source: sources in order of first appearance, and references[i] all
-// targets of sources[i]. A score is then counted once per source, against every translation that is known to be good.
+// Group collects the targets of pairs that share a source: sources are in order of first appearance, and references[i] has
+// all targets of sources[i]. A score then counts each source once, against all of its known translations.
 func Group(pairs []seq2seq.Pair) (sources []string, references [][]string) {
 	at := make(map[string]int, len(pairs))
 	for _, p := range pairs {
@@ -118,7 +118,7 @@ func Group(pairs []seq2seq.Pair) (sources []string, references [][]string) {
 	return sources, references
 }
 
-// Vocabularies splits the texts of both languages into units; see seq2seq.BuildVocabulary.
+// Vocabularies builds the vocabularies of both languages; see seq2seq.BuildVocabulary.
 func Vocabularies(pairs []seq2seq.Pair, units seq2seq.Units, size int) (source, target *seq2seq.Vocabulary) {
 	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {

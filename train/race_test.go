@@ -2,6 +2,6 @@
 
 package train
 
-// raceDetector says that the race detector is on, under which pools of memory
-// forget at random.
+// raceDetector says that the race detector is on: it makes sync.Pool drop items at
+// random.
 const raceDetector = true

@@ -20,17 +20,17 @@ import (
 // RecipeFile is the name of the recipe in a run's directory.
 const RecipeFile = "recipe.json"
 
-// Recipe is everything that a run follows from. It is saved in the run's directory, so that
-// resuming needs nothing else.
+// Recipe has all settings of a run. It is saved in the run's directory, so that resuming needs
+// nothing else.
 type Recipe struct {
 	Data      string                  `json:"data,omitempty"`  // file of pairs; empty for the built-in dates
-	Valid     string                  `json:"valid,omitempty"` // file of pairs to measure on; empty: some of Data
-	Limit     int                     `json:"limit,omitempty"` // pairs of Data used; 0 for all
+	Valid     string                  `json:"valid,omitempty"` // file of test pairs; empty: a part of Data
+	Limit     int                     `json:"limit,omitempty"` // number of pairs of Data to use; 0 for all
 	Units     seq2seq.Units           `json:"units"`
-	VocabSize int                     `json:"vocab_size"` // at most, for each language
+	VocabSize int                     `json:"vocab_size"` // upper limit for each language
 	Network   models.TranslatorConfig `json:"network"`    // without the sizes of the vocabularies
 	Training  Settings                `json:"training"`
-	// Pruned are the numbers of dates that each pruning of the model has used.
+	// Pruned has the number of dates that each pruning of the model has used.
 	Pruned []int `json:"pruned,omitempty"`
 }
 
@@ -51,7 +51,7 @@ func DatesRecipe() Recipe {
 	}
 }
 
-// PairsRecipe suits tens of thousands of short sentences. Its Data is to be filled in.
+// PairsRecipe suits tens of thousands of short sentences. The caller must set Data.
 func PairsRecipe() Recipe {
 	return Recipe{
 		Units: seq2seq.BPE, VocabSize: 4000,
@@ -64,14 +64,14 @@ func PairsRecipe() Recipe {
 	}
 }
 
-// Recurrent returns the recipe with the classic recurrent translator, which attends without
-// projections and has nothing between its layers.
+// Recurrent returns the recipe with the classic recurrent translator of one layer: its attention
+// has no projections, and it has no feed-forward layers.
 func (r Recipe) Recurrent() Recipe {
 	r.Network.Arch, r.Network.Heads, r.Network.Hidden, r.Network.Layers = models.GRU, 0, 0, 1
 	return r
 }
 
-// Validate returns an error unless the recipe can be followed.
+// Validate returns an error unless the recipe is valid.
 func (r Recipe) Validate() error {
 	network := r.Network
 	network.SourceVocab, network.TargetVocab = r.VocabSize, r.VocabSize
@@ -81,7 +81,7 @@ func (r Recipe) Validate() error {
 	case r.VocabSize < 5:
 		return fmt.Errorf("vocabulary of at most %d entries, want room for at least 5", r.VocabSize)
 	case r.Data == "" && r.Valid != "":
-		return errors.New("--valid goes with --data; the dates have a test set of their own")
+		return errors.New("--valid goes with --data; the dates have a separate test set")
 	case network.Arch == models.GRU && network.Hidden != 0:
 		return errors.New("--hidden goes with the transformer")
 	}
@@ -91,14 +91,14 @@ func (r Recipe) Validate() error {
 	return r.Training.Validate()
 }
 
-// Continues reports whether a run of the recipe old can be resumed by r: only the number of
-// epochs may differ.
+// Continues reports whether r can resume a run of the recipe old: only the number of epochs may
+// differ.
 func (r Recipe) Continues(old Recipe) bool {
 	r.Training.Epochs = old.Training.Epochs
 	return reflect.DeepEqual(r, old)
 }
 
-// ReadRecipe returns the recipe of the run in a directory, nil if there is none.
+// ReadRecipe returns the recipe of the run in a directory, or nil if there is none.
 func ReadRecipe(dir string) (*Recipe, error) {
 	path := filepath.Join(dir, RecipeFile)
 	var data []byte
@@ -127,11 +127,11 @@ func (r Recipe) File() atomicfile.File { return atomicfile.JSON(RecipeFile, r) }
 // Data are the pairs of a run.
 type Data struct {
 	Learn, Test []seq2seq.Pair
-	Unseen      bool // Test is not part of Learn
-	TooLong     int  // pairs that were left out of both
+	Unseen      bool // Test is not a part of Learn
+	TooLong     int  // number of pairs that were omitted from both
 }
 
-// Pairs returns the pairs to learn and those to measure on.
+// Pairs returns the pairs for training and for testing.
 func (r Recipe) Pairs() (d Data, err error) {
 	if r.Data == "" {
 		d.Learn, d.Test = DatesSplit(datesTrain, datesTest, r.Training.Seed)
@@ -167,8 +167,8 @@ func (r Recipe) Pairs() (d Data, err error) {
 	return d, nil
 }
 
-// holdOut keeps every fiftieth source, at most 500, from training, with all
-// its translations.
+// holdOut excludes every fiftieth source with all its translations from training, at most 500
+// sources.
 func holdOut(all []seq2seq.Pair) (learn, test []seq2seq.Pair) {
 	const every, most = 50, 500
 	sources, _ := Group(all)
@@ -186,8 +186,8 @@ func holdOut(all []seq2seq.Pair) (learn, test []seq2seq.Pair) {
 	return learn, test
 }
 
-// Example returns a source to show: of the first few of the test pairs, the longest that
-// fits on a terminal.
+// Example returns a source to show: the longest of the first few test pairs that fits on a
+// terminal.
 func (d Data) Example() string {
 	const few, fits = 10, 32
 	best := d.Test[0].Source
@@ -199,8 +199,8 @@ func (d Data) Example() string {
 	return best
 }
 
-// MoreDates returns n dates for the next pruning after the given number of them: each draws
-// from its own stream, which may repeat dates of others.
+// MoreDates returns n dates for the next pruning; prunings is the number of earlier ones. Each
+// pruning uses a separate random stream, which may repeat dates of others.
 func (r Recipe) MoreDates(prunings, n int) []seq2seq.Pair {
 	_, dates := DatesSplit(0, min(max(n, 0), MaxDates), r.Training.Seed+1+uint64(prunings))
 	return dates

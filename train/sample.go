@@ -13,29 +13,29 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// mostSampled bounds the weights of a model, in bytes, that a Sampler loads after each
-// save: the training should not feel it.
+// mostSampled is the limit on the weights of a model, in bytes, for a Sampler to load it after each
+// save: sampling should not slow down the training.
 const mostSampled = 256 << 20
 
-// Sample is what a checkpoint makes of a text, and which of its tokens the heads attend to.
+// Sample is the output of a checkpoint for a text, with its attention.
 type Sample = curve.Sample
 
-// Sampler keeps what the last checkpoint of a run makes of a text. It is thread-safe.
+// Sampler computes the output of the last checkpoint of a run for a text. It is thread-safe.
 type Sampler struct {
 	Dir  string
-	Text string // if empty, one of those that the run is measured on
+	Text string // if empty, a source of the run's test pairs
 	// Draw returns a picture of a layer of attention.
 	Draw func(record *heads.Record, layer int) (string, error)
 
 	mu     sync.Mutex
-	saved  time.Time // when the checkpoint was, that has been read
+	saved  time.Time // time of the checkpoint that was read last
 	asked  bool      // the recipe has been read
 	note   string
 	sample Sample
 }
 
-// Read returns a note about losses and the sample of the checkpoint that is there now. What
-// cannot be read, or is not there yet, is left out.
+// Read returns a note about losses and the sample of the current checkpoint. Parts that cannot be read,
+// or do not exist yet, are empty.
 func (s *Sampler) Read(ctx context.Context) (note string, sample Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Sampler) Read(ctx context.Context) (note string, sample Sample) {
 	return s.note, s.sample
 }
 
-// ask reads how the run is trained, and chooses the text if none was given.
+// ask reads the recipe of the run, and chooses a text if none was given.
 func (s *Sampler) ask() {
 	r, err := ReadRecipe(s.Dir)
 	if err != nil || r == nil {
@@ -85,7 +85,7 @@ func (s *Sampler) read(ctx context.Context) (sample Sample, err error) {
 	record, err := m.Record(s.Text, written[0], heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	last := len(record.Layers) - 1
 	if err != nil || last < 0 {
-		return sample, nil // has no attention
+		return sample, nil // it has no attention
 	}
 	sample.Title = fmt.Sprintf("%s attention, layer %d", record.Layers[last].Kind, record.Layers[last].Index)
 	sample.Heads, err = s.Draw(record, last)

@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// draw stands for a picture.
+// draw replaces the drawing of a picture.
 func draw(record *heads.Record, layer int) (string, error) {
 	l := record.Layers[layer]
 	var sum float32
@@ -25,7 +25,7 @@ func draw(record *heads.Record, layer int) (string, error) {
 	return fmt.Sprintf("%d heads of %s attention, %d: %v", l.Heads, l.Kind, len(record.Layers), sum), nil
 }
 
-// The page shows what each checkpoint writes, and reads one once.
+// The page shows the output of each checkpoint, and reads a checkpoint only once.
 func TestSampler(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	r := DatesRecipe()
@@ -67,7 +67,7 @@ func TestSampler(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(3)
-	if err := os.Chtimes(weights, info.ModTime(), info.ModTime()); err != nil { // as if it were the same
+	if err := os.Chtimes(weights, info.ModTime(), info.ModTime()); err != nil { // so that it looks unchanged
 		t.Fatal(err)
 	}
 	if _, again := s.Read(ctx); again != first {

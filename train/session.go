@@ -19,18 +19,18 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// Session is a run in its directory, which no other process writes to meanwhile. It is
-// saved after each epoch, within it as Options.Every says, and when it is interrupted.
+// Session is a run in its directory, which is locked against other processes. It is saved after
+// each epoch, within epochs as Options.Every says, and when it is interrupted.
 type Session struct {
 	Dir     string
 	Recipe  Recipe
 	Data    Data
 	Model   *models.Model
 	Trainer *Trainer
-	// Replaces says that the directory has an earlier run, which this one replaces when it
-	// first saves.
+	// Replaces reports whether the directory contains an earlier run, which the first save of
+	// this run replaces.
 	Replaces bool
-	// Saved says that the directory has the state of this run.
+	// Saved reports whether the directory contains the state of this run.
 	Saved bool
 
 	options Options
@@ -38,22 +38,22 @@ type Session struct {
 	metrics metrics
 	store   *atomicfile.Dir
 	unsaved int       // steps since the last save
-	last    time.Time // of the last save
-	told    time.Time // of the last live file
+	last    time.Time // time of the last save
+	told    time.Time // time of the last live file
 }
 
-// Options are those of a Session.
+// Options are the options of a Session.
 type Options struct {
-	// Force replaces the files that are in the directory.
+	// Force allows replacing existing files of the directory.
 	Force bool
-	// Reserved are files of others: no run is started beside them.
+	// Reserved names files of other programs: no run is started in a directory that has one.
 	Reserved []string
-	// Prepare says that Session.Prepare is to be called: no file that it writes may exist.
+	// Prepare says that Session.Prepare will be called: the files that it writes must not exist.
 	Prepare bool
 	// Every is how often the run is saved within an epoch.
 	Every Interval
 	// JSON receives the lines of metrics.jsonl as they are saved and, if Steps is set, a
-	// line after each step. May be nil.
+	// line after each step. It may be nil.
 	JSON  io.Writer
 	Steps bool
 }
@@ -65,7 +65,7 @@ type Interval struct {
 	Time  time.Duration
 }
 
-// UnmarshalText reads a number of steps, such as 500, or a time, such as 30s.
+// UnmarshalText parses a number of steps, such as 500, or a time, such as 30s.
 func (i *Interval) UnmarshalText(text []byte) error {
 	*i = Interval{}
 	steps, err := strconv.Atoi(string(text))
@@ -84,21 +84,21 @@ func (i Interval) due(steps int, last time.Time) bool {
 	return i.Steps > 0 && steps >= i.Steps || i.Time > 0 && time.Since(last) >= i.Time
 }
 
-// Watcher is called as a session trains.
+// Watcher receives the progress of a session.
 type Watcher interface {
 	// Step is called after each step.
 	Step(p Progress)
-	// Epoch is called after the last step of an epoch has been measured and saved, with
-	// the loss on the test pairs.
+	// Epoch is called after each epoch has been evaluated and saved, with the loss on the test
+	// pairs.
 	Epoch(p Progress, loss float64)
 }
 
 // OccupiedError says that a new run would replace a file, or that the file is reserved.
 type OccupiedError struct{ Dir, File string }
 
-// Error names the file.
+// Error returns a message with the path of the file.
 func (e *OccupiedError) Error() string {
-	return filepath.Join(e.Dir, e.File) + ": is there already, and would be replaced"
+	return filepath.Join(e.Dir, e.File) + ": already exists and would be replaced"
 }
 
 // RunFiles returns the names of the files that a session may write.
@@ -106,11 +106,10 @@ func RunFiles() []string {
 	return append(models.TranslatorFiles(), TrainingFile, RecipeFile, curve.File, curve.PictureFile, ExamplesFile)
 }
 
-// Create returns a new run of a recipe at its beginning. Nothing in the directory changes
-// until the run first saves.
+// Create returns a new run of a recipe. Nothing in the directory changes until the first save.
 //
-// Errors: an *OccupiedError; those of the recipe and its data; another process that writes
-// to the directory.
+// Errors: an *OccupiedError; those of the recipe and its data; an error if another process uses the
+// directory.
 func Create(dir string, r Recipe, o Options) (*Session, error) {
 	s := &Session{Dir: dir, Recipe: r, options: o}
 	if err := s.vacant(); err != nil {
@@ -139,14 +138,14 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 	return s, nil
 }
 
-// Reopen returns the run in a directory, where its last save left it. It follows the recipe
-// that change makes of the saved one, see Recipe.Continues.
+// Reopen returns the run in a directory at its last save. Its recipe is the result of change for
+// the saved one, see Recipe.Continues.
 //
 // Errors: those of change; a *seq2seq.InputError if there is no run that can be resumed, or
-// if its files do not go with each other; another process that writes to the directory.
+// if its files do not match each other; an error if another process uses the directory.
 func Reopen(dir string, change func(Recipe) (Recipe, error), o Options) (*Session, error) {
 	if !atomicfile.Exists(dir) {
-		return nil, input.Errorf(dir, "holds no run to resume")
+		return nil, input.Errorf(dir, "contains no run to resume")
 	}
 	s := &Session{Dir: dir, options: o, resumed: true, Saved: true}
 	if err := s.lock(); err != nil {
@@ -165,9 +164,9 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	case err != nil:
 		return err
 	case stored == nil:
-		return input.Errorf(s.Dir, "holds no run to resume")
+		return input.Errorf(s.Dir, "contains no run to resume")
 	case !has(s.Dir, TrainingFile):
-		return input.Errorf(s.Dir, "holds a model without the state of its training, which cannot be resumed")
+		return input.Errorf(s.Dir, "contains a model without its training state and cannot be resumed")
 	}
 	if s.Recipe, err = change(*stored); err != nil {
 		return err
@@ -188,12 +187,12 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	return err
 }
 
-// vacant returns an error if the run would replace a file without Force, or is beside one
-// that is reserved.
+// vacant returns an error if the run would replace a file without Force, or if the directory has
+// a reserved file.
 func (s *Session) vacant() error {
 	files := slices.Clone(s.options.Reserved)
 	if !s.options.Force {
-		files = append(append(files, TrainingFile, models.WeightsFile), RunFiles()...) // the first say most
+		files = append(append(files, TrainingFile, models.WeightsFile), RunFiles()...) // the first ones make the clearest errors
 	}
 	for _, name := range files {
 		if has(s.Dir, name) && (name != ExamplesFile || s.options.Prepare) {
@@ -203,13 +202,12 @@ func (s *Session) vacant() error {
 	return nil
 }
 
-// has reports whether a directory has a file, also if a save that was killed is yet to put
-// it there.
+// has reports whether a directory has a file. It includes files that a killed save has completed but not
+// moved into place.
 func has(dir, name string) bool { return atomicfile.Exists(filepath.Join(dir, name)) }
 
-// lock makes the run's directory, finds out whether it can be written to, and keeps
-// other runs out. What an earlier run has left stays until there is something to put in
-// its place.
+// lock creates the run's directory, checks that it is writable, and locks it. The files of an earlier
+// run are kept until the first save.
 func (s *Session) lock() (err error) {
 	if err := atomicfile.Writable(s.Dir); err != nil {
 		return err
@@ -218,22 +216,22 @@ func (s *Session) lock() (err error) {
 	return err
 }
 
-// Close lets other processes write to the directory. What is not saved is lost.
+// Close unlocks the directory. Progress that is not saved is lost.
 func (s *Session) Close() {
 	curve.RemoveLive(s.Dir)
 	s.store.Unlock()
 }
 
-// LeftOut returns the number of pairs that are not learnt because they are too long.
+// LeftOut returns the number of pairs that are too long for training.
 func (s *Session) LeftOut() int { return s.Trainer.Skipped + s.Data.TooLong }
 
 // Metrics returns the lines of metrics.jsonl so far, saved or not.
 func (s *Session) Metrics() [][]byte { return s.metrics.lines }
 
-// Prepare saves the untrained model and the pairs as ids, for another program to train it.
+// Prepare saves the untrained model and the pairs as ids, so that another program can train it.
 func (s *Session) Prepare() error { return s.save(s.Trainer.Examples()) }
 
-// save writes everything that resuming needs, and other files with it.
+// save writes everything that resuming needs, together with other files.
 func (s *Session) save(others ...atomicfile.File) error {
 	if err := s.write(append(append(s.Trainer.Files(), s.Recipe.File()), others...)...); err != nil {
 		return err
@@ -242,7 +240,7 @@ func (s *Session) save(others ...atomicfile.File) error {
 	return nil
 }
 
-// write replaces files, and the metrics with them.
+// write replaces files, together with the metrics.
 func (s *Session) write(files ...atomicfile.File) error {
 	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
 		return err
@@ -256,13 +254,13 @@ func (s *Session) write(files ...atomicfile.File) error {
 	return err
 }
 
-// Train runs the epochs that are left, measuring and saving after each and saving within as
-// often as Options.Every says.
+// Train runs the remaining epochs. It evaluates and saves after each, and also saves within epochs as
+// Options.Every says.
 //
-// If ctx ends, Train finishes the step under way, saves, and returns the context's error
-// unless no epoch is left. A new run that has made no step is not saved then.
+// If ctx ends, Train finishes the current step, saves, and returns the context's error unless no
+// epoch is left. It does not save a new run that has made no step.
 func (s *Session) Train(ctx context.Context, w Watcher) error {
-	if e, ok := s.metrics.unmeasured(); ok { // interrupted while measuring it
+	if e, ok := s.metrics.unmeasured(); ok { // interrupted during its evaluation
 		_, err := s.epoch(ctx, e)
 		if err == nil && ctx.Err() == nil {
 			err = s.save()
@@ -287,7 +285,7 @@ func (s *Session) Train(ctx context.Context, w Watcher) error {
 		}
 	}
 	if done, _ := s.Trainer.Done(); done >= s.Recipe.Training.Epochs {
-		return nil // only measuring is left
+		return nil // only the evaluation is left
 	}
 	return err
 }
@@ -321,17 +319,17 @@ func (s *Session) step(ctx context.Context, p Progress, w Watcher) error {
 	return ctx.Err()
 }
 
-// update is the line of a single step, with Options.Steps. It is not saved.
+// update is the line of a single step, for Options.Steps. It is not saved.
 type update struct {
 	Kind  curve.Kind `json:"kind"`
 	Epoch int        `json:"epoch"`
-	Step  int        `json:"step"` // of the epoch, from 1
-	Loss  float64    `json:"loss"` // of the step's pairs, with dropout and smoothing
+	Step  int        `json:"step"` // within the epoch, from 1
+	Loss  float64    `json:"loss"` // of the pairs of this step, with dropout and smoothing
 	Norm  float32    `json:"norm"` // of the gradient, before clipping
 }
 
-// tell writes what follows from a step: its line, the point of the curve that it completes,
-// and the live file.
+// tell reports a step: it writes the step's line, the point of the curve that the step completes, and the
+// live file.
 func (s *Session) tell(p Progress) error {
 	if s.options.JSON != nil && s.options.Steps {
 		line := update{curve.KindUpdate, p.Epoch, p.Step, p.StepLoss, p.Norm}
@@ -350,7 +348,7 @@ func (s *Session) tell(p Progress) error {
 	}
 	if time.Since(s.told) >= curve.Interval {
 		s.told = time.Now()
-		_ = curve.WriteLive(s.Dir, curve.Live{ // no reason to stop
+		_ = curve.WriteLive(s.Dir, curve.Live{ // an error is no reason to stop
 			Time: time.Now(), Epoch: p.Epoch, Epochs: p.Epochs, Step: p.Total, Steps: p.Epochs * p.Steps,
 			TrainLoss: Number(p.Loss), LR: p.LR, Rate: Number(p.Rate), Left: p.Left,
 			Recent: curve.Parse(s.metrics.fresh()).Steps, Unsaved: !s.Saved,
@@ -359,7 +357,7 @@ func (s *Session) tell(p Progress) error {
 	return nil
 }
 
-// epoch measures at the end of one, and returns the loss, NaN if it was interrupted.
+// epoch evaluates after an epoch. It returns the loss, NaN if it was interrupted.
 func (s *Session) epoch(ctx context.Context, e curve.Epoch) (float64, error) {
 	loss, err := Loss(ctx, s.Model, s.Data.Test)
 	switch {
@@ -367,14 +365,14 @@ func (s *Session) epoch(ctx context.Context, e curve.Epoch) (float64, error) {
 		loss = math.NaN()
 	case err != nil:
 		return loss, err
-	case math.IsNaN(loss) || math.IsInf(loss, 0): // not to be saved over something better
+	case math.IsNaN(loss) || math.IsInf(loss, 0): // do not overwrite a better model
 		return loss, fmt.Errorf("epoch %d: %w", e.Epoch, ErrDiverged)
 	}
 	e.ValidLoss = Number(loss)
 	return loss, s.metrics.add(e)
 }
 
-// Measure translates the test pairs, and saves how well.
+// Measure translates the test pairs, and saves and returns the metrics.
 func (s *Session) Measure(ctx context.Context) (Metrics, error) {
 	m, err := Evaluate(ctx, s.Model, s.Data.Test, 1)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// toyRecipe learns toy pairs in a file of a new directory, in two epochs of eight steps.
+// toyRecipe learns toy pairs from a file in a new directory, in two epochs of eight steps.
 func toyRecipe(t *testing.T) Recipe {
 	t.Helper()
 	var text strings.Builder
-	for _, p := range toyPairs(51) { // of which one is held out
+	for _, p := range toyPairs(51) { // one of them is held out
 		text.WriteString(p.Source + "\t" + p.Target + "\n")
 	}
 	r := PairsRecipe()
@@ -34,7 +34,7 @@ func toyRecipe(t *testing.T) Recipe {
 	return r
 }
 
-// watch is a Watcher that calls a function after each step, unless it is nil.
+// watch is a Watcher that calls a function, if not nil, after each step.
 type watch struct {
 	step   func(Progress)
 	epochs int
@@ -48,7 +48,7 @@ func (w *watch) Step(p Progress) {
 
 func (w *watch) Epoch(Progress, float64) { w.epochs++ }
 
-// same are options with which a run is resumed with its own recipe.
+// same resumes a run with its own recipe.
 func same(r Recipe) (Recipe, error) { return r, nil }
 
 // kinds returns the kinds of lines, and the last line.
@@ -59,7 +59,7 @@ func kinds(lines []byte) (all []curve.Kind, last string) {
 	return all, last
 }
 
-// Interrupted after any step and reopened, a session ends as if nothing had happened.
+// A session that is interrupted after any step and reopened ends with the same result.
 func TestSessionInterrupted(t *testing.T) {
 	r, ctx := toyRecipe(t), context.Background()
 	var out bytes.Buffer
@@ -124,7 +124,7 @@ func TestSessionInterrupted(t *testing.T) {
 	}
 }
 
-// A run that has made no step is not saved.
+// A run without any step is not saved.
 func TestSessionWithoutSteps(t *testing.T) {
 	s, err := Create(t.TempDir(), toyRecipe(t), Options{})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestSessionWithoutSteps(t *testing.T) {
 	}
 }
 
-// What a new run would replace is an error, and so is a directory that is in use.
+// It is an error if a new run would replace files or if the directory is in use.
 func TestSessionGuards(t *testing.T) {
 	r, dir := toyRecipe(t), t.TempDir()
 	create := func(o Options) error {
@@ -190,13 +190,13 @@ func TestSessionGuards(t *testing.T) {
 	s.Close()
 	for _, dir := range []string{filepath.Join(dir, "none"), t.TempDir()} {
 		var bad *seq2seq.InputError
-		if _, err := Reopen(dir, same, Options{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), "holds no run to resume") {
+		if _, err := Reopen(dir, same, Options{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), "contains no run to resume") {
 			t.Errorf("error %v, want that there is no run", err)
 		}
 	}
 }
 
-// A prepared run has everything to be trained elsewhere, and is resumed by this program.
+// A prepared run contains everything for training elsewhere, and this program can resume it.
 func TestSessionPrepare(t *testing.T) {
 	s, err := Create(t.TempDir(), toyRecipe(t), Options{Prepare: true})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestSessionPrepare(t *testing.T) {
 	}
 	again.Close()
 	sameParams(t, again.Model, s.Model)
-	// Other settings are not those of the checkpoint, whatever the caller lets pass.
+	// Settings must match the checkpoint, even if the caller allows others.
 	_, err = Reopen(s.Dir, func(r Recipe) (Recipe, error) { r.Training.Seed++; return r, nil }, Options{})
 	if err == nil || !strings.Contains(err.Error(), "was made with other settings") {
 		t.Errorf("with another seed: %v", err)

@@ -12,8 +12,7 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// fullSize are the networks that attn trains on a file of pairs unless it is
-// told otherwise.
+// fullSize has the networks that attn trains by default on a file of pairs.
 func fullSize() []models.TranslatorConfig {
 	return []models.TranslatorConfig{
 		{Arch: models.Transformer, Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1},
@@ -22,8 +21,8 @@ func fullSize() []models.TranslatorConfig {
 	}
 }
 
-// newFullSize returns a trainer of such a network, with about 4000 words on
-// either side, and the batches of an epoch: sentences of 3 to 15 words.
+// newFullSize returns a trainer of such a network with about 4000 words per language, and the
+// batches of an epoch: sentences of 3 to 15 words.
 func newFullSize(tb testing.TB, c models.TranslatorConfig, batch int) (*Trainer, [][]int) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(17, 19))
@@ -49,8 +48,8 @@ func newFullSize(tb testing.TB, c models.TranslatorConfig, batch int) (*Trainer,
 	return tr, tr.batches(0)
 }
 
-// A warm step takes its memory from the tape. What is left are closures and
-// short lists of sizes.
+// After the first steps, a step reuses the tape's memory. Only closures and short lists of sizes
+// are allocated.
 func TestTrainStepAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: steps of full size")
@@ -61,18 +60,18 @@ func TestTrainStepAllocations(t *testing.T) {
 	const mostObjects, mostBytes = 1000, 256 << 10
 	for _, c := range fullSize() {
 		t.Run(name(c), func(t *testing.T) {
-			tr, batches := newFullSize(t, c, 16) // how many are made does not depend on the size of a batch
+			tr, batches := newFullSize(t, c, 16) // the number of allocations does not depend on the size of a batch
 			step := func() {
 				if _, err := tr.step(batches[0]); err != nil {
 					t.Fatal(err)
 				}
 			}
-			// A collection now would empty the pools that other tests filled
-			// too; how often one happens is not the step's doing.
+			// A garbage collection here would empty the pools, including those that other tests
+			// filled, and its timing does not depend on the step.
 			defer debug.SetGCPercent(debug.SetGCPercent(-1))
-			step() // the tape and the gradients are made
+			step() // allocates the tape and the gradients
 			var objects, bytes uint64
-			for range 6 { // until every worker has had a part of everything
+			for range 6 { // until every worker has handled every kind of work
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				step()
@@ -88,7 +87,7 @@ func TestTrainStepAllocations(t *testing.T) {
 	}
 }
 
-// Run it with -benchmem: the allocations count as much as the time.
+// Run this with -benchmem: allocations matter as much as time.
 func BenchmarkTrainStep(b *testing.B) {
 	for _, c := range fullSize() {
 		b.Run(name(c), func(b *testing.B) {
@@ -98,8 +97,8 @@ func BenchmarkTrainStep(b *testing.B) {
 	}
 }
 
-// BenchmarkStep is a step of what attn trains without any flags: a small
-// transformer on dates, letter by letter.
+// BenchmarkStep is a step of attn train without flags: a small transformer on dates, by
+// characters.
 func BenchmarkStep(b *testing.B) {
 	pairs, _ := DatesSplit(1024, 0, 1)
 	var sources, targets []string
@@ -118,7 +117,7 @@ func BenchmarkStep(b *testing.B) {
 
 // benchmarkSteps makes steps from the batches in turn.
 func benchmarkSteps(b *testing.B, tr *Trainer, batches [][]int) {
-	for _, batch := range batches { // which makes the tape's memory
+	for _, batch := range batches { // allocates the tape's memory
 		if _, err := tr.step(batch); err != nil {
 			b.Fatal(err)
 		}

@@ -11,9 +11,8 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// toyPairs makes n pairs of a text of 2 to 6 letters and the same letters in
-// reverse, all sources different: a task that nothing but attention can do, and
-// that is learnt in seconds.
+// toyPairs makes n pairs of 2 to 6 letters and the same letters reversed, with different sources:
+// a task that needs attention and takes seconds to learn.
 func toyPairs(n int) []seq2seq.Pair {
 	rng := rand.New(rand.NewPCG(11, 13))
 	seen := map[string]bool{}
@@ -32,7 +31,7 @@ func toyPairs(n int) []seq2seq.Pair {
 	return pairs
 }
 
-// headed are small networks that have heads: both architectures with every score.
+// headed returns small networks with heads: both architectures with every score.
 func headed() []models.TranslatorConfig {
 	var all []models.TranslatorConfig
 	for _, score := range score.Kinds().Names() {
@@ -66,7 +65,7 @@ func toySettings(epochs int) Settings {
 	return Settings{Epochs: epochs, Batch: 8, LR: 0.003, Warmup: 50, Clip: 1, Seed: 7}
 }
 
-// newToyTrainer returns a trainer, and ends the test if it cannot.
+// newToyTrainer returns a trainer or fails the test.
 func newToyTrainer(tb testing.TB, m *models.Model, pairs []seq2seq.Pair, s Settings) *Trainer {
 	tb.Helper()
 	tr, err := NewTrainer(m, pairs, s)
@@ -76,7 +75,7 @@ func newToyTrainer(tb testing.TB, m *models.Model, pairs []seq2seq.Pair, s Setti
 	return tr
 }
 
-// run trains to the end and returns the steps' reports.
+// run trains to the end and returns the progress of all steps.
 func run(tb testing.TB, tr *Trainer) []Progress {
 	tb.Helper()
 	var all []Progress
@@ -87,8 +86,7 @@ func run(tb testing.TB, tr *Trainer) []Progress {
 	return all
 }
 
-// toyKept are heads of a toy: no layer keeps all that another keeps, and one loses
-// all.
+// toyKept selects heads of a toy: different ones in each layer, and none in one layer.
 func toyKept(c models.TranslatorConfig) map[string][]int {
 	if c.Arch == models.GRU {
 		return map[string][]int{"decoder.0.cross": {1}}
@@ -96,7 +94,7 @@ func toyKept(c models.TranslatorConfig) map[string][]int {
 	return map[string][]int{"encoder.0.self": {0, 2}, "encoder.1.self": {}, "decoder.0.self": {1}, "decoder.1.cross": {2}}
 }
 
-// keep returns what m.Keep returns, and ends the test if it cannot.
+// keep returns the result of m.Keep or fails the test.
 func keep(tb testing.TB, m *models.Model, kept map[string][]int) *models.Model {
 	tb.Helper()
 	small, err := m.Keep(kept)
@@ -106,8 +104,8 @@ func keep(tb testing.TB, m *models.Model, kept map[string][]int) *models.Model {
 	return small
 }
 
-// halfTrained returns translators that know the toy task a little, so that what
-// they write differs from text to text and has an end.
+// halfTrained returns translators that have learnt the toy task a little, so that their
+// translations differ from text to text and end.
 func halfTrained(t *testing.T) map[string]*models.Model {
 	pairs := toyPairs(64)
 	all := map[string]*models.Model{}

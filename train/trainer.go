@@ -16,25 +16,25 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Settings say how a translator is trained. Everything that happens follows
-// from them, the translator and the pairs.
+// Settings are the options of training. The result depends only on them, the translator and the
+// pairs.
 type Settings struct {
 	Epochs int `json:"epochs"`
-	// Batch is the number of pairs of a step.
+	// Batch is the number of pairs per step.
 	Batch int `json:"batch"`
-	// LR is the largest learning rate; see nn.WarmupInvSqrt.
+	// LR is the peak learning rate; see nn.WarmupInvSqrt.
 	LR     float64 `json:"lr"`
 	Warmup int     `json:"warmup"` // steps
 	// Smoothing is the label smoothing of the loss.
 	Smoothing float32 `json:"smoothing"`
-	// Clip bounds the norm of the gradient. 0 means no bound.
+	// Clip is the limit on the norm of the gradient. 0 means no limit.
 	Clip float32 `json:"clip"`
-	// MaxLength leaves out pairs with a side of more tokens. 0 means no bound.
+	// MaxLength is the limit on tokens per text; longer pairs are omitted. 0 means no limit.
 	MaxLength int    `json:"max_length"`
 	Seed      uint64 `json:"seed"`
 }
 
-// Bounds beyond which numbers overflow that are made from the settings.
+// Limits that prevent overflows in numbers computed from the settings.
 const (
 	maxEpochs = 1_000_000
 	maxBatch  = 1_000_000
@@ -64,11 +64,11 @@ func (s Settings) Validate() error {
 // Trainer trains a translator.
 type Trainer struct {
 	Settings Settings
-	// Skipped is the number of pairs left out because of MaxLength.
+	// Skipped is the number of pairs that were omitted because of MaxLength.
 	Skipped int
 
 	model    *models.Model
-	params   nn.Vars // the model's, in a list: to walk through its parts makes a thousand small objects
+	params   nn.Vars // of the model, in a list: walking through its modules allocates a thousand small objects
 	examples []models.Example
 	optim    *nn.AdamW
 	schedule nn.Schedule
@@ -76,27 +76,27 @@ type Trainer struct {
 	at       position
 }
 
-// tokensOf returns how many tokens of an example are read and written.
+// tokensOf returns the number of source and target tokens of an example.
 func tokensOf(e models.Example) int { return len(e.IDs) + len(e.Targets) }
 
-// position is how far training has come.
+// position is the progress of training.
 type position struct {
 	Epoch int `json:"epoch"` // epochs completed
-	Step  int `json:"step"`  // steps completed in the next
-	Total int `json:"total"` // steps completed in all
+	Step  int `json:"step"`  // steps completed in the next epoch
+	Total int `json:"total"` // steps completed in all epochs
 	sums      // of the epoch so far
-	// Window holds those of the steps since the last Progress.Window.
+	// Window has the sums of the steps since the last Progress.Window.
 	Window struct {
 		Steps int `json:"steps"`
 		sums
 	} `json:"window,omitzero"`
 }
 
-// sums are what some steps in a row have taken.
+// sums are totals over consecutive steps.
 type sums struct {
-	Loss  float64 `json:"loss"`  // over the target tokens
-	Count int     `json:"count"` // those tokens
-	// Tokens and Seconds are zero in runs that were saved before these were counted.
+	Loss  float64 `json:"loss"`  // summed over the target tokens
+	Count int     `json:"count"` // number of target tokens
+	// Tokens and Seconds are zero in runs that were saved by versions that did not count them.
 	Tokens  int     `json:"tokens,omitempty"` // source and target
 	Seconds float64 `json:"seconds,omitempty"`
 }
@@ -113,33 +113,32 @@ func (s *sums) mean() float64 { return s.Loss / float64(s.Count) }
 
 func (s *sums) time() time.Duration { return time.Duration(s.Seconds * float64(time.Second)) }
 
-// possible reports whether steps can have taken that.
+// possible reports whether the sums are valid.
 func (s *sums) possible() bool { return s.Count >= 0 && s.Tokens >= 0 && s.Seconds >= 0 }
 
-// Progress tells of a step that has been made.
+// Progress describes a completed step.
 type Progress struct {
-	Epoch, Epochs int           // the epoch under way, from 1, and their number
-	Step, Steps   int           // the step of it, from 1, and their number
+	Epoch, Epochs int           // the current epoch, from 1, and the number of epochs
+	Step, Steps   int           // the step within the epoch, from 1, and the number of steps
 	Total         int           // steps of all epochs so far
 	LR            float64       // the learning rate of this step
 	StepLoss      float64       // mean over the target tokens of this step
 	Loss          float64       // mean over the target tokens of the epoch so far, nats, with smoothing
 	Norm          float32       // of the gradient, before clipping
 	Tokens        int           // source and target tokens of this step
-	Time          time.Duration // that this step has taken
-	EpochTokens   int           // those of all steps of the epoch so far,
-	EpochTime     time.Duration // and their time, in an earlier process too
+	Time          time.Duration // duration of this step
+	EpochTokens   int           // source and target tokens of the epoch so far
+	EpochTime     time.Duration // duration of these steps, also those of earlier processes
 	EpochDone     bool
 	Rate          float64       // tokens per second, smoothed over the steps of this call of Run
-	Left          time.Duration // until all epochs are done, at the mean speed of this call
-	// Window is a point of the curve of training. There is one where an epoch ends and
-	// wherever about a 32nd of all steps so far have been made since the last: enough to
-	// draw the run, however long, and the same however often it was interrupted. Between
-	// two points it is nil.
+	Left          time.Duration // time until all epochs are done, at the mean speed of this call
+	// Window is a point of the training curve, or nil for steps between two points. There is a point
+	// at the end of each epoch and after about every 32nd of all steps so far: enough to draw a run
+	// of any length. The points do not depend on interruptions.
 	Window *Window
 }
 
-// Window is what the steps since the last one have come to, within an epoch.
+// Window summarizes the steps since the last one, within an epoch.
 type Window struct {
 	Steps  int
 	Loss   float64 // mean over their target tokens, nats, with smoothing
@@ -180,10 +179,9 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 	return tr, nil
 }
 
-// Run trains until all epochs are done, and tells report of each step. If ctx
-// ends, Run finishes the step under way and returns the context's error; called
-// again, it goes on. An error of report ends training likewise, and so does
-// ErrDiverged.
+// Run trains until all epochs are done, and calls report after each step. If ctx ends, Run
+// finishes the current step and returns the context's error; the next call continues. An error
+// of report, or ErrDiverged, also ends training.
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	start, before, rate := time.Now(), tr.at.Total, 0.
 	for tr.at.Epoch < tr.Settings.Epochs {
@@ -221,11 +219,11 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	return nil
 }
 
-// ErrDiverged says that loss or gradient have left the range of numbers. The
-// parameters are those before the step.
+// ErrDiverged says that the loss or the gradient is not finite. The parameters are unchanged by
+// the step.
 var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may help")
 
-// step makes one update from a batch.
+// step updates the model with one batch.
 func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
 	examples, tokens := make([]models.Example, len(batch)), 0
@@ -263,13 +261,13 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	return p, nil
 }
 
-// windows is how many points the curve of a run has, at least, between any number of
-// steps and twice as many.
+// windows is the least number of points of the curve between a number of steps and twice that
+// number.
 const windows = 32
 
-// window returns the point of the curve that the last step has completed, if it has.
+// window returns the point of the curve that the last step completes, or nil.
 func (tr *Trainer) window(epochDone bool) *Window {
-	// A power of two, so that what is due follows from the number of steps alone.
+	// A power of two, so that the points depend only on the number of steps.
 	every := max(1, 1<<(bits.Len(uint(tr.at.Total))-1)/windows)
 	if !epochDone && tr.at.Total%every != 0 {
 		return nil
@@ -285,7 +283,7 @@ func (tr *Trainer) steps() int {
 	return (len(tr.examples) + tr.Settings.Batch - 1) / tr.Settings.Batch
 }
 
-// batches returns the examples' numbers, cut into the batches of an epoch.
+// batches returns the indexes of the examples, split into the batches of an epoch.
 func (tr *Trainer) batches(epoch int) [][]int {
 	lengths := make([][2]int, len(tr.examples))
 	for i, e := range tr.examples {
@@ -294,15 +292,15 @@ func (tr *Trainer) batches(epoch int) [][]int {
 	return Batches(lengths, tr.Settings.Batch, tr.Settings.Seed, epoch)
 }
 
-// Batches returns the batches of an epoch, as numbers of examples of which the lengths of
-// source and target are given: a shuffled order in which neighbours have similar lengths,
-// so that little of a batch is padding. It depends on the arguments alone.
+// Batches returns the batches of an epoch as indexes of examples, given the lengths of their
+// sources and targets. The order is shuffled, but neighbours have similar lengths, so that
+// batches have little padding. The result depends only on the arguments.
 func Batches(lengths [][2]int, size int, seed uint64, epoch int) [][]int {
 	rng := rand.New(rand.NewPCG(seed, uint64(epoch)))
 	order := rng.Perm(len(lengths))
 	var batches [][]int
-	// Sorting within pools of many batches, and not over all, leaves the
-	// composition of a batch to chance.
+	// Sorting within pools of many batches, instead of over all examples, keeps the composition of
+	// batches random.
 	for pool := range slices.Chunk(order, size*64) {
 		slices.SortStableFunc(pool, func(i, j int) int {
 			return slices.Compare(lengths[i][:], lengths[j][:])

@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// A network that works learns a toy by heart.
+// A working network learns a toy task by heart.
 func TestLearnsToReverse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: trains")
@@ -75,7 +75,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("batches of %d: another trainer has others", size)
 		}
 		if size >= len(pairs) {
-			continue // in one batch there is no order
+			continue // a single batch has no order
 		}
 		if same(first, tr.batches(1)) {
 			t.Errorf("batches of %d: two epochs have the same", size)
@@ -87,7 +87,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// Sequences of one batch have similar lengths, so that little of it is padding.
+// Sequences of one batch have similar lengths, so that batches have little padding.
 func TestBatchesHaveLittlePadding(t *testing.T) {
 	pairs := toyPairs(256)
 	settings := toySettings(1)
@@ -153,8 +153,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Interrupted at every step and called again, a trainer does what it would have
-// done at once.
+// A trainer that is interrupted at every step and called again gives the same result as an
+// uninterrupted one.
 func TestRunInterrupted(t *testing.T) {
 	pairs := toyPairs(20)
 	c := models.TranslatorConfig{Arch: models.Transformer, Score: "additive", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2}
@@ -195,7 +195,7 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
-// sameParams fails the test unless two translators have the same bits.
+// sameParams fails the test unless two translators have the same parameters, bit for bit.
 func sameParams(t *testing.T, got, want *models.Model) {
 	t.Helper()
 	wanted := map[string][]float32{}
@@ -211,8 +211,8 @@ func sameParams(t *testing.T, got, want *models.Model) {
 	}
 }
 
-// A learning rate out of all bounds ends in an error, with the parameters as
-// they were before the loss went astray.
+// A far too large learning rate ends in an error, and the parameters stay as they were before the
+// step that diverged.
 func TestDiverged(t *testing.T) {
 	pairs := toyPairs(20)
 	m := newToy(t, headed()[0], pairs)
@@ -232,7 +232,7 @@ func TestDiverged(t *testing.T) {
 func TestTrainerLeavesOutLongPairs(t *testing.T) {
 	pairs := append(toyPairs(9), seq2seq.Pair{Source: "abcdefgabcdefg", Target: "a"}, seq2seq.Pair{Source: "a", Target: "abcdefgabcdefg"})
 	settings := toySettings(1)
-	settings.MaxLength = 7 // six letters and the end
+	settings.MaxLength = 7 // six letters and EOS
 	m := newToy(t, headed()[0], pairs)
 	tr := newToyTrainer(t, m, pairs, settings)
 	if tr.Skipped != 2 || len(tr.examples) != 9 {
@@ -248,9 +248,8 @@ func TestTrainerLeavesOutLongPairs(t *testing.T) {
 	}
 }
 
-// The points of the curve are many where a run is short and no more than needed where it
-// is long; together they are all steps, and those of a run that was interrupted are the
-// same.
+// The curve of a short run has many points, that of a long run no more than necessary. Together
+// they cover all steps, and they do not depend on interruptions.
 func TestWindows(t *testing.T) {
 	pairs := toyPairs(101)
 	c := models.TranslatorConfig{Arch: models.GRU, Score: "dot", Width: 8, Layers: 1}
@@ -284,8 +283,9 @@ func TestWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All steps up to 64, then every second up to 128 and every fourth up to 256, the
-	// eighth beyond, and the ends of epochs, none of which is among these.
+	// All steps up to 64, then every second up to 128, every fourth up to 256, every eighth after
+	// that, and the ends of epochs, none of which is among these.
+	//
 	if want := 64 + 32 + 32 + 5 + 3; len(whole) != want {
 		t.Errorf("%d points of 303 steps, want %d", len(whole), want)
 	}

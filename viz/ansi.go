@@ -9,19 +9,19 @@ import (
 	"sync"
 )
 
-// Colors is how many colours a terminal has.
+// Colors is the number of colours that a terminal can show.
 type Colors uint8
 
-// The terminals that there are.
+// The values of Colors.
 const (
-	NoColors  Colors = iota // shades of characters
+	NoColors  Colors = iota // values are drawn as characters
 	Colors16                // the palette that the user has chosen
 	Colors256               // xterm's cube
 	TrueColor
 )
 
-// DetectColors returns how many colours a terminal has by what the environment
-// says: NO_COLOR, if it is set to anything, COLORTERM and TERM.
+// DetectColors returns the number of colours of a terminal. It reads the environment
+// variables NO_COLOR (no colours if it is not empty), COLORTERM and TERM.
 func DetectColors(getenv func(string) string) Colors {
 	term := getenv("TERM")
 	switch colorterm := getenv("COLORTERM"); {
@@ -37,8 +37,8 @@ func DetectColors(getenv func(string) string) Colors {
 	return Colors16
 }
 
-// DetectLight reports whether COLORFGBG, which some terminals set, tells of a
-// light background, and whether it tells anything.
+// DetectLight reads COLORFGBG, which some terminals set. light reports whether the
+// background is light, ok whether the variable names a background.
 func DetectLight(getenv func(string) string) (light, ok bool) {
 	v := getenv("COLORFGBG")
 	background := v[strings.LastIndexByte(v, ';')+1:]
@@ -46,10 +46,10 @@ func DetectLight(getenv func(string) string) (light, ok bool) {
 	return number == 7 || number == 15, err == nil
 }
 
-// known reports whether it is known what the background is.
+// known reports whether the background is known.
 func (t Terminal) known() bool { return t.Light || t.Dark }
 
-// on returns the background; one that is unknown counts as dark.
+// on returns the background. An unknown one counts as dark.
 func (t Terminal) on() Ground {
 	if t.Light {
 		return OnLight
@@ -57,12 +57,12 @@ func (t Terminal) on() Ground {
 	return OnDark
 }
 
-// ramp16 are the palette's colours that rise in brightness in every common
-// theme, from black over blue and cyan to white, by the codes of backgrounds.
+// ramp16 has the codes of background colours of the 16-colour palette, from black over blue
+// and cyan to white. Their brightness rises in every common theme.
 var ramp16 = [...]int{40, 44, 104, 46, 106, 107}
 
-// even are the colours of shades where the background is unknown: their ends stand out
-// from black and from white.
+// even has the colours of shades for an unknown background: both ends are visible on black
+// and on white.
 var even = sync.OnceValue(func() (list [256]color.RGBA) {
 	for i := range list {
 		t := float64(i) / 255
@@ -71,9 +71,9 @@ var even = sync.OnceValue(func() (list [256]color.RGBA) {
 	return list
 })
 
-// ground returns the code that colours the background, or with front the
-// character, in a shade. On a dark terminal 0 is the dark end of the colours, and
-// where nothing is known of it neither end is black or white.
+// ground returns the escape code that sets the background to a shade, or the text colour if
+// front is set. On a dark terminal shade 0 is dark. If the background is unknown, neither end
+// is black or white.
 func (t Terminal) ground(shade int, front bool) string {
 	switch {
 	case t.Colors == Colors16 && shade == hole:
@@ -88,7 +88,7 @@ func (t Terminal) ground(shade int, front bool) string {
 		}
 		return paletteCode(ramp[shade*len(ramp)/256], front)
 	case shade == hole:
-		return t.code(holeTint.light, front) // seen on both grounds
+		return t.code(holeTint.light, front) // visible on both grounds
 	case t.Colors == Colors256 && !t.known():
 		return cubeCode(cubeEven()[shade], front)
 	case t.Colors == Colors256 && t.Light:
@@ -101,8 +101,8 @@ func (t Terminal) ground(shade int, front bool) string {
 	return t.code(t.on().Color(float64(shade)/255), front)
 }
 
-// paletteCode returns a code of the palette's backgrounds, or that of the same colour in
-// front.
+// paletteCode returns a background code of the palette, or the text code of the same colour
+// if front is set.
 func paletteCode(code int, front bool) string {
 	if front {
 		code -= 10
@@ -110,10 +110,10 @@ func paletteCode(code int, front bool) string {
 	return fmt.Sprint(code)
 }
 
-// cubeCode returns the code of a colour of xterm's 256.
+// cubeCode returns the code of one of xterm's 256 colours.
 func cubeCode(at int, front bool) string { return paletteCode(48, front) + fmt.Sprintf(";5;%d", at) }
 
-// code returns the code of any colour; with 256 colours that of the nearest.
+// code returns the code of any colour. With 256 colours it is the nearest one.
 func (t Terminal) code(c color.RGBA, front bool) string {
 	if t.Colors == Colors256 {
 		return cubeCode(nearestInCube(c), front)
@@ -121,8 +121,8 @@ func (t Terminal) code(c color.RGBA, front bool) string {
 	return paletteCode(48, front) + fmt.Sprintf(";2;%d;%d;%d", c.R, c.G, c.B)
 }
 
-// Paint returns a text on the colour of a value from 0 to 1, as cells of a figure
-// have it; without colours the text as it is.
+// Paint returns text on the colour of a value from 0 to 1, like a cell of a figure. Without
+// colours it returns text unchanged.
 func (t Terminal) Paint(v float64, text string) string {
 	if t.Colors == NoColors {
 		return text
@@ -141,18 +141,18 @@ func (t Terminal) Paint(v float64, text string) string {
 	return "\x1b[" + t.ground(shade, false) + ";" + front + "m" + text + "\x1b[0m"
 }
 
-// path are colours of xterm's cube along which lightness falls as on ours. The
-// nearest colour of each shade would be greys at the dark end and jump about.
+// path has colours of xterm's cube whose lightness falls like ours. The colours nearest to
+// each shade would be grey at the dark end and uneven elsewhere.
 var path = [...]int{231, 194, 158, 121, 79, 43, 37, 31, 25, 24, 19, 18, 17}
 
-// cube returns for each shade the colour of the path that is as light, cubeEven those
-// where the background is unknown.
+// cube maps each shade to the colour of the path with the same lightness. cubeEven does the
+// same for an unknown background.
 var (
 	cube     = sync.OnceValue(func() [256]int { return onPath(*colormap(), path[:]) })
 	cubeEven = sync.OnceValue(func() [256]int { return onPath(even(), path[4:len(path)-2]) })
 )
 
-// onPath returns for each colour that of a path of xterm's cube that is as light.
+// onPath maps each colour to the one on a path in xterm's cube with the nearest lightness.
 func onPath(colors [256]color.RGBA, path []int) (list [256]int) {
 	for shade, c := range colors {
 		want, _, _ := oklab(c)
@@ -167,7 +167,7 @@ func onPath(colors [256]color.RGBA, path []int) (list [256]int) {
 	return list
 }
 
-// cubeColor returns one of xterm's colours behind the first 16: a cube, and greys.
+// cubeColor returns one of xterm's colours after the first 16: a cube and greys.
 func cubeColor(at int) color.RGBA {
 	if at >= 232 {
 		grey := uint8(8 + 10*(at-232))
@@ -178,7 +178,7 @@ func cubeColor(at int) color.RGBA {
 	return color.RGBA{level[at/36], level[at/6%6], level[at%6], 255}
 }
 
-// nearestInCube returns the number of xterm's colour that is nearest to c in Oklab.
+// nearestInCube returns the number of the xterm colour that is nearest to c in Oklab.
 func nearestInCube(c color.RGBA) int {
 	l, a, b := oklab(c)
 	nearest, best := 16, math.Inf(1)
@@ -191,7 +191,7 @@ func nearestInCube(c color.RGBA) int {
 	return nearest
 }
 
-// painter writes text with colours, and a code only where one changes.
+// painter writes coloured text. It writes an escape code only where the colour changes.
 type painter struct {
 	strings.Builder
 	t   Terminal
@@ -205,7 +205,7 @@ func (p *painter) set(code string) {
 	}
 }
 
-// plain ends all colours.
+// plain resets all colours.
 func (p *painter) plain() {
 	if p.now != "" {
 		p.WriteString("\x1b[0m")

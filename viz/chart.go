@@ -7,55 +7,55 @@ import (
 	"math"
 )
 
-// Chart is a picture of numbers that depend on another: lines, single points, and
-// bands behind them. Like a Figure it is a value that every output is made of:
+// Chart is a plot of numbers against other numbers: lines, single points, and bands behind
+// them. Like a Figure it is a plain value with a method for each output format:
 //
-//	c := viz.Chart{Title: "What is left", X: "heads left", Y: "BLEU", Falling: true,
+//	c := viz.Chart{Title: "Quality as heads are removed", X: "heads left", Y: "BLEU", Falling: true,
 //		Lines:  []viz.Line{{Name: "gradient", X: left, Y: bleu, Markers: true}},
 //		Levels: []viz.Level{{Name: "whole model", Y: 44.1}},
 //	}
 //	err := c.SVG(file)
 //
-// A point that is not a finite number interrupts its line; beyond ±1e300 nothing
-// counts as finite. Lines differ by their markers and dashes too, so that who
-// cannot tell the colours apart, or prints without them, can tell the lines apart.
+// A point that is not a finite number interrupts its line; a number beyond ±1e300 does not
+// count as finite. Lines also differ by their markers and dashes, so that readers can tell
+// them apart without colour.
 //
-// Errors: a chart without lines, a line without points, and numbers that are not
-// as many as they should be are refused before anything is written.
+// Errors: the methods reject a chart without lines, a line without points, and slices of
+// different lengths before they write anything.
 type Chart struct {
 	Title   string
 	X, Y    string  // what the axes measure
-	Lines   []Line  // the last one is in front of the others
+	Lines   []Line  // later lines are in front
 	Bands   []Band  // behind the lines
-	Levels  []Level // to compare with
+	Levels  []Level // for comparison
 	XAxis   Axis
 	YAxis   Axis
-	Ticks   []float64 // where x is written; nil chooses, with an empty list another chart has the axis
+	Ticks   []float64 // positions of the x labels; nil chooses them, an empty slice omits them
 	Falling bool      // x falls from left to right
 	Bare    bool      // without a legend
-	Hover   bool      // SVG tells the numbers of lines where a pointer rests
-	Inline  bool      // SVG is for a page that holds it and DarkCharts: it has no style of its own
-	Width   float64   // of the picture, in pixels of CSS; 0 is 560
-	Height  float64   // of the area that lines take; 0 is 260
+	Hover   bool      // SVG shows the numbers of the lines under the pointer
+	Inline  bool      // SVG omits its style element, for a page whose style sheet contains DarkCharts
+	Width   float64   // of the picture, in CSS pixels; 0 is 560
+	Height  float64   // of the plot area; 0 is 260
 }
 
-// Line is a row of points. Low and High, if they are not nil, are the ends of
-// an error bar at each point.
+// Line is a series of points. Low and High, if not nil, are the ends of an error bar at
+// each point.
 type Line struct {
 	Name      string
 	X, Y      []float64
 	Low, High []float64
-	Color     int  // 1 to 8, or Grey; 0 is the line's place among the lines
-	Dashed    bool // as is fit for a counterpart of another line with its colour
-	Markers   bool // the points are marked, each colour's in its own shape
-	Points    bool // nothing but the marks of points, as measurements are
+	Color     int  // 1 to 8, or Grey; 0 is the line's index in Lines, plus 1
+	Dashed    bool // for example for the counterpart of another line with the same colour
+	Markers   bool // points are marked; each colour has its own shape
+	Points    bool // only markers and no line, for measurements
 }
 
 // Band is the area between two lines.
 type Band struct {
 	Name         string
 	X, Low, High []float64
-	Color        int // as of a line; 0 is Grey
+	Color        int // as in Line; 0 is Grey
 }
 
 // Level is a horizontal line.
@@ -64,26 +64,25 @@ type Level struct {
 	Y    float64
 }
 
-// Grey is the colour of what others are compared with.
+// Grey is the colour of a line to compare others with.
 const Grey = -1
 
-// SVG draws the chart as a vector picture: on white, and in a browser that prefers dark
-// pages on a dark ground. Text stays text.
+// SVG draws the chart as a vector picture: on white, or on a dark ground in a browser that
+// prefers dark pages. Text stays text.
 func (c Chart) SVG(w io.Writer) error {
 	return writeSVG(w, c)
 }
 
-// PNG draws the picture of SVG in pixels, so many for each pixel of CSS, as
-// Figure's does.
+// PNG draws the same picture as SVG, with scale pixels for each CSS pixel, like Figure.PNG.
 //
-// Errors: those of Chart, and a picture of more than 64 Mi pixels.
+// Errors: as for Chart, and a picture of more than 64 Mi pixels.
 func (c Chart) PNG(w io.Writer, scale float64) error {
 	return writePNG(w, c, scale)
 }
 
-// Limits of numbers that are drawn, and of sizes.
+// Limits of the numbers and sizes that can be drawn.
 const (
-	mostNumber              = 1e300 // twice that is finite still
+	mostNumber              = 1e300 // twice this number is still finite
 	leastWidth, leastHeight = 160., 60.
 	mostSide                = 10000.
 	usualWidth, usualHeight = 560., 260.
@@ -92,7 +91,7 @@ const (
 
 func finite(v float64) bool { return math.Abs(v) <= mostNumber }
 
-// check refuses charts that cannot be drawn.
+// check rejects charts that cannot be drawn.
 func (c Chart) check() error {
 	if len(c.Lines) == 0 {
 		return errors.New("viz: a chart without lines")
@@ -106,9 +105,9 @@ func (c Chart) check() error {
 		case len(l.X) == 0:
 			return fmt.Errorf("viz: %s has no points", name)
 		case len(l.Y) != len(l.X):
-			return fmt.Errorf("viz: %s has %d x and %d y, want as many", name, len(l.X), len(l.Y))
+			return fmt.Errorf("viz: %s has %d x and %d y, want equal numbers", name, len(l.X), len(l.Y))
 		case (l.Low != nil || l.High != nil) && (len(l.Low) != len(l.X) || len(l.High) != len(l.X)):
-			return fmt.Errorf("viz: %s has %d points with error bars from %d to %d numbers, want as many", name, len(l.X), len(l.Low), len(l.High))
+			return fmt.Errorf("viz: %s has %d points with error bars from %d to %d numbers, want equal numbers", name, len(l.X), len(l.Low), len(l.High))
 		}
 		if err := checkColor(l.Color, name); err != nil {
 			return err
@@ -117,7 +116,7 @@ func (c Chart) check() error {
 	for i, b := range c.Bands {
 		name := titled("band", i, b.Name)
 		if len(b.Low) != len(b.X) || len(b.High) != len(b.X) {
-			return fmt.Errorf("viz: %s has %d x, %d low and %d high, want as many", name, len(b.X), len(b.Low), len(b.High))
+			return fmt.Errorf("viz: %s has %d x, %d low and %d high, want equal numbers", name, len(b.X), len(b.Low), len(b.High))
 		}
 		if err := checkColor(b.Color, name); err != nil {
 			return err
@@ -163,8 +162,8 @@ func (c Chart) color(i int) int {
 	return i%paletteSize + 1
 }
 
-// spans returns what the places of the numbers span, x and y. What a given end of
-// the x axis cuts off has no say in y.
+// spans returns the ranges of the numbers on both axes, in axis coordinates. Points outside
+// the limits of the x axis do not count for y.
 func (c Chart) spans() (x, y span) {
 	x, y = newSpan(), newSpan()
 	add := func(at float64, values ...float64) {

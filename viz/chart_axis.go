@@ -5,33 +5,33 @@ import (
 	"math"
 )
 
-// Axis says what of an axis is drawn. The zero value is all of the numbers, evenly.
+// Axis describes an axis. The zero value is a linear axis that shows all numbers.
 type Axis struct {
-	// Low and High are the ends; if they are equal, the numbers choose. What is
-	// outside is cut off.
+	// Low and High are the limits; if they are equal, they are computed from the numbers.
+	// Everything outside them is cut off.
 	Low, High float64
-	// Log draws equal ratios as equal distances. Numbers up to 0 have no place on
-	// it and interrupt their line.
+	// Log makes the axis logarithmic. Numbers ≤ 0 have no place on it and interrupt their
+	// line.
 	Log bool
 }
 
-// check refuses ends that are none.
+// check rejects invalid limits.
 func (a Axis) check(name string) error {
 	switch {
 	case a.Low == a.High && a.Low == 0:
 		return nil
 	case !finite(a.Low) || !finite(a.High) || a.Low >= a.High:
-		return fmt.Errorf("viz: the %s axis goes from %g to %g, want numbers that rise", name, a.Low, a.High)
+		return fmt.Errorf("viz: the %s axis goes from %g to %g, want increasing numbers", name, a.Low, a.High)
 	case a.Log && a.Low <= 0:
 		return fmt.Errorf("viz: the %s axis goes from %g on a logarithmic scale, want more than 0", name, a.Low)
 	}
 	return nil
 }
 
-// limited reports whether the ends are given.
+// limited reports whether the limits are given.
 func (a Axis) limited() bool { return a.Low != a.High }
 
-// place returns where on the axis a number is, NaN if nowhere.
+// place returns the position of a number on the axis, or NaN if it has none.
 func (a Axis) place(v float64) float64 {
 	switch {
 	case !finite(v) || a.Log && v <= 0:
@@ -42,7 +42,7 @@ func (a Axis) place(v float64) float64 {
 	return v
 }
 
-// open returns the span of the axis, given that of the places of its numbers.
+// open returns the range of the axis, given the range of the numbers' positions.
 func (a Axis) open(s span, room float64) span {
 	if a.limited() {
 		return span{a.place(a.Low), a.place(a.High)}
@@ -57,13 +57,13 @@ func (a Axis) open(s span, room float64) span {
 	return s.opened(room)
 }
 
-// ticks returns places on a span, about n, and how their numbers are written.
+// ticks returns about n positions in a range and their labels.
 func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
 	if !a.Log {
 		return s.ticks(n)
 	}
 	low, high := math.Ceil(s.low-1e-9), math.Floor(s.high+1e-9)
-	if decades := high - low; decades < 1 { // numbers within one power of ten or two
+	if decades := high - low; decades < 1 { // the numbers are within one or two powers of ten
 		for d := math.Floor(s.low); d <= s.high; d++ {
 			for _, times := range []float64{1, 2, 5} {
 				if at := d + math.Log10(times); at >= s.low-1e-9 && at <= s.high+1e-9 {
@@ -71,7 +71,7 @@ func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
 				}
 			}
 		}
-		if len(places) < 2 { // closer than that, the ends have to do
+		if len(places) < 2 { // too close for such steps: label the ends
 			places = []float64{s.low, s.high}
 		}
 	} else {
@@ -85,7 +85,7 @@ func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
 	return places, texts
 }
 
-// clipLine returns the pieces of a line within a rectangle.
+// clipLine returns the pieces of a line that are inside a rectangle.
 func clipLine(line []point, r rectangle) (pieces [][]point) {
 	if len(line) == 1 && r.has(line[0]) {
 		return [][]point{line}
@@ -120,10 +120,10 @@ func clipLine(line []point, r rectangle) (pieces [][]point) {
 	return pieces
 }
 
-// clipArea returns the part of an area within a rectangle.
+// clipArea returns the part of an area that is inside a rectangle.
 func clipArea(area []point, r rectangle) []point {
 	for _, side := range []struct{ x, y, limit float64 }{{1, 0, r.x}, {-1, 0, -(r.x + r.w)}, {0, 1, r.y}, {0, -1, -(r.y + r.h)}} {
-		depth := func(p point) float64 { return side.x*p.x + side.y*p.y - side.limit } // inside from 0 on
+		depth := func(p point) float64 { return side.x*p.x + side.y*p.y - side.limit } // inside if ≥ 0
 		var kept []point
 		for i, b := range area {
 			a := area[(i+len(area)-1)%len(area)]
@@ -141,7 +141,7 @@ func clipArea(area []point, r rectangle) []point {
 	return area
 }
 
-// has reports whether a point is in the rectangle, or hardly outside.
+// has reports whether a point is in the rectangle or at most slightly outside.
 func (r rectangle) has(p point) bool {
 	const slack = 0.01
 	return p.x >= r.x-slack && p.x <= r.x+r.w+slack && p.y >= r.y-slack && p.y <= r.y+r.h+slack

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// tint is a colour on white, and on the dark page where a picture may stand. Its
-// class is how the page's style finds it.
+// tint is a colour for white and one for a dark page. class is its CSS class, which the
+// style of the page refers to.
 type tint struct {
 	class       string
 	light, dark color.RGBA
 }
 
-// on returns the colour on a ground.
+// on returns the colour for a ground.
 func (t tint) on(g Ground) color.RGBA {
 	if g == OnDark {
 		return t.dark
@@ -22,16 +22,15 @@ func (t tint) on(g Ground) color.RGBA {
 	return t.light
 }
 
-// even returns the colour as light as stands out from both grounds.
+// even returns the colour with a lightness that is visible on both grounds.
 func (t tint) even() color.RGBA {
 	_, a, b := oklab(t.light)
 	return inGamut(0.6, math.Hypot(a, b), math.Atan2(b, a))
 }
 
-// The colours of lines were searched for on a computer: all of a set are far
-// from each other in Oklab, for people who see no red, no green or no blue too,
-// and each stands out from the ground with a contrast of 3 and more. A test holds
-// them to it.
+// The colours of lines were found by a search: all colours of a set are far from each other
+// in Oklab, also for people with each kind of colour blindness, and each has a contrast of
+// at least 3 to the ground. TestLineColors checks this.
 var lineTints = [paletteSize + 1]tint{
 	{"c0", rgb(0x7d828c), rgb(0x8f96a3)}, // grey
 	{"c1", rgb(0x3837b2), rgb(0x4e83f3)}, // blue
@@ -53,7 +52,7 @@ var (
 
 func rgb(v uint32) color.RGBA { return color.RGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff} }
 
-func lineTint(color int) tint { return lineTints[max(color, 0)] } // Grey is the first
+func lineTint(color int) tint { return lineTints[max(color, 0)] } // the entry of Grey is at 0
 
 func (b Band) color() int {
 	if b.Color == 0 {
@@ -64,12 +63,12 @@ func (b Band) color() int {
 
 const bandOpacity = 0.22
 
-// DarkCharts returns a style sheet that gives the Inline charts of a page colours for a
-// dark ground, to be put behind a condition such as
+// DarkCharts returns a style sheet with the colours of Inline charts on a dark ground. Put it
+// inside a condition such as
 //
 //	@media screen and (prefers-color-scheme: dark)
 //
-// Where it does not hold, the colours are those in the pictures.
+// Where the condition is false, charts keep the colours that are in the pictures.
 func DarkCharts() string {
 	var b strings.Builder
 	for _, t := range append(lineTints[:], paperTint, gridTint, axisTint, levelTint) {
@@ -78,8 +77,8 @@ func DarkCharts() string {
 	return b.String() + darkText("chart")
 }
 
-// darkText gives the texts of pictures of a class, black ones and grey ones, colours for a
-// dark ground.
+// darkText returns rules for the texts of pictures of a class on a dark ground: first black
+// texts, then grey ones.
 func darkText(class string) string {
 	return strings.ReplaceAll(".X text{fill:#e3e6ec}.X text[fill]{fill:#a3abba}", "X", class)
 }
@@ -97,7 +96,7 @@ func level(line []point) shape {
 	return shape{paths: [][]point{line}, tint: levelTint, width: 1.2, dash: []float64{1.5, 3}}
 }
 
-// marker returns the shape that marks points in a colour.
+// marker returns the shape that marks a point in a colour.
 func marker(color int, at point) shape {
 	outline := markers[max(color, 0)]
 	path := make([]point, len(outline))
@@ -107,21 +106,21 @@ func marker(color int, at point) shape {
 	return shape{paths: [][]point{path}, filled: true, tint: lineTint(color)}
 }
 
-// markers are outlines about as large as a circle of radius 1.
+// markers has outlines with about the area of a circle of radius 1.
 var markers = [paletteSize + 1][]point{
 	polygon(12, 0, 0.8, 0),     // a small dot
 	polygon(16, 0, 1, 0),       // a dot
 	polygon(4, 0.5, 1.25, 0),   // a square
 	polygon(3, 0, 1.35, 0),     // a triangle
 	polygon(4, 0, 1.35, 0),     // a diamond
-	polygon(3, 0.5, 1.35, 0),   // a triangle on its tip
-	polygon(4, 0.5, 1.6, 0.55), // a cross aslant
+	polygon(3, 0.5, 1.35, 0),   // a triangle that points down
+	polygon(4, 0.5, 1.6, 0.55), // a diagonal cross
 	polygon(4, 0, 1.6, 0.55),   // a cross
 	polygon(5, 0, 1.5, 0.7),    // a star
 }
 
-// polygon returns the corners of a polygon, turned by a share of the way from
-// one corner to the next; inner, if it is not 0, is the radius of corners halfway between.
+// polygon returns the corners of a polygon with n sides. turn rotates it, as a fraction of the
+// angle between two corners. inner, if not 0, is the radius of extra corners halfway between.
 func polygon(n int, turn, radius, inner float64) (list []point) {
 	for i := range n {
 		corner := func(at, radius float64) {

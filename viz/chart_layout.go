@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// strip is an area that tells numbers where a pointer rests on it, of one x.
+// strip is an area that shows the numbers at one x when the pointer is over it.
 type strip struct {
 	rectangle
 	x, text string
@@ -17,46 +17,46 @@ type strip struct {
 
 type point struct{ x, y float64 }
 
-// shape is a number of lines, or areas if it is filled, in one tint.
+// shape is a number of lines in one tint, or of areas if it is filled.
 type shape struct {
 	paths   [][]point
 	filled  bool
 	tint    tint
 	width   float64   // of lines
-	dash    []float64 // lengths of dashes and gaps; nil is a whole line
+	dash    []float64 // lengths of dashes and gaps; nil is a solid line
 	opacity float64   // 0 is 1
-	title   string    // told where a pointer rests
+	title   string    // shown when the pointer is over the shape
 }
 
-// frame is the area that lines take.
+// frame is the plot area.
 type frame struct {
 	rectangle
-	x, y    span // of places
+	x, y    span // in axis coordinates
 	falling bool
 	ax, ay  Axis
 }
 
-// inset keeps what is marked away from the ends of the axis.
+// inset is the distance of the first and last points from the ends of the x axis.
 const inset = 9.
 
-// point returns where numbers are on the sheet.
+// point returns the position of a pair of numbers on the sheet.
 func (f frame) point(x, y float64) point { return f.at(f.ax.place(x), f.ay.place(y)) }
 
-// shows reports whether numbers are in the area.
+// shows reports whether a pair of numbers is in the plot area.
 func (f frame) shows(x, y float64) bool {
 	px, py := f.ax.place(x), f.ay.place(y)
 	return px == px && py == py && (!f.cut() || f.inside().has(f.at(px, py)))
 }
 
-// cut reports whether something may be outside of the area.
+// cut reports whether parts of the chart may be outside the plot area.
 func (f frame) cut() bool { return f.ax.limited() || f.ay.limited() }
 
-// inside is where lines may be: the ends of x are a little inside.
+// inside is the rectangle that lines are clipped to. It is a little narrower than the frame.
 func (f frame) inside() rectangle {
 	return rectangle{f.rectangle.x + inset, f.rectangle.y, f.w - 2*inset, f.h}
 }
 
-// at returns where places of both axes are on the sheet.
+// at returns the position of a pair of axis coordinates on the sheet.
 func (f frame) at(x, y float64) point {
 	at := f.x.at(x)
 	if f.falling {
@@ -69,12 +69,12 @@ func (f frame) at(x, y float64) point {
 const (
 	tickSize   = 11.
 	nameSize   = 11.5 // of legend and axes
-	sampleSize = 26.  // of a line in the legend
+	sampleSize = 26.  // width of a line in the legend
 	markerSize = 3.4
 	lineWidth  = 1.8
 )
 
-// margin returns the room that the numbers of y take.
+// margin returns the width of the y labels.
 func (c Chart) margin() float64 {
 	f := c.frame()
 	_, texts := c.yTicks(f)
@@ -85,13 +85,13 @@ func (c Chart) margin() float64 {
 	return room
 }
 
-// frame returns what the axes span.
+// frame returns the ranges of the axes.
 func (c Chart) frame() frame {
 	xs, ys := c.spans()
 	return frame{x: c.XAxis.open(xs, 0), y: c.YAxis.open(ys, 0.05), falling: c.Falling, ax: c.XAxis, ay: c.YAxis}
 }
 
-// yTicks returns at least three numbers of y, if the axis has so many.
+// yTicks returns at least three labels of y if the axis has them.
 func (c Chart) yTicks(f frame) (values []float64, texts []string) {
 	_, height := c.size()
 	for n := int(max(3, height/45)); len(values) < 3 && n < 8; n++ {
@@ -107,8 +107,8 @@ func (c Chart) layout() (*sheet, error) {
 	return c.layoutBehind(c.margin()), nil
 }
 
-// layoutBehind is layout of a chart that has been checked, with so much room for the
-// numbers of y.
+// layoutBehind lays out a chart that has been checked. left is the width reserved for the y
+// labels.
 func (c Chart) layoutBehind(left float64) *sheet {
 	s := &sheet{title: c.Title, inline: c.Inline}
 	width, height := c.size()
@@ -119,7 +119,7 @@ func (c Chart) layoutBehind(left float64) *sheet {
 		add(caption{text: fit(c.Title, titleSize, (width-2*edge)/boldly), x: edge, y: y + titleSize, size: titleSize, bold: true})
 		y += titleSize + 8
 	}
-	if c.Y != "" { // lying, for who reads does not turn the head
+	if c.Y != "" { // horizontal, because it is easier to read
 		add(caption{text: fit(c.Y, nameSize, width-2*edge), x: edge, y: y + nameSize, size: nameSize, grey: true})
 		y += nameSize + 4
 	}
@@ -160,8 +160,8 @@ func (c Chart) layoutBehind(left float64) *sheet {
 	return s
 }
 
-// tell adds a strip for each x that a line has a point at, as wide as it is nearer to it
-// than to others.
+// tell adds a strip for each x of a point. It is as wide as the area whose nearest point has
+// this x.
 func (s *sheet) tell(c Chart, f frame) {
 	texts := map[float64]string{}
 	for _, l := range c.Lines {
@@ -192,7 +192,7 @@ func (s *sheet) tell(c Chart, f frame) {
 	}
 }
 
-// xAxis draws the axis of x with as many numbers as there is room for.
+// xAxis draws the x axis with as many labels as fit.
 func (s *sheet) xAxis(c Chart, f frame) {
 	values, texts := f.ax.ticks(f.x, int(max(2, f.w/60)))
 	if c.Ticks != nil {
@@ -266,16 +266,16 @@ func (s *sheet) draw(c Chart, f frame) {
 	}
 }
 
-// bar returns the height of an end of an error bar, within the area.
+// bar returns the height of an end of an error bar, limited to the plot area.
 func (f frame) bar(x, y float64) float64 {
 	at := f.ay.place(y)
-	if at != at { // nothing has a place so low
+	if at != at { // not on a logarithmic axis
 		at = f.y.low
 	}
 	return f.at(f.ax.place(x), min(max(at, f.y.low), f.y.high)).y
 }
 
-// pointTitle says in words what a point is.
+// pointTitle describes a point in words.
 func pointTitle(c Chart, l Line, j int) string {
 	text := fmt.Sprintf("%s: %s %s, %s %s", l.Name, fourDigits(l.X[j]), cmp.Or(c.X, "x"), cmp.Or(c.Y, "y"), fourDigits(l.Y[j]))
 	if l.Low != nil && finite(l.Low[j]) && finite(l.High[j]) {
@@ -284,7 +284,7 @@ func pointTitle(c Chart, l Line, j int) string {
 	return text
 }
 
-// fourDigits writes a number with four digits that mean something, or all of a whole one.
+// fourDigits writes a number with four significant digits, or as a whole number if it is large.
 func fourDigits(v float64) string {
 	if size := math.Abs(v); size >= 1e4 && size < 1e9 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -292,7 +292,7 @@ func fourDigits(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// runs returns the pieces of a line, between points that are no numbers.
+// runs returns the pieces of a line between points that are not numbers.
 func (f frame) runs(x, y []float64) (runs [][]point) {
 	open := false
 	for i := range x {
@@ -309,7 +309,7 @@ func (f frame) runs(x, y []float64) (runs [][]point) {
 	return runs
 }
 
-// clipped returns the pieces of lines that are in the area.
+// clipped returns the pieces of lines that are in the plot area.
 func (f frame) clipped(lines [][]point) (pieces [][]point) {
 	if !f.cut() {
 		return lines
@@ -320,10 +320,10 @@ func (f frame) clipped(lines [][]point) (pieces [][]point) {
 	return pieces
 }
 
-// area returns the outlines of a band, one for each piece between points that
-// are no numbers.
+// area returns the outlines of a band, one for each piece between points that are not
+// numbers.
 func (f frame) area(b Band) [][]point {
-	high := make([]float64, len(b.X)) // NaN where either end is none
+	high := make([]float64, len(b.X)) // NaN if either end is not a number
 	low := make([]float64, len(b.X))
 	for i := range b.X {
 		high[i], low[i] = b.High[i], b.Low[i]
@@ -344,8 +344,8 @@ func (f frame) area(b Band) [][]point {
 	return areas
 }
 
-// legend adds a sample and the name of each line, band and level, in rows from y
-// on, and returns where they end.
+// legend adds a sample and the name of each line, band and level in rows below y. It returns
+// the y where the legend ends.
 func (s *sheet) legend(c Chart, y float64) float64 {
 	x := edge
 	first := true

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// shape draws areas and lines with smooth edges. A line is filled as what a
-// round pen covers: a box for each piece, and a disc at each point.
+// shape draws areas and lines with antialiasing. A line is filled as the area that a round
+// pen covers: a box for each piece and a disc at each point.
 func (c *canvas) shape(s shape) {
 	var areas [][]point
 	add := func(area []point) { areas = append(areas, area) }
@@ -32,7 +32,7 @@ func (c *canvas) shape(s shape) {
 	c.ink(areas, ink)
 }
 
-// ink fills areas, which may overlap, in one go.
+// ink fills areas together, so that overlaps are painted once.
 func (c *canvas) ink(areas [][]point, ink color.Color) {
 	x, y := newSpan(), newSpan()
 	for _, area := range areas {
@@ -47,8 +47,8 @@ func (c *canvas) ink(areas [][]point, ink color.Color) {
 	box := image.Rect(int(x.low), int(y.low), int(x.high)+1, int(y.high)+1).Intersect(c.img.Rect)
 	fill := vector.NewRasterizer(box.Dx(), box.Dy())
 	for _, area := range areas {
-		// All go around in one direction, or those that overlap would take ink
-		// from each other.
+		// Make all outlines turn in the same direction: overlapping outlines with opposite
+		// directions would cancel.
 		turn := 0.
 		for i, p := range area {
 			q := area[(i+1)%len(area)]
@@ -71,7 +71,7 @@ func (c *canvas) ink(areas [][]point, ink color.Color) {
 	fill.Draw(c.img, box, image.NewUniform(ink), image.Point{})
 }
 
-// trace gives out the areas that a line covers.
+// trace calls add with the areas that a line covers.
 func trace(path []point, width float64, round bool, add func([]point)) {
 	half := width / 2
 	for i, p := range path {
@@ -94,7 +94,7 @@ func trace(path []point, width float64, round bool, add func([]point)) {
 
 // dashes cuts a line into dashes, as SVG does.
 func dashes(path []point, dash []float64) (pieces [][]point) {
-	on, left := 0, dash[0] // which part of the pattern, and what of it is left
+	on, left := 0, dash[0] // index in the pattern, and the rest of that dash or gap
 	piece := []point{path[0]}
 	for i := 1; i < len(path); i++ {
 		from, to := path[i-1], path[i]

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// falling returns the line of a method on so many heads: from 44 down, faster
-// the larger speed is.
+// falling returns a line that falls from 44 with the number of heads; a larger speed falls
+// faster.
 func falling(name string, speed float64) Line {
 	l := Line{Name: name, Markers: true}
 	for left := 72.; left >= 0; left -= 6 {
@@ -22,7 +22,7 @@ func falling(name string, speed float64) Line {
 	return l
 }
 
-// charts are what golden files show.
+// charts are the charts of golden files.
 func charts() map[string]Chart {
 	one, inf := math.NaN(), math.Inf(1)
 	exact := falling("leave-one-out", 0.6)
@@ -81,8 +81,8 @@ func TestChartSVG(t *testing.T) {
 	}
 }
 
-// All that is drawn or written lies within the picture, texts lie apart from
-// each other, and the legend below the lines.
+// Everything is inside the picture, texts do not overlap each other or the lines, and the
+// legend is below the lines.
 func TestChartLayout(t *testing.T) {
 	for name, c := range charts() {
 		s, err := c.layout()
@@ -115,7 +115,7 @@ func TestChartLayout(t *testing.T) {
 	}
 }
 
-// x falls from left to right if it is told to, and y grows upwards.
+// With Falling, x falls from left to right; y always grows upwards.
 func TestChartFalls(t *testing.T) {
 	c := Chart{Lines: []Line{{X: []float64{72, 36, 6}, Y: []float64{44, 40, 2}}}}
 	for _, c.Falling = range []bool{false, true} {
@@ -160,7 +160,7 @@ func TestChartPNG(t *testing.T) {
 		if got, want := img.Bounds().Size(), image.Pt(int(math.Ceil(2*s.width)), int(math.Ceil(2*s.height))); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
-		// The last marker is on top of everything, where it should be.
+		// The last marker is on top of everything.
 		last := s.shapes[len(s.shapes)-1]
 		if !last.filled || last.opacity != 0 {
 			continue
@@ -188,10 +188,10 @@ func TestChartRefused(t *testing.T) {
 	}{
 		{Chart{}, "viz: a chart without lines"},
 		{Chart{Lines: []Line{{}}}, "viz: line 0 has no points"},
-		{Chart{Lines: []Line{line, {Name: "b\n", X: two, Y: three}}}, `viz: line 1 (b\n) has 2 x and 3 y, want as many`},
-		{Chart{Lines: []Line{{X: two, Y: two, Low: two}}}, "viz: line 0 has 2 points with error bars from 2 to 0 numbers, want as many"},
+		{Chart{Lines: []Line{line, {Name: "b\n", X: two, Y: three}}}, `viz: line 1 (b\n) has 2 x and 3 y, want equal numbers`},
+		{Chart{Lines: []Line{{X: two, Y: two, Low: two}}}, "viz: line 0 has 2 points with error bars from 2 to 0 numbers, want equal numbers"},
 		{Chart{Lines: []Line{{X: two, Y: two, Color: 9}}}, "viz: line 0 has colour 9, want at most 8"},
-		{Chart{Lines: []Line{line}, Bands: []Band{{X: two, Low: two, High: three}}}, "viz: band 0 has 2 x, 2 low and 3 high, want as many"},
+		{Chart{Lines: []Line{line}, Bands: []Band{{X: two, Low: two, High: three}}}, "viz: band 0 has 2 x, 2 low and 3 high, want equal numbers"},
 		{Chart{Lines: []Line{line}, Bands: []Band{{Color: -2}}}, "viz: band 0 has colour -2, want at most 8"},
 		{Chart{Lines: []Line{line}, Width: math.NaN()}, "viz: a chart of NaN×260 pixels, want at least 160×60 and at most 10000"},
 		{Chart{Lines: []Line{line}, Height: 1e6}, "viz: a chart of 560×1e+06 pixels, want at least 160×60 and at most 10000"},
@@ -225,7 +225,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Lines can be told apart on both grounds, by everybody, and stand out.
+// All readers can tell the lines apart on both grounds, and the lines are visible.
 func TestLineColors(t *testing.T) {
 	for ground, of := range map[tint]func(tint) color.RGBA{
 		{"light", paperTint.light, color.RGBA{}}: func(t tint) color.RGBA { return t.light },

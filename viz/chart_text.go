@@ -9,21 +9,21 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Rows of characters that the area of a chart takes on a terminal, and the columns
-// where the terminal has no end.
+// Size of a chart's plot area on a terminal: rows, and columns if the terminal's width is
+// unknown.
 const (
 	chartRows    = 14
 	chartColumns = 72
 )
 
-// seriesMarks stand for lines and points on a terminal without Unicode.
+// seriesMarks are drawn for lines and points on a terminal without Unicode.
 const seriesMarks = "*o+x#@%&"
 
-// Text draws the chart for a terminal: lines and points in dots of Braille, eight to
-// a character, or with ASCII in a character for each line. Bands are left out, and the
-// legend says so.
+// Text draws the chart for a terminal. Lines and points are Braille dots, eight to a
+// character; with ASCII they are one character per line. Bands are omitted, and the legend
+// says so.
 //
-// Errors: those of Chart, and a width of less than 24 characters.
+// Errors: as for Chart, and a width of less than 24 characters.
 func (c Chart) Text(w io.Writer, t Terminal) error {
 	if err := c.check(); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 		columns = min(columns, t.Width)
 	}
 	columns = max(columns-left-2, 8)
-	// A sheet whose units are dots: its points lie where dots are.
+	// A sheet whose units are dots: points are at integer coordinates.
 	f.rectangle = rectangle{-inset, 0, float64(2*columns-1) + 2*inset, float64(4*chartRows - 1)}
 	p := plot{columns: columns, cells: make([]cellDots, columns*chartRows)}
 	for _, l := range c.Levels {
@@ -98,22 +98,22 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	return err
 }
 
-// plot is characters with the dots that are set in them.
+// plot is a grid of characters with their dots.
 type plot struct {
 	columns int
 	cells   []cellDots
 }
 
-// cellDots are the dots of a character, and whose they are: the series' number and
-// 1, 0 for none, -1 and below for a level.
+// cellDots has the dots of a character. owner is the number of their series plus 1, 0 if
+// there are none, or negative for a level.
 type cellDots struct {
 	set   uint8
 	owner int
-	mark  bool // a point of its own
+	mark  bool // a single point
 }
 
-// at returns the character at a place and the column and row of its dot there, nil if the
-// place is outside.
+// at returns the character at a position, and the column and row of the dot within it. It
+// returns nil if the position is outside.
 func (p *plot) at(to point) (c *cellDots, i, j int) {
 	i, j = int(math.Round(to.x)), int(math.Round(to.y))
 	if i < 0 || j < 0 || i >= 2*p.columns || j/4*p.columns+i/2 >= len(p.cells) {
@@ -122,27 +122,27 @@ func (p *plot) at(to point) (c *cellDots, i, j int) {
 	return &p.cells[j/4*p.columns+i/2], i % 2, j % 4
 }
 
-// dot sets the dot at a place, if there is one.
+// dot sets the dot at a position, if the position is inside.
 func (p *plot) dot(to point, series int) {
 	c, i, j := p.at(to)
 	if c == nil {
 		return
 	}
-	// Braille counts the upper six dots down each column, and then the lowest two.
+	// Braille numbers the upper six dots column by column, then the two lowest.
 	c.set |= [4][2]uint8{{1, 8}, {2, 16}, {4, 32}, {64, 128}}[j][i]
 	if series >= 0 || c.owner == 0 {
 		c.owner = series + 1
 	}
 }
 
-// mark sets a whole character: a single dot is hardly seen.
+// mark sets a whole character: a single dot is hard to see.
 func (p *plot) mark(to point, series int) {
 	if c, _, _ := p.at(to); c != nil {
 		*c = cellDots{set: 1, owner: series + 1, mark: true}
 	}
 }
 
-// line sets the dots from point to point.
+// line sets the dots between consecutive points.
 func (p *plot) line(run []point, series int) {
 	for i, b := range run {
 		a := run[max(i-1, 0)]
@@ -154,7 +154,7 @@ func (p *plot) line(run []point, series int) {
 	}
 }
 
-// dots writes a character of the area.
+// dots writes a character of the plot area.
 func (d *drawing) dots(c Chart, cell cellDots) {
 	if cell.set == 0 {
 		d.plain()
@@ -177,7 +177,7 @@ func (d *drawing) dots(c Chart, cell cellDots) {
 	d.WriteRune(0x2800 + rune(cell.set))
 }
 
-// paint begins the colour of a series.
+// paint switches to the colour of a series.
 func (d *drawing) paint(c Chart, owner int) {
 	tint := levelTint
 	if owner > 0 {
@@ -196,7 +196,7 @@ func (d *drawing) paint(c Chart, owner int) {
 	}
 }
 
-// xNumbers writes the numbers of x, as many as there is room for.
+// xNumbers writes as many x labels as fit.
 func (d *drawing) xNumbers(f frame, left, columns int) {
 	values, texts := f.ax.ticks(f.x, max(2, columns/12))
 	line := []rune(strings.Repeat(" ", columns))

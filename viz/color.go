@@ -6,43 +6,42 @@ import (
 	"sync"
 )
 
-// The colours go from white over green and blue to a blue that is nearly black.
-// They are not a table but a path through Oklab, the colour space of Björn
-// Ottosson ("A perceptual color space for image processing", 2020,
-// https://bottosson.github.io/posts/oklab, whose matrices stand below), on which
-// lightness falls evenly. So equal steps of weight look like equal steps,
-// a grey print keeps them, and so does every kind of colour blindness: hue only
-// helps. 0 is white because most weights are nearly 0, and paper is white.
+// The colours go from white over green and blue to nearly black. They follow a path through
+// Oklab, the colour space of Björn Ottosson ("A perceptual color space for image processing",
+// 2020, https://bottosson.github.io/posts/oklab), along which lightness falls evenly. So equal
+// steps of weight look like equal steps, also in a grey print and with every kind of colour
+// blindness; hue is an extra. 0 is white because most weights are nearly 0, and paper is white.
+// The matrices below are from the same page.
 const (
 	lightest, darkest = 1.00, 0.22
 	firstHue, lastHue = 118., 268. // degrees
 	mostChroma        = 0.125
 )
 
-// colormap returns the colours of shades 0 to 255, computed once a program draws.
+// colormap returns the colours of shades 0 to 255. They are computed on first use.
 var colormap = sync.OnceValue(func() *[256]color.RGBA {
 	var list [256]color.RGBA
 	for i := range list {
 		t := float64(i) / 255
 		chroma := mostChroma * math.Pow(math.Sin(math.Pi*math.Pow(t, 0.8)), 0.75)
 		hue := (firstHue + (lastHue-firstHue)*math.Pow(t, 0.75)) * math.Pi / 180
-		chroma = max(chroma, 0.09*t) // blue to the end
-		// Screens lack some of these colours; less chroma keeps the lightness.
+		chroma = max(chroma, 0.09*t) // blue up to the end
+		// Screens cannot show some of these colours; less chroma keeps the lightness.
 		list[i] = inGamut(lightest+(darkest-lightest)*t, chroma, hue)
 	}
 	return &list
 })
 
-// holeTint is that of values that are no numbers: the maps have no such hue. Masked
-// cells are striped, as they are on the page of attn view.
+// holeTint is the colour of values that are not numbers. The colour maps do not contain its
+// hue. Masked cells are striped, as on the page of attn view.
 var (
 	holeTint   = tint{"hole", rgb(0xd63c6e), rgb(0xff5c8a)}
 	maskTint   = tint{"mask", rgb(0xf0f1f4), rgb(0x20232c)}
 	stripeTint = tint{"stripe", rgb(0xb2b7c2), rgb(0x585f6e)}
 )
 
-// fromOklab returns the sRGB colour of a lightness, chroma and hue (radians),
-// and whether there is one.
+// fromOklab returns the sRGB colour of a lightness, chroma and hue (radians), and whether
+// sRGB contains that colour.
 func fromOklab(lightness, chroma, hue float64) (color.RGBA, bool) {
 	a, b := chroma*math.Cos(hue), chroma*math.Sin(hue)
 	l := lightness + 0.3963377774*a + 0.2158037573*b
@@ -68,12 +67,12 @@ func fromOklab(lightness, chroma, hue float64) (color.RGBA, bool) {
 	return c, ok
 }
 
-// oklab returns the lightness and the two axes of hue of a colour.
+// oklab returns the lightness and the a and b coordinates of a colour.
 func oklab(c color.RGBA) (l, a, b float64) {
 	return oklabOf(linear(c.R), linear(c.G), linear(c.B))
 }
 
-// oklabOf is oklab of linear light.
+// oklabOf is oklab for linear light.
 func oklabOf(r, g, u float64) (l, a, b float64) {
 	x := math.Cbrt(0.4122214708*r + 0.5363325363*g + 0.0514459929*u)
 	y := math.Cbrt(0.2119034982*r + 0.6806995451*g + 0.1073969566*u)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What color.go says of its colours: they grow darker evenly, no step is much
-// larger than another, and the ends are white and nearly black.
+// The claims of color.go: colours get darker evenly, no step is much larger than another, and
+// the ends are white and nearly black.
 func TestColorsAreOrdered(t *testing.T) {
 	if white := (color.RGBA{255, 255, 255, 255}); colormap()[0] != white {
 		t.Errorf("0 is %v, want white", colormap()[0])
@@ -30,12 +30,12 @@ func TestColorsAreOrdered(t *testing.T) {
 	}
 }
 
-// sight is what becomes of red, green and blue in somebody's eyes.
+// sight maps red, green and blue to what a person sees.
 type sight [3][3]float64
 
-// sights are those of who sees no red, no green and no blue: matrices for linear
-// light of Machado, Oliveira and Fernandes, "A physiologically-based model for
-// simulation of color vision deficiency", 2009, severity 1.
+// sights are matrices for linear light of people who see no red, no green and no blue, from
+// Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of color
+// vision deficiency", 2009, severity 1.
 var sights = map[string]sight{
 	"everybody":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
@@ -43,7 +43,7 @@ var sights = map[string]sight{
 	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
 }
 
-// see returns the linear light that a colour is to somebody.
+// see returns the linear light that a person sees for a colour.
 func (m sight) see(c color.RGBA) (light [3]float64) {
 	in := [3]float64{linear(c.R), linear(c.G), linear(c.B)}
 	for j := range light {
@@ -55,7 +55,7 @@ func (m sight) see(c color.RGBA) (light [3]float64) {
 	return light
 }
 
-// Who sees no red, no green or no blue still sees the order.
+// The order is visible with each kind of colour blindness.
 func TestColorBlind(t *testing.T) {
 	for name, m := range sights {
 		before := math.Inf(1)
@@ -70,7 +70,7 @@ func TestColorBlind(t *testing.T) {
 	}
 }
 
-// Terminals with fewer colours keep the order too.
+// The order is also visible on terminals with fewer colours.
 func TestCubeIsOrdered(t *testing.T) {
 	place := map[int]int{}
 	for i, at := range path {

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Ground is what a picture stands on: light as paper, or dark as most terminals.
+// Ground is the background of a picture: light like paper, or dark like most terminals.
 type Ground uint8
 
-// The grounds that there are.
+// The two grounds.
 const (
 	OnLight Ground = iota
 	OnDark
 )
 
-// Color returns the colour of a value from 0 to 1: 0 is that of the ground, and
-// red what is no number.
+// Color returns the colour of a value from 0 to 1: 0 has the colour of the ground. A value
+// that is not a number is red.
 func (g Ground) Color(v float64) color.RGBA {
 	shade := extent{top: 1}.shade(float32(v))
 	if shade == hole {
@@ -28,9 +28,9 @@ func (g Ground) Color(v float64) color.RGBA {
 	return colormap()[shade]
 }
 
-// Difference returns the colour of a value from -1 to 1: blue below 0, orange
-// above, and 0 is that of the ground. Values of the same size are equally light,
-// so that neither sign stands out.
+// Difference returns the colour of a value from -1 to 1: blue below 0, orange above 0, and
+// the colour of the ground at 0. Values of equal size are equally light, so that neither sign
+// looks stronger.
 func (g Ground) Difference(v float64) color.RGBA {
 	if v-v != 0 {
 		return holeTint.on(g)
@@ -50,14 +50,14 @@ func (e extent) least() int {
 	return 0
 }
 
-// ground is Terminal.ground on the figure's scale.
+// ground is Terminal.ground on the scale of the figure.
 func (d *drawing) ground(shade int, front bool) string {
 	if !d.signed || shade < 0 {
 		return d.t.ground(shade, front)
 	}
 	v := float64(shade-zeroShade) / (zeroShade - 1)
 	if d.t.Colors == Colors16 {
-		arms := [2][]int{{40, 44, 104, 106, 107}, {40, 41, 43, 103, 107}} // over blue, over red and yellow
+		arms := [2][]int{{40, 44, 104, 106, 107}, {40, 41, 43, 103, 107}} // over blue; over red and yellow
 		if !d.t.known() {
 			arms = [2][]int{{100, 106, 104, 44}, {100, 103, 101, 41}}
 		}
@@ -78,8 +78,8 @@ func (d *drawing) ground(shade int, front bool) string {
 	return d.t.code(c, front)
 }
 
-// evenDifference is Difference where the ground is unknown: from grey over ever stronger
-// colours that are as light as it.
+// evenDifference is Difference for an unknown ground: from grey to more saturated colours of
+// the same lightness.
 func evenDifference(v float64) color.RGBA {
 	hue := coldHue
 	if v > 0 {
@@ -88,15 +88,15 @@ func evenDifference(v float64) color.RGBA {
 	return inGamut(0.64, 0.2*math.Abs(v), hue*math.Pi/180)
 }
 
-// The arms of the diverging colours go, as the others do, along a path in Oklab
-// on which lightness changes evenly.
+// Both arms of the diverging scale follow a path in Oklab along which lightness changes
+// evenly, like the other scale.
 const (
 	coldHue, warmHue = 258., 48. // degrees
 	armChroma        = 0.15
 )
 
-// diverging returns the colours of differences by ground and sign, computed once a program
-// draws them.
+// diverging returns the colours of differences by ground and sign. They are computed on first
+// use.
 var diverging = sync.OnceValue(func() *[2][2][256]color.RGBA {
 	var list [2][2][256]color.RGBA
 	for ground, ends := range [2][2]float64{{lightest, 0.42}, {darkest, 0.86}} {
@@ -112,8 +112,8 @@ var diverging = sync.OnceValue(func() *[2][2][256]color.RGBA {
 	return &list
 })
 
-// inGamut returns the colour of a screen with that lightness and hue, and with as
-// much of the chroma as it has.
+// inGamut returns the sRGB colour with the given lightness and hue, and the largest chroma up
+// to the given one that sRGB has.
 func inGamut(lightness, chroma, hue float64) color.RGBA {
 	c, ok := fromOklab(lightness, chroma, hue)
 	for !ok && chroma > 0 {

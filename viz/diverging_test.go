@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Differences of one size are equally light whatever their sign, and the larger
-// one is the farther it is from the ground.
+// Differences of one size are equally light for both signs; larger ones are farther from the
+// colour of the ground.
 func TestDifference(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -35,10 +35,10 @@ func ExampleFigure() {
 	// {"title":"head 1","kind":"cross","layer":0,"head":1,"queries":["the","black","cat"],"keys":["le","chat","noir"],"weights":[[0.3,0.4,0.3],[0.1,0.1,0.8],[0,0.1,0.9]]}]}
 }
 
-// A line that falls from the whole model on, as PNG for a text and SVG for a page.
+// A falling line, compared with the whole model, as SVG for a page and PNG for a document.
 func ExampleChart() {
 	c := viz.Chart{
-		Title: "Heads can go", X: "heads left", Y: "BLEU", Falling: true,
+		Title: "Quality as heads are removed", X: "heads left", Y: "BLEU", Falling: true,
 		Lines:  []viz.Line{{Name: "gradient", X: []float64{72, 36, 6}, Y: []float64{44.1, 43.8, 21.5}, Markers: true}},
 		Levels: []viz.Level{{Name: "whole model", Y: 44.1}},
 	}

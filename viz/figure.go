@@ -1,8 +1,8 @@
-// Package viz draws attention weights: on a terminal, as SVG, PNG or a web page
-// that needs no network, and writes them as CSV, JSON and NPY.
+// Package viz draws attention weights on a terminal, as SVG, as PNG, or as a web page that
+// needs no network. It also writes them as CSV, JSON and NPY.
 //
-// All of these draw a Figure, whose rows are queries and whose columns are the keys that
-// they attend to. A Chart draws lines: numbers that depend on another.
+// All of these outputs are methods of Figure: its rows are queries, its columns are the keys
+// that they attend to. A Chart plots lines.
 package viz
 
 import (
@@ -14,8 +14,8 @@ import (
 	"slices"
 )
 
-// Figure is a picture of the attention weights of one or more heads. Every output, from a
-// terminal to an array for another program, is made of this one value:
+// Figure is a picture of the attention weights of one or more heads. It has a method for each
+// output format:
 //
 //	f := viz.Figure{Title: "le chat → the cat", Panels: []viz.Panel{{
 //		Title: "cross layer 0, head 3", Kind: "cross", Head: 3,
@@ -24,28 +24,26 @@ import (
 //	}}}
 //	err := f.SVG(file)
 //
-// Errors: a figure without panels, or with a panel that lacks tokens or whose
-// values are not as many as its tokens say, is refused by each of them before
-// anything is written.
+// Errors: every method rejects a figure without panels, a panel without tokens, and a panel
+// whose number of values does not match its tokens, before it writes anything.
 type Figure struct {
 	Title   string
 	Panels  []Panel
-	Columns int   // panels side by side; 0 chooses, and a terminal shows no more than fit
-	Scale   Scale // the same for all panels, and told in the legend
+	Columns int   // panels side by side; 0 chooses; a terminal shows at most as many as fit
+	Scale   Scale // shared by all panels, explained in the legend
 
-	// Unit is what a value is, for the legend. Empty means "weight".
+	// Unit names the values in the legend. Empty means "weight".
 	Unit string
-	// Axes says what rows and columns are, where there are several panels. Empty
-	// means "rows attend to columns".
+	// Axes describes rows and columns if there are several panels. Empty means
+	// "rows attend to columns".
 	Axes string
-	// RowTitle and ColumnTitle stand beside each panel. Empty means "queries" and
-	// "keys" where there is one panel, and nothing where there are several.
+	// RowTitle and ColumnTitle are the axis titles of each panel. Empty means "queries" and
+	// "keys" if there is one panel, and no titles if there are several.
 	RowTitle, ColumnTitle string
-	// Fonts have the characters, for PNG, that the Go fonts lack: the first that has
-	// one draws it.
+	// Fonts provide the characters that the Go fonts lack, for PNG. The first font that has
+	// a character draws it.
 	Fonts []*Font
-	// Inline says that SVG is for a page that holds it and DarkFigures: it has no style
-	// of its own.
+	// Inline makes SVG omit its style element, for a page whose style sheet contains DarkFigures.
 	Inline bool
 }
 
@@ -57,16 +55,16 @@ func (f Figure) axes() string { return cmp.Or(f.Axes, "rows attend to columns") 
 type Panel struct {
 	Title   string
 	Kind    string    // "encoder", "decoder" or "cross", for tables
-	Layer   int       // for tables; Mean for a mean over layers, Several for what is of several
-	Head    int       // for tables; Mean for a mean over heads, Several for what is of several
+	Layer   int       // for tables; Mean for a mean over layers, Several if it belongs to no single layer
+	Head    int       // for tables; Mean for a mean over heads, Several if it belongs to no single head
 	Rows    []string  // the tokens of the queries
 	Columns []string  // the tokens of the keys that they attend to
-	Values  []float32 // [len(Rows) len(Columns)], row after row
-	Masked  []bool    // as Values: cells whose query cannot attend to the key, hatched; nil for none
-	NewLine bool      // stands below the panels before it, however few they are
+	Values  []float32 // [len(Rows) len(Columns)], row-major
+	Masked  []bool    // like Values: cells whose query cannot attend to the key, drawn hatched; nil if there are none
+	NewLine bool      // starts a new line of panels
 }
 
-// lines returns the panels as they stand side by side, at most so many.
+// lines returns the panels grouped by line, with at most the given number of columns.
 func (f Figure) lines(columns int) [][]Panel {
 	var all [][]Panel
 	from := 0
@@ -79,33 +77,32 @@ func (f Figure) lines(columns int) [][]Panel {
 	return all
 }
 
-// What stands in place of the number of a head or layer.
+// Special values of Panel.Head and Panel.Layer.
 const (
 	Mean    = -1 // the mean over all of them
-	Several = -2 // a matrix of heads, say, in which no single one is
+	Several = -2 // a matrix that belongs to no single head or layer
 )
 
-// Scale says which value gets the last colour. The first is that of 0.
+// Scale says which value gets the last colour. 0 gets the first, except with Diverging.
 type Scale uint8
 
 const (
-	// Unit goes from 0 to 1, so that any two pictures compare.
+	// Unit goes from 0 to 1, so that any two pictures can be compared.
 	Unit Scale = iota
-	// Largest goes from 0 to the largest value of the figure, for weights
-	// that are spread thin.
+	// Largest goes from 0 to the largest value of the figure, for figures with only small
+	// weights.
 	Largest
-	// Diverging goes from less to more than 0, as far as the largest size of a
-	// value either way, for differences: the colour of paper in the middle, blue
-	// below and orange above.
+	// Diverging is for differences: it goes from −m to m, where m is the largest absolute
+	// value. 0 has the colour of paper, values below are blue and values above orange.
 	Diverging
 )
 
-// extent is what the values of a figure span.
+// extent is the range of a figure's values.
 type extent struct {
 	top     float64 // the value of the last colour
-	holes   bool    // there are values that are not numbers
-	masked  bool    // there are cells that are masked
-	outside bool    // there are values below 0 or above top
+	holes   bool    // some values are not numbers
+	masked  bool    // some cells are masked
+	outside bool    // some values are below the bottom or above the top
 	signed  bool    // the scale goes from -top to top
 }
 
@@ -121,10 +118,10 @@ func (e extent) colors(on Ground) (list [256]color.RGBA) {
 	return list
 }
 
-// zeroShade is the shade of 0 on a scale with a sign: 128 of 1 to 255.
+// zeroShade is the shade of 0 on a signed scale, which uses shades 1 to 255.
 const zeroShade = 128
 
-// paper returns the shade that is the colour of paper.
+// paper returns the shade that has the colour of paper.
 func (e extent) paper() int {
 	if e.signed {
 		return zeroShade
@@ -140,7 +137,7 @@ func (e extent) bottom() float64 {
 	return 0
 }
 
-// check refuses figures that cannot be drawn and measures the others.
+// check rejects figures that cannot be drawn, and returns the range of the others.
 func (f Figure) check() (extent, error) {
 	e := extent{top: 1}
 	if len(f.Panels) == 0 {
@@ -160,7 +157,7 @@ func (f Figure) check() (extent, error) {
 			return e, fmt.Errorf("viz: %s has %d values, want %d×%d for its tokens", name, len(p.Values), rows, columns)
 		}
 		if p.Masked != nil && len(p.Masked) != len(p.Values) {
-			return e, fmt.Errorf("viz: %s says of %d cells whether they are masked, want %d", name, len(p.Masked), len(p.Values))
+			return e, fmt.Errorf("viz: %s has %d mask values, want %d", name, len(p.Masked), len(p.Values))
 		}
 		for i, v := range p.Values {
 			if p.masked(i) {
@@ -189,17 +186,16 @@ func (f Figure) check() (extent, error) {
 
 func isNumber(v float32) bool { return v-v == 0 }
 
-// masked reports whether the cell of a value is.
+// masked reports whether a cell is masked.
 func (p Panel) masked(at int) bool { return p.Masked != nil && p.Masked[at] }
 
-// What stands where shades are counted for a value that is not a number, and for a cell
-// that is masked.
+// Shades of special cells: hole for a value that is not a number, veil for a masked cell.
 const (
 	hole = -1
 	veil = -2
 )
 
-// shadeOf returns the shade of a cell of a panel, hole or veil.
+// shadeOf returns the shade of a cell, which may be hole or veil.
 func (e extent) shadeOf(p Panel, at int) int {
 	if p.masked(at) {
 		return veil
@@ -207,8 +203,8 @@ func (e extent) shadeOf(p Panel, at int) int {
 	return e.shade(p.Values[at])
 }
 
-// shade returns the number of a value's colour, 0 to 255, or hole. Values
-// outside the scale get the colour of its end.
+// shade returns the shade of a value, 0 to 255, or hole. Values outside the scale get the
+// colour of its nearer end.
 func (e extent) shade(v float32) int {
 	if !isNumber(v) {
 		return hole
@@ -219,11 +215,11 @@ func (e extent) shade(v float32) int {
 	return int(math.Round(255 * min(max(float64(v)/e.top, 0), 1)))
 }
 
-// thin returns a panel with at most so many rows and columns, and how many of
-// the old ones each of the new stands for. A weight becomes the largest of its
-// block, since attention is made of few large weights that a mean would wash
-// away; a value that is no number spoils its block, since it must not go unseen. A
-// block is masked if all of it is.
+// thin returns a panel with at most the given rows and columns, and the numbers of old rows
+// and columns in each block that became one cell. A cell gets the largest weight of its
+// block, because a mean would hide the few large weights that matter. A value that is not a
+// number makes the cell not a number, so that it stays visible. A cell is masked if its whole
+// block is masked.
 func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int) {
 	down = (len(p.Rows) + rows - 1) / rows
 	across = (len(p.Columns) + columns - 1) / columns
@@ -259,8 +255,8 @@ func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int)
 	return small, down, across
 }
 
-// larger returns what thin keeps of two values: the larger, on a scale with a sign the
-// one that is farther from 0.
+// larger returns the value that thin keeps: the larger of two, or on a signed scale the one
+// farther from 0.
 func (e extent) larger(a, b float32) float32 {
 	switch {
 	case !e.signed:
@@ -275,7 +271,7 @@ func (e extent) larger(a, b float32) float32 {
 	return a
 }
 
-// every returns the first of each n tokens.
+// every returns every n-th token, beginning with the first.
 func every(tokens []string, n int) []string {
 	var kept []string
 	for i := 0; i < len(tokens); i += n {
@@ -284,7 +280,7 @@ func every(tokens []string, n int) []string {
 	return kept
 }
 
-// thinned tells in words what thin has done, "" if nothing.
+// thinned describes the effect of thin in words, "" if there is none.
 func thinned(down, across int) string {
 	if down == 1 && across == 1 {
 		return ""

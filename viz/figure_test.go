@@ -13,11 +13,10 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Figures of distinct numbers of rows and columns, so that no axis can be taken
-// for the other.
+// All figures have different numbers of rows and columns, so that swapping them fails the
+// tests.
 
-// panel returns weights that fall off from a line that runs aslant, more so the
-// larger sharp is.
+// panel returns weights that fall off around a diagonal; a larger sharp makes them fall faster.
 func panel(head int, rows, columns []string, sharp float64) Panel {
 	p := Panel{
 		Title: fmt.Sprintf("cross layer 1, head %d", head), Kind: "cross", Layer: 1, Head: head,
@@ -49,7 +48,7 @@ func tokens(n int) []string {
 
 var nan = float32(math.NaN())
 
-// figures are what golden files show.
+// figures are the figures of golden files.
 func figures() map[string]Figure {
 	written, read := strings.Split("03-19", ""), strings.Split("march 19", "")
 	odd := []string{"</script>", `&<>"'`, "日本語", "\n", "a\x1bb", "\u202eevil", "e\u0301", "\u0301", "Ж", "\xff", "\ufffe", "Donaudampfschifffahrtsgesellschaft", " "}
@@ -82,8 +81,7 @@ func figures() map[string]Figure {
 	}
 }
 
-// golden compares with a file that was reviewed by eye: go test -update
-// writes it anew.
+// golden compares got with a reviewed file; go test -update rewrites the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -101,7 +99,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// outputs are all ways to write a figure.
+// outputs are all output formats.
 var outputs = map[string]func(Figure, io.Writer) error{
 	"text":       func(f Figure, w io.Writer) error { return f.Text(w, Terminal{}) },
 	"color text": func(f Figure, w io.Writer) error { return f.Text(w, Terminal{Colors: TrueColor, Width: 80}) },
@@ -148,8 +146,7 @@ func TestCannotWrite(t *testing.T) {
 	}
 }
 
-// No output changes the figure, so that one serves for several files.
-// Layers of a pruned model have different numbers of heads; each begins a line.
+// Layers of a pruned model have different numbers of heads. Each begins a new line.
 func TestNewLine(t *testing.T) {
 	f := Figure{Columns: 3}
 	for _, title := range []string{"a0", "b0", "b1", "b2", "b3", "c0", "c1"} {
@@ -250,7 +247,7 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// A figure that is not of weights says what it is of, wherever it is drawn.
+// A figure of other values than weights names its unit in every output.
 func TestFigureLegend(t *testing.T) {
 	f := Figure{
 		Unit: "importance", Axes: "a row for each layer", Scale: Largest,

@@ -15,11 +15,9 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// The Go fonts measure all text and draw that of PNG pictures. They have the
-// Latin, Greek and Cyrillic scripts; what they lack, PNG shows as a box with
-// the number of the character, as browsers do. Accents that are characters of
-// their own are among them: the fonts have whole letters only. SVG leaves the choice of
-// fonts to whoever shows it.
+// The Go fonts measure all text and draw the text of PNG pictures. They cover the Latin, Greek
+// and Cyrillic scripts. They have no combining accents. PNG shows a character that they lack as
+// a box with its number, as browsers do. With SVG, the viewer chooses the fonts.
 var (
 	regular = sync.OnceValue(func() *sfnt.Font { return mustParse(goregular.TTF) })
 	bold    = sync.OnceValue(func() *sfnt.Font { return mustParse(gobold.TTF) })
@@ -33,7 +31,7 @@ func mustParse(ttf []byte) *sfnt.Font {
 	return f
 }
 
-// pen is the font in one size. It is not safe for concurrent use.
+// pen is a font in one size. It is not safe for concurrent use.
 type pen struct {
 	font   *sfnt.Font
 	face   font.Face
@@ -42,11 +40,12 @@ type pen struct {
 	others []*pen // for characters that the font lacks
 }
 
-// newPen returns a font in a size, and others for the characters that it lacks.
+// newPen returns a pen for a font in a size. It draws the characters that the font lacks with
+// the others.
 func newPen(f *sfnt.Font, size float64, others ...*Font) *pen {
 	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72})
 	if err != nil {
-		panic(err) // it has no way to fail
+		panic(err) // cannot happen
 	}
 	p := &pen{font: f, face: face, size: size}
 	for _, o := range others {
@@ -61,7 +60,7 @@ func (p *pen) has(r rune) bool {
 	return err == nil && i != 0
 }
 
-// drawing returns the pen that has a character: this one, the first other that has it, or nil.
+// drawing returns the first pen that has a character, p before the others, or nil.
 func (p *pen) drawing(r rune) *pen {
 	if p.has(r) {
 		return p
@@ -99,16 +98,15 @@ func (p *pen) width(text string) float64 {
 	return w
 }
 
-// ruler measures text for the layout, in a size so large that rounding to
-// pixels does not matter.
+// ruler measures text for the layout, in a size so large that rounding to pixels does not
+// matter.
 var ruler = struct {
 	sync.Mutex
 	pen   func() *pen
 	known map[rune]float64
 }{pen: sync.OnceValue(func() *pen { return newPen(regular(), 1000) }), known: map[rune]float64{}}
 
-// textWidth returns the width of a text with some room to spare, since another
-// font may draw it.
+// textWidth returns the width of a text plus a margin, since another font may draw it.
 func textWidth(text string, size float64) float64 {
 	ruler.Lock()
 	defer ruler.Unlock()
@@ -124,13 +122,12 @@ func textWidth(text string, size float64) float64 {
 	return w / 1000 * size * 1.06
 }
 
-// softHyphen is the character whose glyph in the Go fonts is a hyphen: their "-" is as
-// wide as a minus.
+// softHyphen is the character whose glyph in the Go fonts is a hyphen: their "-" is as wide as
+// a minus sign.
 const softHyphen = '\u00ad'
 
-// hyphenated returns the text with the hyphens of words and dates as the Go fonts have
-// them. Only before a number, and not behind another character of it or a word, is "-" a
-// minus.
+// hyphenated replaces "-" by softHyphen in words and dates. A "-" before a number is a minus
+// and is kept, unless a letter or digit precedes it.
 func hyphenated(text string) string {
 	if !strings.Contains(text, "-") {
 		return text
@@ -148,7 +145,7 @@ func hyphenated(text string) string {
 	return string(list)
 }
 
-// fixedPoint is a point as package font wants it.
+// fixedPoint converts a point for package font.
 func fixedPoint(x, y float64) fixed.Point26_6 {
 	return fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(y * 64)}
 }

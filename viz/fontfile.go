@@ -11,12 +11,12 @@ import (
 // Font is a font for characters that the Go fonts lack.
 type Font struct{ font *sfnt.Font }
 
-// ParseFont reads a TrueType or OpenType font, the first one of a collection (.ttc,
-// .otc).
+// ParseFont reads a TrueType or OpenType font. Of a collection (.ttc, .otc) it reads the first
+// font.
 //
-// Aliasing: the font keeps data.
+// Aliasing: the font keeps a reference to data.
 //
-// Errors: data that are no font.
+// Errors: data that is not a font.
 func ParseFont(data []byte) (*Font, error) {
 	if string(data[:min(4, len(data))]) != "ttcf" {
 		f, err := opentype.Parse(data)
@@ -42,8 +42,8 @@ func (f *Font) Has(r rune) bool {
 	return err == nil && i != 0
 }
 
-// Lacking returns the characters of a figure's texts that PNG has no glyph for, each
-// once: those that one of its Fonts should have.
+// Lacking returns the characters of a figure's texts for which PNG has no glyph, each once.
+// To draw them, add fonts that have them to Fonts.
 func (f Figure) Lacking() []rune {
 	p := newPen(regular(), 10, f.Fonts...)
 	var list []rune

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 )
 
-// fontWith returns the Go font in which a character stands in place of all others: it
-// looks like A.
+// fontWith returns the Go font with a single character, r, that looks like A.
 func fontWith(t *testing.T, r rune) *Font {
 	t.Helper()
 	p := newPen(regular(), 10)
@@ -24,7 +23,7 @@ func fontWith(t *testing.T, r rune) *Font {
 	for _, n := range []uint32{uint32(r), uint32(r), uint32(glyph)} {
 		cmap = be.AppendUint32(cmap, n)
 	}
-	// The directory of tables is copied, and their data behind it.
+	// The table directory is copied, followed by the tables.
 	n := int(be.Uint16(goregular.TTF[4:]))
 	out := bytes.Clone(goregular.TTF[:12+16*n])
 	for i := range n {
@@ -47,8 +46,7 @@ func fontWith(t *testing.T, r rune) *Font {
 	return f
 }
 
-// A character that the Go fonts lack is drawn from another font, and no more as its
-// number in a box.
+// A character that the Go fonts lack is drawn with another font and no longer as a box.
 func TestOtherFonts(t *testing.T) {
 	figure := func(token string, fonts ...*Font) Figure {
 		return Figure{Panels: []Panel{{Rows: []string{token}, Columns: []string{"b", "▁c"}, Values: []float32{0.5, 0.25}}}, Fonts: fonts}
@@ -69,7 +67,7 @@ func TestOtherFonts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var gray []byte // of the row's label
+		var gray []byte // of the row label
 		for y := picture.Bounds().Dy() / 4; y < picture.Bounds().Dy()/2; y++ {
 			for x := range 110 {
 				r, _, _, _ := picture.At(x, y).RGBA()

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// figurePage is the page around a figure; words in braces are replaced. The figure lies on
-// the colours of paperTint.
+// figurePage is the page around a figure; names in braces are replaced. The background of the
+// figure is paperTint.
 //
 //go:embed figure.html
 var figurePage string
 
-// HTML draws the figure as one web page. The page is whole in itself: it has no
-// script and asks no network for anything, and says so to the browser. A cell
-// tells its tokens and its weight where the pointer rests, unless there are so
-// many cells that the page would grow heavy; it then says that.
+// HTML draws the figure as a single web page without scripts and without links to other
+// files; its content security policy blocks both. A cell shows its tokens and its weight under
+// the pointer. A figure with too many cells for this has a note that says so.
 func (f Figure) HTML(w io.Writer) error {
 	s, err := f.layout()
 	if err != nil {
 		return err
 	}
 	hover := s.cells() <= mostVectors
-	note := "There are too many cells here for each to tell its weight. Take fewer heads, or a table as CSV."
+	note := "Too many cells to show their values. Choose fewer heads, or write a table as CSV."
 	if hover {
 		note = "Point at a cell to see its query → its key, and the weight."
 		if f.Axes != "" {

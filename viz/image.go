@@ -5,19 +5,19 @@ import (
 	"image/color"
 )
 
-// mostVectors bounds the cells of a figure that are drawn as vectors; beyond,
-// and in panels that are large, they become images.
+// mostVectors is the largest number of cells that are drawn as vectors. Larger figures, and
+// panels with a side above mostVector, are drawn as images.
 const (
 	mostVectors = 20000
 	mostVector  = 128
 )
 
-// asImage reports whether a panel is to be an image.
+// asImage reports whether a panel is drawn as an image.
 func (s *sheet) asImage(p placed) bool {
 	return s.cells() > mostVectors || max(len(p.Rows), len(p.Columns)) > mostVector
 }
 
-// cells returns how many cells the panels have together.
+// cells returns the number of cells of all panels.
 func (s *sheet) cells() int {
 	n := 0
 	for _, p := range s.panels {
@@ -26,8 +26,7 @@ func (s *sheet) cells() int {
 	return n
 }
 
-// picture returns a panel as an image, n pixels for each side of a cell. Masked cells are
-// as 0 is.
+// picture returns a panel as an image with n×n pixels per cell. Masked cells look like 0.
 func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 	w, h := len(p.Columns), len(p.Rows)
 	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette(s.extent, on))
@@ -36,7 +35,7 @@ func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 		for j := range w {
 			shade := s.shadeOf(p.Panel, i*w+j)
 			switch shade {
-			case hole: // has the last place
+			case hole: // the last entry of the palette
 				shade = 255
 			case veil:
 				shade = s.paper()
@@ -54,7 +53,7 @@ func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 	return img
 }
 
-// palette returns the colours of images: 255 shades and that of holes.
+// palette returns the colours of images: 255 shades and the colour of holes.
 func palette(e extent, on Ground) color.Palette {
 	var list color.Palette
 	colors := e.colors(on)

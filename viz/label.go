@@ -9,24 +9,23 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// longestLabel bounds the cells of a label; what is longer is cut.
+// longestLabel is the width at which labels are cut, in character cells.
 const longestLabel = 16
 
-// label is a token as it stands beside a map: nothing that moves the cursor or
-// turns the line around, and at most so many cells wide.
+// label returns a token as the label of a row or column: without characters that move the
+// cursor or change the direction of the text, and at most the given number of cells wide.
 func label(token string, most int) string {
 	return cells.Cut(visible(token), most)
 }
 
-// visible writes characters that cannot be seen as Go writes them: \n, \x1b,
-// \u202e. A token that is but a line's end is common, and should not look like
-// one that is empty.
+// visible writes invisible characters as Go does: \n, \x1b, \u202e. A token that is only a
+// line break is common, and should not look like an empty token.
 func visible(token string) string {
 	var b strings.Builder
 	for i, r := range token {
 		_, size := utf8.DecodeRuneInString(token[i:])
 		switch {
-		case r == utf8.RuneError && size == 1: // a piece of a character
+		case r == utf8.RuneError && size == 1: // a part of a character
 			fmt.Fprintf(&b, `\x%02x`, token[i])
 		case r == '\n':
 			b.WriteString(`\n`)
@@ -40,7 +39,7 @@ func visible(token string) string {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			if i == 0 && unicode.In(r, unicode.Mn, unicode.Me) {
-				b.WriteRune('◌') // or it would sit on what stands in front
+				b.WriteRune('◌') // otherwise it would combine with the character before it
 			}
 			b.WriteRune(r)
 		}
@@ -48,8 +47,8 @@ func visible(token string) string {
 	return b.String()
 }
 
-// unseen reports characters that take no room, other than those that join, and
-// those that XML cannot hold.
+// unseen reports whether a character is invisible, except joiners, or not allowed in
+// XML.
 func unseen(r rune) bool {
 	switch r {
 	case 0xad, 0x200b, 0x2060, 0xfeff, 0xfffe, 0xffff:

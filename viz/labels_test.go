@@ -20,7 +20,7 @@ func picture(p Panel) string {
 	return d.String()
 }
 
-// sharp returns weights that are 1 where at[row] is the column, and less around.
+// sharp returns weights that are 1 in column at[row] and less elsewhere.
 func sharp(columns int, at ...int) []float32 {
 	w := make([]float32, len(at)*columns)
 	for i, j := range at {
@@ -31,8 +31,7 @@ func sharp(columns int, at ...int) []float32 {
 	return w
 }
 
-// TestText compares with pictures that were reviewed by eye: go test -update
-// writes them anew.
+// TestText compares with reviewed pictures; go test -update rewrites them.
 func TestText(t *testing.T) {
 	for name, m := range map[string]Panel{
 		"square": {
@@ -88,8 +87,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// checkLayout checks what is true of every picture: nothing in it moves the
-// cursor, and all lines are as wide as the cells need.
+// checkLayout checks that a picture does not move the cursor, and that all lines have the same
+// width.
 func checkLayout(t *testing.T, name string, m Panel, text string) {
 	t.Helper()
 	if i := strings.IndexFunc(text, func(r rune) bool {
@@ -109,7 +108,7 @@ func checkLayout(t *testing.T, name string, m Panel, text string) {
 	}
 }
 
-// full is a screen that cannot be written to.
+// full is a writer that always fails.
 type full struct{ error }
 
 func (f full) Write([]byte) (int, error) { return 0, f.error }

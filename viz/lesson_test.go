@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// lesson is the picture of a lesson on regression: points, a curve, a band, levels,
-// and an axis that cuts some off.
+// lesson is a regression plot with points, a curve, a band, levels, and an axis limit that
+// cuts off some of them.
 func lesson() Chart {
 	c := Chart{Title: "Nadaraya–Watson regression", X: "x", Y: "y", YAxis: Axis{Low: -0.5, High: 3.5},
 		Lines:  []Line{{Name: "estimate"}, {Name: "truth", Dashed: true}, {Name: "observations", Points: true}},
@@ -30,7 +30,7 @@ func lesson() Chart {
 	return c
 }
 
-// loss is a curve on two logarithmic axes, with a number that has no place there.
+// loss is a curve on two logarithmic axes with a number that is not allowed there.
 func loss() Chart {
 	c := Chart{Title: "loss", X: "step", Y: "nats per token", XAxis: Axis{Log: true}, YAxis: Axis{Log: true}, Lines: []Line{{Name: "training"}}}
 	for step := 1.; step <= 30000; step *= 1.5 {
@@ -61,17 +61,17 @@ func TestLessonCharts(t *testing.T) {
 			os.WriteFile(dir+"/"+name+".svg", svg.Bytes(), 0o644)
 		}
 	}
-	// Nothing is drawn outside of the area.
+	// Nothing is drawn outside the plot area.
 	c := lesson()
 	s, err := c.layout()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// From the line of 3 to that of 0, half a unit on.
+	// From the line of 3 to the line of 0, plus half a unit.
 	lines := s.shapes[0].paths
 	above, below := lines[len(lines)-1][0].y, lines[0][0].y
 	half := (below-above)/6 + markerSize*2
-	for _, p := range s.shapes[:len(s.shapes)-6] { // but the legend
+	for _, p := range s.shapes[:len(s.shapes)-6] { // except the legend
 		if !strings.HasPrefix(p.tint.class, "c") {
 			continue
 		}
@@ -87,10 +87,10 @@ func TestLessonCharts(t *testing.T) {
 
 func TestAxisRefused(t *testing.T) {
 	for want, change := range map[string]func(*Chart){
-		"viz: the y axis goes from 2 to 1, want numbers that rise":              func(c *Chart) { c.YAxis = Axis{Low: 2, High: 1} },
+		"viz: the y axis goes from 2 to 1, want increasing numbers":             func(c *Chart) { c.YAxis = Axis{Low: 2, High: 1} },
 		"viz: the x axis goes from -1 on a logarithmic scale, want more than 0": func(c *Chart) { c.XAxis = Axis{Low: -1, High: 1, Log: true} },
-		"viz: the x axis goes from NaN to 1, want numbers that rise":            func(c *Chart) { c.XAxis = Axis{Low: math.NaN(), High: 1} },
-		"viz: line 2 (observations) has 17 x and 0 y, want as many":             func(c *Chart) { c.Lines[2].Y = nil },
+		"viz: the x axis goes from NaN to 1, want increasing numbers":           func(c *Chart) { c.XAxis = Axis{Low: math.NaN(), High: 1} },
+		"viz: line 2 (observations) has 17 x and 0 y, want equal numbers":       func(c *Chart) { c.Lines[2].Y = nil },
 		"viz: line 2 (observations) has colour 9, want at most 8":               func(c *Chart) { c.Lines[2].Color = 9 },
 	} {
 		c := lesson()

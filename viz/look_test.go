@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// The Go fonts draw "-" as a minus: words and dates get a hyphen.
+// The Go fonts draw "-" as a minus sign: words and dates get a hyphen instead.
 func TestHyphens(t *testing.T) {
 	for text, want := range map[string]string{
 		"leave-one-out": "leave~one~out", "2019-03-05": "2019~03~05", "-": "~", "-3": "-3", "a -.5": "a -.5", "a - b": "a ~ b", "x=-1": "x=-1", "1e-05": "1e~05",
@@ -27,7 +27,7 @@ func TestHyphens(t *testing.T) {
 	}
 }
 
-// The numbers below the colours are round, whatever the largest value is.
+// The numbers below the colour bar are round for every largest value.
 func TestLegendNumbers(t *testing.T) {
 	for top, want := range map[float32]string{1: "0 0.2 0.4 0.6 0.8 1.0", 0.785: "0 0.2 0.4 0.6", 0.4: "0 0.1 0.2 0.3 0.4", 37: "0 10 20 30", 1e-4: "0 0.00005 0.00010", -1: "0 0.2 0.4 0.6 0.8 1.0"} {
 		f := Figure{Panels: []Panel{{Rows: tokens(1), Columns: tokens(1), Values: []float32{top}}}, Scale: Largest}
@@ -49,7 +49,7 @@ func TestLegendNumbers(t *testing.T) {
 	}
 }
 
-// Of many numbers on an axis some are written, round places apart; of many words none.
+// Of many numbers on an axis some are written, at round distances; of many words none.
 func TestScalesOfNumbers(t *testing.T) {
 	numbers := make([]string, 101)
 	for i := range numbers {
@@ -77,7 +77,7 @@ func TestScalesOfNumbers(t *testing.T) {
 	}
 }
 
-// A picture has a colour for a dark ground for all that it has on white.
+// Every colour of a picture has a counterpart for a dark ground.
 func TestDarkPictures(t *testing.T) {
 	fills := regexp.MustCompile(`<path class="([^"]+)" (?:fill|color)="#`)
 	all := map[string]interface{ svgText() string }{}
@@ -135,8 +135,8 @@ func (c chartText) svgText() string {
 	return b.String()
 }
 
-// On a background of which nothing is known, both ends of the scale stand out from white
-// and from black, and lightness rises in between.
+// On an unknown background, both ends of the scale differ clearly from white and from black,
+// and lightness rises in between.
 func TestUnknownBackground(t *testing.T) {
 	last := 0.
 	for i, c := range even() {
@@ -171,7 +171,7 @@ func TestUnknownBackground(t *testing.T) {
 	}
 }
 
-// Twelve heads that do not fit into one line stand in lines of four, and not 6 + 5 + 1.
+// Twelve heads that do not fit on one line are drawn in lines of four, and not 6 + 5 + 1.
 func TestEvenLinesOfHeads(t *testing.T) {
 	for n, want := range map[int][]int{12: {4, 4, 4}, 16: {4, 4, 4, 4}, 8: {4, 4}, 5: {5}, 7: {4, 3}} {
 		f := Figure{}
@@ -195,7 +195,7 @@ func TestEvenLinesOfHeads(t *testing.T) {
 	}
 }
 
-// Charts below each other begin at the same x, and have three numbers of y at least.
+// Charts below each other begin at the same x, and have at least three y labels.
 func TestSharedStart(t *testing.T) {
 	curve := func(low, high float64) Chart {
 		return Chart{X: "step", Y: "y", Height: 80, Hover: true, Lines: []Line{{Name: "a", X: []float64{0, 5, 10}, Y: []float64{low, math.NaN(), high}}}}

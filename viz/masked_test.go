@@ -13,9 +13,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Masked cells follow the mask, those of each head from its own rows.
+// Each head has the masked cells of the mask for its rows.
 func TestMaskedWeights(t *testing.T) {
-	// A hole is at the first key of the last query.
+	// The first key of the last query is also masked.
 	masked := attn.And(mask.Causal(), mask.AllowFunc(func(_, _, i, j int) bool { return i != 2 || j > 0 }))
 	for _, shape := range [][]int{{3, 5}, {2, 3, 5}, {7, 2, 3, 5}} {
 		f := MaskedWeights(tensor.Zeros(shape...), masked)
@@ -36,8 +36,8 @@ func TestMaskedWeights(t *testing.T) {
 	}
 }
 
-// Masked cells are hatched in every picture and only they are, a value that is no number
-// has a colour, and both are in the legend.
+// In every picture exactly the masked cells are hatched, a value that is not a number has
+// its own colour, and the legend explains both.
 func TestMaskedCells(t *testing.T) {
 	f := Figure{Panels: []Panel{{Rows: tokens(2), Columns: tokens(3), Values: []float32{1, 0, 0, nan, 0.5, 0}, Masked: []bool{false, true, true, false, false, false}}}}
 	var svg, img bytes.Buffer
@@ -85,7 +85,7 @@ func TestMaskedCells(t *testing.T) {
 		t.Errorf("thinned out: %+v", small)
 	}
 	f.Panels[0].Masked = f.Panels[0].Masked[:5]
-	if err := f.SVG(&svg); err == nil || err.Error() != "viz: panel 0 says of 5 cells whether they are masked, want 6" {
+	if err := f.SVG(&svg); err == nil || err.Error() != "viz: panel 0 has 5 mask values, want 6" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -4,8 +4,9 @@ import (
 	"io"
 )
 
-// Multiples is several charts in one picture, for comparison: give them the same
-// axes (Axis), or each chooses its own. Charts below each other begin at the same x.
+// Multiples shows several charts in one picture. To make them comparable, give them the same
+// axes (Axis): otherwise each chooses its own. The plot areas of charts below each other are
+// aligned at the left.
 type Multiples struct {
 	Charts  []Chart
 	Columns int // side by side; 0 chooses
@@ -13,19 +14,19 @@ type Multiples struct {
 
 // SVG draws the charts as one vector picture.
 //
-// Errors: those of Chart, and no charts.
+// Errors: as for Chart, and no charts.
 func (m Multiples) SVG(w io.Writer) error {
 	return writeSVG(w, m)
 }
 
-// PNG draws the picture of SVG in pixels, so many for each pixel of CSS.
+// PNG draws the same picture as SVG, with scale pixels for each CSS pixel.
 //
-// Errors: those of Chart.PNG, and no charts.
+// Errors: as for Chart.PNG, and no charts.
 func (m Multiples) PNG(w io.Writer, scale float64) error {
 	return writePNG(w, m, scale)
 }
 
-// layout puts the sheets of the charts beside and below each other.
+// layout arranges the sheets of the charts in a grid.
 func (m Multiples) layout() (*sheet, error) {
 	if len(m.Charts) == 0 {
 		return (Chart{}).layout() // the same error
@@ -35,7 +36,7 @@ func (m Multiples) layout() (*sheet, error) {
 		columns = sideBySide(len(m.Charts))
 	}
 	all := &sheet{title: m.Charts[0].Title, inline: m.Charts[0].Inline}
-	margins := make([]float64, columns) // of the charts below each other
+	margins := make([]float64, columns) // of each column
 	for i, c := range m.Charts {
 		if err := c.check(); err != nil {
 			return nil, err
@@ -57,7 +58,7 @@ func (m Multiples) layout() (*sheet, error) {
 	return all, nil
 }
 
-// add puts what is on another sheet at a place.
+// add copies the content of another sheet to a position.
 func (s *sheet) add(o *sheet, x, y float64) {
 	for _, p := range o.shapes {
 		for i, path := range p.paths {
@@ -75,7 +76,7 @@ func (s *sheet) add(o *sheet, x, y float64) {
 	}
 }
 
-// moved returns a path at another place.
+// moved returns a path translated by x, y.
 func moved(path []point, x, y float64) []point {
 	list := make([]point, len(path))
 	for i, p := range path {

@@ -12,15 +12,14 @@ import (
 	"golang.org/x/image/font"
 )
 
-// mostPixels bounds pictures: 256 MiB of memory.
+// mostPixels is the limit on the size of pictures: 256 MiB of memory.
 const mostPixels = 64 << 20
 
-// PNG draws the picture of SVG in pixels, so many for each pixel of CSS: 2 is
-// good for screens, 3 for print. Its font is Go's, which has Latin, Greek and
-// Cyrillic letters; others are taken from Figure.Fonts, or else their number stands in
-// a box.
+// PNG draws the same picture as SVG, with scale pixels for each CSS pixel: 2 is good for
+// screens, 3 for print. The Go fonts cover Latin, Greek and Cyrillic letters; other characters
+// are drawn with Figure.Fonts, or else as boxes with their numbers.
 //
-// Errors: those of Figure, and a picture of more than 64 Mi pixels.
+// Errors: as for Figure, and a picture of more than 64 Mi pixels.
 func (f Figure) PNG(w io.Writer, scale float64) error {
 	return writePNG(w, f, scale)
 }
@@ -50,15 +49,15 @@ func writePNG(w io.Writer, d drawable, scale float64) error {
 	return png.Encode(w, c.img)
 }
 
-// canvas draws on an image, scale pixels for each of the sheet.
+// canvas draws on an image with scale pixels for each unit of the sheet.
 type canvas struct {
 	img   *image.RGBA
 	scale float64
-	pens  map[caption]*pen // by their sizes and weights
-	fonts []*Font          // for what the Go fonts lack
+	pens  map[caption]*pen // by size and weight
+	fonts []*Font          // for characters that the Go fonts lack
 }
 
-// newCanvas returns white paper of a size on the sheet.
+// newCanvas returns a white canvas for a sheet of the given size.
 func newCanvas(width, height, scale float64) (*canvas, error) {
 	width, height = math.Ceil(width*scale), math.Ceil(height*scale)
 	if !(scale > 0) || width*height > mostPixels {
@@ -70,8 +69,8 @@ func newCanvas(width, height, scale float64) (*canvas, error) {
 	return c, nil
 }
 
-// pixels returns the pixels of a rectangle on the sheet. Edges are rounded, and
-// not sizes, so that neighbours touch.
+// pixels returns the pixels of a rectangle on the sheet. It rounds edges and not sizes, so
+// that neighbours touch.
 func (c *canvas) pixels(o rectangle) image.Rectangle {
 	at := func(v float64) int { return int(math.Round(v * c.scale)) }
 	return image.Rect(at(o.x), at(o.y), at(o.x+o.w), at(o.y+o.h))
@@ -101,7 +100,7 @@ func (c *canvas) panel(s *sheet, p placed) {
 	c.frame(rectangle{p.x, p.y, p.width(), p.height()})
 }
 
-// hatch fills a rectangle with stripes, which go on from one to the next.
+// hatch fills a rectangle with stripes that line up with those of its neighbours.
 func (c *canvas) hatch(r image.Rectangle) {
 	c.fill(r, maskTint.light)
 	step, thick := max(int(math.Round(hatching*math.Sqrt2*c.scale)), 3), max(int(math.Round(math.Sqrt2*c.scale)), 1)
@@ -122,7 +121,7 @@ func (c *canvas) frame(o rectangle) {
 	}
 }
 
-// sides returns the sides of a box, of a thickness.
+// sides returns the four sides of a box, n pixels thick.
 func sides(r image.Rectangle, n int) [4]image.Rectangle {
 	return [...]image.Rectangle{
 		image.Rect(r.Min.X, r.Min.Y, r.Max.X, r.Min.Y+n), image.Rect(r.Min.X, r.Max.Y-n, r.Max.X, r.Max.Y),
@@ -130,10 +129,10 @@ func sides(r image.Rectangle, n int) [4]image.Rectangle {
 	}
 }
 
-// frameGrey is that of thin lines, on both grounds.
+// frameGrey is the colour of thin lines on both grounds.
 var frameGrey = rgb(0x999999)
 
-// legend draws all colours, one beside the other, and swatches.
+// legend draws the colour bar and the swatches.
 func (c *canvas) legend(s *sheet) {
 	r, colors := c.pixels(s.bar), s.colors(OnLight)
 	for x := r.Min.X; x < r.Max.X; x++ {
@@ -153,8 +152,8 @@ func (c *canvas) legend(s *sheet) {
 	}
 }
 
-// text draws a caption: as a mask that lies flat, and then, if it is to be read
-// upwards, turned.
+// text draws a caption. It draws a horizontal mask first, and rotates it if the caption is to
+// be read upwards.
 func (c *canvas) text(t caption) {
 	key := caption{size: t.size, bold: t.bold}
 	p := c.pens[key]
@@ -168,7 +167,7 @@ func (c *canvas) text(t caption) {
 	}
 	width := p.width(t.text)
 	above, below := int(math.Ceil(1.1*p.size)), int(math.Ceil(0.4*p.size))
-	margin := below // a letter may lean out of its width
+	margin := below // letters may extend beyond their width
 	mask := image.NewAlpha(image.Rect(-margin, -above, int(width)+1+margin, below))
 	p.write(mask, hyphenated(t.text))
 	shift := [...]float64{0, -width / 2, -width}[t.anchor]
@@ -186,7 +185,7 @@ func (c *canvas) text(t caption) {
 	draw.DrawMask(c.img, mask.Rect.Add(image.Pt(x, y)), ink, image.Point{}, mask, mask.Rect.Min, draw.Over)
 }
 
-// turned returns the mask turned to the left by a quarter.
+// turned returns the mask rotated to the left by 90°.
 func turned(m *image.Alpha) *image.Alpha {
 	r := m.Rect
 	out := image.NewAlpha(image.Rect(r.Min.Y, 1-r.Max.X, r.Max.Y, 1-r.Min.X))
@@ -198,7 +197,7 @@ func turned(m *image.Alpha) *image.Alpha {
 	return out
 }
 
-// write draws a text on a mask, from its origin on.
+// write draws a text on a mask, starting at its origin.
 func (p *pen) write(mask *image.Alpha, text string) {
 	x := 0.
 	for _, r := range text {
@@ -220,8 +219,8 @@ func (p *pen) write(mask *image.Alpha, text string) {
 // ownSigns are the characters that own draws.
 const ownSigns = "▁∎"
 
-// own draws two characters that the font lacks and that translators' tokens are
-// full of: the mark of a word's start, and that of a text's end.
+// own draws two characters that the Go fonts lack but tokenizers use: the mark of a word's
+// start and the mark of a text's end.
 func own(r rune, ink *image.Rectangle, x, w, size float64) bool {
 	top, bottom := 0.02, 0.12
 	switch r {
@@ -236,8 +235,8 @@ func own(r rune, ink *image.Rectangle, x, w, size float64) bool {
 	return true
 }
 
-// codeBox draws a box with the number of a character that the font lacks, in
-// hexadecimal and in two lines.
+// codeBox draws a box for a character that the font lacks, with its number in hexadecimal on
+// two lines.
 func (p *pen) codeBox(mask *image.Alpha, r rune, x, w float64) {
 	digits := fmt.Sprintf("%04X", r)
 	if len(digits) > 4 {

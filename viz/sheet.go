@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// sheet is a picture laid out on paper: what stands where, in pixels of CSS, of which 96 are
-// an inch. SVG and PNG draw the same sheet. That of a figure has panels, that of a chart shapes.
+// sheet is the layout of a picture: the positions of its parts in CSS pixels, 96 to the inch.
+// SVG and PNG draw the same sheet. A figure's sheet has panels, a chart's has shapes.
 type sheet struct {
 	width, height float64
 	title         string
@@ -20,13 +20,13 @@ type sheet struct {
 	panels []placed
 	extent
 	bar    rectangle // of colours
-	ticks  []float64 // where its numbers stand, from the left
-	swatch rectangle // of values that are no numbers, if there are any
-	veiled rectangle // of masked cells, if there are any
+	ticks  []float64 // positions of its labels, from the left
+	swatch rectangle // for values that are not numbers, if there are any
+	veiled rectangle // for masked cells, if there are any
 	unit   string    // of the values
 	fonts  []*Font
 
-	shapes []shape // the first are below the others
+	shapes []shape // later shapes are above earlier ones
 	strips []strip
 }
 
@@ -36,19 +36,19 @@ type rectangle struct{ x, y, w, h float64 }
 type placed struct {
 	Panel  // thinned out if it was too large
 	x, y   float64
-	cw, ch float64 // the width and height of a cell
+	cw, ch float64 // width and height of a cell
 }
 
 func (p placed) width() float64  { return p.cw * float64(len(p.Columns)) }
 func (p placed) height() float64 { return p.ch * float64(len(p.Rows)) }
 
-// cell returns where a cell is.
+// cell returns the rectangle of a cell.
 func (p placed) cell(row, column int) rectangle {
 	return rectangle{p.x + float64(column)*p.cw, p.y + float64(row)*p.ch, p.cw, p.ch}
 }
 
-// caption is a text that begins, ends or has its middle at x, y, a point of its
-// baseline. up means that it is read upwards.
+// caption is a text that starts, ends or is centred at x, y, a point of its baseline. up
+// means that it is read upwards.
 type caption struct {
 	text   string
 	x, y   float64
@@ -69,24 +69,24 @@ const (
 
 // Sizes on the sheet.
 const (
-	edge        = 12. // around everything
+	edge        = 12. // margin around everything
 	titleSize   = 14.
 	panelSize   = 12. // of the text above a panel
 	legendSize  = 10.
-	smallest    = 6.5 // text that can still be read in print
+	smallest    = 6.5 // smallest text that is readable in print
 	largestText = 12.
 	tokenCells  = 20  // the longest label
-	scaleStep   = 28. // from a number of a scale to the next, at least
+	scaleStep   = 28. // the least distance between labels of a scale
 	barLength   = 160.
 	barHeight   = 10.
 	tickLength  = 3.
-	hatching    = 5. // from a stripe of masked cells to the next
+	hatching    = 5. // distance between the stripes of masked cells
 	legendWidth = 330.
-	leastTitle  = 150. // the room that a narrow panel's title may take
-	boldly      = 1.08 // how much wider bold letters are
+	leastTitle  = 150. // the width that a narrow panel's title may take
+	boldly      = 1.08 // width of bold letters relative to regular ones
 )
 
-// layout places everything.
+// layout computes the position of everything.
 func (f Figure) layout() (*sheet, error) {
 	e, err := f.check()
 	if err != nil {
@@ -98,7 +98,7 @@ func (f Figure) layout() (*sheet, error) {
 		columns = sideBySide(len(f.Panels))
 	}
 	columns = min(columns, len(f.Panels))
-	// The largest side of a panel: one fills a page, many share two.
+	// The largest side of a panel: a single one fills a page, several share it.
 	side := 620.
 	if len(f.Panels) > 1 {
 		side = min(max(2200/float64(columns), 90), 270)
@@ -110,7 +110,7 @@ func (f Figure) layout() (*sheet, error) {
 	}
 	for _, row := range f.lines(columns) {
 		boxes := make([]box, len(row))
-		above := 0. // the room that the row needs over its cells
+		above := 0. // the height that the row needs above its cells
 		for j, p := range row {
 			b := newBox(p, side, f, e)
 			worst = [2]int{max(worst[0], b.down), max(worst[1], b.across)}
@@ -127,7 +127,7 @@ func (f Figure) layout() (*sheet, error) {
 	}
 	notes := []string{f.axes()}
 	if len(f.Panels) == 1 || f.RowTitle != "" && f.ColumnTitle != "" {
-		notes = nil // the axes say so
+		notes = nil // the axes say it already
 	}
 	if note := thinned(worst[0], worst[1]); note != "" {
 		notes = append(notes, note)
@@ -140,8 +140,8 @@ func (f Figure) layout() (*sheet, error) {
 	return s, nil
 }
 
-// sideBySide returns how many columns a grid of n panels has: a number that
-// divides n if that gives a fair shape.
+// sideBySide returns the number of columns for a grid of n panels: a divisor of n if that
+// gives a good shape.
 func sideBySide(n int) int {
 	if n <= 3 {
 		return n
@@ -160,7 +160,7 @@ type box struct {
 	placed
 	left, above  float64
 	rows, heads  labels
-	upright      bool // the columns' tokens stand on end
+	upright      bool // the column labels are vertical
 	rowTitle     string
 	columnTitle  string
 	down, across int
@@ -168,12 +168,12 @@ type box struct {
 
 // labels says how the tokens of an axis are written.
 type labels struct {
-	size   float64 // 0 if they are not
-	stride int     // how many cells each stands for
-	scale  bool    // they are numbers that rise, of which some tell all
+	size   float64 // 0 if they are not written
+	stride int     // write every stride-th token
+	scale  bool    // they are increasing numbers: a few labels are enough
 }
 
-// newLabels chooses for tokens with cells of a size.
+// newLabels chooses how to label tokens whose cells have the given size.
 func newLabels(tokens []string, cell float64) labels {
 	l := labels{size: min(cell*0.8, largestText), stride: 1, scale: rising(tokens)}
 	switch {
@@ -188,7 +188,7 @@ func newLabels(tokens []string, cell float64) labels {
 	return l
 }
 
-// rising reports whether tokens are numbers, each larger than the one before.
+// rising reports whether the tokens are increasing numbers.
 func rising(tokens []string) bool {
 	last := math.Inf(-1)
 	for _, token := range tokens {
@@ -201,7 +201,7 @@ func rising(tokens []string) bool {
 	return true
 }
 
-// rounder returns the next of 1, 2, 5, 10, 20, 50, ….
+// rounder returns the successor of n in 1, 2, 5, 10, 20, 50, ….
 func rounder(n int) int {
 	if strings.HasPrefix(strconv.Itoa(n), "2") {
 		return n / 2 * 5
@@ -255,8 +255,8 @@ func newBox(p Panel, side float64, f Figure, e extent) box {
 	return b
 }
 
-// cellSize returns the width and height of cells. They are square, unless a
-// panel of many tokens on one side and few on the other would be a thread.
+// cellSize returns the width and height of a cell. Cells are square, unless the panel has many
+// tokens on one side and so few on the other that it would look like a thread.
 func cellSize(rows, columns int, side float64) (cw, ch float64) {
 	n := float64(max(rows, columns))
 	cell := min(max(math.Floor(2*side/n)/2, 1), 26)
@@ -272,8 +272,8 @@ func (b box) room() float64 {
 	return max(b.left+b.width(), min(textWidth(visible(b.Title), panelSize), leastTitle))
 }
 
-// place puts a panel with its text so that its labels begin at x, its title is
-// below top and its cells begin at y.
+// place puts a panel with its text on the sheet: its labels begin at x, its title is below
+// top, and its cells begin at y.
 func (s *sheet) place(b box, x, top, y float64) {
 	b.x, b.y = x+b.left, y
 	s.panels = append(s.panels, b.placed)
@@ -293,7 +293,7 @@ func (s *sheet) place(b box, x, top, y float64) {
 	if b.rows.size == 0 {
 		return
 	}
-	// Text looks centred when its baseline is a third of its size below.
+	// Text looks centred when its baseline is a third of its size below the middle.
 	mid := func(cell, size float64) float64 { return cell/2 + 0.34*size }
 	for i := 0; i < len(b.Rows); i += b.rows.stride {
 		at := b.cell(i, 0)
@@ -311,7 +311,7 @@ func (s *sheet) place(b box, x, top, y float64) {
 	}
 }
 
-// colorBar places the bar of colours and what is to be said below it.
+// colorBar places the colour bar, with the notes below it.
 func (s *sheet) colorBar(y float64, notes []string) {
 	add := func(c caption) {
 		c.size, c.grey = legendSize, true
@@ -333,7 +333,7 @@ func (s *sheet) colorBar(y float64, notes []string) {
 	if s.top != 1 {
 		says = fmt.Sprintf("%s; the largest is %s", says, strings.ReplaceAll(fmt.Sprintf("%.3g", s.top), "-", "−"))
 		if s.signed {
-			says = label(s.unit, 40) + ", with its sign"
+			says = label(s.unit, 40) + ", signed"
 		}
 	}
 	right := s.bar.x + barLength + 22
@@ -353,7 +353,7 @@ func (s *sheet) colorBar(y float64, notes []string) {
 		s.swatch = swatch("not a number")
 	}
 	if s.outside {
-		notes = append(notes, fmt.Sprintf("what is beyond %.3g to %.3g has the colour of the end", s.bottom(), s.top))
+		notes = append(notes, fmt.Sprintf("values outside %.3g to %.3g have the colour of the nearer end", s.bottom(), s.top))
 	}
 	y += barHeight + legendSize + 8
 	for _, note := range notes {
@@ -363,12 +363,12 @@ func (s *sheet) colorBar(y float64, notes []string) {
 	s.height = y + edge
 }
 
-// crowded reports whether numbers are too wide to stand so far from each other.
+// crowded reports whether numbers are too wide for the given distance between them.
 func crowded(numbers []string, step float64) bool {
 	return slices.ContainsFunc(numbers, func(text string) bool { return textWidth(text, legendSize)+4 > step })
 }
 
-// fit cuts a text to a width on paper.
+// fit cuts a text to a width on the sheet.
 func fit(text string, size, width float64) string {
 	text = visible(text)
 	if textWidth(text, size) <= width {

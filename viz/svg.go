@@ -13,16 +13,15 @@ import (
 	"strings"
 )
 
-// SVG draws the figure as a vector picture, for a paper or a page: on white, and in a
-// browser that prefers dark pages on a dark ground.
-// Cells of one colour are one path, so that files stay small; where there are
-// more than a reader could tell apart, a panel is an image within the picture.
-// Text stays text. A large panel is thinned out, and the legend says so.
+// SVG draws the figure as a vector picture: on white, or on a dark ground in a browser that
+// prefers dark pages. To keep files small, cells of one colour are one path, and a panel with
+// more cells than a reader could tell apart is an embedded image. A large panel is thinned
+// out, and the legend says so. Text stays text.
 func (f Figure) SVG(w io.Writer) error {
 	return writeSVG(w, f)
 }
 
-// drawable is what has a layout.
+// drawable is implemented by all types with a layout.
 type drawable interface{ layout() (*sheet, error) }
 
 func writeSVG(w io.Writer, d drawable) error {
@@ -36,12 +35,12 @@ func writeSVG(w io.Writer, d drawable) error {
 	return err
 }
 
-// families are fonts that look alike, and those that have other scripts.
+// families lists similar fonts, and fonts for other scripts.
 const families = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'Noto Sans CJK SC', 'DejaVu Sans', sans-serif"
 
-// svg writes the sheet; with hover, cells show their tokens and weights to a
-// pointer that rests on them. Colours are attributes, which give way to the style of a
-// page, if it has one. Charts have no ids, so that a page may hold many.
+// svg writes the sheet. With hover, a cell shows its tokens and weight when the pointer is over
+// it. Colours are attributes, so that the style sheet of a page can override them. Charts have
+// no ids, so that a page may contain many.
 func (s *sheet) svg(b *bytes.Buffer, hover bool) {
 	class := "chart"
 	if s.panels != nil {
@@ -89,12 +88,12 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) {
 	b.WriteString("</svg>\n")
 }
 
-// svgDefs writes the colours of the legend, and the hatching.
+// svgDefs writes the colours of the legend and the hatching.
 func (s *sheet) svgDefs(b *bytes.Buffer) {
 	b.WriteString("<defs>\n")
 	for on, id := range [...]string{OnLight: "weight", OnDark: "weight-dark"} {
 		fmt.Fprintf(b, `<linearGradient id="%s">`, id)
-		// Between stops a viewer blends in sRGB; with 32 that is not seen.
+		// Viewers interpolate between stops in sRGB; with 33 stops the difference is invisible.
 		colors := s.colors(Ground(on))
 		for i := range 33 {
 			fmt.Fprintf(b, `<stop offset="%s" stop-color="%s"/>`, number(float64(i)/32), hex(colors[max(i*255/32, s.least())]))
@@ -109,7 +108,7 @@ func (s *sheet) svgDefs(b *bytes.Buffer) {
 	b.WriteString("</defs>\n")
 }
 
-// svgLegend draws the bar of colours and the swatches beside it.
+// svgLegend draws the colour bar and the swatches beside it.
 func (s *sheet) svgLegend(b *bytes.Buffer) {
 	swatch := func(class, fill string, r rectangle) {
 		fmt.Fprintf(b, `<path class="%s" fill="%s" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", class, fill, number(r.x), number(r.y), outline(r.w, r.h))
@@ -126,8 +125,8 @@ func (s *sheet) svgLegend(b *bytes.Buffer) {
 	}
 }
 
-// dark returns the colours for a dark ground, by classes; those of shades only as far as
-// the picture has them.
+// dark returns the style rules for a dark ground. It includes only those shades that the
+// picture has.
 func (s *sheet) dark() string {
 	if s.panels == nil {
 		return DarkCharts()
@@ -143,7 +142,7 @@ func (s *sheet) dark() string {
 	return s.darkShades(used) + darkRest(s.colors(OnDark)[s.paper()])
 }
 
-// darkShades returns those of shades.
+// darkShades returns the rules of the used shades.
 func (e extent) darkShades(used [256]bool) string {
 	var b strings.Builder
 	for shade, c := range e.colors(OnDark) {
@@ -154,7 +153,7 @@ func (e extent) darkShades(used [256]bool) string {
 	return b.String()
 }
 
-// darkRest returns those of all else, given that of 0.
+// darkRest returns all other rules, given the colour of 0.
 func darkRest(zero color.RGBA) string {
 	var b strings.Builder
 	for _, t := range []tint{paperTint, {class: "zero", dark: zero}, holeTint, maskTint, stripeTint} {
@@ -164,8 +163,8 @@ func darkRest(zero color.RGBA) string {
 	return b.String() + darkText("map")
 }
 
-// DarkFigures returns a style sheet that gives the Inline figures of a page colours for a
-// dark ground, as DarkCharts does for charts.
+// DarkFigures returns a style sheet with the colours of Inline figures on a dark ground. It
+// corresponds to DarkCharts.
 func DarkFigures() string {
 	var used [256]bool
 	for shade := range used {
@@ -175,7 +174,7 @@ func DarkFigures() string {
 	return plain.darkShades(used) + signed.darkShades(used) + darkRest(plain.colors(OnDark)[plain.paper()])
 }
 
-// class returns that of the cells of a shade: d with a sign, s without.
+// class returns the CSS class of the cells of a shade: d… if the scale is signed, s… if not.
 func (e extent) class(shade int) string {
 	if e.signed {
 		return fmt.Sprint("d", shade)
@@ -183,7 +182,7 @@ func (e extent) class(shade int) string {
 	return fmt.Sprint("s", shade)
 }
 
-// grid makes cells the unit of what it is given to.
+// grid returns attributes that make a cell the unit of an element's coordinates.
 func grid(p placed) string {
 	scale := strconv.FormatFloat(p.cw, 'g', 8, 64)
 	if p.ch != p.cw {
@@ -199,7 +198,7 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 			// Viewers that smooth images smooth less if a cell has many pixels.
 			img := s.picture(p, max(1, min(8, 1024/max(len(p.Rows), len(p.Columns)))), Ground(on))
 			var file bytes.Buffer
-			_ = png.Encode(&file, img) // a Buffer does not fail
+			_ = png.Encode(&file, img) // writing to a Buffer cannot fail
 			fmt.Fprintf(b, `<image %s x="%s" y="%s" width="%s" height="%s" preserveAspectRatio="none" style="image-rendering:pixelated" href="data:image/png;base64,%s"/>`+"\n",
 				attributes, number(p.x), number(p.y), number(p.width()), number(p.height()), base64.StdEncoding.EncodeToString(file.Bytes()))
 		}
@@ -217,17 +216,17 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 		}
 		b.WriteString("</g>\n")
 	}
-	// The hatching must not be magnified with the cells.
+	// The hatching must not be scaled with the cells.
 	if d := s.veils(p); d != nil {
 		fmt.Fprintf(b, `<path fill="url(#masked)" d="%s"/>`+"\n", d)
 	}
 	fmt.Fprintf(b, `<path fill="none" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", number(p.x), number(p.y), outline(p.width(), p.height()))
 }
 
-// holePath is the place of what is no number among paths.
+// holePath is the index of the outlines of values that are not numbers.
 const holePath = 256
 
-// runs calls f for each run of cells of a row that have one shade.
+// runs calls f for each run of cells with the same shade in a row.
 func (s *sheet) runs(p placed, f func(row, column, n, shade int)) {
 	w := len(p.Columns)
 	for i := range p.Rows {
@@ -267,7 +266,7 @@ func (s *sheet) veils(p placed) (d []byte) {
 	return d
 }
 
-// svgHover lays a clear cell with a title over each cell of a panel.
+// svgHover adds a transparent cell with a title above each cell of a panel.
 func svgHover(b *bytes.Buffer, p placed) {
 	fmt.Fprintf(b, `<g class="cells" %s>`+"\n", grid(p))
 	for i, row := range p.Rows {
@@ -283,7 +282,7 @@ func svgHover(b *bytes.Buffer, p placed) {
 	b.WriteString("</g>\n")
 }
 
-// svgShape draws lines or areas; a shape without any is none.
+// svgShape draws lines or areas. It writes nothing for a shape without paths.
 func svgShape(b *bytes.Buffer, p shape) {
 	if len(p.paths) == 0 {
 		return
@@ -309,7 +308,7 @@ func svgShape(b *bytes.Buffer, p shape) {
 		case p.filled:
 			b.WriteByte('z')
 		case len(path) == 1:
-			b.WriteString("h0") // a dot, by the round ends
+			b.WriteString("h0") // a dot, drawn by the round ends
 		}
 	}
 	if p.title == "" {
@@ -319,7 +318,7 @@ func svgShape(b *bytes.Buffer, p shape) {
 	fmt.Fprintf(b, "\"><title>%s</title></path>\n", escape(visible(p.title)))
 }
 
-// cap returns how lines end: dashes keep their lengths.
+// cap returns the shape of line ends: round, but not for dashes, whose lengths it would change.
 func (p shape) cap() string {
 	if p.dash != nil {
 		return "butt"
@@ -345,7 +344,7 @@ func svgText(b *bytes.Buffer, c caption) {
 	fmt.Fprintf(b, ">%s</text>\n", escape(c.text))
 }
 
-// outline is the rest of a path that is a box of that size.
+// outline returns the path commands for the rest of a box of the given size.
 func outline(w, h float64) string {
 	return "h" + number(w) + "v" + number(h) + "h" + number(-w) + "z"
 }
@@ -357,9 +356,9 @@ func number(v float64) string {
 
 func hex(c color.RGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
-// escape writes text so that it stays text in XML and in HTML.
+// escape escapes text for XML and HTML.
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a Builder cannot fail
 	return b.String()
 }

@@ -22,15 +22,14 @@ func TestSVG(t *testing.T) {
 		if err := f.SVG(&b); err != nil {
 			t.Fatal(err)
 		}
-		if name != "dense" && name != "wider" { // an image's bytes may change with the compiler's library
+		if name != "dense" && name != "wider" { // the bytes of an image depend on the version of Go
 			golden(t, "figure_"+name+".svg", b.String())
 		}
 		checkXML(t, name, b.String())
 	}
 }
 
-// checkXML checks that a picture is XML in which tokens are text, and that it
-// needs nothing from outside.
+// checkXML checks that a picture is XML in which tokens are text, and that it loads nothing.
 func checkXML(t *testing.T, name, text string) {
 	t.Helper()
 	allowed := map[string]bool{"svg": true, "style": true, "title": true, "defs": true, "linearGradient": true, "stop": true, "pattern": true, "path": true, "g": true, "text": true, "image": true}
@@ -67,7 +66,7 @@ func TestSVGTokensStayText(t *testing.T) {
 	}
 }
 
-// A panel of many tokens is an image with the colours of its values.
+// A panel with many tokens is an image with the colours of its values.
 func TestSVGImage(t *testing.T) {
 	f := Figure{Panels: []Panel{panel(0, tokens(131), tokens(257), 0.1)}, Scale: Largest}
 	f.Panels[0].Values[5*257+200] = nan
@@ -95,7 +94,7 @@ func TestSVGImage(t *testing.T) {
 		for j := range 257 {
 			shade := e.shade(f.Panels[0].Values[i*257+j])
 			if shade == 254 {
-				continue // has given its place to holes
+				continue // replaced by holes
 			}
 			if got, want := color.RGBAModel.Convert(img.At(j*n, i*n+n-1)), shadeColor(shade); got != want {
 				t.Fatalf("cell %d, %d is %v, want %v", i, j, got, want)
@@ -143,12 +142,12 @@ func TestHTMLHover(t *testing.T) {
 	if err := figures()["dense"].HTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(b.String(), " → ") || !strings.Contains(b.String(), "too many cells") {
-		t.Error("a page of many cells is to say that they do not tell their weights")
+	if strings.Contains(b.String(), " → ") || !strings.Contains(b.String(), "Too many cells") {
+		t.Error("a page with many cells does not say that it omits their values")
 	}
 }
 
-// Pictures of any size have all that is theirs within their edges.
+// Everything is inside the picture at every size.
 func TestLayout(t *testing.T) {
 	for name, f := range figures() {
 		s, err := f.layout()
@@ -230,8 +229,7 @@ func TestPNGRefuses(t *testing.T) {
 	}
 }
 
-// Whatever bytes a token is made of, pictures stay well-formed and terminals
-// safe.
+// With any bytes in a token, pictures stay well-formed and terminals safe.
 func FuzzToken(f *testing.F) {
 	for _, p := range figures()["odd"].Panels {
 		for _, token := range p.Columns {

@@ -14,14 +14,14 @@ import (
 	"github.com/attn-go/attn/internal/npy"
 )
 
-// CSV writes the weights as a table with the columns layer, head, kind, query,
-// key, i, j and weight, a line for each weight. Layer and head of a mean over them are
-// "mean", those of what is of several are empty.
+// CSV writes the weights as a table with the columns layer, head, kind, query, key, i, j and
+// weight, one line per weight. For a mean, the layer or head is "mean"; for Several it is
+// empty.
 //
-// Tables are opened in spreadsheets and shown on terminals, and tokens are other
-// people's text. So an apostrophe stands before a token that a spreadsheet would run
-// as a formula, one that begins with =, +, - or @, and characters that cannot be
-// seen are written as Go writes them: \n, \x1b. JSON has tokens as they are.
+// Tokens may come from untrusted text, and tables are opened in spreadsheets and shown on
+// terminals. So CSV writes an apostrophe before a token that a spreadsheet would run as a
+// formula (one that begins with =, +, - or @), and writes invisible characters as Go does: \n,
+// \x1b. JSON does not change tokens.
 func (f Figure) CSV(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (f Figure) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-// numbered writes the number of a layer or head, or what stands in its place.
+// numbered writes the number of a layer or head, or its special value.
 func numbered(n int) string {
 	switch n {
 	case Mean:
@@ -58,8 +58,8 @@ func numbered(n int) string {
 	return strconv.Itoa(n)
 }
 
-// cell is a text as it is safe in a table: visible, and no formula. Some programs
-// take the wide forms of the signs for the signs.
+// cell makes a text safe for a table: visible, and not a formula. Some programs treat the
+// full-width forms of the signs like the signs.
 func cell(text string) string {
 	text = visible(text)
 	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@＝＋－＠", first) {
@@ -68,7 +68,7 @@ func cell(text string) string {
 	return text
 }
 
-// shortest writes the fewest digits that give the same number when read.
+// shortest writes the fewest digits that read back as the same number.
 func shortest(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
 
 // JSON writes the tokens and the matrices:
@@ -78,8 +78,8 @@ func shortest(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1
 //	  "queries": ["the", "cat"], "keys": ["le", "chat"],
 //	  "weights": [[0.9, 0.1], [0.2, 0.8]]}]}
 //
-// Layer and head of a mean or of several are null, and so is a weight that is not a number, for
-// which JSON has no word.
+// Layer and head are null for Mean and Several. A weight that is not a number is null too,
+// because JSON has no NaN.
 func (f Figure) JSON(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (f Figure) JSON(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(b, `{"title":%s,"panels":[`, title)
-	for i, p := range f.Panels { // one by one, for they may be large
+	for i, p := range f.Panels { // one by one, because they may be large
 		if i > 0 {
 			b.WriteByte(',')
 		}
@@ -121,13 +121,13 @@ func (f Figure) JSON(w io.Writer) error {
 	return b.Flush()
 }
 
-// matrix is written as an array of rows.
+// matrix is encoded as an array of rows.
 type matrix struct {
 	values  []float32
 	columns int
 }
 
-// MarshalJSON is called by package json, whose own way knows no null.
+// MarshalJSON writes null for values that are not numbers; package json would fail.
 func (m matrix) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('[')
@@ -150,9 +150,8 @@ func (m matrix) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// NPY writes the weights as an array of NumPy, float32 [panels rows columns].
-// The panels must agree in their shapes; an array knows no tokens. For a tensor
-// see tensor.WriteNPY.
+// NPY writes the weights as a NumPy array of float32 [panels rows columns], without tokens.
+// All panels must have the same shape. For a tensor use tensor.WriteNPY.
 func (f Figure) NPY(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err

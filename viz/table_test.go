@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// small is a figure of two heads that agree in their shapes.
+// small is a figure of two heads with the same shape.
 func small() Figure {
 	rows, columns := []string{"a,\"b\"", "\n", "</script>"}, []string{"x", "日本"}
 	mean := Panel{Title: "mean", Kind: "encoder", Layer: 2, Head: Mean, Rows: rows, Columns: columns, Values: []float32{nan, 0.1, 1e-30, 1, 1. / 3, 0}}
@@ -43,8 +43,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// No token of a stranger is run as a formula or moves a cursor, and no number of ours
-// becomes a text.
+// Tokens are not run as formulas and do not move the cursor; numbers stay numbers.
 func TestCSVCells(t *testing.T) {
 	for token, want := range map[string]string{
 		"": "", "a": "a", "1-2": "1-2", "▁-": "▁-", "'a'": "'a'", "日本": "日本",
@@ -107,7 +106,7 @@ func TestJSON(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(b.String(), "<") { // or it could not stand within a page
+	if strings.Contains(b.String(), "<") { // otherwise it could not be embedded in a page
 		t.Error("a token is not escaped")
 	}
 }

@@ -9,38 +9,37 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Terminal says what a figure is drawn on. The zero value is one without
-// colours and without an end at the right.
+// Terminal describes the terminal that a figure is drawn on. The zero value has no colours and
+// unlimited width.
 type Terminal struct {
 	Colors Colors
-	Width  int  // in characters, no line is longer; 0 is no limit
+	Width  int  // in characters, the limit on each line; 0 means none
 	Light  bool // the background is light
-	Dark   bool // the background is dark; with neither, colours stand out from both
-	ASCII  bool // with NoColors: nothing but ASCII in maps and legends
+	Dark   bool // the background is dark; with neither set, colours suit both
+	ASCII  bool // with NoColors: maps and legends are pure ASCII
 }
 
-// shades are five degrees of ink for weights up to 1/8, 1/4, 1/2, 3/4 and
+// shades are characters with five degrees of ink, for weights up to 1/8, 1/4, 1/2, 3/4 and
 // above.
 var shades = []struct {
 	below float32
 	ink   string
 }{{1. / 8, "··"}, {1. / 4, "░░"}, {1. / 2, "▒▒"}, {3. / 4, "▓▓"}, {2, "██"}}
 
-// narrowest is the least width on which something can be drawn.
+// narrowest is the least width for drawing, in characters.
 const narrowest = 24
 
-// Bounds of a map that is drawn cell by cell, with a label for each: beyond
-// them it is drawn dense.
+// Limits of a map with a label for every cell. Larger maps are drawn dense.
 const (
 	mostRows   = 100
 	mostChunks = 3
 )
 
-// Text draws the figure for a terminal. One panel is drawn with its tokens, a
-// cell two characters wide, in several pieces if it is wider than the terminal;
-// one that is too large for that, dense, a cell half a character high, and
-// thinned out if need be; several panels small and side by side. A legend says
-// what the shades mean and what has been thinned out.
+// Text draws the figure for a terminal. A single panel is drawn with its tokens and cells two
+// characters wide, in several pieces if it is wider than the terminal. A panel that is too
+// large for that is drawn dense, with cells half a character high, and thinned out if
+// necessary. Several panels are drawn small, side by side. A legend explains the shades and
+// says if something is thinned out.
 func (f Figure) Text(w io.Writer, t Terminal) error {
 	e, err := f.check()
 	if err != nil {
@@ -66,7 +65,7 @@ func (f Figure) Text(w io.Writer, t Terminal) error {
 	return err
 }
 
-// drawing is a figure on its way to a terminal.
+// drawing is a figure that is being drawn on a terminal.
 type drawing struct {
 	painter
 	extent
@@ -74,7 +73,7 @@ type drawing struct {
 	notes []string // for the legend
 }
 
-// text writes a line of a caption, cut to the width.
+// text writes a caption line, cut to the width.
 func (d *drawing) text(s string) {
 	if s == "" {
 		return
@@ -87,7 +86,7 @@ func (d *drawing) text(s string) {
 	d.line()
 }
 
-// marginOf returns the room that labels take at the left.
+// marginOf returns the width of the labels at the left.
 func (d *drawing) marginOf(tokens []string, most int) int {
 	margin := 0
 	for _, token := range tokens {
@@ -103,7 +102,7 @@ func (d *drawing) longest() int {
 	return min(longestLabel, d.t.Width/3)
 }
 
-// chunk returns how many columns stand side by side.
+// chunk returns the number of columns that fit side by side.
 func (d *drawing) chunk(p Panel) int {
 	if d.t.Width == 0 {
 		return len(p.Columns)
@@ -164,7 +163,7 @@ func (d *drawing) cell(p Panel, at int) {
 	d.WriteString(mark)
 }
 
-// hatch draws that cells are masked, in so many characters.
+// hatch draws masked cells, n characters wide.
 func (d *drawing) hatch(n int) {
 	if d.t.Colors != NoColors {
 		d.plain()
@@ -174,7 +173,7 @@ func (d *drawing) hatch(n int) {
 	d.plain()
 }
 
-// stroke is the character of masked cells.
+// stroke returns the character of masked cells.
 func (d *drawing) stroke() string {
 	if d.t.ASCII {
 		return "/"
@@ -182,10 +181,10 @@ func (d *drawing) stroke() string {
 	return "╱"
 }
 
-// asciiInk is what shades are without colours and without Unicode.
+// asciiInk maps the characters of shades to ASCII.
 var asciiInk = map[string]string{"·": ".", "░": ":", "▒": "+", "▓": "#", "█": "@"}
 
-// ink returns the character of a value.
+// ink returns the characters of a value.
 func (d *drawing) ink(v float32) string {
 	if !isNumber(v) {
 		return "?"
@@ -193,7 +192,7 @@ func (d *drawing) ink(v float32) string {
 	return d.half(ink(float32(min(d.size(v)/d.top, 1))))
 }
 
-// size returns a value as ink shows it: without its sign, if the scale has one.
+// size returns the value that ink shows: on a signed scale the absolute value.
 func (d *drawing) size(v float32) float64 {
 	if d.signed {
 		return math.Abs(float64(v))
@@ -210,7 +209,7 @@ func (d *drawing) half(ink string) string {
 	return one
 }
 
-// small draws a row of a panel, one character a cell; with colours two rows.
+// small draws a row of a panel with one character per cell; with colours it draws two rows.
 func (d *drawing) small(p Panel, row int) {
 	for j := range p.Columns {
 		at := row*len(p.Columns) + j
@@ -227,7 +226,7 @@ func (d *drawing) small(p Panel, row int) {
 		if below < len(p.Values) {
 			lower = d.shadeOf(p, below)
 		}
-		switch { // half of a character cannot be hatched: it has the background
+		switch { // half of a character cannot be hatched, so it shows the background
 		case upper == veil && lower == veil && d.masked:
 			d.hatch(1)
 		case upper == veil:
@@ -244,7 +243,7 @@ func (d *drawing) small(p Panel, row int) {
 	d.plain()
 }
 
-// step is how many rows of cells a line of small cells holds.
+// step is the number of rows of cells in a line of small cells.
 func (d *drawing) step() int {
 	if d.t.Colors == NoColors {
 		return 1
@@ -252,9 +251,8 @@ func (d *drawing) step() int {
 	return 2
 }
 
-// dense draws a panel of many tokens, thinned out to the width and to as many
-// lines as a screen has or two. Above are the numbers of columns, at the left
-// those of rows with their tokens.
+// dense draws a panel with many tokens, thinned out to the width of the terminal and to about
+// two screens of lines. Column numbers are above it; row numbers and tokens are at the left.
 func (d *drawing) dense(p Panel) {
 	width := d.t.Width
 	if width == 0 {
@@ -299,7 +297,7 @@ func (d *drawing) legend() {
 		}
 		d.notes = append(parts, d.notes...)
 	} else {
-		d.line() // or the bar would look like one row more
+		d.line() // otherwise the bar would look like another row
 		fmt.Fprintf(&d.Builder, "%.3g ", d.bottom())
 		for i := range 16 {
 			d.set(d.ground(max(i*255/15, d.least()), false))
@@ -326,12 +324,12 @@ func (d *drawing) legend() {
 		d.notes = append(d.notes, mark+" is not a number")
 	}
 	if d.outside {
-		d.notes = append(d.notes, fmt.Sprintf("beyond %.3g to %.3g as its ends", d.bottom(), d.top))
+		d.notes = append(d.notes, fmt.Sprintf("values outside %.3g to %.3g look like the ends", d.bottom(), d.top))
 	}
 	d.flow(d.notes)
 }
 
-// flow writes words side by side, in as many lines as they need.
+// flow writes parts side by side, in as many lines as they need.
 func (d *drawing) flow(parts []string) {
 	width := d.t.Width
 	if width <= 0 {
@@ -342,9 +340,9 @@ func (d *drawing) flow(parts []string) {
 	}
 }
 
-// writeHeads writes the columns' tokens downwards, their ends at the bottom.
+// writeHeads writes the column tokens vertically, aligned at the bottom.
 func writeHeads(b *strings.Builder, columns []string, margin, most int) {
-	heads := make([][]string, len(columns)) // characters as people see them
+	heads := make([][]string, len(columns)) // grapheme clusters
 	height := 0
 	for j, token := range columns {
 		heads[j] = cells.Clusters(label(token, most))
@@ -364,14 +362,14 @@ func writeHeads(b *strings.Builder, columns []string, margin, most int) {
 	}
 }
 
-// ink returns the shade of a weight.
+// ink returns the characters of a weight's shade.
 func ink(weight float32) string {
 	for _, s := range shades {
 		if weight < s.below {
 			return s.ink
 		}
 	}
-	return "??" // NaN, or no weight at all
+	return "??" // NaN, or not a weight
 }
 
 func pad(b *strings.Builder, n int) {

@@ -44,7 +44,7 @@ func TestTerminal(t *testing.T) {
 
 var codes = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// Whatever the width, nothing wraps, and colours end where the line does.
+// Lines do not wrap at any width, and colours end at the end of the line.
 func TestNothingWraps(t *testing.T) {
 	all := figures()
 	all["large"] = Figure{Title: strings.Repeat("漢", 300), Panels: []Panel{panel(0, tokens(500), tokens(700), 1)}, Scale: Largest}
@@ -84,7 +84,7 @@ func TestNoColorsNoCodes(t *testing.T) {
 	}
 }
 
-// A map of 5,000 tokens is thinned out to what can be seen, and says so.
+// A map of 5,000 tokens is thinned out to a visible size, and says so.
 func TestThousandsOfTokens(t *testing.T) {
 	f := Figure{Panels: []Panel{{Rows: tokens(5000), Columns: tokens(5000), Values: make([]float32, 25e6)}}}
 	f.Panels[0].Values[4321*5000+1234] = 1
@@ -149,7 +149,7 @@ func environment(list string) func(string) string {
 	}
 }
 
-// A row of heads stays a row where the terminal is narrow: its panels shrink.
+// A row of heads stays on one line on a narrow terminal: its panels shrink.
 func TestRowsOfHeadsAreNotBroken(t *testing.T) {
 	f := Figure{Columns: 16}
 	for layer := range 2 {

@@ -6,18 +6,18 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// thumbnailSide bounds the cells of a small panel in both directions.
+// thumbnailSide is the largest number of rows and of columns of a small panel.
 const thumbnailSide = 32
 
-// thumbnail is a panel as it stands among others.
+// thumbnail is a small panel among others.
 type thumbnail struct {
 	Panel
 	title string
 	width int // in characters
 }
 
-// thumbnails draws panels side by side, without tokens, as many as the width
-// and the figure's columns allow.
+// thumbnails draws panels side by side without tokens, as many as the width and the
+// figure's Columns allow.
 func (d *drawing) thumbnails(f Figure) {
 	most := d.side(f)
 	var list []thumbnail
@@ -26,8 +26,7 @@ func (d *drawing) thumbnails(f Figure) {
 		small, down, across := d.thin(p, thumbnailSide, most)
 		worst = [2]int{max(worst[0], down), max(worst[1], across)}
 		t := thumbnail{Panel: small, width: len(small.Columns)}
-		// A title may be somewhat wider than its panel, but the grid is
-		// there for the panels.
+		// A title may be somewhat wider than its panel.
 		t.title = label(p.Title, max(t.width, narrowest))
 		if most < thumbnailSide && cells.Width(p.Title) > most && p.Head != Mean {
 			t.title = fmt.Sprintf("%d.%d", p.Layer, p.Head)
@@ -54,12 +53,12 @@ func (d *drawing) thumbnails(f Figure) {
 	d.notes = append(d.notes, f.axes())
 }
 
-// leastSide is the least side of a panel that is made smaller so that a row of
-// heads is not broken.
+// leastSide is the least side to which panels are shrunk so that a row of heads fits on one
+// line.
 const leastSide = 6
 
-// side returns how many cells of a panel stand side by side: fewer where a row of
-// the figure would not fit into the width.
+// side returns the largest side of a panel, smaller where a row of the figure would not fit
+// into the width.
 func (d *drawing) side(f Figure) int {
 	if d.t.Width == 0 {
 		return thumbnailSide
@@ -70,8 +69,7 @@ func (d *drawing) side(f Figure) int {
 	return min(thumbnailSide, d.t.Width)
 }
 
-// shelves draws panels in as few lines as they fit into, below each other, and about as
-// many in each.
+// shelves draws panels in as few lines as possible, with about the same number in each.
 func (d *drawing) shelves(list []thumbnail) {
 	widest := 0
 	for _, t := range list {
@@ -92,10 +90,10 @@ func (d *drawing) shelves(list []thumbnail) {
 	}
 }
 
-// gap is the room between panels.
+// gap is the distance between panels.
 const gap = 2
 
-// shelf draws panels that stand side by side.
+// shelf draws panels side by side.
 func (d *drawing) shelf(list []thumbnail) {
 	height := 0
 	for i, t := range list {
@@ -107,7 +105,7 @@ func (d *drawing) shelf(list []thumbnail) {
 	}
 	d.line()
 	for row := 0; row < height; row += d.step() {
-		room := 0 // owed in front of the next panel
+		room := 0 // spaces to write before the next panel
 		for _, t := range list {
 			if row < len(t.Rows) {
 				pad(&d.Builder, room)

@@ -9,16 +9,16 @@ import (
 // span is an interval of numbers.
 type span struct{ low, high float64 }
 
-// newSpan returns an interval of nothing.
+// newSpan returns an empty interval.
 func newSpan() span { return span{math.Inf(1), math.Inf(-1)} }
 
 func (s *span) add(v float64) { s.low, s.high = min(s.low, v), max(s.high, v) }
 
 func (s span) empty() bool { return s.low > s.high }
 
-// opened returns the span with width, and with room at its ends: a share of
-// itself, but not beyond 0 if it ends there. What spans no more than rounding
-// errors counts as one number, or ticks could not be told apart.
+// opened returns the span with a positive width and a margin at both ends. room is the margin
+// as a fraction of the width; the margin does not cross 0. A span that is no wider than
+// rounding errors counts as a single number, because its ticks would be equal.
 func (s span) opened(room float64) span {
 	if s.empty() {
 		return span{0, 1}
@@ -38,11 +38,10 @@ func (s span) opened(room float64) span {
 	return o
 }
 
-// at returns where a number lies, from 0 to 1.
+// at returns the position of a number in the span, from 0 to 1.
 func (s span) at(v float64) float64 { return (v - s.low) / (s.high - s.low) }
 
-// ticks returns round numbers in the span, about n of them and hardly more, and
-// how they are written.
+// ticks returns about n round numbers in the span and their labels.
 func (s span) ticks(n int) (values []float64, texts []string) {
 	rough := (s.high - s.low) / float64(n)
 	exponent := int(math.Floor(math.Log10(rough)))
@@ -63,15 +62,15 @@ func (s span) ticks(n int) (values []float64, texts []string) {
 	for k := math.Ceil(s.low/step - 1e-6); k <= last && len(values) <= 2*n; k++ {
 		v := k * step
 		if exponent < 0 {
-			v = k * times / math.Pow(10, float64(-exponent)) // 0.3, and not 0.30000000000000004
+			v = k * times / math.Pow(10, float64(-exponent)) // 0.3 instead of 0.30000000000000004
 		}
-		values = append(values, v+0) // no -0
+		values = append(values, v+0) // -0 becomes 0
 		texts = append(texts, tickText(v, max(-exponent, 0)))
 	}
 	return values, texts
 }
 
-// tickText writes a number with so many decimals, or in powers of ten if it
+// tickText writes a number with the given number of decimals, or with a power of ten if it
 // would be long.
 func tickText(v float64, decimals int) string {
 	text := strconv.FormatFloat(v, 'f', decimals, 64)
@@ -84,7 +83,7 @@ func tickText(v float64, decimals int) string {
 	return strings.ReplaceAll(grouped(text), "-", "−")
 }
 
-// plain writes a number with up to six digits that mean something.
+// plain writes a number with up to six significant digits.
 func plain(v float64) string {
 	return strings.ReplaceAll(grouped(strconv.FormatFloat(v, 'g', 6, 64)), "-", "−")
 }

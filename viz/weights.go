@@ -9,20 +9,20 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Weights returns a figure of any weights: a heat map of a matrix [Lq Lk], panels
-// for the heads of [H Lq Lk], and for [B H Lq Lk] a row of them for each sequence.
+// Weights returns a figure of weights: a heat map of a matrix [Lq Lk], a panel per head for
+// [H Lq Lk], and a row of panels per sequence for [B H Lq Lk].
 //
 //	err := viz.Weights(out.Weights).SVG(file)
 //	err := viz.Weights(out.Weights, words).SVG(file)
 //	err := viz.Weights(cross.Weights, target, source).SVG(file)
 //
-// tokens are those of queries and keys, or one list for both; without them they are
+// tokens are the tokens of queries and keys, or one list for both. Without tokens, labels are
 // numbers.
 //
-// Panics: with a *tensor.ShapeError if t has no such shape, or the tokens are not as
-// many.
+// Panics: with a *tensor.ShapeError if t has another rank, or if the number of tokens does not
+// match.
 //
-// Aliasing: the figure shows t's data, and not a copy.
+// Aliasing: the figure shares t's data.
 func Weights(t *tensor.Tensor, tokens ...[]string) Figure {
 	shape := t.Shape()
 	wrong := func(want string) {
@@ -71,12 +71,12 @@ func Weights(t *tensor.Tensor, tokens ...[]string) Figure {
 	return f
 }
 
-// MaskedWeights is Weights with the cells hatched that the mask hides:
+// MaskedWeights is Weights with masked cells hatched:
 //
 //	err := viz.MaskedWeights(out.Weights, mask.Causal()).SVG(file)
 //
-// Panics: as Weights does, and with a *tensor.ShapeError if the mask does not fit the
-// weights, [1 1 Lq Lk] and [1 H Lq Lk] if these have fewer axes.
+// Panics: like Weights, and with a *tensor.ShapeError if the mask does not fit the weights. A
+// matrix [Lq Lk] counts as [1 1 Lq Lk] and [H Lq Lk] as [1 H Lq Lk].
 func MaskedWeights(t *tensor.Tensor, mask attn.Mask, tokens ...[]string) Figure {
 	f := Weights(t, tokens...)
 	shape := append([]int{1, 1}, t.Shape()...)

@@ -46,7 +46,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Differences: both signs, 0 as paper, the farther from 0 where cells are merged,
+// A diverging figure shows both signs, paper at 0, the value farthest from 0 in merged cells,
 // and titles at every panel.
 func TestDivergingFigure(t *testing.T) {
 	f := Figure{Scale: Diverging, RowTitle: "query", ColumnTitle: "key <1>", Unit: "difference"}

@@ -1,6 +1,6 @@
-// Command lengths runs multi-head attention on a batch of two sequences, of which the
-// second is padded: no query attends to padding, whatever stands there. It draws every
-// head of both into the directory given as an argument.
+// Command lengths runs multi-head attention on a batch of two sequences. The second one is padded:
+// no query attends to padding, whatever its values are. It draws every head of both into the
+// directory given as an argument.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run(dir string) error {
 	}
 	x := tensor.Randn(rng, batch, length, width) // [B L D]
 	lens := []int{length, 4}
-	for i := lens[1]; i < length; i++ { // padding may hold anything
+	for i := lens[1]; i < length; i++ { // padding may contain anything
 		x.Data()[(length+i)*width] = float32(math.NaN())
 	}
 	mask := attn.And(mask.Lengths(lens...), mask.QueryLengths(lens...))

@@ -1,5 +1,5 @@
-// Command prune trains a small translator of dates, measures how important each of its heads
-// is, and removes the least important ones. It draws importance, and the loss as heads go,
+// Command prune trains a small translator of dates, measures the importance of each of its heads,
+// and removes the least important ones. It draws the importance, and the loss as heads are removed,
 // into the directory given as an argument.
 package main
 
@@ -46,7 +46,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	// What the loss gains when a head is left out, for each head.
+	// The importance of a head is the increase in loss when it is removed.
 	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}})
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func run(dir string) error {
 		return err
 	}
 	return write(filepath.Join(dir, "prune-loss.svg"), viz.Chart{
-		Title: "Loss as heads go", X: "heads left", Y: "loss, nats a token", Lines: []viz.Line{line},
+		Title: "Loss as heads are removed", X: "heads left", Y: "loss, nats per token", Lines: []viz.Line{line},
 		Falling: true, Bare: true, YAxis: viz.Axis{Low: 0, High: 6},
 	}.SVG)
 }
@@ -110,7 +110,7 @@ func drawScores(path string, p *models.Probe, s prune.Scores) error {
 	}
 	numbers := []string{"0", "1", "2", "3"}
 	figure := viz.Weights(values, names, numbers)
-	figure.Title, figure.Unit, figure.Scale = "What the loss gains without a head", "loss, nats a token", viz.Largest
+	figure.Title, figure.Unit, figure.Scale = "Increase in loss without each head", "loss, nats per token", viz.Largest
 	figure.RowTitle, figure.ColumnTitle = "layer", "head"
 	return write(path, figure.SVG)
 }

@@ -1,8 +1,8 @@
-// Command regression is attention without a network: Nadaraya–Watson regression, in
-// which a query is a place x, the keys are the places of observations, and the weights
-// fall off with the distance between the two. It estimates a curve from 50 noisy
-// points, first with a kernel of a fixed width and then with one that is learnt, and
-// draws both, with the weights of each, into the directory given as an argument.
+// Command regression uses attention without a network: Nadaraya–Watson regression. A query is a
+// place x, the keys are the places of observations, and the weights decrease with the distance
+// between them. It estimates a curve from 50 noisy points, first with a kernel of fixed width
+// and then with a learnt one. It draws both curves with their weights into the directory given as
+// an argument.
 package main
 
 import (
@@ -86,8 +86,8 @@ func run(dir string) error {
 		return err
 	}
 
-	// Queries down, observations across: with the learnt width only near ones count.
-	numbers := [2][]string{} // the places of queries, and which observation a key is
+	// Rows are queries, columns are observations: with the learnt width only near ones count.
+	numbers := [2][]string{} // places of the queries; indexes of the observations
 	for _, x := range floats(at) {
 		numbers[0] = append(numbers[0], fmt.Sprintf("%.4g", x))
 	}

@@ -1,6 +1,6 @@
-// Command reverse trains an encoder–decoder to write strings backwards, and draws its cross
-// attention into the directory given as an argument: an anti-diagonal, since the first
-// letter written is the last one read.
+// Command reverse trains an encoder–decoder to reverse strings. It draws its cross attention into
+// the directory given as an argument: an anti-diagonal, because the first letter written is the last
+// one read.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// strings returns n random strings with what they are backwards.
+// strings returns n random strings with their reverses.
 func strings(n int, rng *rand.Rand) []seq2seq.Pair {
 	pairs := make([]seq2seq.Pair, n)
 	for i := range pairs {
@@ -69,7 +69,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%.0f%% of new strings come out right\n", 100*metrics.ExactMatch)
+	fmt.Printf("%.0f%% of new strings are reversed correctly\n", 100*metrics.ExactMatch)
 
 	record, err := model.Record("abcdefgh", "hgfedcba", heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if err != nil {
@@ -82,6 +82,6 @@ func run(dir string) error {
 	cross := record.Layer(heads.Cross, 0)
 	weights := tensor.New(cross.Weights, cross.Heads, len(cross.Queries), len(cross.Keys))
 	figure := viz.Weights(weights, cross.Queries, cross.Keys)
-	figure.Title = "Cross attention of a model that writes strings backwards"
+	figure.Title = "Cross attention of a model that reverses strings"
 	return errors.Join(figure.SVG(file), file.Close())
 }

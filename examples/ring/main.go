@@ -1,11 +1,11 @@
-// Command ring computes causal self-attention, forward and backward, over a sequence that
-// is split between two processes: ring attention. Each process holds its share of the
-// queries, keys and values. They exchange keys and values, attend to them part by part,
-// and merge the parts by their log-sum-exps. Backward, each sends the gradients of the
-// keys and values that it was lent to their owner.
+// Command ring computes causal self-attention, forward and backward, over a sequence that is split
+// between two processes: ring attention. Each process has its share of the queries, keys and values.
+// The processes exchange keys and values, attend to them part by part, and merge the parts by
+// their log-sum-exps. In the backward pass, each sends the gradients of received keys and values
+// back to their owner.
 //
-// The program starts itself a second time and talks to it over pipes. In a larger ring
-// each process passes on what it has received, until everybody has had everything.
+// The program starts itself a second time and communicates through pipes. In a larger ring each
+// process forwards what it receives until every process has received everything.
 package main
 
 import (
@@ -30,7 +30,7 @@ const second = "ATTN_RING_SECOND"
 const (
 	processes    = 2
 	batch, heads = 1, 4
-	share        = 700 // queries of each process, and keys
+	share        = 700 // number of queries, and of keys, of each process
 	size         = 16
 )
 
@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// inputs are what a process has of a layer's inputs, and the gradient that reaches its
-// outputs: here random numbers.
+// inputs has a process's share of a layer's inputs, and the gradient of its outputs. Here they
+// are random numbers.
 type inputs struct{ q, k, v, dout *tensor.Tensor }
 
 func newInputs(rank int) inputs {
@@ -57,14 +57,14 @@ func newInputs(rank int) inputs {
 	return inputs{q: random(), k: random(), v: random(), dout: random()}
 }
 
-// results are the outputs of a process and the gradients of its queries, and of the keys
-// and values of all processes as far as they follow from its outputs.
+// results has the outputs of a process and the gradients of its queries. It also has the gradients of
+// the keys and values of all processes, as far as they depend on these outputs.
 type results struct {
 	out, dq *tensor.Tensor
 	dk, dv  [processes]*tensor.Tensor
 }
 
-// attend computes what process rank has to, from keys and values of all processes.
+// attend computes the results of process rank from the keys and values of all processes.
 func attend(rank int, in inputs, keys, values [processes]*tensor.Tensor) (res results) {
 	tape := tensor.NewTape(tensor.Train)
 	q := in.q.Detach().Param()
@@ -72,7 +72,7 @@ func attend(rank int, in inputs, keys, values [processes]*tensor.Tensor) (res re
 	for r := range parts {
 		keys[r], values[r] = keys[r].Detach().Param(), values[r].Detach().Param()
 		parts[r] = attn.Attend(tape, q, keys[r], values[r], attn.Options{
-			Mask:      mask.CausalAt((rank - r) * share), // from the first key of r to the first query
+			Mask:      mask.CausalAt((rank - r) * share), // distance from the first key of r to the first query
 			LogSumExp: true,
 		})
 	}
@@ -85,8 +85,8 @@ func attend(rank int, in inputs, keys, values [processes]*tensor.Tensor) (res re
 	return res
 }
 
-// attend computes the share of process rank together with the process at the other end:
-// outputs, and gradients of queries, keys and values.
+// attend computes the share of process rank together with the process at the other end: it returns
+// the outputs and the gradients of queries, keys and values.
 func (l link) attend(rank int) ([]*tensor.Tensor, error) {
 	in := newInputs(rank)
 	lent, err := l.exchange(in.k, in.v)
@@ -106,18 +106,18 @@ func (l link) attend(rank int) ([]*tensor.Tensor, error) {
 	return []*tensor.Tensor{res.out, res.dq, dk, dv}, nil
 }
 
-// other is the second process.
+// other runs the second process.
 func other() error {
 	l := link{os.Stdin, os.Stdout}
 	shared, err := l.attend(1)
 	if err != nil {
 		return err
 	}
-	return l.send(shared) // for first to compare
+	return l.send(shared) // first compares them
 }
 
-// first is the first process. It starts the second, and reports how the results of both
-// compare with those of a single process.
+// first runs the first process. It starts the second one and compares the results of both with those
+// of a single process.
 func first(report io.Writer) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -146,9 +146,9 @@ func first(report io.Writer) error {
 	return compare(report, ring)
 }
 
-// compare reports how the results of the ring differ from those of the same parts
-// computed in one process, and from attention to all keys at once. It returns an error
-// if a bit of the former, or more than rounding of the latter, is different.
+// compare reports how the results of the ring differ from the same parts computed in one process, and
+// from attention to all keys at once. It returns an error unless the first are equal bit for bit and
+// the second are equal up to rounding.
 func compare(report io.Writer, ring [processes][]*tensor.Tensor) error {
 	a, b := newInputs(0), newInputs(1)
 	keys, values := [processes]*tensor.Tensor{a.k, b.k}, [processes]*tensor.Tensor{a.v, b.v}
@@ -175,27 +175,27 @@ func compare(report io.Writer, ring [processes][]*tensor.Tensor) error {
 				worst = max(worst, math.Abs(float64(x)-float64(exact[j])))
 			}
 		}
-		fmt.Fprintf(report, "%-22s%d differ from the same parts in one process, by %.1e from attention at once\n", name+":", others, worst)
+		fmt.Fprintf(report, "%-22s%d numbers differ from the same parts in one process; largest difference from a single call %.1e\n", name+":", others, worst)
 		if others > 0 || !(worst < 1e-5) {
-			return fmt.Errorf("two processes do not come to the %s of one", name)
+			return fmt.Errorf("two processes and one have different %s", name)
 		}
 	}
 	return nil
 }
 
-// link is what a process reads from its neighbour and what it writes to it.
+// link is a connection to the other process.
 type link struct {
 	in  io.Reader
 	out io.Writer
 }
 
-// exchange sends tensors and receives as many of the same shapes. It does both at once:
-// two processes that send first would wait for each other as soon as the pipes are full.
+// exchange sends tensors and receives the same number, of the same shapes. It does both at once: two
+// processes that both send first would deadlock when the pipes are full.
 func (l link) exchange(xs ...*tensor.Tensor) ([]*tensor.Tensor, error) {
 	sent := make(chan error, 1)
 	go func() { sent <- l.send(xs) }()
 	ys, err := l.receive(xs)
-	if err != nil { // the other process is gone, and nobody reads what is sent
+	if err != nil { // the other process has ended, and nothing reads what is sent
 		return nil, err
 	}
 	return ys, <-sent
@@ -210,7 +210,7 @@ func (l link) send(xs []*tensor.Tensor) error {
 	return nil
 }
 
-// receive returns tensors of the shapes of others.
+// receive returns tensors with the shapes of like.
 func (l link) receive(like []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	ys := make([]*tensor.Tensor, len(like))
 	for i, x := range like {

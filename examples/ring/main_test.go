@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The test's own program is the second process.
+// The test's program is also the second process.
 func TestMain(m *testing.M) {
 	if os.Getenv(second) != "" {
 		if err := other(); err != nil {
@@ -17,19 +17,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Two processes come to the bits of one that computes the same parts, forward and
-// backward; run returns an error if they do not.
+// Two processes give the same bits as one that computes the same parts, forward and backward; run
+// returns an error otherwise.
 func TestRun(t *testing.T) {
 	var report strings.Builder
 	if err := first(&report); err != nil {
 		t.Fatalf("%v\n%s", err, report.String())
 	}
-	if n := strings.Count(report.String(), " 0 differ"); n != 4 {
+	if n := strings.Count(report.String(), " 0 numbers differ"); n != 4 {
 		t.Errorf("the report is of %d tensors, want 4:\n%s", n, report.String())
 	}
 }
 
-// A second process that ends too soon is told of in an error.
+// It is an error if the second process ends too soon.
 func TestOtherProcessEnds(t *testing.T) {
 	closed, other, err := os.Pipe()
 	if err != nil {

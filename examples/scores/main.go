@@ -1,6 +1,5 @@
-// Command scores asks one question of one batch in five ways: how much does each query
-// want each key? It draws the weights that five scores give, beside each other on one
-// scale, into the directory given as an argument.
+// Command scores compares five scores on one batch: how strongly does each query attend to each key?
+// It draws their weights side by side on one scale into the directory given as an argument.
 package main
 
 import (
@@ -32,7 +31,7 @@ func run(dir string) error {
 	const queries, keys, size = 7, 11, 16
 	rng := rand.New(rand.NewPCG(3, 1))
 	q, k := tensor.Randn(rng, 1, 1, queries, size), tensor.Randn(rng, 1, 1, keys, size) // [B H L E]
-	// Each query is like one of the keys: scores that compare them should find it.
+	// Each query is similar to one of the keys: scores that compare them should find it.
 	for i := range queries {
 		for j := range size {
 			q.Data()[i*size+j] += k.Data()[(i*3%keys)*size+j]
@@ -53,7 +52,7 @@ func run(dir string) error {
 		panel := viz.Weights(out.Weights).Panels[0]
 		panel.Title, panel.NewLine = s.name, false
 		figure.Panels = append(figure.Panels, panel)
-		fmt.Printf("%-22s attends to key 9, its own, with %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
+		fmt.Printf("%-22s weight of the matching key: %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
 	}
 	file, err := os.Create(filepath.Join(dir, "scores.svg"))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command sequencefirst runs a layer on a batch with the sequence as its first axis, as
-// PyTorch's layers have it by default, and has an observer draw what every head attends to
-// into the directory given as an argument. The layer returns no weights.
+// Command sequencefirst runs a layer on a batch with the sequence as its first axis, the default of
+// PyTorch's layers. The layer returns no weights; an observer draws the weights of every head
+// into the directory given as an argument.
 package main
 
 import (

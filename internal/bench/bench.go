@@ -8,39 +8,39 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Result is what Run has measured. What does not apply is 0.
+// Result is a measurement by Run. Values that do not apply are 0.
 type Result struct {
 	Work    Work
 	Threads int
 	Sample
-	PeakGFLOPS   float64 // of this machine with these threads
-	PeakReadGBps float64 // of a buffer as large as the keys and values
+	PeakGFLOPS   float64 // of this machine with this number of threads
+	PeakReadGBps float64 // of a buffer with the size of the keys and values
 }
 
-// GFLOPS returns the useful operations of a second.
+// GFLOPS returns the useful operations per second.
 func (r Result) GFLOPS() float64 { return r.Work.FLOPs() / r.Median / 1e6 }
 
-// PeakShare returns the part of the machine's peak that is reached.
+// PeakShare returns the fraction of the machine's peak.
 func (r Result) PeakShare() float64 { return r.GFLOPS() / r.PeakGFLOPS }
 
-// GTriples returns the triples of a second of additive scores.
+// GTriples returns the triples per second of additive scores.
 func (r Result) GTriples() float64 { return r.Work.Triples() / r.Median / 1e6 }
 
-// ReadGBps returns how fast a decoder's step reads keys and values.
+// ReadGBps returns the speed at which a decoder's step reads keys and values.
 func (r Result) ReadGBps() float64 { return r.Work.CacheBytes() / r.Median / 1e6 }
 
-// ReadShare returns the part of the speed of reading that is reached.
+// ReadShare returns the fraction of the read speed.
 func (r Result) ReadShare() float64 { return r.ReadGBps() / r.PeakReadGBps }
 
-// Bench is work that is ready to be measured.
+// Bench is work that is prepared for measuring.
 type Bench struct {
 	work    Work
 	threads int
 	call    func()
-	read    func() // nil unless the work is bound by reading
+	read    func() // nil unless the work is memory-bound
 }
 
-// New prepares the work, which Complete has returned, for a number of threads.
+// New prepares work for a number of threads. The work must be a result of Complete.
 func New(w Work, threads int) *Bench {
 	b := &Bench{work: w, threads: threads, call: w.prepare()}
 	if w.base() == "decode" {
@@ -49,8 +49,8 @@ func New(w Work, threads int) *Bench {
 	return b
 }
 
-// Measure measures for about the given time. The peaks are measured around it,
-// in the same state of the machine.
+// Measure measures for about the given time. It measures the peaks before and after, so that the
+// machine is in the same state.
 func (b *Bench) Measure(ctx context.Context, d time.Duration) (Result, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.threads))
 	r := Result{Work: b.work, Threads: b.threads}
@@ -70,13 +70,13 @@ func (b *Bench) Measure(ctx context.Context, d time.Duration) (Result, error) {
 	return r, nil
 }
 
-// Run prepares the work and measures it. When ctx ends it returns at once and
-// leaves a call that is under way behind, for a program that is about to end.
+// Run prepares the work and measures it. If ctx ends, Run returns immediately and abandons the
+// current call: the program should end soon.
 func Run(ctx context.Context, w Work, threads int, d time.Duration) (Result, error) {
 	return orInterrupted(ctx, func() (Result, error) { return New(w, threads).Measure(ctx, d) })
 }
 
-// orInterrupted returns what f does, or the context's error as soon as that ends.
+// orInterrupted returns the result of f, or the context's error as soon as ctx ends.
 func orInterrupted[R any](ctx context.Context, f func() (R, error)) (R, error) {
 	type answer struct {
 		r   R

@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// The numbers are worked out by hand.
+// The numbers are computed by hand.
 func TestCounts(t *testing.T) {
 	for _, c := range []struct {
 		w                            Work
@@ -41,7 +41,7 @@ func TestCounts(t *testing.T) {
 		// Four maps 2·2·3·10·10, attention 2·2·18·(5+5).
 		{w: Work{Op: "mha", B: 2, H: 2, Lq: 3, Width: 10}, pairs: 18, flops: 4*1200 + 720},
 		{w: Work{Op: "mha-train", B: 2, H: 2, Lq: 3, Width: 10}, pairs: 18, flops: 3*4800 + 3.5*720},
-		// With one key head of two, the maps of keys and values are half as large.
+		// With one key head for two heads, the maps of keys and values are half as large.
 		{w: Work{Op: "mha", B: 2, H: 2, G: 1, Lq: 3, Width: 10}, pairs: 18, flops: 3*1200 + 720},
 		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5}, pairs: 6, flops: 480, bytes: 480},
 		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: tensor.BFloat16}, pairs: 6, flops: 480, bytes: 240},
@@ -50,10 +50,10 @@ func TestCounts(t *testing.T) {
 		// 1 + 2 + 3 + 4 keys, 2·(5+5) for each of 3 heads; one head of keys of 40 bytes.
 		{w: Work{Op: "generate", B: 1, H: 3, G: 1, Lk: 4, E: 5}, pairs: 10, flops: 600, bytes: 400},
 		{w: Work{Op: "read", B: 1, G: 2, Lk: 6, E: 5, Storage: tensor.Int8}, pairs: 6, bytes: 216},
-		// Two keys before a query, and itself.
+		// A query attends to itself and the two keys before it.
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 16, E: 1, Mask: "window"}, pairs: 1 + 2 + 14*3, flops: 4 * 45},
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 20, E: 1, Mask: "documents"}, pairs: 4 + 16 + 36 + 64, flops: 480},
-		// Five keys for all, and behind them one more for each.
+		// All queries attend to the first five keys, later ones also to all keys up to themselves.
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 20, E: 1, Mask: "prefix"}, pairs: 5*5 + 15*5 + 15*16/2, flops: 880},
 	} {
 		w, err := c.w.Complete()
@@ -126,7 +126,7 @@ func TestUsualNamesDiffer(t *testing.T) {
 	}
 }
 
-// Every operation runs with everything that it takes.
+// Every operation runs with all of its options.
 func TestRun(t *testing.T) {
 	for _, op := range Ops() {
 		for _, mask := range Masks() {
@@ -167,8 +167,8 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The peaks of the machine, which take most of the time, do not depend on a mask, and
-			// only a decoder's step has two.
+			// The peaks, which take most of the time, do not depend on a mask, and only a decoder's step
+			// has two.
 			r := Result{Work: w, Threads: 2}
 			peaks := mask == "none" && (!testing.Short() || op == "gemm" || op == "decode")
 			if peaks {
@@ -189,8 +189,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A tile is live where some query attends to some key of it: with two rows of tiles and
-// 4 columns, all of the first and half of the last of a window.
+// A tile is live if some query attends to some of its keys.
 func TestTiles(t *testing.T) {
 	rows, keys := flash.TileRows, flash.TileKeys
 	for _, c := range []struct {
@@ -200,7 +199,7 @@ func TestTiles(t *testing.T) {
 		{Work{Lq: 2*rows - 1, Lk: 4 * keys}, 8},
 		{Work{B: 3, Lq: 2 * rows, Lk: 3*keys + 1}, 24},
 		{Work{Lq: 4 * keys, Causal: true}, 0},
-		{Work{Lq: rows, Lk: 8 * keys, Mask: "window"}, 2}, // a panel before the queries, which are in the last
+		{Work{Lq: rows, Lk: 8 * keys, Mask: "window"}, 2}, // a panel of keys before the queries, which are in the last one
 		{Work{Lq: rows, Lk: 8 * keys, Mask: "prefix"}, 8},
 		{Work{Lq: 10 * keys, Mask: "documents"}, 0},
 	} {
@@ -218,7 +217,7 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-// liveTiles counts the tiles of one sequence, by asking for the weights.
+// liveTiles counts the live tiles of one sequence in its weights.
 func liveTiles(w Work) float64 {
 	rng := rand.New(rand.NewPCG(3, 4))
 	q, k := tensor.Zeros(1, 1, w.Lq, 1), tensor.Zeros(1, 1, w.Lk, 1)
@@ -234,7 +233,7 @@ func liveTiles(w Work) float64 {
 	return float64(len(live))
 }
 
-// Each feature is held against work that is plainer, in as many units as both have.
+// Each feature is compared with simpler work of the same number of units.
 func TestFeatures(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range Features() {
@@ -255,7 +254,7 @@ func TestFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Against(w); err == nil || !strings.Contains(err.Error(), "has nothing to be held against") {
+	if _, err := Against(w); err == nil || !strings.Contains(err.Error(), "has no baseline to compare with") {
 		t.Errorf("of plain attention: %v", err)
 	}
 }
@@ -282,7 +281,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// An interruption does not wait for what is under way.
+// An interruption does not wait for the current call.
 func TestRunInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -2,8 +2,8 @@ package bench
 
 import "github.com/attn-go/attn/internal/flash"
 
-// Pairs returns how many pairs of query and key one head of all sequences
-// computes, as the package comment counts them.
+// Pairs returns the number of query-key pairs that one head computes for all sequences, as
+// defined in the package comment.
 func (w Work) Pairs() float64 {
 	if w.base() == "generate" {
 		return float64(w.B) * float64(w.Lk) * float64(w.Lk+1) / 2
@@ -17,7 +17,7 @@ func (w Work) Pairs() float64 {
 				lo, hi = keys(w, b, i)
 			}
 			to := float64(hi)
-			if w.Causal { // half a key on the diagonal makes a square half of itself
+			if w.Causal { // half of each diagonal pair, so that a square counts as exactly half
 				to = min(to, float64(i+w.Lk-w.Lq)+0.5)
 			}
 			pairs += max(0, to-float64(lo))
@@ -26,9 +26,9 @@ func (w Work) Pairs() float64 {
 	return pairs
 }
 
-// Tiles returns how many tiles of scores one head of all sequences has in which some
-// query attends to some key, of so many queries and keys as the kernels compute at a
-// time.
+// Tiles returns the number of live tiles of one head for all sequences: tiles of scores in which
+// some query attends to some key. A tile has as many queries and keys as the kernels compute at
+// a time.
 func (w Work) Tiles() float64 {
 	keys := findMask(w.Mask).keys
 	n := 0
@@ -65,7 +65,7 @@ func (w Work) FLOPs() float64 {
 	}
 	attention, maps := 2*float64(w.H)*w.Pairs()*float64(w.E+w.V), w.maps()
 	if triples := w.triples(); triples > 0 {
-		// The scores are no products, so nothing is computed again.
+		// These scores are not products, so nothing is recomputed.
 		attention = float64(w.H)*w.Pairs()*2*float64(w.V) + 4*triples
 		if w.Training() {
 			return 3 * (attention + maps)
@@ -78,7 +78,7 @@ func (w Work) FLOPs() float64 {
 	return attention + maps
 }
 
-// maps returns the operations of the linear maps, forward.
+// maps returns the operations of the linear maps in a forward pass.
 func (w Work) maps() float64 {
 	b, h, g, lq, lk, e, v, width := float64(w.B), float64(w.H), float64(w.G), float64(w.Lq), float64(w.Lk), float64(w.E), float64(w.V), float64(w.Width)
 	switch w.base() {
@@ -90,8 +90,8 @@ func (w Work) maps() float64 {
 	return 0
 }
 
-// Triples returns how often an additive score evaluates tanh in a forward pass,
-// 0 for other operations.
+// Triples returns the number of evaluations of tanh in a forward pass of an additive score, or 0
+// for other operations.
 func (w Work) Triples() float64 {
 	if w.base() != "additive" {
 		return 0
@@ -99,7 +99,7 @@ func (w Work) Triples() float64 {
 	return w.triples()
 }
 
-// triples returns the triples of query, key and feature in scores that are no products.
+// triples returns the number of triples of query, key and feature for scores that are not products.
 func (w Work) triples() float64 {
 	switch w.base() {
 	case "additive":
@@ -110,8 +110,8 @@ func (w Work) triples() float64 {
 	return 0
 }
 
-// CacheBytes returns the bytes of keys and values that a step of a decoder reads, those
-// of a generation all its steps together; 0 for operations without a cache.
+// CacheBytes returns the bytes of keys and values that a decoder's step reads, or that all steps of
+// a generation read; 0 for operations without a cache.
 func (w Work) CacheBytes() float64 {
 	if !w.cached() {
 		return 0

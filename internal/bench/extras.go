@@ -10,14 +10,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// An extra is something that attention does besides: a position, a modification of
-// scores, a result.
+// An extra is an addition to attention: a position embedding, a score modification, or another
+// result.
 type extra struct {
 	name, does string
 	goesWith   string // names of operations
 	options    func(w Work, o *attn.Options)
 	layer      func(c *attn.MultiHeadConfig)
-	check      func(w Work) error // of sizes that do not suit; nil for all do
+	check      func(w Work) error // returns an error for unsuitable sizes; nil if all are suitable
 }
 
 const heads = "sdpa additive gaussian mha decode"
@@ -31,13 +31,13 @@ var extras = []extra{
 	}, layer: func(c *attn.MultiHeadConfig) {
 		rope, err := position.NewRoPE(position.RoPEConfig{})
 		if err != nil {
-			panic(err) // of no configuration at all
+			panic(err) // cannot happen
 		}
 		c.Position = rope
 	}},
-	{name: "score-mod", does: "a score modification of the user's that adds a bias of the distance", goesWith: heads,
+	{name: "score-mod", does: "a user-defined score modification that adds a bias for the distance", goesWith: heads,
 		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, tensor.AddTo)) }},
-	{name: "score-mod-loop", does: "the same by a loop in Go", goesWith: heads,
+	{name: "score-mod-loop", does: "the same modification with a loop in Go", goesWith: heads,
 		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, addLoop)) }},
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
 		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},
@@ -58,7 +58,7 @@ func Extras() []string {
 	return names
 }
 
-// ExtrasHelp says what the extras are.
+// ExtrasHelp describes the extras.
 func ExtrasHelp() string {
 	var parts []string
 	for _, x := range extras {
@@ -76,7 +76,7 @@ func findExtra(name string) (extra, error) {
 	return extra{}, fmt.Errorf("unknown extra %q, want some of %s", name, strings.Join(Extras(), ", "))
 }
 
-// extras returns those of the work, which validate has found to be some.
+// extras returns the extras of the work, whose names validate has checked.
 func (w Work) extras() []extra {
 	var list []extra
 	for _, name := range w.With {
@@ -89,11 +89,11 @@ func (w Work) extras() []extra {
 	return list
 }
 
-// distanceBias is a score change as a user may write it: a number for each distance
-// of key and query.
+// distanceBias is an example of a user-defined score change: a number for each distance between
+// key and query.
 type distanceBias struct {
 	attn.NoParam
-	last  int // distance of the first number from a key that stands at its query
+	last  int // distance of the first number from the number for distance 0
 	table []float32
 	add   func(scores, terms []float32)
 }
@@ -120,5 +120,5 @@ func addLoop(scores, terms []float32) {
 	}
 }
 
-// Back has nothing to do: the derivative is 1, and the bias is not learnt.
+// Back does nothing: the derivative is 1, and the bias is not learnt.
 func (*distanceBias) Back(_ attn.Row, _, _, _, _, _ []float32) {}

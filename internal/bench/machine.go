@@ -10,10 +10,10 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Machine is where and with what figures were made.
+// Machine describes where and with which software results were measured.
 type Machine struct {
-	CPU     string `json:"cpu"`     // its name, or the architecture where the system tells none
-	OS      string `json:"os"`      // as linux/amd64
+	CPU     string `json:"cpu"`     // model name, or the architecture if the system does not provide it
+	OS      string `json:"os"`      // such as linux/amd64
 	Kernels string `json:"kernels"` // the implementation: generic, avx2 or avx512
 	Go      string `json:"go"`      // version
 	Attn    string `json:"attn"`    // version
@@ -34,7 +34,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// CPUName returns the processor's name where the system has it in a file, else nothing.
+// CPUName returns the processor's name from /proc/cpuinfo, or "" if there is none.
 func CPUName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

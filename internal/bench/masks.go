@@ -7,12 +7,12 @@ import (
 	"github.com/attn-go/attn/mask"
 )
 
-// A maskKind is what can hide keys besides Causal.
+// A maskKind is a mask, other than Causal.
 type maskKind struct {
 	name, does string
 	mask       func(w Work, rng *rand.Rand) attn.Mask
-	// keys returns the interval of keys to which a query attends; nil for all, or where
-	// they are no interval and all pairs count.
+	// keys returns the interval of keys that a query attends to. It is nil if that is all of
+	// them, or if they are not an interval and all pairs count.
 	keys func(w Work, b, i int) (lo, hi int)
 }
 
@@ -34,7 +34,7 @@ var masks = []maskKind{
 		mask: func(w Work, rng *rand.Rand) attn.Mask {
 			seen := make([]bool, w.B*w.Lq*w.Lk)
 			for i := range seen {
-				seen[i] = i%w.Lk == 0 || rng.IntN(4) > 0 // every query attends to a key
+				seen[i] = i%w.Lk == 0 || rng.IntN(4) > 0 // every query attends to some key
 			}
 			return mask.Allow(seen, w.B, 1, w.Lq, w.Lk)
 		},
@@ -48,7 +48,7 @@ var masks = []maskKind{
 		},
 	},
 	{
-		name: "documents", does: "four documents packed into a row, of 1, 2, 3 and 4 tenths of it",
+		name: "documents", does: "four documents packed into a row, with 10, 20, 30 and 40% of its length",
 		mask: func(w Work, _ *rand.Rand) attn.Mask {
 			ends := make([]int, 0, 4)
 			for n := range 4 {
@@ -74,7 +74,7 @@ var masks = []maskKind{
 	},
 }
 
-// length returns how many keys of sequence b are no padding, from all down to half.
+// length returns the length of sequence b without padding, from Lk down to half of it.
 func (w Work) length(b int) int { return w.Lk - b*w.Lk/(2*w.B) }
 
 // documentEnd returns the cumulative length of packed documents 0 to n.
@@ -89,7 +89,7 @@ func Masks() []string {
 	return names
 }
 
-// MasksHelp says what the masks are.
+// MasksHelp describes the masks.
 func MasksHelp() string {
 	text := masks[0].name
 	for _, m := range masks[1:] {
@@ -98,7 +98,7 @@ func MasksHelp() string {
 	return text
 }
 
-// findMask returns the mask of that name, which validate has found to be one.
+// findMask returns the mask with a name that validate has checked.
 func findMask(name string) maskKind {
 	for _, m := range masks {
 		if m.name == name {

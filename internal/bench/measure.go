@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// Sample is what calls of one function have taken.
+// Sample has the times of calls of a function.
 type Sample struct {
-	Median, Min, Max float64 // milliseconds a call
-	Bytes            float64 // allocated by a call
+	Median, Min, Max float64 // milliseconds per call
+	Bytes            float64 // allocated per call
 }
 
 const (
-	// fewest is how many times are taken however long they are.
+	// fewest is the least number of samples, however long they take.
 	fewest = 5
-	// most bounds them where calls are short and the time is long.
+	// most is the largest number of samples.
 	most = 1 << 16
-	// shortest is how long a sample lasts at least: shorter calls are timed
-	// several at a time, because reading the clock would count too.
+	// shortest is the least duration of a sample: shorter calls are timed several at a time,
+	// because reading the clock takes time too.
 	shortest = 100 * time.Microsecond
 )
 
-// Measure calls f again and again, first to warm up and then for about the given
-// time, and returns what a call takes. It returns early with the context's error
-// when that ends.
+// Measure calls f repeatedly, first to warm up and then for about the given time, and returns
+// the time per call. If ctx ends, it returns early with the context's error.
 func Measure(ctx context.Context, d time.Duration, f func()) (Sample, error) {
-	// Memory and caches fill, the workers wake up, and the processor settles on
-	// a frequency.
+	// Memory and caches fill, the workers start, and the processor reaches a stable
+	// frequency.
 	start := time.Now()
 	calls := 0
 	for took := time.Duration(0); calls < 2 || took < d/5; took = time.Since(start) {
@@ -67,12 +66,12 @@ func Measure(ctx context.Context, d time.Duration, f func()) (Sample, error) {
 	return s, ctx.Err()
 }
 
-// summary returns median, least and greatest of times, which it sorts.
+// summary returns the median, minimum and maximum of times, which it sorts.
 func summary(times []float64) Sample {
 	return Sample{Median: Median(times), Min: slices.Min(times), Max: slices.Max(times)}
 }
 
-// Median returns the number in the middle, or the mean of the two that are. It
+// Median returns the median of x: the mean of the two middle numbers if their count is even. It
 // sorts x.
 func Median(x []float64) float64 {
 	slices.Sort(x)

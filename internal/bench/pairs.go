@@ -10,15 +10,13 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Pair is work and what it is held against: the same without a mask, without dropout or
-// returned weights, without what is done besides, or without appending to a cache; or
-// reading as many bytes.
+// Pair is work with its baseline. The baseline is the same work without a mask, dropout, returned
+// weights, extras, or appending to a cache; or it is reading the same number of bytes.
 type Pair struct {
 	Work, Base Work
-	// Per is what the times of both are divided by before they are compared.
+	// Per is the unit: times are compared per unit.
 	Per Per
-	// Most is how much time the work should take at most, relative to the base; 0
-	// means that nothing is asked for.
+	// Most is the limit on the time of the work relative to the baseline; 0 means no limit.
 	Most float64
 }
 
@@ -31,7 +29,7 @@ const (
 	PerTile Per = "live tile" // Work.Tiles
 )
 
-// units returns how many units work has.
+// units returns the number of units in work.
 func (p Per) units(w Work) float64 {
 	if p == PerTile {
 		return w.Tiles()
@@ -39,8 +37,8 @@ func (p Per) units(w Work) float64 {
 	return 1
 }
 
-// Against returns the pair of work and what is usual to hold it against, or an error if
-// it is as plain as can be.
+// Against returns the pair of work and its usual baseline. It returns an error if the work has no
+// feature to remove.
 func Against(w Work) (Pair, error) {
 	p := Pair{Work: w, Base: w, Per: PerCall}
 	switch {
@@ -55,15 +53,15 @@ func Against(w Work) (Pair, error) {
 	case w.Op == "decode-fixed":
 		p.Base = Work{Op: "read", B: w.B, G: w.G, Lk: w.Lk, E: w.E, V: w.V, Storage: w.Storage}
 	default:
-		return p, fmt.Errorf("%s has nothing to be held against: want a mask, dropout, weights, something with it, or a cache", w.Name())
+		return p, fmt.Errorf("%s has no baseline to compare with: want a mask, dropout, weights, an extra, or a cache", w.Name())
 	}
 	var err error
 	p.Base, err = p.Base.Complete()
 	return p, err
 }
 
-// Features are the pairs by which positions, masks, caches and results besides are
-// judged.
+// Features returns the pairs that measure the cost of positions, masks, caches and extra
+// results.
 func Features() []Pair {
 	var list []Pair
 	add := func(most float64, w Work) {
@@ -79,7 +77,7 @@ func Features() []Pair {
 		panic("bench: Features: " + err.Error())
 	}
 	const append = 1.15
-	shares := []struct { // of reading, by formats that kernels read
+	shares := []struct { // expected fractions of the read speed, by storage format
 		storage tensor.Numbers
 		share   float64
 	}{{tensor.Float32, 0.80}, {tensor.BFloat16, 0.75}, {tensor.Int8, 0.65}}
@@ -116,29 +114,29 @@ func Features() []Pair {
 	return list
 }
 
-// Comparison is what Compare has measured.
+// Comparison is a measurement by Compare.
 type Comparison struct {
 	Pair
 	Threads int
 	Rounds  int
-	// Times are milliseconds of a call of the work and of the base, medians over rounds.
+	// Times are milliseconds per call of the work and of the baseline, medians over rounds.
 	Time, BaseTime float64
-	// Ratio is that of the times for a unit, the median over rounds; Low and High are its
+	// Ratio is the ratio of the times per unit, the median over rounds; Low and High are its
 	// quartiles.
 	Ratio, Low, High float64
 }
 
-// Missed reports whether the work takes more time than it should.
+// Missed reports whether the work exceeds its limit.
 func (c Comparison) Missed() bool { return c.Most > 0 && c.Ratio > c.Most }
 
 const (
 	fewestRounds = 7
-	turn         = 25 * time.Millisecond // of one side, or one call if that is longer
+	turn         = 25 * time.Millisecond // for one side; longer if a single call takes longer
 )
 
-// Compare measures both sides in turns, for about the given time each. So they meet the
-// same machine, whatever else it does, and the ratio is that of turns that follow one
-// another. When ctx ends it returns at once, as Run does.
+// Compare measures both sides alternately, each for about the given time. So both run under the same
+// conditions, and each ratio is of two consecutive turns. If ctx ends, Compare returns
+// immediately, like Run.
 func Compare(ctx context.Context, p Pair, threads int, d time.Duration) (Comparison, error) {
 	return orInterrupted(ctx, func() (Comparison, error) { return compare(ctx, p, threads, d) })
 }
@@ -149,13 +147,13 @@ func compare(ctx context.Context, p Pair, threads int, d time.Duration) (Compari
 	sides := [2]func(){p.Work.prepare(), p.Base.prepare()}
 	var times [2][]float64
 	var ratios []float64
-	enough := func(took time.Duration) bool { // fewer rounds of what takes long
+	enough := func(took time.Duration) bool { // slow work gets fewer rounds
 		return len(ratios) >= fewestRounds && took >= 2*d || len(ratios) >= 3 && took >= 8*d
 	}
 	for start := time.Now(); !enough(time.Since(start)); {
 		var took [2]float64
 		for k := range sides {
-			side := (k + len(ratios)) % 2 // each begins every other time
+			side := (k + len(ratios)) % 2 // the sides take turns in starting a round
 			if err := ctx.Err(); err != nil {
 				return c, err
 			}
@@ -172,12 +170,12 @@ func compare(ctx context.Context, p Pair, threads int, d time.Duration) (Compari
 	return c, nil
 }
 
-// takeTurn returns how many milliseconds a call of f takes, once the caches hold what it
-// reads. The least of several: what else runs on the machine can only add to it.
+// takeTurn returns the milliseconds per call of f with warm caches. It takes the minimum of several
+// calls: other programs on the machine can only add time.
 func takeTurn(f func(), d time.Duration) float64 {
 	start := time.Now()
 	f()
-	if took := time.Since(start); took > d { // which fills no cache for the next call
+	if took := time.Since(start); took > d { // too long for caches to stay warm until the next call
 		return took.Seconds() * 1000
 	}
 	least := math.Inf(1)

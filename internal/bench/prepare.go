@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// prepare returns a function that does the work once, on random numbers and with
-// memory that is used again. w must be complete.
+// prepare returns a function that does the work once on random numbers, with memory that is
+// reused. w must be complete.
 func (w Work) prepare() func() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	switch w.base() {
@@ -55,8 +55,8 @@ func (w Work) prepare() func() {
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return attn.Attend(t, q, k, v, o).Out })
 }
 
-// prepareLayer is prepare for a multi-head layer: self-attention, unless the
-// lengths differ.
+// prepareLayer is prepare for a multi-head layer. It is self-attention unless the lengths
+// differ.
 func (w Work) prepareLayer(rng *rand.Rand) func() {
 	c := attn.MultiHeadConfig{
 		Width: w.Width, Heads: w.H, KVHeads: w.G, HeadSize: w.E, ValueSize: w.V, Bias: attn.AllProjections,
@@ -68,7 +68,7 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 	}
 	m, err := attn.NewMultiHead(c, rng)
 	if err != nil {
-		panic(err) // Complete has seen to it
+		panic(err) // Complete has checked it
 	}
 	x := tensor.Randn(rng, w.B, w.Lq, w.Width)
 	kv, params := x, []*tensor.Tensor{x}
@@ -87,12 +87,12 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 func (w Work) newCache() *attn.Cache {
 	cache, err := attn.NewCache(attn.CacheConfig{Batch: w.B, Heads: w.G, KeySize: w.E, ValueSize: w.V, Storage: w.Storage})
 	if err != nil {
-		panic(err) // Complete has seen to it
+		panic(err) // Complete has checked it
 	}
 	return cache
 }
 
-// fill appends n positions, not all at once, which would take the memory twice.
+// fill appends n random positions in steps, since a single call would need twice the memory.
 func (w Work) fill(cache *attn.Cache, n int, rng *rand.Rand) {
 	for at := 0; at < n; at += step {
 		n := min(step, n-at)
@@ -100,9 +100,9 @@ func (w Work) fill(cache *attn.Cache, n int, rng *rand.Rand) {
 	}
 }
 
-// prepareStep is prepare for a step of a decoder: its keys and values are added to those
-// of a cache, Lk with them, and its queries attend to all. With a fixed cache these are
-// there already.
+// prepareStep is prepare for a decoder's step: it appends the step's keys and values to a cache,
+// which then has Lk of them, and its queries attend to all. A fixed cache contains them
+// already.
 func (w Work) prepareStep(rng *rand.Rand) func() {
 	cache := w.newCache()
 	before := w.Lk - w.Lq
@@ -120,14 +120,14 @@ func (w Work) prepareStep(rng *rand.Rand) func() {
 	}
 	return func() {
 		t.Reset()
-		cache.Truncate(before) // of the last step, whose place is written again
+		cache.Truncate(before) // remove the last step, so that it is written again
 		cache.Append(k, v, nil)
 		cache.Attend(t, q, o)
 	}
 }
 
-// prepareGeneration is prepare for Lk steps of one token from an empty cache on; with a
-// fixed cache, for attention to as many keys as these steps find.
+// prepareGeneration is prepare for Lk steps of one token, starting with an empty cache; with a fixed
+// cache, it only attends to as many keys as these steps do.
 func (w Work) prepareGeneration(rng *rand.Rand) func() {
 	q := tensor.Randn(rng, w.B, w.H, 1, w.E)
 	k, v := tensor.Randn(rng, w.B, w.G, 1, w.E), tensor.Randn(rng, w.B, w.G, 1, w.V)
@@ -154,30 +154,30 @@ func (w Work) prepareGeneration(rng *rand.Rand) func() {
 	}
 }
 
-// Reading returns a function that reads so many bytes on all threads, in pieces that are a
-// small part of them but long enough to be handed out.
+// Reading returns a function that reads the given number of bytes on all threads, in many
+// pieces that are long enough for the overhead of distributing them.
 func Reading(bytes int) func() {
 	floats := make([]float32, bytes/4)
 	for i := range floats {
-		floats[i] = 1 // memory that nobody has written may be one page of zeros
+		floats[i] = 1 // unwritten memory may be a single page of zeros
 	}
 	const piece = 1 << 16
 	return func() { par.For(len(floats), piece, func(lo, hi int) { sink(simd.Sum(floats[lo:hi])) }) }
 }
 
-// sink keeps the compiler from leaving out what makes x.
+// sink prevents the compiler from removing the computation of x.
 //
 //go:noinline
 func sink(float32) {}
 
-// step is how many positions a cache is filled with at a time.
+// step is the number of positions that are appended to a cache at a time.
 const step = 512
 
-// passes returns the forward pass, or, for training, forward and backward with
-// the gradients of params.
+// passes returns the forward pass or, for training, the forward and backward passes with the
+// gradients of params.
 func (w Work) passes(rng *rand.Rand, params []*tensor.Tensor, forward func(*tensor.Tape) *tensor.Tensor) func() {
 	mode := tensor.Infer
-	if w.Training() || w.Dropout > 0 { // which drops only in training
+	if w.Training() || w.Dropout > 0 { // dropout is active only in training
 		mode = tensor.Train
 	}
 	t := tensor.NewTape(mode)
@@ -200,7 +200,7 @@ func (w Work) passes(rng *rand.Rand, params []*tensor.Tensor, forward func(*tens
 	}
 }
 
-// options returns how to attend.
+// options returns the options of the attention.
 func (w Work) options(rng *rand.Rand) attn.Options {
 	o := attn.Options{Dropout: float32(w.Dropout), Weights: w.Weights}
 	if m := findMask(w.Mask); m.mask != nil {

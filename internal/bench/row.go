@@ -8,9 +8,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Columns returns those of the results of work.
+// Columns returns the columns for results of work.
 func Columns(list []Work) []Column {
-	width, besides, rank := 0, len("besides"), 1 // what all rows have besides matters
+	width, besides, rank := 0, len("besides"), 1 // extra values of all rows are important columns
 	for _, w := range list {
 		width = max(width, utf8.RuneCountInString(w.Name()))
 		switch {
@@ -45,7 +45,7 @@ func (r Result) cells() []string {
 	}
 }
 
-// object leaves out what does not apply: the fields here replace those of the work.
+// object returns the JSON object; fields here replace those of the work to omit what does not apply.
 func (r Result) object(m Machine) any {
 	o := struct {
 		Work
@@ -87,7 +87,7 @@ func (r Result) object(m Machine) any {
 	return o
 }
 
-// PairColumns returns those of comparisons.
+// PairColumns returns the columns for comparisons.
 func PairColumns(pairs []Pair) []Column {
 	work, base := 0, 0
 	for _, p := range pairs {
@@ -137,7 +137,7 @@ func (c Comparison) object(m Machine) any {
 	}
 }
 
-// digits returns x with three digits that mean something, and none behind these.
+// digits returns x with three significant digits, without decimals after these.
 func digits(x float64) string {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return fmt.Sprint(x)

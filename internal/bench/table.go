@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Column is one of a table that is written row by row. A negative width is that of text, which is
-// at the left. Where there is no room for all, those of a larger rank are left out first, and those
-// of rank 0 never.
+// Column is a column of a table that is written row by row. A negative width is for text, which is
+// left-aligned. If there is no room for all columns, those with the largest rank are omitted first;
+// columns of rank 0 are never omitted.
 type Column struct {
 	Name  string
 	Width int
@@ -24,11 +24,11 @@ func (c Column) room() int { return max(c.Width, -c.Width) }
 // Row is a measurement in a table: a Result or a Comparison.
 type Row interface {
 	cells() []string
-	// object returns the row in the form for programs.
+	// object returns the row as an object for JSON.
 	object(m Machine) any
 }
 
-// Formats of tables; JSON is an object for each row.
+// Formats of tables; JSON writes an object per row.
 const (
 	Aligned  = "table"
 	Markdown = "markdown"
@@ -36,24 +36,24 @@ const (
 	JSON     = "json"
 )
 
-// Table writes measurements as they come.
+// Table writes measurements one by one.
 type Table struct {
 	Out     io.Writer
 	Format  string
-	Width   int // characters that there is room for, if Aligned; 0 for any number
+	Width   int // of the terminal in characters, for Aligned; 0 is unlimited
 	Machine Machine
 	Threads int
 	columns []Column
 	hidden  []bool
 }
 
-// Begin writes the head, before the first measurement: that may take long.
+// Begin writes the head of the table. It is called before the first measurement, which may take long.
 func (t *Table) Begin(columns []Column) error {
 	t.columns, t.hidden = columns, make([]bool, len(columns))
 	switch t.Format {
 	case JSON:
 		return nil
-	case CSV: // the machine is in columns of its own
+	case CSV: // the machine is in separate columns
 		return t.write(append(names(columns), "threads", "kernels", "processor", "system", "go", "attn"))
 	}
 	m := t.Machine
@@ -137,7 +137,7 @@ func (t *Table) write(cells []string) error {
 	return err
 }
 
-// gapBetween is the room between columns.
+// gapBetween is the number of spaces between columns.
 const gapBetween = 2
 
 func names(columns []Column) (list []string) {
@@ -147,10 +147,10 @@ func names(columns []Column) (list []string) {
 	return list
 }
 
-// hidden returns which columns are left out so that the others fit into a width: all from the first
-// rank on that has no room.
+// hidden returns which columns are omitted so that the others fit into a width: all from the first
+// rank that does not fit.
 func hidden(columns []Column, width int) []bool {
-	most := 0 // rank that stays
+	most := 0 // largest rank that fits
 	for {
 		used, next := -gapBetween, math.MaxInt
 		for _, c := range columns {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A narrow terminal has the columns that matter, and none is cut.
+// A narrow terminal shows the most important columns, all of them complete.
 func TestHiddenColumns(t *testing.T) {
 	columns := Columns(Usual())
 	for width, want := range map[int]string{

@@ -2,9 +2,9 @@ package bench
 
 import "github.com/attn-go/attn/tensor"
 
-// Usual are the shapes that speed is judged by: products, attention of language
-// models and translators, long and short, with everything that can be asked of
-// it, layers, training, and a decoder's step. All are complete.
+// Usual returns the standard shapes for measuring speed: products, attention of language models and
+// translators with short and long texts and every option, layers, training, and decoder steps. All
+// are complete.
 func Usual() []Work {
 	list := []Work{
 		{Op: "gemm", Lq: 512},

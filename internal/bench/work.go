@@ -8,8 +8,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Work is one operation on one shape. Sizes that an operation does not take are
-// 0; With fills in those that were not given.
+// Work is an operation on a shape. Sizes that the operation does not use are 0; Complete fills in
+// missing ones.
 type Work struct {
 	Op string `json:"op"`
 	B  int    `json:"b,omitempty"`
@@ -19,18 +19,18 @@ type Work struct {
 	Lk int    `json:"lk"`
 	E  int    `json:"e"`
 	V  int    `json:"v,omitempty"`
-	// Width is the width of the model for mha, the number of hidden features
-	// for additive.
+	// Width is the model width for mha, and the number of hidden features for additive
+	// scores.
 	Width   int            `json:"width,omitempty"`
 	Causal  bool           `json:"causal"`
-	Mask    string         `json:"mask"`           // one of Masks, empty as the first
-	Dropout float64        `json:"dropout"`        // of the weights; a forward operation then runs as in training
-	Weights bool           `json:"weights"`        // ask for the weights as well
+	Mask    string         `json:"mask"`           // one of Masks; empty is the first
+	Dropout float64        `json:"dropout"`        // of the weights; a forward operation then runs in training mode
+	Weights bool           `json:"weights"`        // return the weights too
 	Storage tensor.Numbers `json:"storage"`        // of a cache; 0 means float32
-	With    []string       `json:"with,omitempty"` // what is done besides, of Extras
+	With    []string       `json:"with,omitempty"` // names of Extras
 }
 
-// An operation takes some of the flags of a Work and has defaults for its sizes.
+// An operation uses some of the fields of Work and has defaults for its sizes.
 type operation struct {
 	name     string
 	takes    string // names of fields, lower case
@@ -74,28 +74,26 @@ func (w Work) operation() operation {
 	return operation{}
 }
 
-// Takes reports whether the operation has a use for a field, given by its name
-// in lower case.
+// Takes reports whether the operation uses a field, given by its name in lower case.
 func (w Work) Takes(field string) bool {
 	return slices.Contains(strings.Fields(w.operation().takes), field)
 }
 
-// Training reports whether the operation is forward and backward.
+// Training reports whether the operation includes the backward pass.
 func (w Work) Training() bool { return strings.HasSuffix(w.Op, "-train") }
 
 // base returns the operation's name without "-train" or "-fixed".
 func (w Work) base() string { return strings.TrimSuffix(strings.TrimSuffix(w.Op, "-train"), "-fixed") }
 
-// fixed reports whether a cache is read and not appended to.
+// fixed reports whether the cache is only read, and not appended to.
 func (w Work) fixed() bool { return strings.HasSuffix(w.Op, "-fixed") }
 
-// cached reports whether the operation is about the keys and values of a cache.
+// cached reports whether the operation uses a cache.
 func (w Work) cached() bool { return w.Takes("storage") }
 
-// Complete returns the work with sizes that are 0 filled in, or an error if it
-// cannot be done. What follows from another size does: G is H, Lk is Lq, V is E;
-// of a gemm, E is Lq; of additive scores, Width is E; of a multi-head layer, E is
-// Width/H. The rest has a usual value for each operation.
+// Complete returns the work with missing sizes filled in, or an error if the work is invalid. Some
+// sizes follow from others: G is H, Lk is Lq, V is E; for gemm, E is Lq; for additive scores, Width
+// is E; for a multi-head layer, E is Width/H. Other sizes have a default for each operation.
 func (w Work) Complete() (Work, error) {
 	o := w.operation()
 	if o.name == "" {
@@ -154,7 +152,7 @@ func (w Work) validate() error {
 	case w.Storage.Check() != nil:
 		return fmt.Errorf("storage %w", w.Storage.Check())
 	case w.base() == "decode" && w.Lq > w.Lk:
-		return fmt.Errorf("lq %d, want at most lk %d, of which they are the last", w.Lq, w.Lk)
+		return fmt.Errorf("lq %d, want at most lk %d: queries are its last positions", w.Lq, w.Lk)
 	case !(w.Dropout >= 0 && w.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", w.Dropout)
 	}
@@ -178,14 +176,14 @@ func (w Work) validate() error {
 	return nil
 }
 
-// mostNumbers bounds the arrays that a measurement makes: 4 GiB each.
+// mostNumbers is the limit on the size of each array: 4 GiB.
 const mostNumbers = 1 << 30
 
-// largest returns the size of the largest array, as a float because the sizes
-// may be anything.
+// largest returns the size of the largest array. It is a float because the product of the sizes may
+// overflow an integer.
 func (w Work) largest() float64 {
 	b, h, l, e, width := float64(w.B), float64(w.H), float64(max(w.Lq, w.Lk)), float64(max(w.E, w.V)), float64(w.Width)
-	scores := 0.0 // which nobody holds, unless they are asked for
+	scores := 0.0 // not stored unless requested
 	if w.Weights || w.Mask == "bool" {
 		scores = b * h * float64(w.Lq) * float64(w.Lk)
 	}
@@ -204,7 +202,7 @@ type size struct {
 	size int
 }
 
-// sizes returns the sizes that the operation takes.
+// sizes returns the sizes that the operation uses.
 func (w Work) sizes() []size {
 	var list []size
 	for _, s := range []size{{"b", w.B}, {"h", w.H}, {"g", w.G}, {"lq", w.Lq}, {"lk", w.Lk}, {"e", w.E}, {"v", w.V}, {"width", w.Width}} {
@@ -215,7 +213,7 @@ func (w Work) sizes() []size {
 	return list
 }
 
-// Name returns the work in a few words, such as "sdpa B1 H12 L512 E64 causal".
+// Name returns a short name of the work, such as "sdpa B1 H12 L512 E64 causal".
 func (w Work) Name() string {
 	words := []string{w.Op}
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }

@@ -1,5 +1,5 @@
-// Package bootstrap tells how sure a number is that was measured on some data, such as the
-// difference between two systems on the same data.
+// Package bootstrap computes confidence intervals of statistics, such as the difference between
+// two systems on the same data.
 package bootstrap
 
 import (
@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// Statistic is a number that a system has on a sample: on the items with these numbers, of
-// which some stand there several times. It may keep nothing of the slice.
+// Statistic computes a number on a sample: the indexes of its items, some of them more than
+// once. It must not keep the slice.
 type Statistic func(sample []int) float64
 
-// Interval returns the 95% interval of a statistic, by the percentile bootstrap: its range
-// over resamples of n items, drawn with replacement, without the 2.5% at either end. 1000
-// resamples are usual; of fewer than 40, none is left out. If the statistic is NaN on any
-// resample, both ends are NaN. The result depends on nothing but the arguments.
+// Interval returns the 95% interval of a statistic by the percentile bootstrap: it resamples n
+// items with replacement, and returns the range of the statistic without the lowest and the
+// highest 2.5%. 1000 resamples are usual; with fewer than 40, nothing is cut off. If the
+// statistic is NaN on any resample, both ends are NaN. The result depends only on the arguments.
 //
 // Panics if there are no items or no resamples.
 func Interval(n, resamples int, seed uint64, s Statistic) (low, high float64) {
@@ -31,15 +31,15 @@ func Interval(n, resamples int, seed uint64, s Statistic) (low, high float64) {
 		values[r] = s(sample)
 	}
 	slices.Sort(values)
-	if math.IsNaN(values[0]) { // which sorts in front of all others
+	if math.IsNaN(values[0]) { // slices.Sort puts NaN first
 		return math.NaN(), math.NaN()
 	}
 	out := resamples / 40
 	return values[out], values[resamples-1-out]
 }
 
-// Difference returns the Interval of a statistic of b minus that of a, on the same resamples:
-// the paired bootstrap.
+// Difference returns the Interval of b minus a, both computed on the same resamples: the paired
+// bootstrap.
 //
 // Source: Koehn, "Statistical Significance Tests for Machine Translation
 // Evaluation", 2004, section 4, https://aclanthology.org/W04-3250.

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// none is a system that has 0 on any sample.
+// none is a system that scores 0 on any sample.
 func none([]int) float64 { return 0 }
 
-// sum is the sum of the numbers of a sample's items.
+// sum returns the sum of the numbers of a sample's items.
 func sum(x []float64) Statistic {
 	return func(sample []int) float64 {
 		s := 0.
@@ -20,8 +20,9 @@ func sum(x []float64) Statistic {
 	}
 }
 
-// Of 20 items 6 count, so a resample has Binomial(20, 0.3) of them. Its distribution function
-// is 0.0076, 0.0355 at 1, 2 and 0.9520, 0.9829 at 9, 10: the 2.5% quantiles are 2 and 10.
+// 6 of 20 items count, so their number in a resample has the distribution Binomial(20, 0.3). Its
+// distribution function is 0.0076, 0.0355 at 1, 2 and 0.9520, 0.9829 at 9, 10: the 2.5% quantiles are
+// 2 and 10.
 func TestBinomial(t *testing.T) {
 	x := make([]float64, 20)
 	for i := range 6 {
@@ -37,15 +38,15 @@ func TestBinomial(t *testing.T) {
 	}
 }
 
-// The interval of the mean of many numbers is that of the normal distribution: ±1.96 s/√n,
-// where s² is their variance.
+// The interval of a mean of many numbers is that of the normal distribution: ±1.96 s/√n, where
+// s² is their variance.
 func TestNormal(t *testing.T) {
 	const n = 1009
 	rng := rand.New(rand.NewPCG(1, 2))
 	a, b := make([]float64, n), make([]float64, n)
 	mean, squares := 0., 0.
 	for i := range a {
-		a[i] = 100 * rng.NormFloat64() // common to both systems, so it counts for nothing
+		a[i] = 100 * rng.NormFloat64() // common to both systems, so it cancels
 		d := 3 + 2*rng.ExpFloat64()
 		b[i] = a[i] + d
 		mean, squares = mean+d/n, squares+d*d/n
@@ -60,13 +61,13 @@ func TestNormal(t *testing.T) {
 	}
 }
 
-// 2.5% of the resamples are left out at either end, rounded down.
+// 2.5% of the resamples, rounded down, are cut off at each end.
 func TestEnds(t *testing.T) {
 	for _, c := range []struct {
 		resamples int
 		low, high float64
 	}{{1, 0, 0}, {2, 0, 1}, {39, 0, 38}, {40, 1, 38}, {79, 1, 77}, {1000, 25, 974}} {
-		// A statistic that is 0, 1, 2, … in a scrambled order: c.resamples is no multiple of 7.
+		// A statistic that is 0, 1, 2, … in a scrambled order: c.resamples is not a multiple of 7.
 		calls := 0
 		count := func([]int) float64 { calls++; return float64((calls - 1) * 7 % c.resamples) }
 		if low, high := Difference(3, c.resamples, 1, none, count); low != c.low || high != c.high {
@@ -78,8 +79,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Both systems get the same samples, of as many items as there are, each of them as often as
-// any other; the seed says which.
+// Both systems get the same samples of n items. All items are equally likely, and the seed
+// determines the samples.
 func TestSamples(t *testing.T) {
 	const n, resamples = 13, 2000
 	record := func(seed uint64) (drawn [2][]int) {
@@ -117,7 +118,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// One item has one sample, and what is no number once is no interval.
+// One item has only one sample; a single NaN makes the interval NaN.
 func TestEdges(t *testing.T) {
 	if low, high := Difference(1, 100, 1, none, sum([]float64{5})); low != 5 || high != 5 {
 		t.Errorf("one item: %v to %v, want 5 to 5", low, high)

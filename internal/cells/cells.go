@@ -3,7 +3,7 @@ package cells
 
 import "github.com/clipperhouse/displaywidth"
 
-// Width returns the columns that a text takes.
+// Width returns the number of columns that a text takes.
 func Width(text string) (columns int) {
 	for g := displaywidth.StringGraphemes(text); g.Next(); {
 		columns += cluster(g)
@@ -11,7 +11,7 @@ func Width(text string) (columns int) {
 	return columns
 }
 
-// Clusters returns the characters as people see them.
+// Clusters returns the grapheme clusters of a text.
 func Clusters(text string) (list []string) {
 	for g := displaywidth.StringGraphemes(text); g.Next(); {
 		list = append(list, g.Value())
@@ -19,7 +19,7 @@ func Clusters(text string) (list []string) {
 	return list
 }
 
-// Cut returns a text that takes at most the given columns; an ellipsis shows where it ends.
+// Cut shortens a text to at most the given number of columns and marks the cut with an ellipsis.
 func Cut(text string, most int) string {
 	if Width(text) <= most {
 		return text
@@ -36,8 +36,8 @@ func Cut(text string, most int) string {
 	return text[:kept] + "…"
 }
 
-// Lines joins parts, with a text between them, to lines of at most the given columns. A part
-// that takes more has a line to itself.
+// Lines joins parts, separated by between, into lines of at most the given number of columns. A
+// part that is wider gets its own line.
 func Lines(parts []string, between string, most int) (list []string) {
 	line := ""
 	for i, part := range parts {
@@ -53,8 +53,8 @@ func Lines(parts []string, between string, most int) (list []string) {
 	return append(list, line)
 }
 
-// cluster returns the columns of the current cluster. displaywidth measures the first
-// character only; terminals draw Thai กำ and स्ते of Devanagari in two columns.
+// cluster returns the columns of the current cluster. displaywidth measures only its first
+// character, but terminals draw Thai กำ and Devanagari स्ते in two columns.
 func cluster(g displaywidth.Graphemes[string]) int {
 	sum := 0
 	for _, r := range g.Value() {

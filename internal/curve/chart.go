@@ -11,15 +11,15 @@ import (
 // PictureFile is the name of the picture in a run's directory.
 const PictureFile = "metrics.svg"
 
-// Sizes of the charts, in pixels of CSS.
+// Sizes of the charts, in CSS pixels.
 const (
 	usualWidth = 720
 	lossHeight = 240
 	rateHeight = 80
 )
 
-// Picture draws losses and learning rate over the steps. It shows nothing that depends on
-// how fast the machine is, so two runs of one recipe have the same picture.
+// Picture draws losses and learning rate over the steps. Nothing in it depends on the speed of
+// the machine, so two runs of one recipe have the same picture.
 //
 // Errors: a history that is not Drawable.
 func (h History) Picture(w io.Writer) error {
@@ -29,7 +29,7 @@ func (h History) Picture(w io.Writer) error {
 	return stacked(h.charts(usualWidth)).SVG(w)
 }
 
-// stacked puts charts over the same steps below each other; the last has the axis of all.
+// stacked arranges charts over the same steps below each other; only the last has x labels.
 func stacked(charts []viz.Chart) viz.Multiples {
 	for i := range charts[:len(charts)-1] {
 		charts[i].Ticks = []float64{}
@@ -37,10 +37,10 @@ func stacked(charts []viz.Chart) viz.Multiples {
 	return viz.Multiples{Charts: charts, Columns: 1}
 }
 
-// Drawable reports whether there is something to draw.
+// Drawable reports whether there is anything to draw.
 func (h History) Drawable() bool { return len(h.Steps) > 0 }
 
-// charts returns those of losses and learning rate.
+// charts returns the charts of losses and learning rate.
 func (h History) charts(width float64) []viz.Chart {
 	train, lr := viz.Line{Name: "training"}, viz.Line{}
 	for _, p := range h.means() {
@@ -64,7 +64,7 @@ func (h History) charts(width float64) []viz.Chart {
 	return []viz.Chart{losses, h.chart(width, rateHeight, "learning rate", lr)}
 }
 
-// chart returns one over all steps so far.
+// chart returns a chart over all steps so far.
 func (h History) chart(width, height float64, y string, l viz.Line) viz.Chart {
 	return viz.Chart{
 		X: "step", Y: y, Width: width, Height: height, Lines: []viz.Line{l}, Bare: true, Hover: true,
@@ -72,14 +72,14 @@ func (h History) chart(width, height float64, y string, l viz.Line) viz.Chart {
 	}
 }
 
-// mean is the loss over some steps.
+// mean is the mean loss over some steps.
 type mean struct {
 	steps, end int
 	loss       float64
 }
 
-// means returns the losses of the points. A point of few steps, at the end of an epoch,
-// would stand out by chance: it is joined to the one before.
+// means returns the losses of the points. A point of few steps, at the end of an epoch, is noisy:
+// it is merged with the point before.
 func (h History) means() (list []mean) {
 	before := 0
 	for _, s := range h.Steps {
@@ -98,15 +98,14 @@ func (h History) means() (list []mean) {
 }
 
 const (
-	// logarithmic is the ratio of the largest to the smallest loss from which on equal
-	// ratios, and not equal differences, are drawn as equal distances: with less, such an
-	// axis would have too few numbers.
+	// logarithmic is the ratio of the largest to the smallest loss from which the axis is
+	// logarithmic. At smaller ratios a logarithmic axis would have too few labels.
 	logarithmic = 5
-	// mostMarkers can still be told apart.
+	// mostMarkers is the largest number of markers that are still distinct.
 	mostMarkers = 60
 )
 
-// spread returns the largest number of lines divided by the smallest.
+// spread returns the largest y of the lines divided by the smallest.
 func spread(lines []viz.Line) float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, l := range lines {

@@ -1,5 +1,5 @@
-// Package curve holds how a run of training went: the lines of metrics.jsonl, the
-// picture of them, and the file by which another process can follow the run.
+// Package curve reads and draws the progress of a training run: the lines of metrics.jsonl, their
+// picture, and the file through which another process can follow the run.
 package curve
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// File is the name of the lines in a run's directory: a JSON object each, with a kind.
+// File is the name of the metrics file in a run's directory: one JSON object per line, with a kind.
 const File = "metrics.jsonl"
 
-// Kind says what a line tells of.
+// Kind is the kind of a line.
 type Kind string
 
 // The kinds of lines.
@@ -21,40 +21,39 @@ const (
 	KindEpoch Kind = "epoch" // the end of an epoch
 	KindFinal Kind = "final" // the measurement at the end
 
-	// KindUpdate is a single step, which attn train --steps tells of and the file does not
-	// keep.
+	// KindUpdate is a single step. attn train --steps prints it, and the file does not contain it.
 	KindUpdate Kind = "update"
 )
 
-// Number is a number in JSON; what is none is null.
+// Number is a number in JSON; NaN is written as null.
 type Number = strictjson.Number
 
-// Step is a point of the curve: the mean over the steps since the point before, within
-// an epoch.
+// Step is a point of the curve: the mean over the steps since the previous point of the same
+// epoch.
 type Step struct {
 	Kind      Kind    `json:"kind"`
-	Step      int     `json:"step"`       // of all epochs, from 1: the last of them
+	Step      int     `json:"step"`       // the last of these steps, counted from 1 over all epochs
 	TrainLoss Number  `json:"train_loss"` // with dropout and smoothing
-	LR        float64 `json:"lr"`         // of the last of them
+	LR        float64 `json:"lr"`         // of the last step
 	Tokens    int     `json:"tokens"`
 	Seconds   float64 `json:"seconds"`
 }
 
-// Rate returns how many tokens were read and written in a second, NaN if unknown.
+// Rate returns the number of tokens processed per second, source and target; NaN if unknown.
 func (s Step) Rate() float64 { return rate(s.Tokens, s.Seconds) }
 
-// Epoch is what an epoch has come to.
+// Epoch is the result of an epoch.
 type Epoch struct {
 	Kind      Kind    `json:"kind"`
 	Epoch     int     `json:"epoch"`
-	Step      int     `json:"step"`       // of all epochs: its last
+	Step      int     `json:"step"`       // its last, counted over all epochs
 	TrainLoss Number  `json:"train_loss"` // with dropout and smoothing
 	ValidLoss Number  `json:"valid_loss"` // NaN if it was interrupted
 	Tokens    int     `json:"tokens"`
-	Seconds   float64 `json:"seconds"` // of training, without measuring and saving
+	Seconds   float64 `json:"seconds"` // of training, without evaluation and saving
 }
 
-// Rate returns how many tokens were read and written in a second, NaN if unknown.
+// Rate returns the number of tokens processed per second, source and target; NaN if unknown.
 func (e Epoch) Rate() float64 { return rate(e.Tokens, e.Seconds) }
 
 func rate(tokens int, seconds float64) float64 {
@@ -64,7 +63,7 @@ func rate(tokens int, seconds float64) float64 {
 	return float64(tokens) / seconds
 }
 
-// Final is what most readers want of the measurement at the end.
+// Final has the main results of the evaluation at the end.
 type Final struct {
 	Kind       Kind   `json:"kind"`
 	Loss       Number `json:"loss"`
@@ -73,14 +72,14 @@ type Final struct {
 	BLEU       Number `json:"bleu"`
 }
 
-// History is what the lines of a run tell.
+// History is the content of a run's metrics.
 type History struct {
 	Steps  []Step
 	Epochs []Epoch
-	Final  *Final // nil unless no epoch has followed it
+	Final  *Final // nil if there is none, or if an epoch follows it
 }
 
-// Lines returns the whole lines of a file: half a line is none.
+// Lines returns the complete lines of a file. It omits an incomplete last line.
 func Lines(data []byte) (lines [][]byte) {
 	for line := range bytes.Lines(data) {
 		if bytes.HasSuffix(line, []byte("\n")) {
@@ -90,7 +89,7 @@ func Lines(data []byte) (lines [][]byte) {
 	return lines
 }
 
-// Parse reads lines. Those of other kinds, and what is no line of JSON, are passed over.
+// Parse reads lines. It skips lines of other kinds and lines that are not JSON.
 func Parse(lines [][]byte) (h History) {
 	for _, line := range lines {
 		switch KindOf(line) {
@@ -112,10 +111,10 @@ func read[T any](line []byte, add func(T)) {
 	}
 }
 
-// StepOf returns the step that a line tells of, of all epochs, 0 if it tells of none.
+// StepOf returns the step of a line, counted over all epochs, or 0 if it has none.
 func StepOf(line []byte) int {
 	var fields struct{ Step int }
-	_ = json.Unmarshal(line, &fields) // what is no line of JSON tells of none
+	_ = json.Unmarshal(line, &fields) // a line that is not JSON has no step
 	return fields.Step
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// history is that of a run of three epochs of 41 steps.
+// history is the history of a run of three epochs with 41 steps each.
 func history() (h History) {
 	for i := range 123 {
 		step := i + 1
@@ -32,7 +32,7 @@ func history() (h History) {
 	return h
 }
 
-// lines writes a history as the metrics file has it.
+// lines writes a history in the format of the metrics file.
 func (h History) lines(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	if h.Final == nil || h.Final.BLEU != 63.5 {
 		t.Errorf("the final measurement is %+v", h.Final)
 	}
-	// A run that was resumed has measured too early.
+	// A final evaluation before further epochs, of a run that was resumed, does not count.
 	h = Parse(Lines([]byte(final + text)))
 	if h.Final != nil {
 		t.Error("there is a final measurement before the last epoch")
@@ -109,7 +109,7 @@ func TestPicture(t *testing.T) {
 	if err := (History{}).Picture(io.Discard); err == nil || (History{}).Drawable() {
 		t.Error("a picture of nothing")
 	}
-	// Equal ratios are equal distances where the loss falls far, and only there.
+	// The axis is logarithmic where the loss falls far, and only there.
 	if c := history().charts(usualWidth)[0]; !c.YAxis.Log {
 		t.Error("the axis is not logarithmic")
 	}
@@ -118,7 +118,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// The charts share the axis of the last one, and tell the numbers of each point.
+// The charts share the x axis of the last one, and show the numbers of each point under the pointer.
 func TestSharedAxis(t *testing.T) {
 	p, err := Run{History: history()}.Page(time.Time{}, 700)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestSharedAxis(t *testing.T) {
 	}
 }
 
-// Training loss above validation loss is explained by what the run is trained with.
+// The page explains why training loss is above validation loss.
 func TestLossNote(t *testing.T) {
 	for with, want := range map[[2]float32]string{
 		{}:         "each point; validation loss is measured at the end of an epoch, so it can be lower.",
@@ -150,7 +150,7 @@ func TestLossNote(t *testing.T) {
 	}
 }
 
-// A point of one step, at the end of an epoch, is no spike in the picture.
+// A point of one step, at the end of an epoch, is not a spike in the picture.
 func TestMeans(t *testing.T) {
 	h := History{Steps: []Step{{Step: 8, TrainLoss: 3}, {Step: 16, TrainLoss: 2}, {Step: 18, TrainLoss: 7}, {Step: 24, TrainLoss: 1}}}
 	if got, want := fmt.Sprint(h.means()), "[{8 8 3} {8 18 3} {6 24 1}]"; got != want {
@@ -158,8 +158,8 @@ func TestMeans(t *testing.T) {
 	}
 }
 
-// Who follows a run finds every point once, before, at and after a save, and nothing of
-// the run that it replaces.
+// A reader that follows a run finds every point once, before, during and after a save, and no
+// points of the run that it replaces.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -195,7 +195,7 @@ func TestRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, File), []byte(h.lines(t)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	points(20) // the lines are of another run
+	points(20) // these lines are of another run
 	live.Unsaved = false
 	write(live)
 	points(123) // saved meanwhile
@@ -206,7 +206,7 @@ func TestRead(t *testing.T) {
 	if text, over := r.status(now); text != "training" || over {
 		t.Errorf("status %q, over: %v", text, over)
 	}
-	if text, over := r.status(now.Add(time.Minute)); text != "nothing heard for 1m3s" || over {
+	if text, over := r.status(now.Add(time.Minute)); text != "no update for 1m3s" || over {
 		t.Errorf("status %q, over: %v", text, over)
 	}
 	p, err := r.Page(now, 500)

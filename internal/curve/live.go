@@ -13,28 +13,28 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// liveFile is where a run that is under way tells of itself between two saves. Its name is
-// that of a temporary file, so the next run removes what a kill has left.
+// liveFile is the file in which a run reports its progress between two saves. Its name is that of
+// a temporary file, so the next run removes the file of a run that was killed.
 const liveFile = ".attn-live.tmp"
 
-// Live is where a run stands.
+// Live is the progress of a run.
 type Live struct {
-	Time          time.Time     // when that was
-	Epoch, Epochs int           // the epoch under way, from 1, and their number
-	Step, Steps   int           // of all epochs
+	Time          time.Time     // of this report
+	Epoch, Epochs int           // the current epoch, from 1, and the number of epochs
+	Step, Steps   int           // counted over all epochs
 	TrainLoss     Number        // mean over the last steps
 	LR            float64       // of the last step
 	Rate          Number        // tokens per second
-	Left          time.Duration // until all epochs are done, as far as can be told
+	Left          time.Duration // estimated time until all epochs are done
 	Recent        []Step        // points of the curve that are not saved yet
-	Unsaved       bool          // nothing of the run has been saved
+	Unsaved       bool          // the run has not written a checkpoint yet
 }
 
-// Interval is how often a run should tell.
+// Interval is how often a run should write its progress.
 const Interval = time.Second
 
-// WriteLive tells where the run in a directory stands. It does not wait for the disk: after
-// a crash of the machine nobody asks for it.
+// WriteLive writes the progress of the run in a directory. It does not sync the file to the disk:
+// after a crash of the machine the file is useless.
 func WriteLive(dir string, l Live) error {
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -48,21 +48,21 @@ func WriteLive(dir string, l Live) error {
 	return os.Rename(next, path)
 }
 
-// RemoveLive tells that the run is no longer under way.
+// RemoveLive removes the file of WriteLive when the run has ended.
 func RemoveLive(dir string) { _ = os.Remove(filepath.Join(dir, liveFile)) }
 
-// Run is what a directory tells of its run.
+// Run is the state of a run as its directory shows it.
 type Run struct {
 	History
-	Live *Live // nil unless a process is training, or was killed
+	Live *Live // nil unless a process is training or was killed
 }
 
-// Read returns what a directory tells, with the points that are not saved yet.
+// Read reads the state of a run, including the points that are not saved yet.
 //
-// Errors: one that wraps fs.ErrNotExist if the directory holds no run.
+// Errors: one that wraps fs.ErrNotExist if the directory contains no run.
 func Read(dir string) (r Run, err error) {
-	// Before the lines: a save in between then makes points come twice, and those are
-	// passed over. The other way round they would be missing.
+	// Read this file before the metrics. If a save happens in between, some points appear twice and
+	// the second is skipped. In the other order they would be missing.
 	path := filepath.Join(dir, liveFile)
 	text, err := os.ReadFile(path)
 	switch {
@@ -82,7 +82,7 @@ func Read(dir string) (r Run, err error) {
 	if err != nil && !(r.Live != nil && errors.Is(err, fs.ErrNotExist)) {
 		return r, err
 	}
-	if r.Live == nil || !r.Live.Unsaved { // else the lines are of a run that this one replaces
+	if r.Live == nil || !r.Live.Unsaved { // otherwise the lines are of a run that this one replaces
 		r.History = Parse(Lines(data))
 	}
 	if r.Live == nil {

@@ -10,31 +10,31 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// Fact is a name and what there is to say.
+// Fact is a name with a value.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Page is what a page shows of a run.
+// Page is the content of a page about a run.
 type Page struct {
 	Status string `json:"status"`
-	Over   bool   `json:"over"` // nothing more is to come unless the run is resumed
+	Over   bool   `json:"over"` // nothing will change unless the run is resumed
 	Facts  []Fact `json:"facts"`
 	Chart  string `json:"chart"` // SVG; empty if there is nothing to draw
 	Note   string `json:"note"`  // about the chart
 	Sample Sample `json:"sample"`
 }
 
-// Sample is what the last checkpoint writes.
+// Sample is an output of the last checkpoint.
 type Sample struct {
-	Source  string `json:"source"` // empty if there is none
+	Source  string `json:"source"` // empty if there is no sample
 	Written string `json:"written"`
-	Heads   string `json:"heads"` // SVG of its attention; empty if it has none
-	Title   string `json:"title"` // of it
+	Heads   string `json:"heads"` // SVG of its attention; empty if there is none
+	Title   string `json:"title"` // of Heads
 }
 
-// LossNote says why the two losses are not measured alike.
+// LossNote explains why training loss and validation loss differ.
 func LossNote(dropout, smoothing float32) string {
 	var with []string
 	if dropout > 0 {
@@ -51,10 +51,10 @@ func LossNote(dropout, smoothing float32) string {
 	return fmt.Sprintf("Training loss is a mean over the steps before each point%s; validation loss is measured at the end of an epoch%s, so it can be lower.", training, validation)
 }
 
-// silence is how long a run may say nothing until a reader is told.
+// silence is how old the progress of a run may be before the page says so.
 const silence = 15 * time.Second
 
-// Page returns what a page of the given width shows at a time.
+// Page returns the content of a page of the given width at a given time.
 func (r Run) Page(now time.Time, width float64) (p Page, err error) {
 	p.Status, p.Over = r.status(now)
 	p.Facts = r.facts()
@@ -68,11 +68,11 @@ func (r Run) Page(now time.Time, width float64) (p Page, err error) {
 	return p, err
 }
 
-// status says in words whether the run is under way.
+// status describes the state of the run.
 func (r Run) status(now time.Time) (text string, over bool) {
 	switch {
 	case r.Live != nil && now.Sub(r.Live.Time) > silence:
-		return fmt.Sprintf("nothing heard for %v", now.Sub(r.Live.Time).Round(time.Second)), false
+		return fmt.Sprintf("no update for %v", now.Sub(r.Live.Time).Round(time.Second)), false
 	case r.Live != nil && r.Live.Step == r.Live.Steps:
 		return "measuring", false
 	case r.Live != nil:
@@ -83,7 +83,7 @@ func (r Run) status(now time.Time) (text string, over bool) {
 	return "not running", true
 }
 
-// facts lists what there is to say in numbers.
+// facts lists the numbers of the run.
 func (r Run) facts() []Fact {
 	var list []Fact
 	add := func(name, format string, values ...any) {
@@ -97,7 +97,7 @@ func (r Run) facts() []Fact {
 			add("step", "%d", s.Step)
 		}
 	}
-	if n := len(r.Epochs); n > 0 && r.Live == nil { // a point is of fewer steps
+	if n := len(r.Epochs); n > 0 && r.Live == nil { // a whole epoch is more precise than the last point
 		loss, rate = r.Epochs[n-1].TrainLoss, Number(r.Epochs[n-1].Rate())
 	}
 	if l := r.Live; l != nil {

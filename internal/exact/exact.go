@@ -1,6 +1,5 @@
-// Package exact adds up floating-point numbers without rounding, so that a sum does not
-// depend on the order of its terms, nor on how they are cut into parts that are added up
-// one by one in a Sum.
+// Package exact adds floating-point numbers without rounding. A sum does not depend on the order
+// of its terms, or on how they are split into consecutive parts that are added to the same Sum.
 package exact
 
 import (
@@ -8,22 +7,22 @@ import (
 	"math/big"
 )
 
-// A number is an integer times 2^lowest, of which each limb holds limbBits bits.
+// A number is an integer times 2^lowest; each limb has limbBits bits of the integer.
 const (
 	lowest   = -1074
 	limbBits = 32
-	// limbs are enough for 2^64 of the largest numbers.
+	// limbs are enough for the sum of 2^64 of the largest numbers.
 	limbs = (1024-lowest+64)/limbBits + 1
-	// mostAdded is how many numbers are added before carries go on to the next limb: each
-	// changes a limb by less than 2^limbBits.
+	// mostAdded is how many numbers are added before carries are propagated: each changes a limb
+	// by less than 2^limbBits.
 	mostAdded = 1 << 30
 )
 
-// Sum is a sum of float64s. The zero value is the sum of none.
+// Sum is a sum of float64s. The zero value is an empty sum.
 type Sum struct {
 	limbs [limbs]int64
-	added int     // since carries have gone on
-	other float64 // the sum of those that are infinite or NaN
+	added int     // numbers since the last carry
+	other float64 // the sum of the infinite and NaN terms
 }
 
 // Add adds a number.
@@ -35,7 +34,7 @@ func (s *Sum) Add(x float64) {
 		s.other += x
 		return
 	case 0:
-		exponent = 1 // a subnormal number
+		exponent = 1 // subnormal
 	default:
 		mantissa |= 1 << 52
 	}
@@ -53,7 +52,8 @@ func (s *Sum) Add(x float64) {
 	}
 }
 
-// carry leaves limbBits bits in each limb but the last, which has the sign.
+// carry propagates carries: it leaves limbBits bits in each limb except the last, which has the
+// sign.
 func (s *Sum) carry() {
 	for i := range limbs - 1 {
 		over := s.limbs[i] >> limbBits
@@ -63,8 +63,8 @@ func (s *Sum) carry() {
 	s.added = 0
 }
 
-// Float64 returns the sum, rounded once: to even, or an infinity if it is too large. With
-// infinities or NaN among the numbers it is what they add up to.
+// Float64 returns the sum, rounded once to nearest even, or an infinity if it is too large. With
+// infinite or NaN terms it is the ordinary sum of those.
 func (s *Sum) Float64() float64 { return s.Mean(1) }
 
 // Mean returns the sum divided by n; NaN if n is 0.
@@ -72,7 +72,7 @@ func (s *Sum) Mean(n int64) float64 {
 	if n == 0 {
 		return math.NaN()
 	}
-	if s.other != 0 { // NaN is not 0
+	if s.other != 0 { // true for NaN too
 		return s.other / float64(n)
 	}
 	all := new(big.Int)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Sums have the bits that arbitrary precision gives, in any order, and so have means.
+// Sums and means equal those computed with arbitrary precision, bit for bit, in any order.
 func TestSum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -50,7 +50,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// Carries go on whatever the sign, and before a limb is full.
+// Carries propagate for both signs, and before a limb overflows.
 func TestCarries(t *testing.T) {
 	var s Sum
 	for i := range 5 {

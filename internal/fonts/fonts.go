@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// systemFonts are patterns of fonts with many scripts, as systems have them.
+// systemFonts are the usual paths of fonts with many scripts.
 var systemFonts = []string{
 	"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc", "/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc",
 	"/usr/share/fonts/google-noto-cjk/NotoSansCJK-Regular.ttc", "/usr/share/fonts/truetype/wqy/*.ttc",
@@ -21,8 +21,8 @@ var systemFonts = []string{
 	`C:\Windows\Fonts\msyh.ttc`, `C:\Windows\Fonts\YuGothR.ttc`, `C:\Windows\Fonts\malgun.ttf`, `C:\Windows\Fonts\seguisym.ttf`,
 }
 
-// For returns fonts for characters: that of a file, if one is named, else fonts
-// of the system which have some of them.
+// For returns fonts for characters: the font of a file if path is not empty, otherwise
+// fonts of the system that have some of the characters.
 func For(path string, lacking []rune) ([]*viz.Font, error) {
 	if path != "" {
 		f, err := read(path)
@@ -36,11 +36,11 @@ func For(path string, lacking []rune) ([]*viz.Font, error) {
 		if len(lacking) == 0 {
 			break
 		}
-		names, _ := filepath.Glob(pattern) // the patterns are right
+		names, _ := filepath.Glob(pattern) // the patterns are valid
 		for _, name := range names {
 			f, err := read(name)
 			if err != nil {
-				continue // nobody has asked for it
+				continue // skip: the user did not choose this font
 			}
 			n := len(lacking)
 			if lacking = slices.DeleteFunc(lacking, f.Has); len(lacking) < n {

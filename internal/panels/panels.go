@@ -1,6 +1,6 @@
-// Package panels makes figures of recorded attention: of a head, of all heads of one kind, of their
-// means, of the rollout, and of how much heads differ. It is what attn map draws; errors name the
-// flags of that command.
+// Package panels makes figures of recorded attention: of a head, of all heads of one kind, of means, of
+// the rollout, and of the divergence between heads. attn map uses it; its errors name the flags of that
+// command.
 package panels
 
 import (
@@ -19,29 +19,29 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// Choice says what of a record a figure shows.
+// Choice selects the part of a record that a figure shows.
 type Choice struct {
-	Path          string // of the record's file, "" if it has none
-	Kind          string // of attention; "" for cross, or else what the record has
-	Layer         *int   // by its number, or below 0 from the end; nil for the last, or all of All and so on
+	Path          string // of the record's file, "" if there is none
+	Kind          string // of attention; "" for cross if the record has it, otherwise the kind that it has
+	Layer         *int   // by number, negative from the end; nil: the last, or every layer with All and so on
 	Head          *int   // likewise; nil for the mean
 	All           bool   // every head
 	MeanOfLayers  bool   // the mean over the heads of all layers
 	Rollout       bool
-	Divergence    bool  // of each two heads
+	Divergence    bool  // between each two heads
 	ValueWeighted bool  // weights times the norms of values
-	Largest       bool  // the last colour is for the largest value, and not for 1
-	Most          int64 // bytes of weights that All and Divergence may compute
+	Largest       bool  // the last colour is for the largest value instead of 1
+	Most          int64 // the limit on bytes of weights that All and Divergence may compute
 }
 
-// Figure returns the heads that were chosen. Layers keep the numbers that they have in the model,
-// whichever of them the record has.
+// Figure returns the chosen heads. Layers keep their numbers in the model, even if the record
+// contains only some of them.
 //
-// Errors: *flags.Error for what the record does not have, *input.Error for a file without norms of
-// values.
+// Errors: *flags.Error if the record lacks what was chosen, *input.Error for a file without norms
+// of values.
 func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 	f := viz.Figure{Title: c.Title(r)}
-	if c.Largest || c.ValueWeighted { // norms may be of any size
+	if c.Largest || c.ValueWeighted { // norms have no upper limit
 		f.Scale = viz.Largest
 	}
 	if c.Rollout {
@@ -90,7 +90,7 @@ func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 	return f, err
 }
 
-// Title is that of a figure of the record.
+// Title returns the title for a figure of the record.
 func (c Choice) Title(r *heads.Record) string {
 	if r.Source == "" || r.Target == "" {
 		title := cmp.Or(r.Source, r.Target)
@@ -99,13 +99,13 @@ func (c Choice) Title(r *heads.Record) string {
 		}
 		return title
 	}
-	if r.Layer(heads.Cross, 0) == nil { // two texts that an encoder has read as one
+	if r.Layer(heads.Cross, 0) == nil { // two texts that an encoder reads together
 		return r.Source + " | " + r.Target
 	}
 	return r.Source + " → " + r.Target
 }
 
-// one returns the head that was chosen, or the mean over all of a layer.
+// one returns the chosen head, or the mean over all heads of a layer.
 func (c Choice) one(l *heads.Layer) (viz.Panel, error) {
 	if c.Head == nil && l.Heads > 1 {
 		p := New(l, viz.Mean, l.Mean())
@@ -127,7 +127,7 @@ func (c Choice) one(l *heads.Layer) (viz.Panel, error) {
 	return p, nil
 }
 
-// all shows every head, with a line of panels for each of several layers.
+// all shows every head, with a line of panels for each layer if there are several.
 func all(f viz.Figure, layers []*heads.Layer) viz.Figure {
 	if f.Title != "" {
 		f.Title = fmt.Sprintf("%s attention: %s", layers[0].Kind, f.Title)
@@ -136,7 +136,7 @@ func all(f viz.Figure, layers []*heads.Layer) viz.Figure {
 		for h := range l.Heads {
 			p := New(l, h, l.Head(h))
 			p.Title = fmt.Sprintf("layer %d, head %d", l.Index, l.Number(h))
-			p.NewLine = h == 0 // though one may have fewer heads
+			p.NewLine = h == 0 // because a layer may have fewer heads
 			f.Panels = append(f.Panels, p)
 		}
 		if len(layers) > 1 {
@@ -146,8 +146,8 @@ func all(f viz.Figure, layers []*heads.Layer) viz.Figure {
 	return f
 }
 
-// affordable returns an error if the heads of the layers, whose weights are computed on request,
-// are too many to have all of them.
+// affordable returns an error if the layers have more heads, with weights computed on request, than
+// the limit allows.
 func (c Choice) affordable(layers []*heads.Layer) error {
 	bytes, count := int64(0), 0
 	for _, l := range layers {
@@ -168,7 +168,7 @@ func (c Choice) weighted(layers []*heads.Layer) ([]*heads.Layer, error) {
 	for i, l := range layers {
 		if l.ValueNorms == nil {
 			return nil, input.Errorf(c.Path, "layer %.100q has no norms of values, which --value-weighted needs; "+
-				"docs/heads.md tells how a file holds them", l.Name)
+				"docs/heads.md describes how to store them", l.Name)
 		}
 		weighted := *l
 		weighted.Weights = nil
@@ -180,7 +180,7 @@ func (c Choice) weighted(layers []*heads.Layer) ([]*heads.Layer, error) {
 	return list, nil
 }
 
-// rollout shows the rollout of the encoder, or the decoder.
+// rollout shows the rollout of the encoder or decoder.
 func (c Choice) rollout(f viz.Figure, r *heads.Record) (viz.Figure, error) {
 	layers := c.rolled(r)
 	values, err := heads.Rollout(layers)
@@ -232,11 +232,12 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 	return f
 }
 
-// sameTokens returns an error unless layers can be compared, or added up.
+// sameTokens returns an error unless all layers have the same tokens, so that they can be compared
+// or added.
 func sameTokens(layers []*heads.Layer) error {
 	for _, l := range layers[1:] {
 		if !slices.Equal(l.Queries, layers[0].Queries) || !slices.Equal(l.Keys, layers[0].Keys) {
-			return flags.Errorf("%s layers %d and %d have different tokens; --layer names one of them",
+			return flags.Errorf("%s layers %d and %d have different tokens; choose one with --layer",
 				l.Kind, layers[0].Index, l.Index)
 		}
 	}
@@ -254,7 +255,7 @@ func ofKind(r *heads.Record, kind heads.Kind) (layers []*heads.Layer) {
 	return layers
 }
 
-// layers returns the layers that were chosen, in the model's order; one, if not all.
+// layers returns the chosen layers in the model's order: one, or all of them.
 func (c Choice) layers(r *heads.Record) ([]*heads.Layer, error) {
 	layers, err := c.ofKind(r)
 	if err != nil {
@@ -280,8 +281,8 @@ func (c Choice) layers(r *heads.Record) ([]*heads.Layer, error) {
 	return layers[at : at+1], nil
 }
 
-// ofKind returns the layers of the kind that was chosen: without a choice cross, or else what the
-// record has.
+// ofKind returns the layers of the chosen kind. Without a choice it is cross if the record has it,
+// otherwise the kind that it has.
 func (c Choice) ofKind(r *heads.Record) ([]*heads.Layer, error) {
 	var there []string
 	for _, kind := range []heads.Kind{heads.Cross, heads.Encoder, heads.Decoder} {
@@ -300,8 +301,8 @@ func (c Choice) ofKind(r *heads.Record) ([]*heads.Layer, error) {
 	return nil, flags.Errorf("no %s attention, want --kind %s", c.Kind, flags.Listed(there, "or"))
 }
 
-// headAt returns the place of a head in a layer, by its number in the model or, below 0, counted
-// from the last; −1 if there is none.
+// headAt returns the index of a head in a layer. number is its number in the model, or negative to
+// count from the last. The result is −1 if there is no such head.
 func headAt(l *heads.Layer, number int) int {
 	if number < 0 {
 		return max(-1, number+l.Heads)
@@ -314,7 +315,7 @@ func headAt(l *heads.Layer, number int) int {
 	return -1
 }
 
-// New returns a panel of a head, by its place in the layer, or of what viz has a number for.
+// New returns a panel of a head, by its index in the layer, or with one of viz's special values.
 func New(l *heads.Layer, head int, weights []float32) viz.Panel {
 	if head >= 0 {
 		head = l.Number(head)
@@ -323,7 +324,7 @@ func New(l *heads.Layer, head int, weights []float32) viz.Panel {
 	for i, n := range l.Visible() {
 		for j := n; j < len(l.Keys); j++ {
 			at := i*len(l.Keys) + j
-			if weights[at] != 0 { // not to be hidden
+			if weights[at] != 0 { // keep visible
 				continue
 			}
 			if p.Masked == nil {
@@ -335,12 +336,12 @@ func New(l *heads.Layer, head int, weights []float32) viz.Panel {
 	return p
 }
 
-// EndMark is for the end of a text.
+// EndMark replaces the special token at the end of a text.
 const EndMark = "∎"
 
-// ShortMarks returns the figure with EndMark for a special token that ends a text: its name would
-// stand tall above the map, or turn all other tokens on end. Beside other marks, as [SEP] is beside
-// [CLS], it keeps its name.
+// ShortMarks returns the figure with EndMark instead of a special token that ends a text: the full
+// name would be a tall label above the map, or turn all other labels vertical. A token beside other
+// special tokens, such as [SEP] with [CLS], keeps its name.
 func ShortMarks(f viz.Figure, special []string) viz.Figure {
 	short := func(tokens []string) []string {
 		last := len(tokens) - 1
@@ -358,8 +359,8 @@ func ShortMarks(f viz.Figure, special []string) viz.Figure {
 	return f
 }
 
-// State returns what the page of attn view shows of the record, for view.Page, where the choice
-// names it. A figure has been made of the choice before.
+// State returns the parameters with which the page of attn view shows the chosen part of the record,
+// for view.Page. The caller must have called Figure before, which checks the choice.
 func (c Choice) State(r *heads.Record, mean bool) (url.Values, error) {
 	layers, err := c.layers(r)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// The mark at the end of a text is short, but keeps its name beside other marks.
+// A special token at the end of a text is shortened, unless there are other special tokens.
 func TestShortMarks(t *testing.T) {
 	special := []string{"[CLS]", "[SEP]", "<eos>"}
 	f := ShortMarks(viz.Figure{Panels: []viz.Panel{{
@@ -22,7 +22,7 @@ func TestShortMarks(t *testing.T) {
 	}
 }
 
-// Weights that are computed on request are bounded where all heads are drawn.
+// Weights that are computed on request are limited when all heads are drawn.
 func TestAffordable(t *testing.T) {
 	c := Choice{Most: 512 << 20}
 	all := heads.Layer{Heads: 16, Queries: make([]string, 2048), Keys: make([]string, 2048)}

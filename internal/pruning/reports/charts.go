@@ -9,31 +9,30 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// measure is a quantity that a curve follows.
+// measure is a quantity that is plotted.
 type measure struct {
 	title, unit string
-	say         string // what it shows, of those behind the first
+	say         string // an explanation; empty for the metric
 	point       func(Point) Number
 	spread      func(BandPoint) Spread
 	whole       Number
 }
 
-// measures returns what curves are drawn of: the metric, the loss and the
-// divergence.
+// measures returns the quantities to plot: the metric, the loss and the divergence.
 func (r *Report) measures() []measure {
 	unit := "higher is better"
 	if u := r.Settings.Unit; u != "" {
 		unit = u + ", " + unit
 	}
 	loss := measure{"Loss", r.LossUnit() + ", lower is better",
-		"Loss shows damage before the metric does. Lines as above.",
+		"The loss shows damage earlier than the metric. The lines are the same as above.",
 		func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss}
 	of := "KL, nats"
-	if strings.HasPrefix(r.LossUnit(), "nats") { // of the same things as the loss
+	if strings.HasPrefix(r.LossUnit(), "nats") { // both are means over the same items
 		of = "KL, " + r.LossUnit()
 	}
 	kl := measure{"Divergence from the whole model", of + ", lower is better",
-		"How far the predictions have moved from the whole model’s, whatever the right answer. Lines as above.",
+		"How far the predictions differ from the whole model’s, correct or not. The lines are the same as above.",
 		func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, NaN}
 	metric := measure{r.Metric(), unit, "",
 		func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.Whole()}
@@ -54,14 +53,14 @@ type figure struct {
 	Say     string
 }
 
-// Charts returns those of all measures, as far as there are numbers.
+// Charts returns the charts of all measures that have numbers.
 func (r *Report) Charts() (list []figure, err error) {
 	for i, m := range r.measures() {
 		c := r.chart(m, i == 0)
 		if len(c.Lines) == 0 {
 			continue
 		}
-		c.Inline = true // the page's policy allows no other style than its own
+		c.Inline = true // the page's content security policy blocks other style elements
 		var b bytes.Buffer
 		if err := c.SVG(&b); err != nil {
 			return nil, err
@@ -71,7 +70,7 @@ func (r *Report) Charts() (list []figure, err error) {
 	return list, nil
 }
 
-// chart returns that of one measure; without lines if it has no numbers.
+// chart returns the chart of a measure; it has no lines if there are no numbers.
 func (r *Report) chart(m measure, wide bool) viz.Chart {
 	c := viz.Chart{
 		Title: m.title, X: "heads left", Y: m.unit, Falling: true, Width: 460, Height: 230, Bare: !wide, Ticks: r.ticks(),
@@ -95,7 +94,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(v))
 			if bars {
 				low, high := float64(r.possible(m.whole+p.Low)), float64(r.possible(m.whole+p.High))
-				if p.Left == r.Heads() { // differs from itself by nothing
+				if p.Left == r.Heads() { // a difference from itself
 					low, high = math.NaN(), math.NaN()
 				}
 				line.Low, line.High = append(line.Low, low), append(line.High, high)
@@ -123,7 +122,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 	return c
 }
 
-// ticks returns sixths or quarters of the heads, where they are whole.
+// ticks returns sixths, eighths or quarters of the heads if these are whole numbers.
 func (r *Report) ticks() (list []float64) {
 	for _, n := range []int{6, 8, 4} {
 		if all := r.Heads(); all > 0 && all%n == 0 {

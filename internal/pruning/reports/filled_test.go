@@ -11,13 +11,12 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// evil is a name that would be a tag, an attribute or a script in a page that
-// forgot to escape it.
+// evil is a name that becomes a tag, an attribute or a script in a page that does not escape it.
 const evil = `</script><img src=x onerror=1>"'&`
 
-// filled returns the report of a model of 3 + 3 layers with 8 heads each, as an
-// experiment could have written it: with several methods, an encoder layer that
-// lost all its heads, and numbers that were not measured.
+// filled returns the report of a model with 3 + 3 layers of 8 heads each, as an experiment could
+// write it: with several methods, an encoder layer that lost all its heads, and values that
+// were not measured.
 func filled() *Report {
 	r := &Report{
 		Version: "v0.9.0", Started: "2026-11-20T14:03:05Z", Seconds: 1834.2,
@@ -62,7 +61,7 @@ func filled() *Report {
 	r.Scores[3].Values[4][5] = NaN
 	r.Curves[3].Points[5].Metric = NaN // interrupts a line
 
-	// The least important half goes by gradient, and all of encoder layer 1.
+	// The less important half by gradient, plus all of encoder layer 1.
 	var order []prune.Head
 	for i, l := range r.Layers {
 		for head := range l.Heads {
@@ -113,8 +112,7 @@ func filled() *Report {
 	return r
 }
 
-// curve returns what becomes of the model of filled as heads go: the worse, the
-// larger harm is.
+// curve returns a curve of the model of filled; it falls faster with a larger harm.
 func curve(name string, harm float64) Curve {
 	c := Curve{Name: name}
 	for left := 72; left >= 0; left -= 4 {
@@ -130,7 +128,7 @@ func curve(name string, harm float64) Curve {
 	return c
 }
 
-// written returns what was written.
+// written returns the output of write.
 func written(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
 	var b strings.Builder
@@ -140,7 +138,7 @@ func written(t *testing.T, write func(io.Writer) error) string {
 	return b.String()
 }
 
-// full is a disk without room.
+// full is a writer for a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

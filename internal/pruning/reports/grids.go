@@ -11,7 +11,7 @@ import (
 // values returns the value of a head; NaN if it was not measured.
 type values func(layer, head int) Number
 
-// in returns the values of a list of layers.
+// in returns the values of a list by layer and head.
 func in(list [][]Number) values {
 	return func(layer, head int) Number {
 		if layer >= len(list) || head >= len(list[layer]) {
@@ -21,11 +21,11 @@ func in(list [][]Number) values {
 	}
 }
 
-// measured are the values of all heads as the page shows them: a table for each kind.
+// measured has the values of all heads for the page: a table for each kind.
 type measured struct {
 	Name  string // of the method or measure
-	Say   string // of measures, what they are
-	Unit  string // that leaves the numbers short, such as 10⁻³; often empty
+	Say   string // describes measures
+	Unit  string // a unit that keeps the numbers short, such as 10⁻³; often empty
 	Grids []grid
 }
 
@@ -37,7 +37,7 @@ type grid struct {
 }
 
 type gridRow struct {
-	Name  string // for the pointer
+	Name  string // shown under the pointer
 	Index int
 	Cells []cell
 }
@@ -47,7 +47,7 @@ type cell struct {
 	Removed            bool
 }
 
-// Chosen returns the values of the method of the result.
+// Chosen returns the values of the method that the result was made with.
 func (r *Report) Chosen() measured {
 	s := find(r.Scores, func(s Scores) bool { return s.Method == r.Result.Method })
 	if s == nil {
@@ -82,7 +82,7 @@ func (r *Report) Measured() (list []measured) {
 	return list
 }
 
-// measured returns tables of values.
+// measured returns the tables of values.
 func (r *Report) measured(name string, of values) measured {
 	rank, top, size := r.ranks(of)
 	m, divide := measured{Name: name}, 1.
@@ -110,7 +110,7 @@ func (r *Report) measured(name string, of values) measured {
 	return m
 }
 
-// cell returns the cell of a head, but for its text.
+// cell returns the cell of a head without its text.
 func (r *Report) cell(l *Layer, head int, v Number, rank int, top float64) cell {
 	c := cell{Removed: !l.kept(head), Title: fmt.Sprintf("%s, head %d: not measured", l.Name, head)}
 	if v.Known() {
@@ -124,7 +124,7 @@ func (r *Report) cell(l *Layer, head int, v Number, rank int, top float64) cell 
 			c.Title += fmt.Sprintf(" as number %d", turn)
 		}
 	case v.Known():
-		// On a scale of roots small values are seen: a few heads tower over all the others.
+		// A square root scale keeps small values visible, because a few heads are far larger than the rest.
 		share := 0.
 		if top > 0 {
 			share = math.Sqrt(max(0, min(1, float64(v)/top)))
@@ -141,8 +141,8 @@ func oneDecimal(v float64) string {
 	return fixed(Number(v), 1)
 }
 
-// ranks returns the place of each head among all by layer and head, 1 for the largest value,
-// and the largest value and the largest size of a value.
+// ranks returns the rank of each head among all heads, 1 for the largest value, by layer and head. It
+// also returns the largest value and the largest absolute value.
 func (r *Report) ranks(of values) (rank map[[2]int]int, top, size float64) {
 	var list [][2]int
 	for i, l := range r.Layers {

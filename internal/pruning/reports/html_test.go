@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// element is one of a page, with the text that stands directly in it.
+// element is an element of a page with its direct text.
 type element struct {
 	name  string
 	attrs map[string]string
 	text  string
 }
 
-// elements reads a page, which is to be XML, and refuses whatever could run or
-// ask a network for something.
+// elements parses a page, which must be XML. It fails the test if the page contains anything that
+// can run or load something.
 func elements(t *testing.T, page string) (list []*element) {
 	t.Helper()
 	var open []*element
@@ -91,7 +91,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`<p class="verdict">36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to &#43;0.2: not significant), 1.12 × faster translation (batch 1), 11% fewer parameters.</p>`,
+		`<p class="verdict">36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to &#43;0.2: not significant), translation (batch 1) 12% faster, 11% fewer parameters.</p>`,
 		`<tr class="main"><th scope="row">BLEU</th><td>44.1</td><td>43.8</td><td>−0.3<br/><small>−0.9 to &#43;0.2</small></td></tr>`,
 		`<th scope="row">encoder</th><td>3</td><td>24</td><td>18</td><td>6</td><td>75%</td>`,
 		`Layers without any head left: encoder.1.attention.`,
@@ -108,7 +108,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Each value stands in the page beside its head.
+// Each value is in the cell of its head.
 func TestPageGridAgrees(t *testing.T) {
 	r := filled()
 	titles := map[string]bool{}
@@ -154,7 +154,7 @@ func fill(v reflect.Value, text string) {
 	}
 }
 
-// Whatever names are, they are text.
+// Names are text, whatever they contain.
 func TestPageHostile(t *testing.T) {
 	for _, text := range []string{evil, "\x1b[31m\u202e\xff", "{{.}}", "*/}</style>", "-->", "]]>", "a'b c"} {
 		r := filled()
@@ -178,15 +178,15 @@ func TestPageHostile(t *testing.T) {
 	}
 }
 
-// What is missing is left out.
+// Missing parts are omitted.
 func TestPageOfLittle(t *testing.T) {
 	for name, c := range map[string]struct {
 		r       *Report
 		without []string
 	}{
-		"empty":     {&Report{}, []string{"<h2>Which", "<h2>What", "<h2>Methods", "<h2>Speed", "<h2>All", "<h2>How to"}},
-		"no speed":  {func() *Report { r := filled(); r.Speed = nil; return r }(), []string{"<h2>Speed", "× faster"}},
-		"no curves": {func() *Report { r := filled(); r.Curves, r.Random = nil, Band{}; return r }(), []string{"<h2>What happens", "Curve:", "random,"}},
+		"empty":     {&Report{}, []string{"<h2>Which", "<h2>Heads removed", "<h2>Quality", "<h2>Methods", "<h2>Speed", "<h2>All", "<h2>How to"}},
+		"no speed":  {func() *Report { r := filled(); r.Speed = nil; return r }(), []string{"<h2>Speed", "% faster"}},
+		"no curves": {func() *Report { r := filled(); r.Curves, r.Random = nil, Band{}; return r }(), []string{"<h2>Quality", "Curve:", "random,"}},
 		"no random": {func() *Report { r := filled(); r.Random = Band{}; return r }(), []string{"grey band", "random, mean"}},
 		"no scores": {func() *Report { r := filled(); r.Scores = nil; return r }(), []string{"<h2>Methods", "Heads:"}},
 		"one metric": {func() *Report {
@@ -200,7 +200,7 @@ func TestPageOfLittle(t *testing.T) {
 				r.Random.Points[i].Loss, r.Random.Points[i].KL = Spread{NaN, NaN, NaN, NaN, NaN}, Spread{NaN, NaN, NaN, NaN, NaN}
 			}
 			return r
-		}(), []string{"Loss shows", "How far"}},
+		}(), []string{"The loss shows", "How far"}},
 		"uneven": {func() *Report {
 			r := filled()
 			r.Scores[0].Values = r.Scores[0].Values[:2]
@@ -221,7 +221,7 @@ func TestPageOfLittle(t *testing.T) {
 	}
 }
 
-// A report that was read draws the page of the one that was written.
+// A report that was stored and read again gives the same page.
 func TestPageOfStored(t *testing.T) {
 	data, err := json.Marshal(filled())
 	if err != nil {
@@ -248,21 +248,21 @@ func TestFineTuned(t *testing.T) {
 	}
 	page := written(t, r.HTML)
 	for _, want := range []string{"removed by gradient and fine-tuned: BLEU", "<td>44.1</td><td>42.9</td><td>43.8</td><td>−0.3", "scored again after every 6 heads", "200 steps after each removal",
-		"After the same training the whole model has 45.6: against that, the pruned one differs by −1.8.", "whole, fine-tuned", "<td>45.6</td>"} {
+		"After the same training the whole model has 45.6; the pruned one differs from that by −1.8.", "whole, fine-tuned", "<td>45.6</td>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
 }
 
-// A goal of speed is held against what is measured at the end.
+// A speed goal is compared with the speed that is measured at the end.
 func TestSpeedGoalMissed(t *testing.T) {
 	for goal, missed := range map[float64]bool{0: false, 1.1: false, 1.5: true} {
 		r := filled()
 		r.Settings.Speed = goal
 		for _, write := range []func(io.Writer) error{r.HTML, r.Summary} {
 			text := strings.Join(strings.Fields(written(t, write)), " ")
-			if strings.Contains(text, "measured again, for a goal of 1.5 ×") != missed {
+			if strings.Contains(text, "(measured again; the goal was 50% faster)") != missed {
 				t.Errorf("goal %v: that it was missed is told: %v", goal, !missed)
 			}
 		}
@@ -277,7 +277,7 @@ func TestPageCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A ratio is in bold, and a gain told, only where its interval excludes 1.
+// A ratio is bold, and a gain shown, only if its interval excludes 1.
 func TestSpeedWithoutResult(t *testing.T) {
 	r := filled()
 	r.Speed = []Speed{
@@ -288,7 +288,7 @@ func TestSpeedWithoutResult(t *testing.T) {
 	for _, want := range []string{
 		"<td>4.05</td><td>3.16</td><td>1.28</td><td>0.68 to 2.11</td><td>1.04</td><td>–</td>",
 		`<td>21.0</td><td>20.0</td><td class="strong">1.05</td><td>1.02 to 1.08</td><td>1.10</td><td>50%</td>`,
-		"no result on the speed of translation (batch 1) (1.28 ×, 95% interval 0.68 to 2.11)",
+		"no significant change in the speed of translation (batch 1) (1.28 ×, 95% interval 0.68 to 2.11)",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)
@@ -319,21 +319,21 @@ func filledByLoss() *Report {
 	return r
 }
 
-// Where the metric is the loss, everything is the other way round, and no loss is told twice.
+// If the metric is the loss, lower is better everywhere, and the loss appears only once.
 func TestPageOfLoss(t *testing.T) {
 	r := filledByLoss()
 	page := written(t, r.HTML)
 	for _, want := range []string{
-		"loss 1.210 → 1.226 (&#43;0.016, 95% interval −0.004 to &#43;0.031: not significant)", "Not significant is not the same as equal: a growth of up to 0.031",
+		"loss 1.210 → 1.226 (&#43;0.016, 95% interval −0.004 to &#43;0.031: not significant)", "Not significant is not the same as equal: an increase of up to 0.031",
 		"Measured on 2,017 texts that", "the parts share no text.", "loss, nats per masked token</th>", "nats per masked token, lower is better",
-		"should rise fastest", "a method is worth its work where it runs below", "texts that score heads", "masked words", "attn view --model runs/fra.pruned/masked",
+		"should rise fastest", "a method is useful where its line is below the band", "texts that score heads", "masked words", "attn view --model runs/fra.pruned/masked",
 		`m, err := models.Load(&#34;runs/fra.pruned/masked&#34;, models.Options{})`, "<th scope=\"col\">difference, 95%</th><th scope=\"col\">KL</th>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	for _, none := range []string{"BLEU", "exact match", "Loss shows damage", "higher is better", "<h2>Speed</h2>", "Compact", "source"} {
+	for _, none := range []string{"BLEU", "exact match", "The loss shows damage", "higher is better", "<h2>Speed</h2>", "Compact", "source"} {
 		if strings.Contains(page, none) {
 			t.Errorf("the page has %s", none)
 		}

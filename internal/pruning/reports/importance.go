@@ -13,22 +13,22 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// Importance is what attn heads has found, in the form in which it is written as JSON.
+// Importance is the result of attn heads, in the format of its JSON output.
 type Importance struct {
 	Model  string   `json:"model"`
 	Data   string   `json:"data"`
 	Task   string   `json:"task,omitempty"`  // of a pretrained model's head
-	Pairs  int      `json:"pairs,omitempty"` // that a translator was scored on
-	Items  string   `json:"items,omitempty"` // what its data are counted in: "texts"
-	Texts  int      `json:"texts,omitempty"` // that a pretrained model was scored on
+	Pairs  int      `json:"pairs,omitempty"` // pairs that a translator was scored on
+	Items  string   `json:"items,omitempty"` // unit of the data: "texts"
+	Texts  int      `json:"texts,omitempty"` // texts that a pretrained model was scored on
 	Layers []Layer  `json:"layers"`
 	Scores []Scores `json:"scores"`
 }
 
-// Figure returns the grid: a panel for each method and kind, a row for each layer,
-// a column for each head. Each method's largest value has the last colour.
+// Figure returns the importance as a grid: a panel for each method and kind, a row for each layer,
+// and a column for each head. Each method's largest value has the last colour.
 func (r Importance) Figure() viz.Figure {
-	kinds := slices.DeleteFunc(kindsOf(r.Layers), func(k kind) bool { return k.widest() == 0 }) // all were removed
+	kinds := slices.DeleteFunc(kindsOf(r.Layers), func(k kind) bool { return k.widest() == 0 }) // all heads were removed
 	f := viz.Figure{
 		Title: fmt.Sprintf("Importance of heads: %s", r.Model), Columns: len(kinds),
 		Unit: "part of the method's largest", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
@@ -56,7 +56,7 @@ func (r Importance) Figure() viz.Figure {
 	return f
 }
 
-// widest returns how many heads the widest layer has.
+// widest returns the largest number of heads in a layer.
 func (k kind) widest() (n int) {
 	for _, l := range k.Layers {
 		n = max(n, l.Heads)
@@ -64,7 +64,7 @@ func (k kind) widest() (n int) {
 	return n
 }
 
-// largest returns the largest score that is a number, at least 0.
+// largest returns the largest known score, at least 0.
 func (s Scores) largest() float64 {
 	largest := 0.
 	for _, row := range s.Values {
@@ -77,8 +77,7 @@ func (s Scores) largest() float64 {
 	return largest
 }
 
-// shades are characters for parts of the largest score, from each half to the
-// next.
+// shades are characters for fractions of the largest score; each step halves the fraction.
 var shades = []struct {
 	from float64
 	mark string
@@ -87,7 +86,7 @@ var shades = []struct {
 // shade returns the character of a score.
 func shade(v, largest float64) string {
 	if v == 0 {
-		return "·" // of a largest of 0 too
+		return "·" // also if the largest is 0
 	}
 	for _, s := range shades {
 		if v >= s.from*largest {
@@ -100,8 +99,8 @@ func shade(v, largest float64) string {
 	return "?" // not a number
 }
 
-// Write writes the grid of importance, then tables of importance and measures, a
-// line for each head: in colour, and no wider than the terminal.
+// Write writes the grid of importance, followed by tables of importance and measures with a
+// line for each head. It uses the terminal's colours and width.
 func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	d := drawing{Importance: r, t: t}
 	examples := quote.Counted(r.Pairs, "pair", "pairs")
@@ -128,7 +127,7 @@ func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	return err
 }
 
-// drawing is importance on its way to a terminal.
+// drawing is an importance that is being drawn on a terminal.
 type drawing struct {
 	Importance
 	strings.Builder
@@ -148,8 +147,8 @@ func (d *drawing) flow(parts ...string) {
 type column struct {
 	name, format string
 	values       []Number
-	full         float64           // the value of the last colour; 0 has none
-	below        map[string]string // further lines, by their names
+	full         float64           // the value of the last colour; 0 for no colours
+	below        map[string]string // further lines, by name
 }
 
 // methods returns a column for each method, and whether any has a rank correlation.
@@ -183,8 +182,8 @@ func (d *drawing) measures() (columns []column) {
 	return columns
 }
 
-// table writes a line for each head, and those below: where the terminal is too narrow for all
-// columns, in several pieces.
+// table writes a line for each head, followed by the lines of below. If the terminal is too narrow for all
+// columns, it writes several pieces.
 func (d *drawing) table(columns []column, below ...string) {
 	head := fmt.Sprintf("%-8s %5s %4s", "kind", "layer", "head")
 	name := func(l Layer, h int) string { return fmt.Sprintf("%-8s %5d %4d", l.Kind, l.Index, h) }
@@ -213,7 +212,7 @@ func (d *drawing) table(columns []column, below ...string) {
 			}
 		}
 		for _, text := range below {
-			line, end := text, len(head) // a long name takes the spaces in front of the first value
+			line, end := text, len(head) // a long name takes the spaces before the first value
 			for _, c := range piece {
 				end += 1 + c.width()
 				line += fmt.Sprintf("%*s", end-len(line), " "+c.below[text])
@@ -223,8 +222,8 @@ func (d *drawing) table(columns []column, below ...string) {
 	}
 }
 
-// pieces cuts columns into as few pieces as are no wider than a terminal, with about as many in
-// each.
+// pieces splits columns into as few pieces as possible that fit the width, with about the same
+// number in each.
 func pieces(columns []column, names, width int) (list [][]column) {
 	for n := 1; n <= len(columns); n++ {
 		list = nil
@@ -246,7 +245,7 @@ func pieces(columns []column, names, width int) (list [][]column) {
 	return list
 }
 
-// width returns that of the widest number or the name.
+// width returns the larger of the widest number and the name.
 func (c column) width() int {
 	width := max(5, len(c.name))
 	for _, v := range c.values {
@@ -255,7 +254,7 @@ func (c column) width() int {
 	return width
 }
 
-// cell writes a value, on its colour if the terminal has any.
+// cell writes a value, on its colour if the terminal has colours.
 func (c column) cell(at int, t viz.Terminal) string {
 	v := c.values[at]
 	text := fmt.Sprintf("%*s", c.width(), decimal(v, c.format))
@@ -265,8 +264,7 @@ func (c column) cell(at int, t viz.Terminal) string {
 	return t.Paint(float64(v)/c.full, text)
 }
 
-// decimals returns the format in which the largest of some numbers has three
-// significant digits.
+// decimals returns the format that gives the largest number three significant digits.
 func decimals(largest float64) string {
 	if largest <= 0 {
 		return "%.3f"
@@ -274,10 +272,10 @@ func decimals(largest float64) string {
 	return fmt.Sprintf("%%.%df", min(max(2-int(math.Floor(math.Log10(largest))), 0), 6))
 }
 
-// grid draws importance: a line for each layer, a cell for each head. Kinds stand side by
-// side as far as the terminal is wide enough.
+// grid draws importance: a line for each layer, a cell for each head. Kinds are side by side if
+// the terminal is wide enough.
 func (d *drawing) grid() {
-	const names = 19 // characters of method and layer
+	const names = 19 // width of method and layer, in characters
 	kinds := kindsOf(d.Layers)
 	heads := 0
 	for _, k := range kinds {
@@ -311,7 +309,7 @@ func (d *drawing) grid() {
 	d.line("0 " + bar + " the method's largest")
 }
 
-// gridOf draws importance in layers of some kinds.
+// gridOf draws the importance in layers of some kinds.
 func (d *drawing) gridOf(kinds []kind, width, cell int) {
 	layers := 0
 	first := fmt.Sprintf("%-13s layer", "")
@@ -358,7 +356,7 @@ func (d *drawing) mark(v, largest float64, cell int) string {
 	return d.t.Paint(v/max(largest, math.SmallestNonzeroFloat64), strings.Repeat(" ", cell))
 }
 
-// decimal writes a number, or a dash for what is none.
+// decimal writes a number, or a dash if it is unknown.
 func decimal(n Number, format string) string {
 	if !n.Known() {
 		return "-"

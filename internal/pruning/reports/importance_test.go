@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// Where no head has more than 0, none stands out.
+// If no head has a positive importance, no head is marked.
 func TestImportanceOfNothing(t *testing.T) {
 	for v, want := range map[float64]string{0: "·", -1: "-", math.NaN(): "?"} {
 		if got := shade(v, 0); got != want {
@@ -30,8 +30,8 @@ func TestImportanceOfNothing(t *testing.T) {
 	}
 }
 
-// On a terminal no line is wider than it is, tables break into pieces of about as many
-// columns, and no word breaks. Programs get whole tables with a column for each thing.
+// On a terminal, lines fit the width, tables split into pieces with about the same number of
+// columns, and words are not broken. Other programs get whole tables with a column for each value.
 func TestImportanceOnTerminals(t *testing.T) {
 	r := Importance{Data: "dates", Pairs: 20}
 	for _, kind := range []string{"encoder", "decoder", "cross"} {
@@ -73,7 +73,7 @@ func TestImportanceOnTerminals(t *testing.T) {
 	}
 }
 
-// A kind that lost all its heads is left out of the figure, which cannot draw a panel without
+// A kind without heads is omitted from the figure, which cannot draw a panel without
 // columns.
 func TestImportanceWithoutHeads(t *testing.T) {
 	f := Importance{

@@ -9,10 +9,10 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// What templates look up in a report. It may come from a file: whatever is missing there is
-// NaN or nothing, and never a panic.
+// The methods below are called by templates. A report may come from a file: missing parts are
+// NaN or empty and must not cause a panic.
 
-// find returns the first of a list for which a condition holds, or nil.
+// find returns the first element of a list for which is returns true, or nil.
 func find[T any](list []T, is func(T) bool) *T {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return &list[i]
@@ -38,10 +38,10 @@ func (b *Band) At(left int) *BandPoint {
 	return find(b.Points, func(p BandPoint) bool { return p.Left == left })
 }
 
-// PointOf returns the point of a method's curve that has as many heads left as the result, or nil.
+// PointOf returns the point of a method's curve with as many heads left as the result, or nil.
 func (r *Report) PointOf(method string) *Point { return r.Curve(method).at(r.Result.Left) }
 
-// MeasuredLeft reports whether any method has such a point.
+// MeasuredLeft reports whether PointOf returns a point for any method.
 func (r *Report) MeasuredLeft() bool {
 	return slices.ContainsFunc(r.Scores, func(s Scores) bool { return r.PointOf(s.Method) != nil })
 }
@@ -61,8 +61,8 @@ func (r *Report) HasPoints() bool {
 
 const reversedSuffix = ", reversed"
 
-// ordered returns the method of a curve, and whether its most important heads
-// go first.
+// ordered returns the method of a curve, and whether the curve removes the most important heads
+// first.
 func (c *Curve) ordered() (method string, reversed bool) {
 	return strings.CutSuffix(c.Name, reversedSuffix)
 }
@@ -80,7 +80,7 @@ func (r *Report) Whole() Number {
 	return NaN
 }
 
-// Heads returns how many heads the whole model has.
+// Heads returns the number of heads of the whole model.
 func (r *Report) Heads() int {
 	if r.Model.Heads > 0 {
 		return r.Model.Heads
@@ -92,10 +92,10 @@ func (r *Report) Heads() int {
 	return n
 }
 
-// Metric is the name of the metric that is to stay.
+// Metric is the name of the metric that pruning should preserve.
 func (r *Report) Metric() string { return cmp.Or(r.Settings.Metric, "metric") }
 
-// Unit follows metrics where no head of a table names it.
+// Unit is written after metrics outside tables, whose heads name the unit.
 func (r *Report) Unit() string {
 	if r.Settings.Unit == "%" {
 		return "%"
@@ -103,7 +103,7 @@ func (r *Report) Unit() string {
 	return ""
 }
 
-// Digits is how many decimals the metric has: hundredths of a loss matter.
+// Digits is the number of decimals of the metric: more for a loss.
 func (r *Report) Digits() int {
 	if r.Settings.Lower {
 		return 3
@@ -111,8 +111,8 @@ func (r *Report) Digits() int {
 	return 1
 }
 
-// possible holds a number within what the metric can be: the interval of a difference may
-// reach beyond.
+// possible limits a number to the range of the metric, because the interval of a difference may
+// exceed it.
 func (r *Report) possible(n Number) Number {
 	n = max(n, Number(r.Settings.Least))
 	if r.Settings.Lower {
@@ -124,7 +124,7 @@ func (r *Report) possible(n Number) Number {
 // LossUnit is the unit of the loss.
 func (r *Report) LossUnit() string { return cmp.Or(r.Settings.LossUnit, "nats per token") }
 
-// Items is what the data are counted in.
+// Items is the unit of the data.
 func (r *Report) Items() string { return cmp.Or(r.Data.Items, "sources") }
 
 // Known reports whether the interval of the difference is known.
@@ -133,7 +133,7 @@ func (r Result) Known() bool { return r.Low.Known() && r.High.Known() }
 // Significant reports whether the interval excludes 0.
 func (r Result) Significant() bool { return !(r.Low <= 0 && r.High >= 0) }
 
-// Fewer returns the share of parameters that went, in per cent; 0 if none did.
+// Fewer returns the percentage of parameters that were removed, or 0 if none were.
 func (r Result) Fewer() Number {
 	if before, after := r.Before.Parameters, r.After.Parameters; 0 < after && after < before {
 		return Number(100 * float64(before-after) / float64(before))
@@ -141,7 +141,7 @@ func (r Result) Fewer() Number {
 	return 0
 }
 
-// Harm returns how much worse the model may be by its interval: 0 or less if it is better.
+// Harm returns how much worse the model may be by its interval; 0 or less if it is better.
 func (r *Report) Harm() Number {
 	if r.Settings.Lower {
 		return r.Result.High
@@ -149,20 +149,19 @@ func (r *Report) Harm() Number {
 	return -r.Result.Low
 }
 
-// kind is the layers of one kind of attention.
+// kind has the layers of one kind of attention.
 type kind struct {
 	Name   string
 	Layers []placed
 }
 
-// placed is a layer with its place in the report.
+// placed is a layer with its index in the report.
 type placed struct {
 	*Layer
 	at int
 }
 
-// kindsOf returns the layers of each kind: first those of the encoder, of the decoder and
-// across, then other kinds.
+// kindsOf returns the layers of each kind in the order encoder, decoder, cross, other kinds.
 func kindsOf(layers []Layer) []kind {
 	kinds := []kind{{Name: "encoder"}, {Name: "decoder"}, {Name: "cross"}}
 	for i := range layers {
@@ -176,7 +175,7 @@ func kindsOf(layers []Layer) []kind {
 	return slices.DeleteFunc(kinds, func(k kind) bool { return k.Layers == nil })
 }
 
-// Kinds returns the layers of each kind, and where there are several kinds also of all.
+// Kinds returns the layers of each kind and, if there are several kinds, of all of them.
 func (r *Report) Kinds() []kind {
 	kinds := kindsOf(r.Layers)
 	if len(kinds) < 2 {
@@ -197,7 +196,7 @@ func (k kind) Heads() (n int) {
 	return n
 }
 
-// Lost returns how many of them were removed.
+// Lost returns how many heads were removed.
 func (k kind) Lost() (n int) {
 	for _, l := range k.Layers {
 		n += l.lost()
@@ -205,13 +204,13 @@ func (k kind) Lost() (n int) {
 	return n
 }
 
-// Left returns how many of them are left.
+// Left returns how many heads are left.
 func (k kind) Left() int { return k.Heads() - k.Lost() }
 
-// Share returns the share that was removed, in per cent.
+// Share returns the percentage of heads that were removed.
 func (k kind) Share() Number { return Number(100 * float64(k.Lost()) / float64(k.Heads())) }
 
-// Bar returns the share that is left, in 24ths.
+// Bar returns the fraction of heads that is left, in 24ths.
 func (k kind) Bar() int {
 	if k.Heads() <= 0 {
 		return 0
@@ -244,25 +243,28 @@ func (l *Layer) lost() int {
 	return n
 }
 
-// turn returns when a head was removed, from 1; 0 if it was not.
+// turn returns the position of a head in the order of removal, from 1; 0 if it was not removed.
 func (r *Report) turn(layer string, head int) int {
 	return 1 + slices.Index(r.Result.Removed, prune.Head{Layer: layer, Number: head})
 }
 
-// wholeWork is what a model does as a whole, by the names of works.
+// wholeWork names the works that use the whole model.
 var wholeWork = map[string]string{"translate": "translation", "encode": "encoding", "read": "reading"}
 
-// Whole is what the model did as a whole; empty if the work is a part of it.
+// Whole returns the name of a work that uses the whole model; empty for other works.
 func (s Speed) Whole() string { return wholeWork[s.Work] }
 
 // Known reports whether the interval of the ratio is known.
 func (s Speed) Known() bool { return s.Low.Known() && s.High.Known() }
 
-// Result reports whether the ratio is a result: whether its interval excludes 1.
+// Result reports whether the interval of the ratio excludes 1.
 func (s Speed) Result() bool { return s.Known() && (s.Low > 1 || s.High < 1) }
 
-// Gained is the share of the possible gain in speed that was reached, in per
-// cent: all of it is 100, none is 0. It is unknown where the ratio is no result.
+// Change returns the ratio in words, such as "12% faster".
+func (s Speed) Change() string { return faster(float64(s.Ratio)) }
+
+// Gained returns the percentage of the possible gain in speed that was reached: 100 for all of it,
+// 0 for none. It is unknown if the interval of the ratio includes 1.
 func (s Speed) Gained() Number {
 	if !s.Result() || !(s.Bound > 1.005) { // nothing to gain, or unknown
 		return Number(math.NaN())
@@ -270,7 +272,7 @@ func (s Speed) Gained() Number {
 	return 100 * (s.Ratio - 1) / (s.Bound - 1)
 }
 
-// MainSpeed is the time of the whole model, or else of what was measured first; nil if nothing was.
+// MainSpeed returns the speed of the whole model, otherwise the first measurement, or nil.
 func (r *Report) MainSpeed() *Speed {
 	if s := find(r.Speed, func(s Speed) bool { return s.Ratio.Known() && s.Whole() != "" }); s != nil {
 		return s
@@ -278,7 +280,7 @@ func (r *Report) MainSpeed() *Speed {
 	return find(r.Speed, func(s Speed) bool { return s.Ratio.Known() })
 }
 
-// Works returns the first measurements of two kinds of work.
+// Works returns the first measurement of each of two kinds of work.
 func (r *Report) Works() (list []Speed) {
 	for _, s := range r.Speed {
 		if len(list) < 2 && (list == nil || list[0].Work != s.Work) {

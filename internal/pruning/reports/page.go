@@ -34,9 +34,9 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 	}).Parse(reportPage))
 })
 
-// HTML writes the report as one page that is whole in itself: it has no script
-// and asks no network for anything, and its policy holds the browser to that.
-// What was not measured is left out. The page is XML too.
+// HTML writes the report as a single page without scripts and without links to other files; its
+// content security policy blocks both. Parts that were not measured are omitted. The page is also
+// XML.
 func (r *Report) HTML(w io.Writer) error {
 	var b bytes.Buffer
 	if err := pageTemplate().Execute(&b, r); err != nil {
@@ -46,8 +46,8 @@ func (r *Report) HTML(w io.Writer) error {
 	return err
 }
 
-// visible writes what cannot be seen, or is no character, as Go writes it. The
-// template has nothing of the kind, but names may.
+// visible writes invisible and invalid characters as Go does. The template has none, but names
+// may have some.
 func visible(page string) string {
 	var b strings.Builder
 	for i, r := range page {
@@ -64,11 +64,11 @@ func visible(page string) string {
 	return b.String()
 }
 
-// shadeLevels is how many shades the cells of grids have beside white.
+// shadeLevels is the number of shades of the grids' cells, without white.
 const shadeLevels = 16
 
-// pageStyle returns the style sheet: that of the file, the shades of cells and
-// the charts' colours in the dark.
+// pageStyle returns the style sheet: the file, the shades of cells, and the charts' colours on a
+// dark ground.
 var pageStyle = sync.OnceValue(func() string {
 	const dark = "@media screen and (prefers-color-scheme: dark) {\n"
 	var b strings.Builder
@@ -76,7 +76,7 @@ var pageStyle = sync.OnceValue(func() string {
 	shades := func(from, step float64) {
 		for i := range shadeLevels + 1 {
 			c, ink := viz.OnLight.Color(from+step*float64(i)/shadeLevels), "#16181d"
-			if int(c.R)*3+int(c.G)*6+int(c.B) < 1250 { // about half of white's light
+			if int(c.R)*3+int(c.G)*6+int(c.B) < 1250 { // about half of white's brightness
 				ink = "#fff"
 			}
 			fmt.Fprintf(&b, ".grid .v%d{background:#%02x%02x%02x;color:%s}", i, c.R, c.G, c.B, ink)
@@ -92,14 +92,14 @@ var pageStyle = sync.OnceValue(func() string {
 // comparison is a row of the table that compares the model before and after.
 type comparison struct {
 	Name     string
-	Decimals int  // -1 is a count
-	Main     bool // it is the metric
-	// Of the whole model, the pruned one, the pruned one after fine-tuning, and the whole one
-	// after as much.
+	Decimals int  // -1 for a count
+	Main     bool // the row of the metric
+	// Values of the whole model, the pruned one, the pruned one after fine-tuning, and the whole one
+	// after the same fine-tuning.
 	Before, Pruned, After, Control Number
 }
 
-// Compared returns what is known before or after.
+// Compared returns the rows with a value before or after.
 func (r *Report) Compared() (rows []comparison) {
 	pruned, control := Unknown(), Unknown()
 	if r.Result.Pruned != nil {
@@ -149,7 +149,7 @@ func (c comparison) Write(v Number) string {
 	return fixed(v, c.Decimals)
 }
 
-// Change writes the difference; that of a count in per cent.
+// Change writes the difference, in per cent if it is a count.
 func (c comparison) Change() string {
 	if c.Decimals < 0 {
 		return signed(100*(c.After-c.Before)/c.Before, 0) + "%"
@@ -157,14 +157,14 @@ func (c comparison) Change() string {
 	return signed(c.After-c.Before, c.Decimals)
 }
 
-// facts are a group of names and what they are.
+// facts is a group of names with values.
 type facts struct {
 	Title string
 	Rows  [][2]string
 }
 
-// newFacts returns a group of the given names, each followed by a text or a number. Empty texts
-// and 0 are left out.
+// newFacts returns a group of the given names, each followed by a text or a number. It omits empty
+// texts and 0.
 func newFacts(title string, list ...any) facts {
 	f := facts{Title: title}
 	for i := 0; i < len(list); i += 2 {

@@ -62,15 +62,23 @@ func TestVerdict(t *testing.T) {
 		change func(*Report)
 		want   string
 	}{
-		{func(r *Report) { r.Result.High = -0.05 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to −0.1: significant), 1.12 × faster translation (batch 1), 11% fewer parameters"},
-		{func(r *Report) { r.Result.Low, r.Speed[0].Low = NaN, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), no result on the speed of translation (batch 1) (1.12 ×, 95% interval 0.99 to 1.14), 11% fewer parameters"},
-		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: 0.8, High: 0.95}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token slower (0.90 ×), 11% fewer parameters"},
+		{func(r *Report) { r.Result.High = -0.05 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to −0.1: significant), translation (batch 1) 12% faster, 11% fewer parameters"},
+		{func(r *Report) { r.Result.Low, r.Speed[0].Low = NaN, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), no significant change in the speed of translation (batch 1) (1.12 ×, 95% interval 0.99 to 1.14), 11% fewer parameters"},
+		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: 0.8, High: 0.95}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token 10% slower, 11% fewer parameters"},
 		{func(r *Report) {
 			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", NaN, nil, 0
 		}, "36 of 72 heads removed by gradient"},
 		{func(r *Report) {
+			r.Settings.Metric, r.Settings.Unit, r.Result.After.Metric, r.Speed = "exact match", "%", 44.1, nil
+			r.Result.Before.Metric, r.Result.Low, r.Result.High = 44.1, -0.4, 0.4
+		}, "36 of 72 heads removed by gradient: exact match 44.1% before and after (95% interval ±0.4 points: not significant), 11% fewer parameters"},
+		{func(r *Report) {
+			r.Result.After.Metric = r.Result.Before.Metric
+			r.Speed = []Speed{{Work: "translate", Batch: 1, Ratio: 2.3, Low: 2.1, High: 2.4}}
+		}, "36 of 72 heads removed by gradient: BLEU 44.1 before and after (95% interval −0.9 to +0.2: not significant), translation (batch 1) 2.30 × as fast, 11% fewer parameters"},
+		{func(r *Report) {
 			r.Settings.Metric, r.Settings.Unit, r.Result.Removed = "exact match", "%", []prune.Head{}
-		}, "None of the 72 heads was removed: exact match stays 44.1%"},
+		}, "None of the 72 heads was removed: exact match is still 44.1%"},
 	} {
 		r := filled()
 		c.change(r)
@@ -80,8 +88,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Where the chosen method does worse than random orders, the headline says so; of other
-// methods the notes do.
+// If the chosen method is worse than random orders, the headline says so; for other methods the
+// notes do.
 func TestWorseThanChance(t *testing.T) {
 	dates := func(orders int, metric ...Number) *Report {
 		r := &Report{Settings: Settings{Metric: "exact match", Unit: "%"}, Random: Band{Orders: orders}}
@@ -100,10 +108,10 @@ func TestWorseThanChance(t *testing.T) {
 		r    *Report
 		want string
 	}{
-		{dates(16, 98, 97, 29.2, 11, 4), "from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"},
+		{dates(16, 98, 97, 29.2, 11, 4), "with 8 or fewer heads left, gradient is worse than random orders: 29.2 against 50.6%"},
 		{dates(16, 98, 97, 29.2, 31, 8.5), "with 8 heads left, gradient is worse than random orders: 29.2 against 50.6%"},
 		{dates(16, 98, 80, 29.2, 31, 2), "with 10 to 8 heads left, gradient is worse than random orders: 80.0 against 90.0%"},
-		{dates(16, 98, 88.5, 49, 28.5, 9), ""}, // not more than the mean is uncertain by
+		{dates(16, 98, 88.5, 49, 28.5, 9), ""}, // within the uncertainty of the mean
 		{dates(1, 98, 97, 29.2, 11, 4), ""},
 		{dates(16, 98, NaN, NaN, NaN, NaN), ""},
 	} {
@@ -117,7 +125,7 @@ func TestWorseThanChance(t *testing.T) {
 		text, err := r.Verdict()
 		fmt.Fprint(w, text)
 		return err
-	}), ". With heads scored once, from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"; !strings.HasSuffix(got, want) {
+	}), ". With heads scored once, with 8 or fewer heads left, gradient is worse than random orders: 29.2 against 50.6%"; !strings.HasSuffix(got, want) {
 		t.Errorf("verdict %s, want %s at its end", got, want)
 	}
 	r.Result.Method = "taylor"

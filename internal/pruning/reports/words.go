@@ -18,13 +18,13 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// none is written for what was not measured.
+// none is written for a value that was not measured.
 const none = "–"
 
-// functions are what the templates of texts and page call beside the methods of a report.
+// functions are the functions that templates call, in addition to methods of a report.
 var functions = map[string]any{
 	"fixed": fixed, "signed": signed, "three": three, "between": between, "betweenSigned": betweenSigned,
-	"lasted": lasted, "moment": moment, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
+	"lasted": lasted, "faster": faster, "moment": moment, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
 	"minus":    func(text string) string { return strings.ReplaceAll(text, "-", "−") },
 	"add":      func(a, b int) int { return a + b },
 	"less":     func(a, b Number) Number { return a - b },
@@ -41,7 +41,7 @@ var functions = map[string]any{
 	},
 }
 
-// fixed writes a number with the given decimals, and a true minus.
+// fixed writes a number with the given decimals and a true minus sign.
 func fixed(v Number, decimals int) string {
 	if !v.Known() {
 		return none
@@ -53,7 +53,7 @@ func fixed(v Number, decimals int) string {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// signed is fixed with a sign, + too.
+// signed is fixed with a sign for positive numbers too.
 func signed(v Number, decimals int) string {
 	text := fixed(v, decimals)
 	if v > 0 && strings.Trim(text, "0.") != "" && v.Known() {
@@ -62,7 +62,7 @@ func signed(v Number, decimals int) string {
 	return text
 }
 
-// between writes an interval, as far as it is known.
+// between writes an interval if it is known.
 func between(low, high Number, decimals int) string { return interval(low, high, decimals, fixed) }
 
 // betweenSigned is between with signs.
@@ -75,6 +75,21 @@ func interval(low, high Number, decimals int, write func(Number, int) string) st
 		return none
 	}
 	return write(low, decimals) + " to " + write(high, decimals)
+}
+
+// faster writes a ratio of speeds in words.
+func faster(ratio float64) string {
+	if ratio >= 2 {
+		return fixed(Number(ratio), 2) + " × as fast"
+	}
+	percent, word := 100*math.Abs(ratio-1), "faster"
+	if ratio < 1 {
+		word = "slower"
+	}
+	if percent < 0.95 {
+		return fixed(Number(percent), 1) + "% " + word
+	}
+	return fixed(Number(percent), 0) + "% " + word
 }
 
 // three writes a number with about three digits.
@@ -92,7 +107,7 @@ func three(v Number) string {
 	return fixed(v, 3)
 }
 
-// lasted writes a time.
+// lasted writes a duration.
 func lasted(seconds float64) string {
 	switch {
 	case !Number(seconds).Known():
@@ -111,7 +126,7 @@ func lasted(seconds float64) string {
 	return fmt.Sprintf("%d h %d min", whole/60, whole%60)
 }
 
-// moment writes a time of RFC 3339 for people; what is none stays as it is.
+// moment writes a time of RFC 3339 for people. It does not change other texts.
 func moment(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -126,7 +141,7 @@ func superscript(n int) string {
 	return strings.Map(func(c rune) rune { return digits[strings.IndexRune("-0123456789", c)] }, strconv.Itoa(n))
 }
 
-// shellWord quotes a word for a shell where it must.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(s string) string {
 	if safeWord.MatchString(s) {
 		return s
@@ -136,7 +151,7 @@ func shellWord(s string) string {
 
 var safeWord = regexp.MustCompile(`^[a-zA-Z0-9/._+=:@%][a-zA-Z0-9/._+=:@%-]*$`)
 
-// summaryWidth is that of an ordinary terminal.
+// summaryWidth is the width of an ordinary terminal.
 const summaryWidth = 80
 
 //go:embed report.txt
@@ -146,24 +161,24 @@ var texts = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("texts").Funcs(functions).Parse(reportTexts))
 })
 
-// say returns a text of report.txt.
+// say executes a template of report.txt.
 func (r *Report) say(name string) (string, error) {
 	var b bytes.Buffer
 	err := texts().ExecuteTemplate(&b, name, r)
 	return b.String(), err
 }
 
-// Verdict says in one sentence what came of it, and in another where chance does better.
+// Verdict describes the result in one sentence, and in another if random orders are better.
 func (r *Report) Verdict() (string, error) { return r.say("verdict") }
 
-// VerdictLines returns the verdict in lines of a terminal.
+// VerdictLines returns the verdict as lines for a terminal.
 func (r *Report) VerdictLines() ([]string, error) {
 	text, err := r.Verdict()
 	return cells.Lines(strings.Fields(quote.Name(text)), " ", summaryWidth), err
 }
 
-// Summary writes what a person reads in ten seconds: the verdict, some points of
-// the curve beside what random orders do, the speed, and where everything is.
+// Summary writes the main results: the verdict, some points of the curve beside those of random
+// orders, the speed, and the paths of all files.
 func (r *Report) Summary(w io.Writer) error {
 	text, err := r.say("summary")
 	if err != nil {
@@ -175,8 +190,8 @@ func (r *Report) Summary(w io.Writer) error {
 
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// FewPoints returns five of a curve's points in their order: the first, the last, that with
-// about as many heads left as the result, and what fills the largest gaps.
+// FewPoints returns five points of a curve in their order: the first, the last, the one whose
+// number of heads is nearest to the result's, and points that fill the largest gaps.
 func (r *Report) FewPoints(points []Point) []Point {
 	const n = 5
 	if len(points) <= n {
@@ -210,7 +225,7 @@ func (r *Report) FewPoints(points []Point) []Point {
 	return few
 }
 
-// Use returns how a model that was made is loaded: a command and a line of Go.
+// Use returns how to load a model: a command and a line of Go.
 func (r *Report) Use(dir string) string {
 	command := "translate"
 	if r.Model.Task != "" {
@@ -219,8 +234,8 @@ func (r *Report) Use(dir string) string {
 	return fmt.Sprintf("attn %s --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", command, shellWord(dir), dir)
 }
 
-// Simpler says how the models of the curves were made, if not as the result was: they
-// lost their heads in one order, and nothing was trained. Else it is empty.
+// Simpler describes how the models of the curves were made if they differ from the result: their
+// heads were removed in one order without training. Otherwise it is empty.
 func (r *Report) Simpler() string {
 	switch s := r.Settings; {
 	case s.Step > 0 && s.FineTune > 0:
@@ -234,8 +249,8 @@ func (r *Report) Simpler() string {
 }
 
 // WorseThanChance says where the curve of a method is worse than the mean of random orders, by
-// more than the 95% interval of that mean; empty where it is nowhere. Of several stretches
-// it is that of the largest loss.
+// more than the 95% interval of that mean. It is empty if the curve is never worse. Of several
+// ranges it names the one with the largest loss.
 func (r *Report) WorseThanChance(method string) string {
 	c := r.Curve(method)
 	if c == nil || r.Random.Orders < 2 {
@@ -260,7 +275,7 @@ func (r *Report) WorseThanChance(method string) string {
 		case i == from+1:
 			where = fmt.Sprintf("with %s left", quote.Counted(first.Left, "head", "heads"))
 		case i == len(c.Points):
-			where = fmt.Sprintf("from %d heads left on", first.Left)
+			where = fmt.Sprintf("with %d or fewer heads left", first.Left)
 		}
 		if simpler := r.Simpler(); simpler != "" {
 			where = simpler + ", " + where
@@ -271,8 +286,8 @@ func (r *Report) WorseThanChance(method string) string {
 	return worst
 }
 
-// loss returns by how much a point is worse than the mean of random orders, 0 if by no more
-// than the 95% interval of that mean.
+// loss returns how much worse a point is than the mean of random orders. It is 0 within the 95%
+// interval of that mean.
 func (r *Report) loss(p Point) Number {
 	at := r.Random.At(p.Left)
 	if at == nil || !p.Metric.Known() || !at.Metric.Mean.Known() {
