@@ -173,7 +173,7 @@ func TestTenSteps(t *testing.T) {
 		dir:                          "config.json: no such file",
 		gru:                          "the network is a gru, want a transformer",
 		without:                      "examples.safetensors: no such file or directory; want what attn train --prepare has written",
-		other:                        "holds the pairs of another run; want what attn train --prepare has written",
+		other:                        "contains the pairs of another run; want what attn train --prepare has written",
 	} {
 		if err := train1(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", path, err, want)

@@ -128,7 +128,7 @@ func (r *run) examples(data string) error {
 	}
 	ids, lengths := file.Lookup("ids"), file.Lookup("lengths")
 	if file.Metadata["data"] != data || ids == nil || lengths == nil || len(lengths.Shape) != 2 || lengths.Shape[1] != 2 {
-		return bad(errors.New("holds the pairs of another run"))
+		return bad(errors.New("contains the pairs of another run"))
 	}
 	if r.ids, err = ids.Ints(); err != nil {
 		return bad(err)

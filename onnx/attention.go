@@ -254,7 +254,7 @@ func (g *Graph) form(scored attn.Score, e int) form {
 			g.Fail("a score of type %T, want one of package score", s)
 			return f
 		case c.Queries != nil || c.Keys != nil || c.MappedKeys != nil:
-			g.Fail("a score of type %T, which maps queries or keys by a function of its own", s)
+			g.Fail("a score of type %T, which maps queries or keys by a custom function", s)
 			return f
 		}
 	}

@@ -86,7 +86,7 @@ func TestRefuses(t *testing.T) {
 		{"score", layer(func(c *attn.MultiHeadConfig) {
 			c.Score = score.Func(func(_ *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return nil })
 		}), "onnx: score: a score of type score.Func, want one of package score"},
-		{"mapped score", layer(func(c *attn.MultiHeadConfig) { c.Score = ownScore{} }), "onnx: score: a score of type onnx_test.ownScore, which maps queries or keys by a function of its own"},
+		{"mapped score", layer(func(c *attn.MultiHeadConfig) { c.Score = ownScore{} }), "onnx: score: a score of type onnx_test.ownScore, which maps queries or keys by a custom function"},
 		{"score of another size", layer(func(c *attn.MultiHeadConfig) { c.Score = score.NewBilinear(3, 3, rng) }), "onnx: score: the query of w has 3 elements, want 5"},
 		{"score without parameters", layer(func(c *attn.MultiHeadConfig) { c.Score = &score.Additive{} }), "attn: Attend: wv of the additive score is nil, want a tensor"},
 		{"activation", func() (*onnx.Model, error) {
@@ -122,7 +122,7 @@ func TestRefuses(t *testing.T) {
 				parts = append(parts, g.Weight("part", x.Rows(0, 1<<10)))
 			}
 			g.Output("y", g.Node("Sum", parts), onnx.Float32)
-		}), "onnx: a model of 2.00 GiB, want less than 2 GiB, which is all that an ONNX file holds"},
+		}), "onnx: a model of 2.00 GiB, want less than 2 GiB, the limit of an ONNX file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.make()

@@ -91,7 +91,7 @@ func (m *Model) check() error {
 	case len(m.main.outputs) == 0:
 		return fmt.Errorf("onnx: the graph %q has no output", m.main.name)
 	case n > mostBytes:
-		return fmt.Errorf("onnx: a model of %.2f GiB, want less than 2 GiB, which is all that an ONNX file holds", float64(n)/(1<<30))
+		return fmt.Errorf("onnx: a model of %.2f GiB, want less than 2 GiB, the limit of an ONNX file", float64(n)/(1<<30))
 	}
 	return nil
 }

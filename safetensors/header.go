@@ -56,7 +56,7 @@ func parseHeader(text []byte) (map[string]string, []entry, error) {
 	}
 	// The format pads with spaces. Any other bytes there could hide a second file.
 	if rest := bytes.Trim(text[h.dec.InputOffset():], " "); len(rest) > 0 {
-		return nil, nil, fmt.Errorf("header goes on with %q after the end of its JSON, want spaces", rest[:1])
+		return nil, nil, fmt.Errorf("header continues with %q after the end of its JSON, want spaces", rest[:1])
 	}
 	return metadata, tensors, nil
 }
@@ -80,7 +80,7 @@ func checkLayout(tensors []entry, size int) error {
 		end = t.end
 	}
 	if end != size {
-		return fmt.Errorf("file holds %d bytes of data, want %d for its tensors", size, end)
+		return fmt.Errorf("file contains %d bytes of data, want %d for its tensors", size, end)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (h *header) tensor(name string) (entry, error) {
 		return t, err
 	}
 	if got := t.end - t.begin; got != want {
-		return t, fmt.Errorf("data_offsets %v hold %d bytes, want %d for %s %v", offsets, got, want, t.DType, t.Shape)
+		return t, fmt.Errorf("data_offsets %v span %d bytes, want %d for %s %v", offsets, got, want, t.DType, t.Shape)
 	}
 	return t, nil
 }

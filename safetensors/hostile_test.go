@@ -63,9 +63,9 @@ var hostile = []struct {
 	{"unclosed", frame(`{"q":`, 0), `tensor "q": header ends in the middle of its JSON`},
 	{"unclosed string", frame(`{"q`, 0), `header ends in the middle of its JSON`},
 	{"only spaces after the brace", frame(`{     `, 0), `header …`},
-	{"two objects", frame(`{}{}`, 0), `header goes on with "{" after the end of its JSON, want spaces`},
-	{"padded with newline", frame("{} \n", 0), `header goes on with "\n" after the end of its JSON, want spaces`},
-	{"padded with zero", frame("{}\x00", 0), `header goes on with "\x00" after the end of its JSON, want spaces`},
+	{"two objects", frame(`{}{}`, 0), `header continues with "{" after the end of its JSON, want spaces`},
+	{"padded with newline", frame("{} \n", 0), `header continues with "\n" after the end of its JSON, want spaces`},
+	{"padded with zero", frame("{}\x00", 0), `header continues with "\x00" after the end of its JSON, want spaces`},
 	{"comma at the end", frame(`{"__metadata__":{},}`, 0), `header is not JSON at line 1, column …`},
 	{"comma missing", frame(`{"__metadata__":{} "q":{}}`, 0), `header is not JSON at line 1, column …`},
 	{"colon missing", frame(`{"__metadata__" {}}`, 0), `header is not JSON at line 1, column …`},
@@ -143,10 +143,10 @@ var hostile = []struct {
 	{"negative offset", frame(one(`"F32"`, `[2,5]`, `[-40,0]`), 40), `tensor "q": data_offsets[0] is -40, want a non-negative integer`},
 	{"offset overflows", frame(one(`"F32"`, `[2,5]`, `[0,18446744073709551656]`), 40), `tensor "q": data_offsets[1] is 18446744073709551656, which overflows`},
 	{"backwards", frame(one(`"F32"`, `[2,5]`, `[40,0]`), 40), `tensor "q": data_offsets [40 0] end before they begin`},
-	{"more bytes than the shape", frame(one(`"F32"`, `[2,5]`, `[0,48]`), 48), `tensor "q": data_offsets [0 48] hold 48 bytes, want 40 for F32 [2 5]`},
-	{"fewer bytes than the shape", frame(one(`"F32"`, `[2,5]`, `[0,4]`), 4), `tensor "q": data_offsets [0 4] hold 4 bytes, want 40 for F32 [2 5]`},
-	{"rank 0 without data", frame(one(`"F32"`, `[]`, `[0,0]`), 0), `tensor "q": data_offsets [0 0] hold 0 bytes, want 4 for F32 []`},
-	{"empty with data", frame(one(`"F32"`, `[3,0]`, `[0,12]`), 12), `tensor "q": data_offsets [0 12] hold 12 bytes, want 0 for F32 [3 0]`},
+	{"more bytes than the shape", frame(one(`"F32"`, `[2,5]`, `[0,48]`), 48), `tensor "q": data_offsets [0 48] span 48 bytes, want 40 for F32 [2 5]`},
+	{"fewer bytes than the shape", frame(one(`"F32"`, `[2,5]`, `[0,4]`), 4), `tensor "q": data_offsets [0 4] span 4 bytes, want 40 for F32 [2 5]`},
+	{"rank 0 without data", frame(one(`"F32"`, `[]`, `[0,0]`), 0), `tensor "q": data_offsets [0 0] span 0 bytes, want 4 for F32 []`},
+	{"empty with data", frame(one(`"F32"`, `[3,0]`, `[0,12]`), 12), `tensor "q": data_offsets [0 12] span 12 bytes, want 0 for F32 [3 0]`},
 	{"hole at the start", frame(one(`"F32"`, `[2,5]`, `[8,48]`), 48), `tensor "q": data_offsets [8 48] begin at 8, want 0`},
 	{"hole", frame(`{`+f32("q", 0, 8)+`,`+f32("k", 12, 20)+`}`, 20), `tensor "k": data_offsets [12 20] begin at 12, want 8, where tensor "q" ends`},
 	{"overlap", frame(`{`+f32("q", 0, 8)+`,`+f32("k", 4, 12)+`}`, 12), `tensor "k": data_offsets [4 12] begin at 4, want 8, where tensor "q" ends`},
@@ -155,10 +155,10 @@ var hostile = []struct {
 	{"empty beyond the end", frame(`{`+f32("q", 0, 8)+`,`+f32("k", 12, 12)+`}`, 8), `tensor "k": data_offsets [12 12] begin at 12, want 8, where tensor "q" ends`},
 
 	// The end of the file.
-	{"data missing", frame(one(`"F32"`, `[2,5]`, `[0,40]`), 39), `file holds 39 bytes of data, want 40 for its tensors`},
-	{"data left over", frame(one(`"F32"`, `[2,5]`, `[0,40]`), 41), `file holds 41 bytes of data, want 40 for its tensors`},
-	{"data of no tensor", frame(`{}`, 1), `file holds 1 bytes of data, want 0 for its tensors`},
-	{"terabytes missing", frame(one(`"U8"`, `[1099511627]`, `[0,1099511627]`), 0), `file holds 0 bytes of data, want 1099511627 for its tensors`},
+	{"data missing", frame(one(`"F32"`, `[2,5]`, `[0,40]`), 39), `file contains 39 bytes of data, want 40 for its tensors`},
+	{"data left over", frame(one(`"F32"`, `[2,5]`, `[0,40]`), 41), `file contains 41 bytes of data, want 40 for its tensors`},
+	{"data of no tensor", frame(`{}`, 1), `file contains 1 bytes of data, want 0 for its tensors`},
+	{"terabytes missing", frame(one(`"U8"`, `[1099511627]`, `[0,1099511627]`), 0), `file contains 0 bytes of data, want 1099511627 for its tensors`},
 }
 
 func TestHostile(t *testing.T) {

@@ -82,7 +82,7 @@ func parseIndex(text []byte) (map[string]string, error) {
 		return nil, err
 	}
 	if rest := bytes.TrimLeft(text[h.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return nil, fmt.Errorf("index goes on with %q after the end of its JSON", rest[:1])
+		return nil, fmt.Errorf("index continues with %q after the end of its JSON", rest[:1])
 	}
 	if len(files) == 0 {
 		return nil, errors.New("index has no weight_map, or one without tensors")

@@ -55,7 +55,7 @@ func TestReadNamesFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := []struct{ path, want string }{
-		{path, `tensor "q": data_offsets [0 48] hold 48 bytes, want 40 for F32 [2 5]`},
+		{path, `tensor "q": data_offsets [0 48] span 48 bytes, want 40 for F32 [2 5]`},
 		{dir, "is a folder, want a file"},
 		{os.DevNull, "is not a regular file"},
 	}
@@ -94,7 +94,7 @@ func TestReadHugeSparse(t *testing.T) {
 		want         string
 	}{
 		{"zeros", "", 1 << 30, "header length is 0, want at least 2"},
-		{"tail", one(`"U8"`, `[7]`, `[0,7]`), 1 << 30, "file holds 1073741763 bytes of data, want 7 for its tensors"},
+		{"tail", one(`"U8"`, `[7]`, `[0,7]`), 1 << 30, "file contains 1073741763 bytes of data, want 7 for its tensors"},
 		{"beyond the limit", one(`"U8"`, fmt.Sprintf("[%d]", huge-100), fmt.Sprintf("[0,%d]", huge-100)), huge, "file has 8796093022208 bytes, more than can be read"},
 	}
 	for _, c := range cases {

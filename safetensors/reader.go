@@ -83,9 +83,9 @@ func inFolder(dir string) (string, error) {
 	case 1:
 		return filepath.Join(dir, found[0]), nil
 	case 2:
-		return "", &FormatError{dir, fmt.Errorf("holds both %s and %s, want one of them by name", found[0], found[1])}
+		return "", &FormatError{dir, fmt.Errorf("contains both %s and %s, want one of them by name", found[0], found[1])}
 	}
-	return "", &FormatError{dir, fmt.Errorf("holds neither %s nor %s", modelFile, modelFile+indexSuffix)}
+	return "", &FormatError{dir, fmt.Errorf("contains neither %s nor %s", modelFile, modelFile+indexSuffix)}
 }
 
 // NewReader reads the header of a file of size bytes that is not on disk, or is already open.

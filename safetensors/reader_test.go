@@ -279,8 +279,8 @@ func TestOpenFolder(t *testing.T) {
 	r.Close()
 
 	for _, c := range []struct{ dir, want string }{
-		{t.TempDir(), "holds neither model.safetensors nor model.safetensors.index.json"},
-		{model(t, index, map[string][]string{"model.safetensors": nil}), "holds both model.safetensors and model.safetensors.index.json, want one of them by name"},
+		{t.TempDir(), "contains neither model.safetensors nor model.safetensors.index.json"},
+		{model(t, index, map[string][]string{"model.safetensors": nil}), "contains both model.safetensors and model.safetensors.index.json, want one of them by name"},
 	} {
 		_, err := Open(c.dir)
 		if want := "safetensors: " + c.dir + ": " + c.want; err == nil || err.Error() != want {
@@ -306,7 +306,7 @@ var hostileIndices = []struct{ name, index, want string }{
 	{"tensor twice", `{"weight_map": {"x": "a", "y": "a", "z": "b", "x": "a"}}`, `weight_map has the key "x" twice`},
 	{"file is a number", `{"weight_map": {"x": 1}}`, `tensor "x": its file is the number 1, want a string`},
 	{"reserved name", `{"weight_map": {"__metadata__": "a"}}`, `tensor "__metadata__": name is reserved`},
-	{"two objects", `{"weight_map": {"x": "a"}}{}`, `index goes on with "{" after the end of its JSON`},
+	{"two objects", `{"weight_map": {"x": "a"}}{}`, `index continues with "{" after the end of its JSON`},
 	{"folder above", `{"weight_map": {"x": "../a"}}`, `tensor "x": file "../a", want the name of a file beside the index`},
 	{"folder below", `{"weight_map": {"x": "f/a"}}`, `tensor "x": file "f/a", want the name of a file beside the index`},
 	{"backslash", `{"weight_map": {"x": "..\\a"}}`, `tensor "x": file "..\\a", want the name of a file beside the index`},

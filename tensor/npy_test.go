@@ -85,7 +85,7 @@ func ExampleReadNPY() {
 	fmt.Println(err)
 	// Output:
 	// [[0 1 2 3 4] [5 6 7 8 9] [10 11 12 13 14]] <nil>
-	// npy: element 1 is 16777217, which a float32 does not hold exactly
+	// npy: element 1 is 16777217, which a float32 does not represent exactly
 }
 
 // Python reads this file with numpy.load("weights.npy").

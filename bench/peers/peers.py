@@ -6,7 +6,7 @@ A server on standard input and output: each line is a JSON object with op, b, h,
 dropout, weights as `attn bench --json` prints them, threads, and time in seconds; it is answered by a line with ms_median,
 ms_min, ms_max and form, which says what was run, or unsupported, or error. {"op": "version"} is answered by version,
 or missing where the library is not installed, and {"op": "logits"} with the file of a decoder and ids by logits, so
-that whoever compares can see that both compute the same. So whoever compares can take turns and pays for the imports
+that the caller can check that both compute the same. So a caller can take turns and pays for the imports
 once.
 
 The module of a library has its version; operations, functions by the names of what they do, which take a Work and
@@ -145,7 +145,7 @@ def main():
     answer = None
     try:
         answer = Server(importlib.import_module(names[sys.argv[1]])).answer
-    except Exception as e:  # a compiled library that does not load has an error of its own
+    except Exception as e:  # a compiled library that does not load raises its own error
         missing = {"missing": f"{type(e).__name__}: {e}".splitlines()[0]}
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line)) if answer else missing), flush=True)

@@ -304,7 +304,7 @@ def generate(w):
 
 
 def load(w):
-    """The tensors of a file in memory of their own: load_file alone maps the file, and reads nothing of it."""
+    """The tensors of a file in separate memory: load_file alone maps the file and reads nothing."""
     from safetensors.torch import load_file  # which nothing else needs
 
     if w.storage == "int8":

@@ -24,7 +24,7 @@ from pyspark import SparkConf, SparkContext
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--partitions", type=int, help="at least so many partitions; without it, one for each block of the file system")
+    parser.add_argument("--partitions", type=int, help="minimum number of partitions; default one per block of the file system")
     parser.add_argument("input", help="text file, folder or pattern")
     parser.add_argument("output", help="folder that is not there yet")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="command that maps lines to lines, with its flags")

@@ -73,7 +73,7 @@ func (m *Model) list(ctx context.Context) ([]File, error) {
 			base, err = base.Parse(next)
 		}
 		if err != nil || base.Host != m.hub.endpoint.Host || base.Scheme != m.hub.endpoint.Scheme {
-			return nil, m.bad("the list of its files goes on at %s, want a URL at %s://%s",
+			return nil, m.bad("the list of its files continues at %s, want a URL at %s://%s",
 				quote.Text(next), m.hub.endpoint.Scheme, m.hub.endpoint.Host)
 		}
 		at = base.String()

@@ -85,14 +85,14 @@ func TestRefuses(t *testing.T) {
 				return false
 			}
 			f.List = func(list []map[string]any) []map[string]any { return list[:1] }
-		}, want: `the list of its files goes on at "http://example.com/next", want a URL at http://`},
+		}, want: `the list of its files continues at "http://example.com/next", want a URL at http://`},
 		"page over another protocol": {spoil: func(f *fake) {
 			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
 				w.Header().Set("Link", "<"+strings.Replace(f.URL, "http:", "https:", 1)+`/next>; rel="next"`)
 				return false
 			}
 			f.List = func(list []map[string]any) []map[string]any { return list[:1] }
-		}, want: `the list of its files goes on at "https://127.0.0.1:`},
+		}, want: `the list of its files continues at "https://127.0.0.1:`},
 		"long list": {spoil: func(f *fake) {
 			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
 				if !strings.Contains(r.URL.Path, "/tree/") {

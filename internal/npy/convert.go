@@ -72,14 +72,14 @@ func (h *array) number(b []byte) (v float32, problem string) {
 		return float32(u), ""
 	case 'u':
 		if !exact(u) {
-			return 0, fmt.Sprintf("%d, which a float32 does not hold exactly", u)
+			return 0, fmt.Sprintf("%d, which a float32 does not represent exactly", u)
 		}
 		return float32(u), ""
 	case 'i':
 		unused := 64 - 8*h.width
 		i := int64(u<<unused) >> unused
 		if !exact(uint64(max(i, -i))) { // the smallest int64 is its own negative
-			return 0, fmt.Sprintf("%d, which a float32 does not hold exactly", i)
+			return 0, fmt.Sprintf("%d, which a float32 does not represent exactly", i)
 		}
 		return float32(i), ""
 	}

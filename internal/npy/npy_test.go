@@ -73,8 +73,8 @@ var (
 		"u8_big":           {[]int{4}, []float32{0, 1, 1 << 63, 0xFFFFFF << 40}},
 	}
 	refused = map[string]string{
-		"inexact_i4":  "npy: element 1 is 16777217, which a float32 does not hold exactly",
-		"inexact_u8":  "npy: element 2 is 18446744073709551615, which a float32 does not hold exactly",
+		"inexact_i4":  "npy: element 1 is 16777217, which a float32 does not represent exactly",
+		"inexact_u8":  "npy: element 2 is 18446744073709551615, which a float32 does not represent exactly",
 		"huge_double": "npy: element 1 is 1e+300, which is beyond the largest float32",
 		"complex":     `npy: header: descr is "<c8", want one type of numbers: bool, an integer, or float16, float32 or float64`,
 		"text":        `npy: header: descr is "<U2", want one type of numbers…`,

@@ -68,11 +68,11 @@ func manifests(dir string) ([]*Manifest, error) {
 		case n == 0:
 			n, found = shards, e.Name()
 		case n != shards:
-			return nil, bad("%s holds both %s and %s, want the shards of one division", dir, found, e.Name())
+			return nil, bad("%s contains both %s and %s, want the shards of one division", dir, found, e.Name())
 		}
 	}
 	if n == 0 {
-		return nil, bad("%s holds no shards", dir)
+		return nil, bad("%s contains no shards", dir)
 	}
 	var list []*Manifest
 	var missing []string
@@ -84,7 +84,7 @@ func manifests(dir string) ([]*Manifest, error) {
 		case err != nil:
 			return nil, err
 		case m.Shard != i || m.Shards != n:
-			return nil, bad("%s holds shard %d of %d", filepath.Join(dir, folder(i, n)), m.Shard, m.Shards)
+			return nil, bad("%s contains shard %d of %d", filepath.Join(dir, folder(i, n)), m.Shard, m.Shards)
 		default:
 			list = append(list, m)
 		}

@@ -141,7 +141,7 @@ func (j *Job) checkOthers() error {
 	}
 	for _, e := range entries {
 		if _, n, ok := parseFolder(e.Name()); ok && n != j.Shards {
-			return other("%s holds %s, want one of %d shards; want another --output", j.Dir, e.Name(), j.Shards)
+			return other("%s contains %s, want one of %d shards; want another --output", j.Dir, e.Name(), j.Shards)
 		}
 	}
 	return nil

@@ -249,8 +249,8 @@ func TestMergeRefuses(t *testing.T) {
 		"is not what its manifest says: 1 lines and 8 bytes, want ": func(t *testing.T, j *Job) {
 			os.WriteFile(filepath.Join(j.Dir, folder(2, 5), OutputFile), []byte("9 bytes\n"), 0o644)
 		},
-		"holds both": func(t *testing.T, j *Job) { os.Mkdir(filepath.Join(j.Dir, folder(0, 4)), 0o755) },
-		"holds shard 1 of 5": func(t *testing.T, j *Job) {
+		"contains both": func(t *testing.T, j *Job) { os.Mkdir(filepath.Join(j.Dir, folder(0, 4)), 0o755) },
+		"contains shard 1 of 5": func(t *testing.T, j *Job) {
 			os.RemoveAll(filepath.Join(j.Dir, folder(0, 5)))
 			os.CopyFS(filepath.Join(j.Dir, folder(0, 5)), os.DirFS(filepath.Join(j.Dir, folder(1, 5))))
 		},
@@ -287,7 +287,7 @@ func TestMergeRefuses(t *testing.T) {
 			m.Input.Pieces = nil
 			atomicfile.WriteAll(atomicfile.JSON(filepath.Join(j.Dir, folder(4, 5), ManifestFile), m))
 		},
-		"holds no shards": func(t *testing.T, j *Job) { os.RemoveAll(j.Dir); os.Mkdir(j.Dir, 0o755) },
+		"contains no shards": func(t *testing.T, j *Job) { os.RemoveAll(j.Dir); os.Mkdir(j.Dir, 0o755) },
 	} {
 		j := newJob(t, pattern, 5)
 		j.all(t)

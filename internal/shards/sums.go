@@ -105,7 +105,7 @@ func (n *node) add(v any) error {
 			}
 		}
 	default:
-		return bad("holds %v, of which there is no sum", v)
+		return bad("contains %v, which cannot be summed", v)
 	}
 	return nil
 }
