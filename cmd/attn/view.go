@@ -13,14 +13,14 @@ import (
 )
 
 type viewCommand struct {
-	Model   []string `help:"Directory of the model; further ones can be compared with it." placeholder:"DIR" sep:"none" either:"source"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
-	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
+	Model   []string `help:"Directory of the model; repeat the flag to compare models." placeholder:"DIR" sep:"none" either:"source"`
+	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
+	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
-	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT" needs:"text"`
-	Scores  string   `name:"importance" help:"Importance of heads, as attn heads --json writes it, to show beside the measures." placeholder:"FILE"`
-	Steps   int      `name:"generate" help:"With a pretrained decoder, continue each text by N tokens, and show what these attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
-	Text    []string `arg:"" optional:"" help:"Texts to begin with." needs:"model"`
+	Pair    *string  `help:"Second text of each pair, for a pretrained encoder." placeholder:"TEXT" needs:"text"`
+	Scores  string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
+	Steps   int      `name:"generate" help:"With a pretrained decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
+	Text    []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
 }
 
 func (viewCommand) Help() string {
@@ -35,9 +35,9 @@ func (viewCommand) Help() string {
   attn view --model runs/dates --importance heads.json "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
-The page shows every head. It is served until Ctrl-C, and to this machine only unless
---addr says otherwise. Standard output gets its address and nothing else: whoever has
-the address can use the page, and nobody else can.`
+The page shows every head. The server runs until Ctrl-C and accepts connections from this
+machine only, unless --addr is given. The only line on standard output is the URL of the
+page. Anyone with this URL can open the page; requests without its token are rejected.`
 }
 
 // Validate is called by the parser.
@@ -60,7 +60,7 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
-// options loads what is to be shown.
+// options loads the models, or opens the files, that the page shows.
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
@@ -70,7 +70,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 			if len(cmd.Weights) > 1 {
 				shown.tell("opening files", i, len(cmd.Weights))
 			}
-			f, err := heads.Open(path) // the system closes it when the program ends
+			f, err := heads.Open(path) // closed by the system when the program ends
 			if err != nil {
 				return o, err
 			}
@@ -92,8 +92,8 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	model := models[0].Source
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
 	if p, is := model.(pretrainedSource); is {
-		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // two that are compared
-		if p.m.Sizes().Decoder == nil {                            // that of an encoder-decoder is the target
+		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // room for two, to compare them
+		if p.m.Sizes().Decoder == nil {                            // the second text of an encoder-decoder is the target
 			o.Second = view.Second{Label: "Second text", Hint: "none"}
 		}
 	}
@@ -110,7 +110,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	return o, nil
 }
 
-// translatorSource is a translator that the page can ask.
+// translatorSource is a translator whose runs the page shows.
 type translatorSource struct {
 	m       *models.Model
 	unknown *unknowns
@@ -118,20 +118,21 @@ type translatorSource struct {
 
 const (
 	mostTokens  = 2048    // of a text, and of a translation
-	mostVectors = 8 << 20 // of queries and keys that are shown: of longer texts they are not
+	mostVectors = 8 << 20 // bytes of queries and keys; longer texts are shown without them
 )
 
-// vectors returns how many bytes the queries and keys of such a record take.
+// vectors returns the size in bytes of the queries and keys of a record with n source and m target
+// tokens.
 func (s translatorSource) vectors(n, m int) int64 {
 	k, q := int64(n+1), int64(m+1)
 	c := s.m.Translator.Config
 	if c.Arch == models.GRU {
-		return 4 * int64(c.Width) * 2 * (q + k) // keys have both directions
+		return 4 * int64(c.Width) * 2 * (q + k) // keys are bidirectional states
 	}
 	return 4 * int64(c.Layers) * int64(c.Width) * (2*k + 2*q + q + k)
 }
 
-// check bounds what the page may ask for.
+// check limits the length of the texts that the page sends.
 func (s translatorSource) check(source, target string) error {
 	n, m := len(s.m.Translator.Source.Encode(source)), len(s.m.Translator.Target.Encode(target))
 	if n > mostTokens {
@@ -143,7 +144,7 @@ func (s translatorSource) check(source, target string) error {
 	return nil
 }
 
-// Record is asked by the page, one text after the other.
+// Record runs the model on a text from the page. Calls do not overlap.
 func (s translatorSource) Record(ctx context.Context, source, target string) (*heads.Record, error) {
 	if err := s.check(source, target); err != nil {
 		return nil, err
@@ -169,10 +170,10 @@ func (s translatorSource) Record(ctx context.Context, source, target string) (*h
 	return r, nil
 }
 
-// tooManyVectors is why a long text has no queries and keys.
+// tooManyVectors explains why a long text has no queries and keys.
 var tooManyVectors = fmt.Sprintf("The queries and keys of this text take more than %d MB; a shorter text has them.", mostVectors>>20)
 
-// NoVectors is shown by the page.
+// NoVectors returns the page's explanation for missing queries and keys.
 func (s translatorSource) NoVectors(r *heads.Record) string {
 	if s.vectors(len(s.m.Translator.Source.Encode(r.Source)), len(s.m.Translator.Target.Encode(r.Target))) > mostVectors {
 		return tooManyVectors
@@ -180,8 +181,7 @@ func (s translatorSource) NoVectors(r *heads.Record) string {
 	return "The scores of this model are not products of queries and keys."
 }
 
-// numberHeads gives the heads of a pruned model the numbers that they had before,
-// so that they can be found in the whole model.
+// numberHeads gives the heads of a pruned model their numbers in the original model.
 func (s translatorSource) numberHeads(r *heads.Record) {
 	for i := range r.Layers {
 		l := &r.Layers[i]
