@@ -19,9 +19,9 @@ type applyCommand struct {
 	LSE     bool   `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
 
 	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
-	Scale   *float32 `help:"Multiply the scores by S; for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
+	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
 	Softcap float32  `help:"Soft-cap the scores: C·tanh(score/C)." placeholder:"C" group:"Scores" want:"more than 0"`
-	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the published slopes, or with the tensor slopes of the file." group:"Scores"`
+	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the slopes in the file or else the published ones." group:"Scores"`
 
 	Rope         bool    `help:"RoPE: rotate queries and keys by their positions." group:"Positions"`
 	RopeBase     float64 `help:"Base of the frequencies of --rope (default 10000)." placeholder:"N" group:"Positions" want:"more than 1" needs:"rope"`
