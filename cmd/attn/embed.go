@@ -157,7 +157,7 @@ func (cmd *embedCommand) load(c console) (*models.Embedder, error) {
 	if cmd.Pooling == nil {
 		e, err := load(c, models.LoadEmbedder, cmd.Model, models.Options{Weights: tensor.Float32})
 		if errors.Is(err, models.ErrNoPipeline) {
-			err = fmt.Errorf("%w: --pooling mean, say", err)
+			err = fmt.Errorf("%w; use --pooling, such as --pooling mean", err)
 		}
 		return e, err
 	}

@@ -98,7 +98,7 @@ func pairsOf[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter
 }
 
 // errNotLines lists the commands and flags that write one line per input line.
-var errNotLines = errors.New("want translate without texts and --map, embed or tokenize without files and texts, or eval or heads with --per-line")
+var errNotLines = errors.New("want translate without texts or --map, embed or tokenize without files or texts, or eval or heads with --per-line")
 
 // followsFrom returns the identity of a job: everything that determines the output of a command.
 func followsFrom(cmd lineCommand, args []string) (shards.Identity, error) {

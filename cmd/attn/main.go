@@ -78,7 +78,7 @@ type commands struct {
 	Version    versionCommand    `cmd:"" group:"Tools" help:"Print the version."`
 }
 
-// console is the standard streams of a command.
+// console groups the standard streams of a command.
 type console struct {
 	in       io.Reader
 	out, err io.Writer

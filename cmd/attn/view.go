@@ -127,7 +127,7 @@ func (s translatorSource) vectors(n, m int) int64 {
 	k, q := int64(n+1), int64(m+1)
 	c := s.m.Translator.Config
 	if c.Arch == models.GRU {
-		return 4 * int64(c.Width) * 2 * (q + k) // keys are bidirectional states
+		return 4 * int64(c.Width) * 2 * (q + k) // keys concatenate both directions
 	}
 	return 4 * int64(c.Layers) * int64(c.Width) * (2*k + 2*q + q + k)
 }

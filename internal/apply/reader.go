@@ -66,7 +66,7 @@ func (r *reader) floats(name string) *tensor.Tensor {
 	if t == nil {
 		return nil
 	}
-	if len(x) == 0 { // if one axis is 0, the others could have any size
+	if len(x) == 0 { // the other axes of an empty tensor can have any size
 		r.fail(r.bad("tensor %q has shape %v, want at least one element", t.Name, t.Shape))
 		return nil
 	}

@@ -123,7 +123,7 @@ func given(parsed *kong.Context) commandLine {
 	return line
 }
 
-// of returns the given ones of some values.
+// of returns the values that are on the command line.
 func (l commandLine) of(values []*kong.Value) []*kong.Value {
 	return slices.DeleteFunc(slices.Clone(values), func(v *kong.Value) bool { return !l.has(v.Name) })
 }
