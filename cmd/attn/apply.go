@@ -13,31 +13,31 @@ import (
 )
 
 type applyCommand struct {
-	In      string `required:"" help:"Safetensors file with q, k, v and the optional tensors named above." placeholder:"FILE"`
+	In      string `required:"" help:"Safetensors file with q, k, v and the optional tensors listed above." placeholder:"FILE"`
 	Out     string `required:"" help:"Safetensors file to write." placeholder:"FILE" writes:"file"`
-	Weights bool   `help:"Write the weights as well."`
-	LSE     bool   `name:"lse" help:"Write the log-sum-exp of each query's scores as well."`
+	Weights bool   `help:"Also write the attention weights."`
+	LSE     bool   `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
 
 	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
-	Scale   *float32 `help:"Factor of the scores, for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
-	Softcap float32  `help:"Bound the scores smoothly: C·tanh(score/C)." placeholder:"C" group:"Scores" want:"more than 0"`
-	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the published slopes or those in the file." group:"Scores"`
+	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
+	Softcap float32  `help:"Soft-cap the scores: C·tanh(score/C)." placeholder:"C" group:"Scores" want:"more than 0"`
+	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the slopes in the file or else the published ones." group:"Scores"`
 
-	Rope         bool    `help:"RoPE: turn queries and keys by their positions." group:"Positions"`
+	Rope         bool    `help:"RoPE: rotate queries and keys by their positions." group:"Positions"`
 	RopeBase     float64 `help:"Base of the frequencies of --rope (default 10000)." placeholder:"N" group:"Positions" want:"more than 1" needs:"rope"`
-	RopeSize     int     `help:"Elements of a head that --rope turns, the first N (default all)." placeholder:"N" group:"Positions" want:"at least 2" needs:"rope"`
-	RopeAdjacent bool    `help:"Turn elements 2i and 2i+1 together (GPT-J), not i and i+N/2 (Llama of Hugging Face)." group:"Positions" needs:"rope"`
+	RopeSize     int     `help:"Rotate only the first N elements of each head (default all)." placeholder:"N" group:"Positions" want:"at least 2" needs:"rope"`
+	RopeAdjacent bool    `help:"Rotate the pairs 2i and 2i+1 (GPT-J) instead of i and i+N/2 (Llama of Hugging Face)." group:"Positions" needs:"rope"`
 
 	Causal    bool  `help:"Query i attends to key j only if j ≤ i + offset." group:"Masks"`
 	Window    []int `help:"Query i attends only to keys at most N away from i + offset, or at most N before and M after it." placeholder:"N" group:"Masks" want:"at least 0"`
 	Offset    *int  `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N" group:"Masks" needs:"causal|window"`
-	Sink      *int  `help:"With --window, every query attends to the first N keys as well." placeholder:"N" group:"Masks" want:"at least 0" needs:"window" excludes:"offset"`
-	Documents []int `help:"Sequences hold several documents, which end in front of these positions; a query attends to the keys of its own." placeholder:"N" group:"Masks" want:"at least 0"`
+	Sink      *int  `help:"With --window, every query also attends to the first N keys." placeholder:"N" group:"Masks" want:"at least 0" needs:"window" excludes:"offset"`
+	Documents []int `help:"Ends of the documents packed into a sequence (exclusive); a query attends only to keys of the same document." placeholder:"N" group:"Masks" want:"at least 0"`
 
 	Heads   int    `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H" group:"Layer" want:"at least 1"`
-	KVHeads int    `name:"kv-heads" help:"Heads of keys and values (default as many as k.weight has rows for)." placeholder:"G" group:"Layer" want:"at least 1" needs:"heads"`
-	Layer   string `help:"Read the layer's parameters from this file, index or folder: a PyTorch state dict, or attn's own names." placeholder:"FILE" group:"Layer" needs:"heads" reads:"tensors"`
-	Prefix  string `help:"What the names of the parameters in --layer begin with." placeholder:"TEXT" group:"Layer" needs:"layer"`
+	KVHeads int    `name:"kv-heads" help:"Number of key/value heads (default from the rows of k.weight)." placeholder:"G" group:"Layer" want:"at least 1" needs:"heads"`
+	Layer   string `help:"Read the layer's parameters from this safetensors file, index or folder, with the names of PyTorch or of attn." placeholder:"FILE" group:"Layer" needs:"heads" reads:"tensors"`
+	Prefix  string `help:"Prefix of the parameter names in --layer." placeholder:"TEXT" group:"Layer" needs:"layer"`
 }
 
 func (applyCommand) Help() string {
@@ -61,22 +61,23 @@ func (applyCommand) Help() string {
   attn apply --in x.safetensors --out y.safetensors --heads 8 \
     --layer model.safetensors --prefix encoder.layers.0.self_attn.
 
-It reads q, k and v, each [B L E] or [B H L E]; if present, mask (BOOL, true = may
-attend, broadcast to the scores), bias (added to the scores), valid_lens ([B] or
-[B Lq] integers), documents (their ends, [N] or [B N] integers) and sinks ([H], the
-score of a key without a value); with --alibi slopes ([H]); with --rope q_positions
-and k_positions ([L] or [B L] integers). The scores and their parameters:
+The input file contains q, k and v, each [B L E] or [B H L E], and optionally
+mask (BOOL, true = may attend, broadcast to the scores), bias (added to the scores),
+valid_lens ([B] or [B Lq] integers), documents (their ends, [N] or [B N] integers)
+and sinks ([H], the score of a key without a value); with --alibi also slopes ([H]);
+with --rope also q_positions and k_positions ([L] or [B L] integers). The scores and
+their parameters:
 
 ` + scores.String() + `
-With --heads it reads the layer as well, from the same file or from --layer:
+With --heads, the parameters of the layer are read from the same file or from --layer:
 q.weight, k.weight, v.weight and out.weight, each [out in], and the biases q.bias
-and so on. In --layer they may have the names of torch.nn.MultiheadAttention, or
-those of most language models: q_proj, k_proj, v_proj, and o_proj or out_proj.
-Anything else in a file, in --layer under the prefix, is an error.
+and so on. In --layer they may also have the names of torch.nn.MultiheadAttention or
+of most language models: q_proj, k_proj, v_proj, and o_proj or out_proj. An unknown
+tensor in a file (in --layer: under the prefix) is an error.
 
-It writes out; with --weights, weights; with --lse, lse; and if the file has dout,
-dweights or dlse, the gradients d.q, d.k, d.v, d.bias, d.sinks and d.NAME of each
-parameter NAME.`
+The output file contains out; with --weights, weights; with --lse, lse; and if the
+input has dout, dweights or dlse, the gradients d.q, d.k, d.v, d.bias, d.sinks and
+d.NAME of each parameter NAME.`
 }
 
 // Validate is called by the parser.
@@ -84,27 +85,27 @@ func (cmd *applyCommand) Validate() error {
 	scaled := scaledScores()
 	switch {
 	case cmd.Scale != nil && !slices.Contains(scaled, cmd.Score):
-		return fmt.Errorf("--scale goes with the scores %s, not %s", listed(scaled, "and"), cmd.Score)
+		return fmt.Errorf("--scale works only with the scores %s, not %s", listed(scaled, "and"), cmd.Score)
 	case cmd.RopeSize%2 != 0:
 		return fmt.Errorf("--rope-size %d, want an even number", cmd.RopeSize)
 	case len(cmd.Window) > 2:
 		return fmt.Errorf("--window %s, want one number or two", joined(cmd.Window))
 	case cmd.Causal && len(cmd.Window) == 2 && cmd.Window[1] != 0:
-		return fmt.Errorf("--window %s: with --causal no key behind the query is attended to", joined(cmd.Window))
+		return fmt.Errorf("--window %s: with --causal, no key after the query is attended to", joined(cmd.Window))
 	case !slices.IsSorted(cmd.Documents):
-		return fmt.Errorf("--documents %s, want cumulative lengths, which ascend", joined(cmd.Documents))
+		return fmt.Errorf("--documents %s, want cumulative lengths in ascending order", joined(cmd.Documents))
 	case cmd.KVHeads > 0 && cmd.Heads%cmd.KVHeads != 0:
 		return fmt.Errorf("--kv-heads %d, want a divisor of --heads %d", cmd.KVHeads, cmd.Heads)
 	}
 	return nil
 }
 
-// joined returns a list of numbers as it stands on the command line.
+// joined returns a list of numbers in the form of the command line.
 func joined(numbers []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ","), "[]")
 }
 
-// scaledScores are the names of the scores that --scale goes with.
+// scaledScores returns the names of the scores that take --scale.
 func scaledScores() []string {
 	return slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Scaled == nil }).Names()
 }

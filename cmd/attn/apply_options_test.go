@@ -15,8 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Each flag, and each tensor that goes with it, is the option of the library of that name,
-// to the bit, with the same gradients.
+// Each flag, with its tensors, has bit-for-bit the results and gradients of the library's option.
 func TestApplyOptions(t *testing.T) {
 	const b, h, g, lq, lk, e, v = 2, 6, 3, 5, 7, 8, 11
 	rope := func(c position.RoPEConfig) attn.Position {
@@ -118,7 +117,7 @@ func TestApplyOptions(t *testing.T) {
 	}
 }
 
-// Layers of PyTorch, from state dicts that it has written, come to what it computes.
+// Layers from PyTorch's state dicts have the same results as in PyTorch.
 func TestApplyTorch(t *testing.T) {
 	const dir = "../../testdata/torch"
 	for _, name := range []string{"mha", "mha_nobias", "mha_widths"} {
@@ -151,7 +150,7 @@ func TestApplyTorch(t *testing.T) {
 	}
 }
 
-// One layer has the same results and gradients under all names that it can have.
+// A layer has the same results and gradients with all naming schemes of its parameters.
 func TestApplyLayerNames(t *testing.T) {
 	const d = 15
 	rng := rand.New(rand.NewPCG(13, 17))

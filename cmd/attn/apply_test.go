@@ -16,8 +16,7 @@ import (
 
 const goldenDir = "../../testdata/golden"
 
-// applyFlags returns the command line for a golden file, or false if the
-// command cannot do what the file is about.
+// applyFlags returns the command line for a golden file, or false if no flags describe its case.
 func applyFlags(g *tensortest.Golden) ([]string, bool) {
 	score := g.Among("score", score.Kinds().Names())
 	if score == "" || !slices.Contains([]string{"1", "2", "4", "5", "6", "attend"}, g.Setting("system")) || g.Setting("dropout") != "" {
@@ -48,8 +47,7 @@ func applyFlags(g *tensortest.Golden) ([]string, bool) {
 	return flags, true
 }
 
-// applyInput returns the tensors of a golden file under the names that the
-// command reads.
+// applyInput returns the tensors of a golden file with the names of attn apply.
 func applyInput(t *testing.T, path string) *safetensors.File {
 	t.Helper()
 	golden, err := safetensors.Read(path)
@@ -64,14 +62,14 @@ func applyInput(t *testing.T, path string) *safetensors.File {
 	for _, x := range golden.Tensors {
 		name, isInput := strings.CutPrefix(x.Name, "in.")
 		switch {
-		case isInput && name == "kv": // one tensor in both places
+		case isInput && name == "kv": // one tensor as keys and values
 			add("k", x)
 			add("v", x)
 		case isInput:
 			add(name, x)
 		case strings.HasPrefix(x.Name, "param."):
 			name := strings.TrimPrefix(x.Name, "param.")
-			if golden.Lookup("param.q.weight") == nil { // no layer: what there is belongs to the score
+			if golden.Lookup("param.q.weight") == nil { // without a layer, the parameters are those of the score
 				name = "score." + name
 			}
 			add(name, x)
@@ -80,7 +78,7 @@ func applyInput(t *testing.T, path string) *safetensors.File {
 	return in
 }
 
-// runApply writes the input, runs the command on it and returns what that wrote.
+// runApply writes the input, runs the command and returns its output file.
 func runApply(t *testing.T, in *safetensors.File, flags ...string) *safetensors.File {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,7 +94,7 @@ func runApply(t *testing.T, in *safetensors.File, flags ...string) *safetensors.
 	return out
 }
 
-// results returns the numbers of a file by their names.
+// results returns the tensors of a file by name.
 func results(t *testing.T, f *safetensors.File) map[string][]float32 {
 	t.Helper()
 	all := map[string][]float32{}
@@ -110,8 +108,8 @@ func results(t *testing.T, f *safetensors.File) map[string][]float32 {
 	return all
 }
 
-// TestApplyGolden holds the command to PyTorch's numbers: out, weights and every
-// gradient, of each golden file that a command line can describe.
+// TestApplyGolden compares out, weights and every gradient with PyTorch's results, for each golden file
+// that flags can describe.
 func TestApplyGolden(t *testing.T) {
 	paths, err := filepath.Glob(goldenDir + "/*.safetensors")
 	if err != nil {
@@ -136,10 +134,10 @@ func TestApplyGolden(t *testing.T) {
 	}
 }
 
-// checkGolden compares what the command wrote with a golden file.
+// checkGolden compares an output file with a golden file.
 func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got map[string][]float32) {
 	t.Helper()
-	largest := 0.0 // of all gradients, for those that are zero in exact arithmetic
+	largest := 0.0 // largest gradient, the scale of rounding errors in gradients that are exactly zero
 	for name, x := range got {
 		if strings.HasPrefix(name, "d.") {
 			for _, v := range x {
@@ -147,7 +145,7 @@ func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got m
 			}
 		}
 	}
-	left := map[string]bool{} // inputs whose gradients have not been seen
+	left := map[string]bool{} // inputs without a checked gradient
 	for _, x := range in.Tensors {
 		if x.DType == safetensors.F32 && x.Name != "dout" && x.Name != "dweights" {
 			left[x.Name] = true
@@ -159,7 +157,7 @@ func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got m
 		case !isGradient:
 			g.Check("want."+name, tensor.New(x, len(x)))
 			continue
-		case g.Has("in.kv") && rest == "k": // with that of v it makes the one that is known
+		case g.Has("in.kv") && rest == "k": // the golden file has the sum of the gradients of k and v
 			for i, v := range got["d.v"] {
 				x[i] += v
 			}
@@ -171,12 +169,12 @@ func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got m
 		}
 		delete(left, rest)
 		if !g.Has("grad." + rest) {
-			rest = strings.TrimPrefix(rest, "score.") // where the golden file has no layer
+			rest = strings.TrimPrefix(rest, "score.") // a golden file without a layer
 		}
 		exact := g.Float64s("grad." + rest)
 		if slices.ContainsFunc(exact, func(v float64) bool { return math.Abs(v) > 1e-12 }) {
 			g.Check("grad."+rest, tensor.New(x, len(x)))
-		} else { // zero, up to the rounding of terms as large as the others
+		} else { // zero, up to rounding errors
 			tensortest.Close(t, name, x, exact, largest*1e-6)
 		}
 	}
@@ -188,7 +186,7 @@ func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got m
 	}
 }
 
-// Inputs may have any float type: what matters is their value.
+// Inputs may have any float type.
 func TestApplyDTypes(t *testing.T) {
 	path := filepath.Join(goldenDir, "mha_additive.safetensors")
 	flags, _ := applyFlags(tensortest.Open(t, path))
@@ -221,7 +219,7 @@ func TestApplyDTypes(t *testing.T) {
 	}
 }
 
-// recode returns a tensor of another type; to half precisions it cuts.
+// recode converts a tensor to another type; conversion to half precision truncates.
 func recode(x safetensors.Tensor, dtype safetensors.DType, data []float32) safetensors.Tensor {
 	y := safetensors.Tensor{Name: x.Name, DType: dtype, Shape: x.Shape}
 	for _, v := range data {
@@ -242,8 +240,8 @@ func recode(x safetensors.Tensor, dtype safetensors.DType, data []float32) safet
 	return y
 }
 
-// Masks in the file and on the command line add up; the layer of grouped queries
-// is that of its heads with keys and values written out.
+// Masks in the file and on the command line are combined. A layer with grouped queries equals a layer in
+// which each head has a copy of its group's keys and values.
 func TestApplyGroupedLayer(t *testing.T) {
 	const heads, groups, e, v, d = 6, 2, 5, 3, 7
 	numbers := func(name string, shape ...int) safetensors.Tensor {

@@ -15,55 +15,57 @@ import (
 )
 
 type benchCommand struct {
-	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of usual shapes." placeholder:"NAME"`
-	Ratios  bool          `help:"Hold the operation against the same without its mask, dropout or weights, without what --with names, or without appending to the cache, measured in turns; without --op, a table of features."`
-	Threads int           `help:"Processors to use (default all)." placeholder:"N" want:"1 to 4096"`
-	Time    time.Duration `default:"1s" help:"How long to measure each operation, with at least five calls." placeholder:"TIME" want:"more than 0"`
+	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of common shapes." placeholder:"NAME"`
+	Ratios  bool          `help:"Compare the operation with the same operation without its mask, dropout, weights, extras of --with or appending to the cache, in alternating turns; without --op, a table of features."`
+	Threads int           `help:"Number of threads (default all processors)." placeholder:"N" want:"1 to 4096"`
+	Time    time.Duration `default:"1s" help:"Time to measure each operation, for at least five calls." placeholder:"TIME" want:"more than 0"`
 	Format  *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
 	JSON    bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"format"`
 
 	B       int             `help:"Batch size (default 1 for sdpa, mha, decode, generate and read, 8 for additive and gaussian)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
 	H       int             `help:"Query heads (default 12 for sdpa and mha, 1 for additive and gaussian, 32 for decode, 8 for generate)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	G       int             `help:"Key/value heads; fewer than query heads is grouped-query attention (default as --h)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	G       int             `help:"Key/value heads; fewer than query heads is grouped-query attention (default --h)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
 	Lq      int             `help:"Queries; rows of a gemm (default 1024 for gemm and sdpa, 512 for additive, gaussian and mha, 1 for decode)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	Lk      int             `help:"Keys; columns of a gemm (default 8192 for decode, generate and read, else as --lq)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	E       int             `help:"Head size of queries and keys; what a gemm sums over (default 64 for sdpa and generate, 128 for additive, gaussian, decode and read, as --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	V       int             `help:"Head size of values (default as --e)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	Width   int             `help:"Width of the model for mha; hidden features for additive (default 768 for mha, as --e for additive)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	Lk      int             `help:"Keys; columns of a gemm (default 8192 for decode, generate and read, otherwise --lq)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	E       int             `help:"Head size of queries and keys; inner dimension of a gemm (default 64 for sdpa and generate, 128 for additive, gaussian, decode and read, --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	V       int             `help:"Head size of values (default --e)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	Width   int             `help:"Width of the model for mha; hidden features for additive (default 768 for mha, --e for additive)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
 	Causal  bool            `help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention" needs:"op"`
 	Mask    *string         `enum:"${masks}" help:"${masks_help} (default none)." placeholder:"NAME" group:"Attention" needs:"op"`
 	Dropout float64         `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention" needs:"op"`
-	Weights bool            `help:"Return the weights as well." group:"Attention" needs:"op"`
-	With    []string        `help:"What is done besides, separated by commas: ${extras_help} (default nothing)." placeholder:"NAMES" group:"Attention" needs:"op"`
-	Storage *tensor.Numbers `help:"Numbers in which a cache holds keys and values: float32, float16, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention" needs:"op"`
+	Weights bool            `help:"Also return the weights." group:"Attention" needs:"op"`
+	With    []string        `help:"Extras, separated by commas: ${extras_help} (default none)." placeholder:"NAMES" group:"Attention" needs:"op"`
+	Storage *tensor.Numbers `help:"Number format of keys and values in a cache: float32, float16, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention" needs:"op"`
 }
 
 func (benchCommand) Help() string {
 	return `Examples:
 
-  attn bench                                        the usual shapes
+  attn bench                                        common shapes
   attn bench --op sdpa --h 12 --lq 1024 --e 64 --causal
   attn bench --op mha-train --b 8 --lq 128 --width 768 --h 12 --json
-  attn bench --op gemm --lq 512 --lk 512 --e 512    a product 512×512×512
+  attn bench --op gemm --lq 512 --lk 512 --e 512    a matrix product 512×512×512
   attn bench --op decode --h 32 --g 8 --lk 8192 --e 128
-  attn bench --ratios --format markdown             what positions, masks, caches and results cost
+  attn bench --ratios --format markdown             cost of positions, masks, caches and results
   attn bench --ratios --op sdpa --lq 512 --with top-keys
 
-Milliseconds and allocated bytes are per call. GFLOP/s count useful operations, a
-multiply-add as two: causal attention counts half of its square, a softmax nothing,
-training 3.5 times the forward pass of attention and 3 times that of linear maps. The
-peak is that of multiply-adds without memory, measured in the same run. Additive
-and Gaussian scores are counted in triples of query, key and feature, each nominally
-4 operations.
-decode appends the keys and values of its queries to a KV cache and attends to all
-that are there; decode-fixed finds them there. They are compared with the speed of
-reading a buffer as large as these (read), which is that of the processor's cache if they
-fit in it. generate is all steps of one token from an empty cache to --lk keys.
+Milliseconds and allocated bytes are per call. GFLOP/s count useful operations, with a
+multiply-add as two: causal attention counts half of its square, a softmax counts zero, and
+training counts 3.5 times the forward pass of attention and 3 times that of linear layers.
+The peak is the speed of multiply-adds without memory access, measured in the same run.
+Additive and Gaussian scores are counted in triples of query, key and feature, each
+nominally 4 operations.
 
-With --ratios, both sides of a row are measured in short turns, and the ratio of times is
-the median over pairs of turns, with its quartiles. That of a mask is for a live tile: of
-so many queries and keys as are computed at a time, where some query attends to some key.
-The speed is the inverse of the ratio.`
+decode appends the keys and values of its queries to a KV cache and attends to the whole
+cache; decode-fixed attends to a cache that is already filled. Both are compared with the
+speed of reading a buffer of the same size (read), which is the speed of the processor's
+cache if the buffer fits in it. generate decodes token by token from an empty cache to --lk
+keys.
+
+With --ratios, both variants of a row are measured in short alternating turns. The ratio of
+times is the median over pairs of turns, with its quartiles. The ratio of a mask is for a
+live tile: a block of queries and keys in which some query attends to some key. The speed
+is the inverse of the ratio.`
 }
 
 func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c console) error {
@@ -98,7 +100,7 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	})
 }
 
-// measure writes a row for each of a list.
+// measure runs each item of a list and writes a row for it.
 func measure[W any, R bench.Row](t *bench.Table, list []W, columns []bench.Column, run func(W) (R, error)) error {
 	if err := t.Begin(columns); err != nil {
 		return err
@@ -115,7 +117,7 @@ func measure[W any, R bench.Row](t *bench.Table, list []W, columns []bench.Colum
 	return nil
 }
 
-// works returns what the flags ask to be measured.
+// works returns the operations to measure.
 func (cmd *benchCommand) works(parsed *kong.Context) ([]bench.Work, error) {
 	w := bench.Work{
 		B: cmd.B, H: cmd.H, G: cmd.G, Lq: cmd.Lq, Lk: cmd.Lk, E: cmd.E, V: cmd.V, Width: cmd.Width,
@@ -126,7 +128,7 @@ func (cmd *benchCommand) works(parsed *kong.Context) ([]bench.Work, error) {
 	set(&w.Storage, cmd.Storage)
 	for _, v := range flags.Given(parsed) {
 		if cmd.Op != nil && v.Tag.Get("needs") == "op" && !w.Takes(v.Name) {
-			return nil, fmt.Errorf("--%s does not go with --op %s", v.Name, w.Op)
+			return nil, fmt.Errorf("--%s cannot be used with --op %s", v.Name, w.Op)
 		}
 	}
 	if cmd.Op == nil {

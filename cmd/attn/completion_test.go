@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// Whatever the command line knows, each shell's script knows too.
+// The script of each shell contains every command and flag.
 func TestCompletionKnowsEverything(t *testing.T) {
 	app := kong.Must(&commands{}, options(console{})...)
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -25,7 +25,7 @@ func TestCompletionKnowsEverything(t *testing.T) {
 			}
 			for _, flag := range node.Flags {
 				name := flag.Name
-				if shell != "fish" { // which has "-l name"
+				if shell != "fish" { // fish has "-l name"
 					name = "--" + name
 				}
 				for _, word := range append(wordsOf(flag.Value), name) {
@@ -45,7 +45,7 @@ func wordsOf(v *kong.Value) []string {
 	return v.EnumSlice()
 }
 
-// Every flag of train and bench that takes a value says what it is without it.
+// The help of every flag of train and bench with a value contains the default.
 func TestHelpShowsDefaults(t *testing.T) {
 	for _, name := range []string{"train", "bench"} {
 		app := kong.Must(&commands{}, options(console{})...)
@@ -67,21 +67,21 @@ func TestHelpShowsDefaults(t *testing.T) {
 		}
 	}
 	help = strings.Join(strings.Fields(command(t, "bench", "--help")), " ")
-	for _, want := range []string{"(default 1s)", "(default 12 for sdpa and mha, 1 for additive and gaussian, 32 for decode, 8 for generate)", "(default 8192 for decode, generate and read, else as --lq)"} {
+	for _, want := range []string{"(default 1s)", "(default 12 for sdpa and mha, 1 for additive and gaussian, 32 for decode, 8 for generate)", "(default 8192 for decode, generate and read, otherwise --lq)"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help of bench has no %q", want)
 		}
 	}
 }
 
-// recipeDefaults returns the defaults of attn train, which depend on the data and on the
-// architecture, by the name of the flag.
+// recipeDefaults returns the defaults of attn train by the name of the flag. They depend on the data
+// and on the architecture.
 func recipeDefaults() map[string]string {
 	vars := map[string]string{}
 	follow := func(f recipeFlags) train.Recipe {
 		r, err := f.fresh()
 		if err != nil {
-			panic(err) // the defaults themselves are wrong
+			panic(err) // the defaults are invalid
 		}
 		return r
 	}
@@ -102,7 +102,7 @@ func recipeDefaults() map[string]string {
 		if d := fmt.Sprint(of(dates)); d != usual {
 			text += ", for dates " + d
 		}
-		if g := fmt.Sprint(of(recurrent)); g != usual && name != "arch" && name != "hidden" { // which a GRU does not have
+		if g := fmt.Sprint(of(recurrent)); g != usual && name != "arch" && name != "hidden" { // not flags of a GRU
 			text += ", for gru " + g
 		}
 		vars[name] = text

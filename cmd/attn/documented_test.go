@@ -12,8 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/flags"
 )
 
-// TestDocumentedCommands: every command line of the documentation is one that the command
-// accepts, as far as the line itself shows.
+// TestDocumentedCommands parses every command line in the documentation.
 func TestDocumentedCommands(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -40,8 +39,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// documented returns the command lines of a page: those of indented blocks, and in them the
-// lines that begin with the name of the command.
+// documented returns the command lines of a page: the lines of indented blocks that begin with the
+// name of the command.
 func documented(page string) (lines []string) {
 	page = strings.ReplaceAll(page, "\\\n", " ")
 	for line := range strings.Lines(page) {
@@ -54,8 +53,7 @@ func documented(page string) (lines []string) {
 	return lines
 }
 
-// shellWords splits a line as a shell does, as far as documents need it: quotes, comments, and
-// what is redirected.
+// shellWords splits a line as a shell does, with quotes. It drops comments and redirections.
 func shellWords(line string) (list []string) {
 	var word strings.Builder
 	begun, quote := false, rune(0)

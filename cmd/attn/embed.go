@@ -18,15 +18,15 @@ import (
 type embedCommand struct {
 	Model       string  `required:"" help:"Directory of a pretrained encoder." placeholder:"DIR"`
 	JSON        bool    `name:"json" help:"Write a JSON object for each line, with its vector." xor:"form"`
-	TSV         bool    `name:"tsv" help:"Write the numbers of each vector in columns, and the error in another." xor:"form"`
+	TSV         bool    `name:"tsv" help:"Write the numbers of each vector in columns, with the error in the last column." xor:"form"`
 	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
 	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
 	Strict      bool    `help:"Stop at the first line that cannot be embedded."`
-	Pooling     *string `help:"How hidden states become a vector, for a directory that does not say it: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
+	Pooling     *string `help:"Pooling of the hidden states into a vector, for a model without pooling settings: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
 	Normalize   bool    `help:"With --pooling, divide each vector by its length." needs:"pooling"`
-	Prompt      *string `help:"What each text begins with (default as the directory says)." placeholder:"TEXT" xor:"prompt"`
-	PromptName  *string `help:"Name of the prompt of the directory with which each text begins." placeholder:"NAME" xor:"prompt"`
-	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." placeholder:"FILE" stdin:""`
+	Prompt      *string `help:"Prefix for each text (default from the model directory)." placeholder:"TEXT" xor:"prompt"`
+	PromptName  *string `help:"Prefix for each text, by its name in the model directory." placeholder:"NAME" xor:"prompt"`
+	File        string  `arg:"" optional:"" help:"Text file with one text per line; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
 func (embedCommand) Help() string {
@@ -38,14 +38,12 @@ func (embedCommand) Help() string {
   attn embed --model e5-small-v2 --prompt "query: " questions.txt
   attn embed --model Qwen3-Embedding-0.6B --prompt-name query questions.txt
 
-Standard output gets a JSON array for each line, in the order of the input. One that
-cannot be embedded becomes {"error": "…"}, or ends the run with --strict, and always with
---npy and --safetensors, which have no place for an error. What a line becomes does not
-depend on the others. docs/scale.md has more.
+The output has one JSON array per input line, in the same order. A line that cannot be
+embedded becomes {"error": "…"}; with --strict, --npy or --safetensors, it ends the run.
+The vector of a line does not depend on the other lines. See docs/scale.md for details.
 
-Pooling, normalisation, the longest text and the prompt are those of the pipeline of
-sentence-transformers in the directory. Longer texts are cut off, and standard error
-tells how many.`
+Pooling, normalisation, maximum length and prompt are read from the sentence-transformers
+pipeline in the directory. Longer texts are truncated, and standard error reports how many.`
 }
 
 func (cmd *embedCommand) Run(ctx context.Context, c console) error {
@@ -94,8 +92,8 @@ func (cmd *embedCommand) stream(c console) (lineStream, error) {
 	return embeddingStream(f, e, c), nil
 }
 
-// embeddingStream returns the stream of a filter, which says at the end how many texts were
-// cut off.
+// embeddingStream returns the stream of a filter. At the end, it reports the number of truncated
+// texts.
 func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c console) lineStream {
 	cut, write := 0, f.Write
 	f.Write = func(w io.Writer, l *filter.Line[texts.Vector]) error {
@@ -109,13 +107,13 @@ func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c consol
 		cut = 0
 		stats, err := s(ctx, in, name, out)
 		if cut > 0 {
-			fmt.Fprintf(c.err, "%d of %d texts were cut off at %d tokens\n", cut, stats.Lines, e.MostTokens)
+			fmt.Fprintf(c.err, "%d of %d texts were truncated to %d tokens\n", cut, stats.Lines, e.MostTokens)
 		}
 		return stats, err
 	}
 }
 
-// embedder loads the model, which has a tokenizer.
+// embedder loads the model and checks that it has a tokenizer.
 func (cmd *embedCommand) embedder(c console) (*models.Embedder, error) {
 	e, err := cmd.load(c)
 	if err != nil {
@@ -127,8 +125,8 @@ func (cmd *embedCommand) embedder(c console) (*models.Embedder, error) {
 	return e, cmd.setPrompt(e)
 }
 
-// setPrompt sets what texts begin with. A prompt that is the name of another one is an error:
-// vectors of texts behind that word would look right and be wrong.
+// setPrompt sets the prefix of texts. A --prompt equal to the name of a prompt is an error: the name
+// as a prefix would give plausible but wrong vectors.
 func (cmd *embedCommand) setPrompt(e *models.Embedder) error {
 	if cmd.Prompt == nil && cmd.PromptName == nil {
 		return nil
@@ -159,7 +157,7 @@ func (cmd *embedCommand) load(c console) (*models.Embedder, error) {
 	if cmd.Pooling == nil {
 		e, err := load(c, models.LoadEmbedder, cmd.Model, models.Options{Weights: tensor.Float32})
 		if errors.Is(err, models.ErrNoPipeline) {
-			err = fmt.Errorf("%w: --pooling mean, say", err)
+			err = fmt.Errorf("%w; use --pooling, such as --pooling mean", err)
 		}
 		return e, err
 	}

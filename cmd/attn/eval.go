@@ -15,11 +15,11 @@ import (
 
 type evalCommand struct {
 	Model   string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data    string `help:"Tab-separated pairs, one per line; with --per-line, standard input if not given." placeholder:"FILE"`
+	Data    string `help:"Tab-separated pairs, one per line (with --per-line, default standard input)." placeholder:"FILE"`
 	Beam    int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
 	JSON    bool   `name:"json" help:"Write a JSON object; with --per-line, one for each line."`
-	PerLine bool   `help:"Write the loss of each line and nothing else: nats, tokens and, if it cannot be processed, the error."`
-	Strict  bool   `help:"With --per-line: stop at the first line that cannot be processed."`
+	PerLine bool   `help:"Write only the loss of each line: nats, tokens and, for a line that cannot be processed, the error."`
+	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed."`
 }
 
 func (evalCommand) Help() string {
@@ -29,7 +29,7 @@ func (evalCommand) Help() string {
   attn eval --model runs/fra.run --data valid.tsv --json
   attn eval --model runs/fra.run --per-line < corpus.tsv > losses.tsv
 
-Pairs with the same source count as one source with several right translations.
+Pairs with the same source count as one source with several correct translations.
 BLEU is the corpus score, 0 to 100, with 13a tokenisation.`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// testModels is models/testdata, also after a test has changed the directory.
+// testModels is the absolute path of models/testdata: tests change the working directory.
 var testModels, _ = filepath.Abs("../../models/testdata")
 
 // newModel writes an untrained translator of dates to a directory.
@@ -32,7 +32,7 @@ func newModel(t *testing.T, dir string) {
 	}
 }
 
-// copyModel copies a directory of models/testdata, without the numbers of its tests.
+// copyModel copies a directory of models/testdata, without the expected results of its tests.
 func copyModel(t *testing.T, name, to string) {
 	t.Helper()
 	if err := os.CopyFS(to, os.DirFS(filepath.Join(testModels, name))); err != nil {
@@ -49,7 +49,7 @@ func copyModel(t *testing.T, name, to string) {
 	}
 }
 
-// A kind of failure has one exit code, whatever the command.
+// The same kind of failure has the same exit code in all commands.
 func TestExitCodes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	newModel(t, "run")
@@ -66,7 +66,7 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("attn %s: exit code %d and %q, want %d and one line", line, got, messages.String(), code)
 		}
 	}
-	// X is an input that is missing, or an empty directory in place of a file or a model.
+	// X is a missing input, or an empty directory in place of a file or a model.
 	for _, line := range []string{
 		"tokenize --model encoder --file X", "tokenize --model X a", "embed --model encoder X", "embed --model X texts",
 		"heads --model run --data X", "heads --model run --sums X", "heads --model X --data pairs",
@@ -91,13 +91,13 @@ func TestExitCodes(t *testing.T) {
 		"export --model encoder --onnx y", "embed --model run texts", "run --model run --out y a", "models run", "heads --model encoder --sums texts",
 	} {
 		want := exitInput
-		if strings.HasPrefix(line, "train") { // which would write there
+		if strings.HasPrefix(line, "train") { // X is an output of attn train
 			want = exitFailed
 		}
 		check(want, line)
 	}
-	// An output that cannot be written: X is a file in place of a directory, or the other way
-	// round.
+	// An output that cannot be written: X is a file in place of a directory, or a directory in place of
+	// a file.
 	for line, x := range map[string]string{
 		"train --data pairs --out X": "texts", "prune --model run --data pairs --out X": "texts",
 		"shards --input texts --shards 1 --output X tokenize --model encoder": "texts", "fetch a/b --out X": "texts",

@@ -2,8 +2,8 @@ package main
 
 type exportCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	ONNX  string `required:"" name:"onnx" help:"File to write, an ONNX model." placeholder:"FILE"`
-	Opset int    `default:"23" enum:"17,23" help:"Version of the operators, 23 or 17; 17 is for runtimes that lack the operator Attention." placeholder:"N"`
+	ONNX  string `required:"" name:"onnx" help:"ONNX file to write." placeholder:"FILE"`
+	Opset int    `default:"23" enum:"17,23" help:"ONNX opset, 23 or 17; use 17 for runtimes without the operator Attention." placeholder:"N"`
 }
 
 func (exportCommand) Help() string {
@@ -12,8 +12,8 @@ func (exportCommand) Help() string {
   attn export --model runs/dates --onnx dates.onnx
   attn export --model runs/dates --onnx dates.onnx --opset 17
 
-The file is a step of the decoder, which reads the source first; its metadata hold
-the vocabularies. docs/onnx.md has the Python code that translates with it.`
+The ONNX model runs one decoding step, and encodes the source in the first step. Its metadata
+contain the vocabularies. See docs/onnx.md for Python code that translates with it.`
 }
 
 func (cmd *exportCommand) touches() touched {

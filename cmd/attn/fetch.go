@@ -16,7 +16,7 @@ import (
 type fetchCommand struct {
 	Revision string `default:"main" help:"Branch, tag or commit." placeholder:"NAME"`
 	Out      string `help:"Directory to write (default the last part of the model's name)." placeholder:"DIR" writes:"model"`
-	Endpoint string `default:"https://huggingface.co" env:"HF_ENDPOINT" help:"Where the hub, or a mirror of it, is; HF_ENDPOINT in the environment says it too." placeholder:"URL"`
+	Endpoint string `default:"https://huggingface.co" env:"HF_ENDPOINT" help:"URL of the Hub or of a mirror; also set by the environment variable HF_ENDPOINT." placeholder:"URL"`
 	Name     string `arg:"" help:"Name of the model: sentence-transformers/all-MiniLM-L6-v2." placeholder:"NAME"`
 }
 
@@ -27,15 +27,15 @@ func (fetchCommand) Help() string {
   attn fetch HuggingFaceTB/SmolLM2-135M-Instruct --revision main --out smol
   HF_ENDPOINT=https://hub.example attn fetch gpt2
 
-It brings config.json, the files of the tokenizer, and weights in safetensors, of one
-commit. Pickles stay where they are. A file gets its name when all of them are whole and
-have the hashes that the hub lists: SHA-256, and for small files that of git. After an
-interruption, or a connection that broke, the same command goes on where it was. A
-directory that has files of another model is left as it is.
+attn downloads config.json, the tokenizer files and the weights in safetensors format, all
+of the same commit. Pickle files are not downloaded. Files appear in the directory only when
+all of them are complete and match the hashes that the Hub lists: SHA-256, or git's hash
+for small files. After an interruption or a lost connection, run the same command again to
+resume the download. A directory with files of another model is not changed.
 
-A model that is not open to everybody wants a token of your account in the environment
-variable HF_TOKEN. It is sent to the hub alone, not to hosts that the hub refers to.
-HTTPS_PROXY and NO_PROXY are followed.`
+A gated or private model requires your access token in the environment variable HF_TOKEN.
+The token is sent only to the Hub, not to hosts that it redirects to. HTTPS_PROXY and
+NO_PROXY are respected.`
 }
 
 // Validate is called by the parser.
@@ -65,7 +65,7 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	shown.clear()
 	switch {
 	case ctx.Err() != nil:
-		return interrupted{fmt.Sprintf("interrupted with %s of %s; the same command goes on there", size(shown.have), size(shown.all))}
+		return interrupted{fmt.Sprintf("interrupted after %s of %s; run the same command again to resume", size(shown.have), size(shown.all))}
 	case err != nil:
 		return err
 	}
@@ -74,11 +74,11 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	return err
 }
 
-// arrival shows how much has come: on a terminal a bar, else a line for each file.
+// arrival shows the progress of a download: a bar on a terminal, otherwise a line for each file.
 type arrival struct {
 	statusLine
 	begun     time.Time
-	first     int64 // bytes that an earlier command has brought
+	first     int64 // bytes that an earlier command downloaded
 	have, all int64
 }
 
@@ -101,5 +101,5 @@ func (a *arrival) whole(f hub.File) {
 
 func (a *arrival) again(err error, after time.Duration) {
 	a.clear()
-	fmt.Fprintf(a.w, "%s; trying again in %v\n", quote.Message(err.Error()), after.Round(time.Second))
+	fmt.Fprintf(a.w, "%s; retrying in %v\n", quote.Message(err.Error()), after.Round(time.Second))
 }

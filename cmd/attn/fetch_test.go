@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/internal/hub/hubtest"
 )
 
-// hub DIR starts a hub that has the directory as owner/tiny, at $HF_ENDPOINT. The first who
-// comes gets half of model.safetensors, and then nothing.
+// hub DIR starts a hub at $HF_ENDPOINT that serves the directory as owner/tiny. The first download of
+// model.safetensors stops half-way.
 func startHub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: hub DIR")
@@ -51,11 +51,11 @@ func startHub(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("HF_ENDPOINT", h.URL)
 }
 
-// deferrer is a script as far as a hub needs a test.
+// deferrer implements the methods of a test that the hub uses, for a script.
 type deferrer struct {
 	testing.TB
 	ts *testscript.TestScript
 }
 
-// Cleanup calls f when the script ends.
+// Cleanup calls f at the end of the script.
 func (d deferrer) Cleanup(f func()) { d.ts.Defer(f) }

@@ -14,7 +14,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// The functions of packages that most commands use, by short names.
+// Short names for functions of other packages that most commands use.
 var (
 	quoted   = quote.Shell
 	listed   = flags.Listed
@@ -40,7 +40,8 @@ func places(list []place) (all []guard.Place) {
 	return all
 }
 
-// touched is what a command reads and writes, of those whose flags do not say it by tags.
+// touched lists the files that a command reads and writes, for commands whose flags do not have the
+// tags of package guard.
 type touched struct {
 	reads, models, writes, makes []place
 	stdin                        bool
@@ -48,17 +49,16 @@ type touched struct {
 
 func ready(files []place) error { return guard.Ready(places(files)) }
 
-// runFiles returns the names of what attn train and attn prune write to the directory of a
-// run.
+// runFiles returns the names of the files that attn train and attn prune write to the directory of
+// a run.
 func runFiles() []string {
 	return append(train.RunFiles(), reportFile, unfinishedFile)
 }
 
-// exists reports whether there is something at a path, or will be when a save that was
-// killed half-way is completed.
+// exists reports whether a path exists, or will exist when a killed save is completed.
 func exists(path string) bool { return atomicfile.Exists(path) }
 
-// firstOf returns the first of these files that a directory has, or "".
+// firstOf returns the first of these names that exists in a directory, or "".
 func firstOf(dir string, names ...string) string {
 	for _, name := range names {
 		if exists(filepath.Join(dir, name)) {
@@ -68,8 +68,8 @@ func firstOf(dir string, names ...string) string {
 	return ""
 }
 
-// load loads a model from a directory, or returns a usage error if the command is to write
-// one of the files that it was read from.
+// load loads a model from a directory. It returns a usage error if the command would overwrite one
+// of the model's files.
 func load[M interface{ Files() []string }](c console, from func(string, models.Options) (M, error), dir string, o models.Options) (M, error) {
 	m, err := from(dir, o)
 	if err == nil {
@@ -82,7 +82,7 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 	return m, nil
 }
 
-// loadTokenizer is load for a directory of which only the tokenizer is read.
+// loadTokenizer is load for a tokenizer without its model.
 func loadTokenizer(c console, dir string) (*tokenizer.Tokenizer, error) {
 	return load(c, func(dir string, _ models.Options) (*tokenizer.Tokenizer, error) { return tokenizer.Load(dir) }, dir, models.Options{})
 }

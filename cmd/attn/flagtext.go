@@ -13,11 +13,8 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// What the parser shows of flags and says of them.
-
-// choices returns the variables of the flags' help and enumerations: the same lists
-// that the packages check against, and the defaults that follow from a recipe or an
-// operation.
+// choices returns the variables in the help and enumerations of flags. The lists are those that the
+// packages check values against.
 func choices() kong.Vars {
 	lists := map[string][]string{
 		"scores": score.Kinds().Names(), "archs": {models.Transformer, models.GRU},

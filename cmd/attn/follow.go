@@ -19,9 +19,9 @@ import (
 
 type followCommand struct {
 	Dir  string `arg:"" help:"Directory of the run: --out of attn train." placeholder:"DIR"`
-	Addr string `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
+	Addr string `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
 	Open bool   `help:"Open the page in the browser."`
-	Text string `help:"Text that the page shows a translation of by the last checkpoint (default one of those that the run is measured on)." placeholder:"TEXT"`
+	Text string `help:"Text that the last checkpoint translates on the page (default one of the test pairs)." placeholder:"TEXT"`
 }
 
 func (followCommand) Help() string {
@@ -30,11 +30,11 @@ func (followCommand) Help() string {
   attn follow runs/dates
   attn follow runs/fra.run --open
 
-The page shows loss, learning rate and tokens per second while another process trains,
-in another terminal for example, what the last checkpoint makes of a text, and which of
-its tokens the heads attend to. It is served until Ctrl-C, and only reads. Standard
-output gets its address and nothing else: whoever has the address can use the page, and
-nobody else can.`
+The page plots loss, learning rate and tokens per second while another process trains. It
+also shows how the last checkpoint translates a text, and which tokens its heads attend to.
+The server runs until Ctrl-C, and only reads the run. The only line on standard output is
+the URL of the page. Anyone with this URL can open the page; requests without its token are
+rejected.`
 }
 
 // Validate is called by the parser.
@@ -67,10 +67,10 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
-// leastWidth is one at which every chart can be drawn.
+// leastWidth is a width in pixels at which every chart can be drawn.
 const leastWidth = 300
 
-// page returns what there is to show now. A training may be about to begin.
+// page returns the current page. A directory without a run is no error: training may start later.
 func (cmd *followCommand) page(width float64) (curve.Page, error) {
 	run, err := curve.Read(cmd.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func (cmd *followCommand) page(width float64) (curve.Page, error) {
 	return run.Page(time.Now(), width)
 }
 
-// drawHeads draws the heads of a layer beside each other.
+// drawHeads draws the heads of a layer side by side.
 func drawHeads(record *heads.Record, layer int) (string, error) {
 	l := &record.Layers[layer]
 	f := viz.Figure{Inline: true}

@@ -18,18 +18,18 @@ import (
 )
 
 type generateCommand struct {
-	Model       string         `required:"" help:"Directory of a model that predicts the next token: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
-	MaxTokens   int            `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N" want:"at least 1"`
-	Temperature float64        `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen" want:"at least 0"`
-	TopK        int            `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen" want:"at least 1" needs:"temperature" excludes:"temperature=0"`
-	TopP        float64        `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
-	Seed        uint64         `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
-	Context     int            `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run" want:"at least 1"`
-	Weights     tensor.Numbers `default:"float32" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; float16, slower than bfloat16; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
-	Chat        bool           `help:"Put the prompt into the chat template of the model, as what a user says." group:"Chats"`
-	System      *string        `help:"What the system says first." placeholder:"TEXT" group:"Chats" needs:"chat"`
-	NoSpecial   bool           `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run" excludes:"chat"`
-	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it." stdin:""`
+	Model       string         `required:"" help:"Directory of a language model: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
+	MaxTokens   int            `help:"Maximum number of tokens to generate (default up to the maximum length of the model; for an encoder-decoder, 20 plus twice the number of input tokens)." placeholder:"N" want:"at least 1"`
+	Temperature float64        `default:"0" help:"Sampling temperature; 0 always picks the most likely token." placeholder:"T" group:"Sampling" want:"at least 0"`
+	TopK        int            `help:"Sample only from the K most likely tokens." placeholder:"K" group:"Sampling" want:"at least 1" needs:"temperature" excludes:"temperature=0"`
+	TopP        float64        `help:"Sample only from the smallest set of tokens whose probabilities sum to P." placeholder:"P" group:"Sampling" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
+	Seed        uint64         `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
+	Context     int            `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
+	Weights     tensor.Numbers `default:"float32" help:"Number format of the weights in memory: float32; bfloat16, twice as fast, and exact for bfloat16 files; float16, slower than bfloat16; int8, the fastest, with an error of up to 1/254 of the largest weight in a row." placeholder:"NAME" group:"Model"`
+	Chat        bool           `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
+	System      *string        `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
+	NoSpecial   bool           `help:"Do not add special tokens; for a prompt that already contains them." group:"Model" excludes:"chat"`
+	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, standard input as a whole, or with --chat each line of it as a message." stdin:""`
 }
 
 func (generateCommand) Help() string {
@@ -40,16 +40,15 @@ func (generateCommand) Help() string {
   attn generate --model Llama-3.2-1B --max-tokens 200 < prompt.txt
   attn generate --model SmolLM2-135M-Instruct --chat --system "Be brief." "Who was Ada Lovelace?"
 
-The text is printed as it comes, without the prompt, until one of the model's end tokens:
-those of generation_config.json, or else of config.json. Other settings of
-generation_config.json are not used.
+The output is streamed, without the prompt. Generation stops at an end token of
+generation_config.json, or else of config.json. Other settings of generation_config.json
+are ignored.
 
-With --chat the prompt is what a user says to a model that was tuned for conversations, and
-the template of its directory puts it into the form that it knows: chat_template.jinja, or
-chat_template in tokenizer_config.json, as transformers' apply_chat_template does. Special
-tokens within the prompt are text there. Without a prompt each line of standard input is a
-turn of one conversation, which is answered. An answer also ends at the eos_token of the
-tokenizer. A template that asks for what attn does not know is refused.`
+With --chat, attn formats the prompt with the model's chat template, as transformers'
+apply_chat_template does: chat_template.jinja, or chat_template in tokenizer_config.json.
+Special tokens in the prompt are treated as text. Without a prompt, each line of standard
+input is the next message of one conversation. An answer also ends at the eos_token of the
+tokenizer. A template with unsupported syntax is an error.`
 }
 
 func (cmd *generateCommand) sampling() models.Sampling {
@@ -83,13 +82,13 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		return &input.Error{Name: name, Err: err}
 	}
 	if template, _, _ := chat.Template(cmd.Model); template != "" && !cmd.NoSpecial {
-		c.say("%s has a chat template, which the prompt is taken without; --chat applies it", template)
+		c.say("%s has a chat template that is not applied to the prompt; use --chat to apply it", template)
 	}
 	_, err = cmd.write(ctx, c, m, nil, t, e, nil)
 	return err
 }
 
-// fits returns an error unless a model takes a prompt.
+// fits returns an error if a prompt is too long for the model.
 func (cmd *generateCommand) fits(m *models.Model, e *tokenizer.Encoding) error {
 	if err := m.Sizes().Check(models.BatchOf(e)); err != nil {
 		return fmt.Errorf("the prompt has %w", err)
@@ -97,8 +96,8 @@ func (cmd *generateCommand) fits(m *models.Model, e *tokenizer.Encoding) error {
 	return nil
 }
 
-// write prints what follows a prompt, until one of the ends, and returns it. Nil ends are
-// those of the model, and a session is nil unless the prompt goes on with it.
+// write prints the continuation of a prompt up to one of the end tokens, and returns it. If ends is
+// nil, the end tokens of the model are used. With a session, the prompt continues its conversation.
 func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Model, s *models.Session, t *tokenizer.Tokenizer, e *tokenizer.Encoding, ends []int) (string, error) {
 	generate := m.Generate
 	if s != nil {
@@ -109,13 +108,13 @@ func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Mode
 		return "", err
 	}
 	w := &chat.Printer{Out: c.out, Plain: !isTerminal(c.out)}
-	stream := t.Target().Stream() // of t itself but for a translator
+	stream := t.Target().Stream() // t itself, unless t has separate source and target vocabularies
 	z := m.Sizes()
 	for _, id := range e.IDs {
-		if z.Decoder != nil || cmd.Chat { // whose text begins anew
+		if z.Decoder != nil || cmd.Chat { // the output is a new text
 			break
 		}
-		stream.Next(id) // what follows may be written otherwise than at the beginning of a text
+		stream.Next(id) // a token may decode differently at the start of a text
 	}
 	speed := chat.NewPace(len(e.IDs))
 	for id := range tokens {
@@ -136,7 +135,7 @@ func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Mode
 	}
 	fmt.Fprintln(c.err, speed)
 	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.Tokens > most && ctx.Err() == nil {
-		fmt.Fprintf(c.err, "ended at %d tokens, which is as many as the model takes\n", most)
+		fmt.Fprintf(c.err, "stopped at %d tokens, the maximum length of the model\n", most)
 	}
 	if ctx.Err() != nil {
 		return answer, interrupted{fmt.Sprintf("interrupted after %d tokens", speed.Tokens)}
@@ -144,7 +143,7 @@ func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Mode
 	return answer, nil
 }
 
-// prompt returns the prompt and where it is from.
+// prompt returns the prompt and the name of its source for messages.
 func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
 	if cmd.Prompt != nil {
 		return "argument", *cmd.Prompt, nil
@@ -160,14 +159,14 @@ func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
 	return "standard input", strings.TrimRight(string(data), "\r\n"), nil
 }
 
-// longestPrompt is in bytes, more than any model takes.
+// longestPrompt is the maximum size of a prompt in bytes, beyond the context of any model.
 const longestPrompt = 1 << 25
 
-// most returns how many tokens may be written behind a prompt. An encoder-decoder may have
-// no limit of its own, and one that finds no end would write for ever.
+// most returns the maximum number of tokens to generate after a prompt. An encoder-decoder may have
+// no maximum length, and could generate without end.
 func (cmd *generateCommand) most(m *models.Model, prompt int) int {
 	if cmd.MaxTokens == 0 && m.Sizes().Decoder != nil {
-		return 2*prompt + 20 // as attn translate
+		return 2*prompt + 20 // the limit of attn translate
 	}
 	return cmd.MaxTokens
 }
@@ -188,7 +187,7 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 	if cmd.System != nil {
 		talk.Say("system", *cmd.System)
 	}
-	var session *models.Session // an encoder-decoder has none: it reads its source at once
+	var session *models.Session // nil for an encoder-decoder, which encodes the whole source at once
 	if m.Sizes().Decoder == nil {
 		if session, err = m.NewSession(attn.CacheConfig{}); err != nil {
 			return err
@@ -213,7 +212,7 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 	if cmd.Prompt != nil {
 		return turn("argument", 0, *cmd.Prompt)
 	}
-	c.invite("each line is answered; " + endOfInput() + " ends it")
+	c.invite("type messages, one per line; " + endOfInput() + " ends the conversation")
 	lines := bufio.NewScanner(c.in)
 	lines.Buffer(nil, longestPrompt)
 	line := 1

@@ -15,7 +15,8 @@ import (
 	"github.com/attn-go/attn/internal/guard"
 )
 
-// A flag that names an output and is taken for an input would be a way to overwrite something.
+// Every flag that names an output has a tag for it. Without the tag, the command could overwrite its
+// inputs.
 func TestOutputsAreGuarded(t *testing.T) {
 	parser := kong.Must(&commands{}, options(console{})...)
 	for _, command := range parser.Model.Leaves(true) {
@@ -33,8 +34,8 @@ func hasTouches(command *kong.Node) bool {
 	return has
 }
 
-// Whatever is written, no file of the model is: neither one that is read, nor one that another
-// command reads. Every command that reads a model and writes files is tried.
+// No command that reads a model can write to a file of the model, even if only other commands read
+// that file.
 func TestModelsAreSpared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every command")
@@ -52,7 +53,7 @@ func TestModelsAreSpared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What goes with the flag of an output.
+	// The other arguments of each command.
 	lines := map[string]map[string]string{
 		"map":    {"pipeline": "--model pipeline hello", "run": "--model run hello"},
 		"run":    {"pipeline": "--model pipeline hello", "shards": "--model shards --ids 1,2"},
@@ -79,7 +80,7 @@ func TestModelsAreSpared(t *testing.T) {
 					}
 					args := append([]string{command.Name, flag, path}, strings.Fields(line)...)
 					if command.Name == "apply" && !strings.HasPrefix(e.Name(), "model") {
-						return nil // which is not of the layer
+						return nil // apply does not read this file
 					}
 					code, said := quietly(args...)
 					if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) || code != exitUsage {
@@ -95,7 +96,7 @@ func TestModelsAreSpared(t *testing.T) {
 	}
 }
 
-// outputFlags returns the flags of a command that name a file it writes, besides the model.
+// outputFlags returns the flags of a command that name an output file, except model directories.
 func outputFlags(command *kong.Node) (names []string) {
 	for _, flag := range command.Flags {
 		if flag.PlaceHolder != "FILE" || flag.Target.Kind() != reflect.String {
@@ -110,7 +111,7 @@ func outputFlags(command *kong.Node) (names []string) {
 	return names
 }
 
-// An empty path is an error and not a flag that was not given, and "-" is no directory.
+// An empty path is an error, and "-" is not a directory.
 func TestEmptyPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	parser := kong.Must(&commands{}, options(console{})...)

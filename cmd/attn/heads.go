@@ -18,18 +18,18 @@ import (
 
 type headsCommand struct {
 	scoredFlags
-	Texts int  `default:"200" help:"Number of pairs or texts on which to measure what heads attend to." placeholder:"N"`
+	Texts int  `default:"200" help:"Number of pairs or texts on which to measure what the heads attend to." placeholder:"N"`
 	JSON  bool `name:"json" help:"Write a JSON object instead of tables."`
 
-	PerLine bool   `help:"Write what the heads attend to in each line of --data, or of standard input: a JSON object a line, with lists of all heads by layer and measure. With --method, also what the line adds to importance."`
-	Strict  bool   `help:"With --per-line: stop at the first line that cannot be processed."`
-	Sums    string `help:"Show what attn shards --merge --sums has written of such lines, instead of measuring on --data." placeholder:"FILE"`
+	PerLine bool   `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance."`
+	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed."`
+	Sums    string `help:"Show the results in this file, the output of attn shards --merge --sums for such lines, instead of measuring on --data." placeholder:"FILE"`
 
-	SVG   string `name:"svg" help:"Write the grid as a vector graphic." placeholder:"FILE" group:"Files"`
-	PNG   string `name:"png" help:"Write the grid as an image." placeholder:"FILE" group:"Files"`
+	SVG   string `name:"svg" help:"Write the grid as an SVG image." placeholder:"FILE" group:"Files"`
+	PNG   string `name:"png" help:"Write the grid as a PNG image." placeholder:"FILE" group:"Files"`
 	Color string `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
-	Width *int   `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
-	HTML  string `name:"html" help:"Write the grid as a page that shows the value of each cell." placeholder:"FILE" group:"Files"`
+	Width *int   `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal"`
+	HTML  string `name:"html" help:"Write the grid as an HTML page that shows the value of each cell." placeholder:"FILE" group:"Files"`
 }
 
 func (headsCommand) Help() string {
@@ -42,18 +42,18 @@ func (headsCommand) Help() string {
   attn heads --model runs/fra.run --sums sums.json
   attn heads --model bert-base-uncased --data texts.txt --method gradient,confidence
 
-For a pretrained model, --data has on each line, with tabs between columns,
-  a text                           where it predicts masked words or the next word
-  a text, or two, and a class      where it classifies texts
+For a pretrained model, each line of --data has these tab-separated columns:
+  a text                           for a model that predicts masked words or the next word
+  a text, or two, and a class      for a classifier of texts
   a source and its target          for an encoder-decoder
-  two texts and their similarity   for a pipeline of sentence-transformers
-Of an encoder's tokens, 15% are masked, which follow from --seed. The loss of similar texts
-is the squared error of the cosine of their vectors; the file's numbers are brought to 0 to 1.
+  two texts and their similarity   for a sentence-transformers pipeline
+15% of an encoder's tokens, selected by --seed, are masked. The loss for similar texts is the
+squared error of the cosine of their vectors, with the similarities scaled to 0 to 1.
 
-A head with a larger score is more important. Scores of leave-one-out, gradient and
-taylor are in nats per token; docs/heads.md has the formulas. If leave-one-out gives
-a head less than 0, the model does better without it on these data. After Ctrl-C, what
-has been measured so far is shown.`
+A higher score means a more important head. The scores of leave-one-out, gradient and
+taylor are in nats per token; see docs/heads.md for the formulas. leave-one-out is the
+increase in loss when the head is removed; with a negative score, the model is better
+without the head on these data. On Ctrl-C, the results so far are shown.`
 }
 
 // Validate is called by the parser.

@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/internal/quote/hostile"
 )
 
-// harmless returns an error unless each line of an output does nothing to a terminal, and a
-// message about a hostile text is not cut into lines.
+// harmless returns an error if an output contains control characters, or if a message about a hostile
+// text is broken into lines.
 func harmless(output string) error {
 	for line := range strings.Lines(output) {
 		if err := hostile.Check(strings.TrimSuffix(line, "\n")); err != nil {
@@ -26,7 +26,7 @@ func harmless(output string) error {
 	return nil
 }
 
-// attnOf runs a command line that has no time to do its work, and returns what it writes.
+// attnOf runs a command line with a canceled context, and returns its output.
 func attnOf(t *testing.T, args ...string) (code int, out, messages string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -36,8 +36,8 @@ func attnOf(t *testing.T, args ...string) (code int, out, messages string) {
 	return code, o.String(), e.String()
 }
 
-// Flags and arguments of all commands are names of files, numbers and texts; a name that
-// controls a terminal can come out of an archive or a shell's pattern.
+// No flag or argument of any command can pass control characters to the terminal. A file name with
+// control characters can come from an archive or from a pattern of the shell.
 func TestHostileArguments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every flag of every command")
@@ -69,7 +69,7 @@ func TestHostileArguments(t *testing.T) {
 				args = append(args, text)
 			}
 			places := map[string]func(path string) error{"nothing": func(string) error { return nil }}
-			if parsed := fmt.Sprint(hit.Target.Type(), hit.Enum); !strings.HasSuffix(parsed, "string") { // the parser refuses it, by type
+			if parsed := fmt.Sprint(hit.Target.Type(), hit.Enum); !strings.HasSuffix(parsed, "string") { // rejected by its type
 				if seen[parsed] {
 					continue
 				}
@@ -82,7 +82,7 @@ func TestHostileArguments(t *testing.T) {
 				dir := t.TempDir()
 				t.Chdir(dir)
 				if err := place(filepath.Join(dir, hostile.Text)); err != nil {
-					if runtime.GOOS == "windows" { // which has no such names
+					if runtime.GOOS == "windows" { // Windows has no such names
 						continue
 					}
 					t.Fatal(err)
@@ -103,7 +103,7 @@ func TestHostileArguments(t *testing.T) {
 	}
 }
 
-// What attn models says of a directory is data for people, with names out of its files.
+// attn models prints names from the files of a directory without control characters.
 func TestHostileModels(t *testing.T) {
 	for from, file := range map[string]string{"bert_text": "config.json", "sentence_dense": "modules.json", "bert_shards": "model.safetensors.index.json"} {
 		dir := filepath.Join(t.TempDir(), "m")
@@ -128,7 +128,7 @@ func TestHostileModels(t *testing.T) {
 			if testing.Short() {
 				most = 5
 			}
-			if codes[code]++; codes[code] > most { // the others are of the same keys
+			if codes[code]++; codes[code] > most { // the rest have the same keys
 				break
 			}
 		}

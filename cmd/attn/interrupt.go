@@ -11,19 +11,18 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// interruptible returns a context that ends at the first interruption, so that what is under
-// way can be finished and saved. The second interruption removes temporary files and ends
-// the program at once.
+// interruptible returns a context that the first interruption cancels, so that the command can
+// finish its step and save. The second interruption removes temporary files and exits at once.
 func interruptible(messages io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2) // room for a second that comes before the first is answered
+	signals := make(chan os.Signal, 2) // room for a second signal before the first is handled
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
 		cancel()
 		<-signals
 		atomicfile.Abandon()
-		fmt.Fprintln(messages, "attn: interrupted twice, ended at once")
+		fmt.Fprintln(messages, "attn: interrupted twice, exiting immediately")
 		os.Exit(exitInterrupted)
 	}()
 	return ctx

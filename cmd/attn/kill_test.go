@@ -26,8 +26,8 @@ import (
 
 type killed struct{}
 
-// killedAt runs f and ends it in front of its n-th operation on the disk, as if the
-// process were killed. It reports whether there were so many.
+// killedAt runs f and stops it before its n-th operation on the disk, as if the process were killed. It
+// reports whether f reached that operation.
 func killedAt(n int, f func()) (dead bool) {
 	atomicfile.Before = func(string, string) {
 		if n--; n < 0 {
@@ -46,15 +46,14 @@ func killedAt(n int, f func()) (dead bool) {
 	return false
 }
 
-// quietly runs a command line within this process and returns its exit code and what
-// it has said.
+// quietly runs a command line within this process and returns its exit code and messages.
 func quietly(args ...string) (code int, messages string) {
 	var out, said bytes.Buffer
 	code = run(context.Background(), args, console{in: strings.NewReader(""), out: &out, err: &said})
 	return code, said.String()
 }
 
-// outcome is what a run leaves: all that follows from its flags.
+// outcome returns the files of a run, without the data that vary between equal runs.
 func outcome(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := readAll(t, dir)
@@ -71,7 +70,7 @@ func outcome(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// expectOutcome fails the test unless a run has left one of these.
+// expectOutcome fails the test unless the files of a run equal one of these.
 func expectOutcome(t *testing.T, what, dir string, want ...map[string]string) {
 	t.Helper()
 	got := outcome(t, dir)
@@ -80,8 +79,8 @@ func expectOutcome(t *testing.T, what, dir string, want ...map[string]string) {
 	}
 }
 
-// deaths runs f and returns copies of a directory: as it was in front of each operation on
-// the disk, which is what a process that is killed there leaves, and as it is in the end.
+// deaths runs f and returns copies of a directory: before each operation on the disk, as a process
+// killed there would leave it, and at the end.
 func deaths(t *testing.T, dir string, f func()) (copies []string) {
 	t.Helper()
 	all := t.TempDir()
@@ -90,7 +89,7 @@ func deaths(t *testing.T, dir string, f func()) (copies []string) {
 		if err := os.Mkdir(to, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.CopyFS(to, os.DirFS(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) { // there is none yet
+		if err := os.CopyFS(to, os.DirFS(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) { // may not exist yet
 			t.Fatal(err)
 		}
 		copies = append(copies, to)
@@ -102,10 +101,9 @@ func deaths(t *testing.T, dir string, f func()) (copies []string) {
 	return copies
 }
 
-// A run that is killed in front of any operation on the disk, at its first save, at a
-// later one, or where it replaces another run, leaves one of two whole states; resumed,
-// it ends as if nothing had happened, to the bit, no line of the metrics missing or
-// twice.
+// A run that is killed before any operation on the disk leaves the complete state before or after the
+// save: at its first save, at a later one, or when it overwrites another run. The resumed run is
+// bit-for-bit equal to an uninterrupted one, and its metrics have no missing or duplicate lines.
 func TestTrainKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: ends at every operation on the disk")
@@ -131,7 +129,7 @@ func TestTrainKilled(t *testing.T) {
 	}
 	command(t, begin("first")...)
 	command(t, begin("other", "--seed", "2", "--width", "6")...)
-	ends := map[string]map[string]string{} // of each of them after two epochs
+	ends := map[string]map[string]string{} // the files of each run after two epochs
 	for _, name := range []string{"first", "other"} {
 		again := filepath.Join(dir, name+"2")
 		if err := os.CopyFS(again, os.DirFS(filepath.Join(dir, name))); err != nil {
@@ -146,12 +144,12 @@ func TestTrainKilled(t *testing.T) {
 
 	out := filepath.Join(dir, "out")
 	for _, c := range []struct {
-		name, before string // the directory that is there already
+		name, before string // before: the run in the directory
 		args         []string
-		states       int // that a kill can leave
+		states       int // number of states that a kill can leave
 		want         []map[string]string
 	}{
-		// Saved are two steps, the epoch, and its measurement.
+		// A run saves at two steps, after the epoch, and after its evaluation.
 		{"a first run", "", begin("out"), 4, []map[string]string{ends["fresh"], ends["first"]}},
 		{"a run that replaces another", "other", begin("out", "--force"), 4, []map[string]string{ends["fresh"], ends["first"], ends["other"]}},
 		{"a run that goes on", "first", begin("out", "--resume", "--epochs", "2"), 4, []map[string]string{ends["first"]}},
@@ -165,11 +163,11 @@ func TestTrainKilled(t *testing.T) {
 			}
 		}
 		left := deaths(t, out, func() { command(t, c.args...) })
-		atomicfile.Before = func(string, string) {} // nothing below has to wait for the disk
+		atomicfile.Before = func(string, string) {} // skips fsync below
 		states := map[string]int{}
 		for n, out := range left {
 			what := fmt.Sprintf("%s, killed before operation %d", c.name, n)
-			_, err := models.LoadTranslator(out) // as it lies there
+			_, err := models.LoadTranslator(out) // without recovery
 			store, lockErr := atomicfile.Lock(out)
 			if lockErr != nil {
 				t.Fatal(lockErr)
@@ -183,7 +181,7 @@ func TestTrainKilled(t *testing.T) {
 			if err != nil || len(names) != 8 {
 				t.Fatalf("%s: %d files, error %v", what, len(names), err)
 			}
-			// What has been seen to end well does not have to be trained again.
+			// Resume each distinct state only once.
 			o := outcome(t, out)
 			state := o[models.WeightsFile] + o[curve.File] + o[train.RecipeFile]
 			if states[state]++; states[state] == 1 {
@@ -198,8 +196,8 @@ func TestTrainKilled(t *testing.T) {
 	}
 }
 
-// The metrics of a run that goes on are those of its state. What they have beyond it, and a
-// measurement that an interruption has cut off, is measured again.
+// A resumed run keeps the metrics up to its state. It drops later metrics, and repeats an evaluation that
+// was interrupted.
 func TestMetricsFollowState(t *testing.T) {
 	dir := makePairs(t)
 	begin := func(out, epochs string) string {
@@ -210,7 +208,7 @@ func TestMetricsFollowState(t *testing.T) {
 	whole, first := begin("whole", "2"), begin("first", "1")
 	metrics := readAll(t, first)[curve.File]
 	lines := strings.SplitAfter(strings.TrimSuffix(metrics, "\n"), "\n")
-	n := len(lines) - 2 // the epoch; behind it is the final measurement
+	n := len(lines) - 2 // the epoch; the last line is the final evaluation
 	var epoch curve.Epoch
 	if err := json.Unmarshal([]byte(lines[n]), &epoch); err != nil || epoch.Kind != curve.KindEpoch {
 		t.Fatalf("%s: %v", lines[n], err)
@@ -239,7 +237,7 @@ func TestMetricsFollowState(t *testing.T) {
 	}
 }
 
-// The models of a pruning, and what tells of them, change in one step.
+// The models and the reports of a pruning change in one step.
 func TestPruneKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: ends at every operation on the disk")
@@ -320,7 +318,7 @@ func TestPruneKilled(t *testing.T) {
 	}
 }
 
-// Killed by the system, again and again, a run ends as if nothing had happened.
+// A run that the system kills repeatedly has the same result as an uninterrupted run.
 func TestKilledBySystem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: kills processes")
@@ -349,7 +347,7 @@ func TestKilledBySystem(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// The first comes too early for anything, the later ones find more and more.
+		// The first kill comes before any save, the later ones after more and more progress.
 		time.AfterFunc(time.Duration(rng.Float64()*float64(took)/3*float64(i)/tries), func() { cmd.Process.Kill() })
 		if err := cmd.Wait(); err != nil {
 			kills++

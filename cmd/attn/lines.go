@@ -14,24 +14,22 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// lineStream maps the lines of an input, which has a name, to as many lines.
+// lineStream reads lines and writes one line for each. Errors contain the name of the input.
 type lineStream func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 
-// lineCommand is a command that maps lines to lines: it keeps the contract of package
-// filter.
+// lineCommand is a command that writes one line per input line, by the contract of package filter.
 type lineCommand interface {
-	// streams returns an error unless the flags ask for lines.
+	// streams returns an error unless the flags select line-by-line output.
 	streams() error
-	// modelDir returns the directory of the model, and modelFiles those of its files from
-	// which all results follow.
+	// modelDir returns the directory of the model; modelFiles returns its files that determine the
+	// results.
 	modelDir() string
 	modelFiles() ([]string, error)
 	// stream loads the model.
 	stream(c console) (lineStream, error)
 }
 
-// newStream returns the stream of a filter. It says at the end how many lines could not
-// be processed.
+// newStream returns the stream of a filter. At the end, it reports the number of rejected lines.
 func newStream[V any](f filter.Filter[V], c console) lineStream {
 	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
 		f := f
@@ -50,7 +48,8 @@ func newStream[V any](f filter.Filter[V], c console) lineStream {
 	}
 }
 
-// runLines maps the lines of a file, or without a path those of standard input.
+// runLines processes the lines of a file, or of standard input if path is empty. On a terminal, the
+// invitation says what to type.
 func runLines(ctx context.Context, c console, cmd lineCommand, path, invitation string) error {
 	s, err := cmd.stream(c)
 	if err != nil {
@@ -60,7 +59,7 @@ func runLines(ctx context.Context, c console, cmd lineCommand, path, invitation 
 	return err
 }
 
-// runStream is runLines for a stream that is at hand.
+// runStream is runLines for a loaded model.
 func runStream(ctx context.Context, c console, s lineStream, path, invitation string) (filter.Stats, error) {
 	in, name := c.in, "standard input"
 	if path == "" || path == "-" {
@@ -76,7 +75,7 @@ func runStream(ctx context.Context, c console, s lineStream, path, invitation st
 	return s(ctx, in, name, c.out)
 }
 
-// pairOf returns the pair of a line, or why there is none that can be processed.
+// pairOf returns the pair of a line.
 func pairOf(line string) (seq2seq.Pair, error) {
 	p, err := train.ParsePair(line)
 	if err == nil && train.TooLong(p) {
@@ -85,8 +84,7 @@ func pairOf(line string) (seq2seq.Pair, error) {
 	return p, err
 }
 
-// pairsOf returns the pairs of a batch, and the lines that they are of; the others get
-// their errors.
+// pairsOf returns the pairs of a batch and their lines. Lines without a valid pair get an error.
 func pairsOf[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter.Line[V]) {
 	for _, l := range batch {
 		p, err := pairOf(l.Text)
@@ -99,10 +97,10 @@ func pairsOf[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter
 	return pairs, of
 }
 
-// errNotLines says which commands map lines to lines.
-var errNotLines = errors.New("want translate without texts and --map, embed or tokenize without files and texts, or eval or heads with --per-line")
+// errNotLines lists the commands and flags that write one line per input line.
+var errNotLines = errors.New("want translate without texts or --map, embed or tokenize without files or texts, or eval or heads with --per-line")
 
-// followsFrom returns what the lines of a command's output follow from.
+// followsFrom returns the identity of a job: everything that determines the output of a command.
 func followsFrom(cmd lineCommand, args []string) (shards.Identity, error) {
 	files, err := cmd.modelFiles()
 	if err != nil {

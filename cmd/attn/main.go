@@ -1,19 +1,18 @@
-// Attn trains attention models, translates with them, and computes single
-// attention mechanisms on tensors from any framework.
+// Attn trains attention models, translates with them, and runs single attention mechanisms on
+// tensors from any framework.
 //
-// Data go to standard output; messages and progress go to standard error. The
-// exit code is
+// Data go to standard output; messages and progress go to standard error. The exit codes are
 //
-//   - 0 when all is done;
-//   - 1 when something failed: an output that cannot be written, a full disk, a loss that
-//     diverges, a server that does not answer;
-//   - 2 for wrong usage: what the command line alone shows, flags that do not go with the
-//     model, and an output that would replace something;
-//   - 3 when a check fell short;
-//   - 4 for a bad input: a file, model or directory of shards that is missing, cannot be
-//     read, is a directory in place of a file or the other way round, is broken or of the
-//     wrong kind;
-//   - 130 after an interruption.
+//   - 0: success;
+//   - 1: a failure, such as an output that cannot be written, a full disk, a diverging loss or a
+//     server that does not respond;
+//   - 2: wrong usage, such as an invalid command line, a flag that does not apply to the model,
+//     or an output that would overwrite an existing file;
+//   - 3: a failed check;
+//   - 4: a bad input: a file, model or directory of shards that is missing, unreadable, corrupt
+//     or of the wrong kind, including a directory in place of a file or a file in place of a
+//     directory;
+//   - 130: interrupted.
 package main
 
 import (
@@ -50,45 +49,45 @@ const (
 	exitInterrupted = 130
 )
 
-// commands are the subcommands, by the groups of the help; each is in a file of its own.
+// commands lists the subcommands in the groups of the help. Each is in a separate file.
 type commands struct {
-	Train     trainCommand     `cmd:"" group:"Train and translate" help:"Train a translator, on built-in dates unless data are given."`
-	Follow    followCommand    `cmd:"" group:"Train and translate" help:"Show in a browser how a training goes."`
-	Translate translateCommand `cmd:"" group:"Train and translate" help:"Translate arguments or lines of standard input."`
-	Eval      evalCommand      `cmd:"" group:"Train and translate" help:"Measure a translator on sentence pairs."`
+	Train     trainCommand     `cmd:"" group:"Train and translate" help:"Train a translator, on built-in dates or your own sentence pairs."`
+	Follow    followCommand    `cmd:"" group:"Train and translate" help:"Plot a training run live in the browser."`
+	Translate translateCommand `cmd:"" group:"Train and translate" help:"Translate arguments or the lines of standard input."`
+	Eval      evalCommand      `cmd:"" group:"Train and translate" help:"Evaluate a translator on sentence pairs."`
 
-	Map   mapCommand   `cmd:"" group:"Inspect" help:"Draw what heads attend to, or write it as a picture or table."`
-	View  viewCommand  `cmd:"" group:"Inspect" help:"Show in a browser what the heads attend to."`
-	Heads headsCommand `cmd:"" group:"Inspect" help:"Measure how important each head is, and what it attends to."`
+	Map   mapCommand   `cmd:"" group:"Inspect" help:"Draw attention weights in the terminal, or write them to an image or table."`
+	View  viewCommand  `cmd:"" group:"Inspect" help:"Explore the attention weights of every head in the browser."`
+	Heads headsCommand `cmd:"" group:"Inspect" help:"Measure the importance of each head and what it attends to."`
 
-	Prune pruneCommand `cmd:"" group:"Prune" help:"Remove the heads that matter least, and report what it costs."`
+	Prune pruneCommand `cmd:"" group:"Prune" help:"Remove the least important heads, and report the loss in quality."`
 
-	Fetch    fetchCommand    `cmd:"" group:"Pretrained models" help:"Download a pretrained model from the Hugging Face hub."`
-	Models   modelsCommand   `cmd:"" group:"Pretrained models" help:"Describe the directory of a pretrained model."`
-	Run      runCommand      `cmd:"" group:"Pretrained models" help:"Run a pretrained model, and write its logits, hidden states and attention weights."`
-	Embed    embedCommand    `cmd:"" group:"Pretrained models" help:"Make a vector of each text with a pretrained model."`
-	Generate generateCommand `cmd:"" group:"Pretrained models" help:"Continue a text with a language model."`
-	Tokenize tokenizeCommand `cmd:"" group:"Pretrained models" help:"Print the tokens of texts, as a model reads them."`
+	Fetch    fetchCommand    `cmd:"" group:"Pretrained models" help:"Download a pretrained model from the Hugging Face Hub."`
+	Models   modelsCommand   `cmd:"" group:"Pretrained models" help:"Describe a model directory."`
+	Run      runCommand      `cmd:"" group:"Pretrained models" help:"Run a pretrained model, and write its logits, hidden states and attention weights to a file."`
+	Embed    embedCommand    `cmd:"" group:"Pretrained models" help:"Compute an embedding vector for each text."`
+	Generate generateCommand `cmd:"" group:"Pretrained models" help:"Generate text with a language model."`
+	Tokenize tokenizeCommand `cmd:"" group:"Pretrained models" help:"Print the tokens of texts."`
 
 	Apply  applyCommand  `cmd:"" group:"Files and scale" help:"Run one attention mechanism on tensors from a file."`
-	Export exportCommand `cmd:"" group:"Files and scale" help:"Write a model as an ONNX file, for other runtimes."`
-	Shards shardsCommand `cmd:"" group:"Files and scale" help:"Run a command over a corpus in parts, on any scheduler."`
+	Export exportCommand `cmd:"" group:"Files and scale" help:"Export a model to ONNX, for other runtimes."`
+	Shards shardsCommand `cmd:"" group:"Files and scale" help:"Process a corpus in parallel shards, with any scheduler."`
 
-	Bench      benchCommand      `cmd:"" group:"Tools" help:"Measure how fast this machine runs attention."`
-	Completion completionCommand `cmd:"" group:"Tools" help:"Print a script for completion in a shell."`
+	Bench      benchCommand      `cmd:"" group:"Tools" help:"Benchmark attention on this machine."`
+	Completion completionCommand `cmd:"" group:"Tools" help:"Print a shell completion script."`
 	Version    versionCommand    `cmd:"" group:"Tools" help:"Print the version."`
 }
 
-// console is what a command reads and writes.
+// console groups the standard streams of a command.
 type console struct {
 	in       io.Reader
 	out, err io.Writer
-	// writes are the files that the command replaces: nothing may be read from them.
+	// writes lists the files that the command overwrites. The command must not read them.
 	writes guard.Outputs
 }
 
-// say writes a message of one line for people. What it has from files, flags and servers
-// does nothing to a terminal.
+// say writes a message of one line to standard error. Control characters in it are escaped,
+// because file names, flags and server responses are untrusted.
 func (c console) say(format string, args ...any) {
 	fmt.Fprintln(c.err, quote.Message(fmt.Sprintf(format, args...)))
 }
@@ -97,7 +96,7 @@ func main() {
 	os.Exit(run(interruptible(os.Stderr), os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
-// options are those of the parser that do not depend on a run.
+// options returns the parser's options that are the same for every run.
 func options(c console) []kong.Option {
 	return []kong.Option{
 		kong.Name("attn"),
@@ -117,7 +116,7 @@ func run(ctx context.Context, args []string, c console) int {
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)...)
-	switch { // what people try first
+	switch { // common first attempts
 	case len(args) == 0:
 		args = []string{"--help"}
 	case args[0] == "help":
@@ -126,7 +125,7 @@ func run(ctx context.Context, args []string, c console) int {
 		args = []string{"version"}
 	}
 	parsed, err := parser.Parse(flags.JoinNegative(args))
-	if exited >= 0 { // help was asked for and has been printed
+	if exited >= 0 { // the parser has printed the help
 		return exited
 	}
 	if err == nil {
@@ -148,16 +147,16 @@ func run(ctx context.Context, args []string, c console) int {
 	return code
 }
 
-// Validate checks the requirements between flags, which their tags say.
+// Validate checks the requirements between flags, which are tags of the fields.
 func (*commands) Validate(parsed *kong.Context) error { return flags.Check(parsed) }
 
-// checkFiles returns the files that the command writes, or an error if it would overwrite
-// one that it reads.
+// checkFiles returns the files that the command writes. It returns an error if the command would
+// overwrite one of its inputs.
 func checkFiles(parsed *kong.Context, c console) (guard.Outputs, error) {
 	return filesOf(parsed.Selected()).Check(c.in, c.out, runFiles())
 }
 
-// filesOf returns what a command reads and writes.
+// filesOf returns the files that a command reads and writes.
 func filesOf(command *kong.Node) guard.Files {
 	if cmd, ok := command.Target.Addr().Interface().(interface{ touches() touched }); ok {
 		t := cmd.touches()
@@ -168,15 +167,15 @@ func filesOf(command *kong.Node) guard.Files {
 	return guard.Of(command)
 }
 
-// usage returns the error of a command line that cannot be.
+// usage returns an error for an invalid command line.
 func usage(format string, args ...any) error { return flags.Errorf(format, args...) }
 
-// interrupted is an error after which there is a way to go on.
+// interrupted is the error after an interruption. The hint says how to continue.
 type interrupted struct{ hint string }
 
 func (e interrupted) Error() string { return e.hint }
 
-// exitCode sorts an error into the codes that the command promises.
+// exitCode returns the documented exit code for an error.
 func exitCode(err error) int {
 	is := func(targets ...any) bool {
 		return slices.ContainsFunc(targets, func(target any) bool { return errors.As(err, target) })
@@ -198,8 +197,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// noInput reports whether an error of reading a file means that the user gave
-// the wrong one. What fails in writing says "write", "mkdir" or "rename".
+// noInput reports whether an error means that an input is missing or unreadable. Errors of
+// writing have another Op: "write", "mkdir" or "rename".
 func noInput(err *fs.PathError) bool {
 	switch err.Op {
 	case "open", "stat":

@@ -18,8 +18,8 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// An interruption that comes before there is anything to save leaves all as it
-// was, and above all a good model that stood in the same place.
+// An interruption before the first save changes no file, in particular not an existing model in the
+// same directory.
 func TestInterruptedAtOnce(t *testing.T) {
 	dir := makeFixture(t)
 	data, model := filepath.Join(dir, "pairs.tsv"), filepath.Join(dir, "model")
@@ -30,8 +30,8 @@ func TestInterruptedAtOnce(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"attn: interrupted before the first step; nothing is saved", append([]string{"train", "--data", data, "--out", model, "--force"}, small...)},
-		{"attn: interrupted after 2 epochs and 0 steps; all is saved, go on with: attn train --resume --out " + quoted(model),
+		{"attn: interrupted before the first step; nothing was saved", append([]string{"train", "--data", data, "--out", model, "--force"}, small...)},
+		{"attn: interrupted after 2 epochs and 0 steps; all progress is saved, resume with: attn train --resume --out " + quoted(model),
 			[]string{"train", "--resume", "--epochs", "3", "--out", model}},
 		{"attn: interrupted", []string{"eval", "--model", model, "--data", data}},
 		{"attn: interrupted", []string{"translate", "--model", model, "hello"}},
@@ -48,7 +48,7 @@ func TestInterruptedAtOnce(t *testing.T) {
 			t.Errorf("%v: output %q", c.args, out.String())
 		}
 		after := readAll(t, model)
-		delete(after, train.RecipeFile) // resuming with more epochs is in it
+		delete(after, train.RecipeFile) // resuming changes the number of epochs in it
 		for name, data := range after {
 			if name != "training.safetensors" && before[name] != data {
 				t.Errorf("%v: %s has changed", c.args, name)
@@ -66,7 +66,7 @@ func readAll(t *testing.T, dir string) map[string]string {
 	}
 	all := map[string]string{}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".attn-live") { // a run that is killed cannot take it away; the next one does
+		if strings.HasPrefix(e.Name(), ".attn-live") { // a killed run leaves it; the next run removes it
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -86,7 +86,7 @@ func TestExitCode(t *testing.T) {
 		{errors.New("something"), 1},
 		{train.ErrDiverged, 1},
 		{usage("no such flag"), 2},
-		{usage("%w", &input.Error{}), 2}, // of a flag's value
+		{usage("%w", &input.Error{}), 2}, // about the value of a flag
 		{fmt.Errorf("wrapped: %w", &input.Error{Name: "x"}), 4},
 		{&input.Error{Name: "x", Line: 3, Err: errors.New("y")}, 4},
 		{&safetensors.FormatError{Err: errors.New("x")}, 4},
@@ -94,7 +94,7 @@ func TestExitCode(t *testing.T) {
 		{&fs.PathError{Op: "stat", Path: "x", Err: fs.ErrPermission}, 4},
 		{&fs.PathError{Op: "mkdir", Path: "x", Err: fs.ErrPermission}, 1},
 		{&fs.PathError{Op: "write", Path: "x", Err: fs.ErrPermission}, 1},
-		{fmt.Errorf("write x: %w", fs.ErrNotExist), 1}, // what package atomicfile says
+		{fmt.Errorf("write x: %w", fs.ErrNotExist), 1}, // an error of package atomicfile
 		{fmt.Errorf("wrapped: %w", context.Canceled), 130},
 		{interrupted{"x"}, 130},
 	} {

@@ -19,29 +19,29 @@ import (
 type mapCommand struct {
 	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run" either:"source"`
 	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run" either:"source" reads:"tensors" stdin:""`
-	Target  *string `help:"What the decoder writes, instead of its own translation." placeholder:"TEXT" group:"What to run" needs:"model"`
-	Pair    *string `help:"With a pretrained encoder, a second text." placeholder:"TEXT" group:"What to run" needs:"model"`
-	Steps   int     `name:"generate" help:"With a pretrained decoder, continue the text by N tokens, and draw what these attend to." placeholder:"N" group:"What to run" want:"at least 1" needs:"model" excludes:"pair"`
-	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if there is any)." placeholder:"NAME" group:"What to draw"`
+	Target  *string `help:"Translation to feed to the decoder, instead of the one it generates." placeholder:"TEXT" group:"What to run" needs:"model"`
+	Pair    *string `help:"Second text, for a pretrained encoder." placeholder:"TEXT" group:"What to run" needs:"model"`
+	Steps   int     `name:"generate" help:"With a pretrained decoder, generate N tokens after the text, and draw what they attend to." placeholder:"N" group:"What to run" want:"at least 1" needs:"model" excludes:"pair"`
+	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if the model has cross-attention)." placeholder:"NAME" group:"What to draw"`
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw" excludes:"mean=layers"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
-	All     bool    `help:"All heads; with --layer, those of one layer." group:"What to draw" excludes:"head"`
-	Mean    *string `enum:"heads,layers" help:"Mean over the heads of a layer (heads, what is drawn without --head), or over the heads of all layers (layers)." placeholder:"OVER" group:"What to draw" excludes:"head,all"`
-	Rollout bool    `help:"How much of each input token is in each vector behind the last layer, by attention rollout (Abnar and Zuidema 2020), of the encoder unless --kind decoder." group:"What to draw" excludes:"all,head,layer,mean,kind=cross"`
-	Differ  bool    `name:"divergence" help:"How much heads differ: the Jensen–Shannon divergence of any two heads of one kind, or, with --layer, of one layer, in nats (Clark et al. 2019)." group:"What to draw" excludes:"all,head,mean,rollout,embed"`
-	Values  bool    `name:"value-weighted" help:"Weights times the norms of what the values add to the layer's result (Kobayashi et al. 2020)." group:"What to draw" excludes:"rollout,divergence"`
-	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight that the last colour stands for: 1 (unit) or the largest there is (largest)." placeholder:"NAME" group:"What to draw"`
-	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	HTML    string  `name:"html" help:"Write a page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	CSV     string  `name:"csv" help:"Write a table with a line for each weight; an apostrophe keeps spreadsheets from running tokens." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	Embed   string  `name:"embed" help:"Write the page of attn view as a fragment of HTML, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	All     bool    `help:"All heads; with --layer, all heads of that layer." group:"What to draw" excludes:"head"`
+	Mean    *string `enum:"heads,layers" help:"Mean over the heads of one layer (heads, the default without --head), or over the heads of all layers (layers)." placeholder:"OVER" group:"What to draw" excludes:"head,all"`
+	Rollout bool    `help:"Attention rollout (Abnar and Zuidema 2020): the share of each input token in each output vector of the last layer. Of the encoder, unless --kind decoder." group:"What to draw" excludes:"all,head,layer,mean,kind=cross"`
+	Differ  bool    `name:"divergence" help:"Difference between heads: the Jensen–Shannon divergence in nats between each pair of heads of one kind, or, with --layer, of one layer (Clark et al. 2019)." group:"What to draw" excludes:"all,head,mean,rollout,embed"`
+	Values  bool    `name:"value-weighted" help:"Multiply each weight by the norm of its value's contribution to the layer's output (Kobayashi et al. 2020)." group:"What to draw" excludes:"rollout,divergence"`
+	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight of the last colour: 1 (unit) or the largest weight drawn (largest)." placeholder:"NAME" group:"What to draw"`
+	SVG     string  `name:"svg" help:"Write an SVG image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	PNG     string  `name:"png" help:"Write a PNG image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	HTML    string  `name:"html" help:"Write an HTML page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	CSV     string  `name:"csv" help:"Write a table with one line per weight; tokens that a spreadsheet could run as formulas get an apostrophe in front." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	JSON    string  `name:"json" help:"Write the tokens and matrices as JSON." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
+	Embed   string  `name:"embed" help:"Write the page of attn view as an HTML fragment, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default one of the system)." placeholder:"FILE" group:"Files, - for standard output" needs:"png"`
+	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
-	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal" want:"at least 24"`
-	ASCII   bool    `name:"ascii" help:"No colours, and weights in ASCII characters only." group:"On the terminal" excludes:"color=truecolor,color=256,color=16"`
+	Width   *int    `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
+	ASCII   bool    `name:"ascii" help:"Draw with ASCII characters only, without colours." group:"On the terminal" excludes:"color=truecolor,color=256,color=16"`
 	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input." needs:"model" stdin:""`
 }
 
@@ -59,13 +59,13 @@ func (mapCommand) Help() string {
   attn map --weights run.safetensors --kind encoder --mean layers
   attn map --weights run.safetensors --kind encoder --divergence --csv heads.csv
 
-The map goes to the terminal unless a file is asked for. Rows are queries, the tokens
-that attend; columns are keys, the tokens that are attended to. --png has Latin,
-Greek and Cyrillic letters, and others from --font or a font of the system, else their
-code points; --svg and --html have all characters.`
+The map is drawn in the terminal, unless a flag names a file. Rows are queries: the
+tokens that attend. Columns are keys: the tokens that are attended to. --png draws Latin,
+Greek and Cyrillic letters with a built-in font and other characters with --font or a
+system font; without one, it draws their code points. --svg and --html show all characters.`
 }
 
-// choice says what is drawn.
+// choice returns which weights the flags select.
 func (cmd *mapCommand) choice() panels.Choice {
 	return panels.Choice{
 		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All,
@@ -104,8 +104,8 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 
 func toStandardOutput(f atomicfile.File) bool { return f.Path == "-" }
 
-// outputs returns the files that were asked for, of which tables have tokens as they are, and not
-// as they are drawn.
+// outputs returns the files that the flags name. Tables contain the original tokens, figures the
+// shortened marks.
 func (cmd *mapCommand) outputs(ctx context.Context, r *heads.Record, figure, drawn viz.Figure) []atomicfile.File {
 	return slices.DeleteFunc([]atomicfile.File{
 		{Path: cmd.SVG, Write: drawn.SVG},
@@ -118,7 +118,7 @@ func (cmd *mapCommand) outputs(ctx context.Context, r *heads.Record, figure, dra
 	}, func(f atomicfile.File) bool { return f.Path == "" })
 }
 
-// embed writes the page with the record for another page to contain.
+// embed writes the page with the record as a fragment for another page.
 func (cmd *mapCommand) embed(ctx context.Context, r *heads.Record, w io.Writer) error {
 	choice := cmd.choice()
 	state, err := choice.State(r, cmd.Mean != nil)
@@ -133,7 +133,7 @@ func (cmd *mapCommand) embed(ctx context.Context, r *heads.Record, w io.Writer) 
 	return err
 }
 
-// record returns what is to be drawn from.
+// record returns the recorded weights, from a file or from a run of the model.
 func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, error) {
 	if cmd.Weights != "" {
 		return heads.Read(cmd.Weights)
@@ -152,7 +152,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	}
 	if m.Translator == nil {
 		if cmd.Target != nil {
-			return nil, usage("--target goes with a translator, and %s is a %s model: --pair is its second text", quoted(cmd.Model), m.Family.Name)
+			return nil, usage("--target requires a translator, and %s is a %s model; use --pair for a second text", quoted(cmd.Model), m.Family.Name)
 		}
 		r, err := from.Record(ctx, source, deref(cmd.Pair))
 		if err != nil {
@@ -161,7 +161,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 		return r, nil
 	}
 	if cmd.Pair != nil {
-		return nil, usage("--pair goes with a pretrained encoder, and %s is a translator: --target is what it writes", quoted(cmd.Model))
+		return nil, usage("--pair requires a pretrained encoder, and %s is a translator; use --target for its output", quoted(cmd.Model))
 	}
 	from.unknown.source(m, source)
 	if cmd.Target != nil {
@@ -178,13 +178,13 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	return m.Record(source, written[0], cmd.recorded())
 }
 
-// recorded returns what a model's run is to leave: all that a page can show.
+// recorded returns which data to record in a run of the model: all that the outputs can show.
 func (cmd *mapCommand) recorded() heads.RecorderOptions {
 	return heads.RecorderOptions{ValueNorms: cmd.Values || cmd.Embed != "", Vectors: cmd.Embed != ""}
 }
 
-// source returns the text of the command line, or else a line of the input.
-// It has at most so many bytes.
+// source returns the text of the command line, or else a line of standard input, of at most
+// longest bytes.
 func (cmd *mapCommand) source(ctx context.Context, c console, longest int) (string, error) {
 	if cmd.Text != nil {
 		return *cmd.Text, checkText("argument", 1, *cmd.Text, longest)

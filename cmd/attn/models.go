@@ -20,9 +20,9 @@ func (modelsCommand) Help() string {
   attn models bert-base-uncased
   attn models --json all-MiniLM-L6-v2
 
-It reads config.json and the headers of the weights, and checks that every setting is
-known and that every tensor has its place and shape: a directory that it describes can
-be loaded. Families: ` + strings.Join(models.Families().Types(), ", ") + `.`
+attn reads config.json and the headers of the weights. It checks that it supports every
+setting, and that every tensor is expected and has the right shape: if the command succeeds,
+the model can be loaded. Families: ` + strings.Join(models.Families().Types(), ", ") + `.`
 }
 
 func (cmd *modelsCommand) touches() touched { return touched{models: []place{{"directory", cmd.Dir}}} }

@@ -23,9 +23,8 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// limited BYTES PROGRAM ARGS… runs a program that cannot write files of more
-// bytes. Its writes then fail half-way, as on a full disk, and for that nobody
-// has to mount one.
+// limited BYTES PROGRAM ARGS… runs a program that cannot write files of more than BYTES bytes. Its
+// writes then fail half-way, as on a full disk.
 func limited() {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, "limited:", err)
@@ -45,11 +44,10 @@ func limited() {
 	fail(syscall.Exec(path, os.Args[2:], os.Environ()))
 }
 
-// interrupt PATTERN PROGRAM ARGS… runs a program with the line $TYPED as its
-// input, after which nothing comes and no end. When its output or its messages
-// match the pattern, and $DELAY later, it interrupts it as Ctrl-C does, and
-// checks that it exits with 130, or with $EXIT. If it has said after how many epochs it
-// stopped, $NEXT is one more.
+// interrupt PATTERN PROGRAM ARGS… runs a program with the line $TYPED as its input, which stays open.
+// When the output or the messages match the pattern, and $DELAY later, it interrupts the program as
+// Ctrl-C does, and checks for exit code 130, or $EXIT. If a message contains the number of epochs,
+// $NEXT is one more.
 func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: interrupt PATTERN PROGRAM ARGS…")
@@ -72,7 +70,7 @@ func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer input.Close()
 	ts.Check(cmd.Start())
-	if _, err := fmt.Fprintln(input, ts.Getenv("TYPED")); err != nil { // it may not read at all
+	if _, err := fmt.Fprintln(input, ts.Getenv("TYPED")); err != nil { // the program may not read its input
 		ts.Logf("typing: %v", err)
 	}
 	done := make(chan error, 1)
@@ -125,7 +123,7 @@ func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// transcript is a buffer that can be read while it is written.
+// transcript is a thread-safe buffer.
 type transcript struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -143,7 +141,7 @@ func (t *transcript) String() string {
 	return strings.Clone(t.buf.String())
 }
 
-// fill writes to a pipe until no more byte fits.
+// fill writes to a pipe until it is full.
 func fill(t *testing.T, pipe *os.File) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
@@ -151,7 +149,7 @@ func fill(t *testing.T, pipe *os.File) {
 	}
 	var stopped error
 	err = raw.Write(func(fd uintptr) bool {
-		for room := 1 << 16; ; { // a pipe with little room takes what fits of a little
+		for room := 1 << 16; ; { // a nearly full pipe rejects large writes
 			if _, stopped = syscall.Write(int(fd), make([]byte, room)); stopped == nil {
 				continue
 			}
@@ -165,8 +163,9 @@ func fill(t *testing.T, pipe *os.File) {
 	}
 }
 
-// A directory is for one run at a time. The second interruption ends what the first cannot: here a training whose output
-// nobody reads. It leaves a run that can be resumed, and nothing else.
+// Only one process can write to the directory of a run. The second interruption stops a run that the
+// first cannot stop: here training whose output blocks. It leaves a run that can be resumed, and no
+// other files.
 func TestSecondInterruption(t *testing.T) {
 	dir := makePairs(t)
 	out := filepath.Join(dir, "out")
@@ -195,19 +194,19 @@ func TestSecondInterruption(t *testing.T) {
 			if !locked {
 				t.Error("another run could write to the directory")
 			}
-			if sent < 2 || cmd.ProcessState.ExitCode() != exitInterrupted || !strings.HasSuffix(messages.String(), "attn: interrupted twice, ended at once\n") {
+			if sent < 2 || cmd.ProcessState.ExitCode() != exitInterrupted || !strings.HasSuffix(messages.String(), "attn: interrupted twice, exiting immediately\n") {
 				t.Fatalf("%d interruptions, %v: %s", sent, err, messages.String())
 			}
 			holdsRun(t, out)
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
-		if exists(filepath.Join(out, curve.File)) { // its output comes next
+		if exists(filepath.Join(out, curve.File)) { // next, it writes its output
 			if !locked {
 				code, said := quietly("train", "--resume", "--out", out)
 				locked = code == exitFailed && said == "attn: write to "+out+": another process is writing there\n"
 			}
-			// Two that come at once are one for the system.
+			// The system merges two signals at the same time.
 			if err := cmd.Process.Signal(os.Interrupt); err == nil {
 				sent++
 			}
@@ -219,7 +218,7 @@ func TestSecondInterruption(t *testing.T) {
 	}
 }
 
-// holdsRun fails the test unless a directory has the files of a run and no others.
+// holdsRun fails the test unless a directory contains exactly the files of a run.
 func holdsRun(t *testing.T, dir string) {
 	t.Helper()
 	if files := readAll(t, dir); len(files) != 8 || files[train.RecipeFile] == "" {

@@ -12,18 +12,17 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// progress shows how training goes: on a terminal a line that changes, with the curve of
-// the loss, else a line an epoch, and one every half minute so that nobody waits in
-// silence.
+// progress shows the progress of training: on a terminal, a status line with the curve of the loss;
+// otherwise a line per epoch and one every 30 s.
 type progress struct {
 	statusLine
 	spoken time.Time
 	points []curve.Step
-	valid  float64 // the last validation loss, NaN if there is none
-	digits int     // of the last epoch: the columns of all lines agree
+	valid  float64 // last validation loss, or NaN
+	digits int     // digits of the last epoch's number, to align the columns
 }
 
-// newProgress returns one that goes on from what a run has had so far.
+// newProgress returns a progress that continues the history of a run.
 func newProgress(w io.Writer, before curve.History) *progress {
 	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), valid: math.NaN(), points: before.Steps}
 	if n := len(before.Epochs); n > 0 {
@@ -40,7 +39,7 @@ func (p *progress) Step(s train.Progress) {
 	}
 	switch {
 	case p.due():
-		// A terminal breaks a line that fills it.
+		// A terminal wraps a line that fills its width.
 		p.draw(p.line(s, p.columns()-1))
 	case p.columns == nil && time.Since(p.spoken) > 30*time.Second && !s.EpochDone:
 		p.spoken = time.Now()
@@ -49,12 +48,11 @@ func (p *progress) Step(s train.Progress) {
 	}
 }
 
-// Columns that the curve has at least, and those for which the rest of the line is cut
-// short.
+// The minimum width of the curve, and the width that is kept free for it.
 const leastCurve, roomForCurve = 8, 16
 
-// line returns what stands on the terminal: the epoch and its loss, of the rest what there
-// is room for, and the curve.
+// line returns the status line: the epoch and its loss, as many of the other figures as fit, and
+// the curve.
 func (p *progress) line(s train.Progress, columns int) string {
 	line := fmt.Sprintf("epoch %*d/%d  loss %.4f", p.digits, s.Epoch, s.Epochs, s.Loss)
 	valid, rate, left := "", fmt.Sprintf("  %.1fk tokens/s", s.Rate/1000), fmt.Sprintf("  %v left", s.Left.Round(time.Second))
@@ -62,7 +60,7 @@ func (p *progress) line(s train.Progress, columns int) string {
 		valid = fmt.Sprintf("  valid %.4f", p.valid)
 	}
 	room := columns - len(line) - 2 - roomForCurve
-	for _, part := range []*string{&valid, &left, &rate} { // the first matter most
+	for _, part := range []*string{&valid, &left, &rate} { // in the order of importance
 		if room -= len(*part); room < 0 {
 			room += len(*part)
 			*part = ""
@@ -75,8 +73,8 @@ func (p *progress) line(s train.Progress, columns int) string {
 	return line[:cutAt(line, columns)]
 }
 
-// sparkline draws a loss over all steps of a run in one line: what is still to come is
-// dotted. Equal ratios are equal differences in height.
+// sparkline draws the loss over all steps of a run in one line, on a logarithmic scale. Dots are
+// the steps to come.
 func sparkline(points []curve.Step, steps, columns int) string {
 	const bars, todo = "▁▂▃▄▅▆▇█", "·"
 	levels := []rune(bars)
@@ -106,7 +104,7 @@ func sparkline(points []curve.Step, steps, columns int) string {
 			continue
 		}
 		at := i
-		for counts[at] == 0 { // the next point is the mean of these steps too
+		for counts[at] == 0 { // the next point is the mean over these steps, too
 			at++
 		}
 		level := len(levels) / 2
@@ -118,7 +116,7 @@ func sparkline(points []curve.Step, steps, columns int) string {
 	return b.String()
 }
 
-// Epoch shows the end of one.
+// Epoch shows the result of an epoch.
 func (p *progress) Epoch(s train.Progress, valid float64) {
 	p.clear()
 	p.spoken, p.valid = time.Now(), valid

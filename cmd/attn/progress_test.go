@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// The live line fits every terminal; what matters most stays longest, and the curve takes
-// the rest.
+// The status line fits in every terminal: the least important parts are dropped first, and the curve
+// takes the remaining width.
 func TestLine(t *testing.T) {
 	p := newProgress(io.Discard, curve.History{})
 	for i := range 400 {
@@ -41,7 +41,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// points are steps and their losses in turn.
+// points returns the points of a list of alternating steps and losses.
 func points(numbers ...float64) (list []curve.Step) {
 	for i := 0; i < len(numbers); i += 2 {
 		list = append(list, curve.Step{Step: int(numbers[i]), TrainLoss: number(numbers[i+1])})
@@ -59,12 +59,12 @@ func TestSparkline(t *testing.T) {
 		{falling, 5, 5, "█▇▅▃▁"},
 		{falling, 10, 10, "█▇▅▃▁·····"},
 		{falling, 10, 5, "█▄▁··"},
-		// The points of a long run stand for the steps before them.
+		// Each point of a long run is the mean over the steps before it.
 		{points(1, 4, 4, 2, 8, 1), 8, 8, "█▅▅▅▁▁▁▁"},
 		{points(1, 3, 2, 3), 4, 4, "▅▅··"},
 		{points(1, 3, 2, math.NaN(), 3, 0), 4, 4, "▅···"},
 		{nil, 4, 4, "····"},
-		{points(9, 3), 4, 4, "▅▅▅▅"}, // of more epochs than now
+		{points(9, 3), 4, 4, "▅▅▅▅"}, // from a run with more epochs
 	} {
 		if got := sparkline(c.points, c.steps, c.columns); got != c.want {
 			t.Errorf("%v over %d steps: %s, want %s", c.points, c.steps, got, c.want)
@@ -72,7 +72,7 @@ func TestSparkline(t *testing.T) {
 	}
 }
 
-// The line is taken away before another is written, and nothing but spaces takes it away.
+// The status line is erased, with spaces only, before another line is written.
 func TestLineIsErased(t *testing.T) {
 	var b strings.Builder
 	p := newProgress(&b, curve.History{})

@@ -23,29 +23,29 @@ import (
 
 type pruneCommand struct {
 	scoredFlags
-	Out   string `required:"" help:"Directory for the smaller model and the report." placeholder:"DIR"`
-	Force bool   `help:"Replace the model in the directory."`
+	Out   string `required:"" help:"Directory for the pruned model and the report." placeholder:"DIR"`
+	Force bool   `help:"Overwrite an existing model."`
 
-	Keep    *int     `help:"Heads to keep, in all layers together." placeholder:"N" group:"Goal (at most one)"`
+	Keep    *int     `help:"Total number of heads to keep." placeholder:"N" group:"Goal (at most one)"`
 	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)"`
-	MaxDrop *float64 `help:"Share of the metric that may be lost, or by which it may grow if it is the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
-	Speed   *float64 `help:"Speed-up to reach with 32 texts at once, in translating or else in reading them, such as 1.5." placeholder:"X" group:"Goal (at most one)"`
+	MaxDrop *float64 `help:"Maximum relative drop of the metric, or relative increase of the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
+	Speed   *float64 `help:"Speed-up to reach, such as 1.5, with a batch of 32 texts: of translation, or of the forward pass of a model that does not translate." placeholder:"X" group:"Goal (at most one)"`
 
-	Step        *int     `help:"Heads to remove before the rest are scored again; 0 scores once (default 1, or more where scoring would take over 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How"`
-	Kind        []string `enum:"${kinds}" help:"Remove heads from these kinds of attention only: ${kinds_or}, or several with commas (default all)." placeholder:"NAME" group:"How"`
-	Even        bool     `help:"Take equally many heads from each layer, as many as the goal allows: then the smaller form of Llama and its kind loads wherever the original does." group:"How"`
-	EmptyLayers bool     `help:"Let layers lose all their heads; otherwise each keeps one." group:"How"`
+	Step        *int     `help:"Number of heads to remove before scoring again; 0 scores once (default 1, or more if scoring would take more than 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How"`
+	Kind        []string `enum:"${kinds}" help:"Remove heads only from these kinds of attention: ${kinds_or}, or several, comma-separated (default all)." placeholder:"NAME" group:"How"`
+	Even        bool     `help:"Remove the same number of heads from each layer, as many as the goal allows. A pruned Llama, Mistral, Qwen or Gemma then loads wherever the original does." group:"How"`
+	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
 	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How"`
-	Train       string   `help:"Data for the training steps, in the form of --data (default the scoring part of it)." placeholder:"FILE" group:"How"`
-	Rate        *float64 `help:"Largest learning rate of the training steps (default 0.001, where a third of it is better for a few hundred steps; 0.00005 for a pretrained model)." placeholder:"RATE" group:"How"`
+	Train       string   `help:"Data for the training steps, in the format of --data (default the scoring part of --data)." placeholder:"FILE" group:"How"`
+	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001, or 0.00005 for a pretrained model). For a few hundred steps, a third of 0.001 is better." placeholder:"RATE" group:"How"`
 
-	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu of translations; of pretrained models also loss, accuracy, spearman or pearson; or auto: exact match for models of characters, BLEU for others of attn train, and accuracy, Spearman's correlation or the loss for pretrained ones." placeholder:"NAME" group:"Report"`
-	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`
-	Resamples int           `default:"1000" help:"Bootstrap resamples." placeholder:"N" group:"Report"`
-	SpeedTime time.Duration `default:"1s" help:"How long to measure each kind of work; 0 skips it." placeholder:"TIME" group:"Report"`
-	Report    string        `help:"Page to write (default report.html in the directory)." placeholder:"FILE" group:"Report"`
-	SVG       string        `name:"svg" help:"Write the curves of the metric as a vector graphic." placeholder:"FILE" group:"Report"`
-	PNG       string        `name:"png" help:"Write the curves of the metric as an image." placeholder:"FILE" group:"Report"`
+	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu for translations; for pretrained models also loss, accuracy, spearman or pearson. auto is exact match for character models of attn train, BLEU for its other models, and accuracy, Spearman's correlation or the loss for pretrained models." placeholder:"NAME" group:"Report"`
+	Orders    int           `default:"20" help:"Number of random orders to compare with." placeholder:"N" group:"Report"`
+	Resamples int           `default:"1000" help:"Number of bootstrap resamples." placeholder:"N" group:"Report"`
+	SpeedTime time.Duration `default:"1s" help:"Time to measure the speed of each kind of work; 0 skips the measurement." placeholder:"TIME" group:"Report"`
+	Report    string        `help:"HTML report to write (default report.html in the directory)." placeholder:"FILE" group:"Report"`
+	SVG       string        `name:"svg" help:"Write the curves of the metric as an SVG image." placeholder:"FILE" group:"Report"`
+	PNG       string        `name:"png" help:"Write the curves of the metric as a PNG image." placeholder:"FILE" group:"Report"`
 	JSON      bool          `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
 
 	store *atomicfile.Dir // the directory, while the command runs
@@ -61,21 +61,21 @@ func (pruneCommand) Help() string {
   attn prune --model runs/fra.run --data valid.tsv --out small --keep 36 --finetune 300 --train fra.tsv
   attn prune --model bert-base-uncased --data texts.txt --out small --share 0.25 --method gradient
 
-The data are split into three parts that share no source: heads are scored on the
-first, the method and the number of heads are chosen on the second, and everything
-that is reported is measured on the third. The directory gets the smaller model, which
-every command loads; masked/, the same model in the shapes of the original;
-pruning.json; and report.html. After Ctrl-C, unfinished.json holds what has been
-measured so far.
+The data are split into three parts without common sources: heads are scored on the first,
+the method and the number of heads are chosen on the second, and all reported results are
+measured on the third. The directory contains the pruned model, which all commands can load;
+masked/, the same model with the shapes of the original; pruning.json; and report.html.
+After Ctrl-C, unfinished.json contains the results so far.
 
-For a pretrained model, --data is that of attn heads, and the metric is accuracy for
-classes, Spearman's correlation for similar texts, and the loss for all else. Heads that
-share keys and values go together. masked/ has the weights of removed heads set to zero, and
-every program loads it that loads the original. In the smaller model they are absent. For
-BERT, DistilBERT, RoBERTa and GPT-2, config.json says so by pruned_heads, which versions of
-transformers before 5 follow. For Llama, Mistral, Qwen and Gemma, layers that have equally
-many heads, as with --even, make a model like any other; otherwise attn alone loads it.
-For MPNet, Marian and T5 there is no smaller model: the directory gets the masked one.`
+For a pretrained model, --data has the format that attn heads --help describes. The metric
+is accuracy for classifiers, Spearman's correlation for similar texts, and otherwise the
+loss. Heads that share keys and values are removed together. In masked/, the weights of
+removed heads are zero, and every program that loads the original can load the model. In
+the pruned model, removed heads are absent. For BERT, DistilBERT, RoBERTa and GPT-2,
+config.json lists them as pruned_heads, which transformers before version 5 supports. For
+Llama, Mistral, Qwen and Gemma, a model with the same number of heads in all layers, as with
+--even, is a normal model; otherwise only attn can load it. For MPNet, Marian and T5, there
+is no pruned model: the directory contains the masked model.`
 }
 
 // What is in the directory beside the model. Until the models are made, those of an

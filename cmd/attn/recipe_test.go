@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// What a model of dates is scored on, again and again, is always new to it: fine-tuning
-// may have learnt what an earlier pruning was given.
+// Each scoring of a dates model uses new dates: fine-tuning may have trained on the dates of an earlier
+// pruning.
 func TestDatesAreNewEachTime(t *testing.T) {
 	r := train.DatesRecipe()
 	learnt, err := r.Pairs()

@@ -16,10 +16,10 @@ import (
 type runCommand struct {
 	Model      string  `required:"" help:"Directory of a pretrained model." placeholder:"DIR"`
 	Out        string  `required:"" help:"Safetensors file to write." placeholder:"FILE"`
-	IDs        []int   `name:"ids" help:"Token ids, with commas between them, instead of a text." placeholder:"N"`
+	IDs        []int   `name:"ids" help:"Comma-separated token ids, instead of a text." placeholder:"N"`
 	In         string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE"`
-	DecoderIDs []int   `name:"decoder-ids" help:"Token ids that the decoder of an encoder-decoder reads (default the one with which each target begins)." placeholder:"N"`
-	Pair       *string `help:"A second text, which goes with the first." placeholder:"TEXT"`
+	DecoderIDs []int   `name:"decoder-ids" help:"Token ids for the decoder of an encoder-decoder (default its start token)." placeholder:"N"`
+	Pair       *string `help:"Second text of a pair." placeholder:"TEXT"`
 	Text       *string `arg:"" optional:"" help:"Text to run the model on."`
 }
 
@@ -31,19 +31,19 @@ func (runCommand) Help() string {
   attn run --model bert-base-uncased --out y.safetensors --in ids.safetensors
   attn run --model t5-small --out y.safetensors --ids 13959,1566,1 --decoder-ids 0,644
 
-It writes what somebody needs who compares with another framework: input_ids and
+The output file has the tensors for a comparison with another framework: input_ids and
 token_type_ids [B L]; logits, if the model has a head; hidden.0, the embeddings, and
 hidden.1 to hidden.N [B L D]; weights.0 to weights.N-1 [B H L L], each row a query.
 
-Of an encoder-decoder these are the encoder's, and beside them are decoder_input_ids
-[B M]; decoder_hidden.0 to decoder_hidden.N [B M D]; the weights of the decoder, to its
-own tokens, decoder.0 and so on [B H M M], and to the source, cross.0 and so on
-[B H M L]; logits are those of the decoder. --in may then have decoder_input_ids, [M] or
-[B M], and decoder_attention_mask.
+For an encoder-decoder, these tensors are the encoder's, except logits, which are the
+decoder's. The file also has decoder_input_ids [B M]; decoder_hidden.0 to decoder_hidden.N
+[B M D]; the decoder's self-attention weights decoder.0 and so on [B H M M]; and the
+cross-attention weights cross.0 and so on [B H M L]. --in may then contain
+decoder_input_ids, [M] or [B M], and decoder_attention_mask.
 
---in has input_ids, [L] or [B L] integers; if present, token_type_ids of that shape; and,
-for texts of different lengths, attention_mask of that shape: 1 for tokens, 0 for the
-padding behind them. What is computed at padding is written as 0.`
+--in contains input_ids, [L] or [B L] integers, and optionally token_type_ids of the same
+shape. For texts of different lengths, it also contains attention_mask of the same shape:
+1 for tokens, 0 for the padding after them. Results at padding are written as 0.`
 }
 
 // Validate is called by the parser.

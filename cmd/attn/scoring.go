@@ -20,11 +20,11 @@ import (
 // the methods.
 type scoredFlags struct {
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data      string   `help:"Tab-separated pairs, or for a pretrained model what it is for, one per line, that the model was not trained on. For a model of dates, new dates are made." placeholder:"FILE"`
-	Method    []string `enum:"${methods}" help:"${methods_or}, or several with commas (default all but random)." placeholder:"NAME" group:"Importance"`
-	Normalize bool     `help:"Divide gradient, taylor and fisher by the norm over their layer." group:"Importance"`
+	Data      string   `help:"Tab-separated pairs that the model was not trained on, one per line; for a pretrained model, the columns that attn heads --help lists (default new dates, for a dates model)." placeholder:"FILE"`
+	Method    []string `enum:"${methods}" help:"${methods_or}, or several, comma-separated (default all but random)." placeholder:"NAME" group:"Importance"`
+	Normalize bool     `help:"Divide the scores of gradient, taylor and fisher by their norm over the layer." group:"Importance"`
 	Limit     int      `default:"1000" help:"Use at most N sources of the data, or of each of its parts." placeholder:"N"`
-	Seed      uint64   `default:"1" help:"Seed of all random numbers." placeholder:"N"`
+	Seed      uint64   `default:"1" help:"Random seed." placeholder:"N"`
 
 	recipe *train.Recipe // the model's, if it has one
 }

@@ -22,15 +22,14 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// The scripts run this test program under the name of attn, as a process of its
-// own.
+// The scripts run this test program as attn, in a separate process.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"attn": main, "limited": limited, "occupied": occupied})
 }
 
-// TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
-// the directories model, gru and gruheads, translators trained on them. The command
-// pretrained brings directories of models/testdata.
+// TestScripts runs testdata/script. Each script starts with pairs.tsv, a file of 60 pairs, and the
+// directories model, gru and gruheads, translators trained on these pairs. The command pretrained copies
+// directories of models/testdata.
 func TestScripts(t *testing.T) {
 	fixture := makeFixture(t)
 	testscript.Run(t, testscript.Params{
@@ -41,7 +40,7 @@ func TestScripts(t *testing.T) {
 			return os.CopyFS(env.WorkDir, os.DirFS(fixture))
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" { // who may write everywhere
+			if cond == "root" { // root ignores permissions
 				return os.Geteuid() == 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
@@ -64,7 +63,7 @@ func copyPretrained(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// small are flags of a training that takes no time.
+// small are flags for very short training.
 var small = []string{"--width", "16", "--layers", "1", "--epochs", "2", "--batch", "8"}
 
 // makePairs returns a directory with pairs.tsv.
@@ -102,8 +101,8 @@ func command(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// exits CODE PROGRAM ARGS… runs a program and checks its exit code, and after a
-// failure of attn that it has said why in one line and nothing else.
+// exits CODE PROGRAM ARGS… runs a program and checks its exit code. After a failure of attn, it also
+// checks for a message of one line.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARGS…")
@@ -126,7 +125,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// checkMessage checks what a failure has written to standard error.
+// checkMessage checks the standard error of a failure.
 func checkMessage(ts *testscript.TestScript, code int, text string) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "attn: ") || len(last) > 400 {
@@ -152,7 +151,7 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// holds DIR NAMES… checks that a directory holds exactly these files.
+// The script command with DIR NAMES… checks that a directory contains exactly these files.
 func holds(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: holds DIR NAMES…")
@@ -169,8 +168,8 @@ func holds(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// json FILE KEYS… checks that each line of a file, or of stdout, is a JSON
-// object, and that the last has these keys and no others.
+// json FILE KEYS… checks that each line of a file, or of stdout, is a JSON object, and that the last
+// object has exactly these keys.
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: json FILE KEYS…")
@@ -205,8 +204,8 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o644))
 }
 
-// keep DIR OUT LAYER=HEADS… writes a model that has only these heads of the
-// layers, and of all others every one.
+// keep DIR OUT LAYER=HEADS… writes a model with only these heads in the named layers, and all heads in
+// the other layers.
 func keepHeads(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: keep DIR OUT LAYER=HEADS…")
@@ -223,7 +222,7 @@ func keepHeads(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(m.Save(ts.MkAbs(args[1])))
 }
 
-// cut FILE N leaves the first N bytes of a file.
+// cut FILE N truncates a file to N bytes.
 func cut(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: cut FILE N")
@@ -233,7 +232,7 @@ func cut(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), n))
 }
 
-// repeat FILE N TEXT writes a text N times; \t and \n stand for tab and newline.
+// repeat FILE N TEXT writes a text N times; \t and \n are tab and newline.
 func repeat(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: repeat FILE N TEXT")

@@ -21,13 +21,13 @@ import (
 )
 
 type shardsCommand struct {
-	Input   []string `help:"Pattern of files whose lines are the input, in quotes; can be given several times." placeholder:"GLOB" sep:"none" needs:"shards,command"`
-	Output  string   `required:"" help:"Directory of the shards: a folder each, with its output and a manifest." placeholder:"DIR" writes:"model"`
+	Input   []string `help:"Quoted pattern of the input files; can be repeated." placeholder:"GLOB" sep:"none" needs:"shards,command"`
+	Output  string   `required:"" help:"Directory for the shards: one folder per shard, with its output and a manifest." placeholder:"DIR" writes:"model"`
 	Shards  int      `help:"Number of shards." placeholder:"N" want:"1 to 99999" needs:"input"`
-	Shard   *int     `help:"Make this one, from 0. Without it, that of JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all." placeholder:"I" needs:"shards"`
-	Merge   bool     `help:"Check that nothing is missing or twice, and write the outputs of all shards in order." either:"task"`
-	Sums    bool     `help:"With --merge: write a JSON object with the sums and means of all numbers instead of the lines." needs:"merge"`
-	Command []string `arg:"" optional:"" passthrough:"" help:"Command that maps lines to lines, with its flags: translate, embed, tokenize, eval --per-line or heads --per-line." either:"task" needs:"input,shards"`
+	Shard   *int     `help:"Number of the shard to process, from 0 (default JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all shards)." placeholder:"I" needs:"shards"`
+	Merge   bool     `help:"Check that no line is missing or duplicated, and write the outputs of all shards in order." either:"task"`
+	Sums    bool     `help:"With --merge, write the sums and means of all numbers as a JSON object instead of the lines." needs:"merge"`
+	Command []string `arg:"" optional:"" passthrough:"" help:"Command to run, with its flags, one that writes one line per input line: translate, embed, tokenize, eval --per-line or heads --per-line." either:"task" needs:"input,shards"`
 }
 
 func (shardsCommand) Help() string {
@@ -38,12 +38,12 @@ func (shardsCommand) Help() string {
   attn shards --output out --merge > translations.txt
   attn shards --output measures --merge --sums
 
-A shard that is done is passed over, so a job can be repeated until all is there. The
-lines of all shards together are those that the command makes of all files, one behind the
-other. docs/scale.md has more; deploy/ has jobs for Kubernetes and Slurm.`
+Finished shards are skipped, so you can rerun a job until every shard is done. The merged
+shards have the same lines as the output of the command on the concatenated input files.
+See docs/scale.md for details and deploy/ for Kubernetes and Slurm jobs.`
 }
 
-// AdjustFiles says that the directory is only read if shards are merged.
+// AdjustFiles marks the directory as an input if shards are merged.
 func (cmd *shardsCommand) AdjustFiles(f *guard.Files) {
 	if cmd.Merge {
 		f.Reads, f.Makes = f.Makes, nil
@@ -77,7 +77,8 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	return nil
 }
 
-// make makes a shard unless it is there. The model is loaded when it is needed first.
+// make processes a shard, or skips a finished one. The model is loaded for the first shard that is
+// not finished.
 func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, filter lineCommand, i int) (err error) {
 	err = job.Check(i)
 	if err == nil && job.Stream == nil {
@@ -94,9 +95,9 @@ func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, 
 	var there *shards.Error
 	switch {
 	case errors.Is(err, shards.ErrDone):
-		fmt.Fprintf(c.err, "shard %d of %d is done\n", i, job.Shards)
+		fmt.Fprintf(c.err, "shard %d of %d is already done\n", i, job.Shards)
 		return nil
-	case errors.As(err, &there) && there.Other: // as where attn train finds another run
+	case errors.As(err, &there) && there.Other: // the directory has shards of another job
 		return usage("%w", err)
 	case err != nil:
 		return err
@@ -105,10 +106,11 @@ func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, 
 	return nil
 }
 
-// shardVariables are what schedulers call the number of a process, from 0.
+// shardVariables are the environment variables in which schedulers pass the number of a task,
+// from 0.
 var shardVariables = []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"}
 
-// numbers returns the shards to make.
+// numbers returns the numbers of the shards to process.
 func (cmd *shardsCommand) numbers() (list []int, err error) {
 	if cmd.Shard != nil {
 		if *cmd.Shard < 0 || *cmd.Shard >= cmd.Shards {
@@ -133,7 +135,7 @@ func (cmd *shardsCommand) numbers() (list []int, err error) {
 	return list, nil
 }
 
-// merge writes all shards.
+// merge writes the outputs of all shards, or their sums.
 func (cmd *shardsCommand) merge(c console) error {
 	var sums shards.Sums
 	out := c.out
@@ -152,12 +154,12 @@ func (cmd *shardsCommand) merge(c console) error {
 	}
 	fmt.Fprintf(c.err, "%d shards: %d lines, %d rejected, %v\n", sum.Shards, sum.Lines, sum.Rejected, time.Duration(sum.Seconds*float64(time.Second)).Round(time.Second))
 	if len(sum.Kernels) > 1 {
-		fmt.Fprintf(c.err, "made with kernels %s: last digits may differ between them\n", strings.Join(sum.Kernels, ", "))
+		fmt.Fprintf(c.err, "computed with kernels %s: the last digits may differ between them\n", strings.Join(sum.Kernels, ", "))
 	}
 	return nil
 }
 
-// parseLines returns the command of a command line that maps lines to lines.
+// parseLines parses the command line of a command that maps lines to lines.
 func parseLines(c console, args []string) (lineCommand, error) {
 	asked := false
 	parser := kong.Must(&commands{}, append(options(console{in: c.in, out: io.Discard, err: io.Discard}),
@@ -166,7 +168,7 @@ func parseLines(c console, args []string) (lineCommand, error) {
 	)...)
 	parsed, err := parser.Parse(flags.JoinNegative(args))
 	if asked {
-		return nil, errors.New("want a command and not its help")
+		return nil, errors.New("want a command, not its help")
 	}
 	if err != nil {
 		return nil, flags.Plain(err)

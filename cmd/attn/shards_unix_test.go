@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// A second worker on a shard is told so in one line, and the first is not disturbed.
+// A second worker on the same shard fails with a message of one line, and the first continues.
 func TestTwoWorkersOnOneShard(t *testing.T) {
 	dir := t.TempDir()
 	text, out := filepath.Join(dir, "text"), filepath.Join(dir, "out")
@@ -20,7 +20,7 @@ func TestTwoWorkersOnOneShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"shards", "--input", text, "--output", out, "--shards", "2", "--shard", "1", "tokenize", "--model", "../../models/testdata/sentence_dense"}
-	first, err := atomicfile.Lock(filepath.Join(out, "shard-00001-of-00002")) // as a worker does
+	first, err := atomicfile.Lock(filepath.Join(out, "shard-00001-of-00002")) // like a worker
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// stages shows how long work of several stages goes on: a bar on a terminal, else
-// a line a stage, and one every half minute so that nobody waits in silence.
+// stages shows the progress of work in several stages: a bar on a terminal, otherwise a line per
+// stage and one every 30 s.
 type stages struct {
 	statusLine
 	name    string
-	started time.Time // the stage
+	started time.Time // start of the stage
 	spoken  time.Time
 }
 
 func newStages(w io.Writer) *stages { return &stages{statusLine: newStatusLine(w)} }
 
-// tell shows how far a stage is.
+// tell shows the progress of a stage.
 func (s *stages) tell(name string, done, all int) {
 	if name != s.name {
 		s.clear()

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// statusLine is a line of a terminal that is drawn over itself.
+// statusLine is a line of a terminal that each update overwrites.
 type statusLine struct {
 	w       io.Writer
-	columns func() int // of the terminal; nil if w is none
+	columns func() int // width of the terminal; nil if w is not a terminal
 	drawn   int        // characters on the line
 	shown   time.Time
 }
@@ -24,14 +24,14 @@ func newStatusLine(w io.Writer) statusLine {
 	return l
 }
 
-// due reports whether there is a terminal whose line is old enough to be drawn again.
+// due reports whether w is a terminal and the line was drawn more than 100 ms ago.
 func (l *statusLine) due() bool {
 	return l.columns != nil && time.Since(l.shown) > 100*time.Millisecond
 }
 
-// bar draws which share of the work is done, and texts on both sides of the bar.
+// bar draws the share of the work that is done, with texts before and after the bar.
 func (l *statusLine) bar(before, after string, share float64) {
-	columns := l.columns() - 1 // a terminal breaks a line that fills it
+	columns := l.columns() - 1 // a terminal wraps a line that fills its width
 	before = fmt.Sprintf("%s %3.0f%% |", before, 100*share)
 	room := max(0, columns-utf8.RuneCountInString(before+after)-2)
 	full := max(0, min(int(float64(room)*share), room))
@@ -42,7 +42,7 @@ func (l *statusLine) bar(before, after string, share float64) {
 // draw replaces the line.
 func (l *statusLine) draw(line string) {
 	n := utf8.RuneCountInString(line)
-	// Spaces and no control characters: a log that takes this for a terminal stays readable.
+	// Spaces instead of control sequences keep a recorded log readable.
 	fmt.Fprintf(l.w, "\r%s%s", line, strings.Repeat(" ", max(0, l.drawn-n)))
 	l.drawn, l.shown = n, time.Now()
 }
@@ -56,7 +56,7 @@ func (l *statusLine) clear() {
 	}
 }
 
-// cutAt returns how many bytes the first characters of a text have.
+// cutAt returns the length in bytes of the first characters of a text.
 func cutAt(text string, characters int) int {
 	for i := range text {
 		if characters--; characters < 0 {
@@ -66,7 +66,7 @@ func cutAt(text string, characters int) int {
 	return len(text)
 }
 
-// timeLeft estimates how long the rest of the work takes, from the part that is done.
+// timeLeft estimates the time for the rest of the work from the time for the part that is done.
 func timeLeft(begun time.Time, done, all int) time.Duration {
 	return time.Duration(float64(time.Since(begun)) * float64(all-done) / float64(done))
 }

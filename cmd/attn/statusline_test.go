@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A bar fits every terminal, and grows with its share.
+// A bar fits in every terminal, and grows with its share.
 func TestBar(t *testing.T) {
 	for width := 1; width < 80; width++ {
 		for _, share := range []float64{0, 0.4, 1, 1.2} {

@@ -18,7 +18,7 @@ import (
 //
 //	tensors x.safetensors q:F32:2,3,4 valid_lens:I64:2=3,1
 //
-// Without values, numbers are small and different, and truths are true.
+// Without values, numbers are small and distinct, and booleans are true.
 func writeTensors(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: tensors FILE NAME:DTYPE:SHAPE[=VALUES]…")
@@ -50,7 +50,7 @@ func writeTensors(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(f.WriteFile(ts.MkAbs(args[0])))
 }
 
-// numbers returns the integers of a list with commas.
+// numbers parses a comma-separated list of integers.
 func numbers(ts *testscript.TestScript, list string) []int {
 	if list == "" {
 		return nil
@@ -64,7 +64,7 @@ func numbers(ts *testscript.TestScript, list string) []int {
 	return all
 }
 
-// encode returns a tensor; truths are true unless their value is 0.
+// encode returns a tensor; a boolean is false if its value is 0.
 func encode(ts *testscript.TestScript, name string, dtype safetensors.DType, shape []int, values []float64) safetensors.Tensor {
 	var data []byte
 	for _, v := range values {
@@ -90,8 +90,8 @@ func encode(ts *testscript.TestScript, name string, dtype safetensors.DType, sha
 	return safetensors.Tensor{Name: name, DType: dtype, Shape: shape, Data: data}
 }
 
-// weights FILE NAME:SHAPE… writes layers of attention: rows along the last axis
-// that sum to 1, and are different.
+// weights FILE NAME:SHAPE… writes layers of attention weights: distinct rows that sum to 1 along the
+// last axis.
 func writeWeights(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: weights FILE NAME:SHAPE…")
@@ -120,8 +120,8 @@ func writeWeights(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(f.WriteFile(ts.MkAbs(args[0])))
 }
 
-// raw FILE LENGTH HEADER N writes what claims to be a safetensors file: the
-// length of the header, "own" for the true one, the header, and N bytes 0.
+// raw FILE LENGTH HEADER N writes an invalid safetensors file: the length of the header ("own" for the
+// true length), the header, and N zero bytes.
 func writeRaw(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: raw FILE LENGTH HEADER N")
@@ -138,7 +138,7 @@ func writeRaw(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), append(data, make([]byte, n)...), 0o644))
 }
 
-// nan FILE puts NaN in the place of every number of a safetensors file.
+// nan FILE replaces every number of a safetensors file with NaN.
 func fillWithNaN(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: nan FILE")
@@ -156,8 +156,8 @@ func fillWithNaN(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(f.WriteFile(ts.MkAbs(args[0])))
 }
 
-// shapes FILE NAME:SHAPE… checks that a safetensors file holds these tensors of
-// F32, in this order, all finite.
+// shapes FILE NAME:SHAPE… checks that a safetensors file contains exactly these F32 tensors, in this
+// order, with finite numbers.
 func checkShapes(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: shapes FILE NAME:SHAPE…")

@@ -8,20 +8,20 @@ import (
 )
 
 type tokenizeCommand struct {
-	Model     string  `required:"" help:"Directory of a model with a tokenizer.json, or with the files of an older tokenizer." placeholder:"DIR"`
+	Model     string  `required:"" help:"Directory of a model with a tokenizer.json, or with the files of an older tokenizer format." placeholder:"DIR"`
 	File      string  `help:"Read the lines of a file." placeholder:"FILE" stdin:"" excludes:"text"`
 	JSON      bool    `name:"json" help:"Write a JSON object for each line: ids, tokens, offsets in bytes, type_ids, and texts (0 or 1, −1 for added tokens)." xor:"form"`
 	TSV       bool    `name:"tsv" help:"Write two columns, the ids and the error." xor:"form"`
 	Strict    bool    `help:"Stop at the first line that cannot be tokenized."`
-	Pair      *string `help:"A second text, which goes with each line." placeholder:"TEXT"`
-	NoSpecial bool    `help:"Leave out the tokens that the model wants around a text, such as [CLS]."`
-	AsText    bool    `name:"special-as-text" help:"Take special tokens that a text has, such as [SEP], for text."`
-	MaxLength int     `help:"Cut to this many tokens, those around a text included. 0 cuts nothing." placeholder:"N" want:"at least 0"`
-	Stride    *int    `help:"Write what --max-length cuts off too, as overflow: further pieces, each with this many tokens of the one before. Needs --json." placeholder:"N" want:"at least 0" needs:"max-length,json" excludes:"max-length=0"`
-	Cut       string  `help:"Which text of a pair --max-length cuts: longest, first or second." enum:"longest,first,second" default:"longest" placeholder:"TEXT" needs:"max-length,pair"`
+	Pair      *string `help:"Second text of the pair with each line." placeholder:"TEXT"`
+	NoSpecial bool    `help:"Do not add special tokens around a text, such as [CLS]."`
+	AsText    bool    `name:"special-as-text" help:"Tokenize special tokens in a text, such as [SEP], as plain text."`
+	MaxLength int     `help:"Truncate to this many tokens, including special tokens; 0 does not truncate." placeholder:"N" want:"at least 0"`
+	Stride    *int    `help:"Also write the truncated rest, as overflow: further pieces, each of which repeats this many tokens of the piece before. Requires --json." placeholder:"N" want:"at least 0" needs:"max-length,json" excludes:"max-length=0"`
+	Cut       string  `help:"Text of a pair to truncate: longest, first or second." enum:"longest,first,second" default:"longest" placeholder:"TEXT" needs:"max-length,pair"`
 	Text      *string `arg:"" optional:"" help:"Text to tokenize; without it or --file, the lines of standard input." stdin:""`
 
-	columns int // of the terminal on which each token is shown above its id; 0 writes ids
+	columns int // width of the terminal, to show each token above its id; 0 writes ids only
 }
 
 func (tokenizeCommand) Help() string {
@@ -32,16 +32,16 @@ func (tokenizeCommand) Help() string {
   attn tokenize --model gpt2 --json --file texts.txt > tokens.jsonl
   attn tokenize --model bert-base-uncased --json --max-length 384 --stride 128 --file passages.txt
 
-Without --json, a line has the ids with a space between them; on a terminal each token is
-above its id. Truncation and padding that the tokenizer's file asks for are left to
-whoever runs the model; --max-length cuts at its side.
+Without --json, a line contains the ids separated by spaces; a terminal shows each token
+above its id. The truncation and padding settings of the tokenizer's file are ignored; use
+--max-length to truncate, on the side that the file sets.
 
-One line out for each line in, in the same order, whatever the line holds: one that cannot
-be tokenized becomes {"error": "…"}, or ends the run with --strict. docs/scale.md has more.`
+The output has one line per input line, in the same order. A line that cannot be tokenized
+becomes {"error": "…"}; with --strict, it ends the run. See docs/scale.md for details.`
 }
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
-	if isTerminal(c.out) && !cmd.JSON && !cmd.TSV { // and not where attn shards writes files
+	if isTerminal(c.out) && !cmd.JSON && !cmd.TSV { // attn shards does not run this: its files contain ids
 		cmd.columns = columns(c.out)
 	}
 	if cmd.Text == nil {
@@ -83,7 +83,7 @@ func (cmd *tokenizeCommand) tokens(c console) (texts.Tokens, error) {
 	}, err
 }
 
-// options say how texts are encoded.
+// options returns the options of the tokenizer.
 func (cmd *tokenizeCommand) options() tokenizer.Options {
 	o := tokenizer.Options{NoSpecial: cmd.NoSpecial, NoPadding: true, SpecialAsText: cmd.AsText, MaxLength: cmd.MaxLength, NoTruncation: cmd.MaxLength == 0}
 	if cmd.MaxLength > 0 {

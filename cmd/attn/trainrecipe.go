@@ -10,50 +10,50 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// recipeFlags are the flags that change a recipe; nil leaves it as it is.
+// recipeFlags are the flags that change a recipe; nil keeps the recipe's value.
 type recipeFlags struct {
-	Data  *string `help:"Tab-separated pairs to learn, one per line. Without it, built-in dates." placeholder:"FILE"`
-	Valid *string `help:"Pairs to measure on. Without it, some of the data are held out." placeholder:"FILE"`
+	Data  *string `help:"Tab-separated training pairs, one per line (default built-in dates)." placeholder:"FILE"`
+	Valid *string `help:"Pairs to evaluate on (default some pairs held out from the data)." placeholder:"FILE"`
 	Limit *int    `help:"Use only the first N pairs of the data (default all)." placeholder:"N"`
 
 	Arch      *string  `enum:"${archs}" help:"${archs_or} (default transformer)." placeholder:"NAME" group:"Network"`
 	Score     *string  `enum:"${scores}" help:"${scores_or} (default scaled)." placeholder:"NAME" group:"Network"`
-	Heads     *int     `help:"Heads of each attention layer; 0, for gru only, attends without projections (default 4, for gru 0)." placeholder:"N" group:"Network"`
+	Heads     *int     `help:"Heads of each attention layer; 0, only for gru, attends without projections (default 4, for gru 0)." placeholder:"N" group:"Network"`
 	Width     *int     `help:"Size of embeddings and states (default 128, for dates 64)." placeholder:"N" group:"Network"`
 	Layers    *int     `help:"Layers of the encoder and of the decoder (default 2, for dates 1, for gru 1)." placeholder:"N" group:"Network"`
 	Hidden    *int     `help:"Size of the transformer's feed-forward layers (default 512, for dates 128; in proportion if --width is given)." placeholder:"N" group:"Network"`
 	Dropout   *float32 `help:"Probability of dropping an activation (default 0.1, for dates 0.05)." placeholder:"P" group:"Network"`
-	Units     *string  `enum:"${units}" help:"What texts are split into: ${units_or} (default bpe, for dates char)." placeholder:"NAME" group:"Network"`
-	VocabSize *int     `help:"Largest number of entries in each vocabulary (default 4000, for dates 1000)." placeholder:"N" group:"Network"`
+	Units     *string  `enum:"${units}" help:"Tokens of texts: ${units_or} (default bpe, for dates char)." placeholder:"NAME" group:"Network"`
+	VocabSize *int     `help:"Maximum size of each vocabulary (default 4000, for dates 1000)." placeholder:"N" group:"Network"`
 
-	Epochs    *int     `help:"Passes over the data, in total (default 10, for dates 16)." placeholder:"N" group:"Training"`
+	Epochs    *int     `help:"Total number of epochs (default 10, for dates 16)." placeholder:"N" group:"Training"`
 	Batch     *int     `help:"Pairs per step (default 32)." placeholder:"N" group:"Training"`
-	LR        *float64 `name:"lr" help:"Largest learning rate (default 0.002, for dates 0.003)." placeholder:"RATE" group:"Training"`
-	Warmup    *int     `help:"Steps until the learning rate is largest (default 400)." placeholder:"N" group:"Training"`
-	Smoothing *float32 `help:"Label smoothing of the loss (default 0.1, for dates 0)." placeholder:"P" group:"Training"`
-	Seed      *uint64  `help:"Seed of all random numbers (default 1)." placeholder:"N" group:"Training"`
+	LR        *float64 `name:"lr" help:"Peak learning rate (default 0.002, for dates 0.003)." placeholder:"RATE" group:"Training"`
+	Warmup    *int     `help:"Warm-up steps, until the learning rate reaches its peak (default 400)." placeholder:"N" group:"Training"`
+	Smoothing *float32 `help:"Label smoothing (default 0.1, for dates 0)." placeholder:"P" group:"Training"`
+	Seed      *uint64  `help:"Random seed (default 1)." placeholder:"N" group:"Training"`
 }
 
-// set copies a flag that was given.
+// set copies the value of a flag, if the flag was given.
 func set[T any](to *T, flag *T) {
 	if flag != nil {
 		*to = *flag
 	}
 }
 
-// apply returns the recipe with the flags that were given.
+// apply returns the recipe with the values of the given flags.
 func (f *recipeFlags) apply(r train.Recipe) (train.Recipe, error) {
 	for _, p := range []struct{ to, flag *string }{{&r.Data, f.Data}, {&r.Valid, f.Valid}} {
 		if p.flag == nil {
 			continue
 		}
-		abs, err := filepath.Abs(*p.flag) // resuming may start elsewhere
+		abs, err := filepath.Abs(*p.flag) // the run may be resumed from another directory
 		if err != nil {
 			return r, err
 		}
 		*p.to = abs
 	}
-	if f.Limit != nil && *f.Limit == 0 { // which stands for no limit in the recipe
+	if f.Limit != nil && *f.Limit == 0 { // 0 means no limit in the recipe
 		return r, usage("--limit 0, want at least 1")
 	}
 	set(&r.Limit, f.Limit)
@@ -99,8 +99,8 @@ func (f *recipeFlags) fresh() (train.Recipe, error) {
 	return f.apply(r)
 }
 
-// resumed returns the recipe of a run that is resumed. Flags may repeat what it says; only
-// the number of epochs may change.
+// resumed returns the recipe of a resumed run. Only the number of epochs may differ from the stored
+// recipe.
 func (f *recipeFlags) resumed(stored train.Recipe, dir string) (train.Recipe, error) {
 	r, err := f.apply(stored)
 	if err == nil && !r.Continues(stored) {
@@ -109,7 +109,7 @@ func (f *recipeFlags) resumed(stored train.Recipe, dir string) (train.Recipe, er
 	return r, err
 }
 
-// directory returns where a run goes if --out does not say.
+// directory returns the default of --out.
 func (f *recipeFlags) directory() string {
 	if f.Data == nil {
 		return filepath.Join("runs", "dates")

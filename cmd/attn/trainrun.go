@@ -32,10 +32,10 @@ func (cmd *trainCommand) open(c console) (s *train.Session, err error) {
 		return nil, taken(err)
 	}
 	if n := s.LeftOut(); n > 0 {
-		fmt.Fprintf(c.err, "pairs of more than %d tokens left out: %d\n", s.Recipe.Training.MaxLength, n)
+		fmt.Fprintf(c.err, "skipped pairs of more than %d tokens: %d\n", s.Recipe.Training.MaxLength, n)
 	}
 	if s.Replaces {
-		fmt.Fprintf(c.err, "%s holds an earlier run, which this one replaces when it first saves\n", dir)
+		fmt.Fprintf(c.err, "%s contains an earlier run; the first checkpoint overwrites it\n", dir)
 	}
 	if done, _ := s.Trainer.Done(); done >= s.Recipe.Training.Epochs {
 		fmt.Fprintf(c.err, "all %d epochs are done; raise --epochs to train further\n", done)
@@ -43,7 +43,7 @@ func (cmd *trainCommand) open(c console) (s *train.Session, err error) {
 	return s, nil
 }
 
-// taken says what to do about files that a new run would replace.
+// taken returns the usage error for files that a new run would overwrite.
 func taken(err error) error {
 	var o *train.OccupiedError
 	if !errors.As(err, &o) {
@@ -51,20 +51,20 @@ func taken(err error) error {
 	}
 	switch o.File {
 	case reportFile, unfinishedFile:
-		return usage("--out %s holds what attn prune has made, want a directory of its own", quoted(o.Dir))
+		return usage("--out %s contains the output of attn prune, want another directory", quoted(o.Dir))
 	case train.TrainingFile:
-		return usage("%s holds a run of attn train: --resume goes on with it, --force replaces it", quoted(o.Dir))
+		return usage("%s already contains a run; use --resume to continue it or --force to overwrite it", quoted(o.Dir))
 	case models.WeightsFile:
-		return usage("%s holds a model: --force replaces it", quoted(o.Dir))
+		return usage("%s already contains a model; use --force to overwrite it", quoted(o.Dir))
 	}
-	return usage("%s is a file that the run would write: --force replaces it", quoted(filepath.Join(o.Dir, o.File)))
+	return usage("%s already exists; use --force to overwrite it", quoted(filepath.Join(o.Dir, o.File)))
 }
 
-// show says how good the model is, and draws what it attends to.
+// show prints the evaluation of the model, and draws an example.
 func (cmd *trainCommand) show(ctx context.Context, c console, s *train.Session, m train.Metrics) error {
 	what := "unseen"
 	if !s.Data.Unseen {
-		what = "training" // too few pairs to keep some apart
+		what = "training" // too few pairs for a separate test set
 	}
 	fmt.Fprintf(c.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
 		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)

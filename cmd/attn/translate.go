@@ -18,7 +18,7 @@ import (
 type translateCommand struct {
 	Model  string   `required:"" help:"Directory of the model." placeholder:"DIR"`
 	Beam   int      `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
-	Map    bool     `help:"Draw what the decoder attends to in each translation."`
+	Map    bool     `help:"Draw the decoder's attention weights for each translation."`
 	Color  string   `default:"auto" enum:"auto,truecolor,256,16,none" help:"Colours of the map: auto, truecolor, 256, 16 or none." placeholder:"NAME"`
 	JSON   bool     `name:"json" help:"Write a JSON object for each line, with its translation." xor:"form"`
 	TSV    bool     `name:"tsv" help:"Write two columns, the translation and the error." xor:"form"`
@@ -34,13 +34,13 @@ func (translateCommand) Help() string {
   attn translate --model runs/fra.run --beam 4 < english.txt > french.txt
   attn translate --model t5-small "translate English to German: How are you?"
 
-DIR is one of attn train, or a pretrained encoder-decoder with a tokenizer.json. A
-pretrained model may want to be told in the text what to do, as T5 does, and writes at most
-twice as many tokens as it reads, and 20 more.
+DIR contains a model of attn train or a pretrained encoder-decoder with a tokenizer.json.
+Some pretrained models, such as T5, expect an instruction in the text. The output of a
+pretrained model is limited to 20 plus twice the number of input tokens.
 
-One line out for each line in, in the same order, whatever the line holds: one that cannot
-be translated becomes {"error": "…"}, or ends the run with --strict. What a line becomes
-does not depend on the others. docs/scale.md has more.`
+The output has one line per input line, in the same order. A line that cannot be translated
+becomes {"error": "…"}; with --strict, it ends the run. Results do not depend on how the
+input is split. See docs/scale.md for details.`
 }
 
 // Validate is called by the parser.

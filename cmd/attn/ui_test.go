@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// The columns of all epochs stand below each other.
+// The columns of all epochs are aligned.
 func TestEpochsAlign(t *testing.T) {
 	var b strings.Builder
 	p := newProgress(&b, curve.History{})

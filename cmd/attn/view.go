@@ -10,14 +10,14 @@ import (
 )
 
 type viewCommand struct {
-	Model   []string `help:"Directory of the model; further ones can be compared with it." placeholder:"DIR" sep:"none" either:"source"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
-	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
+	Model   []string `help:"Directory of the model; repeat the flag to compare models." placeholder:"DIR" sep:"none" either:"source"`
+	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
+	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
-	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT" needs:"text"`
-	Scores  string   `name:"importance" help:"Importance of heads, as attn heads --json writes it, to show beside the measures." placeholder:"FILE"`
-	Steps   int      `name:"generate" help:"With a pretrained decoder, continue each text by N tokens, and show what these attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
-	Text    []string `arg:"" optional:"" help:"Texts to begin with." needs:"model"`
+	Pair    *string  `help:"Second text of each pair, for a pretrained encoder." placeholder:"TEXT" needs:"text"`
+	Scores  string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
+	Steps   int      `name:"generate" help:"With a pretrained decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
+	Text    []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
 }
 
 func (viewCommand) Help() string {
@@ -32,9 +32,9 @@ func (viewCommand) Help() string {
   attn view --model runs/dates --importance heads.json "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
-The page shows every head. It is served until Ctrl-C, and to this machine only unless
---addr says otherwise. Standard output gets its address and nothing else: whoever has
-the address can use the page, and nobody else can.`
+The page shows every head. The server runs until Ctrl-C and accepts connections from this
+machine only, unless --addr is given. The only line on standard output is the URL of the
+page. Anyone with this URL can open the page; requests without its token are rejected.`
 }
 
 // Validate is called by the parser.
@@ -57,7 +57,7 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
-// options loads what is to be shown.
+// options loads the models, or opens the files, that the page shows.
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
@@ -67,7 +67,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 			if len(cmd.Weights) > 1 {
 				shown.tell("opening files", i, len(cmd.Weights))
 			}
-			f, err := heads.Open(path) // the system closes it when the program ends
+			f, err := heads.Open(path) // closed by the system when the program ends
 			if err != nil {
 				return o, err
 			}
@@ -86,8 +86,8 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	model := models[0].Source
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
 	if p := model.(modelSource); p.m.Translator == nil {
-		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // two that are compared
-		if p.m.Sizes().Decoder == nil {                            // that of an encoder-decoder is the target
+		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // room for two, to compare them
+		if p.m.Sizes().Decoder == nil {                            // the second text of an encoder-decoder is the target
 			o.Second = view.Second{Label: "Second text", Hint: "none"}
 		}
 	}

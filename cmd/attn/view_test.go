@@ -23,8 +23,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// occupied PROGRAM ARGS… runs a program with an address as its last argument at
-// which somebody listens already.
+// occupied PROGRAM ARGS… runs a program with an address in use as its last argument.
 func occupied() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,7 +69,7 @@ func TestTranslatorSource(t *testing.T) {
 	}
 }
 
-// The page is told why a record has no queries and keys.
+// The page explains why a record has no queries and keys.
 func TestNoVectors(t *testing.T) {
 	v := seq2seq.BuildVocabulary([]string{"x"}, seq2seq.Chars, 10)
 	for _, c := range []struct{ score, source, want string }{
@@ -93,8 +92,8 @@ func TestNoVectors(t *testing.T) {
 	}
 }
 
-// What is kept of the texts of a translator takes the memory that it is counted with, and the heap does not grow to
-// twice of that.
+// The memory of kept records of a translator is estimated correctly: the heap grows to less than twice
+// the limit.
 func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: prunes")
@@ -158,8 +157,8 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 	}
 }
 
-// Weights are computed when the page asks for them, and have the bits of those that are kept;
-// queries and keys are recorded of texts that are short enough.
+// Weights that are computed on request are bit-for-bit equal to recorded weights. Queries and keys are
+// recorded for short texts.
 func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
 	v := seq2seq.BuildVocabulary([]string{"x"}, seq2seq.Chars, 10)
 	source := func(c models.TranslatorConfig) modelSource {

@@ -16,8 +16,8 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// A browser that is opened learns the token from a file, which others cannot
-// read, and not from its arguments, which they can.
+// attn passes the token to the browser in a private file, not in its arguments, which other users can
+// read.
 func TestOpenBrowser(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -25,7 +25,7 @@ func TestOpenBrowser(t *testing.T) {
 	if err := weights.WriteFile(at("w.safetensors")); err != nil {
 		t.Fatal(err)
 	}
-	// What systems show a file with notes how it was called.
+	// A fake open command that records its arguments.
 	script := fmt.Sprintf("#!/bin/sh\ncd '%s' && echo \"$*\" > args && ls -ld \"$1\" > rights && ls -ld \"$(dirname \"$1\")\" >> rights && cat \"$1\" > page && mv page opened\n", dir)
 	for _, name := range []string{"bin", "tmp"} {
 		if err := os.Mkdir(at(name), 0o755); err != nil {

@@ -1,5 +1,5 @@
-// Package apply runs one attention mechanism on the tensors of a file, and computes the gradients
-// of all that it reads. It is what attn apply does; errors name the flags of that command.
+// Package apply runs one attention mechanism on the tensors of a file, and computes the gradients of
+// its inputs and parameters. It implements attn apply; errors name the flags of that command.
 package apply
 
 import (
@@ -15,42 +15,42 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Mechanism is what is run.
+// Mechanism is an attention mechanism with the settings of attn apply.
 type Mechanism struct {
 	Score   score.Kind
-	Scale   *float32 // of the score, nil for its usual one
+	Scale   *float32 // of the score; nil for the default
 	SoftCap float32  // 0 for none
 	ALiBi   bool
 	Rope    attn.Position // nil for none
-	Mask    attn.Mask     // besides those of the file
+	Mask    attn.Mask     // in addition to the masks of the file
 	Heads   int           // of a multi-head layer, 0 for none
-	KVHeads int           // 0 for as many as the keys' weights have rows for
-	Layer   string        // file of the layer's parameters, "" for that of the inputs
-	Prefix  string        // of the parameters' names
-	Weights bool          // whether the weights are results
-	LSE     bool          // and the log-sum-exp of each query
+	KVHeads int           // 0 for the number that the rows of the key weights imply
+	Layer   string        // file of the layer's parameters; "" for the input file
+	Prefix  string        // of the parameter names in Layer
+	Weights bool          // return the attention weights, too
+	LSE     bool          // return the log-sum-exp of each query, too
 }
 
-// Run runs the mechanism on the tensors of a file, which attn apply --help lists, and returns its
-// results: out, weights, lse, and, if the file has the gradient of one of these, those of the
-// inputs and parameters.
+// Run runs the mechanism on the tensors of a file, which attn apply --help lists. It returns out,
+// weights and lse and, if the file has the gradient of one of these, the gradients of the inputs and
+// parameters.
 //
-// Errors: *input.Error where the file is wrong, also for a tensor that nothing reads, and
-// *flags.Error where it does not go with the mechanism.
+// Errors: *input.Error for an invalid file, including one with unknown tensors, and *flags.Error for a
+// setting that does not apply to the file.
 func (m Mechanism) Run(path string) (out *safetensors.File, err error) {
 	file, err := safetensors.Read(path)
 	if err != nil {
 		return nil, err
 	}
 	in := &reader{path: path, file: file}
-	// Shapes in a file are untrusted: where they disagree, the file is bad.
+	// Shapes in a file are untrusted: inconsistent shapes are an error of the file.
 	if shapes := tensor.Catch(func() { out, err = m.run(in) }); shapes != nil {
 		err = in.bad("%v", shapes)
 	}
 	return out, err
 }
 
-// result is one that is to be written, with the gradient for it in the file, if there is one.
+// result is a tensor to write, with its upstream gradient from the file or nil.
 type result struct {
 	name     string
 	of       func(attn.Output) *tensor.Tensor
@@ -66,7 +66,7 @@ func (m Mechanism) run(in *reader) (*safetensors.File, error) {
 	o := m.options(in, params)
 	if m.Rope != nil {
 		o.QueryPositions, o.KeyPositions = in.positions("q_positions"), in.positions("k_positions")
-		if !in.has("q_positions") && in.err == nil && min(q.Rank(), k.Rank()) > 1 { // the last query stands at the last key
+		if !in.has("q_positions") && in.err == nil && min(q.Rank(), k.Rank()) > 1 { // align the last query with the last key
 			o.QueryPositions = attn.Positions{Offsets: []int{k.Dim(-2) - q.Dim(-2)}}
 		}
 	}
@@ -132,7 +132,7 @@ func (m Mechanism) forward(t *tensor.Tape, layer *attn.MultiHead, q, k, v *tenso
 	return attn.Attend(t, q, k, v, o)
 }
 
-// options returns the options of the mechanism and the files, but for positions.
+// options returns the options from the mechanism and the files, except positions.
 func (m Mechanism) options(in, params *reader) attn.Options {
 	o := attn.Options{Score: m.score(params), Bias: in.floats("bias"), SoftCap: m.SoftCap}
 	o.Weights, o.LogSumExp = m.Weights, m.LSE
@@ -146,7 +146,7 @@ func (m Mechanism) options(in, params *reader) attn.Options {
 	return o
 }
 
-// results returns what is to be written.
+// results returns the tensors to write.
 func (m Mechanism) results(in *reader) []result {
 	all := []result{{name: "out", of: func(y attn.Output) *tensor.Tensor { return y.Out }}}
 	if m.Weights {
@@ -161,7 +161,7 @@ func (m Mechanism) results(in *reader) []result {
 	return all
 }
 
-// score returns the scoring function with parameters of a file.
+// score returns the scoring function with the parameters of a file.
 func (m Mechanism) score(in *reader) attn.Score {
 	params := map[string]*tensor.Tensor{}
 	for _, p := range m.Score.Params {
@@ -169,7 +169,7 @@ func (m Mechanism) score(in *reader) attn.Score {
 		if x := in.parameter(name, in.floats(name)); x != nil {
 			params[p.Name] = x
 			if m.Scale != nil {
-				in.fail(flags.Errorf("--scale and the tensor %s exclude each other", name))
+				in.fail(flags.Errorf("--scale and the tensor %s cannot be used together", name))
 			}
 		} else if !p.Optional {
 			in.fail(in.bad("tensor %q is missing", name))
@@ -188,13 +188,13 @@ func (m Mechanism) score(in *reader) attn.Score {
 	return s
 }
 
-// leaf is a tensor of a file whose gradient is written.
+// leaf returns an entry for a tensor whose gradient is written.
 func leaf(name string, x *tensor.Tensor) nn.Entry {
 	return nn.Entry{Name: name, Parts: []*tensor.Tensor{x}}
 }
 
-// gradient returns the gradient of a tensor of a file from those of its parts, zeros if none has
-// reached them.
+// gradient returns the gradient of an entry, concatenated from its parts. Parts without a gradient
+// are zero.
 func gradient(e nn.Entry) *tensor.Tensor {
 	parts := make([]*tensor.Tensor, len(e.Parts))
 	for i, x := range e.Parts {

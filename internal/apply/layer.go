@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// parameters returns the reader of the parameters, of the mechanism's file or that of the inputs,
-// and the layer if it is one of torch.nn.MultiheadAttention.
+// parameters returns the reader of the parameters, which are in m.Layer or in the input file. For a
+// state dict of torch.nn.MultiheadAttention, it also returns the layer.
 func (m Mechanism) parameters(in *reader) (*reader, *attn.MultiHead, error) {
 	if m.Layer == "" {
 		return in, nil, nil
@@ -52,10 +52,10 @@ func (m Mechanism) torchLayer(p *reader, r *safetensors.Reader) (*attn.MultiHead
 		return nil, err
 	}
 	if m.Score.Name != "scaled" || m.Scale != nil {
-		return nil, flags.Errorf("--score and --scale do not go with a layer of torch.nn.MultiheadAttention")
+		return nil, flags.Errorf("--score and --scale cannot be used with a layer of torch.nn.MultiheadAttention")
 	}
 	if m.KVHeads != 0 && m.KVHeads != m.Heads {
-		return nil, p.bad("torch.nn.MultiheadAttention has as many heads of keys and values as of queries, not --kv-heads %d",
+		return nil, p.bad("torch.nn.MultiheadAttention has as many key/value heads as query heads, not --kv-heads %d",
 			m.KVHeads)
 	}
 	c.Position = m.Rope
@@ -77,19 +77,19 @@ func (m Mechanism) torchLayer(p *reader, r *safetensors.Reader) (*attn.MultiHead
 	return layer, err
 }
 
-// mapNames are the names that the maps of q, k, v and the output have in files.
+// mapNames are the names of the linear maps of q, k, v and the output in files.
 var mapNames = [][4]string{
 	{"q", "k", "v", "out"},
 	{"q_proj", "k_proj", "v_proj", "o_proj"},
 	{"q_proj", "k_proj", "v_proj", "out_proj"},
 }
 
-// layer returns the multi-head layer whose maps are in a file. The rows of the weights say how large
-// a head is, and, where k has fewer of them than q, that heads share keys and values.
+// layer returns the multi-head layer whose linear maps are in a file. The size of a head follows from
+// the rows of the weights. If k has fewer rows than q, heads share keys and values.
 func (m Mechanism) layer(in *reader, score attn.Score) *attn.MultiHead {
 	names := mapNames[0]
 	if m.Layer == "" && in.has("in_proj_weight") {
-		in.fail(in.bad("tensor %q goes with --layer", "in_proj_weight"))
+		in.fail(in.bad("tensor %q requires --layer", "in_proj_weight"))
 	}
 	for _, n := range mapNames {
 		if m.Layer != "" && in.has(n[0]+".weight") && in.has(n[3]+".weight") {
@@ -110,7 +110,7 @@ func (m Mechanism) layer(in *reader, score attn.Score) *attn.MultiHead {
 	q, k, v, out := maps[0].Weight, maps[1].Weight, maps[2].Weight, maps[3].Weight
 	size := q.Dim(0) / m.Heads
 	if size == 0 || q.Dim(0)%m.Heads != 0 || k.Dim(0)%size != 0 || k.Dim(0) == 0 || v.Dim(0)%(k.Dim(0)/size) != 0 {
-		in.fail(in.bad("%s.weight, %s.weight and %s.weight have %d, %d and %d rows, which %d heads do not divide",
+		in.fail(in.bad("%s.weight, %s.weight and %s.weight have %d, %d and %d rows, which are not divisible by %d heads",
 			names[0], names[1], names[2], q.Dim(0), k.Dim(0), v.Dim(0), m.Heads))
 		return nil
 	}
@@ -124,7 +124,7 @@ func (m Mechanism) layer(in *reader, score attn.Score) *attn.MultiHead {
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
 		Width: q.Dim(1), KeyWidth: k.Dim(1), ValueWidth: v.Dim(1), Heads: m.Heads, KVHeads: groups,
 		HeadSize: size, ValueSize: valueSize, OutWidth: out.Dim(0), Score: score, Position: m.Rope,
-		// The maps are those of the file, whatever sizes it claims.
+		// The maps come from the file; do not allocate sizes that an untrusted file claims.
 		Init: func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) },
 	}, nil)
 	if err != nil {

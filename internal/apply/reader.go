@@ -18,14 +18,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// reader reads tensors of a file. The first error stays in err, and what is read after it is not
-// to be used.
+// reader reads tensors of a file. It keeps the first error in err; after an error, results are not
+// valid.
 type reader struct {
 	path   string
-	prefix string // of all names in the file
+	prefix string // of the names to read
 	file   *safetensors.File
 	params nn.StateDict // the tensors whose gradients are results
-	asked  []string     // the names of all tensors that may be in the file
+	asked  []string     // the names of all known tensors
 	err    error
 }
 
@@ -40,7 +40,7 @@ func (r *reader) fail(err error) {
 // has reports whether the file has a tensor.
 func (r *reader) has(name string) bool { return r.file.Lookup(r.prefix+name) != nil }
 
-// read returns a tensor of the file and its elements, or nil if there is none of that name.
+// read returns a tensor of the file and its elements, or nil if the file has none of that name.
 func read[T any](r *reader, name string, elements func(*safetensors.Tensor) ([]T, error)) (*safetensors.Tensor, []T) {
 	if !slices.Contains(r.asked, name) {
 		r.asked = append(r.asked, name)
@@ -66,14 +66,14 @@ func (r *reader) floats(name string) *tensor.Tensor {
 	if t == nil {
 		return nil
 	}
-	if len(x) == 0 { // axes beside one of 0 could claim any size
+	if len(x) == 0 { // the other axes of an empty tensor can have any size
 		r.fail(r.bad("tensor %q has shape %v, want at least one element", t.Name, t.Shape))
 		return nil
 	}
 	return tensor.New(x, t.Shape...)
 }
 
-// need is floats for a tensor that must be there.
+// need is floats for a required tensor.
 func (r *reader) need(name string) *tensor.Tensor {
 	x := r.floats(name)
 	if !r.has(name) {
@@ -82,7 +82,7 @@ func (r *reader) need(name string) *tensor.Tensor {
 	return x
 }
 
-// parameter notes that x is a parameter, unless it is nil.
+// parameter registers x as a parameter, unless it is nil, and returns it.
 func (r *reader) parameter(name string, x *tensor.Tensor) *tensor.Tensor {
 	if x != nil {
 		r.params = append(r.params, leaf(name, x))
@@ -90,8 +90,8 @@ func (r *reader) parameter(name string, x *tensor.Tensor) *tensor.Tensor {
 	return x
 }
 
-// ints returns a tensor of integers of one axis or two as rows, nil if the file has none of that
-// name.
+// ints returns the rows of a tensor of integers with one or two axes, or nil if the file has none of
+// that name.
 func (r *reader) ints(name, want string) [][]int {
 	t, x := read(r, name, (*safetensors.Tensor).Ints)
 	if t == nil {
@@ -104,7 +104,7 @@ func (r *reader) ints(name, want string) [][]int {
 	return slices.Collect(slices.Chunk(x, t.Shape[len(t.Shape)-1]))
 }
 
-// documents returns the mask of the documents in the file.
+// documents returns the mask for the tensor documents of the file.
 func (r *reader) documents() attn.Mask {
 	if ends := r.ints("documents", "[N] or [B N]"); ends != nil {
 		return mask.Documents(ends...)
@@ -112,12 +112,12 @@ func (r *reader) documents() attn.Mask {
 	return attn.Mask{}
 }
 
-// positions returns positions in the file, or the default.
+// positions returns the positions in the file, or the default positions.
 func (r *reader) positions(name string) attn.Positions {
 	return attn.Positions{IDs: r.ints(name, "[L] or [B L]")}
 }
 
-// slopes returns the slopes of ALiBi in the file, none for the published ones.
+// slopes returns the slopes of ALiBi in the file, or nil for the published slopes.
 func (r *reader) slopes() []float32 {
 	x := r.floats("slopes")
 	if x == nil {
@@ -129,7 +129,7 @@ func (r *reader) slopes() []float32 {
 	return x.Data()
 }
 
-// mask returns the mask in the file; without one nothing is masked.
+// mask returns the mask in the file, or an empty mask.
 func (r *reader) mask() attn.Mask {
 	if t, seen := read(r, "mask", (*safetensors.Tensor).Bools); t != nil {
 		return mask.Allow(seen, t.Shape...)
@@ -137,7 +137,7 @@ func (r *reader) mask() attn.Mask {
 	return attn.Mask{}
 }
 
-// validLens returns the mask of the lengths in the file.
+// validLens returns the mask for the tensor valid_lens of the file.
 func (r *reader) validLens() attn.Mask {
 	t, lens := read(r, "valid_lens", (*safetensors.Tensor).Ints)
 	switch {
@@ -152,16 +152,16 @@ func (r *reader) validLens() attn.Mask {
 	return attn.Mask{}
 }
 
-// mostNumbers bounds the arrays that a file may ask for: 4 GiB each.
+// mostNumbers limits the size of each array that a file implies: 4 GiB.
 const mostNumbers = 1 << 30
 
-// plausible refuses tensors that are small themselves and whose scores or maps, the largest of which
-// is widest, would take all memory.
+// plausible rejects small tensors whose scores or projections would exhaust memory. widest is the
+// longest axis of a parameter.
 func (r *reader) plausible(q, k, v *tensor.Tensor, heads, widest int) {
 	if r.err != nil || q.Rank() < 3 || k.Rank() != q.Rank() || v.Rank() != q.Rank() {
-		return // what shapes disagree is told elsewhere
+		return // other code reports inconsistent shapes
 	}
-	batch := float64(q.Len() / q.Dim(-1) / q.Dim(-2)) // and heads, where q has them
+	batch := float64(q.Len() / q.Dim(-1) / q.Dim(-2)) // times heads, if q has an axis of heads
 	lq, lk := float64(q.Dim(-2)), float64(k.Dim(-2))
 	widest = max(widest, k.Dim(-1), v.Dim(-1))
 	if n := batch * max(float64(max(heads, 1))*lq*lk, max(lq, lk)*float64(widest)); n > mostNumbers {
@@ -181,8 +181,8 @@ func (r *reader) largestAxis() int {
 	return n
 }
 
-// complete refuses tensors that were not read: with a misspelt name, a mask or a bias would otherwise
-// be left out silently.
+// complete rejects tensors that were not read: otherwise a mask or a bias with a misspelt name would be
+// ignored silently.
 func (r *reader) complete() {
 	for _, t := range r.file.Tensors {
 		name := strings.TrimPrefix(t.Name, r.prefix)
@@ -190,20 +190,20 @@ func (r *reader) complete() {
 			continue
 		}
 		if flag := otherwise(name); flag != "" {
-			r.fail(r.bad("tensor %q goes with %s", t.Name, flag))
+			r.fail(r.bad("tensor %q requires %s", t.Name, flag))
 			return
 		}
 		r.fail(r.bad("unknown tensor %s%s", quote.Text(t.Name), meant(name, r.asked)))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.file.Metadata)) {
-		if key != "format" { // which framework wrote the file, as most of them note
+		if key != "format" { // most frameworks write their name here
 			r.fail(r.bad("unknown metadata %s, want none but \"format\"", quote.Text(key)))
 		}
 	}
 }
 
-// otherwise returns the flag with which a tensor is read, or nothing.
+// otherwise returns the flag that an unused tensor requires, or "".
 func otherwise(name string) string {
 	for flag, names := range map[string][]string{
 		"--alibi": {"slopes"}, "--rope": {"q_positions", "k_positions"}, "--weights": {"dweights"}, "--lse": {"dlse"},
@@ -229,9 +229,10 @@ func otherwise(name string) string {
 	return ""
 }
 
-// meant says which of the names was meant, or else what they are.
+// meant returns the end of a message about an unknown name: the known name that is most similar, or all
+// known names.
 func meant(name string, names []string) string {
-	const slips = 2 // characters that are missing or too many at the end
+	const slips = 2 // missing or extra characters at the end
 	for _, n := range names {
 		short, long := strings.ToLower(name), n
 		if len(short) > len(long) {

@@ -1,4 +1,4 @@
-// Package chat puts conversations into the form of a model's chat template.
+// Package chat renders conversations with a model's chat template.
 package chat
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Conversation is the turns of a user and a model.
+// Conversation is a list of turns between a user and a model.
 type Conversation struct {
 	path     string // of the template
 	template *jinja.Template
-	names    map[string]any // special tokens by the names that templates know
+	names    map[string]any // special tokens by their names in templates
 	special  []string       // all special tokens, longest first
 	t        *tokenizer.Tokenizer
 	turns    []turn
@@ -32,10 +32,10 @@ type Conversation struct {
 
 type turn struct{ role, content string }
 
-// New returns a conversation without turns with the model of a directory, whose tokenizer has so
-// many tokens.
+// New returns an empty conversation with the model of a directory. tokens is the size of the
+// vocabulary of t.
 //
-// Errors: *input.Error where the directory has no chat template, or one that is not understood.
+// Errors: *input.Error if the directory has no chat template, or one with unsupported syntax.
 func New(dir string, t *tokenizer.Tokenizer, tokens int) (*Conversation, error) {
 	path, src, err := Template(dir)
 	if err != nil {
@@ -43,7 +43,7 @@ func New(dir string, t *tokenizer.Tokenizer, tokens int) (*Conversation, error) 
 	}
 	if path == "" {
 		return nil, input.Errorf(dir, "has no chat template, want chat_template.jinja, "+
-			"or chat_template in tokenizer_config.json: it is no model for chats")
+			"or chat_template in tokenizer_config.json: it is not a chat model")
 	}
 	c := &Conversation{path: path, names: specialNames(dir), t: t}
 	if c.template, err = jinja.Parse(src); err != nil {
@@ -63,8 +63,8 @@ func (c *Conversation) bad(err error) error { return input.Errorf(c.path, "chat 
 // Say adds a turn of a role: system, user or assistant.
 func (c *Conversation) Say(role, content string) { c.turns = append(c.turns, turn{role, content}) }
 
-// Encode returns the tokens of the conversation as the template writes it, up to the model's next
-// turn. Special tokens in a turn are text.
+// Encode renders and tokenizes the conversation, up to the start of the model's next turn. Special
+// tokens in a turn are plain text.
 func (c *Conversation) Encode() (*tokenizer.Encoding, error) {
 	text, literal, err := c.prompt()
 	if err != nil {
@@ -73,14 +73,14 @@ func (c *Conversation) Encode() (*tokenizer.Encoding, error) {
 	return c.t.Encode(text, tokenizer.Options{NoSpecial: true, NoTruncation: true, NoPadding: true, Literal: literal})
 }
 
-// End returns the token that ends texts of the tokenizer, and so a turn of the model.
+// End returns the eos_token of the tokenizer, which ends a turn of the model.
 func (c *Conversation) End() (id int, ok bool) {
 	name, _ := c.names["eos_token"].(string)
 	return c.t.ID(name)
 }
 
-// prompt returns the whole conversation as the template writes it, and where special tokens are
-// what somebody said.
+// prompt returns the rendered conversation, and the spans of special tokens that are the content of a
+// turn.
 func (c *Conversation) prompt() (text string, literal []tokenizer.Span, err error) {
 	var messages []any
 	for _, t := range c.turns {
@@ -94,7 +94,7 @@ func (c *Conversation) prompt() (text string, literal []tokenizer.Span, err erro
 	}
 	rendered = strings.ToValidUTF8(rendered, string(utf8.RuneError))
 	text = strings.ReplaceAll(rendered, string(mark), "")
-	last, at := 0, 0 // where the last character begins in the text, and the next one
+	last, at := 0, 0 // start of the last character in the text, and of the next one
 	for _, r := range rendered {
 		if r != mark {
 			last, at = at, at+utf8.RuneLen(r)
@@ -105,12 +105,12 @@ func (c *Conversation) prompt() (text string, literal []tokenizer.Span, err erro
 	return text, literal, nil
 }
 
-// mark is a character that stands in no text. It is put into each special token that a turn
-// has, behind the first character, so that those of the template can be told from it, while
-// everything that a template does with the text comes to the same.
+// mark is a noncharacter of Unicode. It is inserted after the first character of each special token in
+// a turn, which distinguishes them from the template's special tokens and does not change how the
+// template processes the text.
 const mark = '\uFDD0'
 
-// marked returns a text with marks.
+// marked returns a text with a mark in each special token.
 func (c *Conversation) marked(text string) string {
 	var b strings.Builder
 	text = strings.ReplaceAll(text, string(mark), "")
@@ -123,7 +123,7 @@ func (c *Conversation) marked(text string) string {
 	return b.String()
 }
 
-// specialAt returns how long the longest special token is with which a text begins.
+// specialAt returns the length of the longest special token at the start of a text.
 func (c *Conversation) specialAt(text string) int {
 	for _, s := range c.special {
 		if strings.HasPrefix(text, s) {
@@ -133,7 +133,7 @@ func (c *Conversation) specialAt(text string) int {
 	return 0
 }
 
-// Template returns the chat template of a directory and the file that has it, or "".
+// Template returns the chat template of a directory and the path of its file, or "".
 func Template(dir string) (path, src string, err error) {
 	path = filepath.Join(dir, "chat_template.jinja")
 	data, err := os.ReadFile(path)
@@ -177,8 +177,8 @@ func Template(dir string) (path, src string, err error) {
 	return bad("chat_template has the templates %s, want one with the name default", quote.Texts(names))
 }
 
-// specialNames returns the special tokens that tokenizer_config.json or
-// special_tokens_map.json name, such as bos_token.
+// specialNames returns the special tokens of tokenizer_config.json and special_tokens_map.json by
+// their names, such as bos_token.
 func specialNames(dir string) map[string]any {
 	names := map[string]any{}
 	for _, file := range []string{"special_tokens_map.json", "tokenizer_config.json"} {

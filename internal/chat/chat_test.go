@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// What a user says cannot end a turn: a special token of the template is one token, and the
-// same letters in the user's text are text, wherever the template puts them.
+// A message cannot end its turn: a special token of the template is one token, and the same letters in
+// a message are plain text, anywhere in the template.
 func TestChatProtectsTurns(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../models/testdata/sentence_dense")); err != nil {

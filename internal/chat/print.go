@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// Printer writes pieces of a text as they come.
+// Printer streams a text in pieces.
 type Printer struct {
 	Out   io.Writer
-	Plain bool            // every character is written as it is
-	Text  strings.Builder // all of it
+	Plain bool            // do not replace control characters
+	Text  strings.Builder // the whole text
 	Err   error
 }
 
-// Print writes a piece. A model may come up with anything: on a terminal, characters that
-// would control it are replaced.
+// Print writes a piece. Unless p.Plain is set, control characters are replaced, because the output of a
+// model is untrusted.
 func (p *Printer) Print(text string) {
 	if p.Err != nil || text == "" {
 		return
@@ -34,16 +34,16 @@ func (p *Printer) Print(text string) {
 	_, p.Err = io.WriteString(p.Out, text)
 }
 
-// Pace is how fast tokens come.
+// Pace measures the speed of generation.
 type Pace struct {
 	Prompt, Tokens     int
 	start, first, last time.Time
 }
 
-// NewPace begins to measure, with the prompt of so many tokens.
+// NewPace starts a measurement for a prompt with the given number of tokens.
 func NewPace(prompt int) *Pace { return &Pace{Prompt: prompt, start: time.Now()} }
 
-// Token counts a token.
+// Token records a generated token.
 func (p *Pace) Token() {
 	p.last = time.Now()
 	if p.Tokens++; p.Tokens == 1 {
@@ -51,7 +51,7 @@ func (p *Pace) Token() {
 	}
 }
 
-// String says how fast the prompt was read, and how fast tokens followed the first one.
+// String returns the time for the prompt, and the speed of the tokens after the first.
 func (p *Pace) String() string {
 	if p.Tokens == 0 {
 		return fmt.Sprintf("%d tokens read, none written", p.Prompt)

@@ -1,5 +1,5 @@
-// Package completion writes the scripts with which shells complete command lines. A script lists
-// every command, its flags, and what they take: nothing runs while somebody types.
+// Package completion writes shell completion scripts. A script lists every command, its flags and their
+// possible values, so that completion does not run attn.
 package completion
 
 import (
@@ -14,17 +14,17 @@ import (
 //go:embed *.tmpl
 var files embed.FS
 
-// command is what a shell knows of one.
+// command is a command in a completion script.
 type command struct {
 	Name, Help string
 	Flags      []flag
-	Words      []string // that an argument may be
+	Words      []string // possible values of an argument
 }
 
 type flag struct {
 	Name, Help string
-	Takes      string   // the placeholder of the value; empty if there is none
-	Words      []string // that the value may be
+	Takes      string   // placeholder of the value; empty for a flag without a value
+	Words      []string // possible values
 }
 
 // Write writes the script for bash, zsh or fish.
@@ -45,7 +45,7 @@ func write(w io.Writer, shell string, list []command) error {
 	return script.ExecuteTemplate(w, shell+".tmpl", list)
 }
 
-// commands returns the commands, with flags that every command has.
+// commands returns the commands, including the flags that every command has.
 func commands(app *kong.Application) []command {
 	var list []command
 	for _, node := range app.Leaves(true) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A shell must not take a quote in a help text for the end of a string.
+// A quote in a help text must not end a string of the script.
 func TestCompletionQuotes(t *testing.T) {
 	list := []command{{Name: "go", Help: `it's "so": [here]`, Flags: []flag{{Name: "on", Help: `it's \n`, Takes: "N"}}}}
 	for _, c := range []struct{ shell, want string }{

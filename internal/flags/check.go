@@ -1,5 +1,5 @@
-// Package flags adds to the parser of command lines what attn's commands need of it: requirements
-// between flags, which are tags of their fields, and messages in attn's form.
+// Package flags extends the parser of command lines with requirements between flags, which are tags of
+// their fields, and with messages in attn's form.
 package flags
 
 import (
@@ -18,12 +18,12 @@ import (
 //
 //	want:"1 to 1000"       a range of numbers, of every item of a list: "at least 1", "at most 9",
 //	                       "more than 0", "1 to 9", "a finite number", or several with " and "
-//	needs:"model"          goes with --model; "a,b" with both, "a|b" with at least one of them
-//	excludes:"head,all"    goes with neither; "mean=layers" is --mean with that value
-//	either:"source"        of all with this text exactly one is given
+//	needs:"model"          requires --model; "a,b" requires both, "a|b" at least one of them
+//	excludes:"head,all"    cannot be used with either flag; "mean=layers" is --mean with that value
+//	either:"source"        exactly one of the flags with this tag must be given
 //
-// Names are without dashes. Only what is given is checked: false is not given. An empty path or
-// list is an error.
+// Names are without dashes. Only given flags are checked; a flag with the value false is not given. An
+// empty path or list is an error.
 func Check(parsed *kong.Context) error {
 	line := given(parsed)
 	for _, v := range line.of(line.command) {
@@ -52,7 +52,7 @@ func Check(parsed *kong.Context) error {
 	return nil
 }
 
-// Values returns the flags and arguments of a command, none without a command.
+// Values returns the flags and arguments of a command, or nil if command is nil.
 func Values(command *kong.Node) []*kong.Value {
 	if command == nil {
 		return nil
@@ -64,13 +64,13 @@ func Values(command *kong.Node) []*kong.Value {
 	return list
 }
 
-// Given returns the flags and arguments that a command line gives.
+// Given returns the flags and arguments that are on a command line.
 func Given(parsed *kong.Context) []*kong.Value {
 	line := given(parsed)
 	return line.of(line.command)
 }
 
-// Name is how messages name a flag or an argument.
+// Name returns the name of a flag or an argument in messages.
 func Name(v *kong.Value) string {
 	if v.Flag != nil {
 		return "--" + v.Name
@@ -86,7 +86,7 @@ func names(values []*kong.Value) []string {
 	return list
 }
 
-// Texts returns the items of a value as they are on a command line.
+// Texts returns the items of a value as texts.
 func Texts(v reflect.Value) (list []string) {
 	v = reflect.Indirect(v)
 	switch {
@@ -103,7 +103,7 @@ func Texts(v reflect.Value) (list []string) {
 
 func text(v *kong.Value) string { return strings.Join(Texts(v.Target), ",") }
 
-// commandLine is what is given of a command's flags and arguments, by their names.
+// commandLine is a command with its given flags and arguments by name.
 type commandLine struct {
 	command []*kong.Value
 	given   map[string]*kong.Value
@@ -123,19 +123,19 @@ func given(parsed *kong.Context) commandLine {
 	return line
 }
 
-// of returns those of the values that are given.
+// of returns the values that are on the command line.
 func (l commandLine) of(values []*kong.Value) []*kong.Value {
 	return slices.DeleteFunc(slices.Clone(values), func(v *kong.Value) bool { return !l.has(v.Name) })
 }
 
-// has reports whether a flag is given, or, of "name=value", with this value.
+// has reports whether a flag is given. For "name=value", it reports whether it has this value.
 func (l commandLine) has(condition string) bool {
 	name, value, valued := strings.Cut(condition, "=")
 	v := l.given[name]
 	return v != nil && (!valued || text(v) == value)
 }
 
-// said returns a condition as it is on a command line.
+// said returns a condition in the form of a command line.
 func (l commandLine) said(condition string) string {
 	name, value, _ := strings.Cut(condition, "=")
 	at := slices.IndexFunc(l.command, func(v *kong.Value) bool { return v.Name == name })
@@ -156,13 +156,13 @@ func (l commandLine) needed(v *kong.Value) error {
 	for i := range others {
 		others[i] = l.said(others[i])
 	}
-	return fmt.Errorf("%s goes with %s", Name(v), Listed(others, word))
+	return fmt.Errorf("%s requires %s", Name(v), Listed(others, word))
 }
 
 func (l commandLine) excluded(v *kong.Value) error {
 	for _, other := range split(v, "excludes", ",") {
 		if l.has(other) {
-			return fmt.Errorf("%s and %s exclude each other", Name(v), l.said(other))
+			return fmt.Errorf("%s and %s cannot be used together", Name(v), l.said(other))
 		}
 	}
 	return nil
@@ -176,13 +176,12 @@ func split(v *kong.Value, tag, sep string) []string {
 	return strings.Split(v.Tag.Get(tag), sep)
 }
 
-// IsPath reports whether a value is a path, or several.
+// IsPath reports whether a value is a path or a list of paths.
 func IsPath(v *kong.Value) bool {
 	return slices.Contains([]string{"FILE", "DIR", "GLOB"}, v.Tag.PlaceHolder)
 }
 
-// notEmpty refuses an empty path, which is most often a variable of a script that is not set, and
-// an empty list.
+// notEmpty rejects an empty path, most often from an unset variable of a script, and an empty list.
 func notEmpty(v *kong.Value) error {
 	items := Texts(v.Target)
 	switch {
@@ -213,7 +212,7 @@ func wanted(v *kong.Value) error {
 	return nil
 }
 
-// number returns a number or a duration.
+// number parses a number, or a duration in seconds.
 func number(text string) float64 {
 	if x, err := strconv.ParseFloat(text, 64); err == nil {
 		return x
@@ -225,8 +224,7 @@ func number(text string) float64 {
 	return d.Seconds()
 }
 
-// holds reports whether a number is what a condition says. No condition holds for what is not
-// finite.
+// Reports whether a number meets a condition. NaN and infinities meet none.
 func holds(condition string, x float64) bool {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false

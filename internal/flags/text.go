@@ -9,20 +9,20 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Error is a command line that cannot be, for exit codes.
+// Error is the error of an invalid command line. It determines the exit code.
 type Error struct{ err error }
 
 // Errorf returns an *Error.
 func Errorf(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
-// Error says what is wrong.
+// Error returns the message.
 func (e *Error) Error() string { return e.err.Error() }
 
-// Unwrap returns the reason.
+// Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.err }
 
-// FillIn replaces ${name} in help and enumerations. As variables of the parser they would be
-// expanded once for each flag, which is half of the time that a short command takes.
+// FillIn replaces ${name} in help and enumerations. The parser's own variables are expanded again for
+// each flag, which takes half of the time of a short command.
 func FillIn(vars map[string]string) kong.Option {
 	var pairs []string
 	for name, text := range vars {
@@ -39,7 +39,7 @@ func FillIn(vars map[string]string) kong.Option {
 	})
 }
 
-// Listed returns "a, b or c", or with another word before the last.
+// Listed returns "a, b or c", with word before the last item.
 func Listed(list []string, word string) string {
 	last := len(list) - 1
 	if last < 1 {
@@ -48,7 +48,7 @@ func Listed(list []string, word string) string {
 	return strings.Join(list[:last], ", ") + " " + word + " " + list[last]
 }
 
-// WithDefault is the help of a flag or argument, with the default if it has one.
+// WithDefault returns the help of a flag or argument with its default, if any.
 func WithDefault(v *kong.Value) string {
 	if !v.HasDefault || v.Default == "" {
 		return v.Help
@@ -61,8 +61,8 @@ func WithDefault(v *kong.Value) string {
 	return help
 }
 
-// JoinNegative writes "--offset -3" as "--offset=-3": the parser takes what begins with a dash for
-// a flag.
+// JoinNegative rewrites "--offset -3" as "--offset=-3": the parser reads an argument with a leading
+// dash as a flag.
 func JoinNegative(args []string) []string {
 	var joined []string
 	for i := 0; i < len(args); i++ {
@@ -81,8 +81,8 @@ func JoinNegative(args []string) []string {
 	return joined
 }
 
-// messages maps the parser's messages about a value to attn's form: the flag, its value, and what
-// it takes.
+// messages maps the parser's messages about a value to attn's form: the flag, its value and the expected
+// values.
 var messages = []struct {
 	parser *regexp.Regexp
 	want   string
@@ -100,7 +100,7 @@ var messages = []struct {
 
 var notOneOf = regexp.MustCompile(`^(--[a-z-]+|<[a-z]+>) must be one of (.*) but got (".*")$`)
 
-// Plain rewrites the parser's error about a flag's value in attn's form.
+// Plain rewrites an error of the parser in attn's form.
 func Plain(err error) error {
 	text := err.Error()
 	for _, m := range messages {

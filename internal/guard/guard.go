@@ -1,5 +1,5 @@
-// Package guard keeps a command from overwriting what it reads, and finds before the work what
-// could not be written after it.
+// Package guard prevents a command from overwriting its inputs. It also finds outputs that cannot be
+// written before the work starts.
 package guard
 
 import (
@@ -14,29 +14,28 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// Place is a file or a directory that a flag names; without a path it is not given.
+// Place is a file or a directory that a flag names. An empty path means that the flag is not given.
 type Place struct{ Flag, Path string }
 
-// Files are what a command reads and writes.
+// Files lists the files that a command reads and writes.
 type Files struct {
 	Reads   []Place
-	Tensors []Place // what safetensors.Open takes
+	Tensors []Place // files or folders for safetensors.Open
 	Models  []Place // directories of models that are read
 	Writes  []Place
 	Makes   []Place // directories of models that are written
-	// Stdin says that standard input is read, and Stdout that "-" among Writes is standard
-	// output.
+	// Stdin: the command reads standard input. Stdout: "-" in Writes is standard output.
 	Stdin, Stdout bool
 }
 
-// Of returns the files that the flags and arguments of a command name: by their placeholders FILE,
-// DIR (of a model) and GLOB, and by their tags:
+// Of returns the files that the flags and arguments of a command name. It finds them by their
+// placeholders FILE, DIR (of a model) and GLOB, and by their tags:
 //
-//	writes:"file"      a file that is written; "-": or standard output; "model": a directory
-//	reads:"tensors"    what safetensors.Open takes
-//	stdin:""           standard input is read unless one of those with this tag is given
+//	writes:"file"      an output file; "-" allows standard output, too; "model" is an output directory
+//	reads:"tensors"    a file or folder for safetensors.Open
+//	stdin:""           the command reads standard input unless a flag with this tag is given
 //
-// A command that is an Adjuster then changes what the tags say.
+// An Adjuster can then change the result.
 func Of(command *kong.Node) (f Files) {
 	for _, v := range flags.Values(command) {
 		f.Stdin = f.Stdin || v.Tag.Has("stdin")
@@ -64,7 +63,7 @@ func Of(command *kong.Node) (f Files) {
 		for _, path := range given {
 			paths := []string{path}
 			if v.Tag.PlaceHolder == "GLOB" {
-				paths, _ = filepath.Glob(path) // the command says what is wrong with a pattern
+				paths, _ = filepath.Glob(path) // the command reports an invalid pattern
 			}
 			for _, path := range paths {
 				*list = append(*list, Place{name, path})
@@ -77,17 +76,17 @@ func Of(command *kong.Node) (f Files) {
 	return f
 }
 
-// Adjuster is a command whose files follow from more than one flag.
+// Adjuster is a command that changes the result of Of, if its files depend on several flags.
 type Adjuster interface{ AdjustFiles(f *Files) }
 
 // Outputs are the files that a command writes.
 type Outputs []file
 
-// Check returns the outputs, or a *flags.Error if one would overwrite an input or another output, under
-// whatever name: links, other spellings of a path, and, where there is nothing yet, letters that
-// differ only in case; or another error if an output cannot be written where it is to be. In and
-// out are the standard streams, and modelFiles the names of what the directory of a model may
-// contain: which files a pretrained model has is known when it is loaded, see Spare.
+// Check returns the outputs. It returns a *flags.Error if an output would overwrite an input or another
+// output, also through links and other spellings of a path. Names of new files that differ only in case
+// count as equal. It returns another error if an output cannot be written at its path.
+// In and out are the standard streams; modelFiles are the possible files in the directory of a model.
+// For the files of a pretrained model, see Spare.
 func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 	for _, p := range f.Makes {
 		if p.Path == "-" {
@@ -107,19 +106,18 @@ func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 		}
 		for _, other := range outputs[:i] {
 			if out.dir != "" && other.dir != "" || !out.is(other.identity) {
-				continue // what a model's directory holds twice is the model's business
+				continue // model directories may contain links to the same file
 			}
 			return nil, twice(other, out)
 		}
 	}
 	return outputs, Ready(slices.DeleteFunc(slices.Clone(f.Writes), func(p Place) bool {
-		// What goes into a directory that is still to be made can wait for it.
+		// The command creates these directories itself.
 		return slices.ContainsFunc(f.Makes, func(made Place) bool { return Same(filepath.Dir(p.Path), made.Path) })
 	}))
 }
 
-// Spare returns a *flags.Error if one of the outputs is a file that the model in a directory is read
-// from.
+// Spare returns a *flags.Error if an output is one of the files, at paths, of the model in a directory.
 func (o Outputs) Spare(dir string, paths []string) error {
 	var inputs []file
 	for _, path := range paths {
@@ -135,12 +133,12 @@ func (o Outputs) Spare(dir string, paths []string) error {
 
 // file is a file that a command reads or writes.
 type file struct {
-	Place        // the path is empty for a standard stream, which Flag then names
-	dir   string // the directory of a model that the file is part of, or empty
+	Place        // for a standard stream, Path is empty and Flag is its name
+	dir   string // the directory of the model that the file is part of, or ""
 	identity
 }
 
-// String returns the file as it is on the command line.
+// String returns the flag and the path in the form of a command line.
 func (f file) String() string {
 	switch {
 	case f.Path == "":
@@ -151,7 +149,7 @@ func (f file) String() string {
 	return f.Flag + " " + quote.Shell(f.Path)
 }
 
-// replaces returns an error if an output would take the place of an input.
+// replaces returns an error if an output would overwrite an input.
 func (f file) replaces(inputs []file) error {
 	for _, in := range inputs {
 		switch {
@@ -167,7 +165,7 @@ func (f file) replaces(inputs []file) error {
 	return nil
 }
 
-// twice says which two outputs are one file.
+// twice returns the error for two outputs that are the same file.
 func twice(a, b file) error {
 	if b.dir != "" {
 		a, b = b, a
@@ -180,15 +178,15 @@ func twice(a, b file) error {
 	case a.Path == b.Path:
 		return flags.Errorf("%s and %s are both %s", a.Flag, b.Flag, quote.Shell(a.Path))
 	}
-	return flags.Errorf("%v and %v are one file", a, b)
+	return flags.Errorf("%v and %v are the same file", a, b)
 }
 
-// inputs returns every file that is read.
+// inputs returns all input files.
 func (f Files) inputs(stdin any, modelFiles []string) []file {
 	list := append(single(f.Reads), inModels(f.Models, modelFiles)...)
 	for _, p := range f.Tensors {
 		list = append(list, single([]Place{p})...)
-		if r, err := safetensors.Open(p.Path); err == nil { // else the command says what is wrong
+		if r, err := safetensors.Open(p.Path); err == nil { // otherwise the command reports the error
 			for _, path := range r.Files() {
 				list = append(list, file{Place: Place{p.Flag, path}, identity: identify(path)})
 			}
@@ -201,7 +199,7 @@ func (f Files) inputs(stdin any, modelFiles []string) []file {
 	return list
 }
 
-// outputs returns every file that is written. Standard output is one wherever it goes to a file.
+// outputs returns all output files, including standard output if it is redirected to a file.
 func (f Files) outputs(stdout any, modelFiles []string) (list []file) {
 	if id, ok := streamIdentity(stdout); ok {
 		list = append(list, file{Place: Place{Flag: "standard output"}, identity: id})
@@ -213,7 +211,7 @@ func single(places []Place) (list []file) {
 	for _, p := range places {
 		switch p.Path {
 		case "":
-		case "-": // which is the same as itself, and no file
+		case "-": // equal only to another "-"
 			list = append(list, file{Place: p, identity: identity{rest: "-"}})
 		default:
 			list = append(list, file{Place: p, identity: identify(p.Path)})
@@ -225,7 +223,7 @@ func single(places []Place) (list []file) {
 func inModels(dirs []Place, names []string) (list []file) {
 	for _, p := range dirs {
 		for _, name := range names {
-			path := p.Path + string(filepath.Separator) + name // not cleaned: a link's parent is not where its name stands
+			path := p.Path + string(filepath.Separator) + name // not cleaned: dir/.. may be elsewhere if dir is a link
 			list = append(list, file{Place: Place{p.Flag, path}, dir: p.Path, identity: identify(path)})
 		}
 	}

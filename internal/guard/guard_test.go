@@ -30,7 +30,7 @@ func TestSame(t *testing.T) {
 		{"here/a", whole, true},
 		{"here/a", "hard", true},
 		{"here/a", "soft", true},
-		{"here/a", "folder/../a", true}, // the parent of what the link leads to
+		{"here/a", "folder/../a", true}, // the parent of the link's target
 		{"here/a", "b", false},
 		{"new", "./new", true},
 		{"new", "b", false},

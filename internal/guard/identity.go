@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// identity is where a path leads: to what exists, or below it to a place where there
-// is nothing yet.
+// identity is the location of a path: its longest existing part and the rest of the path.
 type identity struct {
 	exists fs.FileInfo
-	rest   string // of the path, below what exists
+	rest   string // the part of the path that does not exist
 }
 
-// identify follows a path as far as there is something. A link to nothing is a
-// place of its own: writing replaces it.
+// identify returns the location of a path. A dangling link is a separate location: writing replaces
+// the link.
 func identify(path string) identity {
 	rest := ""
 	for at := path; ; {
@@ -24,7 +23,7 @@ func identify(path string) identity {
 		}
 		at = strings.TrimRight(at, string(filepath.Separator))
 		dir, base := filepath.Split(at)
-		if base == "." || base == ".." || base == "" { // of what is not there
+		if base == "." || base == ".." || base == "" { // relative to a missing directory
 			if clean := filepath.Join(at, rest); clean != path {
 				return identify(clean)
 			}
@@ -33,15 +32,14 @@ func identify(path string) identity {
 		if dir == "" {
 			dir = "."
 		} else if short := strings.TrimRight(dir, string(filepath.Separator)); short != filepath.VolumeName(dir) {
-			dir = short // with a separator behind it, a file is not found
+			dir = short // os.Stat fails for a file with a trailing separator
 		}
 		at, rest = dir, filepath.Join(base, rest)
 	}
 }
 
-// is reports whether two paths lead to one place. Names that differ only in case
-// are one place on some file systems; where both are still to be made that is
-// reason enough.
+// is reports whether two paths are the same location. Names of new files that differ only in case
+// count as the same, because they are on some file systems.
 func (a identity) is(b identity) bool {
 	if (a.exists == nil) != (b.exists == nil) || a.exists != nil && !os.SameFile(a.exists, b.exists) {
 		return false
@@ -49,12 +47,10 @@ func (a identity) is(b identity) bool {
 	return strings.EqualFold(a.rest, b.rest)
 }
 
-// Same reports whether two paths lead to one place, where there may be nothing
-// yet.
+// Same reports whether two paths, of existing or new files, are the same location.
 func Same(a, b string) bool { return identify(a).is(identify(b)) }
 
-// streamIdentity returns the regular file that a standard stream comes from or goes
-// to, if there is one.
+// streamIdentity returns the regular file that a standard stream is redirected to, if any.
 func streamIdentity(stream any) (identity, bool) {
 	f, ok := stream.(*os.File)
 	if !ok {

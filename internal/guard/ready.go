@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Writable makes a directory if need be and returns an error if no file can be
-// written there, which after an hour of work would come late.
+// Writable creates a directory if necessary, and returns an error if no file can be written there. It
+// is called before long work.
 func Writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -20,8 +20,8 @@ func Writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Ready returns an error if a file cannot be written because of where it is to be,
-// which would come late after hours of work.
+// Ready returns an error if a file is a folder or its directory does not exist. It is called before
+// long work.
 func Ready(files []Place) error {
 	for _, f := range files {
 		if f.Path == "" || f.Path == "-" {

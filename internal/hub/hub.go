@@ -207,7 +207,7 @@ func unreachable(err error) error {
 		if at, bad := url.Parse(outer.URL); bad == nil {
 			host = at.Host
 		}
-		err = fmt.Errorf("hub: %s: %w", host, outer.Err)
+		err = fmt.Errorf("cannot reach %s: %w", host, outer.Err)
 	}
 	var name *net.DNSError
 	if errors.Is(err, errRedirect) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, &name) && name.IsNotFound {

@@ -2,5 +2,5 @@
 
 package terminal
 
-// askLight reports that nothing is known of the terminal's background.
+// askLight reports that the terminal's background is unknown.
 func askLight() (light, ok bool) { return false, false }

@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// askLight asks the terminal, once, whether its background is light. Of one that does
-// not answer at once nothing is known.
+// askLight queries the terminal, once, for a light background. If the terminal does not respond within
+// 300 ms, the background is unknown.
 var askLight = sync.OnceValues(func() (light, ok bool) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -24,12 +24,12 @@ var askLight = sync.OnceValues(func() (light, ok bool) {
 	}
 	defer tty.Close()
 	if tty.SetReadDeadline(time.Now().Add(300*time.Millisecond)) != nil {
-		return false, false // reading could wait for ever
+		return false, false // reading could block without end
 	}
-	// A program in the background would be stopped for touching the terminal.
+	// Otherwise the system stops a background process that changes the terminal.
 	signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN)
 	defer signal.Reset(syscall.SIGTTOU, syscall.SIGTTIN)
-	// Not by Fd, which would make reading wait whatever the deadline.
+	// Not Fd: it makes the file blocking, which disables the deadline.
 	raw, err := tty.SyscallConn()
 	if err != nil {
 		return false, false
@@ -47,7 +47,7 @@ var askLight = sync.OnceValues(func() (light, ok bool) {
 	for reply.Len() < 256 {
 		n, err := tty.Read(b)
 		reply.Write(b[:n])
-		// The answer to the second question ends all.
+		// The response to the second query comes last.
 		if _, attributes, found := strings.Cut(reply.String(), "\x1b[?"); err != nil || found && strings.Contains(attributes, "c") {
 			break
 		}

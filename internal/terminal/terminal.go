@@ -1,4 +1,4 @@
-// Package terminal tells what a stream of the command is connected to.
+// Package terminal detects whether a stream is a terminal, and its width, colours and background.
 package terminal
 
 import (
@@ -16,7 +16,7 @@ func Is(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Columns returns the width of a terminal, 80 if the output is none.
+// Columns returns the width of a terminal, or 80 for another output.
 func Columns(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -26,10 +26,10 @@ func Columns(w io.Writer) int {
 	return 80
 }
 
-// Narrowest is the least width of a figure, marked lines and all.
+// Narrowest is the minimum width of a figure, including marked lines.
 const Narrowest = 24
 
-// For returns what a figure is drawn on: that of w, changed by flags.
+// For returns the properties of the terminal w, changed by flags.
 func For(w io.Writer, color string, width *int, ascii bool) viz.Terminal {
 	t := viz.Terminal{Width: Columns(w), ASCII: ascii}
 	light, known := viz.DetectLight(os.Getenv)

@@ -21,7 +21,7 @@ func TestForOfAFile(t *testing.T) {
 		{"auto", nil, true, viz.Terminal{Width: 80, ASCII: true}},
 	} {
 		got := For(new(bytes.Buffer), c.color, c.width, c.ascii)
-		got.Light, got.Dark = false, false // which the environment says
+		got.Light, got.Dark = false, false // depends on the environment
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.color, got, c.want)
 		}

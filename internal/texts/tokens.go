@@ -1,5 +1,5 @@
-// Package texts has the filters that map lines of text to tokens and to vectors, and writes vectors
-// as one array.
+// Package texts implements the filters that map lines of text to tokens and to vectors. It also writes
+// vectors as one array.
 package texts
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Tokens says how texts are tokenized, and how that is written.
+// Tokens configures the tokenization of texts and its output.
 type Tokens struct {
 	Tokenizer *tokenizer.Tokenizer
 	Options   tokenizer.Options
-	Pair      *string // a second text, which goes with each
-	JSON, TSV bool    // and otherwise ids with a space between them
-	Columns   int     // of a terminal on which each token is shown above its id; 0 writes ids
-	Strict    bool    // ends at the first text that cannot be tokenized
+	Pair      *string // second text of each pair
+	JSON, TSV bool    // without either, ids separated by spaces
+	Columns   int     // width of a terminal, to show each token above its id; 0 writes ids only
+	Strict    bool    // stop at the first text that cannot be tokenized
 }
 
-// tokenized is what a line becomes with --json.
+// tokenized is the JSON object of a line.
 type tokenized struct {
 	IDs      []int       `json:"ids"`
 	Tokens   []string    `json:"tokens"`
@@ -34,7 +34,7 @@ type tokenized struct {
 	Overflow []tokenized `json:"overflow,omitempty"`
 }
 
-// newTokenized returns the line of an encoding.
+// newTokenized returns the JSON object of an encoding.
 func newTokenized(e *tokenizer.Encoding) tokenized {
 	line := tokenized{IDs: e.IDs, Tokens: e.Tokens, TypeIDs: e.TypeIDs, Texts: e.Texts}
 	line.Offsets = make([][2]int, len(e.Offsets))
@@ -47,7 +47,7 @@ func newTokenized(e *tokenizer.Encoding) tokenized {
 	return line
 }
 
-// encode returns what is written of a text.
+// encode returns the output for a text.
 func (k Tokens) encode(text string) (string, error) {
 	var e *tokenizer.Encoding
 	var err error
@@ -69,7 +69,8 @@ func (k Tokens) encode(text string) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// Filter keeps what is written of a line and not its tokens, which need much more memory.
+// Filter returns the filter. It keeps the output of a line and not its tokens, which need much more
+// memory.
 func (k Tokens) Filter() filter.Filter[string] {
 	f := filter.Filter[string]{Strict: k.Strict, Write: filter.Text(func(x string) string { return x })}
 	f.Work = func(_ context.Context, batch []*filter.Line[string]) error {
@@ -96,7 +97,7 @@ func (k Tokens) Filter() filter.Filter[string] {
 	return f
 }
 
-// tokenRows returns rows of tokens that fit the columns of a terminal, each with its ids below.
+// tokenRows returns rows of tokens, with the ids below, that fit in the columns of a terminal.
 func tokenRows(e *tokenizer.Encoding, columns int) string {
 	const gap = 2
 	var rows []string
@@ -118,13 +119,13 @@ func tokenRows(e *tokenizer.Encoding, columns int) string {
 	return strings.Join(rows, "\n\n")
 }
 
-// shownToken returns a token with its spaces in sight, and escapes for what would move the cursor.
+// shownToken returns a token with visible spaces and with escapes for control characters.
 func shownToken(token string) string {
 	quoted := strconv.Quote(token)
 	return strings.NewReplacer(`\"`, `"`, " ", "␣").Replace(quoted[1 : len(quoted)-1])
 }
 
-// spaced returns numbers with a space between them.
+// spaced returns numbers separated by spaces.
 func spaced(ids []int) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {

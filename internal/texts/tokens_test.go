@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Rows of tokens fit the terminal, whatever the tokens are, and none moves its cursor.
+// Rows of tokens fit in the terminal, and no token moves the cursor.
 func TestTokenRows(t *testing.T) {
 	e := &tokenizer.Encoding{
 		IDs:    []int{101, 30522, 7, 8, 9, 123456, 11},

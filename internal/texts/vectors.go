@@ -19,20 +19,20 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// How large a batch is: padding included, its hidden states stay within the caches.
+// The size of a batch: its hidden states, including padding, fit in the processor's caches.
 const (
 	mostInBatch  = 64
 	tokensAtOnce = 2048
 )
 
-// Vector is what a line becomes.
+// Vector is the result for a line.
 type Vector struct {
 	Numbers []float32           `json:"vector"`
-	tokens  *tokenizer.Encoding // until there is the vector
-	Cut     bool                `json:"-"` // the text has more tokens
+	tokens  *tokenizer.Encoding // nil once Numbers is set
+	Cut     bool                `json:"-"` // the text was truncated
 }
 
-// Vectors returns the filter of a model. It writes JSON arrays.
+// Vectors returns the filter that embeds lines with a model and writes JSON arrays.
 func Vectors(e *models.Embedder) filter.Filter[Vector] {
 	f := filter.Filter[Vector]{Batch: mostInBatch, Room: tokensAtOnce}
 	f.Prepare = func(l *filter.Line[Vector]) (int, error) {
@@ -81,14 +81,14 @@ func finite(v []float32) bool {
 	return !slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 })
 }
 
-// WriteNumbers writes the numbers of a vector as an array file has them.
+// WriteNumbers writes the numbers of a vector in the binary form of array files.
 func WriteNumbers(w io.Writer, l *filter.Line[Vector]) error {
 	return binary.Write(w, binary.LittleEndian, l.Value.Numbers)
 }
 
-// WriteArray writes vectors of a width as a NumPy array, or as the tensor vectors of a safetensors
-// file; the other path is empty. The file begins with the number of vectors, so they are written to
-// a temporary file first, by fill, which returns their number.
+// WriteArray writes vectors as a NumPy array or, if npyPath is empty, as the tensor vectors of a
+// safetensors file. fill writes the vectors to a temporary file first and returns their number, because
+// both formats begin with that number.
 func WriteArray(npyPath, safetensorsPath string, width int, fill func(spool io.Writer) (int, error)) (err error) {
 	spool, err := os.CreateTemp("", "attn-embed-")
 	if err != nil {
