@@ -81,9 +81,9 @@ func (r Recipe) Validate() error {
 	case r.VocabSize < 5:
 		return fmt.Errorf("vocabulary of at most %d entries, want room for at least 5", r.VocabSize)
 	case r.Data == "" && r.Valid != "":
-		return errors.New("--valid goes with --data; the dates have a separate test set")
+		return errors.New("--valid requires --data; the dates have a separate test set")
 	case network.Arch == models.GRU && network.Hidden != 0:
-		return errors.New("--hidden goes with the transformer")
+		return errors.New("--hidden requires the transformer")
 	}
 	if err := network.Validate(); err != nil {
 		return err

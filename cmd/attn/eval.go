@@ -42,9 +42,9 @@ func (cmd *evalCommand) Validate() error {
 	case !cmd.PerLine && cmd.Data == "":
 		return errors.New("missing flags: --data=FILE")
 	case !cmd.PerLine && cmd.Strict:
-		return errors.New("--strict goes with --per-line")
+		return errors.New("--strict requires --per-line")
 	case cmd.PerLine && cmd.Beam != 1:
-		return errors.New("--beam goes with translations, and --per-line makes none")
+		return errors.New("--beam requires translations, and --per-line makes none")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (cmd *headsCommand) Validate() error {
 	}
 	switch {
 	case cmd.Strict && !cmd.PerLine:
-		return errors.New("--strict goes with --per-line")
+		return errors.New("--strict requires --per-line")
 	case cmd.PerLine && (cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || cmd.Normalize):
 		return errors.New("--per-line writes lines, without --normalize and pictures")
 	case cmd.Sums != "" && (cmd.PerLine || cmd.Data != ""):

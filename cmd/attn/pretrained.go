@@ -61,11 +61,11 @@ func openSource(dir string, c console, generate int) (s modelSource, err error) 
 	s = modelSource{m, newUnknown(c.err), generate}
 	switch h := m.Head(); {
 	case m.Translator != nil && generate > 0:
-		return s, usage("--generate goes with a pretrained decoder, and %s is a translator", quoted(dir))
+		return s, usage("--generate requires a pretrained decoder, and %s is a translator", quoted(dir))
 	case m.Translator != nil:
 		return s, nil
 	case generate > 0 && (h == nil || h.Task != models.NextWord || m.Sizes().Decoder != nil):
-		err = usage("--generate goes with a pretrained decoder, and %s is a %s model", quoted(dir), m.Family.Name)
+		err = usage("--generate requires a pretrained decoder, and %s is a %s model", quoted(dir), m.Family.Name)
 	}
 	if _, untokened := m.Tokenizer(); untokened != nil {
 		err = untokened

@@ -108,7 +108,7 @@ func (cmd *pruneCommand) Validate() error {
 	case cmd.Speed != nil && !(*cmd.Speed > 1 && *cmd.Speed <= 1000):
 		return fmt.Errorf("--speed %v, want more than 1 and at most 1000", *cmd.Speed)
 	case cmd.Speed != nil && cmd.SpeedTime == 0:
-		return errors.New("--speed goes with a --speed-time of more than 0")
+		return errors.New("--speed requires a --speed-time of more than 0")
 	case cmd.Step != nil && *cmd.Step < 0:
 		return fmt.Errorf("--step %d, want at least 0", *cmd.Step)
 	case cmd.Even && cmd.Step != nil && *cmd.Step > 0:
@@ -116,9 +116,9 @@ func (cmd *pruneCommand) Validate() error {
 	case cmd.Finetune < 0:
 		return fmt.Errorf("--finetune %d, want at least 0", cmd.Finetune)
 	case cmd.Train != "" && cmd.Finetune == 0:
-		return errors.New("--train goes with --finetune")
+		return errors.New("--train requires --finetune")
 	case cmd.Rate != nil && cmd.Finetune == 0:
-		return errors.New("--rate goes with --finetune")
+		return errors.New("--rate requires --finetune")
 	case cmd.Rate != nil && !(*cmd.Rate > 0 && *cmd.Rate <= 1):
 		return fmt.Errorf("--rate %v, want more than 0 and at most 1", *cmd.Rate)
 	case cmd.Orders < 0 || cmd.Orders > 1000:
@@ -134,12 +134,12 @@ func (cmd *pruneCommand) Validate() error {
 	case sameFile(cmd.Out, filepath.Join(cmd.Model, maskedDir)):
 		return fmt.Errorf("--out %s is the masked form of the model", quoted(cmd.Out))
 	case exists(filepath.Join(cmd.Out, train.TrainingFile)):
-		return fmt.Errorf("--out %s holds a run of attn train, want a directory of its own", quoted(cmd.Out))
+		return fmt.Errorf("--out %s contains a run of attn train; choose another directory", quoted(cmd.Out))
 	case !cmd.Force && (firstOf(cmd.Out, models.WeightsFile) != "" || firstOf(cmd.masked(), models.WeightsFile) != ""):
-		return fmt.Errorf("--out %s holds a model: --force replaces it", quoted(cmd.Out))
+		return fmt.Errorf("--out %s already contains a model; use --force to overwrite it", quoted(cmd.Out))
 	}
 	if name := firstOf(cmd.Out, append(models.TranslatorFiles(), train.RecipeFile, reportFile)...); name != "" && !cmd.Force {
-		return fmt.Errorf("%s is a file that would be written: --force replaces it", quoted(filepath.Join(cmd.Out, name)))
+		return fmt.Errorf("%s already exists; use --force to overwrite it", quoted(filepath.Join(cmd.Out, name)))
 	}
 	if err := cmd.scoredFlags.Validate(); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (cmd *pruneCommand) goal(layers []*attn.MultiHead) (pruning.Goal, error) {
 		}
 	}
 	if cmd.Even && uneven {
-		return pruning.Goal{}, usage("--even goes with layers of equally many heads, and those of %s have different numbers", quoted(cmd.Model))
+		return pruning.Goal{}, usage("--even requires layers of equally many heads, and those of %s have different numbers", quoted(cmd.Model))
 	}
 	if len(cmd.Kind) > 0 && least == all {
 		return pruning.Goal{}, usage("no head of kind %s can go", strings.Join(cmd.Kind, " or "))

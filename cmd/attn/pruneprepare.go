@@ -191,7 +191,7 @@ func (cmd *pruneCommand) metric(l *loaded) (string, error) {
 	case slices.Contains(l.task.metrics, metric):
 		return metric, nil
 	case l.Translator != nil:
-		return "", usage("--metric %s goes with a pretrained model, and %s is one of attn train: want exact or bleu",
+		return "", usage("--metric %s requires a pretrained model, and %s is one of attn train: want exact or bleu",
 			metric, quoted(cmd.Model))
 	}
 	return "", usage("--metric %s does not go with the task of %s, %s: want %s",

@@ -58,13 +58,13 @@ func (cmd *runCommand) Validate() error {
 	case given != 1:
 		return errors.New("want one of a text, --ids and --in")
 	case cmd.Pair != nil && cmd.Text == nil:
-		return errors.New("--pair goes with a text")
+		return errors.New("--pair requires a text")
 	case cmd.IDs != nil && len(cmd.IDs) == 0:
 		return errors.New("--ids needs a value")
 	case cmd.DecoderIDs != nil && len(cmd.DecoderIDs) == 0:
 		return errors.New("--decoder-ids needs a value")
 	case cmd.DecoderIDs != nil && cmd.In != "":
-		return errors.New("--decoder-ids goes with a text or --ids; the file of --in has decoder_input_ids")
+		return errors.New("--decoder-ids requires a text or --ids; the file of --in has decoder_input_ids")
 	}
 	return nil
 }

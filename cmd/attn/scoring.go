@@ -149,7 +149,7 @@ func (f *scoredFlags) Validate() error {
 	}
 	gradients := func(name string) bool { return slices.Contains([]string{"gradient", "taylor", "fisher"}, name) }
 	if f.Normalize && len(f.Method) > 0 && !slices.ContainsFunc(f.Method, gradients) {
-		return errors.New("--normalize goes with gradient, taylor or fisher")
+		return errors.New("--normalize requires gradient, taylor or fisher")
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], er
 // load loads the model.
 func (cmd *translateCommand) load(c console) (*models.Model, error) {
 	if cmd.Map && isPretrained(cmd.Model) {
-		return nil, usage("--map goes with a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
+		return nil, usage("--map requires a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
 	m, err := loadModel(cmd.Model, c, models.Options{Weights: tensor.Float32})
 	if err != nil || m.Translator != nil {
