@@ -127,15 +127,18 @@ func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
 		// retained.
 		c.kv.values, c.EV = kv.keys, kv.keys.size
 	}
+	// The options are stripped now: callbacks must not be retained.
+	o := *c.o
+	o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout, o.Observers = false, false, nil, nil, nil, 0, nil
+	c.o = nil
 	return func(b, h int) []float32 {
 		if b < 0 || b >= c.B || h < 0 || h >= c.H {
 			want := fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B)
 			badValue(c.op, "head", fmt.Sprintf("%d of sequence %d", h, b), want)
 		}
-		one, only, o, again := &headWeights{batch: b, head: h}, b*c.H+h, *c.o, *c
-		o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout = false, false, nil, nil, nil, 0
-		o.Observers = []Observer{one}
-		again.o, again.Only = &o, &only
+		one, only, again, stripped := &headWeights{batch: b, head: h}, b*c.H+h, *c, o
+		stripped.Observers = []Observer{one}
+		again.o, again.Only = &stripped, &only
 		again.attend(nil, nil)
 		return one.weights
 	}, retained
