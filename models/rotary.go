@@ -111,7 +111,7 @@ func (m rotaryDecoder) block(b *Builder, i int) Block {
 			Down:       linear("mlp.down_proj", z.Hidden, z.Width),
 			Activation: m.activation,
 		},
-		How: how,
+		Options: how,
 	}
 	if !m.normAfter { // the name means behind the attention and in front of what follows
 		p.FFNorm = m.norm(b, "post_attention_layernorm", z.Width)

@@ -92,11 +92,11 @@ func t5Stack(b *Builder, z Sizes, table words) *decoder {
 		p := &PreNorm{
 			SelfNorm: at.RMSNorm("layer.0.layer_norm", z.Width, eps),
 			Self:     attention(at, name(i), "layer.0.SelfAttention"),
-			How:      attn.Options{Changes: []attn.ScoreChange{bias}},
+			Options:  attn.Options{Changes: []attn.ScoreChange{bias}},
 		}
 		last := "layer.1"
 		if causal {
-			p.How.Mask = mask.Causal()
+			p.Options.Mask = mask.Causal()
 			p.CrossNorm, p.Cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
 			last = "layer.2"
 		}

@@ -89,7 +89,7 @@ func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 			Self:    newHeads(c, decoderName(i), rng),
 			Cross:   newHeads(c, crossName(i), rng),
 			FF:      nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
-			How:     attn.Options{Mask: mask.Causal()},
+			Options: attn.Options{Mask: mask.Causal()},
 		})
 	}
 	return transformer{e}
