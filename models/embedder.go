@@ -335,7 +335,7 @@ func lowers(t *tokenizer.Tokenizer) bool {
 	return err == nil && err2 == nil && slices.Equal(upper.IDs, lower.IDs)
 }
 
-// settledIn is settled with the path of the file.
+// settledIn is the result of s.settled, with the path of the file.
 func (s *Settings) settledIn(path string) error {
 	if err := s.settled(); err != nil {
 		return &FormatError{path, err}

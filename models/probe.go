@@ -33,7 +33,7 @@ var _ prune.Prunable[*Probe] = (*Probe)(nil)
 type probeBatch struct {
 	x        Batch // the first sequence of each example, then the second ones in pairs
 	examples []int // indexes into the caller's list
-	each     int   // sequences of an example
+	each     int   // sequences per example
 	terms    []int // number of terms of the loss, by example
 	// For predictions by logits: the rows of hidden states that count, and their targets.
 	places, targets []int
