@@ -101,7 +101,7 @@ type recurrentState struct {
 	score  attn.Score       // with its work on the source done
 	kv     attn.KV          // the source's keys and values, with heads only
 	h      []*tensor.Tensor // [B D], one per layer
-	read   []int            // tokens of each target
+	read   []int            // tokens read of each target
 }
 
 // NewState returns the state of a decoder that has read nothing.
