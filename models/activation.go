@@ -16,7 +16,7 @@ type Activation func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 // Forward calls f.
 func (f Activation) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return f(t, x) }
 
-// activations are those that a config.json may name, in the names of transformers.
+// activations are the activations that a config.json may name, by their names in transformers.
 var activations = map[string]Activation{
 	"gelu":              tensor.GELU, // with erf
 	"gelu_python":       tensor.GELU,
@@ -32,7 +32,8 @@ var activations = map[string]Activation{
 	"sigmoid":           tensor.Sigmoid,
 }
 
-// Activation returns the function that a setting names, or usual if it is absent.
+// Activation returns the function that a setting names, or the default, usual, if the setting is
+// absent.
 func (s *Settings) Activation(key, usual string) Activation {
 	name := s.Text(key, usual)
 	f := activations[name]

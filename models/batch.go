@@ -8,18 +8,17 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Batch is sequences of tokens, of any lengths: padding is none of the caller's business.
+// Batch is a list of token sequences. Their lengths may differ; models add the padding.
 type Batch struct {
 	IDs [][]int
-	// Types are the token types, which tell two texts apart. Nil means 0 for all.
+	// Types are the token types, which distinguish the two texts of a pair. Nil means 0 for all.
 	Types [][]int
-	// Targets are what the decoder of an encoder–decoder reads: the tokens written so far,
-	// behind the one with which every target begins. Nil means that one alone. IDs are the
-	// sources.
+	// Targets are the input of the decoder of an encoder–decoder: the start token, followed by
+	// the tokens written so far. Nil means the start token alone. IDs are the sources.
 	Targets [][]int
 }
 
-// BatchOf returns what a tokenizer has made of texts, without its padding.
+// BatchOf returns the tokens of encoded texts as a batch, without the tokenizer's padding.
 func BatchOf(encodings ...*tokenizer.Encoding) Batch {
 	var x Batch
 	for _, e := range encodings {
@@ -73,8 +72,7 @@ func (x Batch) lens() []int {
 	return lens
 }
 
-// ids returns the tokens of all sequences, each filled up with 0 to the length of the
-// longest.
+// ids returns the tokens of all sequences, each padded with 0 to the length of the longest.
 func (x Batch) ids() []int { return x.flat(x.IDs) }
 
 // types is ids for token types.
@@ -94,7 +92,7 @@ func (x Batch) flat(rows [][]int) []int {
 	return all
 }
 
-// places returns what place makes of each sequence, filled up with 0.
+// places returns the result of place for each sequence, padded with 0.
 func (x Batch) places(place func(ids []int) []int) []int {
 	rows := make([][]int, len(x.IDs))
 	for i, ids := range x.IDs {
@@ -103,8 +101,8 @@ func (x Batch) places(place func(ids []int) []int) []int {
 	return x.flat(rows)
 }
 
-// Check returns an error unless a model of these sizes can run on a batch: what Hidden
-// would panic with, for tokens that a user has given.
+// Check returns an error unless a model of these sizes can run on a batch. It reports as an
+// error, for tokens from a user, everything that Hidden would panic about.
 func (z Sizes) Check(x Batch) error {
 	if len(x.IDs) == 0 {
 		return errors.New("no sequences, want one or more")

@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// bertFamily is BERT, and with it MiniLM and most encoders of sentence-transformers.
+// bertFamily is BERT, including MiniLM and most encoders of sentence-transformers.
 //
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
@@ -37,7 +37,7 @@ func newBERT(b *Builder) Network {
 	in.Unread(in.Name("position_ids"))
 
 	tied := s.Bool("tie_word_embeddings", true)
-	pool := bertPooler(base, z) // of the first token; classifiers of texts need it
+	pool := bertPooler(base, z) // of the first token; text classifiers need it
 	if b.HasAny("cls.seq_relationship.") {
 		e.head = b.needs(pool, &TaskHead{NextSentence, []string{"follows", "random"}, then(pool, b.Linear("cls.seq_relationship", z.Width, 2))})
 	}
@@ -63,7 +63,7 @@ func newBERT(b *Builder) Network {
 	return e
 }
 
-// bertSizes are the sizes in the names that BERT has for them.
+// bertSizes reads the sizes from BERT's names of settings.
 func bertSizes(b *Builder) Sizes {
 	s := b.Config
 	return Sizes{
@@ -77,7 +77,7 @@ func bertSizes(b *Builder) Sizes {
 	}.oneToOne()
 }
 
-// oneToOne fills in what follows where each head has keys and values of its own.
+// oneToOne sets KVHeads and HeadSize for layers whose heads do not share keys and values.
 func (z Sizes) oneToOne() Sizes {
 	z.KVHeads, z.HeadSize = z.Heads, z.Width/z.Heads
 	return z
@@ -99,8 +99,8 @@ func bertBlock(b *Builder, i int, z Sizes, eps float32, act Activation) *PostNor
 	}
 }
 
-// bertPooler is tanh(W·x + b) of the hidden state of the first token, nil if the file has
-// none.
+// bertPooler is tanh(W·x + b) of the hidden state of the first token, nil if the file has no
+// pooler.
 func bertPooler(b *Builder, z Sizes) Layer {
 	if !b.HasAny("pooler.") {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Layer maps each vector of a sequence by itself: a feed-forward network, a norm.
+// Layer maps each vector of a sequence independently: a feed-forward network, a norm.
 type Layer interface {
 	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 }
@@ -16,14 +16,14 @@ type Layer interface {
 type Block interface {
 	// Forward returns the next hidden states. Shapes: x and out [B L D].
 	Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor
-	// Attention returns the layer's attention, that to its own sequence.
+	// Attention returns the layer's self-attention.
 	Attention() *attn.MultiHead
 }
 
-// Call is what a Block is told of a run.
+// Call is the data of a run that a Block receives.
 type Call struct {
 	Run *Run
-	// Number is that of the block, from 0.
+	// Number is the number of the block, from 0.
 	Number int
 	// Lens are the lengths of the sequences of x, nil if they are equal.
 	Lens []int
@@ -31,7 +31,7 @@ type Call struct {
 	memory *memory // of the source, for the decoder of an encoder–decoder
 }
 
-// attend is self-attention over x, behind what the cache holds if there is one.
+// attend is self-attention over x, and over the tokens in the cache if there is one.
 func (c Call) attend(t *tensor.Tape, self *attn.MultiHead, x *tensor.Tensor, o attn.Options) *tensor.Tensor {
 	o = c.Run.options(o, self, c.Lens)
 	if cache := c.Run.cache(c.Number); cache != nil {
@@ -40,7 +40,8 @@ func (c Call) attend(t *tensor.Tape, self *attn.MultiHead, x *tensor.Tensor, o a
 	return self.Forward(t, x, x, x, o).Out
 }
 
-// PostNorm is a block that normalises behind each sum, as the transformer of 2017 and BERT:
+// PostNorm is a block that normalises after each residual sum, like the transformer of 2017 and
+// BERT:
 //
 //	x ← SelfNorm(x + Self(x))
 //	x ← CrossNorm(x + Cross(x, source))    in the decoder of an encoder–decoder
@@ -52,13 +53,13 @@ type PostNorm struct {
 	CrossNorm Layer
 	FF        Layer
 	FFNorm    Layer
-	// How says how the layer attends: masks, biases, soft-cap. A Run adds to it.
-	How attn.Options
+	// Options are the attention options of the layer: masks, biases, soft-cap. A Run adds to them.
+	Options attn.Options
 }
 
 // Forward applies the block.
 func (b *PostNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
-	x = b.SelfNorm.Forward(t, tensor.Add(t, x, c.attend(t, b.Self, x, b.How)))
+	x = b.SelfNorm.Forward(t, tensor.Add(t, x, c.attend(t, b.Self, x, b.Options)))
 	if b.Cross != nil {
 		x = b.CrossNorm.Forward(t, tensor.Add(t, x, c.attendAcross(t, b.Cross, x)))
 	}
@@ -71,8 +72,8 @@ func (b *PostNorm) Attention() *attn.MultiHead { return b.Self }
 // CrossAttention returns Cross.
 func (b *PostNorm) CrossAttention() *attn.MultiHead { return b.Cross }
 
-// PreNorm is a block that normalises in front of each branch, as GPT-2 and Llama, and, where
-// SelfAfter and FFAfter are not nil, behind it too, as Gemma 2:
+// PreNorm is a block that normalises before each branch, like GPT-2 and Llama, and also after it
+// where SelfAfter and FFAfter are not nil, like Gemma 2:
 //
 //	x ← x + SelfAfter(Self(SelfNorm(x)))
 //	x ← x + Cross(CrossNorm(x), source)    in the decoder of an encoder–decoder
@@ -88,14 +89,14 @@ type PreNorm struct {
 	FFAfter   Layer // or nil
 	// Dropout is the probability of dropping an element of a branch in training.
 	Dropout float32
-	// How says how the layer attends: masks, biases, soft-cap. A Run adds to it.
-	How attn.Options
+	// Options are the attention options of the layer: masks, biases, soft-cap. A Run adds to them.
+	Options attn.Options
 }
 
 // Forward applies the block.
 func (b *PreNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
 	add := func(branch *tensor.Tensor) { x = tensor.AddDropout(t, x, branch, b.Dropout) }
-	add(after(t, b.SelfAfter, c.attend(t, b.Self, b.SelfNorm.Forward(t, x), b.How)))
+	add(after(t, b.SelfAfter, c.attend(t, b.Self, b.SelfNorm.Forward(t, x), b.Options)))
 	if b.Cross != nil {
 		add(c.attendAcross(t, b.Cross, b.CrossNorm.Forward(t, x)))
 	}
@@ -109,7 +110,7 @@ func (b *PreNorm) Attention() *attn.MultiHead { return b.Self }
 // CrossAttention returns Cross.
 func (b *PreNorm) CrossAttention() *attn.MultiHead { return b.Cross }
 
-// after applies a layer unless there is none.
+// after applies a layer unless it is nil.
 func after(t *tensor.Tape, l Layer, x *tensor.Tensor) *tensor.Tensor {
 	if l == nil {
 		return x
@@ -117,8 +118,7 @@ func after(t *tensor.Tape, l Layer, x *tensor.Tensor) *tensor.Tensor {
 	return l.Forward(t, x)
 }
 
-// GatedFeedForward is Down(Activation(Gate(x))·Up(x)): SwiGLU, with SiLU, and GeGLU, with
-// GELU.
+// GatedFeedForward is Down(Activation(Gate(x))·Up(x)): SwiGLU with SiLU, or GeGLU with GELU.
 //
 // Source: Shazeer, "GLU Variants Improve Transformer", 2020, https://arxiv.org/abs/2002.05202.
 type GatedFeedForward struct {
@@ -132,7 +132,7 @@ func (f *GatedFeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Ten
 	return f.Down.Forward(t, tensor.Mul(t, f.Activation(t, y[0]), y[1]))
 }
 
-// attentionOf returns the attention of blocks.
+// attentionOf returns the self-attention layers of blocks.
 func attentionOf(blocks []Block) []*attn.MultiHead {
 	layers := make([]*attn.MultiHead, len(blocks))
 	for i, b := range blocks {
@@ -141,22 +141,22 @@ func attentionOf(blocks []Block) []*attn.MultiHead {
 	return layers
 }
 
-// through runs blocks one after the other and tells of the states between them. last is
-// applied behind all, and may be nil.
+// through runs the blocks in order and passes the states between them to the Run's callback.
+// last, if not nil, is applied to the output of the last block.
 func through(t *tensor.Tape, x *tensor.Tensor, blocks []Block, last Layer, c Call) *tensor.Tensor {
 	r := c.Run
 	r.state(0, x)
 	begin := t.Mark()
 	for i, b := range blocks {
 		c.Number = i
-		if r.States != nil { // whoever has been told of x may keep it
+		if r.States != nil { // the callback may keep x
 			begin = t.Mark()
 		}
 		x = b.Forward(t, x, c)
 		if i == len(blocks)-1 {
 			x = after(t, last, x)
 		}
-		if r.Observe == nil && r.Inspect == nil { // nor has anybody been told of what is inside
+		if r.Observe == nil && r.Inspect == nil { // and no callback has received internal tensors
 			x = t.Release(begin, x)
 		}
 		r.state(i+1, x)

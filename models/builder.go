@@ -13,13 +13,12 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Builder gives a Family the layers that it asks for, by the names and sizes of their
-// tensors in the file. It remembers what is wrong, so that constructors need not check
-// for errors.
+// Builder builds the layers of a Family from the names and sizes of their tensors in the file. It
+// records errors, so constructors need not check for them.
 //
-// A Family.New is called twice. In the first call a Builder compares names and shapes with
-// the headers of the files and returns layers whose tensors are nil; only if all fit, and
-// nothing is left over, it is called again, and layers get memory.
+// Family.New is called twice. In the first call, the Builder compares names and shapes with the
+// headers of the files and returns layers whose tensors are nil. The second call, which allocates
+// and reads the tensors, is made only if everything fits and no tensor is left over.
 type Builder struct {
 	Config *Settings
 	*building
@@ -29,18 +28,18 @@ type Builder struct {
 // building is what the Builders of one model share.
 type building struct {
 	r        *safetensors.Reader
-	longest  int            // how many tokens a sequence may have, 0 for as many as settings say
-	plan     bool           // nothing is read
-	numbers  tensor.Numbers // of matrices, which are packed; 0 for parameters
+	longest  int            // most tokens of a sequence, 0 for the limit in the settings
+	plan     bool           // only names and shapes are checked; no tensor is read
+	numbers  tensor.Numbers // format of packed matrices; 0 for trainable parameters
 	matrices []packedMatrix
 	wrong    []error
 	mismatch nn.MismatchError
 	read     map[string]bool
 	skip     nn.LoadOptions // tensors that need not be read
-	ties     [][2]string    // tensors that are one
+	ties     [][2]string    // pairs of names of the same tensor
 	dict     nn.StateDict
 	params   nn.Vars
-	lost     lost // heads
+	lost     lost // removed heads
 }
 
 func newBuilder(s *source, plan bool) *Builder {
@@ -49,8 +48,8 @@ func newBuilder(s *source, plan bool) *Builder {
 	}}
 }
 
-// At returns a Builder of the tensors whose names begin with prefix and a dot, for which
-// names are given without it. An empty prefix is b itself.
+// At returns a Builder that adds prefix and a dot to all tensor names. If prefix is empty, it
+// returns b.
 func (b *Builder) At(prefix string) *Builder {
 	if prefix == "" {
 		return b
@@ -58,8 +57,8 @@ func (b *Builder) At(prefix string) *Builder {
 	return &Builder{b.Config, b.building, b.prefix + prefix + "."}
 }
 
-// Within is At if there are tensors of that prefix, and else b itself: the files of a bare
-// model leave out the prefix that the same model has with a head.
+// Within returns At(prefix) if there are tensors with that prefix, and otherwise b: the files of
+// a bare model lack the prefix that the same model has with a head.
 func (b *Builder) Within(prefix string) *Builder {
 	if b.HasAny(prefix + ".") {
 		return b.At(prefix)
@@ -67,24 +66,24 @@ func (b *Builder) Within(prefix string) *Builder {
 	return b
 }
 
-// Has reports whether there is a tensor.
+// Has reports whether the file has a tensor.
 func (b *Builder) Has(name string) bool {
 	_, ok := b.r.Lookup(b.prefix + name)
 	return ok
 }
 
-// HasAny reports whether there is a tensor whose name begins so.
+// HasAny reports whether the file has a tensor whose name begins with prefix.
 func (b *Builder) HasAny(prefix string) bool {
 	return slices.ContainsFunc(b.r.Tensors(), func(i safetensors.Info) bool { return strings.HasPrefix(i.Name, b.prefix+prefix) })
 }
 
-// Fail remembers that a model cannot be.
+// Fail records an error: the model cannot be built.
 func (b *Builder) Fail(format string, args ...any) {
 	b.wrong = append(b.wrong, fmt.Errorf(format, args...))
 }
 
-// Count returns a setting that counts things of which each has tensors of its own, such as
-// layers: so there are at most as many as tensors.
+// Count returns a setting that counts parts with their own tensors, such as layers. A count above
+// the number of tensors is an error.
 func (b *Builder) Count(key string) int {
 	n, most := b.Config.Size(key), len(b.r.Tensors())
 	if n > most {
@@ -94,12 +93,12 @@ func (b *Builder) Count(key string) int {
 	return n
 }
 
-// Unread says which tensors need not be read, by their full names or patterns of package
-// path: buffers that are computed, such as "*position_ids".
+// Unread lists tensors that are not read, by full name or by a pattern of package path: buffers
+// that are computed, such as "*position_ids".
 func (b *Builder) Unread(patterns ...string) { b.skip.Unread = append(b.skip.Unread, patterns...) }
 
-// Tied says that a tensor is the same as another one, whose memory it shares: it may be
-// absent, and if it is there its numbers must be the same. Names are full ones.
+// Tied declares that the tensor name is the same as another one, whose memory it shares. The file
+// may lack it; if present, it must be equal to the other. Both names are full names.
 func (b *Builder) Tied(name, same string) {
 	if _, there := b.r.Lookup(name); !there {
 		return
@@ -111,7 +110,7 @@ func (b *Builder) Tied(name, same string) {
 // Name returns the full name of a tensor, for Tied.
 func (b *Builder) Name(name string) string { return b.prefix + name }
 
-// want holds a tensor against the file, and reports whether it fits.
+// want checks the shape of a tensor against the file and reports whether it fits.
 func (b *Builder) want(name string, shape ...int) bool {
 	name = b.prefix + name
 	if b.read[name] {
@@ -135,7 +134,7 @@ func (b *Builder) want(name string, shape ...int) bool {
 	return false
 }
 
-// entry adds parameters that exist under the name of their tensor.
+// entry registers the parameters that are stored in the named tensor.
 func (b *Builder) entry(name string, transposed bool, parts ...*tensor.Tensor) {
 	name = b.prefix + name
 	b.dict = append(b.dict, nn.Entry{Name: name, Parts: parts, Transposed: transposed})
@@ -148,7 +147,7 @@ func (b *Builder) entry(name string, transposed bool, parts ...*tensor.Tensor) {
 	}
 }
 
-// Tensor returns a parameter of the given shape, nil while nothing is read.
+// Tensor returns a parameter of the given shape, nil in the first call of a Family.New.
 func (b *Builder) Tensor(name string, shape ...int) *tensor.Tensor {
 	if !b.want(name, shape...) || b.plan {
 		return nil
@@ -158,7 +157,7 @@ func (b *Builder) Tensor(name string, shape ...int) *tensor.Tensor {
 	return p
 }
 
-// Fixed is Tensor for what is no parameter: it is read and written, and not trained.
+// Fixed is Tensor for a constant: it is loaded and saved, but not trained.
 func (b *Builder) Fixed(name string, shape ...int) *tensor.Tensor {
 	if !b.want(name, shape...) || b.plan {
 		return nil
@@ -204,19 +203,19 @@ func (b *Builder) RMSNorm(name string, width int, eps float32) *nn.RMSNorm {
 	return &nn.RMSNorm{Weight: b.Tensor(name+".weight", width), Eps: eps}
 }
 
-// Maps are the names of the maps of an attention layer, to which ".weight" and ".bias" are
-// added. Where the file has those of q, k and v as one, that is QKV, and Q, K and V are
+// Maps are the names of an attention layer's linear maps; ".weight" and ".bias" are appended. If
+// the file stores the maps of q, k and v as one tensor, QKV is its name, and Q, K and V are
 // empty.
 type Maps struct {
 	Q, K, V, QKV, Out string
-	// Transposed says that the file has the transposes, [in out].
+	// Transposed means that the file stores the transposed weights, [in out].
 	Transposed bool
 }
 
-// MultiHead returns an attention layer. Its maps have a bias where c.Bias says so. Norms,
-// a score or a position of c with parameters come from b as well, by their own names.
+// MultiHead returns an attention layer. Its maps have a bias where c.Bias says so. The parameters
+// of norms, score and position in c are also read from b, by their own names.
 func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
-	none := new(attn.MultiHead) // for a first call, or one in vain
+	none := new(attn.MultiHead) // returned in the first call, or after an error
 	if c.HeadSize == 0 {
 		if c.Heads < 1 || c.Width%c.Heads != 0 {
 			b.Fail("width %d is not divisible by %d heads", c.Width, c.Heads)
@@ -258,7 +257,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if !fits {
 		return none
 	}
-	checked, packed := c, b.packed() && c.Heads > 0 // what is empty is not packed
+	checked, packed := c, b.packed() && c.Heads > 0 // layers without heads are not packed
 	if b.plan {
 		checked.Bias = attn.NoProjection
 	}
@@ -301,8 +300,8 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	return m
 }
 
-// finish returns what is wrong with a model that has been put together, among it tensors
-// that are left over.
+// finish returns the errors recorded while building a model, including tensors that are left
+// over.
 func (b *Builder) finish() error {
 	if len(b.wrong) > 0 {
 		return b.wrong[0]

@@ -18,23 +18,23 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Compact is the form of a pruned model whose weights lack the heads that are gone, so that
-// it is smaller and faster.
+// Compact is a pruned model without the weights of the removed heads, which makes it smaller and
+// faster.
 type Compact struct {
 	Config []byte // the text of config.json
-	Loads  string // what loads it, for people
+	Loads  string // which programs can load it, as text for users
 	model  *Model
-	cuts   map[string]cut // by tensor of the file
+	cuts   map[string]cut // by name of the tensor in the file
 }
 
-// cut is what stays of a tensor: spans along an axis.
+// cut lists the spans of a tensor that are kept along an axis.
 type cut struct {
 	axis int
 	keep []span
 }
 
-// Compact returns the model without the weights of the heads that Without took away. Its
-// Config is that of the directory with as few heads as are left: see FewerHeads.
+// Compact returns the model without the weights of the heads that Without removed. Its Config is
+// the directory's config.json with the remaining number of heads: see FewerHeads.
 //
 // Errors: a family whose layers cannot have fewer heads; a config.json that cannot be read.
 func (p *Probe) Compact() (*Compact, error) {
@@ -61,7 +61,7 @@ func (p *Probe) Compact() (*Compact, error) {
 	return c, nil
 }
 
-// cut notes what stays of the maps of a layer.
+// cut records the spans of a layer's maps that are kept.
 func (c *Compact) cut(l *attn.MultiHead, left []int) error {
 	config := l.Config()
 	var groups []int
@@ -73,7 +73,7 @@ func (c *Compact) cut(l *attn.MultiHead, left []int) error {
 		of     *nn.Linear
 		blocks []int
 		size   int
-		out    bool // blocks of outputs, and not of inputs
+		out    bool // blocks of outputs, rather than inputs
 	}{
 		{l.Q, left, config.HeadSize, true}, {l.K, groups, config.HeadSize, true}, {l.V, groups, config.ValueSize, true}, {l.Out, left, config.ValueSize, false},
 	} {
@@ -101,8 +101,8 @@ func (c *Compact) cut(l *attn.MultiHead, left []int) error {
 	return nil
 }
 
-// Write writes the tensors of the model's directory as one safetensors file, without the heads
-// that are gone. What is left is as WriteMasked has it.
+// Write writes the tensors of the model's directory as one safetensors file, without the removed
+// heads. All other values are the same as in WriteMasked.
 //
 // Errors: those of WriteMasked.
 func (c *Compact) Write(w io.Writer) error {
@@ -136,18 +136,18 @@ func (c *Compact) Write(w io.Writer) error {
 	})
 }
 
-// Config returns the text of the config.json that goes with WriteMasked: that of the
-// directory, but for the type of numbers if the probe was trained.
+// Config returns the text of the config.json for the file of WriteMasked. It is the directory's
+// own, except for the data type if the probe was trained.
 //
 // Errors: a config.json that cannot be read.
 func (p *Probe) Config() ([]byte, error) { return p.model.config(nil) }
 
-// fewer returns the settings that say which heads are left, nil for one that is to go, and
-// what loads a model with them.
+// fewer returns the settings that describe the remaining heads, with nil for a setting to remove,
+// and which programs can load a model with them.
 func (p *Probe) fewer() (set map[string]any, loads string) {
 	const everywhere = "whatever loads the original"
 	m, kept := p.model, p.Kept()
-	gone, counts := map[string][]int{}, map[int]bool{} // by layer; of heads in a layer
+	gone, counts := map[string][]int{}, map[int]bool{} // removed heads by layer; the different head counts
 	group, removed := 1, false
 	for i, l := range m.Attention() {
 		c := l.Config()
@@ -188,8 +188,8 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 	return set, loads
 }
 
-// config returns the text of config.json with some settings set, or removed where they are
-// nil.
+// config returns the text of config.json with the given settings changed; a nil value removes a
+// setting.
 func (m *Model) config(set map[string]any) ([]byte, error) {
 	path := filepath.Join(m.Dir, configFile)
 	data, err := os.ReadFile(path)
@@ -204,8 +204,9 @@ func (m *Model) config(set map[string]any) ([]byte, error) {
 	return data, nil
 }
 
-// edited returns a config.json with some settings set, among those of the text model if it
-// has one of images too, and all numbers of type float32 if float32s is true.
+// edited returns a config.json with the given settings changed. In a model that also reads
+// images, these are settings of the text model. If float32s is true, the data type is set to
+// float32.
 func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
 	all := map[string]json.RawMessage{}
 	if err := strictjson.Lenient(data, &all); err != nil {
@@ -246,7 +247,7 @@ func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
 	return plainJSON(all)
 }
 
-// plainJSON returns indented JSON that leaves texts as they are.
+// plainJSON returns indented JSON without HTML escapes.
 func plainJSON(x any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -256,9 +257,9 @@ func plainJSON(x any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Network returns what is left as a network whose layers lack the heads that are gone, and
-// which shares all other parameters with the model. ok is false if layers of the model's
-// family cannot have fewer heads.
+// Network returns the pruned model as a network whose layers lack the removed heads. It shares
+// all other parameters with the model. ok is false if layers of the model's family cannot have
+// fewer heads.
 func (p *Probe) Network() (n Network, ok bool) {
 	if p.model.Family.Fewer == AllHeads {
 		return nil, false
@@ -276,7 +277,7 @@ func (p *Probe) Network() (n Network, ok bool) {
 	return nil, false
 }
 
-// attending returns copies of blocks with other attention layers.
+// attending returns copies of blocks with the given attention layers.
 func attending(blocks []Block, layers []*attn.MultiHead) (list []Block, ok bool) {
 	for i, b := range blocks {
 		switch b := b.(type) {
@@ -295,11 +296,11 @@ func attending(blocks []Block, layers []*attn.MultiHead) (list []Block, ok bool)
 	return list, true
 }
 
-// Parameters returns how many numbers the model has, those of heads that are gone left out
-// if it has a compact form.
+// Parameters returns the number of parameters, without those of removed heads if the model has a
+// compact form.
 func (p *Probe) Parameters() int {
 	n := nn.Count(p.model)
-	if p.model.Family.Fewer == AllHeads { // or it is a translator, whose heads are gone already
+	if p.model.Family.Fewer == AllHeads { // or a translator, whose heads are already removed
 		return n
 	}
 	for i, l := range p.model.Attention() {
@@ -308,8 +309,8 @@ func (p *Probe) Parameters() int {
 	return n
 }
 
-// MeanTokens returns how many tokens a sequence of the examples has on average, sources and
-// targets alike, at least 1.
+// MeanTokens returns the mean length of the examples' sequences in tokens, sources and targets
+// alike, at least 1.
 func (p *Probe) MeanTokens() int {
 	tokens, sequences := 0, 0
 	for _, b := range p.batches {

@@ -15,9 +15,9 @@ var decoderFamilies = Table{
 	marianFamily, t5Family,
 }
 
-// decoder is the frame of all decoders: token embeddings, blocks whose attention is causal,
-// a norm behind them, and a map to logits that is often the embeddings themselves. A family
-// fills it in; what a family lacks is nil or zero. An encoder–decoder has two of it.
+// decoder is the common structure of all decoders: token embeddings, blocks with causal
+// attention, a final norm, and a map to logits, which often is the embedding matrix. Each family
+// sets the fields; parts that it lacks are nil or zero. An encoder–decoder has two decoders.
 type decoder struct {
 	sizes     Sizes
 	words     words
@@ -50,10 +50,10 @@ func (d *decoder) Window(block int) int {
 	return d.windows(block)
 }
 
-// embed returns the embeddings of tokens, and of their positions if these are learnt.
+// embed returns the embeddings of tokens, plus those of their positions if these are learnt.
 func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	b, l := len(x.IDs), x.longest()
-	before := make([]int, b) // tokens of each sequence that have been read
+	before := make([]int, b) // tokens of each sequence read in earlier runs
 	if r.State != nil {
 		before = r.State.Lens()
 	}
@@ -81,7 +81,7 @@ func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	return tensor.Dropout(t, tensor.Add(t, h, d.positions.Forward(t, x.flat(places), b, l)), d.dropout)
 }
 
-// Head returns what makes logits of the next token, nil for a bare model.
+// Head returns the head that predicts the next token, nil for a bare model.
 func (d *decoder) Head() *TaskHead {
 	if d.logits == nil {
 		return nil
@@ -101,9 +101,9 @@ func (d *decoder) Head() *TaskHead {
 	}}
 }
 
-// makeLogits gives the decoder a map to logits, lm_head, unless it is tied to the
-// embeddings, whose full name is given: then it has it already. The files of a bare model,
-// as those that make vectors of texts often are, have neither.
+// makeLogits adds the map to logits, lm_head, unless the decoder already has it because it is
+// tied to the embeddings, whose full name is given. The files of a bare model, such as many
+// text-embedding models, have no map to logits.
 func (d *decoder) makeLogits(b *Builder, tied bool, embeddings string) {
 	switch {
 	case tied:
@@ -115,7 +115,7 @@ func (d *decoder) makeLogits(b *Builder, tied bool, embeddings string) {
 	}
 }
 
-// oneWay refuses the settings that make more than a decoder of a decoder.
+// oneWay rejects settings that add an encoder or cross-attention to a decoder.
 func oneWay(s *Settings) {
 	s.Ignore("is_decoder", "pad_token_id")
 	for _, key := range []string{"add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder"} {
@@ -127,8 +127,8 @@ func oneWay(s *Settings) {
 // decoderName is the name of the attention of a decoder's block.
 func decoderName(block int) string { return fmt.Sprintf("decoder.%d.self", block) }
 
-// decoderMask lets a query attend to itself and the keys before it, to no more than window
-// in all unless that is 0.
+// decoderMask lets a query attend to itself and the keys before it: at most window keys in total,
+// unless window is 0.
 func decoderMask(window int) attn.Mask {
 	if window > 0 {
 		return mask.Window(window-1, 0)

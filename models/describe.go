@@ -11,30 +11,30 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Description is what a directory holds, without its weights having been read.
+// Description describes a model directory; its weights are not read.
 type Description struct {
-	Family     Family
-	Sizes      Sizes
-	Heads      []int // of each attention layer, nil if all have those of Sizes
-	Task       Task  // of the logits; empty if there is no head
-	Labels     []string
-	Parameters int                 // numbers in the tensors of the model
-	Bytes      int                 // of the tensors in the file
-	Types      []safetensors.DType // of the tensors
-	Memory     int                 // bytes of the parameters when they are loaded, as float32
-	Tokens     int                 // tokens that the tokenizer knows
-	Untokened  error               // why there is no tokenizer, nil if there is one
-	Pipeline   []string            // the modules of sentence-transformers, nil if there are none
-	Unpooled   error               // why LoadEmbedder refuses these modules, nil if it knows them
+	Family         Family
+	Sizes          Sizes
+	Heads          []int // number in each attention layer, nil if all have Sizes.Heads
+	Task           Task  // of the logits; empty if there is no head
+	Labels         []string
+	Parameters     int                 // numbers in the tensors of the model
+	Bytes          int                 // of the tensors in the file
+	Types          []safetensors.DType // of the tensors
+	Memory         int                 // bytes of the parameters in memory, as float32
+	Tokens         int                 // size of the tokenizer's vocabulary
+	TokenizerError error               // why there is no tokenizer, nil if there is one
+	Pipeline       []string            // class names of the sentence-transformers modules, nil if none
+	Unpooled       error               // why LoadEmbedder rejects these modules, nil if it supports them
 
 	files []string
 }
 
-// Files returns what Model.Files of the loaded model would.
+// Files returns the same paths as Model.Files of the loaded model.
 func (d *Description) Files() []string { return slices.Clone(d.files) }
 
-// Describe returns what a directory holds. It checks all that Load checks of names, types
-// and sizes, and reads no weights.
+// Describe describes a model directory. It checks names, types and sizes as Load does, but reads
+// no weights.
 //
 // Errors: those of Load.
 func Describe(dir string, o Options) (*Description, error) {
@@ -82,7 +82,7 @@ func Describe(dir string, o Options) (*Description, error) {
 		all.Unpooled = checkModules(modules)
 	}
 	t, err := tokenizer.Load(dir)
-	if all.Untokened = err; err == nil {
+	if all.TokenizerError = err; err == nil {
 		all.Tokens = t.Size()
 	}
 	all.files = d.files(t, err)

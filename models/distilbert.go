@@ -9,17 +9,17 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// distilbertFamily is DistilBERT: BERT without token types and pooler, under other names.
+// distilbertFamily is DistilBERT: BERT without token types and pooler, with other tensor names.
 //
 // Source: Sanh et al., "DistilBERT, a distilled version of BERT", 2019,
 // https://arxiv.org/abs/1910.01108.
 var distilbertFamily = Family{Type: "distilbert", Name: "DistilBERT", New: newDistilBERT, Fewer: PrunedHeads, Harmless: []string{
 	"pad_token_id", "qa_dropout", "seq_classif_dropout",
-	"sinusoidal_pos_embds", // how the table of positions began; it is in the file
+	"sinusoidal_pos_embds", // only initialises the position table, which the file contains
 }}
 
 func newDistilBERT(b *Builder) Network {
-	const eps = 1e-12 // which is no setting
+	const eps = 1e-12 // not a setting
 	s, base := b.Config, b.Within("distilbert")
 	bothWays(s)
 	s.Only("tie_weights_", true)

@@ -20,33 +20,33 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Embedder makes a vector of a text, so that texts of similar meaning have similar vectors:
-// an encoder, a pooling of its hidden states, and layers behind it. It is a pipeline of
-// sentence-transformers.
+// Embedder maps a text to a vector such that texts of similar meaning have similar vectors. It is
+// a pipeline of sentence-transformers: a model, a pooling of its hidden states, and further
+// layers.
 type Embedder struct {
 	Model *Model
-	// Poolings are joined if there are several.
+	// Poolings are the poolings, whose vectors are concatenated.
 	Poolings []Pooling
-	// Behind are the layers behind the poolings, one after the other.
+	// Behind are the layers applied to the pooled vector, in order.
 	Behind []Layer
-	// MostTokens is where a text is cut off, special tokens included.
+	// MostTokens is the length in tokens, special tokens included, to which a text is truncated.
 	MostTokens int
-	// Prompt stands before each text, empty for none, and Prompts are those that the
-	// directory has, by name: what a query and a passage begin with, say.
+	// Prompt is prepended to each text; it may be empty. Prompts are the prompts in the
+	// directory, by name, for example one for queries and one for passages.
 	Prompt  string
 	Prompts map[string]string
 
 	width    int
 	params   nn.Vars // of Behind
-	leaveOut bool    // the prompt is to have no part in the pooling
+	leaveOut bool    // the pooling should exclude the prompt's tokens
 	files    []string
 }
 
-// ErrNoPipeline is what LoadEmbedder says of a directory without modules.json.
+// ErrNoPipeline is the error of LoadEmbedder for a directory without modules.json.
 var ErrNoPipeline = errors.New("has no modules.json, which says how hidden states become a vector, want it or a pooling by name")
 
-// LoadEmbedder reads the pipeline of sentence-transformers in a directory: modules.json, and
-// what it names: a transformer, a pooling, dense layers, a normalisation.
+// LoadEmbedder loads a sentence-transformers pipeline from a directory: modules.json and the
+// modules that it names, which are a transformer, a pooling, dense layers and a normalisation.
 //
 // Errors: those of Load; a *FormatError about the files of the pipeline, among them a
 // directory without modules.json.
@@ -95,7 +95,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	return e, err
 }
 
-// Files returns the paths of the files of the pipeline, Model.Files among them.
+// Files returns the paths of the files of the pipeline, including Model.Files.
 func (e *Embedder) Files() []string { return append(e.Model.Files(), e.files...) }
 
 // module is an entry of modules.json.
@@ -107,13 +107,13 @@ func parseModules(data []byte) ([]module, error) {
 	return list, err
 }
 
-// checkModules refuses what LoadEmbedder cannot put together.
+// checkModules returns an error for modules that LoadEmbedder does not support.
 func checkModules(modules []module) error {
 	for i, m := range modules {
 		if m.Path != "" && !(filepath.IsLocal(m.Path) && quote.Fit(m.Path)) {
 			return fmt.Errorf("module %d has path %s, want one within the directory", i, quote.Text(m.Path))
 		}
-		known := []string{"Dense", "Normalize", "Dropout"} // the last of which training alone has
+		known := []string{"Dense", "Normalize", "Dropout"} // Dropout only matters in training
 		switch i {
 		case 0:
 			known = []string{"Transformer"}
@@ -130,8 +130,8 @@ func checkModules(modules []module) error {
 	return nil
 }
 
-// transformerFolder returns the folder in which modules.json has the transformer, empty where
-// that is the directory itself or unknown.
+// transformerFolder returns the folder of the transformer according to modules.json. It is empty
+// if that is the directory itself or unknown.
 func transformerFolder(dir string) string {
 	data, err := os.ReadFile(filepath.Join(dir, modulesFile))
 	if err != nil {
@@ -145,20 +145,20 @@ func transformerFolder(dir string) string {
 }
 
 // appendPipeline appends the paths of the files of a pipeline, if a directory has one:
-// modules.json, what lies beside it, and all in the folders of modules.
+// modules.json, related files beside it, and all files in the folders of modules.
 func appendPipeline(files []string, dir string) []string {
 	data, err := os.ReadFile(filepath.Join(dir, modulesFile))
 	if err != nil {
 		return files
 	}
 	files = appendExisting(files, dir, modulesFile, promptsFile, lengthFile)
-	modules, _ := parseModules(data) // what is wrong with it is said by who loads it
+	modules, _ := parseModules(data) // LoadEmbedder reports errors in it
 	for _, m := range modules {
-		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // which is the model's
+		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // the model's own folder
 			continue
 		}
 		folder := filepath.Join(dir, m.Path)
-		entries, _ := os.ReadDir(folder) // old pipelines have no folder for what needs no settings
+		entries, _ := os.ReadDir(folder) // old pipelines have no folder for a module without settings
 		for _, e := range entries {
 			if !e.IsDir() {
 				files = append(files, filepath.Join(folder, e.Name()))
@@ -168,7 +168,7 @@ func appendPipeline(files []string, dir string) []string {
 	return files
 }
 
-// appendExisting appends the paths of those files that a directory has.
+// appendExisting appends the paths of the named files that exist in a directory.
 func appendExisting(files []string, dir string, names ...string) []string {
 	for _, name := range names {
 		if path := filepath.Join(dir, name); !slices.Contains(files, path) {
@@ -180,8 +180,8 @@ func appendExisting(files []string, dir string, names ...string) []string {
 	return files
 }
 
-// kind returns the name of the class of sentence-transformers, which has had several places
-// there; it is empty for the class of another package.
+// kind returns the class name of a sentence-transformers module, whose package path differs
+// between versions. It is empty for a class of another package.
 func (m module) kind() string {
 	if !strings.HasPrefix(m.Type, "sentence_transformers.") {
 		return ""
@@ -189,8 +189,8 @@ func (m module) kind() string {
 	return m.Type[strings.LastIndex(m.Type, ".")+1:]
 }
 
-// NewEmbedder returns what pools the hidden states of a model, with layers behind that, such
-// as Normalize(): for directories without a pipeline.
+// NewEmbedder returns an Embedder for a directory without a pipeline: it pools the hidden states
+// of a model and applies further layers, such as Normalize(), to the result.
 func NewEmbedder(m *Model, poolings []Pooling, behind ...Layer) *Embedder {
 	return &Embedder{
 		Model: m, Poolings: poolings, Behind: behind, MostTokens: m.mostTokens(),
@@ -211,17 +211,17 @@ const (
 // Width returns the number of elements of a vector.
 func (e *Embedder) Width() int { return e.width }
 
-// Params returns the parameters of the model, as Model.Params does, and those of the layers
-// behind it, under the name of their folder.
+// Params returns the parameters of the model, as Model.Params does, and those of the layers after
+// the pooling, prefixed with the name of their folder.
 func (e *Embedder) Params() nn.Params {
 	return nn.Join(nn.Named{Module: e.Model}, nn.Named{Module: e.params})
 }
 
-// Encode returns the tokens of a text behind the prompt, cut off at MostTokens, and whether
-// anything was cut off.
+// Encode returns the tokens of the prompt and a text, truncated to MostTokens; cut reports
+// whether they were truncated.
 //
-// Errors: those of Model.Encode; an encoder–decoder; a prompt that the directory says to
-// leave out of the pooling, which this package does not do.
+// Errors: those of Model.Encode; an encoder–decoder; a prompt that the directory excludes from
+// the pooling, which this package does not support.
 func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
 	if e.Model.Sizes().Decoder != nil {
 		return nil, false, fmt.Errorf("%s is an encoder-decoder, whose states are those of what it writes, want an encoder or a decoder", e.Model.Family.Name)
@@ -252,7 +252,7 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 	return e.pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
 }
 
-// pool makes vectors of hidden states.
+// pool pools hidden states and applies the layers behind.
 func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	parts := make([]*tensor.Tensor, len(e.Poolings))
 	for i, p := range e.Poolings {
@@ -283,7 +283,7 @@ func (e *Embedder) Embed(texts ...string) (*tensor.Tensor, error) {
 	return e.Forward(nil, BatchOf(all...)), nil
 }
 
-// mostTokens is how many tokens the model takes, or its tokenizer says that it takes.
+// mostTokens returns the token limit of the model or, if that is smaller, of its tokenizer.
 func (m *Model) mostTokens() int {
 	most := m.Sizes().Positions
 	if most == 0 {
@@ -313,7 +313,7 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It wins over what the tokenizer says, but there are no more positions.
+	// This limit overrides the tokenizer's, but cannot exceed the number of positions.
 	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
 		e.MostTokens = n
 	}
@@ -335,7 +335,7 @@ func lowers(t *tokenizer.Tokenizer) bool {
 	return err == nil && err2 == nil && slices.Equal(upper.IDs, lower.IDs)
 }
 
-// settledIn is settled with the path of the file.
+// settledIn is the result of s.settled, with the path of the file.
 func (s *Settings) settledIn(path string) error {
 	if err := s.settled(); err != nil {
 		return &FormatError{path, err}
@@ -383,7 +383,7 @@ func (e *Embedder) readPooling(dir string) error {
 	return s.settledIn(file)
 }
 
-// PoolingByName returns the pooling of the table that has a name.
+// PoolingByName returns the pooling with the given name from Poolings.
 func PoolingByName(name string) (Pooling, error) {
 	var names []string
 	for _, p := range Poolings() {
@@ -394,7 +394,7 @@ func PoolingByName(name string) (Pooling, error) {
 	return Pooling{}, fmt.Errorf("pooling %s, want one of %s", quote.Text(name), strings.Join(names, ", "))
 }
 
-// torchActivations are those that a dense layer names by their class in PyTorch.
+// torchActivations are the activations of dense layers, by their class in PyTorch.
 var torchActivations = map[string]Activation{
 	"torch.nn.modules.linear.Identity":    func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return x },
 	"torch.nn.modules.activation.Tanh":    tensor.Tanh,
@@ -404,7 +404,7 @@ var torchActivations = map[string]Activation{
 	"torch.nn.modules.activation.SiLU":    siLU,
 }
 
-// readDense reads a dense layer. name is the folder of it.
+// readDense reads a dense layer. name is its folder.
 func (e *Embedder) readDense(dir, name string) error {
 	d, err := openSource(dir, func(*Settings) error { return nil })
 	if err != nil {
@@ -444,7 +444,7 @@ func (e *Embedder) readDense(dir, name string) error {
 	return nil
 }
 
-// readNormalize reads a normalisation, which old files have no folder for.
+// readNormalize reads a normalisation, for which old pipelines have no folder.
 func (e *Embedder) readNormalize(dir string) error {
 	e.Behind = append(e.Behind, normalized)
 	file := filepath.Join(dir, configFile)
@@ -460,8 +460,8 @@ func (e *Embedder) readNormalize(dir string) error {
 	return s.settledIn(file)
 }
 
-// Prompts returns what texts begin with in a directory, by name, and the name of the one that
-// is used where none is asked for, or "". Both are empty where the directory does not say it.
+// Prompts returns a directory's prompts by name, and the name of the default prompt or "". Both
+// are empty if the directory defines no prompts.
 //
 // Errors: a *FormatError, or one of the operating system.
 func Prompts(dir string) (byName map[string]string, usual string, err error) {

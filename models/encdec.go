@@ -9,11 +9,10 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// encoderDecoder is the frame of all encoder–decoders: a stack of blocks that reads the
-// source, and one that writes the target, whose blocks also attend to what the first has
-// made of the source.
+// encoderDecoder is the common structure of all encoder–decoders: an encoder, which reads the
+// source, and a decoder, which writes the target and also attends to the encoder's output.
 type encoderDecoder struct {
-	source, target *decoder // those of source are not causal
+	source, target *decoder // source is the encoder, whose attention is not causal
 	start          int      // the token with which a target begins
 }
 
@@ -28,7 +27,7 @@ func (e *encoderDecoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 	return through(t, e.target.embed(t, y, &r), e.target.blocks, e.target.norm, call)
 }
 
-// read returns what the decoder attends to of the source.
+// read runs the encoder and returns the keys and values that the decoder attends to.
 func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	cache, _ := r.State.(*Cache)
 	if cache != nil && cache.memory != nil {
@@ -37,7 +36,7 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	}
 	wantTargets(x, nil)
 	if cache != nil {
-		t = nil // a cache outlives what is made on the tape
+		t = nil // the cache must outlive the tape's memory
 	}
 	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{Observe: r.Observe, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates})
 	m := &memory{lens: Batch{IDs: x.IDs}.lens()}
@@ -50,8 +49,8 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	return m
 }
 
-// wantTargets panics with a *tensor.ValueError unless the targets of a batch go with its
-// sources, or with those of a state that has read so many tokens of each target.
+// wantTargets panics with a *tensor.ValueError unless the targets of a batch match its sources,
+// or a state that has already read the given number of tokens of each target.
 func wantTargets(x Batch, read []int) {
 	bad := func(arg, got, want string) {
 		panic(&tensor.ValueError{Op: "models: Hidden", Arg: arg, Got: got, Want: want})
@@ -66,8 +65,8 @@ func wantTargets(x Batch, read []int) {
 	}
 }
 
-// Attention returns the attention of the encoder, and of each block of the decoder that to
-// the target and that to the source.
+// Attention returns the attention layers of the encoder, then self-attention and cross-attention
+// of each block of the decoder.
 func (e *encoderDecoder) Attention() []*attn.MultiHead {
 	layers := attentionOf(e.source.blocks)
 	for _, b := range e.target.blocks {
@@ -84,11 +83,11 @@ func (e *encoderDecoder) Sizes() Sizes {
 
 func (e *encoderDecoder) Head() *TaskHead { return e.target.Head() }
 
-// StartToken returns the token with which a target begins.
+// StartToken returns the first token of a target.
 func (e *encoderDecoder) StartToken() int { return e.start }
 
-// memory is what the blocks of a decoder attend to of a source: keys and values that each
-// has made of the last states of the encoder.
+// memory is the keys and values of a source for each block of a decoder, computed from the last
+// states of the encoder.
 type memory struct {
 	kv   []attn.KV
 	lens []int // of the sources, nil if they are equal
@@ -111,25 +110,25 @@ func (m *memory) choose(sequences []int) *memory {
 	return chosen
 }
 
-// attendAcross is attention from x to the source.
+// attendAcross is cross-attention: from x to the source.
 func (c Call) attendAcross(t *tensor.Tape, cross *attn.MultiHead, x *tensor.Tensor) *tensor.Tensor {
 	o := c.Run.options(attn.Options{}, cross, c.Lens)
 	o.KeyLens = c.memory.lens
 	return cross.Query(t, x, c.memory.kv[c.Number], o).Out
 }
 
-// crossOf returns the attention of a block to the source.
+// crossOf returns the cross-attention of a block.
 func crossOf(b Block) *attn.MultiHead {
 	return b.(interface{ CrossAttention() *attn.MultiHead }).CrossAttention()
 }
 
-// crossName is the name of the attention of a decoder's block to the source.
+// crossName is the name of the cross-attention of a decoder's block.
 func crossName(block int) string { return fmt.Sprintf("decoder.%d.cross", block) }
 
 // encoderName is the name of the attention of an encoder's block.
 func encoderName(block int) string { return fmt.Sprintf("encoder.%d.self", block) }
 
-// startToken returns the setting of the token with which a target begins.
+// startToken returns the setting for the first token of a target.
 func startToken(s *Settings, usual, vocabulary int) int {
 	const key = "decoder_start_token_id"
 	id := s.Int(key, usual)
@@ -140,9 +139,9 @@ func startToken(s *Settings, usual, vocabulary int) int {
 	return id
 }
 
-// shared returns the embeddings of tokens that are tied under several names, and the map to
-// logits that is the same matrix. The file has one of them or more: the first that is there
-// counts, and the others must be equal to it.
+// shared returns token embeddings that are tied under several names, and the map to logits, which
+// is the same matrix. The file contains at least one of them; the first one found is used, and
+// the others must be equal to it.
 func (b *Builder) shared(n, width int, names ...string) (words, *nn.Linear) {
 	at := max(0, slices.IndexFunc(names, func(name string) bool { return b.Has(name + ".weight") }))
 	for i, name := range names {

@@ -6,8 +6,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// encoder is a transformer whose tokens attend to each other in both directions: the sum of
-// embeddings, normalised, and blocks.
+// encoder is a transformer whose tokens attend to each other in both directions: a normalised sum
+// of embeddings, followed by blocks.
 type encoder struct {
 	sizes     Sizes
 	words     *nn.Embedding
@@ -26,7 +26,7 @@ func (e *encoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 	return inParts(t, x, &r, e.sizes.Width, func(t *tensor.Tape, x Batch) *tensor.Tensor { return e.states(t, x, &r) })
 }
 
-// states is Hidden for a batch as a whole.
+// states computes Hidden for the whole batch at once.
 func (e *encoder) states(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	b, l := len(x.IDs), x.longest()
 	sum := e.words.Forward(t, x.ids(), b, l)
@@ -50,8 +50,7 @@ func fromZero(ids []int) []int {
 	return at
 }
 
-// behindPadding places tokens at pad+1, pad+2, …, and those that are padding at pad, as
-// RoBERTa does.
+// behindPadding places tokens at pad+1, pad+2, …, and padding tokens at pad, as RoBERTa does.
 func behindPadding(pad int) func(ids []int) []int {
 	return func(ids []int) []int {
 		at, n := make([]int, len(ids)), pad
@@ -65,7 +64,7 @@ func behindPadding(pad int) func(ids []int) []int {
 	}
 }
 
-// bothWays refuses the settings that make a decoder, or half of one, of an encoder.
+// bothWays rejects settings that add causal attention or cross-attention to an encoder.
 func bothWays(s *Settings) {
 	for _, key := range []string{"is_decoder", "add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder"} {
 		s.Only(key, false)

@@ -12,17 +12,17 @@ import (
 type Family struct {
 	Type string // model_type in config.json: "bert"
 	Name string // for people: "BERT"
-	// New builds a model of this family. It is called twice: with a Builder that only
-	// holds names and sizes against the files, whose layers have no memory, and then with
-	// one that reads. So it puts layers together, and computes nothing with them.
+	// New builds a model of this family. It is called twice: first with a Builder that only
+	// checks names and sizes against the files and returns layers without memory, then with one
+	// that reads tensors. So New must build layers without computing anything with them.
 	New func(b *Builder) Network
-	// Fewer is how settings say that layers have lost heads, where New reads that by
-	// Builder.Kept. Zero means that they cannot.
+	// Fewer is how config.json describes removed heads, which New reads with Builder.Kept. Zero
+	// means that heads cannot be removed.
 	Fewer FewerHeads
-	// Search is how beam search compares texts. Zero means by the mean log probability of a
-	// token, as in transformers with a length_penalty of 1.
+	// Search is how beam search compares texts. The zero value compares the mean log probability
+	// of their tokens, like transformers with a length_penalty of 1.
 	Search Search
-	// Harmless are settings of this family that do not change what a model computes.
+	// Harmless are settings of this family that have no effect on the model's output.
 	Harmless []string
 }
 
@@ -32,8 +32,8 @@ type Table []Family
 // families is the table of this package. The entries are beside their constructors.
 var families = append(Table{bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily}, decoderFamilies...)
 
-// Families returns the table of the families of this package. Whoever has families of
-// their own appends them: append(Families(), mine).
+// Families returns the families of this package. To add a custom family, append it:
+// append(Families(), mine).
 func Families() Table { return slices.Clone(families) }
 
 // Find returns the family of a model_type.
@@ -54,7 +54,7 @@ func (t Table) Types() []string {
 	return types
 }
 
-// of returns the family that settings ask for.
+// of returns the family that settings name.
 func (t Table) of(s *Settings) (Family, error) {
 	name := s.Text("model_type", "")
 	switch f, ok := t.Find(name); {

@@ -8,8 +8,8 @@ import (
 	"github.com/attn-go/attn/score"
 )
 
-// The generations of Gemma multiply the embeddings by √D, have norms whose gain is
-// 1 + weight, gate with GELU by tanh, and take the embeddings as the map to logits.
+// The generations of Gemma multiply the embeddings by √D, have norms whose gain is 1 + weight,
+// gate with tanh-approximated GELU, and use the embedding matrix as the map to logits.
 
 // gemmaFamily is the first Gemma.
 //
@@ -19,7 +19,7 @@ var gemmaFamily = Family{Type: "gemma", Name: "Gemma", New: newGemma, Fewer: Hea
 
 func newGemma(b *Builder) Network {
 	m := gemma(b, Sizes{HeadSize: 256})
-	// "gelu" in early files stands for the one by tanh, with which the models were trained.
+	// "gelu" in early files means the tanh approximation, with which the models were trained.
 	if s := b.Config; s.Text("hidden_act", "gelu") != "gelu" {
 		m.activation = s.Activation("hidden_act", "")
 	}
@@ -27,8 +27,8 @@ func newGemma(b *Builder) Network {
 	return m.build(b.Within("model"), b)
 }
 
-// gemma2Family is Gemma 2: norms behind both parts of a block, too, soft-caps of scores and
-// logits, and a sliding window in every other block, the first among them.
+// gemma2Family is Gemma 2: norms also after both parts of a block, soft-caps of scores and
+// logits, and a sliding window in every other block, starting with the first.
 //
 // Source: Gemma Team, "Gemma 2: Improving Open Language Models at a Practical Size", 2024,
 // https://arxiv.org/abs/2408.00118.
@@ -43,9 +43,9 @@ func newGemma2(b *Builder) Network {
 	return m.build(b.Within("model"), b)
 }
 
-// gemma3Family is the text model of Gemma 3: Gemma 2 with norms of queries and keys, five
-// blocks with a sliding window to one without, and rotary positions of another base where
-// it slides.
+// gemma3Family is the text model of Gemma 3: Gemma 2 with norms of queries and keys, five blocks
+// with a sliding window to one without, and a different rotary base in the blocks with a sliding
+// window.
 //
 // Source: Gemma Team, "Gemma 3 Technical Report", 2025, https://arxiv.org/abs/2503.19786.
 var gemma3Family = Family{Type: "gemma3_text", Name: "Gemma 3", New: newGemma3, Fewer: HeadCounts, Harmless: gemma3Harmless}
@@ -56,8 +56,7 @@ func newGemma3(b *Builder) Network {
 	return gemma3(b).build(b.Within("model"), b)
 }
 
-// gemma3WithImages is Gemma 3 in a file that has a model of images besides, of which
-// nothing is read.
+// gemma3WithImages is Gemma 3 in a file that also contains an image model, which is not read.
 var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Fewer: HeadCounts, Harmless: append([]string{
 	"boi_token_index", "eoi_token_index", "image_token_index", "mm_tokens_per_image", "vision_config",
 }, gemma3Harmless...)}
@@ -82,7 +81,7 @@ func newGemma3WithImages(b *Builder) Network {
 	return m.build(text.At("model.language_model"), text)
 }
 
-// gemma is what all generations have in common.
+// gemma returns the settings common to all generations.
 func gemma(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	s.Only("use_bidirectional_attention", false)
@@ -100,7 +99,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 	return m
 }
 
-// gemma2 is what Gemma 2 and 3 have in common.
+// gemma2 returns the settings common to Gemma 2 and 3.
 func gemma2(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	m := gemma(b, usual)
@@ -114,13 +113,13 @@ func gemma2(b *Builder, usual Sizes) rotaryDecoder {
 	return m
 }
 
-// gemma3 is Gemma 3 but for the place of its tensors.
+// gemma3 returns the settings of Gemma 3, in files with and without images.
 func gemma3(b *Builder) rotaryDecoder {
 	s := b.Config
-	// Files with images leave out what is as usual.
+	// Files with images omit settings that have their default.
 	m := gemma2(b, Sizes{Heads: 8, KVHeads: 4, HeadSize: 256, Vocabulary: 262208, Positions: 131072})
 	m.queryNorm = true
-	s.Only("attn_logit_softcapping") // which transformers leaves without effect
+	s.Only("attn_logit_softcapping") // which transformers ignores
 	m.logitCap = s.softCap("final_logit_softcapping", 0)
 	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
 	all := slides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })

@@ -17,39 +17,38 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// Generation says how a text is continued. The zero value is greedy, until the end.
+// Generation configures how a text is continued. The zero value is greedy, until an end token.
 type Generation struct {
 	Sampling
-	// Tokens is how many tokens there are at most. 0 means as many as the model takes,
-	// and for one without a limit as many as the caller does.
+	// Tokens is the maximum number of tokens. 0 means the model's limit; a model without a limit
+	// continues until the caller stops.
 	Tokens int
-	// Beam is how many beginnings Write keeps at each step of a beam search. 0 and 1 mean
-	// that it writes one text as Generate does.
+	// Beam is the number of hypotheses that Write keeps at each step of a beam search. 0 and 1
+	// mean that Write works like Generate.
 	Beam int
 	// Ends are the tokens at which a text ends. Nil means EndTokens.
 	Ends []int
-	// Cache says how keys and values are held. Only Storage has a meaning here.
+	// Cache configures how keys and values are stored. Only Storage is used.
 	Cache attn.CacheConfig
-	// Run is told of the weights and states of each step, the first of which is the whole
+	// Run's callbacks receive the weights and states of each step; the first step is the whole
 	// prompt. Its State is not used.
 	Run Run
 }
 
-// Generate returns the tokens that follow a prompt, each as soon as it is known: the
-// caller ends a text by leaving the loop. A token of Ends is not among them. The result is
-// for one loop. In an encoder–decoder the prompt is the source, and the tokens are all of
-// the target.
+// Generate returns the tokens that follow a prompt, each as soon as it is generated. The caller
+// stops early by leaving the loop. The end token is not included. The iterator can be used once.
+// In an encoder–decoder, the prompt is the source, and the tokens are the whole target.
 //
 //	for id := range tokens {
 //		fmt.Print(stream.Next(id))
 //	}
 //
-// Each step reads one token and the keys and values of those before it, and comes to the
-// same as the model would from all tokens at once. Words that bad_words_ids of
-// generation_config.json or config.json has are not written.
+// Each step reads one token and the cached keys and values of earlier tokens. The result is the
+// same as running the model on all tokens at once. Words in bad_words_ids of
+// generation_config.json or config.json are never generated.
 //
-// Errors: a model that does not predict the next token; a prompt that Sizes.Check refuses;
-// a field of g out of range; settings that cannot be.
+// Errors: a model that does not predict the next token; a prompt that Sizes.Check rejects; a
+// field of g out of range; invalid settings.
 func (m *Model) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
 	w, err := m.writer("Generate", [][]int{prompt}, &g, nil)
 	if err != nil {
@@ -58,7 +57,7 @@ func (m *Model) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err 
 	return func(yield func(int) bool) { w.write(g, yield) }, nil
 }
 
-// generationFile has settings of generation, of which the end tokens are read.
+// generationFile contains settings of generation.
 const generationFile = "generation_config.json"
 
 // EndTokens returns the tokens at which a text ends: eos_token_id of
@@ -85,7 +84,7 @@ func (m *Model) EndTokens() ([]int, error) {
 	return list, nil
 }
 
-// badWords returns the words that are not to be written: bad_words_ids.
+// badWords returns the token sequences in bad_words_ids, which must not be generated.
 func (m *Model) badWords() ([][]int, error) {
 	const key = "bad_words_ids"
 	path, value, err := m.generationSetting(key)
@@ -105,14 +104,14 @@ func (m *Model) badWords() ([][]int, error) {
 	return words, nil
 }
 
-// translatorSettings are what generationSetting returns of a translator of attn train.
+// translatorSettings are the values of generationSetting for a translator of attn train.
 var translatorSettings = map[string]json.RawMessage{
 	"eos_token_id":  json.RawMessage(strconv.Itoa(seq2seq.EOS)),
 	"bad_words_ids": json.RawMessage(fmt.Sprintf("[[%d], [%d]]", seq2seq.Pad, seq2seq.BOS)),
 }
 
-// generationSetting returns a setting of generation_config.json, or else of config.json, and
-// the file that has it; nil if none has.
+// generationSetting returns a setting of generation_config.json, or else of config.json, and the
+// file that contains it; nil if neither does.
 func (m *Model) generationSetting(key string) (path string, value json.RawMessage, err error) {
 	if m.Translator != nil {
 		return configFile, translatorSettings[key], nil

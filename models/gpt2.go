@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// gpt2Family is GPT-2: learnt positions, LayerNorm in front of both parts of a block, and
-// biases everywhere. Its maps are stored as [in out].
+// gpt2Family is GPT-2: learnt positions, LayerNorm before both parts of a block, and biases
+// everywhere. Its maps are stored as [in out].
 //
 // Source: Radford et al., "Language Models are Unsupervised Multitask Learners", 2019.
 var gpt2Family = Family{
@@ -68,16 +68,16 @@ func newGPT2(b *Builder) Network {
 				Activation: act,
 				Out:        at.Transposed("mlp.c_proj", z.Hidden, z.Width),
 			},
-			How: attn.Options{Mask: mask.Causal()},
+			Options: attn.Options{Mask: mask.Causal()},
 		})
-		// The causal mask, and a number that stands for −Inf.
+		// The causal mask, and a number used for −Inf.
 		base.Unread(at.Name("attn.bias"), at.Name("attn.masked_bias"))
 	}
 	d.makeLogits(b, s.Bool("tie_word_embeddings", true), base.Name("wte.weight"))
 	return d
 }
 
-// Transposed is Linear where the file has the transpose of the weight: [in out].
+// Transposed is Linear for a weight that the file stores transposed: [in out].
 func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 	l := &nn.Linear{Bias: b.Tensor(name+".bias", out)}
 	if b.packed() {

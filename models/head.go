@@ -9,15 +9,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// TaskHead makes logits of hidden states.
+// TaskHead maps hidden states to logits.
 type TaskHead struct {
 	Task   Task
-	Labels []string // names of the classes, nil where they are tokens
-	// Logits returns logits of what Hidden has returned, of the shape that the task has.
+	Labels []string // names of the classes, nil if the classes are tokens
+	// Logits maps the output of Network.Hidden to logits, in the shape given at the Task.
 	Logits func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor
 }
 
-// Task is what the logits of a TaskHead are of.
+// Task is what the logits of a TaskHead predict.
 type Task string
 
 // The tasks of heads.
@@ -30,10 +30,10 @@ const (
 	NextSentence Task = "next sentence"         // [B 2], whether the second text follows the first
 )
 
-// PerToken reports whether there are logits for each token, and not one row for a text.
+// PerToken reports whether there are logits for each token, rather than one row for a text.
 func (t Task) PerToken() bool { return t != TextClasses && t != NextSentence }
 
-// inTurn is layers one after the other.
+// inTurn applies layers in order.
 type inTurn []Layer
 
 func (list inTurn) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
@@ -43,7 +43,7 @@ func (list inTurn) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return x
 }
 
-// then returns layers one after the other as a function.
+// then returns a function that applies layers in order.
 func then(layers ...Layer) func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor {
 	return inTurn(layers).Forward
 }
@@ -53,8 +53,8 @@ func first(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
 	return tensor.Reshape(t, tensor.Slice(t, hidden, 1, 0, 1), hidden.Dim(0), hidden.Dim(2))
 }
 
-// Class returns what the class that config.json names in "architectures" is for:
-// "MaskedLM" of BertForMaskedLM. It is empty where a model has no head.
+// Class returns the suffix of the class in "architectures" of config.json, which names its task:
+// "MaskedLM" of BertForMaskedLM. It is empty for a model without a head.
 func (b *Builder) Class() string {
 	list := b.Config.Texts("architectures")
 	if len(list) == 0 {
@@ -70,8 +70,8 @@ func (b *Builder) bare() bool {
 	return len(list) > 0 && strings.HasSuffix(list[0], "Model") && !strings.HasSuffix(list[0], "LMHeadModel")
 }
 
-// wantClass returns Class, which must be one of those that have the tensors of a head that
-// is in the file.
+// wantClass returns Class and records an error unless it is one of classes, those that match the
+// head's tensors in the file.
 func (b *Builder) wantClass(classes ...string) string {
 	class := b.Class()
 	if !slices.Contains(classes, class) {
@@ -81,7 +81,7 @@ func (b *Builder) wantClass(classes ...string) string {
 	return class
 }
 
-// needs returns a head that needs a pooler, or remembers that it is missing.
+// needs returns a head that needs a pooler, or records an error if the pooler is missing.
 func (b *Builder) needs(pooler Layer, h *TaskHead) *TaskHead {
 	if pooler == nil {
 		b.Fail("the head for %s needs a pooler, and the file has none", h.Task)
@@ -94,9 +94,9 @@ func (b *Builder) answers(z Sizes) *TaskHead {
 	return &TaskHead{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
 }
 
-// words returns the map from hidden states to tokens, a linear map called name. If it is
-// tied, its matrix is that of the embedding, a tensor called same, and the bias is the
-// tensor called bias, where there is one; the file may hold copies. Else both are its own.
+// words returns the map from hidden states to tokens, a linear map called name. If it is tied,
+// its matrix is that of the embedding, a tensor called same, and the bias is the tensor called
+// bias, if present; the file may contain copies. Otherwise it has its own matrix and bias.
 func (b *Builder) words(name, bias string, e *nn.Embedding, same string, tied bool, z Sizes) *nn.Linear {
 	l, own := &nn.Linear{Weight: e.Weight}, name+".bias"
 	if tied {
@@ -110,7 +110,7 @@ func (b *Builder) words(name, bias string, e *nn.Embedding, same string, tied bo
 		b.Tied(b.Name(own), b.Name(bias))
 		own = bias
 	default:
-		b.Unread(b.Name(bias)) // which nothing uses
+		b.Unread(b.Name(bias)) // unused
 	}
 	l.Bias = b.Tensor(own, z.Vocabulary)
 	return l

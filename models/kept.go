@@ -9,39 +9,40 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// prunedHeads is the setting of the heads that a model has lost: {"layer": [heads]}, both
-// counted from 0, heads as there were before any had gone.
+// prunedHeads is the setting that lists removed heads: {"layer": [heads]}. Both are counted from
+// 0, heads by their number in the unpruned model.
 const prunedHeads = "pruned_heads"
 
-// FewerHeads is how a config.json says that layers have lost heads.
+// FewerHeads is how a config.json describes layers with removed heads.
 type FewerHeads uint8
 
-// The ways that there are.
+// The supported ways.
 const (
-	// AllHeads means that it cannot: layers have as many heads as the settings say.
+	// AllHeads means that heads cannot be removed: all layers have the number of heads in the
+	// settings.
 	AllHeads FewerHeads = iota
-	// PrunedHeads is "pruned_heads", which versions of transformers before 5 follow in this
-	// family.
+	// PrunedHeads is the setting "pruned_heads", which transformers before version 5 supports for
+	// this family.
 	PrunedHeads
-	// HeadCounts is num_attention_heads and num_key_value_heads beside a head_dim of its own,
-	// where layers have equally many: then a model without some heads is one like any other.
-	// Else it is "pruned_heads", which no version of transformers follows in this family.
+	// HeadCounts uses num_attention_heads, num_key_value_heads and head_dim if all layers keep
+	// equally many heads: any program can load such a model. Otherwise it uses "pruned_heads",
+	// which no version of transformers supports for this family.
 	HeadCounts
 )
 
-// lost is what the layers of a model have asked of "pruned_heads".
+// lost records what the layers of a model have read from "pruned_heads".
 type lost struct {
-	asked  *Settings        // where the setting is, nil if no layer has asked
+	asked  *Settings        // the settings with pruned_heads, nil if no layer has read it
 	layers map[string]bool  // keys that belong to a layer
-	kept   map[string][]int // by the name of a layer that has lost heads, those that are left
+	kept   map[string][]int // remaining heads, by the name of a layer with removed heads
 }
 
-// Kept returns the configuration of the attention of layer number i with the heads that
-// "pruned_heads" leaves it: Heads, KVHeads and HeadSize are the layer's own. c is that of a
-// layer with all heads. Where heads share keys and values, whole groups are lost.
+// Kept returns the attention configuration of layer i with the heads that remain after
+// "pruned_heads": it sets Heads, KVHeads and HeadSize. c is the configuration with all heads. If
+// heads share keys and values, only whole groups can be removed.
 //
-// A family that does not call it for each of its layers has all heads in all of them, and
-// a file that says otherwise is refused. See Family.Fewer.
+// If a family does not call Kept for a layer, a file that lists removed heads of that layer is
+// rejected. See Family.Fewer.
 func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	lists := get[map[string][]int](b.Config, prunedHeads, "an object of lists of heads, by layer", nil)
 	key := strconv.Itoa(i)
@@ -60,7 +61,7 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 		c.HeadSize = c.Width / c.Heads
 	}
 	if c.HeadSize == 0 || c.Heads%c.KVHeads != 0 {
-		return c // of which NewMultiHead tells
+		return c // NewMultiHead reports the error
 	}
 	size := c.Heads / c.KVHeads
 	sorted := slices.Sorted(slices.Values(gone))
@@ -87,7 +88,7 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	return c
 }
 
-// settleLost says what is wrong with "pruned_heads" once all layers have asked for it.
+// settleLost records errors in "pruned_heads" after all layers have read it.
 func (b *building) settleLost(s *Settings) {
 	if b.lost.asked == nil {
 		s.Only(prunedHeads, map[string]any{})
@@ -103,8 +104,8 @@ func (b *building) settleLost(s *Settings) {
 	}
 }
 
-// HeadNumbers returns the numbers of the heads of a layer, by its name: from 0, or in a
-// layer that has lost heads those that the others had before, as config.json counts them.
+// HeadNumbers returns the numbers of a layer's heads. They count from 0; in a layer with removed
+// heads, the remaining heads keep their numbers from the unpruned model, as in config.json.
 func (m *Model) HeadNumbers(layer string) []int {
 	if left, ok := m.kept[layer]; ok {
 		return slices.Clone(left)

@@ -8,15 +8,15 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// language turns texts into the tokens of a model and back: a tokenizer, or the vocabularies
-// of a translator of attn train.
+// language converts texts to tokens and back, with a tokenizer or with the vocabularies of a
+// translator of attn train.
 type language interface {
 	// encode returns the tokens that a model reads of a text, or of a pair of texts if
 	// second is not empty.
 	encode(first, second string) (*tokenizer.Encoding, error)
-	// encodeTarget returns those that an encoder–decoder is to write.
+	// encodeTarget returns the tokens of a target text of an encoder–decoder.
 	encodeTarget(text string) (*tokenizer.Encoding, error)
-	// written returns tokens that an encoder–decoder has written.
+	// written returns the encoding of tokens that an encoder–decoder has written.
 	written(ids []int) *tokenizer.Encoding
 	// decode returns the text of a target.
 	decode(ids []int) string
@@ -83,7 +83,7 @@ func (v *Translator) sameTexts(w *Translator) bool {
 	return same(v.Source, w.Source) && same(v.Target, w.Target)
 }
 
-// encoding returns tokens of a vocabulary. What is unknown is text all the same.
+// encoding returns tokens of a vocabulary. Unknown tokens count as text.
 func encoding(v *seq2seq.Vocabulary, ids []int) *tokenizer.Encoding {
 	e := &tokenizer.Encoding{IDs: ids, TypeIDs: make([]int, len(ids))}
 	for _, id := range ids {

@@ -2,8 +2,8 @@ package models
 
 import "github.com/attn-go/attn"
 
-// llamaFamily is Llama 2 and 3, and what is built in the same way: SmolLM2, TinyLlama and
-// many others.
+// llamaFamily is Llama 2 and 3, and models of the same structure: SmolLM2, TinyLlama and many
+// others.
 //
 // Source: Touvron et al., "Llama 2: Open Foundation and Fine-Tuned Chat Models", 2023,
 // https://arxiv.org/abs/2307.09288.
@@ -11,7 +11,7 @@ var llamaFamily = Family{Type: "llama", Name: "Llama", New: newLlama, Fewer: Hea
 
 func newLlama(b *Builder) Network {
 	s := b.Config
-	s.Only("pretraining_tp", 1) // more would cut products into pieces
+	s.Only("pretraining_tp", 1) // larger values split matrix products
 	s.Only("rope_interleaved", false)
 	m := rotaryDecoder{
 		Sizes:      rotarySizes(b, Sizes{}),

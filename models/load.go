@@ -18,20 +18,20 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Options says how Load reads a directory. The zero value is all families of this package.
+// Options configures Load. The zero value uses all families of this package.
 type Options struct {
 	// Families is the table of families. Nil means Families().
 	Families Table
-	// Tokens is how many tokens a sequence may have, for a decoder with rotary positions
-	// whose frequencies follow from that: "dynamic" and "longrope". Others take as many
-	// as this, which is more or fewer than they were trained on. 0 means as many as
-	// config.json says, which for "longrope" are those before its frequencies are scaled.
+	// Tokens is the maximum length of a sequence in a decoder with rotary positions. With the
+	// scalings "dynamic" and "longrope", the frequencies depend on it; with others it only sets
+	// the limit, which may differ from the length in training. 0 means the limit in config.json,
+	// which for "longrope" is the length before scaling.
 	Tokens int
-	// Weights is the number format in which matrices are stored, packed for inference alone
-	// and for the processor at hand. Weights of a file of the same type are exact; the errors of
-	// others are those of tensor.Numbers, where a vector is a row of a matrix. Embeddings are
-	// matrices too. A text is written a token at a time as fast as memory is read, and so
-	// faster from smaller numbers that have a kernel: tensor.BFloat16 and tensor.Int8.
+	// Weights is the number format of matrices, including embeddings, packed for inference only
+	// and for the current processor. Weights from a file of the same type are exact; others are
+	// rounded as described at tensor.Numbers, where a vector is a row of a matrix. Memory
+	// bandwidth limits the speed of generation, so smaller formats that have a kernel are faster:
+	// tensor.BFloat16 and tensor.Int8.
 	//
 	// 0 means parameters in float32, which can be trained, pruned and saved.
 	Weights tensor.Numbers
@@ -42,9 +42,9 @@ type Model struct {
 	Network
 	Dir      string
 	Family   Family
-	Settings *Settings // nil in a translator of attn train
-	// Translator is what a translator of attn train has in place of settings and a
-	// tokenizer, nil in other models.
+	Settings *Settings // nil for a translator of attn train
+	// Translator replaces the settings and the tokenizer in a translator of attn train; it is nil
+	// in other models.
 	Translator *Translator
 
 	language  language // nil if there is none
@@ -52,39 +52,39 @@ type Model struct {
 	untokened error // why there is no tokenizer
 	params    nn.Vars
 	dict      nn.StateDict
-	kept      map[string][]int // by layer that has lost heads, the numbers of the others
-	tied      []string         // tensors in the file that are another one
+	kept      map[string][]int // by layer with removed heads, the numbers of the remaining ones
+	tied      []string         // tensors in the file that duplicate another one
 	options   Options          // of Load
-	trained   bool             // parameters are not those of the directory
+	trained   bool             // parameters differ from those in the directory
 	files     []string
 }
 
-// packed reports whether not all tensors are parameters.
+// packed reports whether matrices are packed rather than parameters.
 func (m *Model) packed() bool { return m.options.Weights != 0 }
 
-// FormatError says what is wrong with a file of a model, or with its directory. Weights
-// and tokenizers have errors of their packages.
+// FormatError is an error in a file of a model or in its directory. For errors in weights and
+// tokenizers, see packages safetensors and tokenizer.
 type FormatError struct {
 	Path string
 	Err  error
 }
 
-// Error names the file and what is wrong with it.
+// Error returns the path and the error in the file.
 func (e *FormatError) Error() string { return "models: " + quote.Name(e.Path) + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong without the path.
+// Unwrap returns the error without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
 
 const (
-	// configFile holds the settings of a model.
+	// configFile contains the settings of a model.
 	configFile = "config.json"
-	// tokenizerConfigFile holds those of its tokenizer.
+	// tokenizerConfigFile contains the settings of its tokenizer.
 	tokenizerConfigFile = "tokenizer_config.json"
 )
 
-// Load reads the model in a directory: config.json, and the weights in model.safetensors
-// or in the files of model.safetensors.index.json, of type F32, F16 or BF16. The tokenizer
-// is read as well; a directory without one gives a model that takes token ids only.
+// Load reads the model in a directory: config.json, and weights of type F32, F16 or BF16 in
+// model.safetensors or in the files listed in model.safetensors.index.json. It also reads the
+// tokenizer; without one, the model accepts token ids only.
 //
 // Errors: a *FormatError about config.json or the directory; a *safetensors.FormatError
 // about the weights, which wraps a *nn.MismatchError if tensors are missing, left over or
@@ -118,19 +118,19 @@ func Load(dir string, o Options) (*Model, error) {
 	return m, nil
 }
 
-// Decode returns the text of tokens that an encoder–decoder with a tokenizer has written.
+// Decode returns the text of target tokens of an encoder–decoder with a tokenizer.
 func (m *Model) Decode(ids []int) string { return m.language.decode(ids) }
 
-// Files returns the paths of the files that the model was read from, and of the others of its
-// directory that belong to it: those of its tokenizer, of generation and of a pipeline.
+// Files returns the paths of the files that the model was read from, and of the files of its
+// tokenizer, generation settings and pipeline.
 func (m *Model) Files() []string { return slices.Clone(m.files) }
 
-// Params returns the parameters under the names that they have in the file. Where several
-// are one tensor there, their names end in ".0", ".1" and so on.
+// Params returns the parameters under their names in the file. If one tensor of the file stores
+// several parameters, their names end in ".0", ".1" and so on.
 func (m *Model) Params() nn.Params { return m.params.Params() }
 
-// StateDict returns the table of the tensors in the file, with which nn.Save writes a file
-// that other programs read:
+// StateDict returns the layout of the tensors in the file, with which nn.Save writes a file that
+// other programs can read:
 //
 //	nn.Save(path, m, nn.SaveOptions{Names: models.StateDict})
 func StateDict(m nn.Module) (nn.StateDict, error) {
@@ -146,7 +146,7 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 
 // Tokenizer returns the tokenizer of the directory.
 //
-// Errors: why there is none, as tokenizer.Load says.
+// Errors: those of tokenizer.Load if there is no tokenizer.
 func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) { return m.tokenizer, m.untokened }
 
 // open reads config.json and the headers of the weights.
@@ -181,18 +181,18 @@ func open(dir string, o Options) (*source, Family, error) {
 	return d, family, nil
 }
 
-// pickles are the files of weights that other programs read, and what they are.
+// pickles are weight files of other programs, with a description of each.
 var pickles = []struct{ name, what string }{
 	{"pytorch_model.bin", "pickle"}, {"pytorch_model.bin.index.json", "pickle"},
 	{"tf_model.h5", "TensorFlow"}, {"flax_model.msgpack", "Flax"}, {"model.ckpt.index", "TensorFlow"},
 }
 
-// wantWeights returns an error that says what to do if a directory has weights only in
-// files that attn does not read.
+// wantWeights returns an error with advice if a directory has weights only in formats that attn
+// does not read.
 func wantWeights(dir string) error {
 	for _, name := range []string{"model.safetensors", "model.safetensors.index.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return nil // what is wrong with it is said by who opens it
+			return nil // opening the file reports errors in it
 		}
 	}
 	for _, p := range pickles {
@@ -204,7 +204,7 @@ func wantWeights(dir string) error {
 	return &FormatError{dir, errors.New("has no model.safetensors and no model.safetensors.index.json")}
 }
 
-// checkTies returns an error unless tensors that are to be one have the same numbers.
+// checkTies returns an error unless tied tensors are equal.
 func (b *Builder) checkTies() error {
 	for _, tie := range b.ties {
 		info, _ := b.r.Lookup(tie[0])

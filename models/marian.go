@@ -11,9 +11,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// marianFamily is Marian, and with it the translators of Opus-MT: the transformer of 2017,
-// with its norms behind each sum, biases everywhere and sinusoids as positions, whose sines
-// stand in the first half of a vector and whose cosines in the second.
+// marianFamily is Marian, including the translators of Opus-MT: the transformer of 2017, with
+// norms after each residual sum, biases everywhere and sinusoidal positions with the sines in the
+// first half of a vector and the cosines in the second.
 //
 // Source: Junczys-Dowmunt et al., "Marian: Fast Neural Machine Translation in C++", 2018,
 // https://arxiv.org/abs/1804.00344.
@@ -26,7 +26,7 @@ var marianFamily = Family{
 }
 
 func newMarian(b *Builder) Network {
-	const eps = 1e-5 // which no setting tells
+	const eps = 1e-5 // not a setting
 	s, base := b.Config, b.Within("model")
 	twoStacks(s)
 	for _, key := range []string{"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"} {
@@ -78,14 +78,14 @@ func newMarian(b *Builder) Network {
 	for i := range to.sizes.Layers {
 		at := base.At(fmt.Sprintf("decoder.layers.%d", i))
 		block := marianBlock(at, decoderName(i), to.sizes, act, eps)
-		block.How.Mask = mask.Causal()
+		block.Options.Mask = mask.Causal()
 		block.Cross, block.CrossNorm = marianAttention(at, crossName(i), "encoder_attn", to.sizes, eps)
 		to.blocks = append(to.blocks, block)
 	}
 	return e
 }
 
-// marianBlock is a layer of either stack, but for the attention to the source.
+// marianBlock is a layer of either stack, without cross-attention.
 func marianBlock(b *Builder, name string, z Sizes, act Activation, eps float32) *PostNorm {
 	p := &PostNorm{
 		FF: &nn.FeedForward{
@@ -99,7 +99,7 @@ func marianBlock(b *Builder, name string, z Sizes, act Activation, eps float32) 
 	return p
 }
 
-// marianAttention is an attention layer and the norm behind it.
+// marianAttention is an attention layer and the norm after it.
 func marianAttention(b *Builder, name, at string, z Sizes, eps float32) (*attn.MultiHead, *nn.LayerNorm) {
 	return b.MultiHead(
 		attn.MultiHeadConfig{Name: name, Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections},
@@ -107,8 +107,8 @@ func marianAttention(b *Builder, name, at string, z Sizes, eps float32) (*attn.M
 	), b.LayerNorm(at+"_layer_norm", z.Width, eps)
 }
 
-// marianPositions are the positions in the file, which are not trained, or computed if it
-// has none.
+// marianPositions are the position vectors in the file, which are not trained; they are computed
+// if the file has none.
 func marianPositions(b *Builder, z Sizes) words {
 	if name := "embed_positions.weight"; b.Has(name) {
 		return &nn.Embedding{Weight: b.Fixed(name, z.Positions, z.Width)}
@@ -116,7 +116,7 @@ func marianPositions(b *Builder, z Sizes) words {
 	return halfSinusoids(z.Width)
 }
 
-// halfSinusoids are nn.Sinusoids of a width with the sines in front of the cosines.
+// halfSinusoids are nn.Sinusoids of a width, with all sines before all cosines.
 type halfSinusoids int
 
 // Forward returns the vectors of positions.
@@ -133,7 +133,7 @@ func (h halfSinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tenso
 	return out
 }
 
-// twoStacks refuses the settings that make less than an encoder–decoder of one.
+// twoStacks rejects settings that turn an encoder–decoder into something else.
 func twoStacks(s *Settings) {
 	s.Only("is_encoder_decoder", true)
 	for _, key := range []string{"is_decoder", "add_cross_attention", "tie_encoder_decoder"} {

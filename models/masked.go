@@ -12,16 +12,16 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// WriteMasked writes the tensors of the model's directory as one safetensors file, in which
-// the heads that Without took away contribute nothing: their columns of the last map of
-// the attention are zero. All else is as it was to the bit, in the types that it had; of a
-// probe that was trained, the parameters are what was learnt, in float32. With Config beside
-// it, the file loads wherever the original does.
+// WriteMasked writes the tensors of the model's directory as one safetensors file, in which the
+// heads that Without removed have no effect: their columns in the attention's output map are
+// zero. All other values and types are unchanged, except that the parameters of a trained probe
+// are the trained values, in float32. With Config as its config.json, any program that can load
+// the original can load the file.
 //
-// Errors: those of safetensors.Open, for the directory is read again; those of w; after
-// training, those of the folder for temporary files, which holds the parameters meanwhile.
+// Errors: those of safetensors.Open, because the directory is read again; those of w; after
+// training, those of the folder for temporary files, where the parameters are stored for a while.
 func (p *Probe) WriteMasked(w io.Writer) error {
-	gone, kept := map[string][]span{}, p.Kept() // by tensor, what becomes zero
+	gone, kept := map[string][]span{}, p.Kept() // by tensor, the columns to set to zero
 	for _, l := range p.model.Attention() {
 		if l.Config().Heads == 0 {
 			continue
@@ -35,16 +35,15 @@ func (p *Probe) WriteMasked(w io.Writer) error {
 	return p.model.rewrite(w, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
 		size := x.DType.Bits() / 8
 		for _, cut := range gone[x.Name] {
-			clear(x.Data[cut.from*size : cut.to*size]) // 0 of every type of floats
+			clear(x.Data[cut.from*size : cut.to*size]) // zero bytes are 0 in every float type
 		}
 		_, err := w.Write(x.Data)
 		return err
 	})
 }
 
-// rewrite writes the tensors of the model's directory, with what was learnt since, as one
-// safetensors file: with other shapes if change sets them, and the data that write makes of
-// theirs.
+// rewrite writes the tensors of the model's directory, or their trained values, as one
+// safetensors file. change may set other shapes, and write writes the data of each tensor.
 func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error) error {
 	r, err := safetensors.Open(m.Dir)
 	if err != nil {
@@ -53,7 +52,7 @@ func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(
 	defer r.Close()
 	s := &safetensors.Stream{Metadata: r.Metadata(), Tensors: slices.Clone(r.Tensors())}
 	if len(s.Metadata) == 0 {
-		s.Metadata = map[string]string{"format": "pt"} // which some loaders insist on
+		s.Metadata = map[string]string{"format": "pt"} // which some loaders require
 	}
 	read := r.Tensor
 	if m.trained {
@@ -62,8 +61,8 @@ func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(
 			return err
 		}
 		defer done()
-		// A tensor that is another one has not learnt, and loaders do without it. What was not
-		// read stays: of a model of images, say.
+		// A duplicate of a tied tensor was not trained, and loaders do not need it. Tensors that
+		// were not read are kept, for example those of an image model.
 		s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool { return slices.Contains(m.tied, x.Name) })
 		for i, x := range s.Tensors {
 			if now, ok := learnt.Lookup(x.Name); ok {
@@ -77,7 +76,7 @@ func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(
 			return r.Tensor(name)
 		}
 	}
-	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // as aligned as they were
+	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // this keeps the alignment
 	for i := range s.Tensors {
 		change(&s.Tensors[i])
 	}
@@ -91,8 +90,8 @@ func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(
 	return s.Write(w)
 }
 
-// entry returns the entry of the file with a parameter of a layer, and the row at which it
-// begins there.
+// entry returns the file entry that contains a parameter of a layer, and the row at which the
+// parameter begins.
 func (m *Model) entry(layer string, x *tensor.Tensor) (e nn.Entry, from int, err error) {
 	for _, e := range m.dict {
 		from := 0
@@ -106,11 +105,11 @@ func (m *Model) entry(layer string, x *tensor.Tensor) (e nn.Entry, from int, err
 	return e, 0, fmt.Errorf("models: layer %s has a map without a tensor in the file", quote.Text(layer))
 }
 
-// span is elements of a tensor.
+// span is a range of elements along an axis of a tensor.
 type span struct{ from, to int }
 
-// columns returns where the weights of heads that are not kept stand in the last map, [D
-// H·E], or [H·E D] if it is transposed.
+// columns returns the columns of removed heads in the output map, [D H·E], or [H·E D] if it is
+// transposed.
 func columns(c attn.MultiHeadConfig, kept []int, transposed bool) []span {
 	var list []span
 	for h := range c.Heads {

@@ -1,7 +1,6 @@
 package models
 
-// mistralFamily is Mistral: Llama with a sliding window in every block, in its first
-// version.
+// mistralFamily is Mistral: Llama; its first version has a sliding window in every block.
 //
 // Source: Jiang et al., "Mistral 7B", 2023, https://arxiv.org/abs/2310.06825.
 var mistralFamily = Family{Type: "mistral", Name: "Mistral", New: newMistral, Fewer: HeadCounts}

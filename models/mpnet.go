@@ -17,8 +17,8 @@ var mpnetFamily = Family{Type: "mpnet", Name: "MPNet", New: newMPNet, Harmless: 
 
 func newMPNet(b *Builder) Network {
 	const (
-		pad     = 1  // whatever the settings say
-		buckets = 32 // transformers reckons with so many, however many there are
+		pad     = 1  // whatever the setting
+		buckets = 32 // transformers always computes with 32, whatever the setting
 	)
 	s, base := b.Config, b.Within("mpnet")
 	bothWays(s)
@@ -48,12 +48,12 @@ func newMPNet(b *Builder) Network {
 				Activation: act,
 				Out:        layer.Linear("output.dense", z.Hidden, z.Width),
 			},
-			FFNorm: layer.LayerNorm("output.LayerNorm", z.Width, eps),
-			How:    attn.Options{Changes: []attn.ScoreChange{bias}},
+			FFNorm:  layer.LayerNorm("output.LayerNorm", z.Width, eps),
+			Options: attn.Options{Changes: []attn.ScoreChange{bias}},
 		})
 	}
 	in.Unread(in.Name("position_ids"))
-	bertPooler(base, z) // read, so that it can be written again; no head has a use for it
+	bertPooler(base, z) // read so that it can be saved again; no head uses it
 	e.head = robertaHead(b, e, in.Name("word_embeddings.weight"), eps)
 	return e
 }

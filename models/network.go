@@ -10,43 +10,44 @@ import (
 
 // Network is the computation of a model: what a Family builds.
 type Network interface {
-	// Hidden returns a vector for each token, behind the last layer and its norm.
+	// Hidden returns a vector for each token: the output of the last layer and its norm.
 	//
-	// Shapes: out [B L D], where L is the length of the longest sequence, of the targets
-	// in an encoder–decoder. What stands behind the end of a shorter one is arbitrary.
+	// Shapes: out [B L D], where L is the length of the longest sequence (the longest target in
+	// an encoder–decoder). Values after the end of a shorter sequence are arbitrary.
 	//
-	// Gradients flow to every parameter that it uses. It panics with a
-	// *tensor.ShapeError if an id is none of the vocabulary, or a sequence longer than
-	// the model takes; Sizes.Check says so as an error before.
+	// Gradients flow to every parameter that it uses. Hidden panics with a *tensor.ShapeError if
+	// an id is not in the vocabulary or a sequence is too long for the model; Sizes.Check reports
+	// this as an error beforehand.
 	Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor
-	// Attention returns the attention layers, from the first to the last. In an
-	// encoder–decoder those of the encoder come first, and then, of each layer of the
-	// decoder, that to the target and that to the source.
+	// Attention returns the attention layers, from the first to the last. In an encoder–decoder,
+	// the encoder's layers come first, then self-attention and cross-attention of each decoder
+	// layer.
 	Attention() []*attn.MultiHead
 	// Sizes returns the sizes of the model.
 	Sizes() Sizes
-	// Head returns what makes logits of hidden states, nil if there is nothing.
+	// Head returns the head that maps hidden states to logits, nil if there is none.
 	Head() *TaskHead
 }
 
-// Sizes are those of a model.
+// Sizes are the sizes of a model.
 type Sizes struct {
-	Kind       heads.Kind // of its layers: Encoder, or Decoder if they are causal
+	Kind       heads.Kind // kind of layers: Encoder, or Decoder if they are causal
 	Layers     int
-	Heads      int // H of a layer
-	KVHeads    int // G of a layer
+	Heads      int // H, of a layer
+	KVHeads    int // G, of a layer
 	HeadSize   int // E
 	Width      int // D
-	Hidden     int // within feed-forward networks
+	Hidden     int // inner width of feed-forward networks
 	Vocabulary int // number of token ids
-	Positions  int // most tokens of a sequence, 0 if the model has no limit
+	Positions  int // maximum length of a sequence in tokens, 0 if unlimited
 	Types      int // number of token types, 0 if there are none
-	// Decoder are the sizes of the decoder behind an encoder, which the others are then of.
-	// Nil in models that are one or the other.
+	// Decoder are the sizes of the decoder in an encoder–decoder, whose other fields describe the
+	// encoder. It is nil in other models.
 	Decoder *Sizes
 }
 
-// output returns the sizes of what writes: of the decoder, if there is one behind an encoder.
+// output returns the sizes of the part that produces the output: the decoder of an
+// encoder–decoder, otherwise z itself.
 func (z Sizes) output() Sizes {
 	if z.Decoder != nil {
 		return *z.Decoder
@@ -54,29 +55,31 @@ func (z Sizes) output() Sizes {
 	return z
 }
 
-// Run says how a network is run. The zero value is all layers over whole sequences.
+// Run configures a run of a network. The zero value runs all layers over whole sequences.
 type Run struct {
-	// State is what a decoder has read before; x goes on behind it, and is added to it. Nil
-	// means that x is all there is. NewState makes one. In an encoder–decoder it also holds
-	// what the decoder attends to of the source, which is read once: x.IDs is nil from the
-	// second run on.
+	// State is the state of a decoder after the tokens that it has read; the tokens of x continue
+	// them and are added to it. Nil means that x is the whole input. NewState makes a state. In
+	// an encoder–decoder, it also stores the encoded source, which is read once: x.IDs is nil
+	// from the second run on.
 	State State
-	// Observe, if not nil, is told of the weights of each layer, under the name that the
-	// layer has in Config: "encoder.0.self".
+	// Observe, if not nil, is called with the weights of each layer and the layer's name in
+	// Config: "encoder.0.self".
 	Observe attn.WeightsFunc
-	// Inspect, if not nil, is told of what the weights are made of, under the same names.
+	// Inspect, if not nil, is called with the intermediate values of the weights and the same
+	// names.
 	Inspect attn.Inspector
-	// States, if not nil, is told of the hidden states [B L D]: of number 0, which are the
-	// embeddings, and of each layer, the last behind the final norm where there is one.
+	// States, if not nil, is called with the hidden states [B L D]: number 0 is the embeddings,
+	// followed by the output of each layer. The last is the output of the final norm if there is
+	// one.
 	States func(number int, x *tensor.Tensor)
-	// SourceStates is States of the encoder of an encoder–decoder, whose decoder States
-	// is then told of.
+	// SourceStates is called like States for the encoder of an encoder–decoder; States is then
+	// called for its decoder.
 	SourceStates func(number int, x *tensor.Tensor)
-	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil.
+	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil for none.
 	Gates func(layer string) *tensor.Tensor
 }
 
-// state tells of hidden states.
+// state calls States.
 func (r *Run) state(number int, x *tensor.Tensor) {
 	if r.States != nil {
 		r.States(number, x)
@@ -91,8 +94,8 @@ func (r *Run) cache(layer int) *attn.Cache {
 	return r.State.(*Cache).Layers[layer]
 }
 
-// options adds what a run wants of a layer to how the layer attends. lens are the lengths of
-// the sequences, nil where all are equally long.
+// options adds the settings of a run to a layer's attention options. lens are the lengths of the
+// sequences, nil if all are equal.
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
 	name := self.Config().Name
 	o.Observe, o.Inspect = r.Observe, r.Inspect
@@ -105,24 +108,24 @@ func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Opt
 	return o
 }
 
-// State is what a decoder has read: the keys and values of its layers, which are a Cache, or
-// the vectors of a recurrent network. A run changes it.
+// State is the state of a decoder after the tokens that it has read: a Cache of keys and values,
+// or the state vectors of a recurrent network. A run changes it.
 type State interface {
 	// Lens returns how many tokens of each sequence have been read.
 	Lens() []int
-	// Select returns the state of the given sequences, which go on differently from there:
-	// those of a beam.
+	// Select returns the state of the given sequences, which then continue independently. Beam
+	// search uses it.
 	Select(sequences []int) State
 }
 
-// Stateful is a Network with a State of its own, in place of a Cache.
+// Stateful is a Network with a custom State instead of a Cache.
 type Stateful interface {
 	// NewState returns the state of a decoder that has read nothing.
 	NewState() State
 }
 
-// NewState returns the state of a network that has read nothing of a number of sequences: one
-// of its own, or a Cache as NewCache makes it.
+// NewState returns the initial state of a network for batch sequences: the state of a Stateful
+// network, or a Cache made by NewCache.
 func NewState(n Network, batch int, c attn.CacheConfig) (State, error) {
 	own := n
 	if m, ok := n.(*Model); ok {
@@ -138,28 +141,28 @@ func NewState(n Network, batch int, c attn.CacheConfig) (State, error) {
 	return cache, nil
 }
 
-// Windowed is a Network with layers that attend to a sliding window: NewCache makes rolling
-// caches for them.
+// Windowed is a Network in which some layers attend to a sliding window. NewCache makes rolling
+// caches for these layers.
 type Windowed interface {
-	// Window returns how many keys a query of a layer attends to, its own included; 0 for all.
+	// Window returns the number of keys that a query of a layer attends to, including its own; 0
+	// means all.
 	Window(layer int) int
 }
 
-// Cache is the keys and values that the layers of a decoder have read.
+// Cache stores the keys and values of the tokens that a decoder has read, layer by layer.
 type Cache struct {
 	Layers []*attn.Cache
 	memory *memory // of the source, nil until it is read
 }
 
-// NewCache returns an empty cache for a number of sequences. c says how keys and values
-// are held; unless it has a window, a layer with a sliding window gets a rolling cache, whose
-// memory does not grow. It returns an error if the network is no decoder, or c is not
-// possible.
+// NewCache returns an empty cache for batch sequences. c configures how keys and values are
+// stored. Unless c has a window, layers with a sliding window get a rolling cache, whose memory
+// does not grow. NewCache returns an error if the network is not a decoder or c is invalid.
 func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 	layers, z := n.Attention(), n.Sizes()
 	switch {
 	case z.Decoder != nil:
-		var own []*attn.MultiHead // without those that attend to the source
+		var own []*attn.MultiHead // without cross-attention
 		for i := z.Layers; i < len(layers); i += 2 {
 			own = append(own, layers[i])
 		}
@@ -189,8 +192,7 @@ func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 // Lens returns how many tokens of each sequence have been read.
 func (c *Cache) Lens() []int { return c.Layers[0].Lens() }
 
-// Select returns a cache with the given sequences, which share memory until they go on
-// differently.
+// Select returns a cache with the given sequences, which share memory until they differ.
 func (c *Cache) Select(sequences []int) State {
 	all := &Cache{memory: c.memory.choose(sequences)}
 	for _, one := range c.Layers {

@@ -14,15 +14,15 @@ import (
 // packed reports whether matrices are packed.
 func (b *Builder) packed() bool { return b.numbers != 0 }
 
-// packedMatrix is a tensor of the file that is held packed: parts that stand one behind
-// the other along their outputs.
+// packedMatrix is a tensor of the file that is stored packed, in consecutive parts along its
+// outputs.
 type packedMatrix struct {
 	name       string // in the file
 	transposed bool   // the file has [in out]
 	parts      []*tensor.Packed
 }
 
-// matrix returns a matrix [out in], packed, nil while nothing is read.
+// matrix returns a packed matrix [out in], nil in the first call of a Family.New.
 func (b *Builder) matrix(name string, transposed bool, in, out int) []*tensor.Packed {
 	rows, columns := out, in
 	if transposed {
@@ -34,18 +34,18 @@ func (b *Builder) matrix(name string, transposed bool, in, out int) []*tensor.Pa
 	return b.pack(name, transposed, in, out)
 }
 
-// pack returns the parts of a matrix that fits.
+// pack returns the packed parts of a matrix whose shape has been checked.
 func (b *Builder) pack(name string, transposed bool, in int, outs ...int) []*tensor.Packed {
 	m := packedMatrix{name: b.prefix + name, transposed: transposed}
 	for _, out := range outs {
 		m.parts = append(m.parts, tensor.NewPacked(out, in, b.numbers))
 	}
 	b.matrices = append(b.matrices, m)
-	b.Unread(m.name) // by nn.LoadFrom
+	b.Unread(m.name) // nn.LoadFrom must not read it
 	return m.parts
 }
 
-// someRows are rows of a part of a packed matrix, and where they are in the file.
+// someRows are rows of a part of a packed matrix, with their place in the file.
 type someRows struct {
 	name   string
 	to     *tensor.Packed
@@ -53,11 +53,11 @@ type someRows struct {
 	at     int // the first element in the file
 }
 
-// taskBytes is how many bytes of weights a task reads, about: so many that two processors
-// seldom ask for the same new huge page, which only one of them can clear.
+// taskBytes is roughly the size of the weights that a task reads. It is large, so that two
+// processors rarely touch the same new huge page at once, which only one of them can clear.
 const taskBytes = 4 << 20
 
-// readMatrices reads what is packed, on all processors.
+// readMatrices reads the packed matrices, on all processors.
 func (b *Builder) readMatrices() error {
 	var tasks []someRows
 	for _, m := range b.matrices {
@@ -96,8 +96,8 @@ func (b *Builder) readMatrices() error {
 	return nil
 }
 
-// read reads the rows, those that lie together at once. bfloat16 need not become floats, and
-// halves that become bfloat16 do so block by block; floats are rounded where they are packed.
+// read reads the rows, contiguous rows at once. bfloat16 is packed without conversion to float32,
+// float16 is converted to bfloat16 block by block, and float32 is rounded while it is packed.
 func (s *someRows) read(r *safetensors.Reader) error {
 	info, _ := r.Lookup(s.name)
 	if info.DType == safetensors.BF16 || info.DType == safetensors.F16 && s.to.Numbers() == tensor.BFloat16 {
@@ -120,7 +120,7 @@ func readRows[T any](s *someRows, read func(name string, dst []T, at int) error,
 	return nil
 }
 
-// buffers are memory for some rows, which are read again and again while a model is loaded.
+// buffers are reusable memory for rows that are read while a model is loaded.
 var buffers sync.Pool
 
 func takeBuffer[T any](n int) *[]T {
@@ -134,8 +134,8 @@ func takeBuffer[T any](n int) *[]T {
 	return b
 }
 
-// readTransposed reads a matrix [in out] and returns the memory for the next one. A row of it
-// has an element of every output, so it is read as a whole.
+// readTransposed reads a matrix [in out] and returns the memory for the next one. Each row has an
+// element of every output, so the matrix is read as a whole.
 func (m *packedMatrix) readTransposed(r *safetensors.Reader, memory []float32) ([]float32, error) {
 	in, columns := m.parts[0].Shape()[1], 0
 	for _, p := range m.parts {
@@ -145,7 +145,7 @@ func (m *packedMatrix) readTransposed(r *safetensors.Reader, memory []float32) (
 		memory = pages.Make[float32](in * columns)
 	}
 	all := memory[:in*columns]
-	const most = 1 << 17 // elements of a task
+	const most = 1 << 17 // elements per task
 	errs := make([]error, (len(all)+most-1)/most)
 	par.For(len(errs), 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -176,8 +176,8 @@ func (w packedWords) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor
 	return tensor.Reshape(t, w.Rows(t, ids), b, l, w.Shape()[1])
 }
 
-// Words returns the embeddings of tokens, name.weight, and the map from states to tokens
-// that is the same matrix.
+// Words returns the token embeddings, name.weight, and a map from states to logits with the same
+// matrix.
 func (b *Builder) Words(name string, n, width int) (words, *nn.Linear) {
 	if b.packed() {
 		w := b.matrix(name+".weight", false, width, n)[0]

@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// partTokens is how many tokens go through all layers together, if a batch has more: so
-	// many that what is inside of a layer stays in a processor's cache.
+	// partTokens is the number of tokens that pass through all layers together in a large batch.
+	// It is small enough for a layer's intermediate values to stay in a processor's cache.
 	partTokens = 128
-	// fewTokens is how many a part should have at least, for each reads all weights.
+	// fewTokens is the least number of tokens that a part should have, because each part reads
+	// all weights.
 	fewTokens = 64
 )
 
-// inParts returns the hidden states of a batch, of the given width. A few sequences at a time go
-// through all layers, each part on one processor: so its states stay in a cache, and processors
-// wait for each other once and not in every product. What a sequence comes to does not depend on
-// the others.
+// inParts returns the hidden states of a batch, of the given width. It splits the batch into
+// parts of a few sequences, and one processor runs each part through all layers: states stay in
+// that processor's cache, and processors synchronise once instead of in every matrix product. A
+// sequence's result does not depend on the others.
 //
-// Who is told of what is inside, or trains, gets the batch as a whole.
+// The batch is not split in training or if the Run has callbacks.
 func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.Tape, x Batch) *tensor.Tensor) *tensor.Tensor {
 	n, longest := len(x.IDs), x.longest()
 	parts := partsOf(n, longest)
@@ -46,10 +47,10 @@ func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.T
 	return y
 }
 
-// tapes are for parts.
+// tapes are reused between parts.
 var tapes = sync.Pool{New: func() any { return tensor.NewTape(tensor.Infer) }}
 
-// partsOf returns into how many parts to cut n sequences.
+// partsOf returns the number of parts for n sequences.
 func partsOf(n, longest int) int {
 	tokens, procs := n*longest, runtime.GOMAXPROCS(0)
 	parts := (tokens + partTokens - 1) / partTokens

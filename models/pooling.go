@@ -7,15 +7,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Pooling makes one vector of the hidden states of a text.
+// Pooling combines the hidden states of a text into one vector.
 type Pooling struct {
-	Name string // as sentence-transformers writes it in "pooling_mode"
-	flag string // in older files, a key that is true
-	// weight is that of token i of n; nil where each element is the largest of all tokens.
+	Name string // the value of "pooling_mode" in sentence-transformers
+	flag string // in older files, the key that is set to true
+	// weight is the weight of token i of n. Nil means the elementwise maximum over all tokens.
 	weight func(i, n int) float64
 }
 
-// Poolings returns the table of poolings. For n tokens, the special ones among them,
+// Poolings returns the table of poolings. For n tokens, including special ones,
 //
 //	cls                   h_1
 //	max                   the largest of each element
@@ -30,7 +30,7 @@ func Poolings() []Pooling {
 		}
 		return 0
 	}
-	return []Pooling{ // in the order in which older files join them
+	return []Pooling{ // in the order in which older files concatenate them
 		{"cls", "pooling_mode_cls_token", func(i, n int) float64 { return only(i == 0) }},
 		{"max", "pooling_mode_max_tokens", nil},
 		{"mean", "pooling_mode_mean_tokens", func(i, n int) float64 { return 1 / float64(n) }},
@@ -40,8 +40,8 @@ func Poolings() []Pooling {
 	}
 }
 
-// Forward pools hidden states [B L D] of texts of the given lengths: out is [B D]. Gradients
-// flow to hidden; what stands behind the end of a text has no influence.
+// Forward pools hidden states [B L D] of texts of the given lengths: out is [B D]. Gradients flow
+// to hidden; values after the end of a text have no effect.
 func (p Pooling) Forward(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	if p.weight == nil {
 		return largest(t, hidden, lens)
@@ -57,7 +57,7 @@ func (p Pooling) Forward(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *ten
 	return tensor.Reshape(t, tensor.Mix(t, w, hidden), b, d)
 }
 
-// largest returns the largest element of all tokens of a text.
+// largest returns the elementwise maximum over the tokens of a text.
 func largest(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	b, l, d := hidden.Dim(0), hidden.Dim(1), hidden.Dim(2)
 	y, from := t.Make(b, d), make([]int, b*d)

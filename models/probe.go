@@ -14,48 +14,47 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Probe is a model and examples on which the importance of its heads is measured: the loss
-// is that of what the model is for, which NewProbe and NewSimilarityProbe say.
+// Probe is a model with examples, on which the importance of its heads is measured. The loss is
+// that of the model's task: see NewProbe and NewSimilarityProbe.
 //
-// Heads that Without takes away stay in the model's weights, behind gates of 0; Compact and
-// WriteMasked take them out of the weights. A translator of attn train becomes a smaller
-// one at once.
+// Without disables heads with gates of 0; Compact and WriteMasked remove them from the weights. A
+// translator of attn train becomes smaller immediately.
 type Probe struct {
 	model   *Model
 	aim     aim
 	batches []probeBatch
-	kept    map[string][]int  // by layer, the heads that are left; nil means all
-	layers  []*attn.MultiHead // with those heads
+	kept    map[string][]int  // remaining heads by layer; nil means all
+	layers  []*attn.MultiHead // with the remaining heads
 }
 
 var _ prune.Prunable[*Probe] = (*Probe)(nil)
 
-// probeBatch is examples that are run at once.
+// probeBatch is a batch of examples.
 type probeBatch struct {
-	x        Batch // first the first sequence of each example, then the second, where they have two
-	examples []int // by their numbers in the list that was given
-	each     int   // sequences of an example
-	terms    []int // of the loss, of each example
-	// Of what logits predict: the rows of hidden states that count, and what they are to be.
+	x        Batch // the first sequence of each example, then the second ones in pairs
+	examples []int // indexes into the caller's list
+	each     int   // sequences per example
+	terms    []int // number of terms of the loss, by example
+	// For predictions by logits: the rows of hidden states that count, and their targets.
 	places, targets []int
-	// Of pairs of texts: what the cosine of their vectors is to be.
+	// For pairs of texts: the target cosine of their vectors.
 	cosines []float32
 }
 
-// batching is how many sequences, and of these tokens, padding included, pairs of tokens and
-// logits a batch has at most, unless a single example has more.
+// batching limits the size of a batch: its tokens, padding included, pairs of tokens, and logits.
+// A single example may exceed the limits.
 type batching struct{ tokens, pairs, logits int }
 
 const mostSequences = 64
 
 var (
 	probeBatches = batching{tokens: 2048, pairs: math.MaxInt, logits: 1 << 24}
-	// translatorBatches are larger, for models that are small.
+	// translatorBatches are larger, because translators are small.
 	translatorBatches = batching{tokens: math.MaxInt, pairs: mostSequences * 256 * 256, logits: math.MaxInt}
 )
 
-// first returns how many examples of a list make its first batch. length is that of an
-// example, logits how many numbers are computed of it behind the model, nil for few.
+// first returns the number of examples in the first batch of a list. length returns the length of
+// an example, logits the number of its logits; nil means few.
 func (b batching) first(list []int, length, logits func(i int) int) int {
 	n, longest, sum := 0, 0, 0
 	for ; n < min(len(list), mostSequences); n++ {
@@ -70,8 +69,8 @@ func (b batching) first(list []int, length, logits func(i int) int) int {
 	return n
 }
 
-// newProbe puts examples of similar lengths together, in the order that compare says. length
-// is how long an example is, and logits how many numbers are computed of it behind the model.
+// newProbe batches examples of similar lengths, in the order that compare defines. length returns
+// the length of an example, and logits the number of its logits.
 func newProbe(
 	m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch,
 ) *Probe {
@@ -91,15 +90,15 @@ func newProbe(
 	return p
 }
 
-// longestFirst is the order of most probes.
+// longestFirst compares examples so that the longest is first. Most probes use it.
 func longestFirst(length func(i int) int) func(i, j int) int {
 	return func(i, j int) int { return cmp.Compare(length(j), length(i)) }
 }
 
-// Model returns the model that is probed, with all its heads.
+// Model returns the probe's model, with all its heads.
 func (p *Probe) Model() *Model { return p.model }
 
-// Layers returns the attention layers, with the heads that are left.
+// Layers returns the attention layers with their remaining heads.
 func (p *Probe) Layers() []*attn.MultiHead { return p.layers }
 
 // Batches returns the number of examples in each batch, which are of similar lengths.
@@ -111,7 +110,7 @@ func (p *Probe) Batches() []int {
 	return sizes
 }
 
-// Run runs batch i. On a tape of mode tensor.Train, the dropout of a translator would drop.
+// Run runs batch i. A tape of mode tensor.Train would apply a translator's dropout.
 func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	b := &p.batches[i]
 	outputs := p.aim.outputs(t, p.states(t, i, pass))
@@ -137,11 +136,11 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	}
 }
 
-// states runs the model on batch i as far as the aim needs it.
+// states runs the model on batch i and returns the states that the aim needs.
 func (p *Probe) states(t *tensor.Tape, i int, pass prune.Pass) *tensor.Tensor {
 	b := &p.batches[i]
 	given := pass.Gates
-	if b.each > 1 && given != nil { // both sequences of an example have its gates
+	if b.each > 1 && given != nil { // both sequences of an example use its gates
 		given = func(layer string) *tensor.Tensor {
 			g := pass.Gates(layer)
 			if g == nil || g.Rank() == 1 {
@@ -153,8 +152,8 @@ func (p *Probe) states(t *tensor.Tape, i int, pass prune.Pass) *tensor.Tensor {
 	return p.aim.states(t, p.model.Hidden(t, b.x, Run{Gates: p.gates(t, given), Observe: p.observer(pass.Observe)}), b)
 }
 
-// gates returns the gates of all heads of a layer: those of a pass for the heads that are
-// left, and 0 for the others.
+// gates returns a function for the gates of all heads of a layer: those of a pass for remaining
+// heads, and 0 for removed ones.
 func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) func(layer string) *tensor.Tensor {
 	if p.kept == nil {
 		return given
@@ -167,7 +166,7 @@ func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) f
 		left, all := p.kept[layer], sizes[layer]
 		var own *tensor.Tensor
 		if given != nil {
-			own = given(layer) // which is asked for of layers without heads too
+			own = given(layer) // also called for layers without heads
 		}
 		if len(left) == all {
 			return own
@@ -178,7 +177,7 @@ func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) f
 		if len(left) == 0 {
 			return tensor.Zeros(all)
 		}
-		spread := tensor.Zeros(len(left), all) // [H' H]: 1 where a head has its place
+		spread := tensor.Zeros(len(left), all) // [H' H]: 1 at the place of each head
 		for i, h := range left {
 			spread.Data()[i*all+h] = 1
 		}
@@ -189,7 +188,8 @@ func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) f
 	}
 }
 
-// observer returns an observer that is told of all heads, and tells of those that are left.
+// observer returns an observer that receives the weights of all heads and calls tell with those
+// of the remaining ones.
 func (p *Probe) observer(tell attn.WeightsFunc) attn.WeightsFunc {
 	if tell == nil || p.kept == nil {
 		return tell
@@ -212,7 +212,7 @@ func (p *Probe) observer(tell attn.WeightsFunc) attn.WeightsFunc {
 	}
 }
 
-// Loss returns the loss on all examples, in nats for each target. If ctx ends, it returns
+// Loss returns the mean loss over all examples, in nats per target. If ctx ends, it returns
 // ctx.Err().
 func (p *Probe) Loss(ctx context.Context) (float64, error) {
 	sum, terms := 0., 0
@@ -227,8 +227,8 @@ func (p *Probe) Loss(ctx context.Context) (float64, error) {
 	return sum / float64(terms), err
 }
 
-// Losses returns the loss of each example, in the order in which they were given. It is the
-// same to the bit whatever the other examples are. If ctx ends, it returns ctx.Err().
+// Losses returns the loss of each example, in the order given to the constructor. It does not
+// depend on the other examples, bit for bit. If ctx ends, it returns ctx.Err().
 func (p *Probe) Losses(ctx context.Context) ([]Predicted, error) {
 	n := 0
 	for _, b := range p.batches {
@@ -254,22 +254,23 @@ func (p *Probe) each(ctx context.Context, visit func(t *tensor.Tape, batch int))
 	return nil
 }
 
-// Write returns what the model writes for each source without the heads that are gone, as
-// Model.Write does.
+// Write returns the tokens that the model without the removed heads writes for each source, like
+// Model.Write.
 func (p *Probe) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
 	g.Run.Gates = p.gates(nil, g.Run.Gates)
 	return p.model.Write(ctx, sources, g)
 }
 
-// On returns a probe of the same heads on the examples of another probe for the same task.
+// On returns a probe of the same model and heads on the examples of another probe for the same
+// task.
 func (p *Probe) On(other *Probe) *Probe {
 	return &Probe{p.model, p.aim, other.batches, p.kept, p.layers}
 }
 
-// Of returns a probe of another model, with all its heads, on the same examples: of one that
-// was written by WriteMasked or Compact, say.
+// Of returns a probe of another model, with all its heads, on the same examples. The model may be
+// one that WriteMasked or Compact wrote.
 //
-// Errors: a model of other sizes, numbers of attention heads aside, or for another task.
+// Errors: a model for another task, or of other sizes apart from the number of heads.
 func (p *Probe) Of(m *Model) (*Probe, error) {
 	mine, its := p.model.Sizes(), m.Sizes()
 	for _, z := range []*Sizes{&mine, &its} {
@@ -289,8 +290,7 @@ func (p *Probe) Of(m *Model) (*Probe, error) {
 	return &Probe{model: m, aim: a, batches: p.batches, layers: m.Attention()}, nil
 }
 
-// Kept returns the heads that are left in each layer, by the numbers that they have in the
-// model.
+// Kept returns the remaining heads of each layer, by their numbers in the model.
 func (p *Probe) Kept() map[string][]int {
 	kept := map[string][]int{}
 	for _, l := range p.model.Attention() {
@@ -304,13 +304,13 @@ func (p *Probe) Kept() map[string][]int {
 	return kept
 }
 
-// Without returns a probe without the given heads, which are numbered as in Layers, on the
-// same examples.
+// Without returns a probe on the same examples without the given heads, which are numbered as in
+// Layers.
 //
-// Errors: a head that there is not; a part of the heads that share keys and values.
+// Errors: a head that does not exist; only some of the heads that share keys and values.
 func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	rest := &Probe{model: p.model, aim: p.aim, batches: p.batches, kept: map[string][]int{}}
-	mine := map[string][]int{} // of what is left, as in Layers
+	mine := map[string][]int{} // of remaining heads, as in Layers
 	known := 0
 	before := p.Kept()
 	for _, l := range p.layers {

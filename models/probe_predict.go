@@ -11,44 +11,42 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// aim is what a probe's hidden states are for: the loss of a batch.
+// aim computes the loss of a probe's task from hidden states.
 type aim interface {
-	// states returns what the loss depends on of the hidden states of a batch.
+	// states returns the part of a batch's hidden states that the loss depends on.
 	states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor
-	// loss returns a number of which n times is the sum of the losses of all examples, by
-	// what is put out.
+	// loss returns the mean loss of a batch's outputs over its n terms; n·mean is the sum over
+	// all examples.
 	loss(t *tensor.Tape, outputs *tensor.Tensor, b *probeBatch) (mean *tensor.Tensor, n int)
-	// predicted fills in what is predicted of each example of the batch, by what a model puts
-	// out and the model with all its heads.
+	// predicted sets the entries of the batch's examples in list. out are the outputs of a model,
+	// and whole those of the model with all its heads.
 	predicted(t *tensor.Tape, out, whole *tensor.Tensor, b *probeBatch, list []Predicted)
-	// of returns the same for another model.
+	// of returns the same aim for another model.
 	of(m *Model) (aim, error)
-	// outputs returns the numbers that the model puts out.
+	// outputs returns the model's outputs: logits or cosines.
 	outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor
 }
 
-// Example is a sequence of tokens and what the head of a model is to predict of it.
+// Example is a sequence of tokens and the targets that a model's head should predict.
 type Example struct {
 	IDs   []int
 	Types []int // token types, nil for 0
-	// Reads are what the decoder of an encoder–decoder reads, of which it predicts: the
-	// token with which every target begins and then the target, but for its last token.
-	// IDs are the source then. Nil in other models.
+	// Reads are the input tokens of the decoder in an encoder–decoder: the start token, then the
+	// target without its last token. IDs are then the source. Reads is nil in other models.
 	Reads []int
-	// Targets are classes: one for a task whose logits are those of a text; else one for
-	// each token, the number of a token or a class, where Ignore counts for nothing.
+	// Targets are class numbers or token ids: one for a task with one row of logits for a text,
+	// otherwise one for each token. Targets equal to Ignore do not count.
 	Targets []int
 }
 
-// Ignore is the target of a token of which nothing is to be predicted.
+// Ignore is the target of a token that has no target.
 const Ignore = -1
 
-// NewProbe returns a probe of m on examples. The loss is the cross entropy of what the
-// model's head is to predict.
+// NewProbe returns a probe of m on examples. The loss is the cross entropy of the targets under
+// the predictions of the model's head.
 //
-// Errors: a model without a head, or whose weights are packed; no examples; an
-// example that the model does not take, without anything to predict, or with targets that
-// are none of the head's.
+// Errors: a model without a head or with packed weights; no examples; an example that the model
+// cannot run on, without targets, or with invalid targets.
 func NewProbe(m *Model, examples []Example) (*Probe, error) {
 	bad := func(format string, args ...any) (*Probe, error) {
 		return nil, fmt.Errorf("models: NewProbe: "+format, args...)
@@ -101,7 +99,7 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 	}), nil
 }
 
-// predictedBatch returns a batch of examples of which a head predicts something.
+// predictedBatch returns a batch of examples for a headAim.
 func predictedBatch(examples []Example) probeBatch {
 	b := probeBatch{x: batchOf(examples), each: 1}
 	width := b.x.longest()
@@ -121,15 +119,15 @@ func predictedBatch(examples []Example) probeBatch {
 	return b
 }
 
-// Predict runs the model over examples at once. It returns the logits [N C] of all that its
-// head is to predict, an example behind the other, and what that is, [N]. On a tape of mode
-// tensor.Train, the dropout of a translator drops.
+// Predict runs the model on a batch of examples. It returns the logits [N C] of all targets,
+// example by example, and these targets, [N]. A tape of mode tensor.Train applies a translator's
+// dropout.
 func (m *Model) Predict(t *tensor.Tape, examples []Example, r Run) (logits *tensor.Tensor, targets []int) {
 	b, a := predictedBatch(examples), headAim{m.Head()}
 	return a.outputs(t, a.states(t, m.Hidden(t, b.x, r), &b)), b.targets
 }
 
-// batchOf returns the sequences of examples, with token types if any has some.
+// batchOf returns the sequences of examples, with token types if any example has them.
 func batchOf(examples []Example) Batch {
 	var x Batch
 	typed := slices.ContainsFunc(examples, func(e Example) bool { return e.Types != nil })
@@ -148,7 +146,7 @@ func batchOf(examples []Example) Batch {
 	return x
 }
 
-// rows returns how many rows of logits a task has for the example.
+// rows returns the number of rows of logits for the example.
 func (e Example) rows(task Task) int {
 	switch {
 	case !task.PerToken():
@@ -164,7 +162,7 @@ func (e Example) predicted() []int {
 	return slices.DeleteFunc(slices.Clone(e.Targets), func(target int) bool { return target == Ignore })
 }
 
-// headAim is what the head of a model predicts: its loss is the cross entropy.
+// headAim is the prediction by a model's head. Its loss is the cross entropy.
 type headAim struct{ head *TaskHead }
 
 func (a headAim) of(m *Model) (aim, error) {
@@ -172,21 +170,21 @@ func (a headAim) of(m *Model) (aim, error) {
 	if head == nil || head.Task != a.head.Task {
 		return nil, fmt.Errorf("models: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)
 	}
-	if !slices.Equal(head.Labels, a.head.Labels) { // targets are their numbers
+	if !slices.Equal(head.Labels, a.head.Labels) { // targets are label numbers
 		return nil, fmt.Errorf("models: Of: the model of %s has the classes [%s], want [%s]",
 			m.Dir, quote.Texts(head.Labels), quote.Texts(a.head.Labels))
 	}
 	return headAim{head}, nil
 }
 
-// states are a row for each term, [1 N D], of which the head makes logits: a word is
-// predicted at few of the places, and its logits are many. Of a text they are the logits.
+// states are a row for each term, [1 N D], to which the head is applied: words are predicted in
+// few places, but have many logits. For one row of logits per text, states are the logits.
 func (a headAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
 	if !a.head.Task.PerToken() {
 		return a.head.Logits(t, hidden)
 	}
 	rows := tensor.Reshape(t, hidden, hidden.Dim(0)*hidden.Dim(1), hidden.Dim(2))
-	if len(b.places) < rows.Dim(0) { // else all count, in their order
+	if len(b.places) < rows.Dim(0) { // otherwise all rows count, in order
 		rows = tensor.Gather(t, rows, b.places)
 	}
 	return tensor.Reshape(t, rows, 1, len(b.places), hidden.Dim(2))
@@ -215,8 +213,8 @@ func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *prob
 	}
 }
 
-// predictions returns what the logarithms of probabilities [N C] say of each example of the
-// batch.
+// predictions returns the loss and the right answers of each example from log probabilities [N
+// C].
 func (b *probeBatch) predictions(logp *tensor.Tensor) []Predicted {
 	list, classes, row := make([]Predicted, len(b.terms)), logp.Dim(1), 0
 	for i, terms := range b.terms {
@@ -234,7 +232,7 @@ func (b *probeBatch) predictions(logp *tensor.Tensor) []Predicted {
 	return list
 }
 
-// losses returns the loss of each example of logits.
+// losses returns the loss of each example, computed from logits.
 func (b *probeBatch) losses(logits *tensor.Tensor) []float64 {
 	losses := make([]float64, len(b.terms))
 	for i, y := range b.predictions(tensor.LogSoftmax(nil, logits)) {

@@ -10,10 +10,10 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// SimilarPair is two texts and how similar they are.
+// SimilarPair is two texts and their target similarity.
 type SimilarPair struct {
 	First, Second *tokenizer.Encoding // of Embedder.Encode
-	Cosine        float64             // that the vectors of the texts are to have
+	Cosine        float64             // target cosine of the texts' vectors
 }
 
 // NewSimilarityProbe returns a probe of the model in e on pairs of texts. The loss of a
@@ -53,7 +53,7 @@ func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
 	}), nil
 }
 
-// similarityAim is that the cosine of two texts' vectors says how similar they are.
+// similarityAim is the prediction of similarity by the cosine of two texts' vectors.
 type similarityAim struct{ e *Embedder }
 
 func (a similarityAim) of(m *Model) (aim, error) {

@@ -15,26 +15,26 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Training says how a Probe is trained. The zero value of all but Steps and Rate is in order.
+// Training configures the training of a Probe. Fields other than Steps and Rate may be zero.
 type Training struct {
 	Steps int
 	Rate  float64 // the largest learning rate
 	Seed  uint64  // of the order of batches
-	// Progress, if not nil, is told of each step that was done.
+	// Progress, if not nil, is called after each step.
 	Progress func(step int)
 }
 
-// ErrDiverged says that a loss is no number any more.
+// ErrDiverged means that the loss is no longer finite.
 var ErrDiverged = errors.New("models: Train: the loss is not finite")
 
-// Train trains the model of a probe on the examples of another probe for the same task, a
-// batch a step, in random order: AdamW without weight decay, gradients clipped at a norm of
-// 1, a rate that grows over the first tenth of the steps and falls to 0 along a cosine.
-// Heads that are gone stay so, and their weights as they were. p gets a model of its own
-// for it: no other probe of the model changes.
+// Train trains the model of p on the examples of another probe for the same task, one batch per
+// step, in random order. It uses AdamW without weight decay, gradients clipped at a norm of 1,
+// and a learning rate that grows over the first tenth of the steps and then falls to 0 along a
+// cosine. Removed heads stay removed, and their weights do not change. p gets its own copy of the
+// model, so other probes of the model do not change.
 //
-// Errors: those of Load, for the directory is read again; ErrDiverged; if ctx ends,
-// ctx.Err(). After the last two, p is trained in part.
+// Errors: those of Load, because the directory is read again; ErrDiverged; if ctx ends,
+// ctx.Err(). After the last two, p is partly trained.
 func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) error {
 	if o.Steps < 0 || !(o.Rate > 0) {
 		return fmt.Errorf("models: Train: %d steps at a rate of %v, want at least 0, and more than 0", o.Steps, o.Rate)
@@ -46,7 +46,7 @@ func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) error {
 	on := p.On(examples)
 	optimizer := nn.NewAdamW(p.model)
 	optimizer.WeightDecay = 0
-	schedule := nn.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // the last step is not idle
+	schedule := nn.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // so that the rate of the last step is not 0
 	rng := rand.New(rand.NewPCG(o.Seed, 7))
 	tape := tensor.NewTape(tensor.Eval) // without dropout
 	var order []int
@@ -75,7 +75,7 @@ func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) error {
 	return nil
 }
 
-// own gives the probe a copy of its model.
+// own replaces the probe's model with a copy.
 func (p *Probe) own() error {
 	m, err := Load(p.model.Dir, p.model.options)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *Probe) own() error {
 	return nil
 }
 
-// renew makes the layers that are left of those of the model.
+// renew rebuilds the probe's layers from those of its model.
 func (p *Probe) renew() {
 	p.layers = p.model.Attention()
 	if p.kept == nil {
@@ -107,14 +107,14 @@ func (p *Probe) renew() {
 		}
 		small, err := l.Keep(left)
 		if err != nil {
-			panic(err) // Without has kept the same heads
+			panic(err) // Without has already kept the same heads
 		}
 		p.layers[i] = small
 	}
 }
 
-// learnt returns the parameters as the file of a temporary folder. done is to be called in
-// the end.
+// learnt writes the parameters to a file in a temporary folder and returns its reader. The caller
+// must call done at the end.
 func (m *Model) learnt() (r *safetensors.Reader, done func(), err error) {
 	dir, err := os.MkdirTemp("", "attn-weights-")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn"
 )
 
-// qwen2Family is Qwen2 and Qwen2.5: Llama with biases of queries, keys and values.
+// qwen2Family is Qwen2 and Qwen2.5: Llama with biases in the maps of queries, keys and values.
 //
 // Source: Yang et al., "Qwen2 Technical Report", 2024, https://arxiv.org/abs/2407.10671.
 var qwen2Family = Family{Type: "qwen2", Name: "Qwen2", New: newQwen2, Fewer: HeadCounts}
@@ -17,8 +17,8 @@ func newQwen2(b *Builder) Network {
 	return m.build(b.Within("model"), b)
 }
 
-// qwen3Family is Qwen3: Llama with norms of queries and keys, and heads of a size of their
-// own.
+// qwen3Family is Qwen3: Llama with norms of queries and keys, and a separate setting for the size
+// of heads.
 //
 // Source: Yang et al., "Qwen3 Technical Report", 2025, https://arxiv.org/abs/2505.09388.
 var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Fewer: HeadCounts}
@@ -32,7 +32,7 @@ func newQwen3(b *Builder) Network {
 	return m.build(b.Within("model"), b)
 }
 
-// qwen is what both have in common. Upper blocks may have a sliding window.
+// qwen returns the settings common to both. Upper blocks may have a sliding window.
 func qwen(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	m := rotaryDecoder{

@@ -11,11 +11,11 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Encode returns the tokens of a text, or of a pair of texts if second is not empty, with
-// the special tokens that the model wants. Nothing is cut off or filled up.
+// Encode returns the tokens of a text, or of a pair of texts if second is not empty, with the
+// model's special tokens. It neither truncates nor pads.
 //
-// Errors: a directory without a tokenizer; a text that it refuses; tokens that the model
-// does not take, or more of them.
+// Errors: a directory without a tokenizer; a text that the tokenizer rejects; tokens outside the
+// vocabulary, or too many tokens.
 func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
 	if m.language == nil {
 		return nil, m.untokened
@@ -43,9 +43,9 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 	return BatchOf(all...), nil
 }
 
-// Record runs the model on a text, or on a pair of texts if second is not empty, and
-// returns the attention weights of all its layers. In an encoder–decoder second is the
-// target; if it is empty, it is what the model writes, but for translators of attn train.
+// Record runs the model on a text, or on a pair of texts if second is not empty, and returns the
+// attention weights of all its layers. In an encoder–decoder, second is the target. If second is
+// empty, the model generates the target, except for translators of attn train.
 //
 // Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate.
 func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Record, error) {
@@ -59,8 +59,8 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 	return m.recorded(BatchOf(e), m.texts(first, second, e), o)
 }
 
-// recorded runs the model and returns what was recorded, with the numbers that heads had
-// before others were lost, and the key/value heads that they share.
+// recorded runs the model and returns the record, in which heads have their numbers from the
+// unpruned model and their shared key/value heads.
 func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
 	layers := m.Attention()
 	some := slices.ContainsFunc(layers, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 })
@@ -71,7 +71,7 @@ func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*
 	observe, inspect := recorder.Observers()
 	m.Hidden(nil, x, Run{Observe: observe, Inspect: inspect})
 	r, err := recorder.Record(texts)
-	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders each head has its own
+	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders, heads share no keys and values
 		return r, err
 	}
 	for i := range r.Layers {
@@ -107,7 +107,7 @@ func pick[T any](x []T, at []int) []T {
 	return y
 }
 
-// texts returns what a Recorder is told of a text.
+// texts returns the description of a text for a Recorder.
 func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
 	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.language.labels(e, false)}
 	for i, label := range texts.SourceTokens {
@@ -118,13 +118,13 @@ func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
 	return texts
 }
 
-// labels returns the tokens for people to read. A byte-level vocabulary writes each byte as a
-// letter of its own; where the bytes of a token are text, that is what people want.
+// labels returns the tokens for people to read. A byte-level vocabulary represents each byte by a
+// letter; if the bytes of a token are text, labels returns that text instead.
 func labels(t *tokenizer.Tokenizer, e *tokenizer.Encoding) []string {
 	list := slices.Clone(e.Tokens)
 	_, spaces := t.ID("Ġ")
 	_, lines := t.ID("Ċ")
-	if !spaces || !lines { // which every byte-level vocabulary has
+	if !spaces || !lines { // every byte-level vocabulary has both
 		return list
 	}
 	for i, id := range e.IDs {

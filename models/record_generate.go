@@ -8,12 +8,11 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// RecordGenerated continues a text by at most g.Tokens tokens and returns the attention
-// weights of all of it: those of the text, and under them a row for each token that was
-// written, as it was read in its turn.
+// RecordGenerated continues a text by at most g.Tokens tokens and returns the attention weights:
+// those of the text, followed by a row for each generated token, as in the step that read it.
 //
 // Errors: those of Encode, Generate and heads.Recorder; a g.Tokens that is not positive; the
-// end of ctx.
+// error of a ctx that ends.
 func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, o heads.RecorderOptions) (*heads.Record, error) {
 	if m.Sizes().Decoder != nil {
 		return nil, fmt.Errorf("models: RecordGenerated: %s is an encoder-decoder, want a decoder; Record takes it", m.Family.Name)
@@ -42,6 +41,6 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	}
 	texts := m.texts(text, m.tokenizer.Decode(all.IDs), e)
 	texts.SourceTokens = append(texts.SourceTokens, labels(m.tokenizer, all)...)
-	// All at once the weights are those of the steps, to the bit.
+	// One run over all tokens gives the same weights as the single steps, bit for bit.
 	return m.recorded(Batch{IDs: [][]int{append(BatchOf(e).IDs[0], all.IDs...)}}, texts, o)
 }

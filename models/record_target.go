@@ -17,7 +17,7 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 		return nil, err
 	}
 	var y *tokenizer.Encoding
-	written := target == "" && m.Translator == nil // that of a translator may be empty
+	written := target == "" && m.Translator == nil // a translator's target may be empty
 	if written {
 		y, err = m.written(e.IDs)
 	} else {
@@ -59,7 +59,8 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	return m.recorded(x, texts, o)
 }
 
-// written returns what the model writes for a source, with the end if it comes to one.
+// written returns the tokens that the model writes for a source, including the end token if it
+// writes one.
 func (m *Model) written(source []int) (*tokenizer.Encoding, error) {
 	g := Generation{Tokens: targetTokens(source), Ends: []int{}}
 	ends, err := m.EndTokens()
@@ -85,5 +86,5 @@ func (m *Model) written(source []int) (*tokenizer.Encoding, error) {
 	return y, nil
 }
 
-// targetTokens is how many tokens a target may have if nobody says it.
+// targetTokens is the default limit for the number of target tokens.
 func targetTokens(source []int) int { return 2*len(source) + 20 }

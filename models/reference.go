@@ -8,15 +8,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Reference is what a probe predicts, for others to be compared with it: probes of the
+// Reference is the predictions of a probe, with which other probes are compared: probes of the
 // same model with fewer heads, or of another model on the same examples.
 type Reference struct {
 	probe  *Probe
-	states []*tensor.Tensor // of the first batches, as many as there is room for
+	states []*tensor.Tensor // of the first batches, as far as they fit in memory
 }
 
-// mostStates bounds the numbers that a Reference keeps. Those of other batches are computed
-// again.
+// mostStates limits the numbers that a Reference keeps. The states of other batches are
+// recomputed.
 const mostStates = 1 << 26
 
 // NewReference runs a probe over its examples. If ctx ends, it returns ctx.Err().
@@ -24,7 +24,7 @@ func NewReference(ctx context.Context, p *Probe) (*Reference, error) {
 	return newReference(ctx, p, mostStates)
 }
 
-// newReference is NewReference with room for so many numbers.
+// newReference is NewReference with room for the given number of states.
 func newReference(ctx context.Context, p *Probe, room int) (*Reference, error) {
 	r := &Reference{probe: p}
 	return r, p.each(ctx, func(t *tensor.Tape, i int) {
@@ -38,20 +38,20 @@ func newReference(ctx context.Context, p *Probe, room int) (*Reference, error) {
 	})
 }
 
-// Predicted is what a probe has made of an example.
+// Predicted is the result of a probe for an example.
 type Predicted struct {
 	Terms int     // of the loss
 	Loss  float64 // of all its terms
-	Right int     // terms for which nothing is likelier than what is right
-	// KL is how far the probabilities q are from those of the reference, p, in nats, of
-	// all terms: Σ p·ln(p/q). It is NaN where there are none.
+	Right int     // terms for which no class is more likely than the target
+	// KL is the divergence of the probabilities q from the reference's, p, in nats, summed over
+	// all terms: Σ p·ln(p/q). It is NaN if the task has no probabilities.
 	KL     float64
-	Cosine float64 // of the vectors of a pair of texts, else NaN
+	Cosine float64 // of the vectors of a pair of texts, otherwise NaN
 }
 
 // each calls visit with the states of the reference and of another probe, batch by batch.
 func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor.Tape, whole, x *tensor.Tensor, b *probeBatch)) error {
-	own := *other // on these examples, by its own head
+	own := *other // on these examples, with its own head
 	own.batches = r.probe.batches
 	return own.each(ctx, func(t *tensor.Tape, i int) {
 		var whole *tensor.Tensor
@@ -64,8 +64,8 @@ func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor
 	})
 }
 
-// Compare returns what another probe predicts of the examples of the reference, in the order
-// in which they were given. If ctx ends, it returns ctx.Err().
+// Compare returns the predictions of another probe for the examples of the reference, in the
+// order given to its constructor. If ctx ends, it returns ctx.Err().
 func (r *Reference) Compare(ctx context.Context, other *Probe) ([]Predicted, error) {
 	n := 0
 	for _, b := range r.probe.batches {
@@ -78,9 +78,9 @@ func (r *Reference) Compare(ctx context.Context, other *Probe) ([]Predicted, err
 	return list, err
 }
 
-// Difference returns the largest absolute difference between a number that another probe
-// puts out, a logit or a cosine, and the reference's, and the largest absolute one of both.
-// If any is not finite, both are NaN. If ctx ends, it returns ctx.Err().
+// Difference compares the outputs of another probe, logits or cosines, with the reference's. It
+// returns their largest absolute difference and the largest absolute value of either. If any
+// output is not finite, both are NaN. If ctx ends, it returns ctx.Err().
 func (r *Reference) Difference(ctx context.Context, other *Probe) (largest, scale float64, err error) {
 	err = r.each(ctx, other, func(t *tensor.Tape, whole, x *tensor.Tensor, _ *probeBatch) {
 		p, q := r.probe.aim.outputs(t, whole), other.aim.outputs(t, x)

@@ -6,8 +6,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// robertaFamily is RoBERTa: BERT with positions that begin behind that of the padding
-// token, and other heads.
+// robertaFamily is RoBERTa: BERT with other heads, and with positions that begin after that of
+// the padding token.
 //
 // Source: Liu et al., "RoBERTa: A Robustly Optimized BERT Pretraining Approach", 2019,
 // https://arxiv.org/abs/1907.11692.
@@ -44,13 +44,13 @@ func newRoBERTa(b *Builder) Network {
 		e.blocks = append(e.blocks, bertBlock(base.At(fmt.Sprintf("encoder.layer.%d", i)), i, z, eps, act))
 	}
 	in.Unread(in.Name("position_ids"))
-	bertPooler(base, z) // read, so that it can be written again; no head has a use for it
+	bertPooler(base, z) // read so that it can be saved again; no head uses it
 	e.head = robertaHead(b, e, in.Name("word_embeddings.weight"), eps)
 	return e
 }
 
-// behindPadding sets Positions for positions that begin behind pad, and returns the number
-// of rows of their table.
+// behindPadding sets Positions for positions that begin after pad, and returns the number of rows
+// of their table.
 func (z *Sizes) behindPadding(s *Settings, pad int) int {
 	rows := z.Positions
 	if pad < 0 || pad > rows-2 {
@@ -61,8 +61,8 @@ func (z *Sizes) behindPadding(s *Settings, pad int) int {
 	return rows
 }
 
-// robertaHead is the head whose tensors are in the file. The activation of that for words is
-// GELU, whatever the layers have.
+// robertaHead is the head whose tensors are in the file. The head for masked words always uses
+// GELU.
 func robertaHead(b *Builder, e *encoder, embeddings string, eps float32) *TaskHead {
 	s, z := b.Config, e.sizes
 	tied := s.Bool("tie_word_embeddings", true)

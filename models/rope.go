@@ -6,10 +6,9 @@ import (
 	"github.com/attn-go/attn/position"
 )
 
-// rope returns the rotary positions that config.json asks for, and how many tokens they are
-// for. It says in one of three ways how frequencies are scaled: in
-// rope_parameters, as transformers has written it since version 5; in rope_scaling beside
-// rope_theta, as before; or not at all.
+// rope returns the rotary positions that config.json specifies, and the number of tokens that
+// they support. The scaling of frequencies is in rope_parameters (transformers 5 and later), in
+// rope_scaling beside rope_theta (earlier versions), or absent.
 func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
 	s := b.Config
 	r := rotation{all: s, scaling: ropeScaling(s), theta: s.Float("rope_theta", 10000), sizes: z}
@@ -19,8 +18,8 @@ func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
 	return r.position(b.longest)
 }
 
-// gemma3Ropes returns the positions of the layers with all keys and of those with a
-// sliding window, and how many tokens they are for.
+// gemma3Ropes returns the rotary positions of layers with full attention and of layers with a
+// sliding window, and the number of tokens that they support.
 func gemma3Ropes(b *Builder, z Sizes) (full, local attn.Position, tokens int) {
 	s := b.Config
 	f := rotation{all: s, scaling: ropeScaling(s), theta: s.Float("rope_theta", 1e6), sizes: z}
@@ -41,19 +40,19 @@ func ropeScaling(s *Settings) *Settings {
 	return s.Part("rope_scaling")
 }
 
-// rotation is what settings say of rotary positions.
+// rotation is the settings of rotary positions.
 type rotation struct {
 	all     *Settings // of the model
 	scaling *Settings // of the frequencies, nil if there are none
-	theta   float64   // the base, unless scaling has one
-	sizes   Sizes     // of the model; Positions is how many it was trained on
+	theta   float64   // the base, unless scaling sets one
+	sizes   Sizes     // of the model; Positions is the number in training
 }
 
-// position returns the positions, and how many tokens they are for: longest, or if that is 0
-// as many as the model was made for.
+// position returns the positions and the number of tokens that they support: longest, or the
+// model's own limit if longest is 0.
 func (r *rotation) position(longest int) (attn.Position, int) {
 	trained := r.sizes.Positions
-	r.all.Only("partial_rotary_factor", 1) // these families turn whole heads
+	r.all.Only("partial_rotary_factor", 1) // these families rotate all elements of a head
 	tokens := trained
 	if longest > 0 {
 		tokens = longest
@@ -75,7 +74,7 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 	return p, tokens
 }
 
-// frequencies returns how frequencies are changed, and for how many tokens that holds.
+// frequencies returns the scaling of the frequencies and the number of tokens that it supports.
 func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScaling, int) {
 	s := r.scaling
 	kind := s.Text("rope_type", s.Text("type", "default"))
@@ -85,9 +84,9 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 	case "linear":
 		return position.ScaleLinear(s.Float("factor", 0)), tokens
 	case "dynamic":
-		// The base grows with the length of a sequence, once that is more than the model
-		// was trained on. Keys in a cache keep their angles, so here it is that of the
-		// longest sequence from the first token on.
+		// In transformers, the base grows with sequences longer than in training. Cached keys
+		// keep their angles, so here the base is that of the longest sequence from the first
+		// token on.
 		return position.ScaleNTK(s.Float("factor", 0), trained, tokens), tokens
 	case "llama3":
 		return position.ScaleLlama3(s.Float("factor", 0), s.Float("low_freq_factor", 0), s.Float("high_freq_factor", 0), r.original(trained)), tokens
@@ -104,9 +103,9 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 			Exact:        !s.Bool("truncate", true),
 		}), tokens
 	case "longrope":
-		// There are two lists of factors, for sequences within what the model was first
-		// trained on and for longer ones. Keys in a cache have been turned by one of them:
-		// the first, unless longer sequences are asked for.
+		// There are two lists of factors: for sequences up to the original training length, and
+		// for longer ones. Cached keys have been rotated with one of them, so the choice is
+		// fixed: the first list, unless Options.Tokens exceeds that length.
 		original := r.original(trained)
 		if longest == 0 {
 			tokens = original
@@ -124,10 +123,10 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 	return nil, tokens
 }
 
-// original returns how many positions the model was trained on before they were scaled.
+// original returns the number of positions in training, before scaling.
 func (r *rotation) original(trained int) int {
 	const key = "original_max_position_embeddings"
-	if r.all.Has(key) { // which then counts
+	if r.all.Has(key) { // which then takes precedence
 		r.scaling.Ignore(key)
 		return r.all.SizeOr(key, trained)
 	}

@@ -12,30 +12,30 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// rotaryDecoder is in what a decoder with rotary positions and gated feed-forward networks
-// differs from others of its kind: Llama and those that came after it. Each family has a
-// file that fills it in, and build makes the layers. Blocks are counted from 0.
+// rotaryDecoder is the parameters of a decoder with rotary positions and gated feed-forward
+// networks, such as Llama and its successors. Each family sets them, and build makes the layers.
+// Blocks are counted from 0.
 type rotaryDecoder struct {
 	Sizes
 	position   func(block int) attn.Position
 	window     func(block int) int // keys that a query attends to, 0 for all; nil means all everywhere
 	eps        float32             // of the norms
 	activation Activation
-	tied       bool // the map to logits is the embeddings
+	tied       bool // the map to logits is the embedding matrix
 
 	bias      attn.Projections
 	ffBias    bool
-	queryNorm bool       // queries and keys are normalised, before they are turned
+	queryNorm bool       // queries and keys are normalised before rotation
 	score     attn.Score // nil means the dot product divided by √E
 	softCap   float32    // of the scores, 0 means none
 	logitCap  float32    // of the logits, 0 means none
 	scale     float32    // of the embeddings, 0 means 1
 	plusOne   bool       // norms multiply by 1 + weight
-	normAfter bool       // there is a norm behind each part of a block, too
+	normAfter bool       // there is also a norm after each part of a block
 }
 
-// rotarySizes returns the sizes that config.json has. Those of usual that are not 0 are for
-// files that do not tell; the usual size of a head is the width divided by their number.
+// rotarySizes reads the sizes from config.json. Non-zero sizes in usual are defaults; the default
+// size of a head is the width divided by the number of heads.
 func rotarySizes(b *Builder, usual Sizes) Sizes {
 	s := b.Config
 	oneWay(s)
@@ -55,7 +55,7 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 		Positions:  size("max_position_embeddings", usual.Positions),
 	}
 	z.HeadSize = s.SizeOr("head_dim", cmp.Or(usual.HeadSize, max(1, z.Width/z.Heads)))
-	const largest = 1 << 16 // of a head: its frequencies are computed before the shapes of tensors are checked
+	const largest = 1 << 16 // largest head size: frequencies are computed before the shapes of tensors are checked
 	if z.HeadSize > largest {
 		s.Fail("head_dim", "makes heads of size %d, want at most %d", z.HeadSize, largest)
 		z.HeadSize = 2
@@ -64,7 +64,7 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 	return z
 }
 
-// build makes the layers, from the tensors of base, and the map to logits from those of top.
+// build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m rotaryDecoder) build(base, top *Builder) Network {
 	z := m.Sizes
 	d := &decoder{
@@ -78,7 +78,7 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 	for i := range z.Layers {
 		at := base.At(fmt.Sprintf("layers.%d", i))
 		d.blocks = append(d.blocks, m.block(at, i))
-		at.Unread(at.Name("self_attn.rotary_emb.inv_freq")) // the frequencies, which settings tell
+		at.Unread(at.Name("self_attn.rotary_emb.inv_freq")) // the frequencies, which follow from the settings
 	}
 	d.makeLogits(top, m.tied, base.Name("embed_tokens.weight"))
 	return d
@@ -111,9 +111,9 @@ func (m rotaryDecoder) block(b *Builder, i int) Block {
 			Down:       linear("mlp.down_proj", z.Hidden, z.Width),
 			Activation: m.activation,
 		},
-		How: how,
+		Options: how,
 	}
-	if !m.normAfter { // the name means behind the attention and in front of what follows
+	if !m.normAfter { // despite its name, this is the norm before the feed-forward network
 		p.FFNorm = m.norm(b, "post_attention_layernorm", z.Width)
 		return p
 	}
@@ -123,7 +123,7 @@ func (m rotaryDecoder) block(b *Builder, i int) Block {
 	return p
 }
 
-// norm returns a norm of the kind that the family has.
+// norm returns a norm of the family's kind.
 func (m rotaryDecoder) norm(b *Builder, name string, width int) nn.Norm {
 	n := b.RMSNorm(name, width, m.eps)
 	if m.plusOne {
@@ -146,7 +146,7 @@ func (m *rotaryDecoder) rotate(b *Builder) {
 	m.position, m.Positions = func(int) attn.Position { return position }, tokens
 }
 
-// slide gives blocks a window of so many keys where slides says so.
+// slide gives the blocks marked in slides a sliding window of size keys.
 func (m *rotaryDecoder) slide(slides []bool, size int) {
 	m.window = func(i int) int {
 		if slides[i] {
@@ -156,7 +156,8 @@ func (m *rotaryDecoder) slide(slides []bool, size int) {
 	}
 }
 
-// slides returns which blocks have a sliding window: as layer_types says, or else usual.
+// slides returns which blocks have a sliding window, according to layer_types or, if that is
+// absent, to usual.
 func slides(s *Settings, layers int, usual func(block int) bool) []bool {
 	types, all := s.Texts("layer_types"), make([]bool, layers)
 	if types != nil && len(types) != layers {
@@ -176,14 +177,13 @@ func slides(s *Settings, layers int, usual func(block int) bool) []bool {
 	return all
 }
 
-// null reports whether a key is there and has no value, which for some keys means another
-// thing than their absence.
+// null reports whether a key has the value null, which for some keys differs from an absent key.
 func (s *Settings) null(key string) bool {
 	v, ok := s.values[key]
 	return ok && string(v) == "null"
 }
 
-// softCap returns a soft-cap: 0, which is none, if it is null, and usual if it is absent.
+// softCap returns a soft-cap: 0 (none) if the key is null, and usual if it is absent.
 func (s *Settings) softCap(key string, usual float64) float32 {
 	if s.null(key) {
 		s.Ignore(key)

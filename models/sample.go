@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// Sampling says how the next token is chosen from its scores. The zero value takes the
-// best one, of equal ones the first: greedy.
+// Sampling configures how the next token is chosen from the scores. The zero value is greedy: it
+// takes the best token, the first of equal ones.
 type Sampling struct {
-	// Temperature divides the scores before they become probabilities. 0 means greedy,
-	// and the fields below are then without effect.
+	// Temperature divides the scores before they become probabilities. 0 means greedy; the fields
+	// below then have no effect.
 	Temperature float64
-	// TopK leaves only the tokens with the TopK best scores. 0 means all.
+	// TopK keeps only the TopK tokens with the best scores. 0 means all.
 	TopK int
-	// TopP leaves only the fewest most probable tokens, of those that TopK leaves, whose
-	// probabilities sum to TopP or more: nucleus sampling. 0 means all.
+	// TopP is nucleus sampling: of the tokens that TopK keeps, only the most probable ones are
+	// kept, as few as have a total probability of TopP or more. 0 means all.
 	//
 	// Source: Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020,
 	// https://arxiv.org/abs/1904.09751.
 	TopP float64
-	// Seed is that of the random numbers: with the same seed, the same tokens follow.
+	// Seed seeds the random numbers: the same seed gives the same tokens.
 	Seed uint64
 }
 
@@ -43,8 +43,8 @@ func (s Sampling) Check() error {
 type sampler struct {
 	Sampling
 	rng   *rand.Rand
-	order []int     // tokens that are left
-	probs []float64 // of these
+	order []int     // candidate tokens
+	probs []float64 // their probabilities, not normalised
 }
 
 func newSampler(s Sampling) *sampler {
@@ -70,7 +70,7 @@ func (s *sampler) next(scores []float32) int {
 	return s.order[len(s.order)-1] // rounding
 }
 
-// best returns the number of the largest score, of equal ones the first. NaN is none.
+// best returns the index of the largest score, the first of equal ones. NaN is ignored.
 func best(scores []float32) int {
 	at := 0
 	for i, v := range scores {
@@ -81,8 +81,8 @@ func best(scores []float32) int {
 	return at
 }
 
-// leave sets order and probs to the tokens that may be drawn. NaN is drawn never, unless
-// there is nothing else.
+// leave sets order and probs to the tokens that may be drawn. A token whose score is NaN is never
+// drawn, unless all are NaN.
 func (s *sampler) leave(scores []float32) {
 	s.rank(scores)
 	if len(s.order) == 0 {
@@ -107,11 +107,11 @@ func (s *sampler) leave(scores []float32) {
 	s.nucleus(total)
 }
 
-// rank sets order to the tokens that TopK leaves.
+// rank sets order to the tokens that TopK keeps.
 func (s *sampler) rank(scores []float32) {
 	s.order = s.order[:0]
 	better := func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b)) }
-	few := s.TopK > 0 && s.TopK <= 256 // so that inserting takes less time than sorting all
+	few := s.TopK > 0 && s.TopK <= 256 // for few, insertion is faster than sorting all
 	for i, v := range scores {
 		switch n := len(s.order); {
 		case v != v:
@@ -128,10 +128,10 @@ func (s *sampler) rank(scores []float32) {
 	}
 }
 
-// nucleus leaves the most probable tokens whose probabilities, which sum to total now,
-// sum to a share of TopP.
+// nucleus keeps the most probable tokens, whose probabilities sum to the share TopP of total, the
+// sum of all.
 func (s *sampler) nucleus(total float64) {
-	// All tokens below this together have less than 1 − TopP.
+	// All tokens below least together have a probability below 1 − TopP.
 	least := (1 - s.TopP) * total / float64(len(s.order))
 	type token struct {
 		id int

@@ -8,20 +8,19 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Session is a text that a decoder reads and continues again and again, such as a
-// conversation: it keeps the keys and values of what has been read, so that each time only
-// the tokens are read that are new.
+// Session is a text that a decoder repeatedly reads and continues, such as a conversation. It
+// caches the keys and values of the tokens read so far, so each call only reads new tokens.
 type Session struct {
 	m     *Model
 	cache *Cache
-	read  []int // the tokens whose keys and values the cache has; nil if that is not known
+	read  []int // the tokens whose keys and values are cached; nil if unknown
 	fresh int   // tokens of the last prompt that were read
 }
 
-// NewSession returns a session in which nothing has been read. c says how keys and values are
-// held; only Storage has a meaning here.
+// NewSession returns an empty session. c configures how keys and values are stored; only Storage
+// is used.
 //
-// Errors: a model that is no decoder, or an encoder–decoder, whose prompts are sources.
+// Errors: a model that is not a decoder; an encoder–decoder, whose prompts are sources.
 func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 	if m.Sizes().Decoder != nil {
 		return nil, errors.New("models: NewSession: the model is an encoder-decoder, want a decoder")
@@ -33,10 +32,10 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 	return &Session{m: m, cache: cache}, nil
 }
 
-// Generate returns the tokens that follow a prompt, the same as Model.Generate. The prompt is
-// the whole text. The tokens at its start that it shares with the prompt before and the
-// model's answer to that are not read again, and g.Run is not told of them. g.Cache has no
-// meaning here. The loop over a result must end before the next one begins.
+// Generate returns the tokens that follow a prompt, the same as Model.Generate. The prompt is the
+// whole text. Its longest common prefix with the previous prompt and answer is not read again,
+// and the callbacks of g.Run do not receive it. g.Cache is not used. The loop over a result must
+// end before the next call.
 //
 // Errors: those of Model.Generate.
 func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
@@ -46,7 +45,7 @@ func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], er
 	}
 	return func(yield func(int) bool) {
 		n := s.rewind(prompt)
-		s.fresh, s.read = len(prompt)-n, nil // within a step, some layers have read more than others
+		s.fresh, s.read = len(prompt)-n, nil // during a step, some layers have read more than others
 		w.begin, w.written = prompt[n:], [][]int{prompt[:n:n]}
 		w.write(g, func(id int) bool {
 			s.read = w.written[0]
@@ -60,11 +59,13 @@ func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], er
 	}, nil
 }
 
-// Fresh returns how many tokens of the last prompt have been read for it.
+// Fresh returns the number of tokens of the last prompt that were read rather than found in the
+// cache.
 func (s *Session) Fresh() int { return s.fresh }
 
-// rewind takes out of the cache what a prompt does not begin with, and returns how many
-// tokens are left: not all of the prompt, as the scores behind its last one are wanted.
+// rewind removes all tokens from the cache that are not a prefix of the prompt, and returns the
+// number of tokens left. This is always less than the whole prompt, because the scores after its
+// last token are needed.
 func (s *Session) rewind(prompt []int) int {
 	n := 0
 	for n < min(len(s.read), len(prompt)-1) && s.read[n] == prompt[n] {
@@ -75,7 +76,7 @@ func (s *Session) rewind(prompt []int) int {
 			layer.Truncate(n)
 		}
 	}
-	if tensor.Catch(truncate) != nil { // a sliding window has passed what would be needed
+	if tensor.Catch(truncate) != nil { // a sliding window has dropped keys that would be needed
 		n = 0
 		truncate()
 	}

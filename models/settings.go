@@ -16,12 +16,12 @@ import (
 // mostSize bounds a size in a config.json: no product of two of them overflows.
 const mostSize = 1 << 24
 
-// Settings are the keys of a config.json. A method that asks for a key marks it as read;
-// a key that nobody has read in the end is an error, as it might change the result. A value
-// of null counts as an absent key.
+// Settings are the keys of a config.json. A method that returns a key's value marks the key as
+// read; a key that is never read is an error, because it might change the result. A value of null
+// counts as an absent key.
 //
-// What is wrong with a value is remembered, and a value that is possible is returned in
-// its place: constructors need not check for errors.
+// If a value is invalid, the error is recorded and a valid value is returned instead, so
+// constructors need not check for errors.
 type Settings struct {
 	prefix string // of the keys, in messages: "text_config."
 	values map[string]json.RawMessage
@@ -44,19 +44,19 @@ func (s *Settings) parse(data []byte) error {
 	return strictjson.Lenient(data, &s.values)
 }
 
-// Fail remembers that a setting cannot be.
+// Fail records that a setting is invalid.
 func (s *Settings) Fail(key, format string, args ...any) {
 	*s.wrong = append(*s.wrong, fmt.Errorf("%s%s "+format, append([]any{s.prefix, key}, args...)...))
 }
 
-// value returns what a key has, and marks it as read.
+// value returns the value of a key and marks it as read.
 func (s *Settings) value(key string) (json.RawMessage, bool) {
 	v, ok := s.values[key]
 	s.read[key] = true
 	return v, ok && string(v) != "null"
 }
 
-// get returns what a key has, or usual if there is none.
+// get returns the value of a key, or usual if it is absent.
 func get[T any](s *Settings, key, want string, usual T) T {
 	v, ok := s.value(key)
 	if !ok {
@@ -70,14 +70,13 @@ func get[T any](s *Settings, key, want string, usual T) T {
 	return x
 }
 
-// Has reports whether there is a key with a value other than null. It does not mark it
-// as read.
+// Has reports whether a key has a value other than null. It does not mark the key as read.
 func (s *Settings) Has(key string) bool {
 	v, ok := s.values[key]
 	return ok && string(v) != "null"
 }
 
-// Size returns a size that must be there: a positive number.
+// Size returns a size, a positive number. An absent key is an error.
 func (s *Settings) Size(key string) int {
 	if !s.Has(key) {
 		s.Fail(key, "is missing, want a positive number")
@@ -86,7 +85,7 @@ func (s *Settings) Size(key string) int {
 	return s.SizeOr(key, 1)
 }
 
-// SizeOr is Size of a key that may be absent.
+// SizeOr is Size for a key that may be absent; its default is usual.
 func (s *Settings) SizeOr(key string, usual int) int {
 	n := get(s, key, "a positive number", usual)
 	if s.Has(key) && (n < 1 || n > mostSize) {
@@ -96,7 +95,7 @@ func (s *Settings) SizeOr(key string, usual int) int {
 	return n
 }
 
-// Int returns a whole number, or usual if there is none.
+// Int returns an integer, or usual if the key is absent.
 func (s *Settings) Int(key string, usual int) int {
 	n := get(s, key, "a whole number", usual)
 	if n > mostSize || n < -mostSize {
@@ -106,12 +105,12 @@ func (s *Settings) Int(key string, usual int) int {
 	return n
 }
 
-// Float returns a finite number, or usual if there is none.
+// Float returns a finite number, or usual if the key is absent.
 func (s *Settings) Float(key string, usual float64) float64 {
 	return get(s, key, "a number", usual)
 }
 
-// Eps returns the eps of a norm: a number that is not negative and a float32.
+// Eps returns the eps of a norm: a non-negative number in the range of float32.
 func (s *Settings) Eps(key string, usual float32) float32 {
 	x := s.Float(key, float64(usual))
 	if !(x >= 0 && x <= 1) || math.IsNaN(x) {
@@ -121,23 +120,23 @@ func (s *Settings) Eps(key string, usual float32) float32 {
 	return float32(x)
 }
 
-// Bool returns true or false, or usual if there is neither.
+// Bool returns true or false, or usual if the key is absent.
 func (s *Settings) Bool(key string, usual bool) bool { return get(s, key, "true or false", usual) }
 
-// Text returns a text, or usual if there is none.
+// Text returns a string, or usual if the key is absent.
 func (s *Settings) Text(key, usual string) string { return get(s, key, "a text", usual) }
 
-// Texts returns a list of texts, nil if there is none.
+// Texts returns a list of strings, nil if the key is absent.
 func (s *Settings) Texts(key string) []string { return get[[]string](s, key, "a list of texts", nil) }
 
-// Floats returns a list of numbers, nil if there is none.
+// Floats returns a list of numbers, nil if the key is absent.
 func (s *Settings) Floats(key string) []float64 {
 	return get[[]float64](s, key, "a list of numbers", nil)
 }
 
-// Only accepts a key only if it is absent or has one of the given values: text, numbers,
-// true or false, or what encoding/json makes of objects. It is for settings that a family
-// has only in one way.
+// Only records an error unless a key is absent or has one of the given values: strings, numbers,
+// booleans, or objects as decoded by encoding/json. It is for settings of which a family supports
+// only some values.
 func (s *Settings) Only(key string, accepted ...any) {
 	v, ok := s.value(key)
 	if !ok {
@@ -157,14 +156,14 @@ func (s *Settings) Only(key string, accepted ...any) {
 	s.Fail(key, "is %s, want %s", quote.JSON(v), strings.Join(append(names, "none"), " or "))
 }
 
-// Ignore marks keys as read that do not change the result.
+// Ignore marks keys as read that have no effect on the result.
 func (s *Settings) Ignore(keys ...string) {
 	for _, key := range keys {
 		s.read[key] = true
 	}
 }
 
-// Part returns the settings within the object that a key has, nil if there is none.
+// Part returns the settings in the object that is the value of a key, nil if the key is absent.
 func (s *Settings) Part(key string) *Settings {
 	if p := s.parts[key]; p != nil {
 		return p
@@ -182,8 +181,8 @@ func (s *Settings) Part(key string) *Settings {
 	return p
 }
 
-// Labels returns the names of classes, which "id2label" has by their numbers. If it is absent
-// they are LABEL_0, LABEL_1 and so on, as many as "num_labels" says or else 2.
+// Labels returns the names of the classes in "id2label", by number. If it is absent, they are
+// LABEL_0, LABEL_1 and so on; "num_labels" is their number, 2 by default.
 func (s *Settings) Labels() []string {
 	s.Ignore("label2id", "_num_labels", "num_labels")
 	byID := get[map[string]string](s, "id2label", "an object of texts by number", nil)
@@ -210,7 +209,7 @@ func (s *Settings) Labels() []string {
 	return names
 }
 
-// unread returns the keys that nobody has asked for, with their values.
+// unread returns the keys that have not been read, with their values.
 func (s *Settings) unread() []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
@@ -224,9 +223,9 @@ func (s *Settings) unread() []string {
 	return all
 }
 
-// harmless are the keys of every family that do not change what a model computes: about
-// training, about what Python code returns and how it is run, about generation by text
-// (generation_config.json has that), and where a file comes from.
+// harmless are keys that have no effect on the model's output in any family. They concern
+// training, return values and execution of Python code, text generation (for which
+// generation_config.json is read), and the origin of the file.
 var harmless = []string{
 	"_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "_num_labels",
 	"add_pooling_layer", "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_implementation",
@@ -246,8 +245,7 @@ var harmless = []string{
 	"use_cache",
 }
 
-// settled returns what is wrong with the settings: a value that cannot be, or a key that
-// nobody has asked for.
+// settled returns the errors in the settings: invalid values, and keys that have not been read.
 func (s *Settings) settled() error {
 	if len(*s.wrong) > 0 {
 		return (*s.wrong)[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// source is a directory with settings and tensors of which nothing but headers was read.
+// source is a model directory: its settings, and the headers of its tensors.
 type source struct {
 	config   string // the path of config.json
 	settings *Settings
@@ -40,8 +40,8 @@ func openSource(dir string, check func(*Settings) error) (*source, error) {
 	return s, nil
 }
 
-// files returns the files of a directory, of its pipeline too, with those of the tokenizer t,
-// or the one that untokened says is wrong.
+// files returns the files of a directory, including its pipeline and the files of the tokenizer
+// t, or the file that the error untokened refers to.
 func (s *source) files(t *tokenizer.Tokenizer, untokened error) []string {
 	dir := filepath.Dir(s.config)
 	files := append([]string{s.config}, s.r.Files()...)
@@ -56,7 +56,7 @@ func (s *source) files(t *tokenizer.Tokenizer, untokened error) []string {
 	return appendPipeline(files, dir)
 }
 
-// openSettings reads a file of settings.
+// openSettings reads a settings file.
 func openSettings(path string) (*Settings, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -69,8 +69,8 @@ func openSettings(path string) (*Settings, error) {
 	return s, nil
 }
 
-// plan calls a constructor with a Builder that holds settings and tensors against each
-// other, and returns what would be built, whose tensors are nil.
+// plan calls a constructor with a Builder that checks the settings against the tensors. The
+// result has nil tensors.
 func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s, true)
@@ -92,7 +92,7 @@ func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	return none, nil, &FormatError{s.config, err}
 }
 
-// build calls a constructor a second time, once its plan fits, and reads the tensors.
+// build calls a constructor again after plan has succeeded, and reads the tensors.
 func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	none, _, err := plan(s, construct)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// t5Family is T5, versions 1.0 and 1.1, and with it Flan-T5: RMSNorm in front of each part
-// of a block, no biases in the maps, scores that are not divided by √E, and in place of
-// positions a bias by relative position, one table for all blocks of a stack.
+// t5Family is T5, versions 1.0 and 1.1, including Flan-T5: RMSNorm before each part of a block,
+// no biases in the maps, scores that are not divided by √E, and a relative position bias instead
+// of positions, one table for all blocks of a stack.
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, and Shazeer, "GLU
@@ -46,9 +46,9 @@ func newT5(b *Builder) Network {
 	}
 	e := &encoderDecoder{start: startToken(s, s.Int("pad_token_id", 0), encoder.Vocabulary)}
 
-	// Version 1.0 has one matrix for all, and multiplies states by 1/√D before it makes
-	// logits; 1.1 has a matrix of its own for them. What version 5 of transformers writes
-	// says scale_decoder_outputs, and always that matrices are tied.
+	// Version 1.0 uses the embedding matrix for the logits too, after multiplying states by 1/√D;
+	// 1.1 has a separate matrix. Files from transformers 5 contain scale_decoder_outputs, and
+	// always declare the matrices tied.
 	tied := s.Bool("tie_word_embeddings", true)
 	scaled := s.Bool("scale_decoder_outputs", tied)
 	same := []string{"shared", "encoder.embed_tokens", "decoder.embed_tokens"}
@@ -64,7 +64,7 @@ func newT5(b *Builder) Network {
 	if e.target.logits = logits; scaled {
 		e.target.shrink = float32(1 / math.Sqrt(float64(encoder.Width)))
 	}
-	// Files of version 1.0 have a table that nothing uses.
+	// Files of version 1.0 have an unused table.
 	b.Unread("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight")
 	return e
 }
@@ -92,11 +92,11 @@ func t5Stack(b *Builder, z Sizes, table words) *decoder {
 		p := &PreNorm{
 			SelfNorm: at.RMSNorm("layer.0.layer_norm", z.Width, eps),
 			Self:     attention(at, name(i), "layer.0.SelfAttention"),
-			How:      attn.Options{Changes: []attn.ScoreChange{bias}},
+			Options:  attn.Options{Changes: []attn.ScoreChange{bias}},
 		}
 		last := "layer.1"
 		if causal {
-			p.How.Mask = mask.Causal()
+			p.Options.Mask = mask.Causal()
 			p.CrossNorm, p.Cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
 			last = "layer.2"
 		}
@@ -121,7 +121,7 @@ func t5FeedForward(b *Builder, z Sizes) Layer {
 			quote.Text(kind))
 		act = tensor.ReLU
 	}
-	s.Only("dense_act_fn", name) // which follow from it
+	s.Only("dense_act_fn", name) // both settings follow from the name
 	s.Only("is_gated_act", gated)
 	if gated {
 		return &GatedFeedForward{

@@ -16,8 +16,8 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// TranslatorConfig is the shape of the network of a translator that attn train makes. It is
-// stored with the model as config.json.
+// TranslatorConfig is the architecture and the sizes of a translator's network. attn train stores
+// it with the model as config.json.
 type TranslatorConfig struct {
 	Arch  string `json:"arch"`  // "transformer" or "gru"
 	Score string `json:"score"` // a name of score.Kinds
@@ -36,9 +36,8 @@ type TranslatorConfig struct {
 	// vocabularies.
 	SourceVocab int `json:"source_vocab"`
 	TargetVocab int `json:"target_vocab"`
-	// PrunedHeads are, by the name of their layer, the heads that have been taken
-	// out: ascending numbers, counted in the network that had all of them. The
-	// others keep their size, Width/Heads.
+	// PrunedHeads are the removed heads by the name of their layer, as ascending numbers in the
+	// unpruned network. The remaining heads keep their size, Width/Heads.
 	PrunedHeads map[string][]int `json:"pruned_heads,omitempty"`
 }
 
@@ -46,16 +45,15 @@ type TranslatorConfig struct {
 type translatorFamily struct {
 	Family
 	network func(c TranslatorConfig, rng *rand.Rand) trainable
-	// check returns an error for what other architectures may have.
+	// check returns an error for fields that only other architectures support.
 	check func(c TranslatorConfig) error
-	// params returns about how many parameters there are beside the embeddings in a network
-	// with all heads: those of its matrices.
+	// params returns the approximate number of parameters without embeddings in a network with
+	// all heads: the elements of its matrices.
 	params func(c TranslatorConfig) int64
-	// layers returns the names of the attention layers that consist of heads, if there are
-	// heads.
+	// layers returns the names of the multi-head attention layers.
 	layers func(c TranslatorConfig) []string
-	// matrices returns the names and the rows of matrices of every layer, with as many columns
-	// as the width, from which the size of the network follows.
+	// matrices returns names and row counts of matrices that determine the size of the network,
+	// from every layer. Each has as many columns as the width.
 	matrices func(c TranslatorConfig) []namedRows
 }
 
@@ -65,8 +63,7 @@ type trainable interface {
 	nn.Module
 }
 
-// translatorFamilies are the architectures that there are. The entries are beside their
-// constructors.
+// translatorFamilies are the available architectures. The entries are beside their constructors.
 var translatorFamilies = []*translatorFamily{&transformerFamily, &recurrentFamily}
 
 // family returns the architecture of a configuration, nil if it is not known.
@@ -79,12 +76,11 @@ func (c TranslatorConfig) family() *translatorFamily {
 	return nil
 }
 
-// specialTokens is how many special tokens a vocabulary has at least.
+// specialTokens is the minimum number of special tokens in a vocabulary.
 const specialTokens = seq2seq.UNK + 1
 
-// Bounds of a network, far above what a computer without a graphics card can
-// train. They keep a slip of the finger, and a file from a stranger, from asking
-// for all memory.
+// Limits of a network, far above the size that a computer without a GPU can train. They prevent a
+// typo or an untrusted file from allocating all memory.
 const (
 	maxWidth   = 1 << 16
 	maxHidden  = 1 << 20
@@ -128,8 +124,8 @@ func (c TranslatorConfig) Validate() error {
 	return nil
 }
 
-// params returns about how many parameters the network has: those of its
-// matrices. An int may be too short to tell.
+// params returns the approximate number of parameters of the network: the elements of its
+// matrices. The number may overflow an int.
 func (c TranslatorConfig) params() int64 {
 	width := int64(c.Width)
 	n := int64(c.SourceVocab+c.TargetVocab)*width + c.family().params(c)
@@ -148,7 +144,7 @@ func (c TranslatorConfig) newScore(e int, rng *rand.Rand) attn.Score {
 	return kind.New(score.Sizes{Query: e, Key: e}, rng)
 }
 
-// layers returns the names of the attention layers that consist of heads.
+// layers returns the names of the multi-head attention layers.
 func (c TranslatorConfig) layers() []string {
 	if c.Heads == 0 {
 		return nil
@@ -202,7 +198,7 @@ func listed(names []string) string {
 
 // Equal reports whether two configurations are of the same network.
 func (c TranslatorConfig) Equal(d TranslatorConfig) bool {
-	lost := func(c TranslatorConfig) map[string][]int { // without empty lists, which mean the same as none
+	lost := func(c TranslatorConfig) map[string][]int { // without empty lists, which are equivalent to missing ones
 		lists := maps.Clone(c.PrunedHeads)
 		maps.DeleteFunc(lists, func(_ string, heads []int) bool { return len(heads) == 0 })
 		return lists

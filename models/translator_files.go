@@ -23,15 +23,15 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// Translator is what a translator of attn train has in place of settings and a tokenizer: its
-// configuration, and the vocabularies of the two languages.
+// Translator is the configuration of a translator of attn train and the vocabularies of its two
+// languages. They replace settings and a tokenizer.
 type Translator struct {
 	Config         TranslatorConfig
 	Source, Target *seq2seq.Vocabulary
 }
 
-// NewTranslator returns a translator with fresh parameters. The sizes of the vocabularies
-// in c are filled in.
+// NewTranslator returns a translator with randomly initialised parameters. It sets the vocabulary
+// sizes in c.
 func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *rand.Rand) (*Model, error) {
 	if source == nil || target == nil || rng == nil {
 		return nil, errors.New("models: NewTranslator: a vocabulary or rng is nil, " +
@@ -67,18 +67,18 @@ const (
 	sourceFile = "source.json" // vocabularies
 	targetFile = "target.json"
 
-	// WeightsFile holds the parameters.
+	// WeightsFile contains the parameters.
 	WeightsFile = "model.safetensors"
 )
 
 // TranslatorFiles returns the names of the files that Model.Save writes.
 func TranslatorFiles() []string { return []string{configFile, sourceFile, targetFile, WeightsFile} }
 
-// Save writes a translator to a directory, which it makes if need be. The
-// files are replaced all together or, after an error or if the process is killed,
-// not at all.
+// Save writes a translator to a directory, which it creates if necessary. It replaces all files
+// together or, after an error or if the process is killed, none of them.
 //
-// Errors: another model, whose parameters nn.Save writes; those of the disk.
+// Errors: a model that is not a translator of attn train (use nn.Save for its parameters); errors
+// of the file system.
 func (m *Model) Save(dir string) error {
 	if m.Translator == nil {
 		return fmt.Errorf("models: Save: %s is no translator of attn train, want one; nn.Save writes others", m.Family.Name)
@@ -86,9 +86,9 @@ func (m *Model) Save(dir string) error {
 	return atomicfile.Save(dir, m.Saved(""))
 }
 
-// Saved returns the files that Save writes of a translator, within a folder of the directory unless
-// that is "": for who saves others with them. Weights are those of the moment at which
-// they are written.
+// Saved returns the files that Save writes, in the given folder of the directory unless that is
+// "". A caller can save them together with other files. The parameters are read when the file is
+// written.
 func (m *Model) Saved(folder string) []atomicfile.File {
 	v := m.Translator
 	weights := func(w io.Writer) error {
@@ -102,11 +102,11 @@ func (m *Model) Saved(folder string) []atomicfile.File {
 	}
 }
 
-// The metadata of the weights: what stands in the other files. A number of heads, or
-// the order of a vocabulary, changes no shape, but all results.
+// The metadata of the weights identify the contents of the other files: the number of heads or
+// the order of a vocabulary changes all results, but no shape.
 const (
 	configKey = "config"
-	sourceKey = "source_sha256" // of the vocabulary, as JSON without white space
+	sourceKey = "source_sha256" // of the vocabulary as JSON without white space
 	targetKey = "target_sha256"
 )
 
@@ -117,7 +117,7 @@ func (v *Translator) identity() map[string]string {
 	}
 }
 
-// compactJSON returns data, which can be written as JSON, as JSON.
+// compactJSON returns data as JSON without white space. It panics if that is impossible.
 func compactJSON(data any) []byte {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -126,8 +126,8 @@ func compactJSON(data any) []byte {
 	return text
 }
 
-// checkIdentity returns an error unless config and vocabularies are those that the
-// weights were saved with, as far as these tell: other programs may leave it out.
+// checkIdentity returns an error unless the weights were saved with this configuration and these
+// vocabularies. Files from other programs may lack the metadata; they are accepted.
 func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
 	bad := func(name, format string, args ...any) error {
 		return input.Errorf(filepath.Join(dir, name), format, args...)
@@ -153,7 +153,7 @@ func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
 	return nil
 }
 
-// difference returns the fields of c that b does not have so, as JSON.
+// difference returns the fields of c that differ from b, as JSON.
 func difference(c, b TranslatorConfig) string {
 	var x, y map[string]json.RawMessage
 	for _, m := range []struct {
@@ -190,9 +190,8 @@ func isTranslator(dir string) bool {
 	return err == nil && json.Unmarshal(data, &config) == nil && config.Type == "" && config.Arch != ""
 }
 
-// LoadTranslator is Load of a directory that Save has written. What is
-// wrong with the content of a file is told by an *input.Error; every shape is
-// checked before memory of that size is asked for.
+// LoadTranslator loads a translator from a directory that Save has written. An invalid file gives
+// an *input.Error; every shape is checked before its memory is allocated.
 func LoadTranslator(dir string) (*Model, error) {
 	v := new(Translator)
 	c := &v.Config
@@ -245,15 +244,14 @@ func LoadTranslator(dir string) (*Model, error) {
 	return m, nil
 }
 
-// namedRows is a matrix by its name, and how many rows it has.
+// namedRows is the name of a matrix and its number of rows.
 type namedRows struct {
 	name string
 	rows int
 }
 
-// plausible checks that the file has the matrices that the network's size
-// follows from, so that a network made from the config is about as large as the
-// file, whatever the config claims.
+// plausible checks that the file contains the matrices that determine the network's size, so that
+// a forged config cannot make the network much larger than the file.
 func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) error {
 	want := func(rows, columns int, name string) error {
 		t, there := weights.Lookup(name)
@@ -273,8 +271,7 @@ func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) er
 	return err
 }
 
-// readTensors opens a safetensors file; content that is not one is an
-// *InputError.
+// readTensors opens a safetensors file. Invalid content gives an *input.Error.
 func readTensors(path string) (*safetensors.Reader, error) {
 	var r *safetensors.Reader
 	err := atomicfile.Read(path, func(place string) (err error) {
@@ -287,18 +284,16 @@ func readTensors(path string) (*safetensors.Reader, error) {
 	return r, nil
 }
 
-// badTensors makes an *InputError of what is wrong with the content of a
-// safetensors file.
+// badTensors converts an error in the content of a safetensors file to an *input.Error.
 func badTensors(path string, err error) error {
 	var format *safetensors.FormatError
 	if errors.As(err, &format) {
-		return input.Errorf(path, "%v", format.Err) // not wrapped: the file itself is there
+		return input.Errorf(path, "%v", format.Err) // not wrapped: the file itself exists
 	}
 	return err
 }
 
-// missing makes an *InputError of a file that a model directory lacks: the
-// directory is then no model.
+// missing converts the error for a missing file of a model directory to an *input.Error.
 func missing(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return input.Errorf(path, "no such file")
@@ -306,10 +301,10 @@ func missing(path string, err error) error {
 	return err
 }
 
-// maxJSON is far beyond any vocabulary's file.
+// maxJSON limits the size of a JSON file, far above that of any vocabulary.
 const maxJSON = 64 << 20
 
-// readJSON has the content of a file parsed.
+// readJSON reads a file and calls parse with its content.
 func readJSON(dir, name string, parse func(data []byte) error) error {
 	path := filepath.Join(dir, name)
 	var f *os.File

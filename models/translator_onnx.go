@@ -9,11 +9,10 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// ONNX returns the translator as one model, a step of the decoder, which reads the source
-// when it is asked for the first time. The version of the operators is 17 or 23; 0 means
-// onnx.DefaultOpset.
+// ONNX returns the translator as one model, which computes a step of the decoder and encodes the
+// source in the first step. The operator set version is 17 or 23; 0 means onnx.DefaultOpset.
 //
-// Inputs and outputs, of which a caller hands each present.X back as past.X:
+// Inputs and outputs; the caller passes each present.X as past.X of the next step:
 //
 //	source          [batch source]   Int64, token ids with EOS behind them, then Pad
 //	source_lengths  [batch]          Int64, with EOS
@@ -24,12 +23,12 @@ import (
 //	logits          [batch target N] Float32, of the tokens that follow
 //	present.X                        the state after them
 //
-// The metadata hold the config and the vocabularies, as JSON: "config",
-// "source_vocabulary" and "target_vocabulary".
+// The metadata contain the config and the vocabularies as JSON: "config", "source_vocabulary" and
+// "target_vocabulary".
 //
-// Aliasing: the model reads the parameters when it is written.
+// Aliasing: the parameters are read when the ONNX model is written.
 //
-// Errors: a model that is no translator of attn train; another version.
+// Errors: a model that is not a translator of attn train; an unsupported version.
 func (m *Model) ONNX(opset int) (*onnx.Model, error) {
 	n, ok := m.Network.(interface{ graph() graphs })
 	if !ok {
@@ -50,27 +49,27 @@ func (m *Model) ONNX(opset int) (*onnx.Model, error) {
 	return model, model.Err()
 }
 
-// graphs is a network as graphs.
+// graphs builds the graphs of a network.
 type graphs interface {
-	// state returns what a decoder keeps between steps: first what encode returns, then
-	// what grows or changes with each step.
+	// state returns the decoder's state between steps: first the values that encode returns, then
+	// those that change with each step.
 	state() (encoded, own []port)
-	// encode reads the source and returns the values of a decoder that has written
-	// nothing yet: all that is encoded, and then those of its own that start with it.
+	// encode reads the source and returns the initial state of a decoder: the encoded values,
+	// then the parts of its own state that are computed from them.
 	encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value
-	// starts is the number of these.
+	// starts is the number of values that encode returns.
 	starts() int
-	// read reads tokens [B l] that stand behind others, and returns vectors [B l D] that
-	// tell what follows, and the state of its own after them.
+	// read reads tokens [B l] that follow earlier ones. It returns vectors [B l D] that predict
+	// the next tokens, and the new state of the decoder.
 	read(g *onnx.Graph, target, before onnx.Value, mask onnx.Attention, encoded, own []onnx.Value) (
 		onnx.Value, []onnx.Value,
 	)
-	// steps is the axis of the tokens that are read at once.
+	// steps is the axis of the tokens that are read in one step.
 	steps() onnx.Axis
 	target() *nn.Embedding
 }
 
-// port is a part of the state of a decoder, by its name.
+// port is a named part of a decoder's state.
 type port struct {
 	name string
 	axes []onnx.Axis
@@ -91,13 +90,13 @@ func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
 		past[i] = g.Input("past."+p.name, onnx.Float32, p.axes...)
 	}
 
-	// The first step encodes the source. All others have it in their state.
+	// The first step encodes the source; later steps have it in their state.
 	starting := make([]onnx.Port, n.starts())
 	for i := range starting {
 		starting[i] = onnx.Port{Type: onnx.Float32, Axes: ports[i].axes}
 	}
 	state := past
-	if len(starting) > 0 { // else no layer attends to the source
+	if len(starting) > 0 { // otherwise no layer attends to the source
 		first := g.Node("Equal", []onnx.Value{before, g.Int(0)})
 		state = g.If(first, starting,
 			func(g *onnx.Graph) []onnx.Value { return n.encode(g, source, lengths) },
@@ -111,7 +110,7 @@ func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
 	g.Output("present.length", g.Add(before, g.Length(target, 1)), onnx.Int64)
 	for i, v := range append(state[:len(encoded):len(encoded)], next...) {
 		axes := append([]onnx.Axis{}, ports[i].axes...)
-		for j, a := range axes { // what has grown
+		for j, a := range axes { // axes that have grown
 			switch a.Name {
 			case "read":
 				axes[j].Name = "read and target"
@@ -129,7 +128,7 @@ func embedGraph(g *onnx.Graph, name string, e *nn.Embedding, ids onnx.Value) onn
 	return g.Node("Mul", []onnx.Value{x, g.Scalar(float32(math.Sqrt(float64(e.Weight.Dim(1)))))})
 }
 
-// cacheAxes are those of keys or values of a layer.
+// cacheAxes are the axes of a layer's keys or values.
 func cacheAxes(heads int, length string, size int) []onnx.Axis {
 	return []onnx.Axis{onnx.Named("batch"), onnx.Sized(heads), onnx.Named(length), onnx.Sized(size)}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/attn-go/attn/onnx"
 )
 
-// graph returns the network as graphs: what encode and read do, a token at a time.
+// graph returns the graphs of encode and read, which reads one token at a time.
 func (m *recurrent) graph() graphs { return recurrentGraphs{m} }
 
 type recurrentGraphs struct{ *recurrent }
@@ -15,7 +15,8 @@ type recurrentGraphs struct{ *recurrent }
 func (m recurrentGraphs) target() *nn.Embedding { return m.recurrent.target }
 func (m recurrentGraphs) steps() onnx.Axis      { return onnx.Sized(1) }
 
-// starts counts the whole state: the decoder's begins with what the encoder has read.
+// starts counts the whole state, because the decoder's initial state is computed from the
+// encoder's.
 func (m recurrentGraphs) starts() int {
 	encoded, own := m.state()
 	return len(encoded) + len(own)

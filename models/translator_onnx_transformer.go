@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/onnx"
 )
 
-// graph returns the network as graphs: what encode and read do, for any batch.
+// graph returns the graphs of encode and read, for any batch size.
 func (m transformer) graph() graphs { return transformerGraphs{m} }
 
 type transformerGraphs struct{ transformer }
@@ -97,7 +97,7 @@ func (m transformerGraphs) read(
 	return norm(g, "decoder.norm", m.encoderDecoder.target.norm, x), next
 }
 
-// norm is a norm of the network as a graph.
+// norm adds a norm of the network to a graph.
 func norm(g *onnx.Graph, name string, l Layer, x onnx.Value) onnx.Value {
 	return g.In(name).LayerNorm(l.(*nn.LayerNorm), x)
 }
@@ -105,7 +105,7 @@ func norm(g *onnx.Graph, name string, l Layer, x onnx.Value) onnx.Value {
 // table returns the embeddings of a stack.
 func (m transformerGraphs) table(d *decoder) *nn.Embedding { return d.words.(*nn.Embedding) }
 
-// positioned embeds tokens that stand at the given positions.
+// positioned embeds tokens at the given positions.
 func (m transformerGraphs) positioned(g *onnx.Graph, name string, d *decoder, ids, positions onnx.Value) onnx.Value {
 	return g.Add(embedGraph(g, name, m.table(d), ids), g.Sinusoids(positions, d.sizes.Width))
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Keep returns a translator of attn train that has only the given heads of each layer, in
-// ascending order and counted as m.Attention has them, from 0; a layer that is not in the
-// map keeps all. The parameters of the other heads are removed, so it is smaller and faster.
-// Its output is that of m with gates of 0 for these heads, within rounding. A layer may lose
-// all its heads.
+// Keep returns a copy of a translator of attn train with only the given heads of each layer.
+// Heads are in ascending order and numbered from 0 as in m.Attention; a layer that is not in the
+// map keeps all heads. The parameters of the other heads are removed, so the copy is smaller and
+// faster. Its output is that of m with gates of 0 for these heads, within rounding. A layer may
+// lose all its heads.
 //
-// Errors: another model; a layer that m does not have; numbers that are not ascending or no
-// heads of the layer.
+// Errors: a model that is not a translator of attn train; a layer that does not exist; numbers
+// that are out of range or not ascending.
 //
-// Aliasing: the vocabularies are m's, the parameters copies.
+// Aliasing: the vocabularies are shared with m; the parameters are copies.
 func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 	if m.Translator == nil {
 		return nil, fmt.Errorf("models: Keep: %s is no translator of attn train, want one; Probe.Compact takes others",
@@ -83,9 +83,9 @@ func (m *Model) Expand() *Model {
 	return whole
 }
 
-// spreadBlocks copies the blocks of from, of size elements each, to the given places of to,
-// and sets the other blocks of to to zero. Where from has several rows of blocks, as the
-// last map of a layer has, each row goes to the same places.
+// spreadBlocks copies the blocks of from, of size elements each, to the given places of to, and
+// sets the other blocks of to to zero. If from has several rows of blocks, like the last map of a
+// layer, each row is copied to the same places.
 func spreadBlocks(to, from *tensor.Tensor, places []int, size int) {
 	clear(to.Data())
 	rows := from.Len() / max(1, len(places)*size)
@@ -97,7 +97,7 @@ func spreadBlocks(to, from *tensor.Tensor, places []int, size int) {
 	}
 }
 
-// copyParams copies those parameters that have the same name and shape in both.
+// copyParams copies the parameters that have the same name and shape in both.
 func copyParams(to, from nn.Module) {
 	have := map[string]*tensor.Tensor{}
 	for name, p := range from.Params() {

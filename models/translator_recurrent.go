@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// GRU is the architecture of recurrent translators, by their units.
+// GRU is the architecture of recurrent translators, named after their units.
 const GRU = "gru"
 
 var recurrentFamily = translatorFamily{
@@ -29,11 +29,11 @@ var recurrentFamily = translatorFamily{
 	},
 	params: func(c TranslatorConfig) int64 {
 		square, layers := int64(c.Width)*int64(c.Width), int64(c.Layers)
-		// Encoder, first state and decoder of each layer; what the decoder's
-		// first layer has in addition; the last map; the heads' maps.
+		// Encoder, first state and decoder of each layer; additions in the decoder's first layer;
+		// the last map; the heads' maps.
 		return layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square + 4*square
 	},
-	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many it has
+	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many heads it has
 	matrices: func(c TranslatorConfig) (list []namedRows) {
 		for i := range c.Layers {
 			list = append(list, namedRows{fmt.Sprintf("decoder.%d.weight_hh", i), 3 * c.Width})
@@ -42,17 +42,16 @@ var recurrentFamily = translatorFamily{
 	},
 }
 
-// recurrent is the translator of Bahdanau et al., "Neural Machine Translation by
-// Jointly Learning to Align and Translate", 2015,
-// https://arxiv.org/abs/1409.0473: a bidirectional encoder, and a decoder whose
-// state is the query at every step. Any score can be used; with "additive" it is
-// the paper's. With heads, the context is that of a multi-head layer.
+// recurrent is the translator of Bahdanau et al., "Neural Machine Translation by Jointly Learning
+// to Align and Translate", 2015, https://arxiv.org/abs/1409.0473: a bidirectional encoder, and a
+// decoder whose state is the query at every step. It supports any score; "additive" is the
+// paper's. If heads are configured, a multi-head layer computes the context.
 type recurrent struct {
 	config         TranslatorConfig
 	source, target *nn.Embedding
-	// Each encoder layer has a unit for either direction, of half the width.
+	// Each encoder layer has one unit per direction, of half the width.
 	forward, backward []*nn.GRU
-	initial           []*nn.Linear // the encoder's last states to the decoder's first, one a layer
+	initial           []*nn.Linear // maps the encoder's last states to the decoder's first, one per layer
 	decoder           []*nn.GRU
 	score             attn.Score      // for attention without heads
 	cross             *attn.MultiHead // for attention with heads, else nil
@@ -95,15 +94,14 @@ func (m *recurrent) Params() nn.Params {
 	return nn.Join(append(parts, nn.Named{Name: "readout", Module: m.readout})...)
 }
 
-// recurrentState is the source as keys and values, and the state of each
-// decoder layer.
+// recurrentState is the keys and values of the source, and the state of each decoder layer.
 type recurrentState struct {
 	lens   []int            // of the sources
 	source *tensor.Tensor   // [B Ls D]; nil before it is read
 	score  attn.Score       // with its work on the source done
-	kv     attn.KV          // the source in heads, where there are heads
-	h      []*tensor.Tensor // [B D], one a layer
-	read   []int            // tokens of each target
+	kv     attn.KV          // the source's keys and values, with heads only
+	h      []*tensor.Tensor // [B D], one per layer
+	read   []int            // tokens read of each target
 }
 
 // NewState returns the state of a decoder that has read nothing.
@@ -119,12 +117,11 @@ func (s *recurrentState) Select(sequences []int) State {
 		all[i] = i
 	}
 	if slices.Equal(sequences, all) {
-		same := *s // vectors are shared, as a step makes new ones
+		same := *s // vectors can be shared, because a step makes new ones
 		same.h, same.read = slices.Clone(s.h), slices.Clone(s.read)
 		return &same
 	}
-	// The score's work on the keys is not divisible; it is done again when it
-	// is needed.
+	// The score's precomputation cannot be split by sequence; it is repeated when needed.
 	n := &recurrentState{
 		lens: pick(s.lens, sequences), read: pick(s.read, sequences),
 		source: tensor.Gather(nil, s.source, sequences), kv: s.kv.Select(nil, sequences),
@@ -135,12 +132,12 @@ func (s *recurrentState) Select(sequences []int) State {
 	return n
 }
 
-// Hidden returns what tells which tokens follow those of x.Targets. Targets that go on from
-// a state are equally long.
+// Hidden returns the vectors that predict the tokens after those of x.Targets. Targets that
+// continue a state must have equal lengths.
 func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 	s, kept := r.State.(*recurrentState)
 	if kept {
-		t = nil // a state outlives what is made on the tape
+		t = nil // the state must outlive the tape's memory
 	} else {
 		s = new(recurrentState)
 	}
@@ -197,7 +194,8 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 	}
 	var steps *stackedWeights
 	if o.Observe != nil && l > 1 {
-		// A layer that attends step by step tells of all its steps at once.
+		// The layer attends step by step, but Observe is called once with the weights of all
+		// steps.
 		steps = &stackedWeights{}
 		o.Observe = steps.add
 	}
@@ -222,7 +220,7 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 	return tensor.Dropout(t, out, m.config.Dropout)
 }
 
-// Head returns what makes logits of the next token.
+// Head returns the head that predicts the next token.
 func (m *recurrent) Head() *TaskHead {
 	return &TaskHead{Task: NextWord, Logits: (&nn.Linear{Weight: m.target.Weight}).Forward}
 }
@@ -248,11 +246,10 @@ func (m *recurrent) Sizes() Sizes {
 	return z
 }
 
-// StartToken returns the token with which a target begins.
+// StartToken returns the first token of a target.
 func (m *recurrent) StartToken() int { return seq2seq.BOS }
 
-// keyed returns the score with its work on the source done. The source has one
-// head here.
+// keyed returns the score with its precomputation for the source. The source has one head here.
 func (m *recurrent) keyed(t *tensor.Tape, source *tensor.Tensor) attn.Score {
 	k := tensor.Reshape(t, source, source.Dim(0), 1, source.Dim(1), source.Dim(2))
 	return score.OnKeys(t, m.score, k)

@@ -44,7 +44,7 @@ var transformerFamily = translatorFamily{
 		return names
 	},
 	matrices: func(c TranslatorConfig) (list []namedRows) {
-		for i := range c.Layers { // a pruned layer may have few heads or none, so every one is there
+		for i := range c.Layers { // a pruned layer may have few heads or none, so matrices of every layer are listed
 			for _, layer := range []string{encoderName(i), decoderName(i), crossName(i)} {
 				list = append(list, namedRows{layer + ".q.weight", len(c.Kept(layer)) * (c.Width / c.Heads)})
 			}
@@ -54,11 +54,10 @@ var transformerFamily = translatorFamily{
 	},
 }
 
-// transformer is the encoder–decoder of Vaswani et al., "Attention Is All You
-// Need", 2017, as attn train makes it. It differs in normalising in front of each
-// sublayer instead of behind, which trains without a delicate warm-up (Xiong et al.,
-// "On Layer Normalization in the Transformer Architecture", 2020,
-// https://arxiv.org/abs/2002.04745).
+// transformer is the encoder–decoder of Vaswani et al., "Attention Is All You Need", 2017, as
+// attn train makes it. Unlike the paper's, it normalises before each sublayer instead of after,
+// which trains without a delicate warm-up (Xiong et al., "On Layer Normalization in the
+// Transformer Architecture", 2020, https://arxiv.org/abs/2002.04745).
 type transformer struct{ *encoderDecoder }
 
 func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
@@ -89,7 +88,7 @@ func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 			Self:    newHeads(c, decoderName(i), rng),
 			Cross:   newHeads(c, crossName(i), rng),
 			FF:      nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
-			How:     attn.Options{Mask: mask.Causal()},
+			Options: attn.Options{Mask: mask.Causal()},
 		})
 	}
 	return transformer{e}
@@ -107,8 +106,8 @@ func newEmbeddings(c TranslatorConfig, rng *rand.Rand) (source, target *nn.Embed
 	return nn.NewEmbedding(c.SourceVocab, c.Width, std, rng), nn.NewEmbedding(c.TargetVocab, c.Width, std, rng)
 }
 
-// newHeads returns a multi-head layer of the network, with the heads that the
-// configuration leaves it; c must be valid.
+// newHeads returns a multi-head layer of the network without the heads that c lists as pruned; c
+// must be valid.
 func newHeads(c TranslatorConfig, name string, rng *rand.Rand) *attn.MultiHead {
 	size := c.Width / c.Heads
 	config := attn.MultiHeadConfig{
@@ -118,7 +117,7 @@ func newHeads(c TranslatorConfig, name string, rng *rand.Rand) *attn.MultiHead {
 	if config.Heads > 0 {
 		config.Score = c.newScore(size, rng)
 	} else {
-		config.Heads = attn.NoHeads // and nothing that a score could compare
+		config.Heads = attn.NoHeads // and so no score
 	}
 	m, err := attn.NewMultiHead(config, rng)
 	if err != nil {
@@ -154,7 +153,7 @@ func (m transformer) Params() nn.Params {
 	return nn.Join(parts...)
 }
 
-// sinusoids are nn.Sinusoids of a width.
+// sinusoids are nn.Sinusoids of the given width.
 type sinusoids int
 
 // Forward returns the vectors of positions.

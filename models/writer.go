@@ -14,19 +14,19 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// writer runs a model that writes, step by step: a decoder, or an encoder–decoder.
+// writer runs a decoder or an encoder–decoder step by step.
 type writer struct {
 	m        *Model
 	run      Run
-	sources  [][]int // of an encoder–decoder that has not read them yet
-	begin    []int   // what is read first
-	most     int     // tokens to write
+	sources  [][]int // sources that an encoder–decoder has yet to read
+	begin    []int   // tokens to read first
+	most     int     // maximum number of tokens to write
 	badWords [][]int
-	written  [][]int // of each sequence, what has been read of it
+	written  [][]int // by sequence, the tokens read so far
 }
 
-// writer returns what writes behind a prompt, or for several sources, and fills in what g
-// leaves open. A nil state means a new one.
+// writer returns a writer that continues a prompt, or translates several sources, and sets the
+// defaults in g. A nil state means a new one.
 func (m *Model) writer(op string, prompts [][]int, g *Generation, state State) (*writer, error) {
 	head, z := m.Head(), m.Sizes()
 	if head == nil || head.Task != NextWord {
@@ -67,7 +67,7 @@ func (m *Model) writer(op string, prompts [][]int, g *Generation, state State) (
 	return w, err
 }
 
-// startToken returns the token with which a target begins.
+// startToken returns the first token of a target.
 func (m *Model) startToken() (int, error) {
 	path, value, err := m.generationSetting("forced_bos_token_id")
 	if err != nil {
@@ -93,8 +93,8 @@ func (m *Model) startToken() (int, error) {
 	return id, nil
 }
 
-// logits reads the next tokens of each sequence, equally many, and returns the scores of
-// what follows: [B V].
+// logits reads the next tokens of each sequence, the same number for all, and returns the scores
+// of the tokens after them: [B V].
 func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 	x := Batch{IDs: next}
 	if w.m.Sizes().Decoder != nil {
@@ -113,7 +113,7 @@ func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 	return tensor.Reshape(t, y, y.Dim(0), y.Dim(2))
 }
 
-// write draws tokens one after the other and reads them, until one of the ends.
+// write repeatedly draws a token and reads it, until it draws an end token.
 func (w *writer) write(g Generation, yield func(int) bool) {
 	tape, draw := tensor.NewTape(tensor.Infer), newSampler(g.Sampling)
 	for n, next := 0, w.begin; n < w.most; n++ {
@@ -128,7 +128,7 @@ func (w *writer) write(g Generation, yield func(int) bool) {
 	}
 }
 
-// ban gives the tokens no chance that would complete a bad word.
+// ban excludes tokens that would complete a bad word.
 func (w *writer) ban(scores []float32, written []int) {
 	for _, word := range w.badWords {
 		n := len(word) - 1
@@ -148,19 +148,19 @@ func (w *writer) choose(sequences []int) {
 	w.written = written
 }
 
-// Write returns what the model writes for each source, or behind each prompt: by Beam if g.Beam
-// is more than 1, or else as Generate, for many sources at a time. What it writes for one does
-// not depend on the others. If g.Tokens is 0, an encoder–decoder writes at most twice as many
-// tokens as the source has, and 20 more.
+// Write returns the tokens that the model writes for each source or after each prompt, with Beam
+// if g.Beam is more than 1 and otherwise like Generate, for many sources at a time. The result
+// for one source does not depend on the others. If g.Tokens is 0, an encoder–decoder writes at
+// most twice as many tokens as the source has, and 20 more.
 //
-// Errors: those of Generate; that of a context that ends, with what is written by then.
+// Errors: those of Generate; if ctx ends, ctx.Err() together with the results so far.
 func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
 	limit := func(int) int { return g.Tokens }
 	if m.Sizes().Decoder != nil && g.Tokens == 0 {
 		limit = func(i int) int { return targetTokens(sources[i]) }
 	}
 	written := make([][]int, len(sources))
-	for i := 0; g.Beam > 1 && i < len(sources); i++ { // the beam is the batch
+	for i := 0; g.Beam > 1 && i < len(sources); i++ { // the beam forms the batch
 		one := g
 		one.Tokens = limit(i)
 		var err error
@@ -168,13 +168,13 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 			return written, err
 		}
 	}
-	order := make([]int, len(sources)) // similar lengths together
+	order := make([]int, len(sources)) // so that lengths in a batch are similar
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(len(sources[i]), len(sources[j])) })
 	for len(order) > 0 {
-		n := 1 // prompts would have to be equally long
+		n := 1 // a batch of prompts would need equal lengths
 		if m.Sizes().Decoder != nil {
 			n = translatorBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
 		}
@@ -186,11 +186,11 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 	return written, nil
 }
 
-// Translate returns what an encoder–decoder writes for each text, by beam search if beam is
-// more than 1: at most twice as many tokens as it reads, and 20 more.
+// Translate returns the output of an encoder–decoder for each text, with beam search if beam is
+// more than 1. Each output has at most 20 tokens more than twice its source.
 //
-// Errors: those of Encode and Write; with that of a context that ends come the translations
-// that are done.
+// Errors: those of Encode and Write; if ctx ends, ctx.Err() together with the finished
+// translations.
 func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]string, error) {
 	sources, out := make([][]int, len(texts)), make([]string, len(texts))
 	for i, text := range texts {
@@ -207,8 +207,8 @@ func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]stri
 	return out, err
 }
 
-// writeBatch writes for some of the sources, by their numbers: limit says how many tokens at
-// most, 0 as many as the model takes.
+// writeBatch writes the outputs for some of the sources, by number. limit is the maximum number
+// of tokens; 0 means the model's limit.
 func (m *Model) writeBatch(
 	ctx context.Context, sources [][]int, active []int, written [][]int, g Generation, limit func(i int) int,
 ) error {
@@ -250,40 +250,41 @@ func (m *Model) writeBatch(
 	return nil
 }
 
-// hypothesis is the beginning of a text, or a whole one.
+// hypothesis is a partial or complete text in a beam search.
 type hypothesis struct {
 	tokens []int
 	logp   float64
-	from   int // its sequence of the batch
+	from   int // its sequence in the batch
 }
 
-// Search is how beam search compares whole texts, and when it ends.
+// Search defines how beam search compares complete texts, and when it stops.
 type Search struct {
-	// Score is that of a text of n tokens, the end included, with this log probability.
+	// Score returns the score of a text from its log probability and its number of tokens n,
+	// including the end token.
 	Score func(logp float64, n int) float64
-	// Best goes on until no beginning can become better than the best whole text. Else the
-	// search ends, as in transformers, when there are as many whole texts as beginnings and
-	// no beginning is better now, and an end that is likely enough is looked for among twice
-	// as many.
+	// If Best is true, the search continues until no hypothesis can become better than the best
+	// complete text. Otherwise it stops as in transformers: when there are as many complete texts
+	// as the beam is wide and no hypothesis is better now. Candidates for an end are then the
+	// best 2 × beam tokens.
 	Best bool
 }
 
 var (
-	// meanSearch is by the log probability of a token, on average, which is what transformers does
-	// with a length_penalty of 1.
+	// meanSearch compares the mean log probability of the tokens, like transformers with a
+	// length_penalty of 1.
 	meanSearch = Search{Score: func(logp float64, n int) float64 { return logp / float64(n) }}
-	// bestSearch is how translators of attn train search.
+	// bestSearch is the Search of translators of attn train.
 	//
 	// Source: Wu et al., "Google's Neural Machine Translation System", 2016,
 	// https://arxiv.org/abs/1609.08144, eq. 14 with α = 1.
 	bestSearch = Search{Best: true, Score: func(logp float64, n int) float64 { return logp * 6 / (5 + float64(n)) }}
 )
 
-// Beam returns the tokens of the likeliest text behind a prompt that beam search finds, with
-// so many beginnings at each step; it writes as Generate does. How whole texts are compared
-// is the family's Search. g.Sampling has no meaning here.
+// Beam returns the tokens of the most likely continuation of a prompt that beam search finds.
+// beginnings is the number of hypotheses kept at each step. The family's Search compares complete
+// texts. Prompts and end tokens work as in Generate; g.Sampling is not used.
 //
-// Errors: those of Generate; fewer than one beginning; that of a context that ends.
+// Errors: those of Generate; beginnings below 1; if ctx ends, ctx.Err().
 func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Generation) ([]int, error) {
 	if beginnings < 1 {
 		return nil, fmt.Errorf("models: Beam: %d beginnings, want at least 1", beginnings)
@@ -303,7 +304,7 @@ func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Genera
 	score := func(h hypothesis) float64 { return by.Score(h.logp, len(h.tokens)) }
 	tape := tensor.NewTape(tensor.Infer)
 	alive, next := []hypothesis{{}}, [][]int{w.begin}
-	var whole []hypothesis // the best, at most as many as are wanted
+	var whole []hypothesis // the best ones, at most beginnings
 	for n := 1; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -341,8 +342,8 @@ func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Genera
 	return tokens, nil
 }
 
-// hopeful returns the beginnings of n tokens that go on, the best first, once there are as
-// many whole texts as are wanted.
+// hopeful returns the hypotheses of n tokens that the search should extend, the best first, once
+// there are as many complete texts as wanted.
 func (s Search) hopeful(alive, whole []hypothesis, wanted, n, most int) []hypothesis {
 	if len(alive) == 0 || len(whole) < wanted {
 		return alive
@@ -350,19 +351,19 @@ func (s Search) hopeful(alive, whole []hypothesis, wanted, n, most int) []hypoth
 	last := whole[len(whole)-1]
 	worst := s.Score(last.logp, len(last.tokens))
 	if s.Best {
-		// A beginning can only lose probability.
+		// The probability of a hypothesis can only decrease.
 		return slices.DeleteFunc(alive, func(h hypothesis) bool { return s.Score(h.logp, most) <= worst })
 	}
-	// One that is alive may get better still, by tokens that are likelier than the mean.
-	// As the reference does, the search ends as soon as none is better now.
+	// A hypothesis may still improve through tokens that are more likely than its mean. Like the
+	// reference, the search stops as soon as none is better now.
 	if s.Score(alive[0].logp, n) <= worst {
 		return nil
 	}
 	return alive
 }
 
-// extend reads the next token of each beginning and returns the likeliest beginnings that
-// are one token longer, the best first.
+// extend reads the next token of each hypothesis and returns the most likely hypotheses that are
+// one token longer, the best first.
 func (w *writer) extend(t *tensor.Tape, alive []hypothesis, next [][]int, most int) []hypothesis {
 	logits := w.logits(t, next)
 	logp, v := tensor.LogSoftmax(t, logits).Data(), logits.Dim(1)
@@ -380,8 +381,7 @@ func (w *writer) extend(t *tensor.Tape, alive []hypothesis, next [][]int, most i
 	return best
 }
 
-// keep puts h in its place of a list with the best first and NaN last, which has at most n
-// elements.
+// keep inserts h into a list of at most n elements, sorted from best to worst with NaN last.
 func keep(list []hypothesis, h hypothesis, n int, by func(hypothesis) float64) []hypothesis {
 	at := len(list)
 	for at > 0 && cmp.Less(by(list[at-1]), by(h)) {

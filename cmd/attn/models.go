@@ -82,8 +82,8 @@ func (cmd *modelsCommand) Run(c console) error {
 	for _, t := range d.Types {
 		all.Types = append(all.Types, string(t))
 	}
-	if d.Untokened != nil {
-		all.Untokened = d.Untokened.Error()
+	if d.TokenizerError != nil {
+		all.Untokened = d.TokenizerError.Error()
 	}
 	if d.Unpooled != nil {
 		all.Unpooled = d.Unpooled.Error()

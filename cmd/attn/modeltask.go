@@ -133,8 +133,8 @@ func taskOf(dir string) (*modelTask, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Untokened != nil {
-		return nil, d.Untokened
+	if d.TokenizerError != nil {
+		return nil, d.TokenizerError
 	}
 	task := wordsTask
 	switch {

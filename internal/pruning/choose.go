@@ -9,9 +9,9 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// choose picks the method that does best on the selecting part: that which can
-// remove most heads within the tolerated loss, or else that with the best metric
-// when as many are gone as the goal says. It also finds how many heads go.
+// choose picks the best method on the selecting part: the one that can remove most heads within
+// the tolerated loss or, for other goals, the one with the best metric once the goal is reached.
+// It also determines the number of heads to remove.
 func (x *run) choose(ctx context.Context) error {
 	defer func() { x.report.Settings.Step = x.step(x.method) }()
 	if len(x.Methods) == 1 && !x.fixed(0) {
@@ -40,8 +40,8 @@ func (x *run) choose(ctx context.Context) error {
 	return nil
 }
 
-// attempt prunes by a method, and returns the model and how many heads went. Where
-// training or measuring speed would follow each step, it takes the heads in one order
+// attempt prunes with a method, and returns the model and the number of removed heads. If each
+// step would need training or a measurement of speed, it removes heads in one fixed order
 // instead, and pruned is nil.
 func (x *run) attempt(ctx context.Context, method int) (
 	m *models.Probe, removed int, pruned *prune.Result[*models.Probe], err error,
@@ -62,8 +62,8 @@ func (x *run) attempt(ctx context.Context, method int) (
 	return m, len(gone), nil, err
 }
 
-// step returns how many heads go by a method before the rest is scored again, 0 for
-// scoring once.
+// step returns the number of heads that a method removes before the remaining ones are scored
+// again; 0 means that heads are scored once.
 func (x *run) step(method int) int {
 	if x.Even {
 		return 0
@@ -81,14 +81,14 @@ func (x *run) step(method int) int {
 	return affordable(going, x.scores[method].Passes)
 }
 
-// fixed reports whether heads go by a method in one order, measured once, with no
-// training between.
+// fixed reports whether a method removes heads in one fixed order, scored once, without training
+// in between.
 func (x *run) fixed(method int) bool { return x.step(method) == 0 && x.FineTune == 0 }
 
 // tolerates reports whether the goal is a tolerated loss.
 func (x *run) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
 
-// count returns how many heads of an order must go.
+// count returns the number of heads of an order to remove.
 func (x *run) count(ctx context.Context, order []prune.Head) (int, error) {
 	switch {
 	case x.Goal.Left > 0:
@@ -99,7 +99,7 @@ func (x *run) count(ctx context.Context, order []prune.Head) (int, error) {
 	return x.tolerated(ctx, order)
 }
 
-// plan says how a method prunes.
+// plan returns the pruning options of a method.
 func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 	all := total(x.layers)
 	order, step := x.order(method), x.step(method)
@@ -159,9 +159,9 @@ func (x *run) isTolerable(ctx context.Context, m *models.Probe) (bool, error) {
 	return x.Goal.tolerates(x.metric, seen.Value, x.chosen.Value), nil
 }
 
-// tolerated returns how many heads can go in an order before the metric falls too
-// far, as if it only ever fell: about every twelfth part of them is tried until one
-// is too many, and then what lies between, by halving.
+// tolerated returns the number of heads of an order that can be removed before the metric falls
+// too far. It assumes that the metric only falls: it tries steps of about a twelfth of the heads
+// until the loss is too large, then bisects the last step.
 func (x *run) tolerated(ctx context.Context, order []prune.Head) (int, error) {
 	const parts = 12
 	step := max(1, len(order)/parts)
@@ -178,8 +178,8 @@ func (x *run) tolerated(ctx context.Context, order []prune.Head) (int, error) {
 	return x.largest(ctx, order, good, bad, x.isTolerable)
 }
 
-// fastEnough returns how many heads must go in an order until the model is as
-// fast as the goal says. It is a *CheckError if all that can go are not enough.
+// fastEnough returns the number of heads of an order to remove until the model is as fast as the
+// goal requires. If removing all of them is not enough, it returns a *CheckError.
 func (x *run) fastEnough(ctx context.Context, order []prune.Head, isFast test) (int, error) {
 	if ok, err := x.try(ctx, order, len(order), isFast); err != nil {
 		return 0, err
@@ -193,17 +193,17 @@ func (x *run) fastEnough(ctx context.Context, order []prune.Head, isFast test) (
 	return n + 1, err
 }
 
-// tooSlow says that the goal is not reached.
+// tooSlow returns the error for a goal of speed that was not reached.
 func (x *run) tooSlow(left int) error {
 	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go", quote.Counted(left, "head", "heads"), x.Goal.Speed)}
 }
 
-// test tells something about a model.
+// test checks a condition on a model.
 type test = func(context.Context, *models.Probe) (bool, error)
 
-// largest returns how many heads of an order can go while a test holds, by halving:
-// as if it held up to some number and no further. It holds when low have gone, and
-// does not when high have.
+// largest returns the largest number of heads of an order that can be removed such that a test
+// succeeds. It bisects, assuming that the test succeeds up to some number and fails above: it
+// succeeds for low and fails for high.
 func (x *run) largest(ctx context.Context, order []prune.Head, low, high int, holds test) (int, error) {
 	for high-low > 1 {
 		middle := (low + high) / 2
@@ -220,7 +220,7 @@ func (x *run) largest(ctx context.Context, order []prune.Head, low, high int, ho
 	return low, nil
 }
 
-// try asks about the model without the first n heads of an order.
+// try runs a test on the model without the first n heads of an order.
 func (x *run) try(ctx context.Context, order []prune.Head, n int, ask test) (bool, error) {
 	m, err := x.without(x.cut(order, n))
 	if err != nil {
@@ -229,15 +229,16 @@ func (x *run) try(ctx context.Context, order []prune.Head, n int, ask test) (boo
 	return ask(ctx, m)
 }
 
-// isFast reports whether a model translates as fast as the goal says.
+// isFast reports whether a model is as fast as the goal requires.
 func (x *run) isFast(ctx context.Context, m *models.Probe) (bool, error) {
 	w := x.Task.Works()[0]
 	s, err := turns(ctx, x.SpeedTime, w.On(x.Subject), w.On(m))
 	return float64(s.Ratio) >= x.Goal.Speed, err
 }
 
-// affordable returns how many heads go before the rest is scored again, so that scoring by
-// a method of so many passes takes mostPasses of them at most; 0 for scoring once.
+// affordable returns the number of heads to remove before the rest is scored again, such that a
+// method whose scoring takes the given number of passes needs at most mostPasses in total. 0
+// means that heads are scored once.
 func affordable(going int, passes float64) int {
 	for step := 1; step < going; step++ {
 		if rounds := (going + step - 1) / step; float64(rounds)*passes <= mostPasses {

@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// levels are how many heads have gone at the points of a curve: about every tenth
-// part of them, all that can go, and as many as the pruned model has lost.
+// levels are the numbers of removed heads at the points of a curve: steps of about a tenth of the
+// heads, all removable heads, and the number removed from the pruned model.
 func levels(all, most, chosen int) []int {
 	const parts = 10
 	list := []int{0, most, min(chosen, most)}
@@ -22,9 +22,9 @@ func levels(all, most, chosen int) []int {
 	return slices.Compact(list)
 }
 
-// cut returns the first n heads of an order, or all if there are fewer: fewer than n where
-// more would be a part of those that share keys and values, which stand together, or of a round
-// that takes heads from each layer.
+// cut returns the first n heads of an order, or all if there are fewer. It rounds n down so as
+// not to split heads that share keys and values, which are adjacent, or a round that removes
+// heads from each layer.
 func (x *run) cut(order []prune.Head, n int) []prune.Head {
 	if x.Even {
 		n = min(n, len(order))
@@ -41,7 +41,7 @@ func (x *run) cut(order []prune.Head, n int) []prune.Head {
 	return order[:whole]
 }
 
-// levels are the beginnings of an order at the points of a curve.
+// levels are the prefixes of an order at the points of a curve.
 func (x *run) levels(order []prune.Head) (list [][]prune.Head) {
 	for _, n := range levels(total(x.layers), len(order), len(x.report.Result.Removed)) {
 		if gone := x.cut(order, n); len(list) == 0 || len(gone) > len(list[len(list)-1]) {
@@ -51,8 +51,8 @@ func (x *run) levels(order []prune.Head) (list [][]prune.Head) {
 	return list
 }
 
-// curves measures each method's order on the reporting part, and the chosen
-// method's from its other end.
+// curves measures each method's order on the reporting part, and the chosen method's order in
+// reverse.
 func (x *run) curves(ctx context.Context) error {
 	type line struct {
 		name  string
@@ -65,7 +65,7 @@ func (x *run) curves(ctx context.Context) error {
 	lines = append(lines, line{x.Methods[x.method].String() + ", reversed", x.orderBy(reversed(x.scores[x.method]))})
 	all := total(x.layers)
 	tell := x.progress("curves")
-	done, points := 0, len(lines)*len(x.levels(lines[0].order)) // about as many in each
+	done, points := 0, len(lines)*len(x.levels(lines[0].order)) // each line has about the same number of points
 	for _, l := range lines {
 		curve := reports.Curve{Name: l.name}
 		for j, gone := range x.levels(l.order) {
@@ -73,7 +73,7 @@ func (x *run) curves(ctx context.Context) error {
 			done++
 			seen, err := x.after(ctx, gone)
 			if err != nil {
-				if j > 0 { // what has been measured is kept
+				if j > 0 { // keep the measurements so far
 					x.report.Curves = append(x.report.Curves, curve)
 				}
 				return err
@@ -89,7 +89,7 @@ func (x *run) curves(ctx context.Context) error {
 	return nil
 }
 
-// mostKnown bounds what is remembered: about 100 kB a model and 1,000 sentences.
+// mostKnown limits the number of cached measurements: about 100 kB per model for 1,000 sentences.
 const mostKnown = 1000
 
 // after measures the model without some heads on the reporting part.
@@ -112,7 +112,7 @@ func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error)
 	return seen, err
 }
 
-// reversed returns scores by which the most important head is the least.
+// reversed returns scores in which the most important head is the least important.
 func reversed(s prune.Scores) prune.Scores {
 	values := map[string][]float64{}
 	for layer, list := range s.Values {
@@ -124,8 +124,8 @@ func reversed(s prune.Scores) prune.Scores {
 	return s
 }
 
-// randomBand measures random orders on the reporting part: what a method must
-// beat to have measured anything.
+// randomBand measures random orders on the reporting part. A useful method must do better than
+// these.
 func (x *run) randomBand(ctx context.Context) error {
 	all := total(x.layers)
 	x.report.Random.Orders = x.Orders

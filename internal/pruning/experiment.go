@@ -15,66 +15,64 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// Experiment says what is to be pruned and measured.
+// Experiment configures what is pruned and measured.
 type Experiment struct {
 	Subject *models.Probe // the whole model, with the scoring part
 	Task    *Task
-	// Methods are those whose curves are drawn. The model is pruned by the one
-	// that does best on the selecting part.
+	// Methods are the methods whose curves are measured. The model is pruned with the method that
+	// does best on the selecting part.
 	Methods []prune.Method
 	Goal    Goal
-	// Normalize divides the scores of gradients by their layer's norm.
+	// Normalize divides gradient scores by their layer's norm.
 	Normalize bool
-	// Kinds are the kinds of attention that heads may be taken from. Empty means
-	// all.
+	// Kinds are the kinds of attention from which heads may be removed. Empty means all.
 	Kinds []heads.Kind
 	// Empty lets layers lose all their heads.
 	Empty bool
-	// Even takes equally many heads from each layer, all scored once. Layers that heads may be
-	// taken from have equally many.
+	// Even removes equally many heads from each layer, all scored once. The layers of Kinds must
+	// have equally many heads.
 	Even bool
-	// Step is how many heads go before the rest is scored again. 0 scores once, and
-	// Affordable leaves it to what scoring costs.
+	// Step is the number of heads to remove before the rest is scored again. 0 scores once, and
+	// Affordable derives the step from the cost of scoring.
 	Step int
-	// FineTune is how many training steps follow each removal. 0 means none.
+	// FineTune is the number of training steps after each removal. 0 means none.
 	FineTune int
-	// Orders is the number of random orders, and Resamples that of the
-	// bootstrap.
+	// Orders is the number of random orders, and Resamples the number of bootstrap samples.
 	Orders, Resamples int
 	Seed              uint64
-	// SpeedTime is how long each kind of work is measured. 0 leaves speed out; a goal
-	// of speed needs some.
+	// SpeedTime is the duration for which each kind of work is measured. 0 skips speed; a goal of
+	// speed requires more than 0.
 	SpeedTime time.Duration
-	// Progress, if not nil, is told how far a stage is.
+	// Progress, if not nil, is called with the progress of a stage.
 	Progress func(stage string, done, all int)
-	// Save, if not nil, is given the report each time that there is more in it
-	// which should survive an interruption.
+	// Save, if not nil, is called with the report whenever it has new results that should survive
+	// an interruption.
 	Save func(*reports.Report) error
-	// Keep, if not nil, is given the pruned model, before curves and speed are measured.
+	// Keep, if not nil, is called with the pruned model before curves and speed are measured.
 	Keep func(ctx context.Context, left *models.Probe, r *reports.Report) error
 }
 
-// Affordable is an Experiment's Step that is as small as scoring again can be had
-// for: 1, or as many heads as keep it within mostPasses for each method. With
-// fine-tuning and a goal of speed heads are scored once: training and measuring after
-// every head cost more than they bring.
+// Affordable is an Experiment's Step that is as small as the cost of scoring allows: 1, or the
+// least number of heads for which each method stays within mostPasses. With fine-tuning or a goal
+// of speed, heads are scored once: training or measuring after every head costs more than it
+// gains.
 const Affordable = -1
 
-// mostPasses is how many passes over the scoring part scoring again may take for one
-// method; a backward pass counts 2. A dozen heads by leave-one-out fit in, and 40 by
-// gradients.
+// mostPasses limits the passes over the scoring part that repeated scoring may take for one
+// method; a backward pass counts as 2. This is enough for a dozen heads by leave-one-out, or 40
+// by gradients.
 const mostPasses = 120
 
-// Goal says where to stop. One of its fields counts.
+// Goal defines when to stop. Exactly one field is used.
 type Goal struct {
-	Left  int     // heads to leave; 0 means that another field counts
-	Drop  float64 // part of the metric that may be lost, on the selecting part
-	Speed float64 // how many times faster to be at the first of Works; 0 if it does not count
+	Left  int     // number of remaining heads; 0 if another field is used
+	Drop  float64 // fraction of the metric that may be lost, on the selecting part
+	Speed float64 // required speed-up of the first of Works; 0 if another field is used
 }
 
-// Describe returns the goal for people.
+// Describe returns the goal as text for users.
 //
-// work is what is to be faster: "translate".
+// work is the verb of the work that gets faster: "translate".
 func (g Goal) Describe(m Metric, work string) string {
 	switch {
 	case g.Left > 0:
@@ -87,44 +85,43 @@ func (g Goal) Describe(m Metric, work string) string {
 	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, m)
 }
 
-// tolerates reports whether a metric that was whole may be value.
+// tolerates reports whether the metric may fall from whole to value.
 func (g Goal) tolerates(m Metric, value, whole float64) bool {
-	const rounding = 1e-9 // so that a loss of exactly what is tolerated is
+	const rounding = 1e-9 // so that a loss of exactly the tolerated size passes
 	if m.Loss {
 		return value <= (1+g.Drop+rounding)*whole
 	}
 	return value >= (1-g.Drop-rounding)*whole
 }
 
-// CheckError says that a goal was not reached, or that models which must agree do
-// not.
+// CheckError means that a goal was not reached, or that models that must agree differ.
 type CheckError struct{ Reason string }
 
 // Error returns the reason.
 func (e *CheckError) Error() string { return e.Reason }
 
-// run is an experiment that is under way.
+// run is a running experiment.
 type run struct {
 	*Experiment
 	metric Metric
 	layers []*attn.MultiHead // of the whole model
 	report *reports.Report
 	scores []prune.Scores // by Methods
-	// chooser and reporter measure on the selecting and reporting parts; chosen and whole
-	// are what they say of the whole model.
+	// chooser and reporter measure on the selecting and reporting parts; chosen and whole are
+	// their measurements of the whole model.
 	chooser, reporter *gauge
 	chosen, whole     Measured
-	method            int // of Methods, that prunes
-	// pruned is what has come of that method, if it was tried in earnest to choose it.
+	method            int // index into Methods of the chosen method
+	// pruned is the result of that method if choosing it included a full pruning run.
 	pruned  *prune.Result[*models.Probe]
-	removes int // heads, if the order is fixed
-	tuned   int // rounds of fine-tuning, the one included that was undone
+	removes int // number of heads to remove, if the order is fixed
+	tuned   int // rounds of fine-tuning, including one that was undone
 	undone  int
 	fast    bool          // the goal of speed has been reached
-	left    *models.Probe // the pruned model, when it has been made
-	// known is what was measured on the reporting part, by what was removed:
-	// orders have much in common at their ends. Of mostKnown models at most, for
-	// each has the counts of every item.
+	left    *models.Probe // the pruned model, once it exists
+	// known caches measurements on the reporting part by removed heads, because orders have much
+	// in common at their ends. It is limited to mostKnown models, because each measurement stores
+	// the counts of every item.
 	known map[string]Measured
 }
 
@@ -135,9 +132,8 @@ func (e *Experiment) start(r *reports.Report) *run {
 	}
 }
 
-// Run does the experiment and fills in the report, which holds what identifies
-// the model and the data. After an error, that of ctx too, the report holds what
-// has been measured.
+// Run runs the experiment and adds its results to the report, which already identifies the model
+// and the data. After an error, including that of ctx, the report contains the results so far.
 func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
 	start := time.Now()
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
@@ -162,7 +158,7 @@ func (x *run) save() error {
 	return x.Save(x.report)
 }
 
-// progress returns a function that tells how far a stage is.
+// progress returns a function that reports the progress of a stage.
 func (x *run) progress(stage string) func(done, all int) {
 	return func(done, all int) {
 		if x.Progress != nil {
@@ -171,7 +167,7 @@ func (x *run) progress(stage string) func(done, all int) {
 	}
 }
 
-// describe fills in what is known from the start, beside what the report says already.
+// describe adds to the report what is known before any measurement.
 func (x *run) describe() {
 	r := x.report
 	s := &r.Settings
@@ -218,8 +214,8 @@ func total(layers []*attn.MultiHead) (n int) {
 	return n
 }
 
-// score measures the importance of heads on the scoring part. What is measured
-// when ctx ends is in the report.
+// score measures the importance of heads on the scoring part. If ctx ends, the report contains
+// the scores so far.
 func (x *run) score(ctx context.Context) error {
 	var err error
 	x.scores, err = prune.Importance(ctx, x.Subject, prune.ImportanceOptions{
@@ -287,7 +283,7 @@ func (x *run) order(method int) []prune.Head {
 	return x.orderBy(x.scores[method])
 }
 
-// orderBy returns the heads that may go, in the order in which scores let them.
+// orderBy returns the heads that may be removed, in the order of their scores.
 func (x *run) orderBy(s prune.Scores) []prune.Head {
 	order := slices.DeleteFunc(prune.Order(x.layers, s, x.Empty), func(h prune.Head) bool { return !x.open(h.Layer) })
 	if !x.Even {
@@ -307,7 +303,7 @@ func (x *run) orderBy(s prune.Scores) []prune.Head {
 	return slices.Concat(rounds...)
 }
 
-// groups returns by layer how many heads share keys and values.
+// groups returns, by layer, the number of heads that share keys and values.
 func (x *run) groups() map[string]int {
 	sizes := map[string]int{}
 	for _, l := range x.layers {
@@ -318,7 +314,7 @@ func (x *run) groups() map[string]int {
 	return sizes
 }
 
-// round returns how many heads go at a time if equally many are taken from each layer.
+// round returns the number of heads removed at a time if equally many are taken from each layer.
 func (x *run) round() (n int) {
 	for layer, size := range x.groups() {
 		if x.open(layer) {
@@ -328,7 +324,7 @@ func (x *run) round() (n int) {
 	return n
 }
 
-// open reports whether heads may be taken from a layer.
+// open reports whether heads may be removed from a layer.
 func (x *run) open(layer string) bool {
 	kind, _ := heads.Place(layer)
 	return len(x.Kinds) == 0 || slices.Contains(x.Kinds, kind)
@@ -342,7 +338,7 @@ func (x *run) without(removed []prune.Head) (*models.Probe, error) {
 	return x.Subject.Without(removed)
 }
 
-// kept returns the heads that are left in each layer.
+// kept returns the remaining heads of each layer.
 func kept(layers []*attn.MultiHead, removed []prune.Head) map[string][]int {
 	left := map[string][]int{}
 	for _, l := range layers {

@@ -22,7 +22,7 @@ func thisMachine() reports.Machine {
 	}
 }
 
-// HashFiles returns the SHA-256 of files, one behind the other, in hexadecimal digits.
+// HashFiles returns the SHA-256 of the concatenated files in hexadecimal digits.
 func HashFiles(paths ...string) (string, error) {
 	h := sha256.New()
 	for _, path := range paths {

@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// prune makes the model, checks it, measures it, and hands it over.
+// prune makes the pruned model, checks and measures it, and calls Keep.
 func (x *run) prune(ctx context.Context) error {
 	r := &x.report.Result
 	r.Method = x.Methods[x.method].String()
@@ -29,7 +29,7 @@ func (x *run) prune(ctx context.Context) error {
 	}
 	pruned := x.pruned
 	x.left = pruned.Subject
-	r.Removed = append([]prune.Head{}, pruned.Removed...) // in JSON a list, even of none
+	r.Removed = append([]prune.Head{}, pruned.Removed...) // a list in JSON, even if empty
 	r.Left = total(pruned.Subject.Layers())
 	left := kept(x.layers, pruned.Removed)
 	for i := range x.report.Layers {
@@ -54,10 +54,10 @@ func (x *run) prune(ctx context.Context) error {
 	return x.Keep(ctx, pruned.Subject, x.report)
 }
 
-// Agree returns an error unless the logits of two forms of a model agree, which differ by
-// at most largest, where the largest is scale.
+// Agree returns an error unless the logits of two forms of a model agree. largest is their
+// largest absolute difference and scale the largest absolute logit.
 func Agree(largest, scale float64) error {
-	// agreement is how much they may differ by rounding, as a part of the largest.
+	// agreement is the tolerance for rounding, relative to scale.
 	const agreement = 1e-4
 	if limit := agreement * max(scale, 1); !(largest <= limit) {
 		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in an output, more than %g", largest, limit)}
@@ -71,15 +71,15 @@ func (x *run) interval(seen Measured) (low, high reports.Number) {
 	return reports.Number(l), reports.Number(h)
 }
 
-// tune trains what is left after heads have gone.
+// tune trains the model after heads have been removed.
 func (x *run) tune(ctx context.Context, s *models.Probe) (*models.Probe, error) {
 	err := x.Task.Train(ctx, s, x.FineTune, x.tuned, x.progress("fine-tuning"))
 	x.tuned++
 	return s, err
 }
 
-// control tells apart what fine-tuning has done: it measures the pruned model
-// without it, and the whole model with as many steps of it.
+// control separates the effect of fine-tuning: it measures the pruned model without fine-tuning,
+// and the whole model with the same number of steps.
 func (x *run) control(ctx context.Context) error {
 	if x.FineTune == 0 || len(x.report.Result.Removed) == 0 {
 		return nil

@@ -16,7 +16,7 @@ func MeasureHeads(ctx context.Context, n int, record func(i int) (*heads.Record,
 		sum   exact.Sum
 		count int64
 	}
-	sums := map[string][]mean{} // by layer and measure, of each head
+	sums := map[string][]mean{} // by layer and measure, one per head
 	var names []string
 	for i := range n {
 		if err := ctx.Err(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
-// speed measures the pruned model against the whole one, in turns.
+// speed compares the speed of the pruned and the whole model, in alternation.
 func (x *run) speed(ctx context.Context) error {
 	if x.SpeedTime <= 0 || x.left == nil {
 		return nil

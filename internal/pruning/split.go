@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// Groups returns how many different sources examples have.
+// Groups returns the number of different sources of the examples.
 func Groups[E any](examples []E, source func(E) string) int {
 	seen := map[string]bool{}
 	for _, e := range examples {
@@ -14,17 +14,17 @@ func Groups[E any](examples []E, source func(E) string) int {
 	return len(seen)
 }
 
-// Fewest is the least number of sources of a part.
+// Fewest is the minimum number of sources in a part.
 const Fewest = 10
 
-// Deal deals examples into three parts, those with the same source into the same part, of at
-// most limit sources each: importance is measured on the first, methods and numbers of heads
-// are chosen on the second, and what is reported comes from the third, which no choice has
-// seen. To report on data that chose would flatter (Michel et al. 2019 lose 13.6 BLEU with
-// one head of a layer on the data that chose it, and 18.9 on others). The same examples and
-// seed give the same parts.
+// Deal splits examples into three parts of at most limit sources each, without splitting the
+// examples of a source. Importance is measured on the first, methods and numbers of heads are
+// chosen on the second, and the report comes from the third, which no choice has used. Results on
+// the data used for choosing would be too good (Michel et al. 2019 lose 13.6 BLEU with one head
+// of a layer on the data that chose it, and 18.9 on others). The same examples and seed give the
+// same parts.
 //
-// It returns an error if there are too few, which calls them by their name.
+// If there are too few examples, it returns an error that calls them name.
 func Deal[E any](examples []E, source func(E) string, limit int, seed uint64, name string) (parts [3][]E, err error) {
 	var groups [][]E
 	at := map[string]int{}

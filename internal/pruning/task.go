@@ -14,25 +14,24 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// Task is what a model with heads is for, and the data that tell how well it does it.
+// Task is the task of a model with the data on which its quality is measured.
 type Task struct {
-	// Judge is what heads must not cost, Others what is told beside it.
+	// Judge is the metric that pruning must preserve; Others are also reported.
 	Judge  Judge
 	Others []Judge
 	Unit   string // of the loss: "nats per token"
-	// Parts are probes on the selecting and the reporting part, and Wanted, for pairs of
-	// texts, the similarities that they are said to have.
+	// Parts are probes on the selecting and the reporting part. Wanted, for pairs of texts, are
+	// their target similarities.
 	Parts  [2]*models.Probe
 	Wanted [2][]float64
 	Train  Train
-	// Faster says that the goal is one of speed: what it is held against comes first.
+	// Faster means that the goal is one of speed: Works then begins with the work of that goal.
 	Faster bool
-	// Write, if not nil, makes Judge a metric of translations: of what the model writes for
-	// the sources of the parts.
+	// Write, if not nil, makes Judge a metric of the model's translations of the parts' sources.
 	Write *Writing
 }
 
-// Train trains a model for some steps. Each round has other examples.
+// Train trains a model for some steps. Each round uses different examples.
 type Train func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error
 
 // Writing is the sources of the parts, and their translations.
@@ -45,25 +44,25 @@ type Writing struct {
 // Part is a part of the data on which models are measured.
 type Part uint8
 
-// The parts, beside that on which heads are scored.
+// The parts other than the scoring part.
 const (
 	Selecting Part = iota // where methods and numbers of heads are chosen
-	Reporting             // from which everything comes that is reported
+	Reporting             // the source of all reported results
 )
 
-// Metric says what a number tells of a model.
+// Metric describes a measure of a model.
 type Metric struct {
 	Name, Unit string
-	// Loss says that it is the loss: smaller is better. Others are at most 100, and more
-	// is better.
+	// Loss means that the metric is the loss: smaller is better. Others are at most 100, and
+	// larger is better.
 	Loss  bool
-	Least float64 // that others can be
+	Least float64 // lowest possible value of other metrics
 }
 
 // String returns the name.
 func (m Metric) String() string { return m.Name }
 
-// better reports whether a is better than b. Nothing is worse than what is no number.
+// better reports whether a is better than b. NaN is worse than any number.
 func (m Metric) better(a, b float64) bool {
 	if math.IsNaN(b) {
 		return !math.IsNaN(a)
@@ -74,27 +73,27 @@ func (m Metric) better(a, b float64) bool {
 	return a > b
 }
 
-// Measured is what a model does on a part of the data.
+// Measured is the result of a model on a part of the data.
 type Measured struct {
-	Items int                 // sources or texts, which are drawn again by the bootstrap
+	Items int                 // number of sources or texts, which the bootstrap resamples
 	Of    bootstrap.Statistic // the metric
 	Value float64             // the metric of all items
-	// Loss is the mean over its terms, KL the divergence from the whole model in nats for
-	// each of them; NaN where there is none.
+	// Loss is the mean over its terms, KL the mean divergence from the whole model in nats per
+	// term. They are NaN if the task has none.
 	Loss, KL float64
 	Others   []reports.Named
 }
 
-// quality returns what was measured about a model.
+// quality returns the measurements in the form of a report.
 func (m Measured) quality(parameters int) reports.Quality {
 	return reports.Quality{Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL), Others: m.Others}
 }
 
-// Judge says what the predictions of a model are worth.
+// Judge computes a metric of a model's predictions.
 type Judge struct {
 	Metric
-	// Of returns the metric on samples of what is predicted. wanted are the similarities
-	// that pairs of texts are said to have.
+	// Of returns the metric on samples of predictions. wanted are the target similarities of
+	// pairs of texts.
 	Of func(list []models.Predicted, wanted []float64) bootstrap.Statistic
 }
 
@@ -110,7 +109,7 @@ var (
 	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, correlated(prune.Pearson)}
 )
 
-// ratio is a sum over the terms of the examples of a sample, for each of these terms.
+// ratio is a sum over the examples of a sample, divided by their number of terms.
 func ratio(list []models.Predicted, scale float64, of func(models.Predicted) float64) bootstrap.Statistic {
 	return func(sample []int) float64 {
 		sum, terms := 0., 0
@@ -121,14 +120,14 @@ func ratio(list []models.Predicted, scale float64, of func(models.Predicted) flo
 	}
 }
 
-// correlated is the correlation of cosines with the similarities that are wanted.
+// correlated is the correlation of cosines with the target similarities.
 func correlated(of func(x, y []float64) float64) func([]models.Predicted, []float64) bootstrap.Statistic {
 	return func(list []models.Predicted, wanted []float64) bootstrap.Statistic {
 		return func(sample []int) float64 {
 			x, y := make([]float64, len(sample)), make([]float64, len(sample))
 			for at, i := range sample {
 				if x[at], y[at] = list[i].Cosine, wanted[i]; math.IsNaN(x[at]) {
-					return math.NaN() // and not the correlation of the others
+					return math.NaN() // rather than the correlation of the others
 				}
 			}
 			return 100 * of(x, y)
@@ -136,7 +135,7 @@ func correlated(of func(x, y []float64) float64) func([]models.Predicted, []floa
 	}
 }
 
-// Metric is what heads must not cost.
+// Metric is the metric that pruning must preserve.
 func (x *Task) Metric() Metric {
 	if x.Write != nil {
 		return judgedBy(x.Write.By)
@@ -160,9 +159,8 @@ func TrainProbe(learn *models.Probe, rate float64, seed uint64) Train {
 	}
 }
 
-// TrainTranslator is TrainProbe for a translator of attn train, which learns pairs as it
-// was trained: with a smoothing of labels. Those that are longer than what heads were scored
-// on, and than is usual, are left out.
+// TrainTranslator is TrainProbe for a translator of attn train, with the label smoothing of attn
+// train. It skips pairs that are longer than both the scored pairs and the usual limit.
 func TrainTranslator(
 	m *models.Model, learn, scoring []seq2seq.Pair, rate float64, smoothing float32, seed uint64,
 ) Train {
@@ -179,8 +177,8 @@ func TrainTranslator(
 	}
 }
 
-// longest returns how many tokens a pair may have that is learnt: as many as one that
-// heads were scored on, or as are usual.
+// longest returns the maximum length in tokens of a training pair: that of the scored pairs or
+// the usual limit, whichever is larger.
 func longest(v *models.Translator, pairs []seq2seq.Pair) int {
 	const usual = 200
 	n := usual
@@ -205,7 +203,7 @@ type gauge struct {
 	reference *models.Reference
 }
 
-// gauge returns what compares predictions on a part with those of the whole model.
+// gauge returns a gauge that compares predictions on a part with those of the whole model.
 func (x *Task) gauge(ctx context.Context, whole *models.Probe, part Part) (*gauge, error) {
 	r, err := models.NewReference(ctx, whole.On(x.Parts[part]))
 	return &gauge{x, part, r}, err
@@ -237,7 +235,7 @@ func (g *gauge) Measure(ctx context.Context, p *models.Probe) (Measured, error) 
 	return seen, nil
 }
 
-// written has the model translate the sources of the part.
+// written measures the model's translations of the part's sources.
 func (g *gauge) written(ctx context.Context, p *models.Probe) (Measured, error) {
 	written, err := p.Write(ctx, g.Write.Sources[g.part], models.Generation{})
 	if err != nil {
@@ -250,7 +248,7 @@ func (g *gauge) written(ctx context.Context, p *models.Probe) (Measured, error) 
 	return judged(texts, g.Write.References[g.part], g.Write.By)
 }
 
-// judged returns what translations are worth by a metric, and by the other one.
+// judged measures translations with a metric, and with the other one.
 func judged(written []string, references [][]string, by train.Metric) (Measured, error) {
 	j, err := train.Judge(written, references)
 	if err != nil {

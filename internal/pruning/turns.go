@@ -11,13 +11,13 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
-// turns measures two kinds of work in turns, so that both meet the same state of
-// the machine, and returns the times in milliseconds and their ratio, all three of
-// the same pairs (see middle), the ratio's 95% interval, and the number of pairs.
+// turns measures two kinds of work alternately, so that both run under the same conditions. It
+// returns their times in milliseconds and the ratio of these, all three from the same pairs (see
+// middle), the ratio's 95% interval, and the number of pairs.
 //
-// Pairs are run for about the given time, but manyTurns of them at least, unless
-// that takes ten times as long, and fewestTurns at the very least. Which of the two
-// goes first alternates. Short work is run several times at a time.
+// It runs pairs for about the given time and at least manyTurns of them, unless that takes ten
+// times as long; fewestTurns is the absolute minimum. The order within a pair alternates. Short
+// work is repeated within one measurement.
 func turns(ctx context.Context, d time.Duration, before, after func()) (s reports.Speed, err error) {
 	const warm = 2
 	var single time.Duration
@@ -30,8 +30,8 @@ func turns(ctx context.Context, d time.Duration, before, after func()) (s report
 		after()
 		single = time.Since(start) / 2
 	}
-	// Each measurement lasts half a millisecond at least: reading the clock and
-	// waking up would count otherwise.
+	// Each measurement lasts at least half a millisecond, so that reading the clock and waking up
+	// hardly count.
 	times := int(500*time.Microsecond/max(single, 1)) + 1
 	run := func(f func()) float64 {
 		start := time.Now()
@@ -65,10 +65,10 @@ func turns(ctx context.Context, d time.Duration, before, after func()) (s report
 	return compared(pairs), nil
 }
 
-// pair is two times of neighbours, in milliseconds.
+// pair is two consecutive times, in milliseconds.
 type pair struct{ before, after float64 }
 
-// compared returns what is told of pairs.
+// compared summarises pairs.
 func compared(pairs []pair) reports.Speed {
 	before, after := middle(pairs)
 	drawn := make([]pair, len(pairs))
@@ -85,10 +85,10 @@ func compared(pairs []pair) reports.Speed {
 	}
 }
 
-// middle returns the mean times of the half of the pairs whose ratios are in the
-// middle. So outliers do not count, as they do not in a median, and the quotient of
-// the times is the ratio: medians of either time may come from other moments of the
-// machine than the median of the ratios, and contradict it. It sorts the pairs.
+// middle returns the mean times over the half of the pairs whose ratios are in the middle. Like a
+// median, it ignores outliers, and the quotient of the two times is the ratio. Separate medians
+// of the times could come from different moments and contradict the median of the ratios. It
+// sorts the pairs.
 func middle(pairs []pair) (before, after float64) {
 	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.before/a.after, b.before/b.after) })
 	kept := pairs[len(pairs)/4 : len(pairs)-len(pairs)/4]
@@ -104,8 +104,7 @@ const (
 	manyTurns   = 30
 )
 
-// quantile returns the q-quantile of x, between neighbours in proportion. It
-// sorts x.
+// quantile returns the q-quantile of x with linear interpolation. It sorts x.
 func quantile(x []float64, q float64) float64 {
 	if len(x) == 0 {
 		return math.NaN()
@@ -119,8 +118,7 @@ func quantile(x []float64, q float64) float64 {
 	return x[i] + float64((at-float64(i))*(x[i+1]-x[i]))
 }
 
-// spread describes x, which it sorts. Of numbers that are not finite nothing can
-// be said.
+// spread returns statistics of x, which it sorts. They are empty if any number is not finite.
 func spread(x []float64) reports.Spread {
 	if len(x) == 0 || slices.ContainsFunc(x, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 		return reports.Spread{Mean: reports.NaN, Low: reports.NaN, High: reports.NaN, Min: reports.NaN, Max: reports.NaN}

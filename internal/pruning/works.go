@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Work is something whose speed is measured.
+// Work is a kind of work whose speed is measured.
 type Work struct {
 	Name          string
 	Batch, Length int
@@ -21,8 +21,8 @@ type Work struct {
 	Operations    func(p *models.Probe) float64 // multiply-adds; nil if they are not counted
 }
 
-// Works returns what speed is measured of. The first is what a goal of speed is held against,
-// and what is told in a sentence. None if models without heads are not faster.
+// Works returns the kinds of work whose speed is measured. A goal of speed and the summary use
+// the first one. There are none if removing heads does not make the model faster.
 func (x *Task) Works() []Work {
 	whole := x.Parts[Selecting]
 	if whole.Model().Translator != nil {
@@ -34,8 +34,8 @@ func (x *Task) Works() []Work {
 	return x.networkWorks(whole)
 }
 
-// translatorWorks are whole translations of so many sentences at once, a decoder's single
-// step, and the attention layers alone.
+// translatorWorks are whole translations in batches of different sizes, a single decoder step,
+// and the attention layers alone.
 func (x *Task) translatorWorks(whole *models.Probe) []Work {
 	var list []Work
 	short := whole.MeanTokens()
@@ -61,8 +61,8 @@ func (x *Task) translatorWorks(whole *models.Probe) []Work {
 	return list
 }
 
-// translation is encoding sources and writing as many tokens, one by one, whichever are
-// likely.
+// translation encodes sources and generates the same number of tokens, one by one, whichever are
+// most likely.
 func translation(batch, length int) Work {
 	return Work{
 		Name: "translate", Batch: batch, Length: length,
@@ -83,7 +83,7 @@ func translation(batch, length int) Work {
 	}
 }
 
-// decoderStep is writing one more token after length have been written.
+// decoderStep generates one more token after length tokens.
 func decoderStep(batch, length int) Work {
 	return Work{
 		Name: "decode one token", Batch: batch, Length: length,
@@ -104,7 +104,7 @@ func decoderStep(batch, length int) Work {
 	}
 }
 
-// stateOf returns the state of a decoder that has read nothing.
+// stateOf returns the initial state of a decoder.
 func stateOf(n models.Network, batch int) models.State {
 	s, err := models.NewState(n, batch, attn.CacheConfig{})
 	if err != nil {
@@ -113,12 +113,12 @@ func stateOf(n models.Network, batch int) models.State {
 	return s
 }
 
-// drill returns sequences of a token that every vocabulary has.
+// drill returns sequences of a token that is in every vocabulary.
 func drill(size, length int) [][]int {
 	return slices.Repeat([][]int{slices.Repeat([]int{seq2seq.EOS}, length)}, size)
 }
 
-// attentionLayers is every attention layer at once, with all tokens known.
+// attentionLayers runs every attention layer on whole sequences.
 func attentionLayers(batch, length, width int, operations func(*models.Probe) float64) Work {
 	return Work{
 		Name: "attention layers", Batch: batch, Length: length, Operations: operations,
@@ -139,12 +139,12 @@ func attentionLayers(batch, length, width int, operations func(*models.Probe) fl
 	}
 }
 
-// networkWorks are reading so many texts at once, of a decoder also writing a token behind
-// others, and the attention layers alone.
+// networkWorks are reading texts in batches of different sizes, for a decoder also generating a
+// token, and the attention layers alone.
 func (x *Task) networkWorks(whole *models.Probe) []Work {
 	z := whole.Model().Sizes()
 	causal := z.Kind == heads.Decoder
-	most := math.MaxInt // tokens behind which there is a position for one more
+	most := math.MaxInt // longest text that leaves a position for one more token
 	if z.Positions > 0 {
 		most = z.Positions - 1
 	}
@@ -173,7 +173,7 @@ func (x *Task) networkWorks(whole *models.Probe) []Work {
 	return list
 }
 
-// reading is making hidden states of texts.
+// reading computes the hidden states of texts.
 func reading(batch, length int, causal bool) Work {
 	name := "encode"
 	if causal {
@@ -193,7 +193,7 @@ func reading(batch, length int, causal bool) Work {
 	}
 }
 
-// writing is decoding one token: making the logits of one more token after length have been read.
+// writing is one decoding step: it computes the logits of one more token after length tokens.
 func writing(length int) Work {
 	return Work{
 		Name: "decode one token", Batch: 1, Length: length,
