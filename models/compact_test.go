@@ -175,7 +175,7 @@ func near(t *testing.T, what string, got, want *tensor.Tensor) {
 	}
 }
 
-// checkSmaller holds the layers of a compact model against those that are left.
+// checkSmaller compares the layers of a compact model with the heads that are left.
 func checkSmaller(t *testing.T, at string, less *models.Probe, small *models.Model, renumbered bool) {
 	t.Helper()
 	whole, left := less.Model().Attention(), less.Layers()
@@ -195,7 +195,7 @@ func checkSmaller(t *testing.T, at string, less *models.Probe, small *models.Mod
 	}
 }
 
-// checkWeights holds the attention weights of the first layer that has heads, in front of
+// checkWeights compares the attention weights of the first layer with heads, in front of
 // which nothing was removed, against those of the whole model: they are the same bits.
 func checkWeights(t *testing.T, at string, whole, small *models.Model, kept map[string][]int) {
 	t.Helper()
@@ -219,7 +219,7 @@ func checkWeights(t *testing.T, at string, whole, small *models.Model, kept map[
 }
 
 // TestCompactAgain prunes what was pruned: numbers of heads in config.json are those of the
-// model that had them all, and where layers have come to be alike they are none.
+// model that had them all, and there are none where layers have become alike.
 func TestCompactAgain(t *testing.T) {
 	for _, name := range []string{"bert_words", "decoders/gpt2", "decoders/llama3"} {
 		p := loadProbe(t, name)

@@ -42,7 +42,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"llama2", object{"rope_scaling": object{"type": "linear"}}, "rope_parameters cannot be for heads of size 6: position: RoPE: linear scaling by 0, want a factor of at least 1"},
 		{"llama2", object{"rope_scaling": object{"type": "linear", "factor": 2, "finetuned": true}}, "setting rope_scaling.finetuned = true is not known"},
 		{"llama2", object{"rope_scaling": object{"rope_type": "longrope", "short_factor": []int{1}, "long_factor": []int{2}, "factor": 2}}, "LongRoPE has 1 factors, want 3"},
-		{"llama2", object{"rope_parameters": object{}, "rope_scaling": object{"type": "default"}}, "rope_scaling stands beside rope_parameters, want one of them"},
+		{"llama2", object{"rope_parameters": object{}, "rope_scaling": object{"type": "default"}}, "rope_scaling and rope_parameters are both set, want one of them"},
 		{"llama_yarn", rope(object{"rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}), "want a factor of at least 1, positive Trained, Fast above Slow"},
 		{"llama_yarn", rope(object{"rope_type": "default", "partial_rotary_factor": 0.5}), "rope_parameters.partial_rotary_factor is 0.5, want 1 or none"},
 		{"llama_biases", object{"mlp_bias": false}, `tensors "model.layers.0.mlp.down_proj.bias", `},

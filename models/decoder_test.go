@@ -159,7 +159,7 @@ func checkGradients(t *testing.T, m *models.Model, g *tensortest.Golden, least f
 
 // goldenName returns the name that a tensor of the file has in the model of transformers.
 func goldenName(g *tensortest.Golden, name string) string {
-	if name == "encoder.embed_tokens.weight" && !g.Has("grad."+name) { // which stands for all that are tied
+	if name == "encoder.embed_tokens.weight" && !g.Has("grad."+name) { // it represents all tied tensors
 		return "shared.weight"
 	}
 	for _, as := range [][2]string{{"", ""}, {"", "transformer."}, {"language_model.model.", "model."}, {"language_model.", ""}} {
@@ -310,7 +310,7 @@ func TestGenerateErrors(t *testing.T) {
 	}
 }
 
-// TestDecodersInBFloat16 holds weights in bfloat16. From files of that type, the logits are
+// TestDecodersInBFloat16 stores weights in bfloat16. From files of that type, the logits are
 // those of float32 to the bit, except on tile units; from others, they are close.
 func TestDecodersInBFloat16(t *testing.T) {
 	simd.Each(func(kernels string) {
@@ -358,8 +358,8 @@ func TestDecodersInBFloat16(t *testing.T) {
 	}
 }
 
-// TestDecodersInInt8 holds weights as integers of a byte. The logits are those of a model in
-// float32 with the numbers that the integers stand for.
+// TestDecodersInInt8 stores weights as integers of a byte. The logits are those of a model in
+// float32 with the numbers that the integers represent.
 func TestDecodersInInt8(t *testing.T) {
 	for _, name := range decoderCases(t) {
 		m, g := openDecoder(t, name)
@@ -440,7 +440,7 @@ func TestSlidingCaches(t *testing.T) {
 	}
 }
 
-// TestGemmaGELU reads early files of Gemma, whose "gelu" stands for the one by tanh.
+// TestGemmaGELU reads early files of Gemma, whose "gelu" means the approximation by tanh.
 func TestGemmaGELU(t *testing.T) {
 	m, g := openDecoder(t, "gemma")
 	x := models.Batch{IDs: [][]int{g.Ints("in.ids")}}

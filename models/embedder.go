@@ -324,7 +324,7 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	s.Only("module_output_name", "token_embeddings")
 	s.Only("query_expansion")
 	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
-	return e, s.settledIn(filepath.Join(dir, lengthFile))
+	return e, s.checkIn(filepath.Join(dir, lengthFile))
 }
 
 // lowers reports whether a tokenizer writes texts in lower case.
@@ -335,9 +335,9 @@ func lowers(t *tokenizer.Tokenizer) bool {
 	return err == nil && err2 == nil && slices.Equal(upper.IDs, lower.IDs)
 }
 
-// settledIn is the result of s.settled, with the path of the file.
-func (s *Settings) settledIn(path string) error {
-	if err := s.settled(); err != nil {
+// checkIn is the result of s.check, with the path of the file.
+func (s *Settings) checkIn(path string) error {
+	if err := s.check(); err != nil {
 		return &FormatError{path, err}
 	}
 	return nil
@@ -380,7 +380,7 @@ func (e *Embedder) readPooling(dir string) error {
 		e.Poolings = append(e.Poolings, p)
 	}
 	e.width = width * len(e.Poolings)
-	return s.settledIn(file)
+	return s.checkIn(file)
 }
 
 // PoolingByName returns the pooling with the given name from Poolings.
@@ -457,7 +457,7 @@ func (e *Embedder) readNormalize(dir string) error {
 	}
 	s.Only("module_input_name", "sentence_embedding")
 	s.Only("module_output_name", "sentence_embedding")
-	return s.settledIn(file)
+	return s.checkIn(file)
 }
 
 // Prompts returns a directory's prompts by name, and the name of the default prompt or "". Both
@@ -481,5 +481,5 @@ func Prompts(dir string) (byName map[string]string, usual string, err error) {
 			s.Fail("default_prompt_name", "is %s, which is not among the prompts", quote.Text(usual))
 		}
 	}
-	return byName, usual, s.settledIn(file)
+	return byName, usual, s.checkIn(file)
 }

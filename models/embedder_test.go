@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// TestEmbedder holds pipelines to the vectors of sentence-transformers.
+// TestEmbedder compares pipelines with the vectors of sentence-transformers.
 func TestEmbedder(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*/golden_sentences.safetensors")
 	if err != nil || len(paths) == 0 {
@@ -100,7 +100,7 @@ func TestRefusedPipelines(t *testing.T) {
 	}
 }
 
-// Pipelines of older directories have the transformer in a folder of its own.
+// Pipelines of older directories have the transformer in a separate folder.
 func TestTransformerInFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "0_Transformer"), os.DirFS("testdata/sentence_mean")); err != nil {

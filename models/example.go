@@ -142,7 +142,7 @@ func (m *Model) task() Task {
 	return "nothing"
 }
 
-// maskToken returns the id of the token that stands for a masked word: the mask_token of
+// maskToken returns the id of the token in place of a masked word: the mask_token of
 // tokenizer_config.json, or else one with a usual name.
 func (m *Model) maskToken() (int, error) {
 	path := filepath.Join(m.Dir, tokenizerConfigFile)

@@ -29,7 +29,7 @@ func cases(t *testing.T) []string {
 	return paths
 }
 
-// TestGolden holds every family to the numbers of transformers: hidden states and attention
+// TestGolden compares every family with the numbers of transformers: hidden states and attention
 // weights of every layer, and logits. Everything in a file has to be compared.
 func TestGolden(t *testing.T) {
 	seen := decoderTypes(t) // TestDecodersGolden has those
@@ -119,7 +119,7 @@ func perToken(m *models.Model, name string) bool {
 // wholeBatch compares a run of sequences of different lengths.
 func wholeBatch(m *models.Model, g goldenFile) {
 	for name, got := range outputs(m, g.x) {
-		if perToken(m, name) { // what stands at padding is arbitrary
+		if perToken(m, name) { // values at padding are arbitrary
 			l, d := got.Dim(1), got.Len()/got.Dim(0)/got.Dim(1)
 			for i, ids := range g.x.IDs {
 				clear(got.Data()[(i*l+len(ids))*d : (i+1)*l*d])

@@ -94,7 +94,7 @@ const (
 func Load(dir string, o Options) (*Model, error) {
 	if isTranslator(dir) {
 		if o.Weights != 0 && o.Weights != tensor.Float32 {
-			return nil, &FormatError{dir, fmt.Errorf("holds a translator of attn train, whose weights are float32, not %v", o.Weights)}
+			return nil, &FormatError{dir, fmt.Errorf("contains a translator of attn train, whose weights are float32, not %v", o.Weights)}
 		}
 		return LoadTranslator(dir)
 	}

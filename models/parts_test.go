@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A batch that goes through the layers in parts comes to what it does as a whole, to the bit,
-// on any number of processors: here as a whole because somebody is told of the states.
+// A batch that goes through the layers in parts has the bits that it has as a whole,
+// on any number of processors: here as a whole because a callback receives the states.
 func TestParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every model on several numbers of threads")

@@ -150,7 +150,7 @@ func TestProbeImportance(t *testing.T) {
 	}
 }
 
-// TestProbeGates runs single sequences with gates of their own, beside heads that are gone.
+// TestProbeGates runs single sequences with separate gates, next to removed heads.
 func TestProbeGates(t *testing.T) {
 	p := loadProbe(t, "bert_words")
 	layer := p.Layers()[0].Config().Name
@@ -226,7 +226,7 @@ func TestProbeRefuses(t *testing.T) {
 	}
 }
 
-// TestProbePadding holds confidence, which is a mean over queries, against that of each
+// TestProbePadding compares confidence, which is a mean over queries, with that of each
 // example alone: padding is no query.
 func TestProbePadding(t *testing.T) {
 	m := loadProbe(t, "bert_words").Model()

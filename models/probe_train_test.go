@@ -86,8 +86,8 @@ func TestProbeTrain(t *testing.T) {
 	}
 }
 
-// checkUnread holds the tensors of a directory that are no parameters of the model, such as
-// those of a model of images, against what was written after training: they are as they were,
+// checkUnread compares the tensors of a directory that are no parameters of the model, such as
+// those of a vision model, with the tensors written after training: they are unchanged,
 // but for one that is another tensor, which has learnt.
 func checkUnread(t *testing.T, m *models.Model, dir string) {
 	t.Helper()

@@ -30,7 +30,7 @@ func recordRun(t *testing.T, m *models.Model, x models.Batch, o heads.RecorderOp
 	return record
 }
 
-// TestRecordOnRequest holds the weights of every family that are computed on request to those
+// TestRecordOnRequest compares the weights of every family that are computed on request with those
 // that are kept, to the bit.
 func TestRecordOnRequest(t *testing.T) {
 	some := models.Batch{IDs: [][]int{{5, 3, 8, 2, 11, 7, 4}}}

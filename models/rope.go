@@ -35,7 +35,7 @@ func gemma3Ropes(b *Builder, z Sizes) (full, local attn.Position, tokens int) {
 // ropeScaling returns the settings of rope_scaling, nil if there are none.
 func ropeScaling(s *Settings) *Settings {
 	if s.Has("rope_scaling") && s.Has("rope_parameters") {
-		s.Fail("rope_scaling", "stands beside rope_parameters, want one of them")
+		s.Fail("rope_scaling", "and rope_parameters are both set, want one of them")
 	}
 	return s.Part("rope_scaling")
 }

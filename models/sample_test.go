@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSampler draws often, and holds how often each token comes against its probability.
+// TestSampler draws often, and compares the frequency of each token with its probability.
 func TestSampler(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	// Probabilities 0.1, 0.2, 0.4, 0.3 at temperature 1.

@@ -126,7 +126,7 @@ func goldenSeq2seq(t *testing.T, dir string) {
 	}
 }
 
-// cleared sets what stands behind the end of each sequence to 0.
+// cleared sets the values behind the end of each sequence to 0.
 func cleared(y *tensor.Tensor, tokens [][]int) *tensor.Tensor {
 	y = y.Clone()
 	l, d := y.Dim(1), y.Len()/y.Dim(0)/y.Dim(1)
@@ -218,7 +218,7 @@ func TestSeq2seqSaves(t *testing.T) {
 	}
 }
 
-// TestSeq2seqInBFloat16 holds weights in bfloat16: the logits are those of a file whose
+// TestSeq2seqInBFloat16 stores weights in bfloat16: the logits are those of a file whose
 // matrices have been rounded to that type, to the bit, except on tile units, which also round
 // what is multiplied with them. So no weight may be left out, moved or rounded otherwise.
 func TestSeq2seqInBFloat16(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// TestSession continues a text turn by turn, and holds each answer against that of a model
+// TestSession continues a text turn by turn, and compares each answer with that of a model
 // that reads everything anew, and the tokens that are read against those that are new.
 func TestSession(t *testing.T) {
 	turns := []struct {

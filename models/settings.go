@@ -245,8 +245,8 @@ var harmless = []string{
 	"use_cache",
 }
 
-// settled returns the errors in the settings: invalid values, and keys that have not been read.
-func (s *Settings) settled() error {
+// check returns the errors in the settings: invalid values, and keys that have not been read.
+func (s *Settings) check() error {
 	if len(*s.wrong) > 0 {
 		return (*s.wrong)[0]
 	}

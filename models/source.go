@@ -76,7 +76,7 @@ func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	b := newBuilder(s, true)
 	x := construct(b)
 	b.settleLost(s.settings)
-	if err := s.settings.settled(); err != nil {
+	if err := s.settings.check(); err != nil {
 		return none, nil, &FormatError{s.config, err}
 	}
 	err := b.finish()

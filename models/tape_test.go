@@ -10,7 +10,7 @@ import (
 )
 
 // TestTapes runs every kind of model on a tape, which takes back what is inside of layers:
-// logits and the states that somebody is told of are those of memory that is never used again.
+// logits and the states that a callback receives are those of memory that is never used again.
 func TestTapes(t *testing.T) {
 	var dirs []string
 	for _, pattern := range []string{"testdata/*/config.json", "testdata/*/*/config.json"} {

@@ -104,7 +104,7 @@ func ended(tokens []int, most int) []int {
 	return tokens
 }
 
-// A beam that holds every beginning there is finds the best translation of all,
+// A beam of all possible beginnings finds the best translation of all,
 // the one that trying them all finds.
 func TestBeamIsExactIfWideEnough(t *testing.T) {
 	if testing.Short() {

@@ -60,7 +60,7 @@ func newTranslator(v *Translator, rng *rand.Rand) *Model {
 	return m
 }
 
-var errVocabularies = errors.New("holds a translator of attn train, which has vocabularies and no tokenizer")
+var errVocabularies = errors.New("contains a translator of attn train, which has vocabularies and no tokenizer")
 
 // The files of a translator's directory, beside config.json.
 const (
@@ -135,7 +135,7 @@ func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
 	if text, ok := saved[configKey]; ok {
 		var c TranslatorConfig
 		if err := strictjson.Lenient([]byte(text), &c); err != nil {
-			return bad(WeightsFile, "its metadata hold no config: %v", err)
+			return bad(WeightsFile, "its metadata contain no config: %v", err)
 		}
 		if !c.Equal(v.Config) {
 			return bad(configFile, "%s, but the weights in %s are of a network with %s",
@@ -218,7 +218,7 @@ func LoadTranslator(dir string) (*Model, error) {
 		return nil, bad("%v", err)
 	}
 	if c.SourceVocab != v.Source.Len() || c.TargetVocab != v.Target.Len() {
-		return nil, bad("vocabularies of %d and %d entries, but %s and %s hold %d and %d",
+		return nil, bad("vocabularies of %d and %d entries, but %s and %s have %d and %d",
 			c.SourceVocab, c.TargetVocab, sourceFile, targetFile, v.Source.Len(), v.Target.Len())
 	}
 	path := filepath.Join(dir, WeightsFile)

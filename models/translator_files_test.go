@@ -161,8 +161,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"heads where there are none left", headless, configFile, editing(`"decoder.0.cross": [`, `"encoder.0.self": [`), WeightsFile, `tensor "decoder.0.cross.q.weight" has shape [0 1024], want [1024 1024] for this config`},
 		{"a head pruned that never was", m, configFile, editing(`"target_vocab"`, `"pruned_heads": {"encoder.1.self": [3]}, "target_vocab"`), "", `pruned heads of layer "encoder.1.self": head 3, want 0 to 2`},
 		{"another architecture", m, configFile, editing(`"transformer"`, `"gru"`), "", "a gru has no such layers"},
-		{"vocabulary of another size", m, configFile, editing(`"source_vocab": 11`, `"source_vocab": 12`), "", "vocabularies of 12 and 11 entries, but source.json and target.json hold 11 and 11"},
-		{"vocabulary with a piece less", m, targetFile, content(`{"units": "char", "pieces": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "c", "d", "e", "f"]}`), configFile, "hold 11 and 10"},
+		{"vocabulary of another size", m, configFile, editing(`"source_vocab": 11`, `"source_vocab": 12`), "", "vocabularies of 12 and 11 entries, but source.json and target.json have 11 and 11"},
+		{"vocabulary with a piece less", m, targetFile, content(`{"units": "char", "pieces": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "c", "d", "e", "f"]}`), configFile, "have 11 and 10"},
 		{"vocabulary with a gap", m, targetFile, editing(`"g": `, `"h": 1`), "", `has id`},
 		{"vocabulary that is none", m, sourceFile, content("[1, 2]"), "", "has an array where an object is wanted"},
 		{"vocabulary of nothing", m, sourceFile, content("null"), "", `unknown units ""`},
@@ -191,7 +191,7 @@ func TestLoadRefuses(t *testing.T) {
 			edit(t, path, `"?"`, `"b"`)
 		}, "", "is not the vocabulary that the weights in model.safetensors were saved with"},
 		{"another vocabulary of the target", m, targetFile, editing(`"a"`, `"z"`), "", "is not the vocabulary"},
-		{"a config that is none", m, WeightsFile, rewrite(func(f *safetensors.File) { f.Metadata[configKey] = "{" }), "", "its metadata hold no config"},
+		{"a config that is none", m, WeightsFile, rewrite(func(f *safetensors.File) { f.Metadata[configKey] = "{" }), "", "its metadata contain no config"},
 		{"a tensor of integers", m, WeightsFile, rewrite(func(f *safetensors.File) {
 			t := f.Lookup("decoder.norm.bias")
 			*t = safetensors.Tensor{Name: t.Name, DType: safetensors.I32, Shape: t.Shape, Data: t.Data}
@@ -247,7 +247,7 @@ func TestLoadTakesTranslators(t *testing.T) {
 			t.Errorf("files %v of %s", got.Files(), got.Dir)
 		}
 	}
-	want := "holds a translator of attn train, whose weights are float32, not int8"
+	want := "contains a translator of attn train, whose weights are float32, not int8"
 	if _, err := Load(dir, Options{Weights: tensor.Int8}); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}

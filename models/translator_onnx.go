@@ -55,7 +55,7 @@ type graphs interface {
 	// those that change with each step.
 	state() (encoded, own []port)
 	// encode reads the source and returns the initial state of a decoder: the encoded values,
-	// then the parts of its own state that are computed from them.
+	// then the parts of its state that are computed from them.
 	encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value
 	// starts is the number of values that encode returns.
 	starts() int

@@ -91,7 +91,7 @@ func TestRecordAtNothing(t *testing.T) {
 	}
 }
 
-// To watch changes nothing, and what is told of one step is what is told of all.
+// Observing changes nothing, and the weights of one step equal those of all steps at once.
 func TestObserving(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)

@@ -156,7 +156,7 @@ func taskOf(dir string) (*modelTask, error) {
 }
 
 // loadTask loads a model and its data: of a pretrained model, at most most lines; of a model of
-// dates without data, about so many new ones.
+// dates without data, about this number of new ones.
 func (f *scoredFlags) loadTask(c console, most int) (*loaded, []train.Line, error) {
 	if !isPretrained(f.Model) {
 		m, err := f.load()

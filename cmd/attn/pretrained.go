@@ -74,7 +74,7 @@ func openSource(dir string, c console, generate int) (s modelSource, err error) 
 }
 
 const (
-	// mostPretrained bounds the weights that a command holds of a text: BERT-large has 400 MB
+	// mostPretrained bounds the memory of the weights of a text: BERT-large has 400 MB
 	// of them for the longest that it takes.
 	mostPretrained = 512 << 20
 	// mostPretrainedTokens are those of a text whose heads are drawn: the weights of one head
@@ -228,7 +228,7 @@ func deref(text *string) string {
 	return *text
 }
 
-// recordError is what is wrong with a text of the command line.
+// recordError returns the error of a text of the command line.
 func recordError(number int, err error) error {
 	return &input.Error{Name: "argument", Line: number, Err: err}
 }

@@ -83,7 +83,7 @@ is no pruned model: the directory contains the masked model.`
 const (
 	reportFile     = "pruning.json"    // the report for programs
 	pageFile       = "report.html"     // and for people
-	unfinishedFile = "unfinished.json" // what there is of a report
+	unfinishedFile = "unfinished.json" // the report so far
 	maskedDir      = "masked"
 )
 
@@ -318,7 +318,7 @@ func (cmd *pruneCommand) publish(r *reports.Report) error {
 	return cmd.store.Replace(report, unfinishedFile)
 }
 
-// save writes what there is of the report.
+// save writes the report so far.
 func (cmd *pruneCommand) save(r *reports.Report) error {
 	return cmd.store.Replace([]atomicfile.File{atomicfile.JSON(unfinishedFile, r)})
 }

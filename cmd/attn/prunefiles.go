@@ -29,7 +29,7 @@ type forms struct {
 }
 
 // write writes the forms. What describes the models of an earlier run goes in the same step,
-// so that no number ever stands beside a model that it is not about.
+// so that the numbers of a report always belong to the models beside it.
 func (cmd *pruneCommand) write(f forms) error {
 	for _, name := range []string{models.WeightsFile + ".index.json", reportFile, pageFile} {
 		if f.gone = append(f.gone, name); exists(cmd.masked()) {

@@ -214,7 +214,7 @@ func (cmd *pruneCommand) task(l *loaded, parts [3][]train.Line) (*pruning.Task, 
 		switch j, ok := judges[name]; {
 		case name == metric && ok:
 			task.Judge = j
-		case ok && name != "loss": // which is told of every model
+		case ok && name != "loss": // the loss is reported for every model
 			task.Others = append(task.Others, j)
 		}
 	}

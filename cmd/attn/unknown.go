@@ -26,12 +26,12 @@ const mostNamed = 20
 
 func newUnknown(w io.Writer) *unknowns { return &unknowns{w: w, told: map[string]bool{}} }
 
-// source tells of texts that a model is to read.
+// source reports unknown pieces in texts that the model reads.
 func (u *unknowns) source(m *models.Model, texts ...string) []string {
 	return u.tell("source", m.Translator.Source, texts)
 }
 
-// target tells of texts that a model is given as what it writes.
+// target reports unknown pieces in texts that are given as output of the model.
 func (u *unknowns) target(m *models.Model, texts ...string) []string {
 	return u.tell("target", m.Translator.Target, texts)
 }
@@ -62,7 +62,7 @@ func (u *unknowns) tell(side string, v *seq2seq.Vocabulary, texts []string) []st
 	return fresh
 }
 
-// pairs tells of both sides of pairs, and returns what is new on either, in order.
+// pairs reports both sides of pairs, and returns the new pieces of each side, in order.
 func (u *unknowns) pairs(m *models.Model, pairs []seq2seq.Pair) []string {
 	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {

@@ -228,7 +228,7 @@ func TestGoals(t *testing.T) {
 		if err := e.Run(ctx, &r); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		// What training has done is told apart.
+		// The effect of training is reported separately.
 		if pruned, control := r.Result.Pruned, r.Result.Control; (pruned != nil) != (e.FineTune > 0 && len(r.Result.Removed) > 0) || (control != nil) != (pruned != nil) {
 			t.Errorf("%s: without fine-tuning %v, the whole model with it %v", name, pruned, control)
 		} else if pruned != nil && (control.Loss == r.Result.Before.Loss || pruned.Loss == r.Result.After.Loss || control.Parameters != r.Result.Before.Parameters) {

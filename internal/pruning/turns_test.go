@@ -31,7 +31,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// The times that are told are those of the pairs that the ratio is of, however the
+// The reported times are those of the pairs that the ratio is of, however the
 // machine was at other times.
 func TestComparedTimesAreOfTheRatio(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
