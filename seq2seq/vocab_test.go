@@ -13,6 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/rangetable"
+
 	"github.com/attn-go/attn/internal/quote/hostile"
 )
 
@@ -66,10 +68,11 @@ func sameBefore(words []string) bool {
 	return true
 }
 
-// assigned reports whether Go's version of Unicode has a character; package tokenizer uses another version.
-func assigned(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.Cc, unicode.Cf, unicode.Co)
-}
+// assigned reports whether Unicode 15 has a character. All versions of Go that attn supports know that version, and so
+// does package tokenizer; later characters are split by the version of either.
+func assigned(r rune) bool { return unicode.Is(unicode15(), r) }
+
+var unicode15 = sync.OnceValue(func() *unicode.RangeTable { return rangetable.Assigned("15.0.0") })
 
 func checkCuts(t *testing.T, text string) {
 	t.Helper()
