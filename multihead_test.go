@@ -93,7 +93,7 @@ func TestSelectShares(t *testing.T) {
 	}{
 		"default":              {},
 		"mapped keys":          {config: attn.MultiHeadConfig{Score: score.NewAdditive(4, 4, 5, newRand(2))}},
-		"score of its own":     {config: attn.MultiHeadConfig{Score: &score.Gaussian{}}},
+		"own score":            {config: attn.MultiHeadConfig{Score: &score.Gaussian{}}},
 		"sequence first":       {config: attn.MultiHeadConfig{Layout: attn.SequenceFirst}},
 		"extra keys":           {config: attn.MultiHeadConfig{BiasKV: true, ZeroKV: true}},
 		"bias by keys, masked": {o: attn.Options{Changes: position.TransformerXLBias(r, u, v), Mask: mask.Lengths(3, 7, 11, 0, 5, 2, 9)}},

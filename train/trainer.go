@@ -201,7 +201,7 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 			if rate == 0 {
 				rate = now
 			}
-			rate += 0.05 * (now - rate)
+			rate += float64(0.05 * (now - rate))
 			p.Rate = rate
 			p.Left = time.Duration(float64(time.Since(start)) * float64(p.Epochs*p.Steps-p.Total) / float64(p.Total-before))
 			p.Window = tr.window(p.EpochDone)

@@ -31,10 +31,10 @@ const (
 
 // chart returns a table as SVG, in colors for light and dark pages.
 func (t *table) chart() []byte {
-	height := chartTop + rowHeight*float64(len(t.Rows)) + 34
+	height := chartTop + float64(rowHeight*float64(len(t.Rows))) + 34
 	x := func(ratio float64) float64 {
 		share := math.Log(ratio/leastRatio) / math.Log(mostRatio/leastRatio)
-		return chartLeft + min(max(share, 0), 1)*(chartWidth-chartLeft-chartRight)
+		return chartLeft + float64(min(max(share, 0), 1)*(chartWidth-chartLeft-chartRight))
 	}
 	b := new(bytes.Buffer)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" font-family="system-ui, sans-serif" `+
@@ -44,7 +44,7 @@ func (t *table) chart() []byte {
 		`.grid{stroke:#2a313c}.one{stroke:#e6edf3}.p0{fill:#ff8a5c}.p1{fill:#6cb0ff}}</style>` + "\n")
 	fmt.Fprintf(b, `<rect class="paper" width="%g" height="%g"/>`+"\n", chartWidth, height)
 	for i, peer := range t.Peers {
-		at := chartLeft + 150*float64(i)
+		at := chartLeft + float64(150*float64(i))
 		fmt.Fprintf(b, `<circle class="p%d" cx="%g" cy="16" r="4.5"/><text class="text" x="%g" y="20">%s %s</text>`+"\n",
 			i%2, at, at+10, html.EscapeString(peer.Name), html.EscapeString(peer.Version))
 	}
@@ -60,7 +60,7 @@ func (t *table) chart() []byte {
 	fmt.Fprintf(b, `<text class="note" x="%.1f" y="%g" text-anchor="end">attn is slower</text>`+
 		`<text class="note" x="%.1f" y="%g">attn is faster</text>`+"\n", x(1)-6, chartTop-12, x(1)+6, chartTop-12)
 	for i, r := range t.Rows {
-		y := chartTop + rowHeight*(float64(i)+0.5)
+		y := chartTop + float64(rowHeight*(float64(i)+0.5))
 		fmt.Fprintf(b, `<text class="text" x="%g" y="%.1f" text-anchor="end">%s</text>`+"\n", chartLeft-8, y+4, html.EscapeString(r.Work))
 		for p, f := range slices.Backward(r.Peers) { // the first one on top
 			if f.Ratio > 0 {

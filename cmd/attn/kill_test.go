@@ -152,7 +152,7 @@ func TestTrainKilled(t *testing.T) {
 		// A run saves at two steps, after the epoch, and after its evaluation.
 		{"a first run", "", begin("out"), 4, []map[string]string{ends["fresh"], ends["first"]}},
 		{"a run that replaces another", "other", begin("out", "--force"), 4, []map[string]string{ends["fresh"], ends["first"], ends["other"]}},
-		{"a run that goes on", "first", begin("out", "--resume", "--epochs", "2"), 4, []map[string]string{ends["first"]}},
+		{"a resumed run", "first", begin("out", "--resume", "--epochs", "2"), 4, []map[string]string{ends["first"]}},
 	} {
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)

@@ -28,7 +28,8 @@ import (
 // checked are the packages whose results are guaranteed bit for bit, or on which comparisons depend. Packages that
 // draw or report are left out.
 var checked = []string{
-	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models",
+	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models", "./train",
+	"./mask", "./bench/compare", "./internal/apply", "./internal/panels",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/bootstrap", "./internal/conformance", "./internal/curve", "./internal/exact",
 	"./internal/filter", "./internal/flash", "./internal/jinja", "./internal/npy", "./internal/pruning", "./internal/shards",
 	"./internal/simd", "./internal/view",
