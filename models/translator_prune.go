@@ -34,8 +34,10 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 		chosen, some := kept[name]
 		if !some {
 			chosen = others(nil, l.Config().Heads)
-		} else if known++; checkHeads(chosen, l.Config().Heads) != nil {
-			return nil, fmt.Errorf("models: Keep: layer %s: %w", quote.Text(name), checkHeads(chosen, l.Config().Heads))
+		} else if err := checkHeads(chosen, l.Config().Heads); err != nil {
+			return nil, fmt.Errorf("models: Keep: layer %s: %w", quote.Text(name), err)
+		} else {
+			known++
 		}
 		k, err := l.Keep(chosen)
 		if err != nil {

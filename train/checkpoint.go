@@ -35,7 +35,7 @@ type checkpoint struct {
 // necessary. It replaces either all files or, after an error or if the process is killed, none.
 func (tr *Trainer) Save(dir string) error { return atomicfile.Save(dir, tr.Files()) }
 
-// Files returns the files that Save writes, as Translator.Files does.
+// Files returns the files that Save writes, those of Model.Saved included.
 func (tr *Trainer) Files() []atomicfile.File {
 	return append(tr.model.Saved(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
 		about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Translator.Config, tr.fingerprint()})

@@ -22,7 +22,6 @@ import (
 //
 // Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the context's
 // error, after the current step is finished.
-// context's, with m at the step that was under way.
 func FineTune(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, s Settings, steps int, report func(Progress)) error {
 	if steps < 0 {
 		return fmt.Errorf("train: FineTune: %d steps, want at least 0", steps)

@@ -105,7 +105,7 @@ const maxLine = 1 << 20
 // eachLine calls visit with each line of r and its number, from 1, until visit returns io.EOF. A byte order mark at the
 // start is removed.
 //
-// Errors: an *InputError with the given name for any other error of visit and for an invalid or too long line; an error
+// Errors: an *input.Error with the given name for any other error of visit and for an invalid or too long line; an error
 // of r, wrapped.
 func eachLine(r io.Reader, name string, visit func(number int, line []byte) error) error {
 	lines := bufio.NewScanner(r)

@@ -130,7 +130,13 @@ func clipArea(area []point, r rectangle) []point {
 			from, to := depth(a), depth(b)
 			if (from >= 0) != (to >= 0) {
 				t := from / (from - to)
-				kept = append(kept, point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)})
+				cut := point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)}
+				if side.x != 0 { // exactly, however far away the point outside is
+					cut.x = side.x * side.limit
+				} else {
+					cut.y = side.y * side.limit
+				}
+				kept = append(kept, cut)
 			}
 			if to >= 0 {
 				kept = append(kept, b)

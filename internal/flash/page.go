@@ -55,9 +55,6 @@ func (p *Page) keyLength() int {
 	return p.keyLayout.Len()
 }
 
-// Cap returns the capacity in positions.
-func (p *Page) Cap() int { return p.cap }
-
 // Bytes returns the memory of the page.
 func (p *Page) Bytes() int { return p.keys.bytes() + p.values.bytes() }
 
