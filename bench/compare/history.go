@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ type record struct {
 	Tables     []*table `json:"tables"`
 }
 
-// table contains work that is compared with the same libraries. About and Note are written by hand.
+// table contains work that is compared with the same libraries. About is written by hand, and Note may be.
 type table struct {
 	Title   string    `json:"title"`
 	About   string    `json:"about,omitempty"` // a paragraph before the table
@@ -138,14 +139,32 @@ func (r *record) save(dir string) error {
 		return err
 	}
 	for _, t := range r.Tables {
-		if old := before.find(t.Title); old != nil {
-			*old = *t
-		} else {
+		if old := before.find(t.Title); old == nil {
 			before.Tables = append(before.Tables, t)
+		} else if old != t {
+			old.add(t)
 		}
 	}
 	file := atomicfile.JSON(path, before)
 	return atomicfile.Write(path, file.Write)
+}
+
+// add adds a new measurement of the same table. Rows that were not measured again stay, and so does
+// text that was written by hand; rows of other libraries or another number of threads do not fit.
+func (t *table) add(now *table) {
+	about, note, rows := t.About, t.Note, t.Rows
+	if t.Threads != now.Threads || !slices.Equal(t.Peers, now.Peers) {
+		rows = nil
+	}
+	*t = *now
+	t.About, t.Note, t.Rows = cmp.Or(now.About, about), cmp.Or(now.Note, note), rows
+	for _, r := range now.Rows {
+		if i := slices.IndexFunc(rows, func(old row) bool { return old.Work == r.Work }); i >= 0 {
+			t.Rows[i] = r
+		} else {
+			t.Rows = append(t.Rows, r)
+		}
+	}
 }
 
 // errSlower says that a ratio has fallen.

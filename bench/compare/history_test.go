@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -143,5 +144,20 @@ func TestReadRecordRefuses(t *testing.T) {
 		if _, err := readRecord(path); err == nil || !strings.HasPrefix(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A later measurement of one row replaces that row, and neither the others nor what was written by hand.
+func TestAddToTable(t *testing.T) {
+	peers := []version{{"PyTorch", "2"}}
+	measured := func(work string, ms float64) row { return row{Work: work, Median: ms, Peers: []figure{{Median: 1}}} }
+	old := &table{Title: "Operations", About: "by hand", Threads: 2, Peers: peers, Rows: []row{measured("a", 1), measured("b", 2)}}
+	old.add(&table{Title: "Operations", Threads: 2, How: "later", Peers: peers, Rows: []row{measured("a", 3), measured("c", 4)}})
+	if got := []float64{old.Rows[0].Median, old.Rows[1].Median, old.Rows[2].Median}; !slices.Equal(got, []float64{3, 2, 4}) || old.About != "by hand" || old.How != "later" {
+		t.Errorf("%v, %q, %q", got, old.About, old.How)
+	}
+	old.add(&table{Title: "Operations", Threads: 1, Peers: peers, Rows: []row{measured("a", 5)}})
+	if len(old.Rows) != 1 || old.Threads != 1 {
+		t.Errorf("%d rows with %d threads, want those of the last measurement alone", len(old.Rows), old.Threads)
 	}
 }
