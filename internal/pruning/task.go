@@ -109,6 +109,9 @@ var (
 	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, correlated(prune.Pearson)}
 )
 
+// judges are the judges by the values of --metric.
+var judges = map[string]Judge{"loss": Loss, "accuracy": Accuracy, "spearman": Spearman, "pearson": Pearson}
+
 // ratio is a sum over the examples of a sample, divided by their number of terms.
 func ratio(list []models.Predicted, scale float64, of func(models.Predicted) float64) bootstrap.Statistic {
 	return func(sample []int) float64 {
