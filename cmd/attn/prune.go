@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/attn-go/attn/internal/guard"
@@ -87,6 +88,6 @@ func (cmd *pruneCommand) AdjustFiles(f *guard.Files) {
 	f.Makes = append(f.Makes, guard.Place{Flag: "--out", Path: filepath.Join(cmd.Out, masked)})
 	f.Models = append(f.Models, guard.Place{Flag: "--model", Path: filepath.Join(cmd.Model, masked)})
 	if cmd.Report == "" {
-		f.Writes = append(f.Writes, guard.Place{Flag: "--report", Path: filepath.Join(cmd.Out, pruning.PageFile)})
+		f.Writes = slices.Insert(f.Writes, 0, guard.Place{Flag: "--report", Path: filepath.Join(cmd.Out, pruning.PageFile)})
 	}
 }
