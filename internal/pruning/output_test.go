@@ -1,11 +1,13 @@
 package pruning
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -112,5 +114,79 @@ func TestKilled(t *testing.T) {
 		if atomicfile.Exists(filepath.Join(out, name)) {
 			t.Errorf("%s is still there", name)
 		}
+	}
+}
+
+func TestVacant(t *testing.T) {
+	for file, want := range map[string][2]string{
+		"":                         {},
+		"notes.txt":                {},
+		"page/report.html":         {},
+		"training.safetensors":     {"--out DIR contains a run of attn train; choose another directory", "--out DIR contains a run of attn train; choose another directory"},
+		"model.safetensors":        {"--out DIR already contains a model; use --force to overwrite it"},
+		"masked/model.safetensors": {"--out DIR already contains a model; use --force to overwrite it"},
+		"pruning.json":             {"DIR/pruning.json already exists; use --force to overwrite it"},
+		"recipe.json":              {"DIR/recipe.json already exists; use --force to overwrite it"},
+		"source.json":              {"DIR/source.json already exists; use --force to overwrite it"},
+	} {
+		t.Chdir(t.TempDir())
+		if path := filepath.Join("DIR", file); file != "" {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, force := range []bool{false, true} {
+			got := ""
+			if err := Vacant("DIR", force); err != nil {
+				got = filepath.ToSlash(err.Error())
+			}
+			if got != want[i] {
+				t.Errorf("%q, force %v: %q, want %q", file, force, got, want[i])
+			}
+		}
+	}
+}
+
+// The copy of a pretrained model has its settings, its tokenizer and its pipeline, without weights and reports.
+func TestOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../models/testdata/sentence_dense")); err != nil {
+		t.Fatal(err)
+	}
+	e, err := models.LoadEmbedder(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"merges.txt", "chat_template.jinja", "model.safetensors.index.json", ReportFile, UnfinishedFile, "README.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := otherFiles(dir, e.Files())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, filepath.ToSlash(f.Path))
+		var got bytes.Buffer
+		if err := f.Write(&got); err != nil {
+			t.Fatal(err)
+		}
+		if want, err := os.ReadFile(filepath.Join(dir, f.Path)); err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s has other bytes (%v)", f.Path, err)
+		}
+	}
+	for name, want := range map[string]bool{
+		"config.json": true, "tokenizer.json": true, "modules.json": true, "merges.txt": true, "chat_template.jinja": true,
+		"1_Pooling/config.json": true, "2_Dense/model.safetensors": true,
+		"model.safetensors": false, "model.safetensors.index.json": false, ReportFile: false, UnfinishedFile: false, "README.md": false,
+	} {
+		if got := slices.Contains(names, name); got != want {
+			t.Errorf("%s is copied: %v, want %v", name, got, want)
+		}
+	}
+	if slices.Sort(names); len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("files %v, some of them twice", names)
 	}
 }
