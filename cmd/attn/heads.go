@@ -67,13 +67,11 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	}
 	shown := newStages(c.err)
 	defer shown.clear()
-	o := importance.Options{Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.tell}
+	o := importance.Options{
+		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.tell,
+	}
 	if cmd.Sums != "" {
-		r, err := cmd.merged(o)
-		if err != nil {
-			return err
-		}
-		return cmd.write(r, c)
+		return cmd.showMerged(c, o)
 	}
 	m, err := cmd.open(c, tasks.Limits{Lines: cmd.Limit, Dates: cmd.Limit})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/importance"
-	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/tasks"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
@@ -66,15 +65,19 @@ func (cmd *headsCommand) stream(c console) (lineStream, error) {
 	return newStream(f, c), nil
 }
 
-// merged returns the report of lines that attn shards has added up.
-func (cmd *headsCommand) merged(o importance.Options) (r reports.Importance, err error) {
+// showMerged shows the report of lines that attn shards has added up.
+func (cmd *headsCommand) showMerged(c console, o importance.Options) error {
 	m, err := cmd.translator()
 	if err != nil {
-		return r, err
+		return err
 	}
 	id, err := followsFrom(cmd, nil)
 	if err != nil {
-		return r, err
+		return err
 	}
-	return importance.Merged(cmd.Sums, m, cmd.Model, id.Model, len(cmd.Method) > 0, o)
+	r, err := importance.Merged(cmd.Sums, m, cmd.Model, id.Model, len(cmd.Method) > 0, o)
+	if err != nil {
+		return err
+	}
+	return cmd.write(r, c)
 }

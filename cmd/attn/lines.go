@@ -80,7 +80,8 @@ func pairsOf[V any](batch []*filter.Line[V]) ([]seq2seq.Pair, []*filter.Line[V])
 }
 
 // errNotLines lists the commands and flags that write one line per input line.
-var errNotLines = errors.New("want translate without texts or --map, embed or tokenize without files or texts, or eval or heads with --per-line")
+var errNotLines = errors.New("want translate without texts or --map, " +
+	"embed or tokenize without files or texts, or eval or heads with --per-line")
 
 // followsFrom returns the identity of a job: everything that determines the output of a command.
 func followsFrom(cmd lineCommand, args []string) (shards.Identity, error) {

@@ -18,8 +18,9 @@ func (cmd *pruneCommand) options(progress func(stage string, done, all int)) (pr
 	methods, err := cmd.methods()
 	o := pruning.Options{
 		Experiment: pruning.Experiment{
-			Methods: methods, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Even: cmd.Even, Step: pruning.Affordable, FineTune: cmd.Finetune,
-			Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime, Progress: progress,
+			Methods: methods, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Even: cmd.Even, Step: pruning.Affordable,
+			FineTune: cmd.Finetune, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
+			Progress: progress,
 		},
 		Target: pruning.Target{Keep: cmd.Keep, Share: cmd.Share, MaxDrop: cmd.MaxDrop, Speed: cmd.Speed},
 		Limit:  cmd.Limit, Metric: cmd.Metric, Train: cmd.Train, Rate: cmd.Rate, Version: version(),
@@ -58,7 +59,8 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	err = x.Run(ctx, out)
 	shown.clear()
 	if errors.Is(err, context.Canceled) && out.Unfinished {
-		return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(filepath.Join(cmd.Out, unfinishedFile)))}
+		unfinished := filepath.Join(cmd.Out, unfinishedFile)
+		return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(unfinished))}
 	}
 	if err == nil {
 		err = out.Publish(x.Report, cmd.Report, cmd.SVG, cmd.PNG)

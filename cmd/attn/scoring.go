@@ -48,5 +48,6 @@ func (f *scoredFlags) methods() ([]prune.Method, error) {
 
 // open loads the model with its data.
 func (f *scoredFlags) open(c console, most tasks.Limits) (*tasks.Model, error) {
-	return load(c, func(dir string, _ models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, most) }, f.Model, models.Options{})
+	open := func(dir string, _ models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, most) }
+	return load(c, open, f.Model, models.Options{})
 }

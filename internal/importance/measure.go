@@ -11,7 +11,10 @@ import (
 
 // measure sets the measures of all heads to their means over n records. Sums are exact, so the order of the
 // records does not matter.
-func measure(ctx context.Context, n int, record func(i int) (*heads.Record, error), layers []reports.Layer, tell func(done, all int)) error {
+func measure(
+	ctx context.Context, n int, record func(i int) (*heads.Record, error), layers []reports.Layer,
+	tell func(done, all int),
+) error {
 	type mean struct {
 		sum   exact.Sum
 		count int64

@@ -140,7 +140,9 @@ func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	x := e.start(r)
 	x.describe()
-	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed} {
+	for _, stage := range []func(context.Context) error{
+		x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed,
+	} {
 		if err := stage(ctx); err != nil {
 			return err
 		}
@@ -176,7 +178,8 @@ func (x *run) describe() {
 	if x.Goal.Speed > 0 {
 		work = x.Task.Works()[0].Name
 	}
-	s.Goal, s.Speed, s.Normalize, s.Empty, s.Even = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty, x.Even
+	s.Goal, s.Speed = x.Goal.Describe(x.metric, work), x.Goal.Speed
+	s.Normalize, s.Empty, s.Even = x.Normalize, x.Empty, x.Even
 	s.Metric, s.Unit, s.Lower, s.Least = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least
 	s.LossUnit = x.Task.Unit
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
@@ -233,7 +236,8 @@ func (x *run) prepare(ctx context.Context) (err error) {
 	}
 	x.report.Result.Before = x.whole.quality(x.Subject.Parameters())
 	if x.tolerates() && !x.metric.Loss && !(x.chosen.Value > 0) {
-		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose", x.metric, x.chosen.Value)}
+		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose",
+			x.metric, x.chosen.Value)}
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ func (t Target) goal(layers []*attn.MultiHead, e *Experiment, dir string) (Goal,
 	}
 	for _, n := range open {
 		if e.Even && n != open[0] {
-			return Goal{}, flags.Errorf("--even requires layers of equally many heads, and those of %s have different numbers", quote.Shell(dir))
+			return Goal{}, flags.Errorf("--even requires layers of equally many heads, "+
+				"and those of %s have different numbers", quote.Shell(dir))
 		}
 	}
 	if len(kinds) > 0 && least == all {

@@ -16,9 +16,8 @@ type origin interface {
 	identify(r *reports.Report, parts [3][]train.Line) error
 	// training returns the default learning rate of fine-tuning, and the label smoothing.
 	training() (rate float64, smoothing float32)
-	// trainer returns how the model is fine-tuned on lines of a file. The scoring part, with its probe, is
-	// the training data if file is "".
-	trainer(learn, scoring []train.Line, probe *models.Probe, file string, rate float64, seed uint64) (Train, error)
+	// trainer returns how the model is fine-tuned on lines of a file. scoring is the scoring part.
+	trainer(file string, learn, scoring []train.Line, rate float64, seed uint64) (Train, error)
 	// forms returns the files of a pruned model.
 	forms(left *models.Probe) (forms, error)
 	// compared is the part of the data on which a model in its file is compared with the one in memory.
@@ -56,7 +55,7 @@ func (l lesson) training() (rate float64, smoothing float32) {
 	return 0.001, smoothing
 }
 
-func (l lesson) trainer(learn, scoring []train.Line, _ *models.Probe, _ string, rate float64, seed uint64) (Train, error) {
+func (l lesson) trainer(_ string, learn, scoring []train.Line, rate float64, seed uint64) (Train, error) {
 	_, smoothing := l.training()
 	return TrainTranslator(l.Model.Model, tasks.PairsOf(learn), tasks.PairsOf(scoring), rate, smoothing, seed), nil
 }
@@ -104,14 +103,9 @@ func (p pretrained) identify(r *reports.Report, _ [3][]train.Line) error {
 // The rate is low because the model has learnt much already.
 func (p pretrained) training() (rate float64, smoothing float32) { return 5e-5, 0 }
 
-func (p pretrained) trainer(learn, _ []train.Line, probe *models.Probe, file string, rate float64, seed uint64) (Train, error) {
-	if file != "" {
-		var err error
-		if probe, err = p.Probe(file, learn, seed); err != nil {
-			return nil, err
-		}
-	}
-	return TrainProbe(probe, rate, seed), nil
+func (p pretrained) trainer(file string, learn, _ []train.Line, rate float64, seed uint64) (Train, error) {
+	probe, err := p.Probe(file, learn, seed)
+	return TrainProbe(probe, rate, seed), err
 }
 
 func (p pretrained) compared() Part { return Reporting }

@@ -151,7 +151,9 @@ func (o *Output) Publish(r *reports.Report, page, svg, png string) error {
 	r.Result.Page = cmp.Or(page, filepath.Join(o.dir, PageFile))
 	var others []atomicfile.File
 	for _, f := range []atomicfile.File{
-		{Path: page, Write: r.HTML}, {Path: svg, Write: r.Chart().SVG}, {Path: png, Write: func(w io.Writer) error { return r.Chart().PNG(w, 2) }},
+		{Path: page, Write: r.HTML},
+		{Path: svg, Write: r.Chart().SVG},
+		{Path: png, Write: func(w io.Writer) error { return r.Chart().PNG(w, 2) }},
 	} {
 		if f.Path != "" {
 			others = append(others, f)

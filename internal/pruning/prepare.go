@@ -1,6 +1,7 @@
 package pruning
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -82,15 +83,15 @@ func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
 	for i, n := range []*int{&r.Data.Score, &r.Data.Select, &r.Data.Report} {
 		*n = len(groups.By(parts[i], m.Source))
 	}
-	rate, smoothing := from.training()
-	if o.Rate != nil {
-		rate = *o.Rate
-	}
 	if e.FineTune > 0 {
-		r.Settings.Rate, r.Settings.Smoothing, r.Settings.Trained = rate, smoothing, len(learn)
-	}
-	if e.Task.Train, err = from.trainer(learn, parts[0], e.Subject, o.Train, rate, e.Seed); err != nil {
-		return nil, err
+		s := &r.Settings
+		if s.Rate, s.Smoothing = from.training(); o.Rate != nil {
+			s.Rate = *o.Rate
+		}
+		s.Trained = len(learn)
+		if e.Task.Train, err = from.trainer(cmp.Or(o.Train, m.Data), learn, parts[0], s.Rate, e.Seed); err != nil {
+			return nil, err
+		}
 	}
 	if err := from.identify(r, parts); err != nil {
 		return nil, err
@@ -112,7 +113,8 @@ func newTask(m *tasks.Model, dir, metric string, parts [3][]train.Line) (*Task, 
 		if what == "" {
 			what = "translation by a model of attn train"
 		}
-		return nil, flags.Errorf("--metric %s does not go with the task of %s, %s: want %s", metric, quote.Shell(dir), what, flags.Listed(m.Metrics, "or"))
+		return nil, flags.Errorf("--metric %s does not go with the task of %s, %s: want %s",
+			metric, quote.Shell(dir), what, flags.Listed(m.Metrics, "or"))
 	}
 	for i := range task.Wanted {
 		for _, line := range parts[i+1] {

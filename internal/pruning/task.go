@@ -86,7 +86,10 @@ type Measured struct {
 
 // quality returns the measurements in the form of a report.
 func (m Measured) quality(parameters int) reports.Quality {
-	return reports.Quality{Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL), Others: m.Others}
+	return reports.Quality{
+		Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL),
+		Others: m.Others,
+	}
 }
 
 // Judge computes a metric of a model's predictions.
@@ -261,7 +264,8 @@ func judged(written []string, references [][]string, by train.Metric) (Measured,
 	for _, m := range []train.Metric{train.MetricExact, train.MetricBLEU} {
 		if m != by {
 			other := judgedBy(m)
-			seen.Others = append(seen.Others, reports.Named{Name: other.Name, Unit: other.Unit, Value: reports.Number(j.Value(m))})
+			named := reports.Named{Name: other.Name, Unit: other.Unit, Value: reports.Number(j.Value(m))}
+			seen.Others = append(seen.Others, named)
 		}
 	}
 	return seen, nil

@@ -9,7 +9,9 @@ import (
 // so that the weights of no record take more than the given number of bytes if that is possible. It
 // returns the number of records of each text. Record i, of text i/parts, has some of the layers; together
 // the records of a text have all.
-func Parts(m *models.Model, texts [][2]string, bytes int64) (parts int, record func(i int) (*heads.Record, error), err error) {
+func Parts(
+	m *models.Model, texts [][2]string, bytes int64,
+) (parts int, record func(i int) (*heads.Record, error), err error) {
 	longest := 0
 	for _, t := range texts {
 		source, target, err := Lengths(m, t[0], t[1])

@@ -49,7 +49,8 @@ func (s Source) Record(ctx context.Context, first, second string) (*heads.Record
 	case second != "":
 		return nil, errors.New("a second text and --generate exclude each other")
 	case z.Positions > 0 && n > z.Positions:
-		return nil, fmt.Errorf("the text has %d tokens and is to get %d more, want at most %d in all", source, s.Generate, z.Positions)
+		return nil, fmt.Errorf("the text has %d tokens and is to get %d more, want at most %d in all",
+			source, s.Generate, z.Positions)
 	}
 	return s.Model.RecordGenerated(ctx, first, models.Generation{Tokens: s.Generate}, o)
 }

@@ -158,8 +158,9 @@ func taskOf(dir string) (*Task, error) {
 		if d.Task != "" {
 			got = fmt.Sprintf("has a head for the %s", d.Task)
 		}
-		return nil, input.Errorf(dir, "%s, want a head for %s, %s, %s or %s, an encoder-decoder, or a pipeline of sentence-transformers: heads are scored by its loss",
-			got, models.MaskedWords, models.NextWord, models.TextClasses, models.NextSentence)
+		return nil, input.Errorf(dir, "%s, want a head for %s, %s, %s or %s, an encoder-decoder, "+
+			"or a pipeline of sentence-transformers: heads are scored by its loss", got,
+			models.MaskedWords, models.NextWord, models.TextClasses, models.NextSentence)
 	}
 	task.Name = string(d.Task)
 	return &task, nil
@@ -170,7 +171,8 @@ func (m *Model) similarities(file string, lines []train.Line) error {
 	for i, line := range lines {
 		v, err := strconv.ParseFloat(line.Columns[2], 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return &input.Error{Name: file, Line: line.Number, Err: fmt.Errorf("similarity %.40q, want a number", line.Columns[2])}
+			err := fmt.Errorf("similarity %.40q, want a number", line.Columns[2])
+			return &input.Error{Name: file, Line: line.Number, Err: err}
 		}
 		lines[i].Value = v
 		m.low, m.high = min(m.low, v), max(m.high, v)

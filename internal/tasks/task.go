@@ -37,7 +37,8 @@ type Task struct {
 func firstColumn(l train.Line) string { return l.Columns[0] }
 
 var words = Task{
-	LossUnit: "nats per token", Items: "texts", line: "line", data: train.LineFormat{Want: "a text"}, Metrics: []string{"loss"}, Source: firstColumn,
+	LossUnit: "nats per token", Items: "texts", line: "line", data: train.LineFormat{Want: "a text"},
+	Metrics: []string{"loss"}, Source: firstColumn,
 	example: func(m *Model, line train.Line, seed uint64) (models.Example, error) {
 		return m.TextExample(line.Columns[0], rand.New(rand.NewPCG(seed, uint64(line.Number))))
 	},
@@ -45,7 +46,8 @@ var words = Task{
 }
 
 var classes = Task{
-	LossUnit: "nats per text", Items: "texts", line: "line", data: train.LineFormat{Want: "a text, or two, and a class", Least: 2, Most: 3},
+	LossUnit: "nats per text", Items: "texts", line: "line",
+	data:    train.LineFormat{Want: "a text, or two, and a class", Least: 2, Most: 3},
 	Metrics: []string{"accuracy", "loss"},
 	Source:  func(l train.Line) string { return strings.Join(l.Columns[:len(l.Columns)-1], "\t") },
 	example: func(m *Model, line train.Line, _ uint64) (models.Example, error) {
@@ -62,7 +64,8 @@ func classified(l train.Line) (texts [2]string) {
 }
 
 var translation = Task{
-	Name: "translation", LossUnit: "nats per token", Items: "sources", line: "line", data: train.LineFormat{Want: "a source and its target", Least: 2, Most: math.MaxInt},
+	Name: "translation", LossUnit: "nats per token", Items: "sources", line: "line",
+	data:    train.LineFormat{Want: "a source and its target", Least: 2, Most: math.MaxInt},
 	Metrics: []string{"loss", "bleu", "exact"}, Source: firstColumn, example: translated, texts: bothColumns,
 }
 
@@ -141,7 +144,8 @@ func (m *Model) similarPair(line train.Line) (p models.SimilarPair, err error) {
 // translators of attn train have a limit in bytes.
 func (m *Model) fits(n int) error {
 	if bytes := recording.LayerBytes(m.Model, n); bytes > recording.MaxWeights && m.Translator == nil {
-		return fmt.Errorf("the text has %d tokens, and so %d MB of weights in a layer, want at most %d MB", n, bytes>>20, recording.MaxWeights>>20)
+		return fmt.Errorf("the text has %d tokens, and so %d MB of weights in a layer, want at most %d MB",
+			n, bytes>>20, recording.MaxWeights>>20)
 	}
 	return nil
 }
