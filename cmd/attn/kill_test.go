@@ -24,28 +24,6 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-type killed struct{}
-
-// killedAt runs f and stops it before its n-th operation on the disk, as if the process were killed. It
-// reports whether f reached that operation.
-func killedAt(n int, f func()) (dead bool) {
-	atomicfile.Before = func(string, string) {
-		if n--; n < 0 {
-			panic(killed{})
-		}
-	}
-	defer func() {
-		atomicfile.Before = nil
-		if r := recover(); r == (killed{}) {
-			dead = true
-		} else if r != nil {
-			panic(r)
-		}
-	}()
-	f()
-	return false
-}
-
 // quietly runs a command line within this process and returns its exit code and messages.
 func quietly(args ...string) (code int, messages string) {
 	var out, said bytes.Buffer
