@@ -35,7 +35,7 @@ func writeRecipe(t *testing.T, r train.Recipe, dir string) {
 	}
 }
 
-// Fine-tuning does not learn what is measured on, even if it is in its file.
+// Fine-tuning does not train on the parts that models are measured on, even if its file has them.
 func TestPruneTrainsOnOthers(t *testing.T) {
 	pairs := train.Dates(60, 1)
 	var text strings.Builder
