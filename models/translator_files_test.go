@@ -271,8 +271,8 @@ func TestIsTranslator(t *testing.T) {
 			t.Errorf("%s is a translator: %v, want %v", dir, !want, want)
 		}
 	}
-	_, err := LoadTranslator("testdata/bert")
-	if want := "testdata/bert: contains a pretrained model, want a translator of attn train"; err == nil || err.Error() != want {
+	const want = "testdata/bert: contains a pretrained model, want a translator of attn train"
+	if _, err := LoadTranslator("testdata/bert"); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -8,7 +8,8 @@ import (
 
 func TestBy(t *testing.T) {
 	first := func(s string) string { return s[:1] }
-	if got, want := By(strings.Fields("b1 a1 b2 c1 a2 b3"), first), [][]int{{0, 2, 5}, {1, 4}, {3}}; !reflect.DeepEqual(got, want) {
+	got, want := By(strings.Fields("b1 a1 b2 c1 a2 b3"), first), [][]int{{0, 2, 5}, {1, 4}, {3}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("groups %v, want %v", got, want)
 	}
 	if got := By(nil, first); got != nil {

@@ -58,7 +58,9 @@ func TestReadyInNewDirectory(t *testing.T) {
 	if err := os.MkdirAll("old/page", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{"new": "", "old": "write " + filepath.Join("old", "page") + ": is a folder, want a file"} {
+	for dir, want := range map[string]string{
+		"new": "", "old": "write " + filepath.Join("old", "page") + ": is a folder, want a file",
+	} {
 		f := Files{Makes: []Place{{"--out", dir}}, Writes: []Place{{"--report", filepath.Join(dir, "page")}}}
 		_, err := f.Check(nil, nil, nil)
 		got := ""

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -57,11 +56,13 @@ func TestMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(want.Layers) != 3 || len(want.Layers[0].Measures) == 0 || len(want.Scores) != 3 || want.Pairs != 1 {
-		t.Fatalf("%d layers with measures %v, %d methods, %d pairs", len(want.Layers), want.Layers[0].Measures, len(want.Scores), want.Pairs)
+		t.Fatalf("%d layers with measures %v, %d methods, %d pairs",
+			len(want.Layers), want.Layers[0].Measures, len(want.Scores), want.Pairs)
 	}
 	var out bytes.Buffer
 	seen := 0
-	f := Lines(m.Model, []prune.Method{prune.Gradient, prune.Confidence}, func(pairs []seq2seq.Pair) { seen += len(pairs) })
+	methods := []prune.Method{prune.Gradient, prune.Confidence}
+	f := Lines(m.Model, methods, func(pairs []seq2seq.Pair) { seen += len(pairs) })
 	if _, err := f.Run(t.Context(), strings.NewReader(pair+"\n"), &out); err != nil || seen != 1 {
 		t.Fatalf("%d pairs (%v)", seen, err)
 	}
@@ -107,14 +108,17 @@ func TestMerged(t *testing.T) {
 
 	// A file without scores has the methods that need no data, unless all are requested.
 	path = write("id", nil)
-	if r, err := Merged(path, m.Model, "model", "id", false, o); err != nil || len(r.Scores) != 1 || r.Scores[0].Method != "weight-norm" {
+	r, err := Merged(path, m.Model, "model", "id", false, o)
+	if err != nil || len(r.Scores) != 1 || r.Scores[0].Method != "weight-norm" {
 		t.Errorf("%v (%v), want the scores of weight-norm", r.Scores, err)
 	}
-	if _, err := Merged(path, m.Model, "model", "id", true, o); err == nil || err.Error() != path+": has no gradient, want the lines of attn heads --per-line with --method gradient" {
-		t.Error(err)
-	}
-	if _, err := Merged(path, m.Model, "model", "other", true, o); err == nil || err.Error() != fmt.Sprintf("%s: was made with model id, not other", path) {
-		t.Error(err)
+	for id, want := range map[string]string{
+		"id":    ": has no gradient, want the lines of attn heads --per-line with --method gradient",
+		"other": ": was made with model id, not other",
+	} {
+		if _, err := Merged(path, m.Model, "model", id, true, o); err == nil || err.Error() != path+want {
+			t.Errorf("model %s: error %v, want %s", id, err, path+want)
+		}
 	}
 }
 

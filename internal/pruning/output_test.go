@@ -118,11 +118,12 @@ func TestKilled(t *testing.T) {
 }
 
 func TestVacant(t *testing.T) {
+	const trained = "--out DIR contains a run of attn train; choose another directory"
 	for file, want := range map[string][2]string{
 		"":                         {},
 		"notes.txt":                {},
 		"page/report.html":         {},
-		"training.safetensors":     {"--out DIR contains a run of attn train; choose another directory", "--out DIR contains a run of attn train; choose another directory"},
+		"training.safetensors":     {trained, trained},
 		"model.safetensors":        {"--out DIR already contains a model; use --force to overwrite it"},
 		"masked/model.safetensors": {"--out DIR already contains a model; use --force to overwrite it"},
 		"pruning.json":             {"DIR/pruning.json already exists; use --force to overwrite it"},
@@ -157,7 +158,9 @@ func TestOtherFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"merges.txt", "chat_template.jinja", "model.safetensors.index.json", ReportFile, UnfinishedFile, "README.md"} {
+	for _, name := range []string{
+		"merges.txt", "chat_template.jinja", "model.safetensors.index.json", ReportFile, UnfinishedFile, "README.md",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +183,8 @@ func TestOtherFiles(t *testing.T) {
 	for name, want := range map[string]bool{
 		"config.json": true, "tokenizer.json": true, "modules.json": true, "merges.txt": true, "chat_template.jinja": true,
 		"1_Pooling/config.json": true, "2_Dense/model.safetensors": true,
-		"model.safetensors": false, "model.safetensors.index.json": false, ReportFile: false, UnfinishedFile: false, "README.md": false,
+		"model.safetensors": false, "model.safetensors.index.json": false, ReportFile: false, UnfinishedFile: false,
+		"README.md": false,
 	} {
 		if got := slices.Contains(names, name); got != want {
 			t.Errorf("%s is copied: %v, want %v", name, got, want)

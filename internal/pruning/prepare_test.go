@@ -64,7 +64,8 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := Prepare(m, dir, Options{Experiment: Experiment{FineTune: 1, Seed: 1, SpeedTime: time.Second}, Limit: 12, Metric: "auto", Train: file})
+		e := Experiment{FineTune: 1, Seed: 1, SpeedTime: time.Second}
+		x, err := Prepare(m, dir, Options{Experiment: e, Limit: 12, Metric: "auto", Train: file})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,8 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 			}
 		}
 		if s := x.Report.Settings; s.Smoothing != 0.25 || s.Trained != want {
-			t.Errorf("labels are smoothed by %v, not as they were in training; %d pairs to train on, want %d", s.Smoothing, s.Trained, want)
+			t.Errorf("labels are smoothed by %v, not as they were in training; %d pairs to train on, want %d",
+				s.Smoothing, s.Trained, want)
 		}
 		measured := sources(tasks.PairsOf(parts[1]), tasks.PairsOf(parts[2]))
 		if len(learn) != want || len(measured) != 24 {
@@ -97,7 +99,8 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Prepare(fresh, dir, Options{Experiment: Experiment{Seed: 1, SpeedTime: time.Second}, Limit: 12, Metric: "auto"})
+	e := Experiment{Seed: 1, SpeedTime: time.Second}
+	_, err = Prepare(fresh, dir, Options{Experiment: e, Limit: 12, Metric: "auto"})
 	if err != nil || !slices.Equal(fresh.Recipe.Pruned, []int{37}) {
 		t.Errorf("the recipe has %v, want 37 dates of one pruning (%v)", fresh.Recipe.Pruned, err)
 	}

@@ -28,7 +28,8 @@ func TestLongTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := max(len(e.IDs), len(e.Reads))
-		if n, target, err := Lengths(m, text[0], text[1]); err != nil || n != len(e.IDs) || target != len(e.Reads) || want < 2*min(n, target) {
+		n, target, err := Lengths(m, text[0], text[1])
+		if err != nil || n != len(e.IDs) || target != len(e.Reads) || want < 2*min(n, target) {
 			t.Errorf("%q: %d and %d tokens (%v), want %d and %d", text, n, target, err, len(e.IDs), len(e.Reads))
 		}
 		layers := len(m.Attention())

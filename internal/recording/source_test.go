@@ -25,7 +25,9 @@ func newTranslator(t *testing.T, c models.TranslatorConfig) *models.Model {
 
 func TestTranslatorSource(t *testing.T) {
 	var seen []string
-	m := newTranslator(t, models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 16})
+	m := newTranslator(t, models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 16,
+	})
 	s := Source{Model: m, Pair: func(source, target string) { seen = append(seen, source+"→"+target) }}
 	r, err := s.Record(t.Context(), "xxx", "")
 	if err != nil {
@@ -42,7 +44,8 @@ func TestTranslatorSource(t *testing.T) {
 	}
 	long := strings.Repeat("x", maxTranslator+1)
 	for _, texts := range [][2]string{{long, ""}, {"x", long}} {
-		if _, err := s.Record(t.Context(), texts[0], texts[1]); err == nil || !strings.Contains(err.Error(), "tokens, want at most 2048") {
+		_, err := s.Record(t.Context(), texts[0], texts[1])
+		if err == nil || !strings.Contains(err.Error(), "tokens, want at most 2048") {
 			t.Errorf("a long text: %v", err)
 		}
 	}
@@ -57,13 +60,16 @@ func TestNoVectors(t *testing.T) {
 		{"scaled", strings.Repeat("x", 2000), "a shorter text has them"},
 		{"gaussian", "x", "not products"},
 	} {
-		s := Source{Model: newTranslator(t, models.TranslatorConfig{Arch: models.Transformer, Score: c.score, Width: 256, Heads: 4, Layers: 2, Hidden: 16})}
+		s := Source{Model: newTranslator(t, models.TranslatorConfig{
+			Arch: models.Transformer, Score: c.score, Width: 256, Heads: 4, Layers: 2, Hidden: 16,
+		})}
 		r, err := s.Record(t.Context(), c.source, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if size := r.Layers[0].VectorSize(); size != 0 || !strings.Contains(s.NoVectors(r), c.want) {
-			t.Errorf("%s scores of %d letters: vectors of %d, and the reason is %q", c.score, len(c.source), size, s.NoVectors(r))
+			t.Errorf("%s scores of %d letters: vectors of %d, and the reason is %q",
+				c.score, len(c.source), size, s.NoVectors(r))
 		}
 	}
 }
@@ -72,7 +78,9 @@ func TestNoVectors(t *testing.T) {
 // recorded for short texts.
 func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
 	transformer := models.TranslatorConfig{Arch: models.Transformer, Heads: 8, Layers: 3, Hidden: 16}
-	for _, c := range []models.TranslatorConfig{transformer, {Arch: models.GRU, Layers: 3}, {Arch: models.GRU, Layers: 2, Heads: 2}} {
+	for _, c := range []models.TranslatorConfig{
+		transformer, {Arch: models.GRU, Layers: 3}, {Arch: models.GRU, Layers: 2, Heads: 2},
+	} {
 		c.Score, c.Width = "scaled", 16
 		s := Source{Model: newTranslator(t, c)}
 		r, err := s.Record(t.Context(), "xxxxx", "xx")
@@ -86,8 +94,10 @@ func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
 		var vectors int64
 		for i := range r.Layers {
 			l := &r.Layers[i]
-			if vectors += 4 * int64(len(l.QueryVectors)+len(l.KeyVectors)); l.ValueNorms == nil || l.VectorSize() == 0 || l.Weights != nil {
-				t.Errorf("%s with %d heads: %s has %d norms, vectors of %d, and %d weights", c.Arch, c.Heads, l.Name, len(l.ValueNorms), l.VectorSize(), len(l.Weights))
+			vectors += 4 * int64(len(l.QueryVectors)+len(l.KeyVectors))
+			if l.ValueNorms == nil || l.VectorSize() == 0 || l.Weights != nil {
+				t.Errorf("%s with %d heads: %s has %d norms, vectors of %d, and %d weights",
+					c.Arch, c.Heads, l.Name, len(l.ValueNorms), l.VectorSize(), len(l.Weights))
 			}
 			for h := range l.Heads {
 				if !slices.Equal(l.Head(h), kept.Layers[i].Head(h)) {
@@ -140,8 +150,10 @@ func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		if l.Weights != nil || l.ValueNorms == nil || l.VectorSize() == 0 || l.Held == 0 || int64(l.Held*len(r.Layers)) > keptBytes(m.Sizes(), len(l.Keys), 0) {
-			t.Errorf("%s has %d weights, %d norms, vectors of %d, and holds %d bytes", l.Name, len(l.Weights), len(l.ValueNorms), l.VectorSize(), l.Held)
+		if l.Weights != nil || l.ValueNorms == nil || l.VectorSize() == 0 ||
+			l.Held == 0 || int64(l.Held*len(r.Layers)) > keptBytes(m.Sizes(), len(l.Keys), 0) {
+			t.Errorf("%s has %d weights, %d norms, vectors of %d, and keeps %d bytes",
+				l.Name, len(l.Weights), len(l.ValueNorms), l.VectorSize(), l.Held)
 		}
 		for h := range l.Heads {
 			if !slices.Equal(l.Head(h), kept.Layers[i].Head(h)) {
@@ -150,7 +162,8 @@ func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 		}
 	}
 	long := Source{Model: m, Generate: maxPretrained}
-	if _, err := long.Record(t.Context(), "the cats", ""); err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
+	_, err = long.Record(t.Context(), "the cats", "")
+	if err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
 		t.Errorf("a long text: %v", err)
 	}
 }

@@ -75,7 +75,10 @@ func TestOpen(t *testing.T) {
 		sources, texts     int
 		wrong, wrongReason string
 	}{
-		{copyModel(t, "bert_words/*", tokenizer), "the cat sat\na dog\n\nthe cat sat\n", "masked words", "texts", "loss", 2, 3, "the cat\n", ""},
+		{
+			copyModel(t, "bert_words/*", tokenizer), "the cat sat\na dog\n\nthe cat sat\n",
+			"masked words", "texts", "loss", 2, 3, "the cat\n", "",
+		},
 		{copyModel(t, "bert_text/*", tokenizer), "the cat\tcalm\na dog\tthe sun\tglad\n", "classes of a text", "texts", "accuracy", 2, 2, "the cat\tangry\n", `1: label "angry", want one of "calm", "glad", "sad"`},
 		{"../../models/testdata/sentence_dense", pairs, "similarity of texts", "pairs", "spearman", 2, 4, "a\tb\tc\n", `1: similarity "c", want a number`},
 	} {
