@@ -29,6 +29,7 @@ var order = []string{
 	"internal/input",
 	"internal/atomicfile",
 	"internal/exact",
+	"internal/groups",
 	"internal/npy",
 	"internal/strictjson",
 	"internal/onnxtest", // for tests only
@@ -70,6 +71,9 @@ var order = []string{
 	"internal/chat",
 	"internal/hub",
 	"internal/hub/hubtest", // for tests only
+	"internal/recording",
+	"internal/tasks",
+	"internal/importance",
 	"internal/pruning",
 	"examples/regression",
 	"examples/scores",

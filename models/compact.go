@@ -261,7 +261,10 @@ func plainJSON(x any) ([]byte, error) {
 // all other parameters with the model. ok is false if layers of the model's family cannot have
 // fewer heads.
 func (p *Probe) Network() (n Network, ok bool) {
-	if p.model.Family.Fewer == AllHeads {
+	switch {
+	case p.model.Translator != nil: // Without has removed the heads
+		return p.model.Network, true
+	case p.model.Family.Fewer == AllHeads:
 		return nil, false
 	}
 	switch whole := p.model.Network.(type) {

@@ -71,10 +71,10 @@ func Describe(dir string, o Options) (*Description, error) {
 	}
 	all.Types = slices.Sorted(maps.Keys(types))
 	all.Memory = 4 * all.Parameters
-	if data, err := os.ReadFile(filepath.Join(dir, modulesFile)); err == nil {
+	if data, err := os.ReadFile(filepath.Join(dir, PipelineFile)); err == nil {
 		modules, err := parseModules(data)
 		if err != nil {
-			return nil, &FormatError{filepath.Join(dir, modulesFile), err}
+			return nil, &FormatError{filepath.Join(dir, PipelineFile), err}
 		}
 		for _, m := range modules {
 			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))

@@ -51,7 +51,7 @@ var ErrNoPipeline = errors.New("has no modules.json, which says how hidden state
 // Errors: those of Load; a *FormatError about the files of the pipeline, among them a
 // directory without modules.json.
 func LoadEmbedder(dir string, o Options) (*Embedder, error) {
-	list := filepath.Join(dir, modulesFile)
+	list := filepath.Join(dir, PipelineFile)
 	data, err := os.ReadFile(list)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(dir); err != nil {
@@ -133,7 +133,7 @@ func checkModules(modules []module) error {
 // transformerFolder returns the folder of the transformer according to modules.json. It is empty
 // if that is the directory itself or unknown.
 func transformerFolder(dir string) string {
-	data, err := os.ReadFile(filepath.Join(dir, modulesFile))
+	data, err := os.ReadFile(filepath.Join(dir, PipelineFile))
 	if err != nil {
 		return ""
 	}
@@ -147,11 +147,11 @@ func transformerFolder(dir string) string {
 // appendPipeline appends the paths of the files of a pipeline, if a directory has one:
 // modules.json, related files beside it, and all files in the folders of modules.
 func appendPipeline(files []string, dir string) []string {
-	data, err := os.ReadFile(filepath.Join(dir, modulesFile))
+	data, err := os.ReadFile(filepath.Join(dir, PipelineFile))
 	if err != nil {
 		return files
 	}
-	files = appendExisting(files, dir, modulesFile, promptsFile, lengthFile)
+	files = appendExisting(files, dir, PipelineFile, promptsFile, lengthFile)
 	modules, _ := parseModules(data) // LoadEmbedder reports errors in it
 	for _, m := range modules {
 		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // the model's own folder
@@ -201,9 +201,11 @@ func NewEmbedder(m *Model, poolings []Pooling, behind ...Layer) *Embedder {
 // Normalize is a Layer that divides each vector by its length: y = x/max(‖x‖, 1e-12).
 func Normalize() Layer { return normalized }
 
-// The files of a pipeline.
+// PipelineFile lists the modules of a sentence-transformers pipeline; other directories lack it.
+const PipelineFile = "modules.json"
+
+// Other files of a pipeline.
 const (
-	modulesFile = "modules.json"
 	promptsFile = "config_sentence_transformers.json"
 	lengthFile  = "sentence_bert_config.json"
 )

@@ -88,11 +88,11 @@ const (
 //
 // Errors: a *FormatError about config.json or the directory; a *safetensors.FormatError
 // about the weights, which wraps a *nn.MismatchError if tensors are missing, left over or
-// of another shape; those of LoadTranslator for a directory of attn train; an error of the
-// operating system, wrapped. Nothing is allocated for a
-// model whose settings do not fit its files.
+// of another shape; those of LoadTranslator for a directory with a translator of attn train; an
+// error of the operating system, wrapped. Nothing is allocated for a model whose settings do not
+// fit its files.
 func Load(dir string, o Options) (*Model, error) {
-	if isTranslator(dir) {
+	if IsTranslator(dir) {
 		if o.Weights != 0 && o.Weights != tensor.Float32 {
 			return nil, &FormatError{dir, fmt.Errorf("contains a translator of attn train, whose weights are float32, not %v", o.Weights)}
 		}

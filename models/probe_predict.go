@@ -87,6 +87,8 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 	logits := func(i int) int { return classes * len(examples[i].predicted()) }
 	order := longestFirst(length)
 	if m.Translator != nil {
+		// Sorted by both lengths, sources and targets need little padding. The scores of taylor depend on
+		// which examples share a batch: another order would change reports.
 		order = func(i, j int) int {
 			a, b := &examples[i], &examples[j]
 			return cmp.Or(cmp.Compare(len(a.IDs), len(b.IDs)), cmp.Compare(len(a.Reads), len(b.Reads)))

@@ -179,23 +179,46 @@ func difference(c, b TranslatorConfig) string {
 	return strings.Join(fields, ", ")
 }
 
-// isTranslator reports whether a directory has the configuration of a translator of attn
-// train, which has no model_type.
-func isTranslator(dir string) bool {
-	var config struct {
+// kindOf returns the settings of a config.json that tell models apart: a pretrained model has a
+// model_type, a translator of attn train has an arch and no model_type. Both are empty in an invalid
+// file.
+func kindOf(config []byte) (modelType, arch string) {
+	var k struct {
 		Type string `json:"model_type"`
 		Arch string
 	}
-	data, err := os.ReadFile(filepath.Join(dir, configFile))
-	return err == nil && json.Unmarshal(data, &config) == nil && config.Type == "" && config.Arch != ""
+	if json.Unmarshal(config, &k) != nil {
+		return "", ""
+	}
+	return k.Type, k.Arch
 }
 
-// LoadTranslator loads a translator from a directory that Save has written. An invalid file gives
-// an *input.Error; every shape is checked before its memory is allocated.
+// IsTranslator reports whether a directory contains a translator of attn train, which Load loads with
+// LoadTranslator. Only config.json is read.
+func IsTranslator(dir string) (is bool) {
+	_ = readJSON(dir, configFile, func(data []byte) error { // loading reports errors
+		modelType, arch := kindOf(data)
+		is = modelType == "" && arch != ""
+		return nil
+	})
+	return is
+}
+
+// LoadTranslator loads a translator from a directory that Save has written. An invalid file, or a
+// directory with a pretrained model, gives an *input.Error; every shape is checked before its memory is
+// allocated.
 func LoadTranslator(dir string) (*Model, error) {
 	v := new(Translator)
 	c := &v.Config
-	err := readJSON(dir, configFile, func(data []byte) error { return strictjson.Unmarshal(data, c) })
+	pretrained := false
+	err := readJSON(dir, configFile, func(data []byte) error {
+		modelType, _ := kindOf(data)
+		pretrained = modelType != ""
+		return strictjson.Unmarshal(data, c)
+	})
+	if pretrained {
+		return nil, input.Errorf(dir, "contains a pretrained model, want a translator of attn train")
+	}
 	for _, side := range []struct {
 		name string
 		v    **seq2seq.Vocabulary

@@ -256,6 +256,27 @@ func TestLoadTakesTranslators(t *testing.T) {
 	}
 }
 
+// The config.json of a directory determines the kind of its model.
+func TestIsTranslator(t *testing.T) {
+	m, dir := newToy(t, toyConfigs()[0], toyPairs(9)), t.TempDir()
+	if err := m.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, configFile), []byte(`{"arch": `), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{dir: true, "testdata/bert": false, broken: false, t.TempDir(): false} {
+		if IsTranslator(dir) != want {
+			t.Errorf("%s is a translator: %v, want %v", dir, !want, want)
+		}
+	}
+	const want = "testdata/bert: contains a pretrained model, want a translator of attn train"
+	if _, err := LoadTranslator("testdata/bert"); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 // Targets behind a state of a recurrent network are equally long, and as many as it has read.
 func TestRecurrentState(t *testing.T) {
 	m := newToy(t, TranslatorConfig{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)

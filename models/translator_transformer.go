@@ -94,6 +94,22 @@ func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 	return transformer{e}
 }
 
+// Operations returns the multiply-adds for one sequence outside the attention layers, of which it has
+// none without heads. encoded is the number of source tokens that are encoded now: source, or 0 if the
+// state has them already.
+func (m transformer) Operations(encoded, _, target float64) (attention, rest float64) {
+	z := m.Sizes()
+	width, hidden, layers := float64(z.Width), float64(z.Hidden), float64(z.Layers)
+	return 0, layers*2*width*hidden*(encoded+target) + target*width*float64(z.Decoder.Vocabulary)
+}
+
+// VectorNumbers returns the number of elements of all queries and keys, for the given numbers of source
+// and target tokens.
+func (m transformer) VectorNumbers(source, target int) int64 {
+	z := m.Sizes()
+	return 3 * int64(z.Layers) * int64(z.Width) * int64(source+target) // encoder: 2 source, decoder: 2 target, cross: both
+}
+
 // newEmbeddings returns tables for source and target whose vectors, multiplied
 // by √D, have unit variance. The target's table is used twice, as embedding and
 // as the last linear map: it maps unit states to unit logits.

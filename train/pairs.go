@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/groups"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -104,16 +105,12 @@ func LoadTest(path string) ([]seq2seq.Pair, error) {
 // Group collects the targets of pairs that share a source: sources are in order of first appearance, and references[i] has
 // all targets of sources[i]. A score then counts each source once, against all of its known translations.
 func Group(pairs []seq2seq.Pair) (sources []string, references [][]string) {
-	at := make(map[string]int, len(pairs))
-	for _, p := range pairs {
-		i, seen := at[p.Source]
-		if !seen {
-			i = len(sources)
-			at[p.Source] = i
-			sources = append(sources, p.Source)
-			references = append(references, nil)
+	for _, group := range groups.By(pairs, func(p seq2seq.Pair) string { return p.Source }) {
+		var targets []string
+		for _, i := range group {
+			targets = append(targets, pairs[i].Target)
 		}
-		references[i] = append(references[i], p.Target)
+		sources, references = append(sources, pairs[group[0]].Source), append(references, targets)
 	}
 	return sources, references
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"path/filepath"
-
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
@@ -16,9 +14,8 @@ import (
 
 // Short names for functions of other packages that most commands use.
 var (
-	quoted   = quote.Shell
-	listed   = flags.Listed
-	sameFile = guard.Same
+	quoted = quote.Shell
+	listed = flags.Listed
 
 	isTerminal = terminal.Is
 	columns    = terminal.Columns
@@ -27,8 +24,6 @@ var (
 	newPanel   = panels.New
 	shortMarks = panels.ShortMarks
 )
-
-const narrowestMap = terminal.Narrowest
 
 // place is a file or a directory that a flag names.
 type place struct{ flag, path string }
@@ -47,8 +42,6 @@ type touched struct {
 	stdin                        bool
 }
 
-func ready(files []place) error { return guard.Ready(places(files)) }
-
 // runFiles returns the names of the files that attn train and attn prune write to the directory of
 // a run.
 func runFiles() []string {
@@ -57,16 +50,6 @@ func runFiles() []string {
 
 // exists reports whether a path exists, or will exist when a killed save is completed.
 func exists(path string) bool { return atomicfile.Exists(path) }
-
-// firstOf returns the first of these names that exists in a directory, or "".
-func firstOf(dir string, names ...string) string {
-	for _, name := range names {
-		if exists(filepath.Join(dir, name)) {
-			return name
-		}
-	}
-	return ""
-}
 
 // load loads a model from a directory. It returns a usage error if the command would overwrite one
 // of the model's files.

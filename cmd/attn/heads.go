@@ -4,32 +4,30 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/importance"
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/internal/tasks"
 )
 
 type headsCommand struct {
 	scoredFlags
-	Texts int  `default:"200" help:"Number of pairs or texts on which to measure what the heads attend to." placeholder:"N"`
+	Texts int  `default:"200" help:"Number of pairs or texts on which to measure what the heads attend to." placeholder:"N" want:"at least 1"`
 	JSON  bool `name:"json" help:"Write a JSON object instead of tables."`
 
-	PerLine bool   `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance."`
-	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed."`
-	Sums    string `help:"Show the results in this file, the output of attn shards --merge --sums for such lines, instead of measuring on --data." placeholder:"FILE"`
+	PerLine bool   `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance." excludes:"normalize,svg,png,html"`
+	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed." needs:"per-line"`
+	Sums    string `help:"Show the results in this file, the output of attn shards --merge --sums for such lines, instead of measuring on --data." placeholder:"FILE" excludes:"data,per-line"`
 
-	SVG   string `name:"svg" help:"Write the grid as an SVG image." placeholder:"FILE" group:"Files"`
-	PNG   string `name:"png" help:"Write the grid as a PNG image." placeholder:"FILE" group:"Files"`
+	SVG   string `name:"svg" help:"Write the grid as an SVG image." placeholder:"FILE" group:"Files" writes:"file"`
+	PNG   string `name:"png" help:"Write the grid as a PNG image." placeholder:"FILE" group:"Files" writes:"file"`
 	Color string `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
-	Width *int   `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal"`
-	HTML  string `name:"html" help:"Write the grid as an HTML page that shows the value of each cell." placeholder:"FILE" group:"Files"`
+	Width *int   `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
+	HTML  string `name:"html" help:"Write the grid as an HTML page that shows the value of each cell." placeholder:"FILE" group:"Files" writes:"file"`
 }
 
 func (headsCommand) Help() string {
@@ -56,39 +54,8 @@ increase in loss when the head is removed; with a negative score, the model is b
 without the head on these data. On Ctrl-C, the results so far are shown.`
 }
 
-// Validate is called by the parser.
-func (cmd *headsCommand) Validate() error {
-	if cmd.Width != nil && *cmd.Width < narrowestMap {
-		return fmt.Errorf("--width %d, want at least %d", *cmd.Width, narrowestMap)
-	}
-	if cmd.Texts < 1 {
-		return fmt.Errorf("--texts %d, want at least 1", cmd.Texts)
-	}
-	switch {
-	case cmd.Strict && !cmd.PerLine:
-		return errors.New("--strict requires --per-line")
-	case cmd.PerLine && (cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || cmd.Normalize):
-		return errors.New("--per-line writes lines, without --normalize and pictures")
-	case cmd.Sums != "" && (cmd.PerLine || cmd.Data != ""):
-		return errors.New("--sums takes the place of --data and --per-line")
-	}
-	if cmd.PerLine {
-		for _, name := range cmd.Method {
-			if !slices.Contains(perLine, name) {
-				return fmt.Errorf("--method %s does not go with --per-line, want any of %s", name, strings.Join(perLine, ", "))
-			}
-		}
-	}
-	return cmd.scoredFlags.Validate()
-}
-
-func (cmd *headsCommand) touches() touched {
-	t := cmd.scoredFlags.touches()
-	t.stdin = cmd.PerLine && cmd.Data == ""
-	t.reads = append(t.reads, place{"--sums", cmd.Sums})
-	t.writes = []place{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
-	return t
-}
+// AdjustFiles marks standard input as read if it has the lines.
+func (cmd *headsCommand) AdjustFiles(f *guard.Files) { f.Stdin = cmd.PerLine && cmd.Data == "" }
 
 func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
@@ -98,66 +65,45 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if cmd.Sums != "" {
-		r, err := cmd.added(methods)
-		if err != nil {
-			return err
-		}
-		return cmd.write(r, c)
+	shown := newStages(c.err)
+	defer shown.clear()
+	o := importance.Options{
+		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.tell,
 	}
-	m, err := cmd.scored(c)
+	if cmd.Sums != "" {
+		return cmd.showMerged(c, o)
+	}
+	m, err := cmd.open(c, tasks.Limits{Lines: cmd.Limit, Dates: cmd.Limit})
 	if err != nil {
 		return err
 	}
-	shown := newStages(c.err)
-	defer shown.clear()
-	scores, stopped := prune.Importance(ctx, m.subject, prune.ImportanceOptions{
-		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed,
-		Progress: func(done, all int) { shown.tell("scoring heads", done, all) },
-	})
+	m.Limit(cmd.Limit)
+	r, err := importance.Measure(ctx, m, cmd.Model, o)
 	shown.clear()
-	if stopped != nil && !errors.Is(stopped, context.Canceled) {
-		return stopped
-	}
-	if stopped != nil {
-		scores = slices.DeleteFunc(scores, func(s prune.Scores) bool {
-			return !slices.ContainsFunc(s.Flat(m.subject.Layers()), func(v float64) bool { return !math.IsNaN(v) })
-		})
-		if len(scores) == 0 {
-			return interrupted{"interrupted before a head was scored"}
-		}
-	}
-	r := m.report
-	r.Layers, r.Scores = pruning.Layers(m.subject.Layers()), pruning.Tabulate(m.subject.Layers(), scores)
-	if stopped == nil {
-		stopped = pruning.MeasureHeads(ctx, m.parts*min(cmd.Texts, m.records), m.record, r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
-		shown.clear()
+	stopped := errors.Is(err, context.Canceled)
+	switch {
+	case err != nil && r.Layers == nil:
+		return err
+	case stopped && len(r.Scores) == 0:
+		return interrupted{"interrupted before a head was scored"}
 	}
 	if err := cmd.write(r, c); err != nil {
 		return err
 	}
-	if errors.Is(stopped, context.Canceled) {
+	if stopped {
 		return interrupted{"interrupted; what has been measured so far is shown"}
 	}
-	return stopped
+	return err
 }
 
-// write shows the report, and writes the files that were asked for.
+// write prints the report, or writes it to the files of the flags.
 func (cmd *headsCommand) write(r reports.Importance, c console) error {
 	figure := r.Figure()
-	var files []atomicfile.File
-	for _, f := range []struct {
-		path  string
-		write func(io.Writer) error
-	}{
-		{cmd.SVG, figure.SVG},
-		{cmd.PNG, func(w io.Writer) error { return figure.PNG(w, 2) }},
-		{cmd.HTML, figure.HTML},
-	} {
-		if f.path != "" {
-			files = append(files, atomicfile.File{Path: f.path, Write: f.write})
-		}
-	}
+	files := slices.DeleteFunc([]atomicfile.File{
+		{Path: cmd.SVG, Write: figure.SVG},
+		{Path: cmd.PNG, Write: func(w io.Writer) error { return figure.PNG(w, 2) }},
+		{Path: cmd.HTML, Write: figure.HTML},
+	}, func(f atomicfile.File) bool { return f.Path == "" })
 	if err := atomicfile.WriteAll(files...); err != nil {
 		return err
 	}

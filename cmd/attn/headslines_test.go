@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/prune"
 )
 
 // However many shards there are, what attn heads makes of their sums has the bits of what it
@@ -116,32 +113,15 @@ func TestHeadsOfShards(t *testing.T) {
 		{exitInput, "nats.json: has no measures of encoder.0.self, want the lines of attn heads --per-line", []string{"--model", model, "--sums", nats}},
 		{exitInput, "pairs.tsv: is not what attn shards --merge --sums writes", []string{"--model", model, "--sums", data}},
 		{exitInput, "nowhere: no such file", []string{"--model", model, "--sums", filepath.Join(dir, "nowhere")}},
-		{exitUsage, "--sums takes the place of --data and --per-line", []string{"--model", model, "--sums", sums, "--data", data}},
+		{exitUsage, "--sums and --data cannot be used together", []string{"--model", model, "--sums", sums, "--data", data}},
 		{exitUsage, "--method taylor does not go with --per-line, want any of leave-one-out, gradient, fisher, confidence", []string{"--model", model, "--per-line", "--method", "gradient,taylor"}},
-		{exitUsage, "--per-line writes lines, without --normalize and pictures", []string{"--model", model, "--per-line", "--normalize"}},
+		{exitUsage, "--per-line and --normalize cannot be used together", []string{"--model", model, "--per-line", "--normalize"}},
 		{exitUsage, "would overwrite", []string{"--model", model, "--sums", sums, "--svg", sums}},
 	} {
 		var out, messages bytes.Buffer
 		code := run(t.Context(), append([]string{"heads"}, c.args...), console{in: strings.NewReader(""), out: &out, err: &messages})
 		if text := messages.String(); code != c.code || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 || out.Len() > 0 {
 			t.Errorf("%v: exit code %d, %q, want %d, %q", c.args, code, text, c.code, c.want)
-		}
-	}
-}
-
-// A score that is not finite makes its line an error: in a sum it would be missing.
-func TestScoresOf(t *testing.T) {
-	for _, sum := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 5} {
-		s := prune.Scores{Method: prune.Gradient, Sums: map[string][]float64{"a": {2, sum}}, Counts: map[string][]int{"a": {3, 7}}}
-		all, err := scoresOf([]prune.Scores{s})
-		if sum != 5 {
-			if want := "gradient of head 1 of a is not finite"; err == nil || err.Error() != want {
-				t.Errorf("%v: error %v, want %s", sum, err, want)
-			}
-			continue
-		}
-		if x := all["gradient"]; err != nil || !slices.Equal(x.Sums["a"], []number{2, 5}) || !slices.Equal(x.Counts["a"], []number{3, 7}) {
-			t.Errorf("%v, %v", all, err)
 		}
 	}
 }

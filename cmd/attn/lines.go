@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/shards"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/seq2seq"
-	"github.com/attn-go/attn/train"
 )
 
 // lineStream reads lines and writes one line for each. Errors contain the name of the input.
@@ -75,30 +74,14 @@ func runStream(ctx context.Context, c console, s lineStream, path, invitation st
 	return s(ctx, in, name, c.out)
 }
 
-// pairOf returns the pair of a line.
-func pairOf(line string) (seq2seq.Pair, error) {
-	p, err := train.ParsePair(line)
-	if err == nil && train.TooLong(p) {
-		err = fmt.Errorf("a text of more than %d bytes", train.LongestText)
-	}
-	return p, err
-}
-
-// pairsOf returns the pairs of a batch and their lines. Lines without a valid pair get an error.
-func pairsOf[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter.Line[V]) {
-	for _, l := range batch {
-		p, err := pairOf(l.Text)
-		if err != nil {
-			l.Err = err
-			continue
-		}
-		pairs, of = append(pairs, p), append(of, l)
-	}
-	return pairs, of
+// pairsOf is texts.Pairs.
+func pairsOf[V any](batch []*filter.Line[V]) ([]seq2seq.Pair, []*filter.Line[V]) {
+	return texts.Pairs(batch)
 }
 
 // errNotLines lists the commands and flags that write one line per input line.
-var errNotLines = errors.New("want translate without texts or --map, embed or tokenize without files or texts, or eval or heads with --per-line")
+var errNotLines = errors.New("want translate without texts or --map, " +
+	"embed or tokenize without files or texts, or eval or heads with --per-line")
 
 // followsFrom returns the identity of a job: everything that determines the output of a command.
 func followsFrom(cmd lineCommand, args []string) (shards.Identity, error) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -142,59 +141,5 @@ func TestRunEncoderDecoder(t *testing.T) {
 		if a, b := start.Tensor("logits").Data(), both.Tensor("logits").Data(); !slices.Equal(a, b[:len(a)]) || len(b) != 2*len(a) {
 			t.Errorf("%s: logits of the start token depend on what follows", name)
 		}
-	}
-}
-
-// recordOfSentences returns a model of sentences, and the record of two texts for its page.
-func recordOfSentences(t *testing.T) (*models.Model, *heads.Record) {
-	t.Helper()
-	m, err := models.Load("../../models/testdata/sentence_dense", models.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := modelSource{m: m}.Record(t.Context(), "the cats", "who ?")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, r
-}
-
-func TestPretrainedSource(t *testing.T) {
-	_, r := recordOfSentences(t)
-	want := "[CLS] the cat ##s [SEP] who ? [SEP]"
-	l := r.Layer(heads.Encoder, 1)
-	if r.Source != "the cats" || r.Target != "who ?" || len(r.Layers) != 2 || strings.Join(l.Keys, " ") != want {
-		t.Errorf("%q and %q in %d layers with keys %v, want %s", r.Source, r.Target, len(r.Layers), l.Keys, want)
-	}
-	if strings.Join(r.Special, " ") != "[CLS] [SEP]" {
-		t.Errorf("special tokens %v", r.Special)
-	}
-	if problems := l.Check(); problems != nil {
-		t.Errorf("weights: %v", problems)
-	}
-}
-
-// Weights are computed when the page asks for them; of a text that is too long for that the
-// error says what is not.
-func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
-	m, r := recordOfSentences(t)
-	kept, err := m.Record("the cats", "who ?", heads.RecorderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range r.Layers {
-		l := &r.Layers[i]
-		if l.Weights != nil || l.ValueNorms == nil || l.VectorSize() == 0 || l.Held == 0 || int64(l.Held*len(r.Layers)) > held(m.Sizes(), len(l.Keys), 0) {
-			t.Errorf("%s has %d weights, %d norms, vectors of %d, and holds %d bytes", l.Name, len(l.Weights), len(l.ValueNorms), l.VectorSize(), l.Held)
-		}
-		for h := range l.Heads {
-			if !slices.Equal(l.Head(h), kept.Layers[i].Head(h)) {
-				t.Errorf("%s: head %d has other weights on request", l.Name, h)
-			}
-		}
-	}
-	long := modelSource{m: m, generate: mostPretrainedTokens}
-	if _, err := long.Record(t.Context(), "the cats", ""); err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
-		t.Errorf("a long text: %v", err)
 	}
 }

@@ -12,42 +12,41 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// unknowns reports pieces of a user's texts that are not in a vocabulary. The model reads
-// them as <unk>, so its answer is about another text. Every piece is named once, and at most
-// mostNamed of them.
+// unknowns reports the pieces of texts that are not in a vocabulary. The model reads them as <unk>, so its
+// output is for another text. Each piece is reported once, and at most mostNamed pieces.
 type unknowns struct {
 	w    io.Writer
 	mu   sync.Mutex
-	told map[string]bool // by side and piece
-	full bool
+	seen map[string]bool // by side and piece
+	full bool            // mostNamed pieces have been reported
 }
 
 const mostNamed = 20
 
-func newUnknown(w io.Writer) *unknowns { return &unknowns{w: w, told: map[string]bool{}} }
+func newUnknown(w io.Writer) *unknowns { return &unknowns{w: w, seen: map[string]bool{}} }
 
-// source reports unknown pieces in texts that the model reads.
+// source reports unknown pieces of source texts.
 func (u *unknowns) source(m *models.Model, texts ...string) []string {
-	return u.tell("source", m.Translator.Source, texts)
+	return u.report("source", m.Translator.Source, texts)
 }
 
-// target reports unknown pieces in texts that are given as output of the model.
+// target reports unknown pieces of target texts.
 func (u *unknowns) target(m *models.Model, texts ...string) []string {
-	return u.tell("target", m.Translator.Target, texts)
+	return u.report("target", m.Translator.Target, texts)
 }
 
-// tell writes a line if there is something new, and returns all that is new.
-func (u *unknowns) tell(side string, v *seq2seq.Vocabulary, texts []string) []string {
+// report writes a line if there are new unknown pieces, and returns them.
+func (u *unknowns) report(side string, v *seq2seq.Vocabulary, texts []string) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var fresh, named []string
 	for _, text := range texts {
 		for _, piece := range v.Unknown(text) {
-			if key := side + piece; !u.told[key] {
-				if len(u.told) < mostNamed {
+			if key := side + piece; !u.seen[key] {
+				if len(u.seen) < mostNamed {
 					named = append(named, strconv.Quote(piece))
 				}
-				u.told[key] = true
+				u.seen[key] = true
 				fresh = append(fresh, piece)
 			}
 		}
@@ -62,7 +61,7 @@ func (u *unknowns) tell(side string, v *seq2seq.Vocabulary, texts []string) []st
 	return fresh
 }
 
-// pairs reports both sides of pairs, and returns the new pieces of each side, in order.
+// pairs reports the unknown pieces of both sides of pairs, and returns the new ones, sorted.
 func (u *unknowns) pairs(m *models.Model, pairs []seq2seq.Pair) []string {
 	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {

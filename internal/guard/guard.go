@@ -113,7 +113,9 @@ func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 	}
 	return outputs, Ready(slices.DeleteFunc(slices.Clone(f.Writes), func(p Place) bool {
 		// The command creates these directories itself.
-		return slices.ContainsFunc(f.Makes, func(made Place) bool { return Same(filepath.Dir(p.Path), made.Path) })
+		return slices.ContainsFunc(f.Makes, func(made Place) bool {
+			return identify(made.Path).rest != "" && Same(filepath.Dir(p.Path), made.Path)
+		})
 	}))
 }
 

@@ -51,3 +51,24 @@ func TestSame(t *testing.T) {
 		}
 	}
 }
+
+// A file in a directory that the command will create is not checked; one in an existing directory is.
+func TestReadyInNewDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("old/page", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		"new": "", "old": "write " + filepath.Join("old", "page") + ": is a folder, want a file",
+	} {
+		f := Files{Makes: []Place{{"--out", dir}}, Writes: []Place{{"--report", filepath.Join(dir, "page")}}}
+		_, err := f.Check(nil, nil, nil)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: error %q, want %q", dir, got, want)
+		}
+	}
+}

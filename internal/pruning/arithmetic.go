@@ -1,9 +1,8 @@
 package pruning
 
 import (
-	"strings"
-
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/score"
 )
@@ -28,40 +27,36 @@ type Reads struct {
 // Count returns the number of multiply-adds of a translator. Keys and values are computed once
 // and cached, and a decoder's query attends to the tokens before it.
 func Count(m *models.Model, r Reads) Operations {
-	c := m.Translator.Config
 	b, s, t := float64(r.Batch), float64(r.Source), float64(r.Target)
 	past := float64(r.Cached)
-	d, hidden, layers := float64(c.Width), float64(c.Hidden), float64(c.Layers)
-	fresh := 1. // 1 if the source is read now, otherwise 0
+	encoded := s
 	if r.Cached > 0 {
-		fresh = 0
+		encoded = 0
 	}
 	if r.Encode {
 		t = 0
 	}
 	var o Operations
 	for _, l := range m.Attention() {
-		switch name := l.Config().Name; {
-		case strings.Contains(name, "cross"):
-			o.Attention += b * layerOperations(l, t, fresh*s, t*s)
-		case strings.Contains(name, "decoder"):
+		switch kind, _ := heads.Place(l.Config().Name); kind {
+		case heads.Cross:
+			o.Attention += b * layerOperations(l, t, encoded, t*s)
+		case heads.Decoder:
 			o.Attention += b * layerOperations(l, t, t, t*past+t*(t+1)/2)
 		default:
-			o.Attention += b * fresh * layerOperations(l, s, s, s*s)
+			o.Attention += b * layerOperations(l, encoded, encoded, encoded*s)
 		}
 	}
-	vocabulary := t * d * float64(c.TargetVocab)
-	if c.Arch == models.GRU {
-		// A unit of h states and n inputs takes 3h(n+h) per token.
-		unit := func(in, h float64) float64 { return 3 * h * (in + h) }
-		o.Rest = b * (fresh*layers*(s*2*unit(d, d/2)+d*d) + t*(unit(2*d, d)+(layers-1)*unit(d, d)+3*d*d) + vocabulary)
-		if c.Heads == 0 {
-			o.Attention += b * 2 * t * s * d
-		}
-		return o
-	}
-	o.Rest = b * (layers*2*d*hidden*(fresh*s+t) + vocabulary)
-	return o
+	attention, rest := m.Network.(counted).Operations(encoded, s, t)
+	return Operations{o.Attention + b*attention, b * rest}
+}
+
+// counted is a network of attn train.
+type counted interface {
+	// Operations returns the multiply-adds for one sequence of source and target tokens, of which the
+	// given number of source tokens is encoded now: those of attention without a layer, and those
+	// outside attention.
+	Operations(encoded, source, target float64) (attention, rest float64)
 }
 
 // layerOperations returns the multiply-adds of an attention layer for one sequence with the given

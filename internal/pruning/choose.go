@@ -108,7 +108,8 @@ func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: step > 0,
 	}
 	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
-		return plan, fmt.Errorf("%s cannot be kept: at least %d must stay", quote.Counted(x.Goal.Left, "head", "heads"), all-len(order))
+		return plan, fmt.Errorf("%s cannot be kept: at least %d must stay",
+			quote.Counted(x.Goal.Left, "head", "heads"), all-len(order))
 	}
 	if step == 0 {
 		plan.Order = order
@@ -195,7 +196,8 @@ func (x *run) fastEnough(ctx context.Context, order []prune.Head, isFast test) (
 
 // tooSlow returns the error for a goal of speed that was not reached.
 func (x *run) tooSlow(left int) error {
-	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go", quote.Counted(left, "head", "heads"), x.Goal.Speed)}
+	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go",
+		quote.Counted(left, "head", "heads"), x.Goal.Speed)}
 }
 
 // test checks a condition on a model.

@@ -17,14 +17,14 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// brief returns what trained does, with parts of a few pairs.
+// brief is trained with parts of a few pairs.
 func brief(t *testing.T) (*models.Model, Parts) {
 	t.Helper()
 	m, p := trained(t)
 	return m, Parts{p.Score[:8], p.Select[:8], p.Report[:8]}
 }
 
-// until does the stages of an experiment up to choosing.
+// until runs the stages of an experiment before the choice of a method.
 func until(t *testing.T, e *Experiment) *run {
 	t.Helper()
 	x := e.start(new(reports.Report))
@@ -37,7 +37,7 @@ func until(t *testing.T, e *Experiment) *run {
 	return x
 }
 
-// saidBy returns pairs with the translations of a model as targets.
+// saidBy replaces the targets of pairs by the translations of a model.
 func saidBy(t *testing.T, m *models.Model, pairs []seq2seq.Pair) []seq2seq.Pair {
 	t.Helper()
 	pairs = slices.Clone(pairs)
@@ -51,7 +51,7 @@ func saidBy(t *testing.T, m *models.Model, pairs []seq2seq.Pair) []seq2seq.Pair 
 	return pairs
 }
 
-// inOrder returns scores by which heads go in an order; others go last.
+// inOrder returns scores by which heads are removed in an order, the other heads last.
 func inOrder(m *models.Model, order ...prune.Head) prune.Scores {
 	s := prune.Scores{Values: map[string][]float64{}}
 	for _, l := range m.Attention() {
@@ -68,8 +68,8 @@ func everyHead(m *models.Model) []prune.Head {
 	return prune.Order(m.Attention(), prune.Scores{Values: map[string][]float64{}}, true)
 }
 
-// Each part has its say in one thing alone. Where the targets of a part are what
-// the model says when one method has pruned it, that method does best there.
+// Each part of the data is used for one purpose only. If the targets of a part are the translations of the model that
+// a method has pruned, that method does best there.
 func TestPartsKeepApart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: prunes many times")
@@ -114,8 +114,7 @@ func TestPartsKeepApart(t *testing.T) {
 	}
 }
 
-// Where a loss is tolerated, more heads that can go count for more than a better
-// metric with fewer gone.
+// With a tolerated loss, removing more heads is better than a better metric with more heads.
 func TestChooseMost(t *testing.T) {
 	m, parts := brief(t)
 	parts.Select = saidBy(t, m, parts.Select)
@@ -196,8 +195,8 @@ func TestReversedCurve(t *testing.T) {
 	}
 }
 
-// The whole model is trained, to compare, as long as the pruned one was: not for
-// the step that was undone.
+// For comparison, the whole model is trained for the same number of steps as the pruned one, without the steps that
+// were undone.
 func TestControlSteps(t *testing.T) {
 	m, parts := brief(t)
 	e := experiment(t, m, parts, Goal{Drop: 1})
@@ -222,8 +221,8 @@ func TestControlSteps(t *testing.T) {
 	}
 }
 
-// Heads are scored again as often as that is affordable, and not where training or
-// measuring speed would follow each step.
+// Heads are scored again as often as the limit on passes allows, but only once if each step would include training or
+// measuring speed.
 func TestAffordable(t *testing.T) {
 	m, parts := brief(t)
 	all := total(m.Attention())
@@ -259,8 +258,7 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// The method is chosen by what it does when heads are scored again, and the model is
-// the one that it was chosen for.
+// A method is judged with repeated scoring, and the pruned model is the one that was judged.
 func TestChooseScoringAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: prunes twice")
@@ -303,7 +301,7 @@ func TestChooseScoringAgain(t *testing.T) {
 	}
 }
 
-// Each round of fine-tuning has other pairs, and a run has them again.
+// Each round of fine-tuning uses other pairs. Another run uses the same ones.
 func TestRoundsDiffer(t *testing.T) {
 	m, parts := brief(t)
 	e := experiment(t, m, parts, Goal{})
@@ -330,7 +328,7 @@ func TestRoundsDiffer(t *testing.T) {
 	}
 }
 
-// 9 of 10 right answers are a loss of exactly a tenth, however that rounds.
+// 9 of 10 right answers are a loss of exactly a tenth, also after rounding.
 func TestTolerates(t *testing.T) {
 	metric := judgedBy(train.MetricExact)
 	for all := 2; all <= 1000; all++ {
@@ -345,7 +343,7 @@ func TestTolerates(t *testing.T) {
 	}
 }
 
-// What heads were scored on can be learnt, however long.
+// Pairs of the scoring part can be trained on, whatever their length.
 func TestLongest(t *testing.T) {
 	m, parts := brief(t)
 	if n := longest(m.Translator, parts.Score); n != 200 {

@@ -80,7 +80,8 @@ func (x *run) curves(ctx context.Context) error {
 			}
 			low, high := x.interval(seen)
 			curve.Points = append(curve.Points, reports.Point{
-				Left: all - len(gone), Metric: reports.Number(seen.Value), Loss: reports.Number(seen.Loss), KL: reports.Number(seen.KL), Low: low, High: high,
+				Left: all - len(gone), Metric: reports.Number(seen.Value), Loss: reports.Number(seen.Loss), KL: reports.Number(seen.KL),
+				Low: low, High: high,
 			})
 		}
 		x.report.Curves = append(x.report.Curves, curve)
@@ -134,7 +135,9 @@ func (x *run) randomBand(ctx context.Context) error {
 	}
 	orders := make([][]prune.Head, x.Orders)
 	for i := range orders {
-		s, err := prune.Importance(ctx, x.Subject, prune.ImportanceOptions{Methods: []prune.Method{prune.Random}, Seed: x.Seed + 1 + uint64(i)})
+		s, err := prune.Importance(ctx, x.Subject, prune.ImportanceOptions{
+			Methods: []prune.Method{prune.Random}, Seed: x.Seed + 1 + uint64(i),
+		})
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/importance"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
@@ -139,7 +140,9 @@ func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	x := e.start(r)
 	x.describe()
-	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed} {
+	for _, stage := range []func(context.Context) error{
+		x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed,
+	} {
 		if err := stage(ctx); err != nil {
 			return err
 		}
@@ -175,7 +178,8 @@ func (x *run) describe() {
 	if x.Goal.Speed > 0 {
 		work = x.Task.Works()[0].Name
 	}
-	s.Goal, s.Speed, s.Normalize, s.Empty, s.Even = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty, x.Even
+	s.Goal, s.Speed = x.Goal.Describe(x.metric, work), x.Goal.Speed
+	s.Normalize, s.Empty, s.Even = x.Normalize, x.Empty, x.Even
 	s.Metric, s.Unit, s.Lower, s.Least = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least
 	s.LossUnit = x.Task.Unit
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
@@ -189,22 +193,7 @@ func (x *run) describe() {
 	r.Result.Before, r.Result.After = reports.Unknown(), reports.Unknown()
 	r.Result.Low, r.Result.High, r.Result.Difference = reports.NaN, reports.NaN, reports.NaN
 	r.Machine = thisMachine()
-	r.Layers = Layers(x.layers)
-}
-
-// Layers describes the attention layers of a model with all heads kept.
-func Layers(layers []*attn.MultiHead) []reports.Layer {
-	var list []reports.Layer
-	for _, l := range layers {
-		name := l.Config().Name
-		kind, index := heads.Place(name)
-		layer := reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}
-		for h := range layer.Heads {
-			layer.Kept = append(layer.Kept, h)
-		}
-		list = append(list, layer)
-	}
-	return list
+	r.Layers = importance.Layers(x.layers)
 }
 
 func total(layers []*attn.MultiHead) (n int) {
@@ -221,37 +210,11 @@ func (x *run) score(ctx context.Context) error {
 	x.scores, err = prune.Importance(ctx, x.Subject, prune.ImportanceOptions{
 		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),
 	})
-	x.report.Scores = Tabulate(x.layers, x.scores)
+	x.report.Scores = importance.Tabulate(x.layers, x.scores)
 	if err != nil {
 		_ = x.save() // the first error matters
 	}
 	return err
-}
-
-// Tabulate returns scores by layer and head, with their rank correlations.
-func Tabulate(layers []*attn.MultiHead, scores []prune.Scores) []reports.Scores {
-	var reference []float64
-	for _, s := range scores {
-		if s.Method == prune.LeaveOneOut {
-			reference = s.Flat(layers)
-		}
-	}
-	var list []reports.Scores
-	for _, s := range scores {
-		row := reports.Scores{Method: s.Method.String(), Passes: s.Passes, Seconds: s.Time.Seconds(), Rank: reports.NaN}
-		for _, l := range layers {
-			values := []reports.Number{}
-			for _, v := range s.Values[l.Config().Name] {
-				values = append(values, reports.Number(v))
-			}
-			row.Values = append(row.Values, values)
-		}
-		if reference != nil {
-			row.Rank = reports.Number(prune.Spearman(s.Flat(layers), reference))
-		}
-		list = append(list, row)
-	}
-	return list
 }
 
 // prepare measures the whole model on the other two parts.
@@ -273,7 +236,8 @@ func (x *run) prepare(ctx context.Context) (err error) {
 	}
 	x.report.Result.Before = x.whole.quality(x.Subject.Parameters())
 	if x.tolerates() && !x.metric.Loss && !(x.chosen.Value > 0) {
-		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose", x.metric, x.chosen.Value)}
+		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose",
+			x.metric, x.chosen.Value)}
 	}
 	return nil
 }
@@ -325,9 +289,9 @@ func (x *run) round() (n int) {
 }
 
 // open reports whether heads may be removed from a layer.
-func (x *run) open(layer string) bool {
+func (e *Experiment) open(layer string) bool {
 	kind, _ := heads.Place(layer)
-	return len(x.Kinds) == 0 || slices.Contains(x.Kinds, kind)
+	return len(e.Kinds) == 0 || slices.Contains(e.Kinds, kind)
 }
 
 // without returns the model without some heads.

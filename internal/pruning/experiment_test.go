@@ -16,8 +16,8 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// trained returns a translator that has learnt a little of dates, and other dates in three
-// parts. All tests have the same ones, for pruning changes no model.
+// trained returns a translator after short training on dates, and other dates in three parts. All tests share them,
+// because pruning changes no model.
 func trained(t testing.TB) (*models.Model, Parts) {
 	t.Helper()
 	all, err := learnDates()
@@ -51,7 +51,7 @@ var learnDates = sync.OnceValues(func() (l learnt, err error) {
 	return l, err
 })
 
-// Parts are pairs on which heads are scored, methods chosen, and from which is reported.
+// Parts are the scoring, the selecting and the reporting part.
 type Parts struct{ Score, Select, Report []seq2seq.Pair }
 
 // split is Deal of pairs.
@@ -70,7 +70,7 @@ func probeOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) *models.Probe 
 	return p
 }
 
-// keep returns what m.Keep returns, and ends the test if it cannot.
+// keep is m.Keep for a test.
 func keep(tb testing.TB, m *models.Model, kept map[string][]int) *models.Model {
 	tb.Helper()
 	small, err := m.Keep(kept)
@@ -90,7 +90,7 @@ func lossOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) float64 {
 	return loss
 }
 
-// experiment is one on a translator.
+// experiment returns an experiment on a translator.
 func experiment(t testing.TB, m *models.Model, parts Parts, goal Goal) *Experiment {
 	t.Helper()
 	p := probeOf(t, m, parts.Score)
@@ -135,7 +135,7 @@ func TestExperiment(t *testing.T) {
 			t.Errorf("%s kept %v, the model has %v", l.Name, l.Kept, compact.Translator.Config.Kept(l.Name))
 		}
 	}
-	// What is reported of the model is what its own program says.
+	// The report has the results of attn eval.
 	loss := lossOf(t, compact, parts.Report)
 	if math.Abs(loss-float64(r.Result.After.Loss)) > 1e-6*loss || r.Result.After.Loss == r.Result.Before.Loss {
 		t.Errorf("loss %v after %v, want %v", r.Result.After.Loss, r.Result.Before.Loss, loss)
@@ -189,7 +189,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// Each goal is held on the part that selects.
+// Each goal is met on the selecting part.
 func TestGoals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: prunes for every goal")
@@ -247,7 +247,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// What has been measured when somebody interrupts is in the report.
+// After an interruption, the report has the results so far.
 func TestInterruption(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: interrupts at every stage")
@@ -265,7 +265,7 @@ func TestInterruption(t *testing.T) {
 		if err := e.Run(ctx, &r); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: %v", stage, err)
 		}
-		// Norms of weights need no pass, so they are there first.
+		// Norms of weights need no pass, so they are measured first.
 		if len(r.Scores) != 2 || !r.Scores[0].Values[0][0].Known() {
 			t.Errorf("interrupted in %s, scores are %v", stage, r.Scores)
 		}

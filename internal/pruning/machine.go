@@ -22,8 +22,8 @@ func thisMachine() reports.Machine {
 	}
 }
 
-// HashFiles returns the SHA-256 of the concatenated files in hexadecimal digits.
-func HashFiles(paths ...string) (string, error) {
+// hashFiles returns the SHA-256 of the concatenated files in hexadecimal digits.
+func hashFiles(paths ...string) (string, error) {
 	h := sha256.New()
 	for _, path := range paths {
 		f, err := os.Open(path)
@@ -38,8 +38,8 @@ func HashFiles(paths ...string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// HashPairs returns the SHA-256 of pairs as lines of a file: source, tab, target.
-func HashPairs(pairs []seq2seq.Pair) string {
+// hashPairs returns the SHA-256 of pairs as lines of a file: source, tab, target.
+func hashPairs(pairs []seq2seq.Pair) string {
 	h := sha256.New()
 	for _, p := range pairs {
 		io.WriteString(h, p.Source+"\t"+p.Target+"\n")

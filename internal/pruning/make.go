@@ -60,7 +60,8 @@ func Agree(largest, scale float64) error {
 	// agreement is the tolerance for rounding, relative to scale.
 	const agreement = 1e-4
 	if limit := agreement * max(scale, 1); !(largest <= limit) {
-		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in an output, more than %g", largest, limit)}
+		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in an output, more than %g",
+			largest, limit)}
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// ofWords is an experiment on a tiny model with random weights and random texts, of which it
-// is to predict what it does predict: so its heads matter.
+// ofWords returns an experiment on a tiny model with random weights and random texts. The targets are the model's own
+// predictions, so that its heads matter.
 func ofWords(t *testing.T, dir string) *Experiment {
 	t.Helper()
 	m, err := models.Load("../../models/testdata/"+dir, models.Options{})
@@ -76,7 +76,7 @@ func TestPretrained(t *testing.T) {
 	if !near(before.Metric, lossOn(t, e, e.Subject, Reporting)) || !near(after.Metric, lossOn(t, e, left, Reporting)) || before.Loss != before.Metric {
 		t.Errorf("losses are said to be %v and %v", before, after)
 	}
-	// It predicts what it predicts.
+	// The targets are its own predictions.
 	if before.KL != 0 || !(after.KL > 0) || before.Others[0].Value != 100 || !(after.Others[0].Value < 100) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
@@ -91,8 +91,8 @@ func TestPretrained(t *testing.T) {
 	}
 }
 
-// A tolerated growth is held against the loss on the selecting part: as many heads as possible
-// go in a method's order, which is measured once.
+// A tolerated increase applies to the loss on the selecting part. As many heads as possible are removed, in the order of
+// a method that is scored once.
 func TestPretrainedTolerates(t *testing.T) {
 	for _, drop := range []float64{0, 1, 2, 4, 10} {
 		e := ofWords(t, "bert_words")
@@ -129,7 +129,7 @@ func TestPretrainedTolerates(t *testing.T) {
 	}
 }
 
-// Heads that share keys and values go together, in curves and random orders too.
+// Heads that share keys and values are removed together, also in curves and random orders.
 func TestPretrainedGroups(t *testing.T) {
 	e := ofWords(t, "decoders/llama3")
 	e.Goal, e.Methods = Goal{Left: 5}, []prune.Method{prune.WeightNorm, prune.Gradient}
@@ -157,8 +157,7 @@ func TestPretrainedGroups(t *testing.T) {
 	}
 }
 
-// Equally many heads are taken from each layer, whole groups of them, in all curves: as many
-// as the goal allows.
+// With Even, each layer loses the same number of heads in whole groups, as many as the goal allows, in all curves.
 func TestPretrainedEven(t *testing.T) {
 	for _, c := range []struct {
 		dir  string
@@ -213,7 +212,7 @@ func TestPretrainedStops(t *testing.T) {
 	}
 }
 
-// The judges, against numbers worked out by hand.
+// The judges have the results of a calculation by hand.
 func TestJudges(t *testing.T) {
 	list := []models.Predicted{
 		{Terms: 2, Loss: 3, Right: 1, Cosine: 0.1}, {Terms: 1, Loss: 1, Right: 1, Cosine: 0.5}, {Terms: 4, Loss: 2, Right: 0, Cosine: 0.3}, {Terms: 1, Cosine: 0.7},
@@ -238,7 +237,7 @@ func TestJudges(t *testing.T) {
 	}
 }
 
-// What is measured of each kind of model, the work that a goal is held against first.
+// The work whose speed is measured for each kind of model; a goal uses the first one.
 func TestPretrainedWorks(t *testing.T) {
 	for _, c := range []struct {
 		dir  string
@@ -268,7 +267,7 @@ func TestPretrainedWorks(t *testing.T) {
 	}
 }
 
-// Texts as long as the model takes leave no position for a token behind them.
+// Texts of the maximum length leave no position for one more token.
 func TestPretrainedWorksOfLongestTexts(t *testing.T) {
 	e := ofWords(t, "decoders/gpt2")
 	m, task := e.Subject.Model(), e.Task

@@ -3,16 +3,9 @@ package pruning
 import (
 	"fmt"
 	"math/rand/v2"
-)
 
-// Groups returns the number of different sources of the examples.
-func Groups[E any](examples []E, source func(E) string) int {
-	seen := map[string]bool{}
-	for _, e := range examples {
-		seen[source(e)] = true
-	}
-	return len(seen)
-}
+	"github.com/attn-go/attn/internal/groups"
+)
 
 // Fewest is the minimum number of sources in a part.
 const Fewest = 10
@@ -26,24 +19,17 @@ const Fewest = 10
 //
 // If there are too few examples, it returns an error that calls them name.
 func Deal[E any](examples []E, source func(E) string, limit int, seed uint64, name string) (parts [3][]E, err error) {
-	var groups [][]E
-	at := map[string]int{}
-	for _, e := range examples {
-		i, known := at[source(e)]
-		if !known {
-			i = len(groups)
-			at[source(e)], groups = i, append(groups, nil)
-		}
-		groups[i] = append(groups[i], e)
-	}
-	each := min(len(groups)/3, limit)
+	all := groups.By(examples, source)
+	each := min(len(all)/3, limit)
 	if each < Fewest {
-		return parts, fmt.Errorf("%d different %s are too few to split in three, want at least %d", len(groups), name, 3*Fewest)
+		return parts, fmt.Errorf("%d different %s are too few to split in three, want at least %d", len(all), name, 3*Fewest)
 	}
-	order := rand.New(rand.NewPCG(seed, 3)).Perm(len(groups))
+	order := rand.New(rand.NewPCG(seed, 3)).Perm(len(all))
 	for i := range parts {
 		for _, g := range order[i*each : (i+1)*each] {
-			parts[i] = append(parts[i], groups[g]...)
+			for _, at := range all[g] {
+				parts[i] = append(parts[i], examples[at])
+			}
 		}
 	}
 	return parts, nil

@@ -86,7 +86,10 @@ type Measured struct {
 
 // quality returns the measurements in the form of a report.
 func (m Measured) quality(parameters int) reports.Quality {
-	return reports.Quality{Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL), Others: m.Others}
+	return reports.Quality{
+		Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL),
+		Others: m.Others,
+	}
 }
 
 // Judge computes a metric of a model's predictions.
@@ -108,6 +111,9 @@ var (
 	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, correlated(prune.Spearman)}
 	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, correlated(prune.Pearson)}
 )
+
+// judges are the judges by the values of --metric.
+var judges = map[string]Judge{"loss": Loss, "accuracy": Accuracy, "spearman": Spearman, "pearson": Pearson}
 
 // ratio is a sum over the examples of a sample, divided by their number of terms.
 func ratio(list []models.Predicted, scale float64, of func(models.Predicted) float64) bootstrap.Statistic {
@@ -258,7 +264,8 @@ func judged(written []string, references [][]string, by train.Metric) (Measured,
 	for _, m := range []train.Metric{train.MetricExact, train.MetricBLEU} {
 		if m != by {
 			other := judgedBy(m)
-			seen.Others = append(seen.Others, reports.Named{Name: other.Name, Unit: other.Unit, Value: reports.Number(j.Value(m))})
+			named := reports.Named{Name: other.Name, Unit: other.Unit, Value: reports.Number(j.Value(m))}
+			seen.Others = append(seen.Others, named)
 		}
 	}
 	return seen, nil

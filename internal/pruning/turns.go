@@ -128,7 +128,8 @@ func spread(x []float64) reports.Spread {
 		sum += v
 	}
 	return reports.Spread{
-		Mean: reports.Number(sum / float64(len(x))), Low: reports.Number(quantile(x, 0.025)), High: reports.Number(quantile(x, 0.975)),
+		Mean: reports.Number(sum / float64(len(x))),
+		Low:  reports.Number(quantile(x, 0.025)), High: reports.Number(quantile(x, 0.975)),
 		Min: reports.Number(x[0]), Max: reports.Number(x[len(x)-1]),
 	}
 }

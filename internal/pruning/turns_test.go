@@ -31,8 +31,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// The reported times are those of the pairs that the ratio is of, however the
-// machine was at other times.
+// The reported times are from the pairs of runs that the ratio is from, whatever the load was at other times.
 func TestComparedTimesAreOfTheRatio(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var pairs []pair

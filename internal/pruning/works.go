@@ -21,87 +21,61 @@ type Work struct {
 	Operations    func(p *models.Probe) float64 // multiply-adds; nil if they are not counted
 }
 
-// Works returns the kinds of work whose speed is measured. A goal of speed and the summary use
-// the first one. There are none if removing heads does not make the model faster.
+// Works returns the kinds of work whose speed is measured, with short and long texts: translating or reading
+// them in batches of different sizes, generating one more token, and the attention layers alone. A goal of
+// speed and the summary use the first one. There are none if removing heads does not make the model faster.
 func (x *Task) Works() []Work {
 	whole := x.Parts[Selecting]
-	if whole.Model().Translator != nil {
-		return x.translatorWorks(whole)
-	}
-	if _, ok := whole.Network(); !ok {
+	n, ok := whole.Network()
+	if !ok {
 		return nil
 	}
-	return x.networkWorks(whole)
-}
-
-// translatorWorks are whole translations in batches of different sizes, a single decoder step,
-// and the attention layers alone.
-func (x *Task) translatorWorks(whole *models.Probe) []Work {
-	var list []Work
+	z := n.Sizes()
+	translates, causal := z.Decoder != nil, z.Kind == heads.Decoder
+	most := math.MaxInt // longest text that leaves a position for one more token
+	if z.Positions > 0 {
+		most = z.Positions - 1
+	}
 	short := whole.MeanTokens()
+	lengths := func(long int) []int { return slices.Compact([]int{short, max(min(long, most), short)}) }
 	batches := []int{1, 8, 32}
 	if x.Faster {
 		slices.Reverse(batches)
 	}
+	var list []Work
 	for _, b := range batches {
-		for _, l := range []int{short, 64} {
-			list = append(list, translation(b, l))
+		if translates {
+			for _, l := range lengths(64) {
+				list = append(list, translation(b, l))
+			}
+			continue
+		}
+		for _, l := range lengths(128) {
+			list = append(list, reading(b, l, causal))
 		}
 	}
-	for _, l := range []int{short, 256} {
-		list = append(list, decoderStep(1, l))
+	for _, l := range lengths(256) {
+		if l = min(l, most); translates || causal && l > 0 {
+			list = append(list, decodingStep(l, translates))
+		}
 	}
 	for _, b := range []int{1, 8, 32} {
-		for _, l := range []int{short, 128} {
-			list = append(list, attentionLayers(b, l, whole.Model().Sizes().Width, func(p *models.Probe) float64 {
-				return Count(p.Model(), Reads{Batch: b, Source: l, Target: l}).Attention
-			}))
+		for _, l := range lengths(128) {
+			count := attentionOf(b, l, causal)
+			if translates {
+				count = func(p *models.Probe) float64 {
+					return Count(p.Model(), Reads{Batch: b, Source: l, Target: l}).Attention
+				}
+			}
+			list = append(list, attentionLayers(b, l, z.Width, count))
 		}
 	}
 	return list
 }
 
-// translation encodes sources and generates the same number of tokens, one by one, whichever are
-// most likely.
-func translation(batch, length int) Work {
-	return Work{
-		Name: "translate", Batch: batch, Length: length,
-		On: func(p *models.Probe) func() {
-			x := models.Batch{IDs: drill(batch, length)}
-			return func() {
-				state, x := stateOf(p.Model(), batch), x
-				for range length {
-					x.Targets = drill(batch, 1)
-					p.Model().Head().Logits(nil, p.Model().Hidden(nil, x, models.Run{State: state}))
-					x.IDs = nil
-				}
-			}
-		},
-		Operations: func(p *models.Probe) float64 {
-			return Count(p.Model(), Reads{Batch: batch, Source: length, Target: length}).All()
-		},
-	}
-}
-
-// decoderStep generates one more token after length tokens.
-func decoderStep(batch, length int) Work {
-	return Work{
-		Name: "decode one token", Batch: batch, Length: length,
-		On: func(p *models.Probe) func() {
-			m, all := p.Model(), make([]int, batch)
-			for i := range all {
-				all[i] = i
-			}
-			read := stateOf(m, batch)
-			written := models.Batch{IDs: drill(batch, length), Targets: drill(batch, length)}
-			m.Hidden(nil, written, models.Run{State: read})
-			next := models.Batch{Targets: drill(batch, 1)}
-			return func() { m.Head().Logits(nil, m.Hidden(nil, next, models.Run{State: read.Select(all)})) }
-		},
-		Operations: func(p *models.Probe) float64 {
-			return Count(p.Model(), Reads{Batch: batch, Source: length, Target: 1, Cached: length}).All()
-		},
-	}
+// texts returns equal texts of a token that is in every vocabulary.
+func texts(batch, length int) [][]int {
+	return slices.Repeat([][]int{slices.Repeat([]int{seq2seq.EOS}, length)}, batch)
 }
 
 // stateOf returns the initial state of a decoder.
@@ -113,9 +87,75 @@ func stateOf(n models.Network, batch int) models.State {
 	return s
 }
 
-// drill returns sequences of a token that is in every vocabulary.
-func drill(size, length int) [][]int {
-	return slices.Repeat([][]int{slices.Repeat([]int{seq2seq.EOS}, length)}, size)
+// network returns the network of a probe for which Task.Works has works.
+func network(p *models.Probe) models.Network {
+	n, _ := p.Network()
+	return n
+}
+
+// translation encodes sources and generates the same number of tokens, one by one.
+func translation(batch, length int) Work {
+	return Work{
+		Name: "translate", Batch: batch, Length: length,
+		On: func(p *models.Probe) func() {
+			n, tape := network(p), tensor.NewTape(tensor.Infer)
+			sources, next := texts(batch, length), texts(batch, 1)
+			return func() {
+				r := models.Run{State: stateOf(n, batch)}
+				x := models.Batch{IDs: sources, Targets: next}
+				for range length {
+					tape.Reset()
+					n.Head().Logits(tape, n.Hidden(tape, x, r))
+					x.IDs = nil // encoded
+				}
+			}
+		},
+		Operations: func(p *models.Probe) float64 {
+			return Count(p.Model(), Reads{Batch: batch, Source: length, Target: length}).All()
+		},
+	}
+}
+
+// reading computes the hidden states of texts.
+func reading(batch, length int, causal bool) Work {
+	name := "encode"
+	if causal {
+		name = "read"
+	}
+	return Work{
+		Name: name, Batch: batch, Length: length,
+		On: func(p *models.Probe) func() {
+			n, tape := network(p), tensor.NewTape(tensor.Infer)
+			x := models.Batch{IDs: texts(batch, length)}
+			return func() {
+				tape.Reset()
+				n.Hidden(tape, x, models.Run{})
+			}
+		},
+	}
+}
+
+// decodingStep computes the logits of one more token after length tokens. A translator has a source of the same
+// length.
+func decodingStep(length int, translates bool) Work {
+	w := Work{Name: "decode one token", Batch: 1, Length: length}
+	read, next := models.Batch{IDs: texts(1, length)}, models.Batch{IDs: texts(1, 1)}
+	if translates {
+		read.Targets, next = texts(1, length), models.Batch{Targets: texts(1, 1)}
+		w.Operations = func(p *models.Probe) float64 {
+			return Count(p.Model(), Reads{Batch: 1, Source: length, Target: 1, Cached: length}).All()
+		}
+	}
+	w.On = func(p *models.Probe) func() {
+		n, tape := network(p), tensor.NewTape(tensor.Infer)
+		state := stateOf(n, 1)
+		n.Hidden(nil, read, models.Run{State: state})
+		return func() {
+			tape.Reset()
+			n.Head().Logits(tape, n.Hidden(tape, next, models.Run{State: state.Select([]int{0})}))
+		}
+	}
+	return w
 }
 
 // attentionLayers runs every attention layer on whole sequences.
@@ -134,78 +174,6 @@ func attentionLayers(batch, length, width int, operations func(*models.Probe) fl
 					}
 					l.Forward(tape, x, x, x, o)
 				}
-			}
-		},
-	}
-}
-
-// networkWorks are reading texts in batches of different sizes, for a decoder also generating a
-// token, and the attention layers alone.
-func (x *Task) networkWorks(whole *models.Probe) []Work {
-	z := whole.Model().Sizes()
-	causal := z.Kind == heads.Decoder
-	most := math.MaxInt // longest text that leaves a position for one more token
-	if z.Positions > 0 {
-		most = z.Positions - 1
-	}
-	short := whole.MeanTokens()
-	long := func(n int) int { return max(min(n, most), short) }
-	batches := []int{1, 8, 32}
-	if x.Faster {
-		slices.Reverse(batches)
-	}
-	var list []Work
-	for _, b := range batches {
-		for _, l := range slices.Compact([]int{short, long(128)}) {
-			list = append(list, reading(b, l, causal))
-		}
-	}
-	if causal && most > 0 {
-		for _, l := range slices.Compact([]int{min(short, most), min(long(256), most)}) {
-			list = append(list, writing(l))
-		}
-	}
-	for _, b := range []int{1, 8, 32} {
-		for _, l := range slices.Compact([]int{short, long(128)}) {
-			list = append(list, attentionLayers(b, l, z.Width, attentionOf(b, l, causal)))
-		}
-	}
-	return list
-}
-
-// reading computes the hidden states of texts.
-func reading(batch, length int, causal bool) Work {
-	name := "encode"
-	if causal {
-		name = "read"
-	}
-	return Work{
-		Name: name, Batch: batch, Length: length,
-		On: func(p *models.Probe) func() {
-			n, _ := p.Network()
-			x := models.Batch{IDs: slices.Repeat([][]int{make([]int, length)}, batch)}
-			tape := tensor.NewTape(tensor.Infer)
-			return func() {
-				tape.Reset()
-				n.Hidden(tape, x, models.Run{})
-			}
-		},
-	}
-}
-
-// writing is one decoding step: it computes the logits of one more token after length tokens.
-func writing(length int) Work {
-	return Work{
-		Name: "decode one token", Batch: 1, Length: length,
-		On: func(p *models.Probe) func() {
-			n, _ := p.Network()
-			read := stateOf(n, 1)
-			n.Hidden(nil, models.Batch{IDs: [][]int{make([]int, length)}}, models.Run{State: read})
-			next := models.Batch{IDs: [][]int{{0}}}
-			tape := tensor.NewTape(tensor.Infer)
-			return func() {
-				tape.Reset()
-				n.Head().Logits(tape, n.Hidden(tape, next, models.Run{State: read.Select([]int{0})}))
 			}
 		},
 	}

@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"testing"
@@ -28,9 +28,8 @@ func TestDatesAreNewEachTime(t *testing.T) {
 	}
 	see("learnt", learnt.Learn)
 	see("tested", learnt.Test)
-	f := scoredFlags{recipe: &r}
 	for _, n := range []int{30_000, 301, 30_000} {
-		pairs, _, err := f.pairs(n)
+		pairs, err := newDates(&r, n)
 		if err != nil {
 			t.Fatal(err)
 		}

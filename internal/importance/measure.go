@@ -1,4 +1,4 @@
-package pruning
+package importance
 
 import (
 	"context"
@@ -9,9 +9,12 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
-// MeasureHeads sets the measures of all heads to their means over n records, whose order
-// does not matter: sums are exact.
-func MeasureHeads(ctx context.Context, n int, record func(i int) (*heads.Record, error), layers []reports.Layer, tell func(done, all int)) error {
+// measure sets the measures of all heads to their means over n records. Sums are exact, so the order of the
+// records does not matter.
+func measure(
+	ctx context.Context, n int, record func(i int) (*heads.Record, error), layers []reports.Layer,
+	tell func(done, all int),
+) error {
 	type mean struct {
 		sum   exact.Sum
 		count int64

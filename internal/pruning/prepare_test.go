@@ -1,4 +1,4 @@
-package main
+package pruning
 
 import (
 	"fmt"
@@ -8,15 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/tasks"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
-// sources returns those of pairs.
+// sources returns the sources of pairs.
 func sources(parts ...[]seq2seq.Pair) map[string]bool {
 	all := map[string]bool{}
 	for _, part := range parts {
@@ -34,7 +35,7 @@ func writeRecipe(t *testing.T, r train.Recipe, dir string) {
 	}
 }
 
-// Fine-tuning does not learn what is measured on, even if it is in its file.
+// Fine-tuning does not train on the parts that models are measured on, even if its file has them.
 func TestPruneTrainsOnOthers(t *testing.T) {
 	pairs := train.Dates(60, 1)
 	var text strings.Builder
@@ -59,27 +60,30 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	r.Data, r.Training.Smoothing = data, 0.25
 	writeRecipe(t, r, dir)
 	for file, want := range map[string]int{"": 12, data: 60 - 2*12} {
-		cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Data: data, Limit: 12, Seed: 1}, Metric: "auto", Finetune: 1, Train: file}
-		prepared, err := cmd.prepare(console{})
+		m, err := tasks.Open(dir, data, tasks.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, lines, err := cmd.loadTask(console{}, 37)
+		e := Experiment{FineTune: 1, Seed: 1, SpeedTime: time.Second}
+		x, err := Prepare(m, dir, Options{Experiment: e, Limit: 12, Metric: "auto", Train: file})
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := pruning.Deal(lines, l.task.source, cmd.Limit, cmd.Seed, l.task.items)
+		parts, err := Deal(m.Lines, m.Source, 12, 1, m.Items)
 		if err != nil {
 			t.Fatal(err)
 		}
-		learn, err := cmd.trainLines(l, parts)
-		if err != nil {
-			t.Fatal(err)
+		learn := parts[0]
+		if file != "" {
+			if learn, err = m.ReadTraining(file, parts[1], parts[2]); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if s := prepared.report.Settings; s.Smoothing != 0.25 || s.Trained != want {
-			t.Errorf("labels are smoothed by %v, not as they were in training; %d pairs to train on, want %d", s.Smoothing, s.Trained, want)
+		if s := x.Report.Settings; s.Smoothing != 0.25 || s.Trained != want {
+			t.Errorf("labels are smoothed by %v, not as they were in training; %d pairs to train on, want %d",
+				s.Smoothing, s.Trained, want)
 		}
-		measured := sources(pairsOfLines(parts[1]), pairsOfLines(parts[2]))
+		measured := sources(tasks.PairsOf(parts[1]), tasks.PairsOf(parts[2]))
 		if len(learn) != want || len(measured) != 24 {
 			t.Errorf("%d pairs to train on, want %d; %d sources to measure on", len(learn), want, len(measured))
 		}
@@ -88,11 +92,16 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 		}
 	}
 
-	// Built-in dates that one pruning has had are not those of the next.
+	// Built-in dates that one pruning has used are not used by the next.
 	r.Data = ""
 	writeRecipe(t, r, dir)
-	cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Limit: 12, Seed: 1}, Metric: "auto"}
-	if _, err := cmd.prepare(console{}); err != nil || !slices.Equal(cmd.recipe.Pruned, []int{37}) {
-		t.Errorf("the recipe tells of %v, want 37 dates of one pruning (%v)", cmd.recipe.Pruned, err)
+	fresh, err := tasks.Open(dir, "", tasks.Limits{Dates: NewDates(12)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Experiment{Seed: 1, SpeedTime: time.Second}
+	_, err = Prepare(fresh, dir, Options{Experiment: e, Limit: 12, Metric: "auto"})
+	if err != nil || !slices.Equal(fresh.Recipe.Pruned, []int{37}) {
+		t.Errorf("the recipe has %v, want 37 dates of one pruning (%v)", fresh.Recipe.Pruned, err)
 	}
 }

@@ -1,0 +1,87 @@
+package pruning
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
+)
+
+// forms are the files of a pruned model: its compact form and, in a folder, its masked form; or the masked
+// form alone.
+type forms struct {
+	files     []atomicfile.File
+	gone      []string // files of an earlier run
+	compact   bool
+	loads     string // programs that load the compact form, for users
+	noCompact string // why there is no compact form
+}
+
+// inFolder returns the files of a form in a folder of the directory.
+func inFolder(folder string, others []atomicfile.File, weights func(io.Writer) error) []atomicfile.File {
+	files := []atomicfile.File{{Path: filepath.Join(folder, models.WeightsFile), Write: weights}}
+	for _, f := range others {
+		files = append(files, atomicfile.File{Path: filepath.Join(folder, f.Path), Write: f.Write})
+	}
+	return files
+}
+
+// withConfig returns files with another config.json.
+func withConfig(files []atomicfile.File, config []byte) []atomicfile.File {
+	files = slices.Clone(files)
+	for i, f := range files {
+		if f.Path == "config.json" {
+			files[i].Write = func(w io.Writer) error {
+				_, err := w.Write(config)
+				return err
+			}
+		}
+	}
+	return files
+}
+
+// otherFiles returns copies of the files of a pretrained model other than its weights: settings, tokenizer,
+// chat template, and the folders of a pipeline's modules. modelFiles are the paths of the files that the
+// model was read from.
+func otherFiles(dir string, modelFiles []string) (files []atomicfile.File, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, entry := range entries {
+		name := entry.Name()
+		known := slices.Contains([]string{".json", ".txt", ".model", ".spm", ".jinja"}, strings.ToLower(filepath.Ext(name)))
+		if known && !strings.HasSuffix(name, ".index.json") && name != ReportFile && name != UnfinishedFile {
+			paths = append(paths, name)
+		}
+	}
+	for _, path := range modelFiles {
+		if name, err := filepath.Rel(dir, path); err == nil && filepath.Dir(name) != "." && !slices.Contains(paths, name) {
+			paths = append(paths, name)
+		}
+	}
+	for _, name := range paths {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err != nil { // which follows a link
+			return nil, err
+		} else if !info.IsDir() {
+			files = append(files, atomicfile.File{Path: name, Write: func(w io.Writer) error { return copyFile(w, path) }})
+		}
+	}
+	return files, nil
+}
+
+func copyFile(w io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}

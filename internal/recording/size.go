@@ -1,0 +1,64 @@
+// Package recording records the attention of texts for attn map, attn view and attn heads, within limits of
+// memory.
+package recording
+
+import "github.com/attn-go/attn/models"
+
+const (
+	// MaxWeights limits the bytes of the weights of a text that are computed at once. BERT-large has 400 MB of
+	// them for its longest text.
+	MaxWeights = 512 << 20
+	// MaxKept limits the bytes from which the weights of a pretrained model are computed on request: 226 MB for
+	// 2,048 tokens in 24 layers of width 896.
+	MaxKept = 768 << 20
+	// MaxText is the length in bytes of the longest text for a pretrained model. Most texts of this length
+	// have more tokens than maxPretrained.
+	MaxText = 32 << 10
+
+	maxPretrained = 4096    // tokens: the weights of one head then take 64 MB
+	maxTranslator = 2048    // tokens of a source or a target
+	maxVectors    = 8 << 20 // bytes of the queries and keys on the page
+)
+
+// LayerBytes returns the size of the weights of a layer for a text of n tokens.
+func LayerBytes(m *models.Model, n int) int64 {
+	heads := m.Sizes().Heads
+	if y := m.Sizes().Decoder; y != nil {
+		heads = max(heads, y.Heads)
+	}
+	return 4 * int64(heads) * int64(n) * int64(n)
+}
+
+// Lengths returns the number of tokens that a model reads of a text or a pair of texts, and the number of
+// target tokens. In an encoder-decoder, second is the target; an empty one counts as long as the source.
+func Lengths(m *models.Model, first, second string) (source, target int, err error) {
+	if m.Sizes().Decoder == nil || second == "" {
+		e, err := m.Encode(first, second)
+		if err != nil {
+			return 0, 0, err
+		}
+		return len(e.IDs), len(e.IDs), nil
+	}
+	e, err := m.TranslationExample(first, second)
+	return len(e.IDs), len(e.Reads), err
+}
+
+// keptBytes returns the approximate size of a record that computes weights on request, for the given
+// numbers of source and target tokens: the queries, keys and values of all layers.
+func keptBytes(z models.Sizes, source, target int) int64 {
+	layer := func(z models.Sizes) int64 {
+		return 4 * int64(z.Layers) * int64(z.Heads+2*z.KVHeads) * int64(z.HeadSize)
+	}
+	all := int64(source) * layer(z)
+	if z.Decoder != nil { // it also attends to the source
+		all += int64(source+2*target) * layer(*z.Decoder)
+	}
+	return all
+}
+
+// vectorBytes returns the size of the queries and keys in the record of a translator of attn train.
+func vectorBytes(m *models.Model, source, target int) int64 {
+	return 4 * m.Network.(interface {
+		VectorNumbers(source, target int) int64
+	}).VectorNumbers(source, target)
+}
