@@ -108,6 +108,7 @@ func (m charsMap) normalize(p *piece) {
 		}
 		kept = at + n
 		first := len(changes)
+		checkGrowth(len(p.s), first+len(text))
 		for _, r := range text {
 			changes = append(changes, change{r, 0})
 		}

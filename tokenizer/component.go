@@ -31,8 +31,11 @@ type stage[T any] struct {
 	guess func(have map[string]json.RawMessage) (kind string) // returns the type of components without one; may be nil
 }
 
-// read reads a component.
-func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
+// deepest is the maximum number of sequences within each other. Each is read again for every level.
+const deepest = 8
+
+// read reads a component within a number of sequences.
+func (s stage[T]) read(raw json.RawMessage, depth int) (t T, err error) {
 	c := component{stage: s.name}
 	if c.have, err = readFields(raw); err != nil {
 		return t, fmt.Errorf("%s: %w", s.name, err)
@@ -46,7 +49,7 @@ func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
 		}
 	}
 	if c.kind == "Sequence" && s.join != nil {
-		return s.readSequence(c)
+		return s.readSequence(c, depth)
 	}
 	kind, ok := s.kinds[c.kind]
 	if !ok {
@@ -68,7 +71,10 @@ func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
 }
 
 // readSequence reads components that run one after the other.
-func (s stage[T]) readSequence(c component) (t T, err error) {
+func (s stage[T]) readSequence(c component, depth int) (t T, err error) {
+	if depth == deepest {
+		return t, c.fail(fmt.Errorf("is within %d others, want less", depth))
+	}
 	var raws []json.RawMessage
 	switch err := strictjson.Unmarshal(c.have[s.parts], &raws); {
 	case c.have[s.parts] == nil:
@@ -82,7 +88,7 @@ func (s stage[T]) readSequence(c component) (t T, err error) {
 	}
 	parts := make([]T, len(raws))
 	for i, raw := range raws {
-		if parts[i], err = s.read(raw); err != nil {
+		if parts[i], err = s.read(raw, depth+1); err != nil {
 			return t, err
 		}
 	}
@@ -166,7 +172,7 @@ func unknownField(rest map[string]json.RawMessage) error {
 // readStage reads a component that may be absent.
 func readStage[T any](s stage[T], raw json.RawMessage, to *T) (err error) {
 	if !absent(raw) {
-		*to, err = s.read(raw)
+		*to, err = s.read(raw, 0)
 	}
 	return err
 }

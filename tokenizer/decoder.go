@@ -31,6 +31,30 @@ var decoderStage = stage[decoder]{
 // decoders run one after the other.
 type decoders []decoder
 
+// mostGrowth is the maximum number of bytes that decoders may write for one byte. Decode cannot fail, so the limit
+// applies when a file is read.
+const mostGrowth = 64
+
+// growth returns an upper bound of the number of bytes that a decoder writes for one byte of a long text.
+func growth(d decoder) float64 {
+	switch d := d.(type) {
+	case decoders:
+		n := 1.0
+		for _, part := range d {
+			n *= growth(part)
+		}
+		return n
+	case *replace:
+		old, _ := d.At.pattern.(literal)
+		return max(1, float64(len(d.With))/float64(max(1, len(old))))
+	case *bpeDecoder:
+		return max(1, 2-float64(len(d.Suffix)))
+	case *ctc:
+		return max(1, 2-float64(len(d.Delimiter)))
+	}
+	return 1
+}
+
 func (all decoders) decode(tokens []string) []string {
 	for _, d := range all {
 		tokens = d.decode(tokens)

@@ -251,10 +251,10 @@ func (r *pieceRules) read(data []byte) error {
 		case 1, 6: // names of the rules and of their source file
 			return nil
 		case 2:
-			if len(f.bytes) > 0 {
+			if err = f.want(wireBytes); err == nil && len(f.bytes) > 0 {
 				r.chars, err = readCharsMap(f.bytes)
 			}
-			return errors.Join(err, f.want(wireBytes))
+			return err
 		case 3:
 			return f.flag(&r.dummyPrefix)
 		case 4:

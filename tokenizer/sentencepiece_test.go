@@ -245,10 +245,11 @@ func TestPieceFilesRefused(t *testing.T) {
 		"bytes":         {with(field(2, 35<<3&0x7f|0x80, 35>>4, 1)), "has byte_fallback, and no piece for the byte 0x00"},
 		"byte":          {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 6)), `piece 3, "c", is a byte, want byte_fallback`},
 		"rules":         {with(field(3, 2<<3|wireBytes, 3, 1, 2, 3)), "normalizer_spec: precompiled_charsmap ends before its size"},
+		"rules' form":   {with(field(3, 2<<3|wireFixed32, 1, 2, 3, 4)), "normalizer_spec: field 2 has form 5, want 2$"},
 		"a large field": {with([]byte{1<<3 | wireBytes, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), "ends in the middle of field 1"},
 		"control":       {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 3), field(2, 3<<3, 2)), `piece 3, "c", is one character, and is not to be found in texts`},
 	} {
-		if _, err := pieceTokenizer(c.data); err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) {
+		if _, err := pieceTokenizer(c.data); err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)
 		}
 	}

@@ -74,8 +74,9 @@ func Read(r io.Reader) (*Tokenizer, error) {
 }
 
 // parse parses a complete tokenizer.json.
-func parse(data []byte) (*Tokenizer, error) {
-	t, err := parseFields(data)
+func parse(data []byte) (t *Tokenizer, err error) {
+	defer catchGrowth(&err)
+	t, err = parseFields(data)
 	if err != nil { // report invalid JSON with its position
 		if err := strictjson.Unmarshal(data, new(any)); err != nil {
 			return nil, err
@@ -115,6 +116,9 @@ func parseFields(data []byte) (*Tokenizer, error) {
 		readStage(postProcessorStage, file.PostProcessor, &t.post),
 		readStage(decoderStage, file.Decoder, &t.decoder),
 	)
+	if n := growth(t.decoder); err == nil && n > mostGrowth {
+		err = fmt.Errorf("decoder: a text becomes %.3g times as long, want at most %d", n, mostGrowth)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +128,7 @@ func parseFields(data []byte) (*Tokenizer, error) {
 	if t.padding, err = readPadding(file.Padding); err != nil {
 		return nil, err
 	}
-	if t.model, err = modelStage.read(file.Model); err != nil {
+	if t.model, err = modelStage.read(file.Model, 0); err != nil {
 		return nil, err
 	}
 	t.added, err = readAddedTokens(file.AddedTokens, t.model, t.normalizer)
@@ -255,7 +259,8 @@ func (t *Tokenizer) words(text string, literal []Span) []piece {
 }
 
 // cutText returns the tokens of one text, without the special tokens around it.
-func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
+func (t *Tokenizer) cutText(text string, literal []Span) (_ []part, err error) {
+	defer catchGrowth(&err)
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
@@ -270,7 +275,6 @@ func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 		}
 		tokens = append(tokens[:0], token{p.token, p.s, 0, len(p.s)})
 		if p.token == none {
-			var err error
 			if tokens, err = t.model.tokenize(tokens[:0], p); err != nil {
 				return nil, err
 			}

@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -96,7 +97,7 @@ func (c Chart) check() error {
 	if len(c.Lines) == 0 {
 		return errors.New("viz: a chart without lines")
 	}
-	if err := errors.Join(c.XAxis.check("x"), c.YAxis.check("y")); err != nil {
+	if err := cmp.Or(c.XAxis.check("x"), c.YAxis.check("y")); err != nil {
 		return err
 	}
 	for i, l := range c.Lines {
@@ -138,7 +139,7 @@ func titled(what string, i int, name string) string {
 
 func checkColor(color int, name string) error {
 	if color != Grey && (color < 0 || color > paletteSize) {
-		return fmt.Errorf("viz: %s has colour %d, want at most %d", name, color, paletteSize)
+		return fmt.Errorf("viz: %s has colour %d, want 0 to %d, or Grey", name, color, paletteSize)
 	}
 	return nil
 }

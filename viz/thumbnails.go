@@ -28,7 +28,7 @@ func (d *drawing) thumbnails(f Figure) {
 		t := thumbnail{Panel: small, width: len(small.Columns)}
 		// A title may be somewhat wider than its panel.
 		t.title = label(p.Title, max(t.width, narrowest))
-		if most < thumbnailSide && cells.Width(p.Title) > most && p.Head != Mean {
+		if most < thumbnailSide && cells.Width(p.Title) > most && p.Layer >= 0 && p.Head >= 0 {
 			t.title = fmt.Sprintf("%d.%d", p.Layer, p.Head)
 			short = true
 		}

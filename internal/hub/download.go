@@ -119,6 +119,7 @@ func (d *download) survey(ctx context.Context) error {
 			continue
 		}
 		d.missing = append(d.missing, f)
+		delete(d.stale, part(f))
 		need += f.Size
 		if info, err := d.root.Stat(part(f)); err == nil {
 			need -= min(info.Size(), f.Size)

@@ -18,7 +18,6 @@ const advance = 1 << 20
 
 // file downloads one file to its partial file, and checks the size and hash of the result.
 func (d *download) file(ctx context.Context, f File) error {
-	delete(d.stale, part(f))
 	file, err := d.root.OpenFile(part(f), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err

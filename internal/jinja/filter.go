@@ -31,7 +31,7 @@ func init() { // they refer to each other by name
 		"format": {"*", func(r *run, v any, a args) any {
 			return percent(r, r.str(v), &list{items: a.list, kind: tupleKind})
 		}},
-		"safe":       plain(func(r *run, v any) any { return v }),
+		"safe":       text(func(r *run, s string) any { return s }),
 		"tojson":     {"ensure_ascii indent separators sort_keys", toJSON},
 		"default":    {"default_value boolean", usual},
 		"int":        {"default", toInteger},

@@ -52,8 +52,8 @@ func toNumber(r *run, v any) any {
 	return 0.0
 }
 
-// dialect matches numbers that Python and Go read differently: 1_000 and 0x1p4.
-var dialect = regexp.MustCompile(`^[+-]?[0-9.]+[_xX]`)
+// dialect matches numbers that Python and Go read differently: 1_000, 0x1p4 and digits outside of ASCII.
+var dialect = regexp.MustCompile(`^[+-]?[0-9.]*(?:[0-9.][_xX]|[^\P{Nd}0-9])`)
 
 func refuseDialect(s string) {
 	if dialect.MatchString(s) {

@@ -84,6 +84,7 @@ func TestRefuses(t *testing.T) {
 		{"{{ 9007199254740993 / 3 }}", "9007199254740993 / 3 is too large"},
 		{"{{ 'nan' | float < 1 }}", "nan is compared"},
 		{"{{ '1_000' | int }}", `the number "1_000" is not known`},
+		{"{{ '1٣' | int }}", `the number "1٣" is not known`},
 		{"{{ '0x1p4' | float }}", `the number "0x1p4" is not known`},
 		{"{{ 'ff' | int(0, 16) }}", "filter int has 2 arguments, want at most 1"},
 		{"{{ 'x' | tojson(true) }}", "tojson with ensure_ascii, separators or sort_keys is not known"},
