@@ -137,8 +137,7 @@ func (m *bpe) setChars() {
 	m.bytes = ids
 }
 
-// bpeScratch has buffers for tokenizing a word, and a cache of words. One goroutine at a time uses a
-// bpeScratch.
+// bpeScratch has buffers for tokenizing a word, and a cache of words. One goroutine at a time uses a bpeScratch.
 type bpeScratch struct {
 	symbols
 	words map[string][]symbol // by text; words of bytes have a separate cache

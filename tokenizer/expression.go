@@ -112,8 +112,7 @@ func (gpt2) next(s string, from int) (start, end int, ok bool) {
 	return from, leaveOne(s, from, spacesFrom(table, s, from)), true
 }
 
-// wordsAndDigits splits like Llama 3 and Qwen: numbers have a maximum length, and a word may begin with one
-// sign.
+// wordsAndDigits splits like Llama 3 and Qwen: numbers have a maximum length, and a word may begin with one sign.
 type wordsAndDigits struct{ digits int }
 
 func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
@@ -161,8 +160,7 @@ func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
 	return from, leaveOne(s, from, end), true
 }
 
-// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s; 0 if there is
-// none.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s; 0 if there is none.
 func contraction(s string, anyCase bool) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0

@@ -17,8 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// FormatError is an error in the files of a tokenizer. Any other error of Load means that a file could not
-// be read.
+// FormatError is an error in the files of a tokenizer. Any other error of Load means that a file could not be read.
 type FormatError struct {
 	Path string
 	Err  error
@@ -32,11 +31,10 @@ func (e *FormatError) Error() string {
 // Unwrap returns the error without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Load reads the tokenizer in a model's directory. It uses the first of these files that exists:
-// tokenizer.json; vocab.txt of BERT; source.spm, target.spm and vocab.json of Marian; spiece.model of T5;
-// tokenizer.model of Llama or Gemma; sentencepiece.bpe.model of XLM-R or CamemBERT; vocab.json and
-// merges.txt of GPT-2 or RoBERTa. With all files except tokenizer.json it also reads tokenizer_config.json
-// and special_tokens_map.json.
+// Load reads the tokenizer in a model's directory. It uses the first of these files that exists: tokenizer.json;
+// vocab.txt of BERT; source.spm, target.spm and vocab.json of Marian; spiece.model of T5; tokenizer.model of Llama or
+// Gemma; sentencepiece.bpe.model of XLM-R or CamemBERT; vocab.json and merges.txt of GPT-2 or RoBERTa. With all files
+// except tokenizer.json it also reads tokenizer_config.json and special_tokens_map.json.
 //
 // Errors: a directory without these files, and the errors of Read.
 func Load(dir string) (*Tokenizer, error) {
@@ -265,8 +263,7 @@ func (f *folder) modelType() string {
 	return config.Type
 }
 
-// onlyThese returns an error if the files of a directory have special or added tokens that are not in the
-// list.
+// onlyThese returns an error if the files of a directory have special or added tokens that are not in the list.
 func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 	all, err := s.addedTo(from, m, slices.Clone(list))
 	if err != nil {

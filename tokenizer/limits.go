@@ -129,8 +129,7 @@ func (t *truncation) cut(parts []part, n int) ([][]part, error) {
 	}
 }
 
-// share divides a length between two texts: the longer text is cut first, down to the length of the other,
-// then both.
+// share divides a length between two texts: the longer text is cut first, down to the length of the other, then both.
 func share(a, b, most int) [2]int {
 	short := min(a, b)
 	long := max(short, most-short)

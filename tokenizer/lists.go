@@ -11,9 +11,8 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// The vocabulary and the merges are most of a file. Package json reads them about six times, this reader
-// once. If the reader finds anything unusual, it gives up, and package strictjson reads the text again and
-// reports errors.
+// The vocabulary and the merges are most of a file. Package json reads them about six times, this reader once. If the
+// reader finds anything unusual, it gives up, and package strictjson reads the text again and reports errors.
 
 // listReader reads a JSON text from its beginning.
 type listReader struct {

@@ -204,8 +204,7 @@ func uses(slots []slot, text int) bool {
 	return slices.ContainsFunc(slots, func(s slot) bool { return s.text == text })
 }
 
-// apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the
-// tokenizer added.
+// apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the tokenizer added.
 func (t trim) apply(parts []part, text string) {
 	table := classes()
 	isSpace := func(r rune) bool { return r == spaceChar || table.has(r, space) }

@@ -260,8 +260,7 @@ type pieceNormalizer struct {
 	pieceRules
 	user   *trie // texts that are not changed
 	suffix bool  // the space is added after the text instead of before it
-	// firstOnly adds a space only before the piece at the beginning of a text, and not after a special
-	// token.
+	// firstOnly adds a space only before the piece at the beginning of a text, and not after a special token.
 	firstOnly bool
 }
 

@@ -212,8 +212,7 @@ func readPiece(data []byte) (filePiece, error) {
 	return p, nil
 }
 
-// trainingFields are fields of trainer_spec that describe the training and do not affect the use of a
-// model.
+// trainingFields are fields of trainer_spec that describe the training and do not affect the use of a model.
 var trainingFields = []int{
 	1, 2, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
 	40, 41, 42, 43, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54,

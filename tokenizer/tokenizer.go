@@ -240,8 +240,7 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// words normalizes a text and splits it into words. Special tokens within the ranges of literal are
-// ordinary text.
+// words normalizes a text and splits it into words. Special tokens within the ranges of literal are ordinary text.
 func (t *Tokenizer) words(text string, literal []Span) []piece {
 	pieces := t.added.split(newPiece(text), t.normalizer, literal)
 	if t.preTokenizer == nil {

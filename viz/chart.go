@@ -17,9 +17,8 @@ import (
 //	}
 //	err := c.SVG(file)
 //
-// A point that is not a finite number interrupts its line; a number beyond ±1e300 does not
-// count as finite. Lines also differ by their markers and dashes, so that readers can tell
-// them apart without colour.
+// A point that is not a finite number interrupts its line; a number beyond ±1e300 does not count as finite. Lines also
+// differ by their markers and dashes, so that readers can tell them apart without colour.
 //
 // Errors: the methods reject a chart without lines, a line without points, and slices of
 // different lengths before they write anything.
@@ -40,8 +39,7 @@ type Chart struct {
 	Height  float64   // of the plot area; 0 is 260
 }
 
-// Line is a series of points. Low and High, if not nil, are the ends of an error bar at
-// each point.
+// Line is a series of points. Low and High, if not nil, are the ends of an error bar at each point.
 type Line struct {
 	Name      string
 	X, Y      []float64

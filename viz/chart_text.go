@@ -9,8 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Size of a chart's plot area on a terminal: rows, and columns if the terminal's width is
-// unknown.
+// Size of a chart's plot area on a terminal: rows, and columns if the terminal's width is unknown.
 const (
 	chartRows    = 14
 	chartColumns = 72
@@ -19,9 +18,8 @@ const (
 // seriesMarks are drawn for lines and points on a terminal without Unicode.
 const seriesMarks = "*o+x#@%&"
 
-// Text draws the chart for a terminal. Lines and points are Braille dots, eight to a
-// character; with ASCII they are one character per line. Bands are omitted, and the legend
-// says so.
+// Text draws the chart for a terminal. Lines and points are Braille dots, eight to a character; with ASCII they are one
+// character per line. Bands are omitted, and the legend says so.
 //
 // Errors: as for Chart, and a width of less than 24 characters.
 func (c Chart) Text(w io.Writer, t Terminal) error {

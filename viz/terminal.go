@@ -9,8 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Terminal describes the terminal that a figure is drawn on. The zero value has no colours and
-// unlimited width.
+// Terminal describes the terminal that a figure is drawn on. The zero value has no colours and unlimited width.
 type Terminal struct {
 	Colors Colors
 	Width  int  // in characters, the limit on each line; 0 means none
@@ -19,8 +18,7 @@ type Terminal struct {
 	ASCII  bool // with NoColors: maps and legends are pure ASCII
 }
 
-// shades are characters with five degrees of ink, for weights up to 1/8, 1/4, 1/2, 3/4 and
-// above.
+// shades are characters with five degrees of ink, for weights up to 1/8, 1/4, 1/2, 3/4 and above.
 var shades = []struct {
 	below float32
 	ink   string
@@ -35,11 +33,10 @@ const (
 	mostChunks = 3
 )
 
-// Text draws the figure for a terminal. A single panel is drawn with its tokens and cells two
-// characters wide, in several pieces if it is wider than the terminal. A panel that is too
-// large for that is drawn dense, with cells half a character high, and thinned out if
-// necessary. Several panels are drawn small, side by side. A legend explains the shades and
-// says if something is thinned out.
+// Text draws the figure for a terminal. A single panel is drawn with its tokens and cells two characters wide, in
+// several pieces if it is wider than the terminal. A panel that is too large for that is drawn dense, with cells half a
+// character high, and thinned out if necessary. Several panels are drawn small, side by side. A legend explains the
+// shades and says if something is thinned out.
 func (f Figure) Text(w io.Writer, t Terminal) error {
 	e, err := f.check()
 	if err != nil {

@@ -101,8 +101,7 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// ModelError reports a problem with the contents of a hub or with the permission to read them. Retrying does not
-// help.
+// ModelError reports a problem with the contents of a hub or with the permission to read them. Retrying does not help.
 type ModelError struct {
 	Model string
 	Err   error
@@ -129,8 +128,7 @@ const attempts = 6
 // longestWait is the longest pause accepted from a server.
 const longestWait = 5 * time.Minute
 
-// persistently calls try until it succeeds, fails permanently, or has failed attempts times in a row without
-// progress.
+// persistently calls try until it succeeds, fails permanently, or has failed attempts times in a row without progress.
 func (h *Hub) persistently(ctx context.Context, try func() (advanced bool, err error)) error {
 	for failed := 0; ; {
 		advanced, err := try()

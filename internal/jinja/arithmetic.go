@@ -91,8 +91,7 @@ func integers(op string, m, n int64) int64 {
 	return x.Int64()
 }
 
-// divide returns a // b and a % b as CPython computes them: the remainder is exact, and the quotient
-// follows from it.
+// divide returns a // b and a % b as CPython computes them: the remainder is exact, and the quotient follows from it.
 func divide(a, b float64) (quotient, rest float64) {
 	rest = math.Mod(a, b)
 	quotient = (a - rest) / b
@@ -112,8 +111,7 @@ func divide(a, b float64) (quotient, rest float64) {
 	return whole, rest
 }
 
-// compareNumbers returns -1, 0 or 1. It compares an integer with a float64 without rounding. x and y must
-// not be NaN.
+// compareNumbers returns -1, 0 or 1. It compares an integer with a float64 without rounding. x and y must not be NaN.
 func compareNumbers(x, y any) int {
 	m, isM := x.(int64)
 	n, isN := y.(int64)
