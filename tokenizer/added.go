@@ -183,7 +183,6 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
 	}
 	table := classes()
-	isSpace := func(r rune) bool { return table.has(r, space) }
 	done := 0
 	for start, end, id := f.next(p.s, 0); id != none; {
 		t, behind := f.tokens.byID[id], end

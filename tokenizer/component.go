@@ -98,10 +98,7 @@ func (s stage[T]) readSequence(c component, depth int) (t T, err error) {
 
 // fail adds the component to an error.
 func (c component) fail(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %s: %w", c.stage, quote.Name(c.kind), err)
+	return within(c.stage+" "+quote.Name(c.kind), err)
 }
 
 // A setting reads itself from JSON, which for large settings is faster than package json.
@@ -175,6 +172,27 @@ func readStage[T any](s stage[T], raw json.RawMessage, to *T) (err error) {
 		*to, err = s.read(raw, 0)
 	}
 	return err
+}
+
+// within adds a part of a file to an error.
+func within(part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", part, err)
+}
+
+// readSetting reads an object that may be absent.
+func readSetting[T any](name string, raw json.RawMessage, to **T, check func(*T) error) error {
+	if absent(raw) {
+		return nil
+	}
+	*to = new(T)
+	err := strictjson.Unmarshal(raw, *to)
+	if err == nil {
+		err = check(*to)
+	}
+	return within(name, err)
 }
 
 // absent reports whether a value is missing or null.

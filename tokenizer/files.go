@@ -153,6 +153,15 @@ func readSettings(from *folder) (s settings, err error) {
 	return s, nil
 }
 
+// require is read for a file that must exist.
+func (f *folder) require(name, want string) (path string, data []byte, err error) {
+	path, data, err = f.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &FormatError{path, fmt.Errorf("is missing, want %s", want)}
+	}
+	return path, data, err
+}
+
 // readIfThere reads a JSON file if it exists.
 func (f *folder) readIfThere(name string, to any) (path string, err error) {
 	path, data, err := f.read(name)
@@ -363,10 +372,7 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 
 // readGPT2 builds a tokenizer from a vocab.json and a merges.txt.
 func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
-	path, lines, err := from.read("merges.txt")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("has no merges.txt or tokenizer.json beside it")
-	}
+	path, lines, err := from.require("merges.txt", "it beside vocab.json, or a tokenizer.json")
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,6 @@ func readFields(raw []byte) (map[string]json.RawMessage, error) {
 			if r.skip(); r.ok {
 				fields[name] = raw[start:r.at]
 			}
-			r.ok = r.ok && len(fields) == n+1 // no name occurs twice
 		}
 		return fields
 	})

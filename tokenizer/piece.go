@@ -256,8 +256,6 @@ func (p *piece) replace(pat pattern, with string) {
 
 // strip removes white space from the ends.
 func (p *piece) strip(left, right bool) {
-	table := classes()
-	isSpace := func(r rune) bool { return table.has(r, space) }
 	kept := p.s
 	if left {
 		kept = strings.TrimLeftFunc(kept, isSpace)

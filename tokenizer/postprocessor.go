@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -206,23 +207,11 @@ func uses(slots []slot, text int) bool {
 
 // apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the tokenizer added.
 func (t trim) apply(parts []part, text string) {
-	table := classes()
-	isSpace := func(r rune) bool { return r == spaceChar || table.has(r, space) }
+	trims := func(r rune) bool { return r == spaceChar || isSpace(r) }
 	for i := range parts {
-		leading, trailing := 0, 0
-		for _, r := range parts[i].text {
-			if !isSpace(r) {
-				break
-			}
-			leading++
-		}
-		for rest := parts[i].text; rest != ""; trailing++ {
-			r, n := utf8.DecodeLastRuneInString(rest)
-			if !isSpace(r) {
-				break
-			}
-			rest = rest[:len(rest)-n]
-		}
+		s := parts[i].text
+		leading := utf8.RuneCountInString(s[:len(s)-len(strings.TrimLeftFunc(s, trims))])
+		trailing := utf8.RuneCountInString(s[len(strings.TrimRightFunc(s, trims)):])
 		at := &parts[i].at
 		if leading == 1 && t.prefixSpace && (i == 0 || at.Start == 0) {
 			leading = 0

@@ -171,14 +171,6 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 	return p, nil
 }
 
-// within adds a part of a file to an error.
-func within(part string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", part, err)
-}
-
 func readPiece(data []byte) (filePiece, error) {
 	p := filePiece{kind: normalPiece}
 	err := readWire(data, func(f wireField) error {

@@ -115,20 +115,14 @@ func parseFields(data []byte) (*Tokenizer, error) {
 		readStage(preTokenizerStage, file.PreTokenizer, &t.preTokenizer),
 		readStage(postProcessorStage, file.PostProcessor, &t.post),
 		readStage(decoderStage, file.Decoder, &t.decoder),
+		readSetting("truncation", file.Truncation, &t.truncation, (*truncation).check),
+		readSetting("padding", file.Padding, &t.padding, (*padding).check),
+		readStage(modelStage, file.Model, &t.model),
 	)
 	if n := growth(t.decoder); err == nil && n > mostGrowth {
 		err = fmt.Errorf("decoder: a text becomes %.3g times as long, want at most %d", n, mostGrowth)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if t.truncation, err = readTruncation(file.Truncation); err != nil {
-		return nil, err
-	}
-	if t.padding, err = readPadding(file.Padding); err != nil {
-		return nil, err
-	}
-	if t.model, err = modelStage.read(file.Model, 0); err != nil {
 		return nil, err
 	}
 	t.added, err = readAddedTokens(file.AddedTokens, t.model, t.normalizer)

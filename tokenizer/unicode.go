@@ -122,6 +122,8 @@ func (t *classTable) has(r rune, c class) bool {
 	return t.of[t.block[uint32(r)>>8]][uint32(r)&255]&c != 0
 }
 
+func isSpace(r rune) bool { return classes().has(r, space) }
+
 // lower returns the lower-case form of a character, independent of its neighbours, and a further character
 // for İ, which becomes two characters.
 func lower(r rune) (rune, string) {
