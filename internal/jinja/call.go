@@ -37,6 +37,15 @@ type builtin struct {
 	call   func(r *run, v any, a args) any
 }
 
+// ofText and ofValue return a builtin without parameters. ofText passes the text of the value.
+func ofText[T any](f func(r *run, s string) T) builtin {
+	return builtin{"", func(r *run, v any, _ args) any { return f(r, r.str(v)) }}
+}
+
+func ofValue[T any](f func(r *run, v any) T) builtin {
+	return builtin{"", func(r *run, v any, _ args) any { return f(r, v) }}
+}
+
 // apply calls a filter, a test or a method of a value.
 func (b builtin) apply(r *run, what string, v any, g given) any {
 	if b.params == "*" {

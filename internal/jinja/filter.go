@@ -12,49 +12,42 @@ import (
 var filters map[string]builtin
 
 func init() { // they refer to each other by name
-	// text makes a filter from a function of the value's text.
-	text := func(f func(r *run, s string) any) builtin {
-		return builtin{"", func(r *run, v any, _ args) any { return f(r, r.str(v)) }}
-	}
-	plain := func(f func(r *run, v any) any) builtin {
-		return builtin{"", func(r *run, v any, _ args) any { return f(r, v) }}
-	}
 	filters = map[string]builtin{
 		"trim":       stringMethods["strip"],
 		"upper":      stringMethods["upper"],
 		"lower":      stringMethods["lower"],
 		"capitalize": stringMethods["capitalize"],
 		"replace":    stringMethods["replace"],
-		"title":      text(func(r *run, s string) any { return title(r, s) }),
-		"string":     text(func(r *run, s string) any { return s }),
+		"title":      ofText(title),
+		"string":     ofText(func(_ *run, s string) string { return s }),
 		"indent":     {"width first blank", indent},
 		"format": {"*", func(r *run, v any, a args) any {
 			return percent(r, r.str(v), &list{items: a.list, kind: tupleKind})
 		}},
-		"safe":       text(func(r *run, s string) any { return s }),
+		"safe":       ofText(func(_ *run, s string) string { return s }),
 		"tojson":     {"ensure_ascii indent separators sort_keys", toJSON},
 		"default":    {"default_value boolean", usual},
 		"int":        {"default", toInteger},
-		"float":      plain(toNumber),
-		"abs":        plain(absolute),
-		"sum":        plain(sum),
-		"max":        plain(func(r *run, v any) any { return extreme(r, v, 1) }),
-		"min":        plain(func(r *run, v any) any { return extreme(r, v, -1) }),
-		"length":     plain(func(r *run, v any) any { return int64(length(r, v)) }),
-		"list":       plain(func(r *run, v any) any { return &list{items: copied(r, v)} }),
-		"first":      plain(first),
-		"last":       plain(last),
-		"reverse":    plain(reverse),
+		"float":      ofValue(toNumber),
+		"abs":        ofValue(absolute),
+		"sum":        ofValue(sum),
+		"max":        ofValue(func(r *run, v any) any { return extreme(r, v, 1) }),
+		"min":        ofValue(func(r *run, v any) any { return extreme(r, v, -1) }),
+		"length":     ofValue(func(r *run, v any) int64 { return int64(length(r, v)) }),
+		"list":       ofValue(func(r *run, v any) any { return &list{items: copied(r, v)} }),
+		"first":      ofValue(first),
+		"last":       ofValue(last),
+		"reverse":    ofValue(reverse),
 		"join":       {"d attribute", joined},
 		"sort":       {"reverse case_sensitive attribute", sorted},
-		"unique":     plain(unique),
+		"unique":     ofValue(unique),
 		"map":        {"*", mapped},
 		"select":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, true) }},
 		"reject":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, false) }},
 		"selectattr": {"*", func(r *run, v any, a args) any { return pick(r, v, a, 1, true) }},
 		"rejectattr": {"*", func(r *run, v any, a args) any { return pick(r, v, a, 1, false) }},
-		"items":      plain(func(r *run, v any) any { return &list{items: itemsOf(r, v), kind: iteratorKind} }),
-		"dictsort":   plain(sortedItems),
+		"items":      ofValue(func(r *run, v any) any { return &list{items: itemsOf(r, v), kind: iteratorKind} }),
+		"dictsort":   ofValue(sortedItems),
 	}
 	filters["count"], filters["d"] = filters["length"], filters["default"]
 }

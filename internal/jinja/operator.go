@@ -31,8 +31,7 @@ func signed(sign string, v any) any {
 	}
 	if x, ok := n.(float64); ok && sign == "-" {
 		return -x // also of 0
-	}
-	if sign == "-" {
+	} else if sign == "-" {
 		return integers("-", 0, n.(int64))
 	}
 	return n

@@ -204,18 +204,16 @@ func (p *parser) call(of expression) expression {
 
 func (p *parser) primary() expression {
 	switch t := p.next(); t.kind {
-	case integer:
-		n, err := strconv.ParseInt(t.s, 10, 64)
+	case integer, float:
+		var v any
+		var err error
+		if v, err = strconv.ParseFloat(t.s, 64); t.kind == integer {
+			v, err = strconv.ParseInt(t.s, 10, 64)
+		}
 		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant(n)
-	case float:
-		x, err := strconv.ParseFloat(t.s, 64)
-		if err != nil {
-			p.fail("number %s is too large", t.s)
-		}
-		return constant(x)
+		return constant(v)
 	case text:
 		for p.peek().kind == text {
 			t.s += p.next().s
