@@ -135,7 +135,7 @@ func (s *Stream) header() ([]byte, error) {
 	for _, t := range s.Tensors {
 		err := checkName(t.Name)
 		if err == nil && seen[t.Name] {
-			err = errors.New("name comes twice")
+			err = errors.New("duplicate name")
 		}
 		size := 0
 		if err == nil {

@@ -53,7 +53,7 @@ func (s stage[T]) read(raw json.RawMessage, depth int) (t T, err error) {
 	}
 	kind, ok := s.kinds[c.kind]
 	if !ok {
-		return t, fmt.Errorf("%s %s is not known", c.stage, quote.Text(c.kind))
+		return t, fmt.Errorf("%s %s is not supported", c.stage, quote.Text(c.kind))
 	}
 	v := kind()
 	delete(c.have, "type")

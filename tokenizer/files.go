@@ -232,7 +232,7 @@ func (s *settings) specials(m interface{ id(string) (int, bool) }, uses ...use) 
 		}
 		id, ok := m.id(token)
 		if !ok {
-			return nil, fmt.Errorf("does not have the special token %s", quote.Text(token))
+			return nil, fmt.Errorf("lacks the special token %s", quote.Text(token))
 		}
 		list[i] = addedToken{ID: id, Content: token, Special: true}
 	}
@@ -283,7 +283,7 @@ func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 			return t.ID == u.ID && t.SingleWord == u.SingleWord && t.LStrip == u.LStrip && t.RStrip == u.RStrip
 		}
 		if !slices.ContainsFunc(list, known) {
-			return fmt.Errorf("goes with an added token %s that only a tokenizer.json can describe, want one",
+			return fmt.Errorf("has the added token %s, want a tokenizer.json that describes it",
 				quote.Text(t.Content))
 		}
 	}
@@ -363,7 +363,7 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 	}
 	for _, token := range sorted(ids) {
 		if strings.ContainsFunc(token, unicode.IsUpper) && !specials[token] && !strings.HasPrefix(token, "[unused") {
-			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not say do_lower_case",
+			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not set do_lower_case",
 				quote.Text(token))
 		}
 	}

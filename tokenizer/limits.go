@@ -61,7 +61,7 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 	}
 	most := t.Max - special
 	if most < 0 {
-		return nil, fmt.Errorf("max_length is %d, and %d special tokens are to be added", t.Max, special)
+		return nil, fmt.Errorf("max_length is %d, want room for %d special tokens", t.Max, special)
 	}
 	if total <= most {
 		return windows, nil
@@ -78,13 +78,13 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 	case t.Strategy == LongestFirst && len(texts) == 2:
 		kept = share(kept[0], kept[1], most)
 	case t.Strategy == OnlySecond && len(texts) == 1:
-		return nil, errors.New("the second text is to be cut, and there is none")
+		return nil, errors.New("strategy OnlySecond truncates the second text, want a pair")
 	case t.Strategy == OnlySecond:
 		of = 1
 		fallthrough
 	default:
 		if kept[of] -= total - most; kept[of] <= 0 {
-			return nil, fmt.Errorf("text %d has %d tokens and is to lose %d", of+1, len(texts[of]), total-most)
+			return nil, fmt.Errorf("text %d has %d tokens, and %d have to be removed", of+1, len(texts[of]), total-most)
 		}
 	}
 	for i := range texts {

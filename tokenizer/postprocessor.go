@@ -56,7 +56,7 @@ func joinPostProcessors(parts []postProcessor) (postProcessor, error) {
 	for _, part := range parts {
 		if part.hasTemplate {
 			if p.hasTemplate {
-				return p, errors.New("has two that add special tokens, want one")
+				return p, errors.New("has two processors that add special tokens, want one")
 			}
 			p.single, p.pair, p.hasTemplate = part.single, part.pair, true
 		}
@@ -180,12 +180,12 @@ func (n templates) slots(parts []templatePart, texts int) (slots []slot, err err
 		case e.SpecialToken != nil && e.Sequence == nil:
 			t, ok := n.Special[e.SpecialToken.ID]
 			if !ok || len(t.IDs) != len(t.Tokens) {
-				return nil, fmt.Errorf("template has %s, which special_tokens do not have with as many ids as tokens",
+				return nil, fmt.Errorf("template has %s, want it in special_tokens, with as many ids as tokens",
 					quote.Text(e.SpecialToken.ID))
 			}
 			slots = append(slots, slot{none, e.SpecialToken.Kind, t.IDs, t.Tokens})
 		default:
-			return nil, errors.New("template, want elements that are one of Sequence and SpecialToken")
+			return nil, errors.New("template has an element that is not one of Sequence and SpecialToken")
 		}
 	}
 	return slots, nil

@@ -42,7 +42,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 			user[p.text] = id
 		case unknownPiece:
 			if m.unknown != none {
-				return nil, fmt.Errorf("pieces %d and %d are both the unknown one", m.unknown, id)
+				return nil, fmt.Errorf("pieces %d and %d are both unknown pieces", m.unknown, id)
 			}
 			m.unknown = id
 		case bytePiece:
@@ -58,7 +58,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 		m.fallback = byteTokens(&m.vocabulary)
 		for b, id := range m.fallback {
 			if id == none || m.kinds[id] != bytePiece {
-				return nil, fmt.Errorf("has byte_fallback, and no piece for the byte 0x%02X", b)
+				return nil, fmt.Errorf("has byte_fallback, but no piece for the byte 0x%02X", b)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
 	for id, token := range m.tokens {
 		order[id] = int32(id)
 		if !m.inText(id) && m.kinds[id] != unknownPiece && utf8.RuneCountInString(token) == 1 {
-			return nil, fmt.Errorf("piece %d, %s, is one character, and is not to be found in texts", id, quote.Text(token))
+			return nil, fmt.Errorf("piece %d, %s, is one character, want a kind that occurs in texts", id, quote.Text(token))
 		}
 	}
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.scores[b], m.scores[a]) })

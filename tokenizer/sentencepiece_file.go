@@ -157,7 +157,7 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 			}
 			return within("denormalizer_spec", p.behind.read(f.bytes))
 		}
-		return fmt.Errorf("has field %d, which is not known", f.number)
+		return fmt.Errorf("has the unknown field %d", f.number)
 	})
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func readPiece(data []byte) (filePiece, error) {
 			p.kind = pieceKind(f.value)
 			return f.want(wireNumber)
 		}
-		return fmt.Errorf("has field %d, which is not known", f.number)
+		return fmt.Errorf("has the unknown field %d", f.number)
 	})
 	switch {
 	case err != nil:
@@ -229,7 +229,7 @@ func (p *pieceFile) readTraining(data []byte) error {
 			return f.want(wireBytes)
 		}
 		if !slices.Contains(trainingFields, f.number) {
-			return fmt.Errorf("has field %d, which is not known", f.number)
+			return fmt.Errorf("has the unknown field %d", f.number)
 		}
 		return nil
 	}))
@@ -253,6 +253,6 @@ func (r *pieceRules) read(data []byte) error {
 		case 5:
 			return f.flag(&r.escape)
 		}
-		return fmt.Errorf("has field %d, which is not known", f.number)
+		return fmt.Errorf("has the unknown field %d", f.number)
 	})
 }

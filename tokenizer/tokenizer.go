@@ -143,7 +143,7 @@ func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
 // Errors: those of Encode, and a file whose template for pairs has only one text.
 func (t *Tokenizer) EncodePair(first, second string, o Options) (*Encoding, error) {
 	if !uses(t.post.pair, 1) {
-		return nil, errors.New("tokenizer: pairs of this tokenizer do not have the second text")
+		return nil, errors.New("tokenizer: the template for pairs lacks the second text")
 	}
 	return t.encode(t.post.pair, o, first, second)
 }

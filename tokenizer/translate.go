@@ -160,11 +160,11 @@ var quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
 func (t *translator) quantifier() {
 	n := len(quantifiers.FindString(t.in))
 	if n == 0 {
-		t.refuse("{ that is no number of times")
+		t.refuse("{ without a count")
 		return
 	}
 	if t.take(n); t.in != "" && strings.IndexByte("*+?{", t.in[0]) >= 0 {
-		t.refuse("a quantifier behind a quantifier")
+		t.refuse("a quantifier after a quantifier")
 	}
 }
 

@@ -79,7 +79,7 @@ func codeRanges(list string) func(yield func(first, last rune) bool) {
 				last, err2 = strconv.ParseUint(b, 16, 21)
 			}
 			if err1 != nil || err2 != nil {
-				panic("tokenizer: " + strconv.Quote(word) + " is no range of code points")
+				panic("tokenizer: " + strconv.Quote(word) + " is not a range of code points")
 			}
 			if !yield(rune(first), rune(last)) {
 				return

@@ -174,7 +174,7 @@ func (p *partial) begins(answer *http.Response) error {
 			}
 		}
 		if n := answer.ContentLength; n >= 0 && n != p.want.Size {
-			return p.m.bad("%s has %d bytes at the server, and %d are listed", p.want.Path, n, p.want.Size)
+			return p.m.bad("%s has %d bytes on the server, want %d, as listed", p.want.Path, n, p.want.Size)
 		}
 	}
 	if p.etag = answer.Header.Get("ETag"); strings.HasPrefix(p.etag, "W/") { // If-Range does not accept weak tags

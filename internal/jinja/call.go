@@ -74,7 +74,7 @@ func bind(what string, params []string, g given) args {
 	for i, name := range g.names {
 		at := slices.Index(params, name)
 		if at < 0 || a.set[at] {
-			fail("%s has an argument %s, which is not known", what, name)
+			fail("%s has the unknown argument %s", what, name)
 		}
 		a.values[at], a.set[at] = g.named[i], true
 	}

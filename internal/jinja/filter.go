@@ -55,7 +55,7 @@ func init() { // they refer to each other by name
 func applyFilter(r *run, name string, v any, g given) any {
 	f, ok := filters[name]
 	if !ok {
-		fail("filter %s is not known", quote.Text(name))
+		fail("filter %s is not supported", quote.Text(name))
 	}
 	if s, ok := v.(string); ok {
 		r.charge(len(s), 1)
@@ -99,7 +99,7 @@ func reverse(r *run, v any) any {
 
 func joined(r *run, v any, a args) any {
 	if a.set[1] {
-		fail("join by an attribute is not known")
+		fail("join by an attribute is not supported")
 	}
 	return join(r, a.textOr(0, ""), iterate(r, v))
 }
@@ -107,7 +107,7 @@ func joined(r *run, v any, a args) any {
 // sorted is the filter sort, which ignores the case of letters.
 func sorted(r *run, v any, a args) any {
 	if a.set[1] {
-		fail("sort with case_sensitive is not known")
+		fail("sort with case_sensitive is not supported")
 	}
 	sign, by := 1, a.textOr(2, "")
 	if a.flag(0) {
@@ -141,7 +141,7 @@ func unique(r *run, v any) any {
 		r.charge(1, 64)
 		s, ok := x.(string)
 		if !ok || lower(r, s) != s {
-			fail("unique of %s that is not lower case is not known", typeName(x))
+			fail("unique of %s that is not lower case is not supported", typeName(x))
 		}
 		if !seen[s] {
 			seen[s] = true
@@ -155,7 +155,7 @@ func unique(r *run, v any) any {
 func (a args) only(filter, name string) (v any) {
 	for i, n := range a.names {
 		if n != name {
-			fail("filter %s has an argument %s, which is not known", filter, n)
+			fail("filter %s has the unknown argument %s", filter, n)
 		}
 		v = a.named[i]
 	}
@@ -172,7 +172,7 @@ func mapped(r *run, v any, a args) any {
 	}
 	by, isText := a.only("map", "attribute").(string)
 	if !isText && len(a.list) == 0 {
-		fail("map without a filter or an attribute")
+		fail("map needs a filter or an attribute")
 	}
 	for _, x := range iterate(r, v) {
 		r.step()
@@ -194,7 +194,7 @@ func pick(r *run, v any, a args, attributes int, want bool) any {
 		return made
 	}
 	if a.only("select", ""); len(a.list) < attributes {
-		fail("selectattr and rejectattr want an attribute")
+		fail("selectattr and rejectattr need an attribute")
 	}
 	for _, x := range iterate(r, v) {
 		r.step()
@@ -229,7 +229,7 @@ func path(r *run, v any, names string) any {
 func itemsOf(r *run, v any) []any {
 	d, ok := v.(*dict)
 	if !ok {
-		fail("items of %s", typeName(v))
+		fail("items of %s, want a dict", typeName(v))
 	}
 	return entries(r, d, "items")
 }

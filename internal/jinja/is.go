@@ -61,7 +61,7 @@ func divides(test string, v, by any) bool {
 func isCase(r *run, test string, v any, same, other func(*run, string) string) bool {
 	s, ok := v.(string)
 	if !ok {
-		fail("test %s of %s", quote.Text(test), typeName(v))
+		fail("test %s of %s, want a string", quote.Text(test), typeName(v))
 	}
 	return s == same(r, s) && s != other(r, s)
 }
@@ -70,7 +70,7 @@ func isCase(r *run, test string, v any, same, other func(*run, string) string) b
 func applyTest(r *run, name string, v any, g given) bool {
 	t, ok := tests[name]
 	if !ok {
-		fail("test %s is not known", quote.Text(name))
+		fail("test %s is not supported", quote.Text(name))
 	}
 	return t.apply(r, "test "+name, v, g).(bool)
 }

@@ -63,7 +63,7 @@ var stringMethods = map[string]builtin{
 	"isdigit": ofText(func(_ *run, s string) bool {
 		for _, c := range s {
 			if unicode.Is(unicode.No, c) { // Python accepts some of them as digits
-				fail("isdigit of %q is not known", c)
+				fail("isdigit of %q is not supported", c)
 			}
 		}
 		return s != "" && strings.TrimFunc(s, unicode.IsDigit) == ""
@@ -96,7 +96,7 @@ func method(v any, name string) any {
 		})
 	case slices.Contains(otherMethods[typeName(v)], name):
 		return function(func(*run, given) any {
-			fail("method %s is not known", name)
+			fail("method %s is not supported", name)
 			return nil
 		})
 	}

@@ -194,9 +194,9 @@ func (p *parser) call(of expression) expression {
 		case function:
 			return f(r, args.eval(r, s))
 		case undefined:
-			fail("%s is not known, or not defined", f.name)
+			fail("%s is not defined, or not supported", f.name)
 		default:
-			fail("%s is called", typeName(f))
+			fail("%s cannot be called", typeName(f))
 		}
 		return nil
 	}
@@ -357,7 +357,7 @@ func (p *parser) arguments() (a arguments) {
 			p.at += 2
 			a.names, a.named = append(a.names, t.s), append(a.named, p.expression())
 		} else if p.is("*") || p.is("**") {
-			p.fail("arguments with %s are not known", t.s)
+			p.fail("arguments with %s are not supported", t.s)
 		} else if a.names != nil {
 			p.fail("an argument without a name follows one with a name")
 		} else {

@@ -56,7 +56,7 @@ func (s *scope) bind(names []string, v any) {
 	}
 	l, ok := v.(*list)
 	if !ok || len(l.items) != len(names) {
-		fail("%s is taken apart, want %d values", typeName(v), len(names))
+		fail("%s is assigned to %[2]d names, want %[2]d values", typeName(v), len(names))
 	}
 	for i, name := range names {
 		s.names[name] = l.items[i]
@@ -143,6 +143,6 @@ func (l loopState) get(name string) any {
 		}
 		return undefined{name}
 	}
-	fail("loop.%s is not known", name)
+	fail("loop.%s is not supported", name)
 	return nil
 }
