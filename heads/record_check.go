@@ -23,7 +23,7 @@ func (r *Record) Validate() error {
 		l := &r.Layers[i]
 		err := l.validate()
 		if err == nil && seen[l.Name] {
-			err = errors.New("its name comes twice")
+			err = errors.New("duplicate name")
 		}
 		if err != nil {
 			return fmt.Errorf("layer %s: %w", quote.Text(l.Name), err)

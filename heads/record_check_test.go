@@ -63,7 +63,7 @@ func TestValidate(t *testing.T) {
 		{func(l *Layer) {
 			l.Queries, l.Weights, l.QueryPlaces = named("q", 2), make([]float32, 2), []int{1, 0}
 		}, `layer "b": places of query tokens descend from 1 to 0`},
-		{func(l *Layer) { l.Name = "a" }, `layer "a": its name comes twice`},
+		{func(l *Layer) { l.Name = "a" }, `layer "a": duplicate name`},
 	} {
 		r := good()
 		c.change(&r.Layers[1])

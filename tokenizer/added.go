@@ -119,7 +119,7 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	f := &finder{tokens: a, trie: trieOf(ids)}
+	f := &finder{tokens: a, trie: newTrie(ids)}
 	for text := range ids {
 		f.begins[text[0]] = true
 	}

@@ -266,9 +266,7 @@ func (f *folder) modelType() string {
 	var config struct {
 		Type string `json:"model_type"`
 	}
-	if _, data, err := f.read("config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // loading the model reports its errors
-	}
+	_, _ = f.readIfThere("config.json", &config) // loading the model reports its errors
 	return config.Type
 }
 

@@ -63,7 +63,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 		}
 	}
 	if len(user) > 0 {
-		m.user = trieOf(user)
+		m.user = newTrie(user)
 	}
 	return m, nil
 }
@@ -117,7 +117,7 @@ func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 		}
 	}
 	u.price -= 10
-	u.trie = trieOf(found)
+	u.trie = newTrie(found)
 	return u
 }
 
@@ -356,7 +356,7 @@ func (n *pieceNormalizer) next(s string) (string, int) {
 	if size, _ := n.user.longest(root, s); size > 0 {
 		return s[:size], size
 	}
-	if text, size := n.chars.longest(s); size > 0 {
+	if text, size := n.chars.match(s, true); size > 0 {
 		return text, size
 	}
 	_, size := utf8.DecodeRuneInString(s)

@@ -356,12 +356,12 @@ func TestFairseqNumbers(t *testing.T) {
 		}
 	}
 	for want, data := range map[string][]byte{
-		`has the piece "a" with number 1, want <s>`:                                wirePieces("<unk>", "a", "b"),
-		`has the piece "" with number 2, want </s>`:                                wirePieces("<unk>", "<s>"),
-		"begins with pieces of other kinds, want an unknown piece and two control pieces":  fairseqPiecesOf("a"),
-		`has the piece "<mask>" with number 4, which is not allowed in this class`: asControl(fairseqPiecesOf("a", "<mask>")),
-		`has the piece "<pad>" with number 3, which is not allowed in this class`:  asControl(fairseqPiecesOf("<pad>")),
-		"ends in the middle of field 1":                                            asControl(fairseqPiecesOf("a"))[:40],
+		`has the piece "a" with number 1, want <s>`:                                       wirePieces("<unk>", "a", "b"),
+		`has the piece "" with number 2, want </s>`:                                       wirePieces("<unk>", "<s>"),
+		"begins with pieces of other kinds, want an unknown piece and two control pieces": fairseqPiecesOf("a"),
+		`has the piece "<mask>" with number 4, which is not allowed in this class`:        asControl(fairseqPiecesOf("a", "<mask>")),
+		`has the piece "<pad>" with number 3, which is not allowed in this class`:         asControl(fairseqPiecesOf("<pad>")),
+		"ends in the middle of field 1":                                                   asControl(fairseqPiecesOf("a"))[:40],
 	} {
 		_, err := Load(writeFiles(t, map[string][]byte{
 			"sentencepiece.bpe.model": data, "config.json": []byte(`{"model_type": "xlm-roberta"}`),

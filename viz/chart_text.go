@@ -26,8 +26,8 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if t.Width != 0 && t.Width < narrowest {
-		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	if err := t.check(); err != nil {
+		return err
 	}
 	d := &drawing{painter: painter{t: t}}
 	d.text(c.Title)
@@ -38,11 +38,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	for _, text := range texts {
 		left = max(left, cells.Width(text))
 	}
-	columns := chartColumns
-	if t.Width > 0 {
-		columns = min(columns, t.Width)
-	}
-	columns = max(columns-left-2, 8)
+	columns := max(min(chartColumns, t.most())-left-2, 8)
 	// A sheet whose units are dots: points are at integer coordinates.
 	f.rectangle = rectangle{-inset, 0, float64(2*columns-1) + 2*inset, float64(4*chartRows - 1)}
 	p := plot{columns: columns, cells: make([]cellDots, columns*chartRows)}
@@ -235,11 +231,7 @@ func (d *drawing) series(c Chart) {
 			}
 			d.plain()
 		}
-		most := 1 << 20
-		if d.t.Width > 0 {
-			most = d.t.Width - 2
-		}
-		d.WriteString(" " + label(name, most))
+		d.WriteString(" " + label(name, d.t.most()-2))
 		d.line()
 	}
 	for i, l := range c.Lines {

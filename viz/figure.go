@@ -141,10 +141,7 @@ func (f Figure) check() (extent, error) {
 	}
 	low, high := 0., 0.
 	for i, p := range f.Panels {
-		name := fmt.Sprintf("panel %d", i)
-		if p.Title != "" {
-			name = fmt.Sprintf("panel %d (%s)", i, label(p.Title, 40))
-		}
+		name := titled("panel", i, p.Title)
 		rows, columns := len(p.Rows), len(p.Columns)
 		if rows == 0 || columns == 0 {
 			return e, fmt.Errorf("viz: %s has %d rows and %d columns of tokens, want at least one of each", name, rows, columns)

@@ -27,6 +27,21 @@ var shades = []struct {
 // narrowest is the least width for drawing, in characters.
 const narrowest = 24
 
+func (t Terminal) check() error {
+	if t.Width != 0 && t.Width < narrowest {
+		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	}
+	return nil
+}
+
+// most returns the number of characters on a line.
+func (t Terminal) most() int {
+	if t.Width > 0 {
+		return t.Width
+	}
+	return 1 << 20
+}
+
 // Limits of a map with a label for every cell. Larger maps are drawn dense.
 const (
 	mostRows   = 100
@@ -42,8 +57,8 @@ func (f Figure) Text(w io.Writer, t Terminal) error {
 	if err != nil {
 		return err
 	}
-	if t.Width != 0 && t.Width < narrowest {
-		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	if err := t.check(); err != nil {
+		return err
 	}
 	d := &drawing{painter: painter{t: t}, extent: e, unit: f.unit()}
 	d.text(f.Title)
@@ -75,11 +90,7 @@ func (d *drawing) text(s string) {
 	if s == "" {
 		return
 	}
-	most := d.t.Width
-	if most == 0 {
-		most = 1 << 20
-	}
-	d.WriteString(label(s, most))
+	d.WriteString(label(s, d.t.most()))
 	d.line()
 }
 
@@ -93,10 +104,7 @@ func (d *drawing) marginOf(tokens []string, most int) int {
 }
 
 func (d *drawing) longest() int {
-	if d.t.Width == 0 {
-		return longestLabel
-	}
-	return min(longestLabel, d.t.Width/3)
+	return min(longestLabel, d.t.most()/3)
 }
 
 // chunk returns the number of columns that fit side by side.
@@ -328,11 +336,7 @@ func (d *drawing) legend() {
 
 // flow writes parts side by side, in as many lines as they need.
 func (d *drawing) flow(parts []string) {
-	width := d.t.Width
-	if width <= 0 {
-		width = math.MaxInt
-	}
-	for _, line := range cells.Lines(parts, "  ", width) {
+	for _, line := range cells.Lines(parts, "  ", d.t.most()) {
 		d.text(line)
 	}
 }
