@@ -203,9 +203,10 @@ func (l *Layer) Check() []Problem {
 	var all []Problem
 	n := len(l.Keys)
 	for h := range l.Heads {
+		weights := l.Head(h)     // may compute them
 		found := map[Cause]int{} // index into all
 		for i := range l.Queries {
-			cause, value := judge(l.Head(h)[i*n : (i+1)*n])
+			cause, value := judge(weights[i*n : (i+1)*n])
 			if cause == "" {
 				continue
 			}
