@@ -62,10 +62,9 @@ func Load(dir string) (*Tokenizer, error) {
 		}
 		t, err := form.read(from, data)
 		var inner *FormatError
-		switch {
-		case errors.As(err, &inner):
+		if errors.As(err, &inner) {
 			return nil, inner
-		case err != nil:
+		} else if err != nil {
 			return nil, &FormatError{path, err}
 		}
 		for _, other := range forms { // other programs may read these
@@ -135,22 +134,24 @@ type settings struct {
 	Library      map[string]json.RawMessage `json:"sp_model_kwargs"`
 }
 
-// readSettings reads tokenizer_config.json and special_tokens_map.json, if they exist.
-func readSettings(from *folder) (s settings, err error) {
+// readSettings reads tokenizer_config.json and special_tokens_map.json, if they exist, and returns the class of the
+// tokenizer, one of known.
+func readSettings(from *folder, known ...string) (s settings, class string, err error) {
 	if _, err := from.readIfThere("tokenizer_config.json", &s); err != nil {
-		return s, err
+		return s, "", err
 	}
 	var m map[string]json.RawMessage
 	path, err := from.readIfThere("special_tokens_map.json", &m)
 	if err != nil {
-		return s, err
+		return s, "", err
 	}
 	for _, name := range sorted(m) {
 		if err := s.setSpecial(name, m[name]); err != nil {
-			return s, &FormatError{path, err}
+			return s, "", &FormatError{path, err}
 		}
 	}
-	return s, nil
+	class, err = s.class(from, known...)
+	return s, class, err
 }
 
 // require is read for a file that must exist.
@@ -307,11 +308,8 @@ func special(raw json.RawMessage, usual string) (string, error) {
 
 // readBERT builds a tokenizer from a vocab.txt, which has one token per line.
 func readBERT(from *folder, data []byte) (*Tokenizer, error) {
-	s, err := readSettings(from)
+	s, _, err := readSettings(from, "", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
 	if err != nil {
-		return nil, err
-	}
-	if _, err := s.class(from, "", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"); err != nil {
 		return nil, err
 	}
 	ids := map[string]int{}
@@ -374,11 +372,7 @@ func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSettings(from)
-	if err != nil {
-		return nil, err
-	}
-	class, err := s.class(from, "GPT2Tokenizer", "RobertaTokenizer")
+	s, class, err := readSettings(from, "GPT2Tokenizer", "RobertaTokenizer")
 	if err != nil {
 		return nil, err
 	}

@@ -54,15 +54,11 @@ var pieceClasses = map[string]func(s settings, t *Tokenizer) ([]addedToken, erro
 // tokenizer.model or a sentencepiece.bpe.model.
 func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, error) {
 	return func(from *folder, data []byte) (*Tokenizer, error) {
-		s, err := readSettings(from)
-		if err != nil {
-			return nil, err
+		s, class, err := readSettings(from, classes...)
+		if err == nil {
+			err = s.usual()
 		}
-		class, err := s.class(from, classes...)
 		if err != nil {
-			return nil, err
-		}
-		if err := s.usual(); err != nil {
 			return nil, err
 		}
 		t, err := pieceTokenizer(data)
@@ -251,14 +247,11 @@ func (m *renumbered) tokenize(out []token, p *piece) ([]token, error) {
 // readMarian builds a tokenizer from a source.spm, which splits texts, a vocab.json with the vocabulary,
 // and a target.spm for the texts that the model writes.
 func readMarian(from *folder, source []byte) (*Tokenizer, error) {
-	s, err := readSettings(from)
+	s, _, err := readSettings(from, "", "MarianTokenizer")
+	if err == nil {
+		err = s.usual()
+	}
 	if err != nil {
-		return nil, err
-	}
-	if _, err := s.class(from, "", "MarianTokenizer"); err != nil {
-		return nil, err
-	}
-	if err := s.usual(); err != nil {
 		return nil, err
 	}
 	t, err := marianSide(from, s, "vocab.json", source)
@@ -273,14 +266,10 @@ func readMarian(from *folder, source []byte) (*Tokenizer, error) {
 	if s.Separate {
 		words = "target_vocab.json"
 	}
-	if t.target, err = marianSide(from, s, words, target); err != nil {
-		var inner *FormatError
-		if !errors.As(err, &inner) {
-			err = &FormatError{path, err}
-		}
-		return nil, err
+	if t.target, err = marianSide(from, s, words, target); err != nil && !errors.As(err, new(*FormatError)) {
+		err = &FormatError{path, err}
 	}
-	return t, nil
+	return t, err
 }
 
 // marianSide returns the tokenizer of the source or of the target.
