@@ -83,7 +83,10 @@ func trainRun(path string, o options, out io.Writer) error {
 			return nil
 		}
 		unsaved = 0
-		return errors.Join(e.read(r), r.save())
+		if err := e.read(r); err != nil { // otherwise the checkpoint would mix two steps
+			return err
+		}
+		return r.save()
 	}
 	for done := 0; r.at.Epoch < o.epochs; {
 		batches := train.Batches(r.lengths, r.settings.Batch, r.settings.Seed, r.at.Epoch)
@@ -171,7 +174,7 @@ func (r *run) endEpoch() error {
 func newBackend(name string, devices int) (compute.Backend, error) {
 	kind, _, _ := strings.Cut(name, ":")
 	if kinds := slices.Sorted(slices.Values(compute.List())); !slices.Contains(kinds, kind) {
-		return nil, fmt.Errorf("backend %q, want one of %s; XLA's are there when the program is built with -tags xla", name, strings.Join(kinds, ", "))
+		return nil, fmt.Errorf("backend %q, want one of %s; build with -tags xla for XLA", name, strings.Join(kinds, ", "))
 	}
 	config := name
 	if name == "go" {

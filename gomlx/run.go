@@ -66,7 +66,7 @@ func openRun(path string) (_ *run, err error) {
 		return nil, fmt.Errorf("%s: the network is a %s, want a %s; interop/torch trains both", path, c.Arch, models.Transformer)
 	}
 	if len(r.model.Translator.Config.PrunedHeads) > 0 {
-		return nil, fmt.Errorf("%s: the model has lost heads, want one with all of them", path)
+		return nil, fmt.Errorf("%s: the model is pruned, want one with all its heads", path)
 	}
 	data, err := r.training()
 	if err != nil {

@@ -23,7 +23,7 @@ func (r *Record) Validate() error {
 		l := &r.Layers[i]
 		err := l.validate()
 		if err == nil && seen[l.Name] {
-			err = errors.New("its name comes twice")
+			err = errors.New("duplicate name")
 		}
 		if err != nil {
 			return fmt.Errorf("layer %s: %w", quote.Text(l.Name), err)
@@ -203,9 +203,10 @@ func (l *Layer) Check() []Problem {
 	var all []Problem
 	n := len(l.Keys)
 	for h := range l.Heads {
+		weights := l.Head(h)     // may compute them
 		found := map[Cause]int{} // index into all
 		for i := range l.Queries {
-			cause, value := judge(l.Head(h)[i*n : (i+1)*n])
+			cause, value := judge(weights[i*n : (i+1)*n])
 			if cause == "" {
 				continue
 			}

@@ -32,6 +32,18 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Weights on request are computed once for each head.
+func TestCheckOnRequest(t *testing.T) {
+	computed := 0
+	l := Layer{Heads: 2, Queries: named("q", 5), Keys: named("k", 1), again: func(int) []float32 {
+		computed++
+		return []float32{1, 1, 0.5, 1, 1}
+	}}
+	if got := l.Check(); len(got) != 2 || got[0].Row != 2 || computed != 2 {
+		t.Errorf("problems %v, %d heads computed, want 2", got, computed)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	good := func() Record {
 		return Record{Layers: []Layer{
@@ -63,7 +75,7 @@ func TestValidate(t *testing.T) {
 		{func(l *Layer) {
 			l.Queries, l.Weights, l.QueryPlaces = named("q", 2), make([]float32, 2), []int{1, 0}
 		}, `layer "b": places of query tokens descend from 1 to 0`},
-		{func(l *Layer) { l.Name = "a" }, `layer "a": its name comes twice`},
+		{func(l *Layer) { l.Name = "a" }, `layer "a": duplicate name`},
 	} {
 		r := good()
 		c.change(&r.Layers[1])

@@ -16,6 +16,5 @@
 // One of attn's rules does not apply: hidden keys must be finite numbers, because in ONNX a weight of 0 times NaN is
 // NaN.
 //
-// Source: https://onnx.ai/onnx/repo-docs/IR.html, and for the operators
-// https://onnx.ai/onnx/operators.
+// Source: https://onnx.ai/onnx/repo-docs/IR.html, and for the operators https://onnx.ai/onnx/operators.
 package onnx

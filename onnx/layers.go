@@ -156,8 +156,7 @@ func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
 	return out, last
 }
 
-// appendGates appends n numbers: the gates r, z and n of a parameter in the order z, r, n, or zeros for an absent
-// bias.
+// appendGates appends n numbers: the gates r, z and n of a parameter in the order z, r, n, or zeros for an absent bias.
 func appendGates(to []float32, x *tensor.Tensor, n int) []float32 {
 	if x == nil {
 		return append(to, make([]float32, n)...)

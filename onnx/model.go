@@ -33,8 +33,7 @@ type Model struct {
 	err      error // the first error
 }
 
-// New returns an empty model for a version of the operators, 17 or 23; 0 means
-// DefaultOpset.
+// New returns an empty model for a version of the operators, 17 or 23; 0 means DefaultOpset.
 func New(name string, opset int) (*Model, error) {
 	if opset == 0 {
 		opset = DefaultOpset

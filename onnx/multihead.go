@@ -13,8 +13,7 @@ type KV struct{ Keys, Values Value }
 
 // MultiHead is attn.MultiHead.Forward.
 //
-// Shapes, in the layer's layout: q [B Lq QueryWidth], k [B Lk KeyWidth],
-// v [B Lk ValueWidth], out [B Lq OutWidth].
+// Shapes, in the layer's layout: q [B Lq QueryWidth], k [B Lk KeyWidth], v [B Lk ValueWidth], out [B Lq OutWidth].
 func (g *Graph) MultiHead(m *attn.MultiHead, q, k, v Value, a Attention) Value {
 	l, ok := g.multiHead(m)
 	if !ok {

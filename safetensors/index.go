@@ -149,9 +149,9 @@ func join(path string, files map[string]string, open func(name string) (*shard, 
 		}
 		missing := slices.DeleteFunc(byFile[file], func(name string) bool { return has[name] })
 		err = cmp.Or(
-			wrong(file, "lacks", missing, "the index says is there"),
-			wrong(file, "has", elsewhere, "the index says is in another file"),
-			wrong(file, "has", stray, "the index lacks"),
+			wrong(file, "lacks", missing, "the index lists in it"),
+			wrong(file, "has", elsewhere, "the index lists in another file"),
+			wrong(file, "has", stray, "the index does not list"),
 		)
 		if err != nil {
 			return nil, err

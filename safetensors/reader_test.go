@@ -315,11 +315,11 @@ var hostileIndices = []struct{ name, index, want string }{
 	{"folder above itself", `{"weight_map": {"x": ".."}}`, `tensor "x": file "..", want the name of a file beside the index`},
 	{"the folder", `{"weight_map": {"x": "."}}`, `tensor "x": file ".", want the name of a file beside the index`},
 	{"no file", `{"weight_map": {"x": ""}}`, `tensor "x": file "", want the name of a file beside the index`},
-	{"missing", `{"weight_map": {"x": "a", "y": "a", "z": "b", "u": "b", "v": "b"}}`, `file "b" lacks tensors "u", "v", which the index says is there`},
-	{"many missing", `{"weight_map": {"x": "a", "y": "a", "4": "a", "3": "a", "2": "a", "1": "a"}}`, `file "a" lacks tensors "1", "2", "3" and 1 more, which the index says is there`},
-	{"elsewhere", `{"weight_map": {"x": "a", "y": "b", "z": "b"}}`, `file "a" has tensor "y", which the index says is in another file`},
-	{"doubled", `{"weight_map": {"x": "a", "y": "a", "z": "b", "w": "c"}}`, `file "c" has tensor "x", which the index says is in another file`},
-	{"not in the index", `{"weight_map": {"x": "a", "z": "b"}}`, `file "a" has tensor "y", which the index lacks`},
+	{"missing", `{"weight_map": {"x": "a", "y": "a", "z": "b", "u": "b", "v": "b"}}`, `file "b" lacks tensors "u", "v", which the index lists in it`},
+	{"many missing", `{"weight_map": {"x": "a", "y": "a", "4": "a", "3": "a", "2": "a", "1": "a"}}`, `file "a" lacks tensors "1", "2", "3" and 1 more, which the index lists in it`},
+	{"elsewhere", `{"weight_map": {"x": "a", "y": "b", "z": "b"}}`, `file "a" has tensor "y", which the index lists in another file`},
+	{"doubled", `{"weight_map": {"x": "a", "y": "a", "z": "b", "w": "c"}}`, `file "c" has tensor "x", which the index lists in another file`},
+	{"not in the index", `{"weight_map": {"x": "a", "z": "b"}}`, `file "a" has tensor "y", which the index does not list`},
 }
 
 var indexed = map[string][]string{"a": {"x", "y"}, "b": {"z"}, "c": {"w", "x"}}

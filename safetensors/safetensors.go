@@ -121,8 +121,7 @@ type File struct {
 	Tensors  []Tensor
 }
 
-// Lookup returns the tensor called name, or nil if there is none. It searches
-// all tensors.
+// Lookup returns the tensor called name, or nil if there is none. It searches all tensors.
 //
 // Aliasing: the result points into f.Tensors.
 func (f *File) Lookup(name string) *Tensor {

@@ -188,7 +188,7 @@ func TestWriteShardsRefuses(t *testing.T) {
 	}{
 		{sizes(1).WriteShards(path, 0), "safetensors: write " + path + ": at most 0 bytes in a file, want a positive number"},
 		{sizes(1).WriteShards(dir, 1), "safetensors: write " + dir + ": want a name that ends in .safetensors"},
-		{twice.WriteShards(path, 1), `safetensors: tensor "0": name comes twice`},
+		{twice.WriteShards(path, 1), `safetensors: tensor "0": duplicate name`},
 		{short.WriteShards(path, 1), `safetensors: tensor "1": data have 0 bytes, want 2 for U8 [2]`},
 	} {
 		if c.err == nil || c.err.Error() != c.want {

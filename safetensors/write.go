@@ -21,9 +21,8 @@ const headerAlign = 8
 
 // Write writes f to w: the tensors in their order, and the keys of the metadata sorted. Equal files give equal bytes.
 //
-// Errors: a name that is duplicate, reserved, not UTF-8 or too long; an unknown type; data whose length does not
-// match type and shape; a file beyond the limits of the format. All of these are reported before the first byte is
-// written.
+// Errors: a name that is duplicate, reserved, not UTF-8 or too long; an unknown type; data whose length does not match
+// type and shape; a file beyond the limits of the format. All of these are reported before the first byte is written.
 func (f *File) Write(w io.Writer) error {
 	if err := f.check(); err != nil {
 		return err
@@ -74,8 +73,7 @@ func (f *File) check() error {
 type Stream struct {
 	Metadata map[string]string
 	Tensors  []Info
-	// Data writes the data of Tensors[i], little-endian and row-major. It is
-	// called once for each, in their order.
+	// Data writes the data of Tensors[i], little-endian and row-major. It is called once for each, in their order.
 	Data func(w io.Writer, i int) error
 }
 
@@ -137,7 +135,7 @@ func (s *Stream) header() ([]byte, error) {
 	for _, t := range s.Tensors {
 		err := checkName(t.Name)
 		if err == nil && seen[t.Name] {
-			err = errors.New("name comes twice")
+			err = errors.New("duplicate name")
 		}
 		size := 0
 		if err == nil {

@@ -130,7 +130,7 @@ func TestWriteRefuses(t *testing.T) {
 		f    File
 		want string
 	}{
-		{File{Tensors: []Tensor{q, q}}, `tensor "q": name comes twice`},
+		{File{Tensors: []Tensor{q, q}}, `tensor "q": duplicate name`},
 		{File{Tensors: with(func(k *Tensor) { k.Name = "__metadata__" })}, `tensor "__metadata__": name is reserved`},
 		{File{Tensors: with(func(k *Tensor) { k.Name = "k\xff" })}, `tensor "k\xff": name is not UTF-8`},
 		{File{Tensors: with(func(k *Tensor) { k.Name = strings.Repeat("n", 4097) })}, `tensor "` + strings.Repeat("n", 100) + `"…: name has 4097 bytes, want at most 4096`},

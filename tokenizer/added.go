@@ -119,7 +119,7 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	f := &finder{tokens: a, trie: trieOf(ids)}
+	f := &finder{tokens: a, trie: newTrie(ids)}
 	for text := range ids {
 		f.begins[text[0]] = true
 	}
@@ -183,7 +183,6 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
 	}
 	table := classes()
-	isSpace := func(r rune) bool { return table.has(r, space) }
 	done := 0
 	for start, end, id := f.next(p.s, 0); id != none; {
 		t, behind := f.tokens.byID[id], end

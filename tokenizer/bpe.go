@@ -99,7 +99,7 @@ func (m *bpe) setMerges(merges mergeList) error {
 		b, okB := m.id(pair[1])
 		joined, ok := m.id(pair[0] + pair[1][min(len(m.prefix), len(pair[1])):])
 		if !okA || !okB || !ok || len(pair[1]) < len(m.prefix) {
-			return fmt.Errorf("merge %d joins %s and %s, and not all of them and the result are in the vocabulary",
+			return fmt.Errorf("merge %d joins %s and %s, want both and the result in the vocabulary",
 				rank, quote.Text(pair[0]), quote.Text(pair[1]))
 		}
 		m.merges[pairOf(int32(a), int32(b))] = merge{int32(rank), int32(joined)}
@@ -137,8 +137,7 @@ func (m *bpe) setChars() {
 	m.bytes = ids
 }
 
-// bpeScratch has buffers for tokenizing a word, and a cache of words. One goroutine at a time uses a
-// bpeScratch.
+// bpeScratch has buffers for tokenizing a word, and a cache of words. One goroutine at a time uses a bpeScratch.
 type bpeScratch struct {
 	symbols
 	words map[string][]symbol // by text; words of bytes have a separate cache

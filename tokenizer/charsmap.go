@@ -39,17 +39,8 @@ func readCharsMap(data []byte) (charsMap, error) {
 	return m, nil
 }
 
-// find returns the replacement of the shortest prefix of s that has one.
-func (m charsMap) find(s string) (string, bool) {
-	text, n := m.match(s, false)
-	return text, n > 0
-}
-
-// longest returns the replacement of the longest prefix of s that has one, and the length of the prefix; 0
-// if there is none.
-func (m charsMap) longest(s string) (string, int) { return m.match(s, true) }
-
-// match returns the replacement of a prefix of s, and the length of the prefix.
+// match returns the replacement of the shortest or longest prefix of s that has one, and the length of the prefix; 0 if
+// there is none.
 func (m charsMap) match(s string, longest bool) (found string, n int) {
 	if len(m.units) == 0 {
 		return "", 0
@@ -108,6 +99,7 @@ func (m charsMap) normalize(p *piece) {
 		}
 		kept = at + n
 		first := len(changes)
+		checkGrowth(len(p.s), first+len(text))
 		for _, r := range text {
 			changes = append(changes, change{r, 0})
 		}
@@ -123,7 +115,7 @@ func (m charsMap) normalize(p *piece) {
 		n := clusterLen(p.s[at:])
 		cluster := p.s[at : at+n]
 		if n < 6 {
-			if text, ok := m.find(cluster); ok {
+			if text, found := m.match(cluster, false); found > 0 {
 				put(at, n, text)
 				at += n
 				continue
@@ -131,7 +123,7 @@ func (m charsMap) normalize(p *piece) {
 		}
 		for i, r := range cluster {
 			size := utf8.RuneLen(r)
-			if text, ok := m.find(cluster[i : i+size]); ok {
+			if text, found := m.match(cluster[i:i+size], false); found > 0 {
 				put(at+i, size, text)
 			}
 		}

@@ -31,8 +31,11 @@ type stage[T any] struct {
 	guess func(have map[string]json.RawMessage) (kind string) // returns the type of components without one; may be nil
 }
 
-// read reads a component.
-func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
+// deepest is the maximum number of sequences within each other. Each is read again for every level.
+const deepest = 8
+
+// read reads a component within a number of sequences.
+func (s stage[T]) read(raw json.RawMessage, depth int) (t T, err error) {
 	c := component{stage: s.name}
 	if c.have, err = readFields(raw); err != nil {
 		return t, fmt.Errorf("%s: %w", s.name, err)
@@ -46,11 +49,11 @@ func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
 		}
 	}
 	if c.kind == "Sequence" && s.join != nil {
-		return s.readSequence(c)
+		return s.readSequence(c, depth)
 	}
 	kind, ok := s.kinds[c.kind]
 	if !ok {
-		return t, fmt.Errorf("%s %s is not known", c.stage, quote.Text(c.kind))
+		return t, fmt.Errorf("%s %s is not supported", c.stage, quote.Text(c.kind))
 	}
 	v := kind()
 	delete(c.have, "type")
@@ -68,7 +71,10 @@ func (s stage[T]) read(raw json.RawMessage) (t T, err error) {
 }
 
 // readSequence reads components that run one after the other.
-func (s stage[T]) readSequence(c component) (t T, err error) {
+func (s stage[T]) readSequence(c component, depth int) (t T, err error) {
+	if depth == deepest {
+		return t, c.fail(fmt.Errorf("is within %d others, want less", depth))
+	}
 	var raws []json.RawMessage
 	switch err := strictjson.Unmarshal(c.have[s.parts], &raws); {
 	case c.have[s.parts] == nil:
@@ -82,7 +88,7 @@ func (s stage[T]) readSequence(c component) (t T, err error) {
 	}
 	parts := make([]T, len(raws))
 	for i, raw := range raws {
-		if parts[i], err = s.read(raw); err != nil {
+		if parts[i], err = s.read(raw, depth+1); err != nil {
 			return t, err
 		}
 	}
@@ -92,10 +98,7 @@ func (s stage[T]) readSequence(c component) (t T, err error) {
 
 // fail adds the component to an error.
 func (c component) fail(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %s: %w", c.stage, quote.Name(c.kind), err)
+	return within(c.stage+" "+quote.Name(c.kind), err)
 }
 
 // A setting reads itself from JSON, which for large settings is faster than package json.
@@ -166,9 +169,30 @@ func unknownField(rest map[string]json.RawMessage) error {
 // readStage reads a component that may be absent.
 func readStage[T any](s stage[T], raw json.RawMessage, to *T) (err error) {
 	if !absent(raw) {
-		*to, err = s.read(raw)
+		*to, err = s.read(raw, 0)
 	}
 	return err
+}
+
+// within adds a part of a file to an error.
+func within(part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", part, err)
+}
+
+// readSetting reads an object that may be absent.
+func readSetting[T any](name string, raw json.RawMessage, to **T, check func(*T) error) error {
+	if absent(raw) {
+		return nil
+	}
+	*to = new(T)
+	err := strictjson.Unmarshal(raw, *to)
+	if err == nil {
+		err = check(*to)
+	}
+	return within(name, err)
 }
 
 // absent reports whether a value is missing or null.

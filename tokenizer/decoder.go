@@ -31,11 +31,44 @@ var decoderStage = stage[decoder]{
 // decoders run one after the other.
 type decoders []decoder
 
+// mostGrowth is the maximum number of bytes that decoders may write for one byte. Decode cannot fail, so the limit
+// applies when a file is read.
+const mostGrowth = 64
+
+// growth returns an upper bound of the number of bytes that a decoder writes for one byte of a long text.
+func growth(d decoder) float64 {
+	switch d := d.(type) {
+	case decoders:
+		n := 1.0
+		for _, part := range d {
+			n *= growth(part)
+		}
+		return n
+	case *replace:
+		old, _ := d.At.pattern.(literal)
+		return max(1, float64(len(d.With))/float64(max(1, len(old))))
+	case *bpeDecoder:
+		return max(1, 2-float64(len(d.Suffix)))
+	case *ctc:
+		return max(1, 2-float64(len(d.Delimiter)))
+	}
+	return 1
+}
+
 func (all decoders) decode(tokens []string) []string {
 	for _, d := range all {
 		tokens = d.decode(tokens)
 	}
 	return tokens
+}
+
+// each is decode for a decoder that changes each token by itself.
+func each(tokens []string, change func(i int, token string) string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		out[i] = change(i, token)
+	}
+	return out
 }
 
 // decode converts the bytes that the tokens represent to one text.
@@ -75,15 +108,13 @@ func lossy(b []byte) string {
 
 // decode replaces ▁ by a space. In the first token it removes ▁.
 func (m *metaspace) decode(tokens []string) []string {
-	out := make([]string, len(tokens))
-	for i, token := range tokens {
+	return each(tokens, func(i int, token string) string {
 		with := " "
 		if i == 0 && m.prepend != "never" {
 			with = ""
 		}
-		out[i] = strings.ReplaceAll(token, string(m.Char), with)
-	}
-	return out
+		return strings.ReplaceAll(token, string(m.Char), with)
+	})
 }
 
 // wordPieceDecoder adds a space before each token that begins a word.
@@ -93,21 +124,19 @@ type wordPieceDecoder struct {
 }
 
 func (d wordPieceDecoder) decode(tokens []string) []string {
-	out := make([]string, len(tokens))
-	for i, token := range tokens {
-		if i > 0 {
-			if rest, ok := strings.CutPrefix(token, d.Prefix); ok {
-				token = rest
-			} else {
-				token = " " + token
-			}
+	return each(tokens, func(i int, token string) string {
+		rest, inner := strings.CutPrefix(token, d.Prefix)
+		switch {
+		case i > 0 && inner:
+			token = rest
+		case i > 0:
+			token = " " + token
 		}
 		if d.Cleanup {
 			token = cleanup(token)
 		}
-		out[i] = token
-	}
-	return out
+		return token
+	})
 }
 
 // cleanup removes the spaces before English punctuation and endings, and contracts "do not".
@@ -130,15 +159,13 @@ type bpeDecoder struct {
 }
 
 func (d bpeDecoder) decode(tokens []string) []string {
-	out := make([]string, len(tokens))
-	for i, token := range tokens {
+	return each(tokens, func(i int, token string) string {
 		with := " "
 		if i == len(tokens)-1 {
 			with = ""
 		}
-		out[i] = strings.ReplaceAll(token, d.Suffix, with)
-	}
-	return out
+		return strings.ReplaceAll(token, d.Suffix, with)
+	})
 }
 
 // byteFallback converts tokens like <0xE4> to characters.
@@ -197,29 +224,23 @@ type stripDecoder struct {
 }
 
 func (d stripDecoder) decode(tokens []string) []string {
-	out := make([]string, len(tokens))
-	for i, token := range tokens {
-		rest, ok := token, true
-		for n := 0; n < d.Start && ok; n++ {
-			rest, ok = strings.CutPrefix(rest, string(d.Char))
+	return each(tokens, func(_ int, token string) string {
+		for n, ok := 0, true; n < d.Start && ok; n++ {
+			token, ok = strings.CutPrefix(token, string(d.Char))
 		}
-		ok = true
-		for n := 0; n < d.Stop && ok; n++ {
-			rest, ok = strings.CutSuffix(rest, string(d.Char))
+		for n, ok := 0, true; n < d.Stop && ok; n++ {
+			token, ok = strings.CutSuffix(token, string(d.Char))
 		}
-		out[i] = rest
-	}
-	return out
+		return token
+	})
 }
 
 func (n replace) decode(tokens []string) []string {
-	out := make([]string, len(tokens))
-	for i, token := range tokens {
+	return each(tokens, func(_ int, token string) string {
 		p := piece{s: token}
 		p.replace(n.At, n.With)
-		out[i] = p.s
-	}
-	return out
+		return p.s
+	})
 }
 
 // ctc merges consecutive equal tokens and removes the padding token.

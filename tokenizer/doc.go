@@ -29,9 +29,8 @@
 //	decoders         WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback, Fuse, Strip, Replace,
 //	                 CTC, Sequence
 //
-// Models of SentencePiece (spiece.model, tokenizer.model, source.spm), unigram and BPE, are read directly,
-// and give the same tokens as the library sentencepiece: sentencepiece*.go. Load documents which files of a
-// directory are read.
+// Models of SentencePiece (spiece.model, tokenizer.model, source.spm), unigram and BPE, are read directly, and give the
+// same tokens as the library sentencepiece: sentencepiece*.go. Load documents which files of a directory are read.
 //
 // Regular expressions can be those of GPT-2, Llama 3, Qwen and Trained, and all that have the same meaning
 // in package regexp. Look-ahead is only supported as \s+(?!\S)|\s+ at the end.

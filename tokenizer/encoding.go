@@ -25,9 +25,8 @@ type Encoding struct {
 	Special []bool
 	// Mask is true for all tokens to attend to: all except padding.
 	Mask []bool
-	// Overflow has encodings of the tokens that truncation removed, if Options.Overflow is set. Each has
-	// its own special tokens. For a pair, each window of the first text is combined with each window of the
-	// second.
+	// Overflow has encodings of the tokens that truncation removed, if Options.Overflow is set. Each has its own
+	// special tokens. For a pair, each window of the first text is combined with each window of the second.
 	//
 	// Differs: types follow the file; the Python package gives the second text 1.
 	Overflow []*Encoding
@@ -81,8 +80,7 @@ type part struct {
 	word int
 }
 
-// build combines texts and special tokens according to a template. For each slot of a text it uses the
-// chosen window.
+// build combines texts and special tokens according to a template. For each slot of a text it uses the chosen window.
 func build(slots []slot, windows [][][]part, chosen []int, special bool) *Encoding {
 	n := 0
 	for i, s := range slots {

@@ -53,30 +53,20 @@ func readExpression(expr string) (pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression %s cannot be run exactly: %s", quote.Text(expr), quote.Message(err.Error()))
 	}
-	return expression{re, ends}, nil
+	return expression{re}, nil
 }
 
-// expression is a regular expression of package regexp.
-type expression struct {
-	re *regexp.Regexp
-	// spaces reports whether the last group matches white space, of which one is left to the next word.
-	spaces bool
-}
+// expression is a regular expression of package regexp. Its only group, if any, matches white space, of which one is
+// left to the next word.
+type expression struct{ *regexp.Regexp }
 
 func (e expression) next(s string, from int) (start, end int, ok bool) {
-	if !e.spaces {
-		at := e.re.FindStringIndex(s[from:])
-		if at == nil {
-			return 0, 0, false
-		}
-		return from + at[0], from + at[1], true
-	}
-	at := e.re.FindStringSubmatchIndex(s[from:])
+	at := e.FindStringSubmatchIndex(s[from:])
 	if at == nil {
 		return 0, 0, false
 	}
 	start, end = from+at[0], from+at[1]
-	if at[2] >= 0 {
+	if len(at) > 2 && at[2] >= 0 {
 		end = leaveOne(s, start, end)
 	}
 	return start, end, true
@@ -109,11 +99,10 @@ func (gpt2) next(s string, from int) (start, end int, ok bool) {
 	if end := run(table, s, afterSpace(s, from)); end > 0 {
 		return from, end, true
 	}
-	return from, leaveOne(s, from, spacesFrom(table, s, from)), true
+	return from, leaveOne(s, from, runOf(table, s, from, space)), true
 }
 
-// wordsAndDigits splits like Llama 3 and Qwen: numbers have a maximum length, and a word may begin with one
-// sign.
+// wordsAndDigits splits like Llama 3 and Qwen: numbers have a maximum length, and a word may begin with one sign.
 type wordsAndDigits struct{ digits int }
 
 func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
@@ -154,38 +143,22 @@ func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
 		}
 		return from, end, true
 	}
-	end = spacesFrom(table, s, from)
+	end = runOf(table, s, from, space)
 	if i := strings.LastIndexAny(s[from:end], "\r\n"); i >= 0 {
 		return from, from + i + 1, true
 	}
 	return from, leaveOne(s, from, end), true
 }
 
-// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s; 0 if there is
-// none.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s; 0 if there is none.
 func contraction(s string, anyCase bool) int {
-	if len(s) < 2 || s[0] != '\'' {
+	if !strings.HasPrefix(s, "'") {
 		return 0
 	}
-	at := func(i int) byte {
-		if i >= len(s) {
-			return 0
-		}
-		if anyCase && 'A' <= s[i] && s[i] <= 'Z' {
-			return s[i] + 'a' - 'A'
-		}
-		return s[i]
-	}
-	switch at(1) {
-	case 's', 't', 'm', 'd':
-		return 2
-	case 'r', 'v':
-		if at(2) == 'e' {
-			return 3
-		}
-	case 'l':
-		if at(2) == 'l' {
-			return 3
+	for _, ending := range [...]string{"s", "t", "re", "ve", "m", "ll", "d"} {
+		end := 1 + len(ending)
+		if strings.HasPrefix(s[1:], ending) || anyCase && len(s) >= end && strings.EqualFold(s[1:end], ending) {
+			return end
 		}
 	}
 	if anyCase && strings.HasPrefix(s[1:], "ſ") { // long s, another lower-case form of S
@@ -220,22 +193,20 @@ func run(table *classTable, s string, from int) int {
 
 // runOf returns the end of the characters of a class.
 func runOf(table *classTable, s string, from int, c class) int {
-	for i, r := range s[from:] {
-		if !table.has(r, c) {
-			return from + i
-		}
-	}
-	return len(s)
+	return runWhile(table, s, from, c, true)
 }
 
 // runOfSigns returns the end of the characters that are not letters, numbers or spaces.
 func runOfSigns(table *classTable, s string, from int) int {
+	return runWhile(table, s, from, letter|number|space, false)
+}
+
+// runWhile returns the end of the characters that have, or do not have, one of the classes.
+func runWhile(table *classTable, s string, from int, c class, have bool) int {
 	for i, r := range s[from:] {
-		if table.has(r, letter|number|space) {
+		if table.has(r, c) != have {
 			return from + i
 		}
 	}
 	return len(s)
 }
-
-func spacesFrom(table *classTable, s string, from int) int { return runOf(table, s, from, space) }

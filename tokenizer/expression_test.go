@@ -31,7 +31,7 @@ func TestProperties(t *testing.T) {
 			continue
 		}
 		chars := 0
-		for _, at := range p.(expression).re.FindAllStringIndex(b.String(), -1) {
+		for _, at := range p.(expression).FindAllStringIndex(b.String(), -1) {
 			chars += utf8.RuneCountInString(b.String()[at[0]:at[1]])
 		}
 		if chars != want {

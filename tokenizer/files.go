@@ -17,8 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// FormatError is an error in the files of a tokenizer. Any other error of Load means that a file could not
-// be read.
+// FormatError is an error in the files of a tokenizer. Any other error of Load means that a file could not be read.
 type FormatError struct {
 	Path string
 	Err  error
@@ -32,11 +31,10 @@ func (e *FormatError) Error() string {
 // Unwrap returns the error without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Load reads the tokenizer in a model's directory. It uses the first of these files that exists:
-// tokenizer.json; vocab.txt of BERT; source.spm, target.spm and vocab.json of Marian; spiece.model of T5;
-// tokenizer.model of Llama or Gemma; sentencepiece.bpe.model of XLM-R or CamemBERT; vocab.json and
-// merges.txt of GPT-2 or RoBERTa. With all files except tokenizer.json it also reads tokenizer_config.json
-// and special_tokens_map.json.
+// Load reads the tokenizer in a model's directory. It uses the first of these files that exists: tokenizer.json;
+// vocab.txt of BERT; source.spm, target.spm and vocab.json of Marian; spiece.model of T5; tokenizer.model of Llama or
+// Gemma; sentencepiece.bpe.model of XLM-R or CamemBERT; vocab.json and merges.txt of GPT-2 or RoBERTa. With all files
+// except tokenizer.json it also reads tokenizer_config.json and special_tokens_map.json.
 //
 // Errors: a directory without these files, and the errors of Read.
 func Load(dir string) (*Tokenizer, error) {
@@ -64,10 +62,9 @@ func Load(dir string) (*Tokenizer, error) {
 		}
 		t, err := form.read(from, data)
 		var inner *FormatError
-		switch {
-		case errors.As(err, &inner):
+		if errors.As(err, &inner) {
 			return nil, inner
-		case err != nil:
+		} else if err != nil {
 			return nil, &FormatError{path, err}
 		}
 		for _, other := range forms { // other programs may read these
@@ -137,22 +134,33 @@ type settings struct {
 	Library      map[string]json.RawMessage `json:"sp_model_kwargs"`
 }
 
-// readSettings reads tokenizer_config.json and special_tokens_map.json, if they exist.
-func readSettings(from *folder) (s settings, err error) {
+// readSettings reads tokenizer_config.json and special_tokens_map.json, if they exist, and returns the class of the
+// tokenizer, one of known.
+func readSettings(from *folder, known ...string) (s settings, class string, err error) {
 	if _, err := from.readIfThere("tokenizer_config.json", &s); err != nil {
-		return s, err
+		return s, "", err
 	}
 	var m map[string]json.RawMessage
 	path, err := from.readIfThere("special_tokens_map.json", &m)
 	if err != nil {
-		return s, err
+		return s, "", err
 	}
 	for _, name := range sorted(m) {
 		if err := s.setSpecial(name, m[name]); err != nil {
-			return s, &FormatError{path, err}
+			return s, "", &FormatError{path, err}
 		}
 	}
-	return s, nil
+	class, err = s.class(from, known...)
+	return s, class, err
+}
+
+// require is read for a file that must exist.
+func (f *folder) require(name, want string) (path string, data []byte, err error) {
+	path, data, err = f.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &FormatError{path, fmt.Errorf("is missing, want %s", want)}
+	}
+	return path, data, err
 }
 
 // readIfThere reads a JSON file if it exists.
@@ -225,7 +233,7 @@ func (s *settings) specials(m interface{ id(string) (int, bool) }, uses ...use) 
 		}
 		id, ok := m.id(token)
 		if !ok {
-			return nil, fmt.Errorf("does not have the special token %s", quote.Text(token))
+			return nil, fmt.Errorf("lacks the special token %s", quote.Text(token))
 		}
 		list[i] = addedToken{ID: id, Content: token, Special: true}
 	}
@@ -259,14 +267,11 @@ func (f *folder) modelType() string {
 	var config struct {
 		Type string `json:"model_type"`
 	}
-	if _, data, err := f.read("config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // loading the model reports its errors
-	}
+	_, _ = f.readIfThere("config.json", &config) // loading the model reports its errors
 	return config.Type
 }
 
-// onlyThese returns an error if the files of a directory have special or added tokens that are not in the
-// list.
+// onlyThese returns an error if the files of a directory have special or added tokens that are not in the list.
 func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 	all, err := s.addedTo(from, m, slices.Clone(list))
 	if err != nil {
@@ -277,7 +282,7 @@ func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 			return t.ID == u.ID && t.SingleWord == u.SingleWord && t.LStrip == u.LStrip && t.RStrip == u.RStrip
 		}
 		if !slices.ContainsFunc(list, known) {
-			return fmt.Errorf("goes with an added token %s that only a tokenizer.json can describe, want one",
+			return fmt.Errorf("has the added token %s, want a tokenizer.json that describes it",
 				quote.Text(t.Content))
 		}
 	}
@@ -303,11 +308,8 @@ func special(raw json.RawMessage, usual string) (string, error) {
 
 // readBERT builds a tokenizer from a vocab.txt, which has one token per line.
 func readBERT(from *folder, data []byte) (*Tokenizer, error) {
-	s, err := readSettings(from)
+	s, _, err := readSettings(from, "", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
 	if err != nil {
-		return nil, err
-	}
-	if _, err := s.class(from, "", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"); err != nil {
 		return nil, err
 	}
 	ids := map[string]int{}
@@ -357,7 +359,7 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 	}
 	for _, token := range sorted(ids) {
 		if strings.ContainsFunc(token, unicode.IsUpper) && !specials[token] && !strings.HasPrefix(token, "[unused") {
-			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not say do_lower_case",
+			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not set do_lower_case",
 				quote.Text(token))
 		}
 	}
@@ -366,18 +368,11 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 
 // readGPT2 builds a tokenizer from a vocab.json and a merges.txt.
 func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
-	path, lines, err := from.read("merges.txt")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("has no merges.txt or tokenizer.json beside it")
-	}
+	path, lines, err := from.require("merges.txt", "it beside vocab.json, or a tokenizer.json")
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSettings(from)
-	if err != nil {
-		return nil, err
-	}
-	class, err := s.class(from, "GPT2Tokenizer", "RobertaTokenizer")
+	s, class, err := readSettings(from, "GPT2Tokenizer", "RobertaTokenizer")
 	if err != nil {
 		return nil, err
 	}

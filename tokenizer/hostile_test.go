@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -57,6 +58,38 @@ func TestHostileText(t *testing.T) {
 		}
 		if refused < files/2 {
 			t.Errorf("%s: %d of %d files are refused", name, refused, files)
+		}
+	}
+}
+
+// A small file cannot take much time or memory.
+func TestHostileSize(t *testing.T) {
+	replace := `{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}`
+	sequence := func(part, end string, n int) string {
+		return `{"type": "Sequence", "normalizers": [` + strings.Repeat(part, n) + end + `]}`
+	}
+	var before, after runtime.MemStats
+	for name, c := range map[string]struct{ field, value, want string }{
+		"nested":  {"normalizer", strings.Repeat(`{"type": "Sequence", "normalizers": [`, 4000) + strings.Repeat(`]}`, 4000), "is within 8 others, want less"},
+		"classes": {"normalizer", `{"type": "Replace", "pattern": {"Regex": "` + strings.Repeat(`\\P{L}`, 10_000) + `"}, "content": ""}`, "too many classes"},
+		"doubled": {"normalizer", sequence(replace+",", replace, 60), "the text becomes too long"},
+		"long":    {"normalizer", `{"type": "Replace", "pattern": {"String": "a"}, "content": "` + strings.Repeat("x", 100_000) + `"}`, "the text becomes too long"},
+		"prefix":  {"normalizer", `{"type": "Prepend", "prepend": "` + strings.Repeat("x", 1_000_000) + `"}`, "the text becomes too long"},
+		"bytes": {"pre_tokenizer", strings.ReplaceAll(sequence(`{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},`,
+			`{"type": "Split", "pattern": {"String": "b"}, "behavior": "Isolated", "invert": false}`, 60), "normalizers", "pretokenizers"), "the text becomes too long"},
+		"written": {"decoder", strings.ReplaceAll(sequence(replace+",", replace, 60), "normalizers", "decoders"), "times as long, want at most 64"},
+	} {
+		runtime.ReadMemStats(&before)
+		tok, err := Read(strings.NewReader(refusedFile(c.field, c.value)))
+		if err == nil {
+			_, err = tok.Encode(strings.Repeat("aé ", 1000), Options{})
+		}
+		runtime.ReadMemStats(&after)
+		if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 100 {
+			t.Errorf("%s: %d MB were allocated", name, made)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want … %s", name, err, c.want)
 		}
 	}
 }

@@ -25,9 +25,8 @@ func (s *symbols) add(id, length int32) {
 // merge is the result of merging a pair. Pairs with lower ranks are merged first.
 type merge struct{ rank, id int32 }
 
-// joinAll merges the pair with the lowest rank, the leftmost of several, until no pair can be merged. It
-// takes n·log n steps for n symbols. find is called when a pair is formed, and again (with again true)
-// before it is merged.
+// joinAll merges the pair with the lowest rank, the leftmost of several, until no pair can be merged. It takes n·log n
+// steps for n symbols. find is called when a pair is formed, and again (with again true) before it is merged.
 func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, bool)) {
 	list := s.list
 	s.heap = s.heap[:0]

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,26 +32,18 @@ const (
 
 var strategies = []Strategy{LongestFirst, OnlyFirst, OnlySecond}
 
-// readTruncation parses the setting of a tokenizer.json. The result is nil if there is none.
-func readTruncation(raw json.RawMessage) (*truncation, error) {
-	if absent(raw) {
-		return nil, nil
+// check returns an error for settings of a tokenizer.json that are not valid.
+func (t *truncation) check() error {
+	t.Direction = cmp.Or(t.Direction, "Right")
+	switch {
+	case t.Direction != "Right" && t.Direction != "Left":
+		return fmt.Errorf("direction %s, want Right or Left", quote.Text(t.Direction))
+	case !slices.Contains(strategies, t.Strategy):
+		return fmt.Errorf("strategy %s, want LongestFirst, OnlyFirst or OnlySecond", quote.Text(string(t.Strategy)))
+	case t.Max < 0 || t.Stride < 0:
+		return fmt.Errorf("max_length %d and stride %d, want at least 0", t.Max, t.Stride)
 	}
-	t := truncation{Direction: "Right"}
-	if err := strictjson.Unmarshal(raw, &t); err != nil {
-		return nil, fmt.Errorf("truncation: %w", err)
-	}
-	if !slices.Contains([]string{"Right", "Left"}, t.Direction) {
-		return nil, fmt.Errorf("truncation: direction %s, want Right or Left", quote.Text(t.Direction))
-	}
-	if !slices.Contains(strategies, t.Strategy) {
-		return nil, fmt.Errorf("truncation: strategy %s, want LongestFirst, OnlyFirst or OnlySecond",
-			quote.Text(string(t.Strategy)))
-	}
-	if t.Max < 0 || t.Stride < 0 {
-		return nil, fmt.Errorf("truncation: max_length %d and stride %d, want at least 0", t.Max, t.Stride)
-	}
-	return &t, nil
+	return nil
 }
 
 // apply cuts one or two texts to a length that leaves room for special tokens. For each text it returns
@@ -68,7 +61,7 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 	}
 	most := t.Max - special
 	if most < 0 {
-		return nil, fmt.Errorf("max_length is %d, and %d special tokens are to be added", t.Max, special)
+		return nil, fmt.Errorf("max_length is %d, want room for %d special tokens", t.Max, special)
 	}
 	if total <= most {
 		return windows, nil
@@ -79,29 +72,28 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 		}
 		return windows, nil
 	}
+	kept := [2]int{len(texts[0]), total - len(texts[0])}
 	of := 0
 	switch {
-	case t.Strategy == LongestFirst && len(texts) == 1:
-	case t.Strategy == LongestFirst:
-		for i, n := range share(len(texts[0]), len(texts[1]), most) {
-			var err error
-			if windows[i], err = t.cut(texts[i], n); err != nil {
-				return nil, err
-			}
-		}
-		return windows, nil
+	case t.Strategy == LongestFirst && len(texts) == 2:
+		kept = share(kept[0], kept[1], most)
 	case t.Strategy == OnlySecond && len(texts) == 1:
-		return nil, errors.New("the second text is to be cut, and there is none")
+		return nil, errors.New("strategy OnlySecond truncates the second text, want a pair")
 	case t.Strategy == OnlySecond:
 		of = 1
+		fallthrough
+	default:
+		if kept[of] -= total - most; kept[of] <= 0 {
+			return nil, fmt.Errorf("text %d has %d tokens, and %d have to be removed", of+1, len(texts[of]), total-most)
+		}
 	}
-	left := len(texts[of]) - (total - most)
-	if left <= 0 {
-		return nil, fmt.Errorf("text %d has %d tokens and is to lose %d", of+1, len(texts[of]), total-most)
+	for i := range texts {
+		var err error
+		if windows[i], err = t.cut(texts[i], kept[i]); err != nil {
+			return nil, err
+		}
 	}
-	var err error
-	windows[of], err = t.cut(texts[of], left)
-	return windows, err
+	return windows, nil
 }
 
 // cut splits tokens into windows of at most n tokens. The first window is at the side that is kept.
@@ -129,8 +121,7 @@ func (t *truncation) cut(parts []part, n int) ([][]part, error) {
 	}
 }
 
-// share divides a length between two texts: the longer text is cut first, down to the length of the other,
-// then both.
+// share divides a length between two texts: the longer text is cut first, down to the length of the other, then both.
 func share(a, b, most int) [2]int {
 	short := min(a, b)
 	long := max(short, most-short)
@@ -148,7 +139,7 @@ func share(a, b, most int) [2]int {
 type padding struct {
 	Strategy  json.RawMessage `json:"strategy"`
 	Direction string          `json:"direction"`
-	Multiple  *int            `json:"pad_to_multiple_of"`
+	Multiple  int             `json:"pad_to_multiple_of"`
 	ID        int             `json:"pad_id"`
 	TypeID    int             `json:"pad_type_id"`
 	Token     string          `json:"pad_token"`
@@ -158,29 +149,20 @@ type padding struct {
 // mostPadding is the maximum length that a file can set.
 const mostPadding = 1 << 24
 
-// readPadding parses the setting of a tokenizer.json. The result is nil if there is none.
-func readPadding(raw json.RawMessage) (*padding, error) {
-	if absent(raw) {
-		return nil, nil
-	}
-	var p padding
-	if err := strictjson.Unmarshal(raw, &p); err != nil {
-		return nil, fmt.Errorf("padding: %w", err)
-	}
-	if !slices.Contains([]string{"Right", "Left"}, p.Direction) {
-		return nil, fmt.Errorf("padding: direction %s, want Right or Left", quote.Text(p.Direction))
+// check returns an error for settings of a tokenizer.json that are not valid.
+func (p *padding) check() error {
+	if p.Direction != "Right" && p.Direction != "Left" {
+		return fmt.Errorf("direction %s, want Right or Left", quote.Text(p.Direction))
 	}
 	var fixed struct{ Fixed int }
-	if string(p.Strategy) != `"BatchLongest"` {
-		if strictjson.Unmarshal(p.Strategy, &fixed) != nil {
-			return nil, fmt.Errorf("padding: strategy %s, want \"BatchLongest\" or {\"Fixed\": n}", quote.JSON(p.Strategy))
-		}
-		p.fixed = fixed.Fixed
+	if string(p.Strategy) != `"BatchLongest"` && strictjson.Unmarshal(p.Strategy, &fixed) != nil {
+		return fmt.Errorf("strategy %s, want \"BatchLongest\" or {\"Fixed\": n}", quote.JSON(p.Strategy))
 	}
-	if p.fixed < 0 || p.fixed > mostPadding || p.Multiple != nil && (*p.Multiple < 0 || *p.Multiple > mostPadding) {
-		return nil, fmt.Errorf("padding: lengths have to be 0 to %d", mostPadding)
+	p.fixed = fixed.Fixed
+	if p.fixed < 0 || p.fixed > mostPadding || p.Multiple < 0 || p.Multiple > mostPadding {
+		return fmt.Errorf("lengths have to be 0 to %d", mostPadding)
 	}
-	return &p, nil
+	return nil
 }
 
 // apply pads an encoding to the fixed length, or to the longest length.
@@ -189,8 +171,8 @@ func (p *padding) apply(e *Encoding, longest int) {
 	if string(p.Strategy) == `"BatchLongest"` {
 		length = longest
 	}
-	if m := p.Multiple; m != nil && *m > 0 && length%*m > 0 {
-		length += *m - length%*m
+	if m := p.Multiple; m > 0 && length%m > 0 {
+		length += m - length%m
 	}
 	n := length - len(e.IDs)
 	if n <= 0 {

@@ -112,7 +112,7 @@ func TestOptions(t *testing.T) {
 		{Options{MaxLength: -1}, "tokenizer: MaxLength is -1, want at least 0"},
 		{Options{MaxLength: 5, Stride: -2}, "tokenizer: Stride is -2, want at least 0"},
 		{Options{MaxLength: 5, NoTruncation: true}, "tokenizer: MaxLength and NoTruncation exclude each other"},
-		{Options{MaxLength: 1}, "tokenizer: truncation: max_length is 1, and 2 special tokens are to be added"},
+		{Options{MaxLength: 1}, "tokenizer: truncation: max_length is 1, want room for 2 special tokens"},
 	} {
 		if _, err := tok.Encode("a", c.o); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.o, err, c.want)

@@ -11,9 +11,8 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// The vocabulary and the merges are most of a file. Package json reads them about six times, this reader
-// once. If the reader finds anything unusual, it gives up, and package strictjson reads the text again and
-// reports errors.
+// The vocabulary and the merges are most of a file. Package json reads them about six times, this reader once. If the
+// reader finds anything unusual, it gives up, and package strictjson reads the text again and reports errors.
 
 // listReader reads a JSON text from its beginning.
 type listReader struct {
@@ -183,7 +182,6 @@ func readFields(raw []byte) (map[string]json.RawMessage, error) {
 			if r.skip(); r.ok {
 				fields[name] = raw[start:r.at]
 			}
-			r.ok = r.ok && len(fields) == n+1 // no name occurs twice
 		}
 		return fields
 	})

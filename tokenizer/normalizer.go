@@ -35,8 +35,10 @@ var normalizerStage = stage[normalizer]{
 type normalizers []normalizer
 
 func (all normalizers) normalize(p *piece) {
+	before := len(p.s)
 	for _, n := range all {
 		n.normalize(p)
+		checkGrowth(before, len(p.s))
 	}
 }
 

@@ -15,10 +15,9 @@ var powersOfTen = sync.OnceValue(func() (table [309]float64) {
 	return table
 })
 
-// readNumber parses a JSON number like the reference, whose package serde_json is fast rather than exact:
-// it reads the digits that fit into 64 bits, and multiplies or divides by one power of ten. The last bit
-// matters because it decides between splits of a word with equal scores. readNumber reports whether the
-// number is within the range of float64.
+// readNumber parses a JSON number like the reference, whose package serde_json is fast rather than exact: it reads the
+// digits that fit into 64 bits, and multiplies or divides by one power of ten. The last bit matters because it decides
+// between splits of a word with equal scores. readNumber reports whether the number is within the range of float64.
 func readNumber(s string) (float64, bool) {
 	s, negative := strings.CutPrefix(s, "-")
 	s, power, scaled := strings.Cut(strings.ToLower(s), "e")

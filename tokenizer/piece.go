@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,6 +20,25 @@ type piece struct {
 }
 
 const none = -1
+
+// errGrowth is the panic value for a text that becomes too long, which checkGrowth raises and catchGrowth catches.
+var errGrowth = errors.New("the text becomes too long when it is normalized")
+
+// checkGrowth limits the length of a text of n bytes after normalization. Otherwise a file with many replacements
+// could exhaust memory.
+func checkGrowth(n, after int) {
+	if after > 64*n+1<<16 {
+		panic(errGrowth)
+	}
+}
+
+func catchGrowth(err *error) {
+	if r := recover(); r == error(errGrowth) {
+		*err = errGrowth
+	} else if r != nil {
+		panic(r)
+	}
+}
 
 // span is a range of bytes of the original text.
 type span struct{ start, end int32 }
@@ -181,6 +201,7 @@ func (p *piece) prepend(text string) {
 	if p.s == "" {
 		return
 	}
+	checkGrowth(len(p.s), len(text))
 	first := p.align(0)
 	at := make([]span, 0, len(text)+len(p.s))
 	for range len(text) {
@@ -220,6 +241,7 @@ func (p *piece) replace(pat pattern, with string) {
 		b.WriteString(p.s[read:start])
 		at = p.appendAlign(at, read, start)
 		b.WriteString(with)
+		checkGrowth(len(p.s), b.Len())
 		align := p.align(end - 1)
 		for range len(with) {
 			at = append(at, align)
@@ -234,8 +256,6 @@ func (p *piece) replace(pat pattern, with string) {
 
 // strip removes white space from the ends.
 func (p *piece) strip(left, right bool) {
-	table := classes()
-	isSpace := func(r rune) bool { return table.has(r, space) }
 	kept := p.s
 	if left {
 		kept = strings.TrimLeftFunc(kept, isSpace)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -55,7 +56,7 @@ func joinPostProcessors(parts []postProcessor) (postProcessor, error) {
 	for _, part := range parts {
 		if part.hasTemplate {
 			if p.hasTemplate {
-				return p, errors.New("has two that add special tokens, want one")
+				return p, errors.New("has two processors that add special tokens, want one")
 			}
 			p.single, p.pair, p.hasTemplate = part.single, part.pair, true
 		}
@@ -179,12 +180,12 @@ func (n templates) slots(parts []templatePart, texts int) (slots []slot, err err
 		case e.SpecialToken != nil && e.Sequence == nil:
 			t, ok := n.Special[e.SpecialToken.ID]
 			if !ok || len(t.IDs) != len(t.Tokens) {
-				return nil, fmt.Errorf("template has %s, which special_tokens do not have with as many ids as tokens",
+				return nil, fmt.Errorf("template has %s, want it in special_tokens, with as many ids as tokens",
 					quote.Text(e.SpecialToken.ID))
 			}
 			slots = append(slots, slot{none, e.SpecialToken.Kind, t.IDs, t.Tokens})
 		default:
-			return nil, errors.New("template, want elements that are one of Sequence and SpecialToken")
+			return nil, errors.New("template has an element that is not one of Sequence and SpecialToken")
 		}
 	}
 	return slots, nil
@@ -204,26 +205,13 @@ func uses(slots []slot, text int) bool {
 	return slices.ContainsFunc(slots, func(s slot) bool { return s.text == text })
 }
 
-// apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the
-// tokenizer added.
+// apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the tokenizer added.
 func (t trim) apply(parts []part, text string) {
-	table := classes()
-	isSpace := func(r rune) bool { return r == spaceChar || table.has(r, space) }
+	trims := func(r rune) bool { return r == spaceChar || isSpace(r) }
 	for i := range parts {
-		leading, trailing := 0, 0
-		for _, r := range parts[i].text {
-			if !isSpace(r) {
-				break
-			}
-			leading++
-		}
-		for rest := parts[i].text; rest != ""; trailing++ {
-			r, n := utf8.DecodeLastRuneInString(rest)
-			if !isSpace(r) {
-				break
-			}
-			rest = rest[:len(rest)-n]
-		}
+		s := parts[i].text
+		leading := utf8.RuneCountInString(s[:len(s)-len(strings.TrimLeftFunc(s, trims))])
+		trailing := utf8.RuneCountInString(s[len(strings.TrimRightFunc(s, trims)):])
 		at := &parts[i].at
 		if leading == 1 && t.prefixSpace && (i == 0 || at.Start == 0) {
 			leading = 0

@@ -80,11 +80,16 @@ func (all preTokenizers) preTokenize(out []piece, p piece) []piece {
 		} else {
 			next = make([]piece, 0, 2*len(parts))
 		}
+		done, size := len(next), 0
 		for _, part := range parts {
 			if part.s != "" {
 				next = t.preTokenize(next, part)
 			}
 		}
+		for _, part := range next[done:] {
+			size += len(part.s)
+		}
+		checkGrowth(len(p.s), size)
 		parts = next
 	}
 	if len(all) == 0 {

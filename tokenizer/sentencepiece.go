@@ -42,7 +42,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 			user[p.text] = id
 		case unknownPiece:
 			if m.unknown != none {
-				return nil, fmt.Errorf("pieces %d and %d are both the unknown one", m.unknown, id)
+				return nil, fmt.Errorf("pieces %d and %d are both unknown pieces", m.unknown, id)
 			}
 			m.unknown = id
 		case bytePiece:
@@ -58,12 +58,12 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 		m.fallback = byteTokens(&m.vocabulary)
 		for b, id := range m.fallback {
 			if id == none || m.kinds[id] != bytePiece {
-				return nil, fmt.Errorf("has byte_fallback, and no piece for the byte 0x%02X", b)
+				return nil, fmt.Errorf("has byte_fallback, but no piece for the byte 0x%02X", b)
 			}
 		}
 	}
 	if len(user) > 0 {
-		m.user = trieOf(user)
+		m.user = newTrie(user)
 	}
 	return m, nil
 }
@@ -117,7 +117,7 @@ func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 		}
 	}
 	u.price -= 10
-	u.trie = trieOf(found)
+	u.trie = newTrie(found)
 	return u
 }
 
@@ -182,7 +182,7 @@ func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
 	for id, token := range m.tokens {
 		order[id] = int32(id)
 		if !m.inText(id) && m.kinds[id] != unknownPiece && utf8.RuneCountInString(token) == 1 {
-			return nil, fmt.Errorf("piece %d, %s, is one character, and is not to be found in texts", id, quote.Text(token))
+			return nil, fmt.Errorf("piece %d, %s, is one character, want a kind that occurs in texts", id, quote.Text(token))
 		}
 	}
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.scores[b], m.scores[a]) })
@@ -260,8 +260,7 @@ type pieceNormalizer struct {
 	pieceRules
 	user   *trie // texts that are not changed
 	suffix bool  // the space is added after the text instead of before it
-	// firstOnly adds a space only before the piece at the beginning of a text, and not after a special
-	// token.
+	// firstOnly adds a space only before the piece at the beginning of a text, and not after a special token.
 	firstOnly bool
 }
 
@@ -357,7 +356,7 @@ func (n *pieceNormalizer) next(s string) (string, int) {
 	if size, _ := n.user.longest(root, s); size > 0 {
 		return s[:size], size
 	}
-	if text, size := n.chars.longest(s); size > 0 {
+	if text, size := n.chars.match(s, true); size > 0 {
 		return text, size
 	}
 	_, size := utf8.DecodeRuneInString(s)

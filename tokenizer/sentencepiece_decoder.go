@@ -47,7 +47,6 @@ func (d *pieceDecoder) decode(tokens []string) []string {
 	b.WriteString(d.join(tokens[from:]))
 	text := b.String()
 	if d.marian {
-		isSpace := func(r rune) bool { return classes().has(r, space) }
 		text = strings.TrimFunc(strings.ReplaceAll(text, metaSpace, " "), isSpace)
 	}
 	if d.cleanup {

@@ -68,7 +68,7 @@ func (c fairseqClass) number(pieces model, file *pieceModel) (*renumbered, error
 		}
 	}
 	if file.unknown != 0 || file.kinds[1] != controlPiece || file.kinds[2] != controlPiece {
-		return nil, errors.New("has other kinds of pieces than one that is unknown and two that control at its beginning")
+		return nil, errors.New("begins with pieces of other kinds, want an unknown piece and two control pieces")
 	}
 	n := len(file.tokens)
 	numbers := make([]int, n)

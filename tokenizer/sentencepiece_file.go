@@ -157,7 +157,7 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 			}
 			return within("denormalizer_spec", p.behind.read(f.bytes))
 		}
-		return fmt.Errorf("has field %d, which is not known", f.number)
+		return fmt.Errorf("has the unknown field %d", f.number)
 	})
 	if err != nil {
 		return nil, err
@@ -169,14 +169,6 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 		p.behind = nil // as in the reference
 	}
 	return p, nil
-}
-
-// within adds a part of a file to an error.
-func within(part string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", part, err)
 }
 
 func readPiece(data []byte) (filePiece, error) {
@@ -199,7 +191,7 @@ func readPiece(data []byte) (filePiece, error) {
 			p.kind = pieceKind(f.value)
 			return f.want(wireNumber)
 		}
-		return fmt.Errorf("has field %d, which is not known", f.number)
+		return fmt.Errorf("has the unknown field %d", f.number)
 	})
 	switch {
 	case err != nil:
@@ -212,8 +204,7 @@ func readPiece(data []byte) (filePiece, error) {
 	return p, nil
 }
 
-// trainingFields are fields of trainer_spec that describe the training and do not affect the use of a
-// model.
+// trainingFields are fields of trainer_spec that describe the training and do not affect the use of a model.
 var trainingFields = []int{
 	1, 2, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
 	40, 41, 42, 43, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54,
@@ -238,7 +229,7 @@ func (p *pieceFile) readTraining(data []byte) error {
 			return f.want(wireBytes)
 		}
 		if !slices.Contains(trainingFields, f.number) {
-			return fmt.Errorf("has field %d, which is not known", f.number)
+			return fmt.Errorf("has the unknown field %d", f.number)
 		}
 		return nil
 	}))
@@ -251,10 +242,10 @@ func (r *pieceRules) read(data []byte) error {
 		case 1, 6: // names of the rules and of their source file
 			return nil
 		case 2:
-			if len(f.bytes) > 0 {
+			if err = f.want(wireBytes); err == nil && len(f.bytes) > 0 {
 				r.chars, err = readCharsMap(f.bytes)
 			}
-			return errors.Join(err, f.want(wireBytes))
+			return err
 		case 3:
 			return f.flag(&r.dummyPrefix)
 		case 4:
@@ -262,6 +253,6 @@ func (r *pieceRules) read(data []byte) error {
 		case 5:
 			return f.flag(&r.escape)
 		}
-		return fmt.Errorf("has field %d, which is not known", f.number)
+		return fmt.Errorf("has the unknown field %d", f.number)
 	})
 }

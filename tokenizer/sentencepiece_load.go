@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // pieceTokenizer builds a tokenizer from a SentencePiece model, without special tokens.
@@ -56,15 +54,11 @@ var pieceClasses = map[string]func(s settings, t *Tokenizer) ([]addedToken, erro
 // tokenizer.model or a sentencepiece.bpe.model.
 func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, error) {
 	return func(from *folder, data []byte) (*Tokenizer, error) {
-		s, err := readSettings(from)
-		if err != nil {
-			return nil, err
+		s, class, err := readSettings(from, classes...)
+		if err == nil {
+			err = s.usual()
 		}
-		class, err := s.class(from, classes...)
 		if err != nil {
-			return nil, err
-		}
-		if err := s.usual(); err != nil {
 			return nil, err
 		}
 		t, err := pieceTokenizer(data)
@@ -174,22 +168,17 @@ func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedTok
 		token.ID, token.Normalized = id, false
 		byID[id] = token
 	}
-	path, data, err := from.read("added_tokens.json")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var ids map[string]int
+	path, err := from.readIfThere("added_tokens.json", &ids)
+	if err != nil {
 		return nil, err
 	}
-	if err == nil {
-		var ids map[string]int
-		if err := strictjson.Unmarshal(data, &ids); err != nil {
-			return nil, &FormatError{path, err}
-		}
-		for _, text := range sorted(ids) {
-			if old, there := byID[ids[text]]; there && old.Content != text {
-				return nil, &FormatError{path, fmt.Errorf("has %s with id %d, which is that of %s",
-					quote.Text(text), ids[text], quote.Text(old.Content))}
-			} else if !there {
-				byID[ids[text]] = addedToken{ID: ids[text], Content: text}
-			}
+	for _, text := range sorted(ids) {
+		if old, there := byID[ids[text]]; there && old.Content != text {
+			return nil, &FormatError{path, fmt.Errorf("has %s with id %d, which is that of %s",
+				quote.Text(text), ids[text], quote.Text(old.Content))}
+		} else if !there {
+			byID[ids[text]] = addedToken{ID: ids[text], Content: text}
 		}
 	}
 	if err := s.alsoSpecial(m, byID); err != nil {
@@ -258,24 +247,18 @@ func (m *renumbered) tokenize(out []token, p *piece) ([]token, error) {
 // readMarian builds a tokenizer from a source.spm, which splits texts, a vocab.json with the vocabulary,
 // and a target.spm for the texts that the model writes.
 func readMarian(from *folder, source []byte) (*Tokenizer, error) {
-	s, err := readSettings(from)
+	s, _, err := readSettings(from, "", "MarianTokenizer")
+	if err == nil {
+		err = s.usual()
+	}
 	if err != nil {
-		return nil, err
-	}
-	if _, err := s.class(from, "", "MarianTokenizer"); err != nil {
-		return nil, err
-	}
-	if err := s.usual(); err != nil {
 		return nil, err
 	}
 	t, err := marianSide(from, s, "vocab.json", source)
 	if err != nil {
 		return nil, err
 	}
-	path, target, err := from.read("target.spm")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &FormatError{path, errors.New("is missing, want it beside source.spm")}
-	}
+	path, target, err := from.require("target.spm", "it beside source.spm")
 	if err != nil {
 		return nil, err
 	}
@@ -283,14 +266,10 @@ func readMarian(from *folder, source []byte) (*Tokenizer, error) {
 	if s.Separate {
 		words = "target_vocab.json"
 	}
-	if t.target, err = marianSide(from, s, words, target); err != nil {
-		var inner *FormatError
-		if !errors.As(err, &inner) {
-			err = &FormatError{path, err}
-		}
-		return nil, err
+	if t.target, err = marianSide(from, s, words, target); err != nil && !errors.As(err, new(*FormatError)) {
+		err = &FormatError{path, err}
 	}
-	return t, nil
+	return t, err
 }
 
 // marianSide returns the tokenizer of the source or of the target.
@@ -299,14 +278,11 @@ func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer
 	if err != nil {
 		return nil, err
 	}
-	path, text, err := from.read(words)
-	bad := func(err error) error { return &FormatError{path, err} }
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, bad(errors.New("is missing, want the ids of the pieces"))
-	}
+	path, text, err := from.require(words, "the ids of the pieces")
 	if err != nil {
 		return nil, err
 	}
+	bad := func(err error) error { return &FormatError{path, err} }
 	m := &renumbered{pieces: t.model}
 	if err := m.vocabulary.read(text); err != nil {
 		return nil, bad(err)

@@ -228,11 +228,11 @@ func TestPieceFilesRefused(t *testing.T) {
 		"text":          {[]byte("hello world"), "field 13 has form 0, want 2"},
 		"cut":           {good[:len(good)-1], "ends in the middle of field 1"},
 		"group":         {with([]byte{1<<3 | 3}), "field 1 has form 3"},
-		"field":         {with(field(6, 0)), "has field 6, which is not known"},
-		"trainer field": {with(field(2, 0xe0, 3, 1)), "trainer_spec: has field 60, which is not known"},
-		"rules field":   {with(field(3, 7<<3, 1)), "normalizer_spec: has field 7, which is not known"},
-		"decoder field": {with(field(5, 7<<3, 1)), "denormalizer_spec: has field 7, which is not known"},
-		"piece field":   {with(field(1, 4<<3, 1)), "piece 3: has field 4, which is not known"},
+		"field":         {with(field(6, 0)), "has the unknown field 6"},
+		"trainer field": {with(field(2, 0xe0, 3, 1)), "trainer_spec: has the unknown field 60"},
+		"rules field":   {with(field(3, 7<<3, 1)), "normalizer_spec: has the unknown field 7"},
+		"decoder field": {with(field(5, 7<<3, 1)), "denormalizer_spec: has the unknown field 7"},
+		"piece field":   {with(field(1, 4<<3, 1)), "piece 3: has the unknown field 4"},
 		"words":         {with(field(2, 3<<3, 3)), "model_type is 3, want 1 \\(unigram\\) or 2 \\(BPE\\)"},
 		"piece type":    {with(field(1, 3<<3, 7)), "piece 3: has type 7, want 1 to 6"},
 		"empty piece":   {with(field(1, 3<<3, 1)), `piece 3: is "", want a text`},
@@ -240,15 +240,16 @@ func TestPieceFilesRefused(t *testing.T) {
 		"NaN":           {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireFixed32, 0, 0, 0xc0, 0x7f)), `piece 3: "c" has score NaN`},
 		"score":         {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireBytes, 1, 0)), "piece 3: field 2 has form 2, want 5"},
 		"twice":         {with(field(1, 1<<3|wireBytes, 1, 'a')), `pieces 1 and 3 are both "a"`},
-		"two unknown":   {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 2)), "pieces 0 and 3 are both the unknown one"},
+		"two unknown":   {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 2)), "pieces 0 and 3 are both unknown pieces"},
 		"no unknown":    {wirePieces("<unk>", "a")[16:], "has no unknown piece"},
-		"bytes":         {with(field(2, 35<<3&0x7f|0x80, 35>>4, 1)), "has byte_fallback, and no piece for the byte 0x00"},
+		"bytes":         {with(field(2, 35<<3&0x7f|0x80, 35>>4, 1)), "has byte_fallback, but no piece for the byte 0x00"},
 		"byte":          {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 6)), `piece 3, "c", is a byte, want byte_fallback`},
 		"rules":         {with(field(3, 2<<3|wireBytes, 3, 1, 2, 3)), "normalizer_spec: precompiled_charsmap ends before its size"},
+		"rules' form":   {with(field(3, 2<<3|wireFixed32, 1, 2, 3, 4)), "normalizer_spec: field 2 has form 5, want 2$"},
 		"a large field": {with([]byte{1<<3 | wireBytes, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), "ends in the middle of field 1"},
-		"control":       {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 3), field(2, 3<<3, 2)), `piece 3, "c", is one character, and is not to be found in texts`},
+		"control":       {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 3), field(2, 3<<3, 2)), `piece 3, "c", is one character, want a kind that occurs in texts`},
 	} {
-		if _, err := pieceTokenizer(c.data); err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) {
+		if _, err := pieceTokenizer(c.data); err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)
 		}
 	}
@@ -271,7 +272,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "extra_ids": -1}`, `extra_ids of tokenizer_config\.json is -1`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "sp_model_kwargs": {"enable_sampling": true}}`, `sp_model_kwargs of tokenizer_config\.json has enable_sampling, want none`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "split_special_tokens": true}`, `split_special_tokens of tokenizer_config\.json is true`},
-		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "eos_token": "<end>"}`, `does not have the special token "<end>"`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "eos_token": "<end>"}`, `lacks the special token "<end>"`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "additional_special_tokens": ["<extra_id_0>", "<more>"]}`, `has no id for the special token "<more>", want one in added_tokens_decoder`},
 		{"t5", "special_tokens_map.json", `{"additional_special_tokens": ["<more>"]}`, `has no id for the special token "<more>"`},
 		{"t5", "special_tokens_map.json", `{"sep_token": {"content": "<more>"}}`, `has no id for the special token "<more>"`},
@@ -279,7 +280,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "add_prefix_space": false}`, `has add_dummy_prefix true, but tokenizer_config\.json add_prefix_space false`},
 		{"t5", "added_tokens.json", `{"<far>": 5000}`, `added token "<far>" has id 5000`},
 		{"llama", "added_tokens.json", `{"other": 640}`, `added_tokens\.json: has "other" with id 640, which is that of "\[MASK\]"`},
-		{"marian", "vocab.json", `{"</s>": 0, "<unk>": 1}`, `vocab\.json: does not have the special token "<pad>"`},
+		{"marian", "vocab.json", `{"</s>": 0, "<unk>": 1}`, `vocab\.json: lacks the special token "<pad>"`},
 		{"marian", "vocab.json", "", `vocab\.json: is missing`},
 		{"marian", "target.spm", "", `target\.spm: is missing, want it beside source\.spm`},
 		{"marian", "target.spm", "x", `target\.spm: ends in the middle`},
@@ -288,7 +289,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `sentencepiece\.bpe\.model: belongs to a tokenizer of class "MBartTokenizer", want tokenizer_config\.json with tokenizer_class CamembertTokenizer or XLMRobertaTokenizer, or a tokenizer\.json`},
 		{"xlm-roberta", "tokenizer_config.json", "", `belongs to a tokenizer of class ""`},
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizerFast", "bos_token": "▁"}`, `has the special token "▁" in place of <s>, want a tokenizer\.json`},
-		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "mask_token": "[MASK]"}`, `does not have the special token "\[MASK\]"`},
+		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "mask_token": "[MASK]"}`, `lacks the special token "\[MASK\]"`},
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "add_prefix_space": false}`, `has add_dummy_prefix true, but tokenizer_config\.json add_prefix_space false`},
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "sp_model_kwargs": {"alpha": 1}}`, `sp_model_kwargs of tokenizer_config\.json has alpha`},
 		{"xlm-roberta", "added_tokens.json", `{"other": 0}`, `added_tokens\.json: has "other" with id 0, which is that of "<s>"`},
@@ -355,12 +356,12 @@ func TestFairseqNumbers(t *testing.T) {
 		}
 	}
 	for want, data := range map[string][]byte{
-		`has the piece "a" with number 1, want <s>`:                                wirePieces("<unk>", "a", "b"),
-		`has the piece "" with number 2, want </s>`:                                wirePieces("<unk>", "<s>"),
-		"has other kinds of pieces than one that is unknown and two that control":  fairseqPiecesOf("a"),
-		`has the piece "<mask>" with number 4, which is not allowed in this class`: asControl(fairseqPiecesOf("a", "<mask>")),
-		`has the piece "<pad>" with number 3, which is not allowed in this class`:  asControl(fairseqPiecesOf("<pad>")),
-		"ends in the middle of field 1":                                            asControl(fairseqPiecesOf("a"))[:40],
+		`has the piece "a" with number 1, want <s>`:                                       wirePieces("<unk>", "a", "b"),
+		`has the piece "" with number 2, want </s>`:                                       wirePieces("<unk>", "<s>"),
+		"begins with pieces of other kinds, want an unknown piece and two control pieces": fairseqPiecesOf("a"),
+		`has the piece "<mask>" with number 4, which is not allowed in this class`:        asControl(fairseqPiecesOf("a", "<mask>")),
+		`has the piece "<pad>" with number 3, which is not allowed in this class`:         asControl(fairseqPiecesOf("<pad>")),
+		"ends in the middle of field 1":                                                   asControl(fairseqPiecesOf("a"))[:40],
 	} {
 		_, err := Load(writeFiles(t, map[string][]byte{
 			"sentencepiece.bpe.model": data, "config.json": []byte(`{"model_type": "xlm-roberta"}`),
@@ -464,7 +465,7 @@ func TestBytePieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.pieces[1+0x7f].kind = normalPiece
-	if _, err := newPieceModel(f); err == nil || err.Error() != "has byte_fallback, and no piece for the byte 0x7F" {
+	if _, err := newPieceModel(f); err == nil || err.Error() != "has byte_fallback, but no piece for the byte 0x7F" {
 		t.Errorf("error %v", err)
 	}
 }

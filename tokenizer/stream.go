@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Stream decodes tokens one by one, as a model generates them.
 type Stream struct {
@@ -31,8 +34,17 @@ func (s *Stream) Rest() string { return s.tell(s.t.Decode(s.ids)) }
 // are added between tokens and removed at the beginning. So ids keeps the tokens that were returned last,
 // and text has their text without other tokens.
 func (s *Stream) tell(text string) string {
-	fresh, ok := strings.CutPrefix(text, s.text)
-	if !ok || fresh == "" {
+	// A token can change the text of the one before it, such as a byte that makes a character invalid. The
+	// changed part is returned again.
+	same := 0
+	for i, r := range text {
+		if same = i; !strings.HasPrefix(s.text[i:], string(r)) {
+			break
+		}
+		same += utf8.RuneLen(r)
+	}
+	fresh := text[same:]
+	if fresh == "" {
 		return ""
 	}
 	s.ids = append(s.ids[:0], s.ids[s.told:]...)

@@ -28,6 +28,24 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// A token that changes the text before it does not end the stream: an invalid byte makes the whole run of bytes
+// invalid.
+func TestStreamContinues(t *testing.T) {
+	tok := readGolden().load(t, "llama2")
+	s := tok.Stream()
+	var got []string
+	for _, token := range []string{"<0xC3>", "<0xA9>", "<0xFF>", "a", "b"} {
+		id, ok := tok.ID(token)
+		if !ok {
+			t.Fatalf("no token %s", token)
+		}
+		got = append(got, s.Next(id))
+	}
+	if all := strings.Join(got, "|"); all != "|é||\ufffd\ufffd\ufffda|b" {
+		t.Errorf("stream is %q", all)
+	}
+}
+
 // A character of several tokens is returned when it is complete.
 func TestStreamCharacter(t *testing.T) {
 	tok := readGolden().load(t, "gpt2")

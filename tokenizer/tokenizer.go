@@ -74,8 +74,9 @@ func Read(r io.Reader) (*Tokenizer, error) {
 }
 
 // parse parses a complete tokenizer.json.
-func parse(data []byte) (*Tokenizer, error) {
-	t, err := parseFields(data)
+func parse(data []byte) (t *Tokenizer, err error) {
+	defer catchGrowth(&err)
+	t, err = parseFields(data)
 	if err != nil { // report invalid JSON with its position
 		if err := strictjson.Unmarshal(data, new(any)); err != nil {
 			return nil, err
@@ -114,17 +115,14 @@ func parseFields(data []byte) (*Tokenizer, error) {
 		readStage(preTokenizerStage, file.PreTokenizer, &t.preTokenizer),
 		readStage(postProcessorStage, file.PostProcessor, &t.post),
 		readStage(decoderStage, file.Decoder, &t.decoder),
+		readSetting("truncation", file.Truncation, &t.truncation, (*truncation).check),
+		readSetting("padding", file.Padding, &t.padding, (*padding).check),
+		readStage(modelStage, file.Model, &t.model),
 	)
+	if n := growth(t.decoder); err == nil && n > mostGrowth {
+		err = fmt.Errorf("decoder: a text becomes %.3g times as long, want at most %d", n, mostGrowth)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if t.truncation, err = readTruncation(file.Truncation); err != nil {
-		return nil, err
-	}
-	if t.padding, err = readPadding(file.Padding); err != nil {
-		return nil, err
-	}
-	if t.model, err = modelStage.read(file.Model); err != nil {
 		return nil, err
 	}
 	t.added, err = readAddedTokens(file.AddedTokens, t.model, t.normalizer)
@@ -145,7 +143,7 @@ func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
 // Errors: those of Encode, and a file whose template for pairs has only one text.
 func (t *Tokenizer) EncodePair(first, second string, o Options) (*Encoding, error) {
 	if !uses(t.post.pair, 1) {
-		return nil, errors.New("tokenizer: pairs of this tokenizer do not have the second text")
+		return nil, errors.New("tokenizer: the template for pairs lacks the second text")
 	}
 	return t.encode(t.post.pair, o, first, second)
 }
@@ -236,8 +234,7 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// words normalizes a text and splits it into words. Special tokens within the ranges of literal are
-// ordinary text.
+// words normalizes a text and splits it into words. Special tokens within the ranges of literal are ordinary text.
 func (t *Tokenizer) words(text string, literal []Span) []piece {
 	pieces := t.added.split(newPiece(text), t.normalizer, literal)
 	if t.preTokenizer == nil {
@@ -255,7 +252,8 @@ func (t *Tokenizer) words(text string, literal []Span) []piece {
 }
 
 // cutText returns the tokens of one text, without the special tokens around it.
-func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
+func (t *Tokenizer) cutText(text string, literal []Span) (_ []part, err error) {
+	defer catchGrowth(&err)
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
@@ -270,7 +268,6 @@ func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 		}
 		tokens = append(tokens[:0], token{p.token, p.s, 0, len(p.s)})
 		if p.token == none {
-			var err error
 			if tokens, err = t.model.tokenize(tokens[:0], p); err != nil {
 				return nil, err
 			}

@@ -22,14 +22,12 @@ func TrainWords(counts map[string]int, special []string, size int) []string {
 	return append(slices.Clone(special), words[:min(max(0, size-len(special)), len(words))]...)
 }
 
-// TrainBPE learns a vocabulary of at most size tokens by byte-pair encoding, from words and their counts:
-// the special tokens, then the characters of the words, the most frequent first, then the merged tokens.
-// While there is room, it merges the two neighbours that occur together most often within words, ties in the
-// order of their bytes. Pairs that occur only once are not merged. If words begin with a space, the space
-// is the first character.
+// TrainBPE learns a vocabulary of at most size tokens by byte-pair encoding, from words and their counts: the special
+// tokens, then the characters of the words, the most frequent first, then the merged tokens. While there is room, it
+// merges the two neighbours that occur together most often within words, ties in the order of their bytes. Pairs that
+// occur only once are not merged. If words begin with a space, the space is the first character.
 //
-// merges are pairs of ids, in the order in which they apply. Each token of several characters has one
-// merge.
+// merges are pairs of ids, in the order in which they apply. Each token of several characters has one merge.
 //
 // Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", 2016, algorithm
 // 1. Differs: no mark is added to words; the paper adds one at their ends.
@@ -87,8 +85,7 @@ type bpeWord struct {
 	count   int
 }
 
-// pairCount is a pair with its count when it was queued, which is an upper bound unless the pair is in
-// grown.
+// pairCount is a pair with its count when it was queued, which is an upper bound unless the pair is in grown.
 type pairCount struct {
 	pair   pair
 	tokens [2]string
@@ -132,8 +129,7 @@ func (l *bpeTrainer) remove(m pair, count int) {
 	}
 }
 
-// apply merges the pair wherever it occurs. It returns false if the merged token already exists: each has
-// one merge.
+// apply merges the pair wherever it occurs. It returns false if the merged token already exists: each has one merge.
 func (l *bpeTrainer) apply(m pair) bool {
 	token := l.tokens[m[0]] + l.tokens[m[1]]
 	if _, known := l.ids[token]; known {

@@ -10,13 +10,12 @@ import (
 // split into: "char" for characters, "word" for words and signs, or "bpe" for parts of words, the only kind
 // with merges. The first special tokens never occur in a text; the last of them is the unknown token.
 //
-// White space of any kind and length counts as one space, and is removed at the ends of a text. A word that
-// follows a space begins with that space, and so does the first word of a text. A word is a run of letters
-// and digits. Every other character is a separate word. An apostrophe between letters belongs to the word
-// before it: l' homme, don' t. Chinese and Japanese have no spaces, so each of their characters is a word,
-// but byte-pair encoding gets the whole run. Marks and joiners belong to the character before them, so
-// emoji sequences are not split. A word has at most 64 characters, which limits the work for hostile text;
-// decoding joins the parts of a longer word without a space.
+// White space of any kind and length counts as one space, and is removed at the ends of a text. A word that follows a
+// space begins with that space, and so does the first word of a text. A word is a run of letters and digits. Every
+// other character is a separate word. An apostrophe between letters belongs to the word before it: l' homme, don' t.
+// Chinese and Japanese have no spaces, so each of their characters is a word, but byte-pair encoding gets the whole
+// run. Marks and joiners belong to the character before them, so emoji sequences are not split. A word has at most 64
+// characters, which limits the work for hostile text; decoding joins the parts of a longer word without a space.
 func Trained(words string, special int, tokens []string, merges [][2]int32) []byte {
 	type object = map[string]any
 	vocab := make(map[string]int, len(tokens))
@@ -53,8 +52,7 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 	for _, token := range tokens[:special] {
 		decoders = append(decoders, replace("String", token, ""))
 	}
-	// A space at the end, which no text has, is kept: other programs fail if there is nothing to strip it
-	// from.
+	// A space at the end, which no text has, is kept: other programs fail if there is nothing to strip it from.
 	decoders = append(decoders, object{"type": "Fuse"}, replace("Regex", " +", " "),
 		object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
 	data, err := json.Marshal(object{

@@ -160,11 +160,11 @@ var quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
 func (t *translator) quantifier() {
 	n := len(quantifiers.FindString(t.in))
 	if n == 0 {
-		t.refuse("{ that is no number of times")
+		t.refuse("{ without a count")
 		return
 	}
 	if t.take(n); t.in != "" && strings.IndexByte("*+?{", t.in[0]) >= 0 {
-		t.refuse("a quantifier behind a quantifier")
+		t.refuse("a quantifier after a quantifier")
 	}
 }
 
@@ -222,6 +222,9 @@ func noEscape(s string) string {
 	return s[:1+n]
 }
 
+// longestExpression is the maximum number of bytes of ranges in an expression; \p{L} has 11,000.
+const longestExpression = 1 << 19
+
 // class writes ranges, or their complement, in brackets or as a part of brackets. The reference does not
 // apply case folding to classes.
 func (t *translator) class(ranges string, not, inside bool) {
@@ -229,6 +232,9 @@ func (t *translator) class(ranges string, not, inside bool) {
 		ranges = complement(ranges)
 	}
 	text := goRanges(ranges)
+	if t.out.Len() > longestExpression {
+		t.refuse("too many classes")
+	}
 	switch {
 	case inside:
 	case t.fold > 0:

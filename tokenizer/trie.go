@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"iter"
-	"maps"
 	"math/bits"
 	"slices"
 )
@@ -36,9 +35,10 @@ type trieEntries struct {
 	list  []trieEntry
 }
 
-func newTrieEntries(tokens iter.Seq2[string, int], most int) *trieEntries {
-	e := &trieEntries{make([]string, 0, most), make([]int32, 0, most), make([]trieEntry, 0, most)}
-	for text, id := range tokens {
+func newTrieEntries(ids map[string]int) *trieEntries {
+	n := len(ids)
+	e := &trieEntries{make([]string, 0, n), make([]int32, 0, n), make([]trieEntry, 0, n)}
+	for text, id := range ids {
 		var start [8]byte
 		copy(start[:], text)
 		e.list = append(e.list, trieEntry{binary.BigEndian.Uint64(start[:]), int32(len(text)), int32(len(e.texts))})
@@ -99,9 +99,9 @@ func (e *trieEntries) shared(i int) int32 {
 	return min(n, most)
 }
 
-// newTrie builds a trie of different tokens. most is the maximum number of tokens.
-func newTrie(tokens iter.Seq2[string, int], most int) *trie {
-	e := newTrieEntries(tokens, most)
+// newTrie builds a trie of tokens with their ids.
+func newTrie(ids map[string]int) *trie {
+	e := newTrieEntries(ids)
 	nodes := 1
 	for i := range e.list {
 		nodes += int(e.list[i].len)
@@ -137,9 +137,6 @@ func newTrie(tokens iter.Seq2[string, int], most int) *trie {
 	}
 	return t
 }
-
-// trieOf returns the trie of tokens with their ids.
-func trieOf(ids map[string]int) *trie { return newTrie(maps.All(ids), len(ids)) }
 
 // child returns the child of a node for a byte.
 func (t *trie) child(node int32, c byte) (int32, bool) {

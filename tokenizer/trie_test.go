@@ -20,8 +20,8 @@ func TestTrie(t *testing.T) {
 			}
 			ids[string(text)] = n
 		}
-		tr := trieOf(ids)
-		if got, want := newTrieEntries(maps.All(ids), len(ids)), slices.Sorted(maps.Keys(ids)); !slices.EqualFunc(got.list, want, func(e trieEntry, text string) bool { return got.texts[e.at] == text }) {
+		tr := newTrie(ids)
+		if got, want := newTrieEntries(ids), slices.Sorted(maps.Keys(ids)); !slices.EqualFunc(got.list, want, func(e trieEntry, text string) bool { return got.texts[e.at] == text }) {
 			t.Errorf("tokens of %q are not in order", bytes)
 		}
 		if got, want := len(tr.label), cap(tr.label); got != want || len(tr.first) != got+1 || len(tr.id) != got {
@@ -39,7 +39,7 @@ func TestTrie(t *testing.T) {
 			}
 		}
 	}
-	if tr := trieOf(nil); len(tr.label) != 1 || tr.id[root] != none {
+	if tr := newTrie(nil); len(tr.label) != 1 || tr.id[root] != none {
 		t.Errorf("an empty trie has %d nodes", len(tr.label))
 	}
 }

@@ -79,7 +79,7 @@ func codeRanges(list string) func(yield func(first, last rune) bool) {
 				last, err2 = strconv.ParseUint(b, 16, 21)
 			}
 			if err1 != nil || err2 != nil {
-				panic("tokenizer: " + strconv.Quote(word) + " is no range of code points")
+				panic("tokenizer: " + strconv.Quote(word) + " is not a range of code points")
 			}
 			if !yield(rune(first), rune(last)) {
 				return
@@ -121,6 +121,8 @@ func complement(list string) string {
 func (t *classTable) has(r rune, c class) bool {
 	return t.of[t.block[uint32(r)>>8]][uint32(r)&255]&c != 0
 }
+
+func isSpace(r rune) bool { return classes().has(r, space) }
 
 // lower returns the lower-case form of a character, independent of its neighbours, and a further character
 // for İ, which becomes two characters.

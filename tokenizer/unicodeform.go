@@ -39,8 +39,7 @@ func (n unicodeForm) isNormal(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return table.has(r, composite) }) < 0
 }
 
-// decompose decomposes characters and sorts marks by their combining class. Changes move with their
-// characters.
+// decompose decomposes characters and sorts marks by their combining class. Changes move with their characters.
 func (n unicodeForm) decompose(s string) []change {
 	table := classes()
 	form := norm.NFD

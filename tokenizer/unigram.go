@@ -41,7 +41,7 @@ func (s unigramSettings) finish() (model, error) {
 		u.price = min(u.price, t.score)
 	}
 	u.price -= 10
-	u.trie = trieOf(u.ids)
+	u.trie = newTrie(u.ids)
 	if s.Fallback {
 		u.fallback = byteTokens(&u.vocabulary)
 	}

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 
 	"github.com/attn-go/attn/internal/quote"
 )
@@ -54,17 +53,6 @@ func (v *vocabulary) token(id int) (string, bool) {
 		return "", false
 	}
 	return v.tokens[id], true
-}
-
-// all returns the tokens with their ids.
-func (v *vocabulary) all() iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
-		for id, token := range v.tokens {
-			if v.has[id] && !yield(token, id) {
-				return
-			}
-		}
-	}
 }
 
 func (v *vocabulary) size() int { return len(v.ids) }

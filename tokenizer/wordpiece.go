@@ -32,7 +32,7 @@ func (s wordPieceSettings) finish() (model, error) {
 }
 
 func newWordPiece(v vocabulary, unknown, prefix string, longest int) *wordPiece {
-	m := &wordPiece{vocabulary: v, trie: newTrie(v.all(), v.size()), unknown: unknown, longest: longest}
+	m := &wordPiece{vocabulary: v, trie: newTrie(v.ids), unknown: unknown, longest: longest}
 	m.within, m.hasInner = m.trie.walk(root, prefix)
 	return m
 }

@@ -61,8 +61,7 @@ func (t Terminal) on() Ground {
 // and cyan to white. Their brightness rises in every common theme.
 var ramp16 = [...]int{40, 44, 104, 46, 106, 107}
 
-// even has the colours of shades for an unknown background: both ends are visible on black
-// and on white.
+// even has the colours of shades for an unknown background: both ends are visible on black and on white.
 var even = sync.OnceValue(func() (list [256]color.RGBA) {
 	for i := range list {
 		t := float64(i) / 255
@@ -71,9 +70,8 @@ var even = sync.OnceValue(func() (list [256]color.RGBA) {
 	return list
 })
 
-// ground returns the escape code that sets the background to a shade, or the text colour if
-// front is set. On a dark terminal shade 0 is dark. If the background is unknown, neither end
-// is black or white.
+// ground returns the escape code that sets the background to a shade, or the text colour if front is set. On a dark
+// terminal shade 0 is dark. If the background is unknown, neither end is black or white.
 func (t Terminal) ground(shade int, front bool) string {
 	switch {
 	case t.Colors == Colors16 && shade == hole:
@@ -101,8 +99,7 @@ func (t Terminal) ground(shade int, front bool) string {
 	return t.code(t.on().Color(float64(shade)/255), front)
 }
 
-// paletteCode returns a background code of the palette, or the text code of the same colour
-// if front is set.
+// paletteCode returns a background code of the palette, or the text code of the same colour if front is set.
 func paletteCode(code int, front bool) string {
 	if front {
 		code -= 10

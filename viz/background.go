@@ -11,8 +11,7 @@ import (
 // the caller does not wait for a terminal that ignores the first request.
 const AskBackground = "\x1b]11;?\x1b\\\x1b[c"
 
-// background matches the answer to OSC 11: up to four hexadecimal digits each of red, green
-// and blue.
+// background matches the answer to OSC 11: up to four hexadecimal digits each of red, green and blue.
 var background = regexp.MustCompile(`\x1b\]11;rgb[^:]*:([[:xdigit:]]{1,4})/([[:xdigit:]]{1,4})/([[:xdigit:]]{1,4})(/[^\x07\x1b]*)?[\x07\x1b]`)
 
 // ParseBackground reads a terminal's answer to AskBackground. light reports whether the

@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,8 @@ import (
 //	}
 //	err := c.SVG(file)
 //
-// A point that is not a finite number interrupts its line; a number beyond ±1e300 does not
-// count as finite. Lines also differ by their markers and dashes, so that readers can tell
-// them apart without colour.
+// A point that is not a finite number interrupts its line; a number beyond ±1e300 does not count as finite. Lines also
+// differ by their markers and dashes, so that readers can tell them apart without colour.
 //
 // Errors: the methods reject a chart without lines, a line without points, and slices of
 // different lengths before they write anything.
@@ -39,8 +39,7 @@ type Chart struct {
 	Height  float64   // of the plot area; 0 is 260
 }
 
-// Line is a series of points. Low and High, if not nil, are the ends of an error bar at
-// each point.
+// Line is a series of points. Low and High, if not nil, are the ends of an error bar at each point.
 type Line struct {
 	Name      string
 	X, Y      []float64
@@ -96,7 +95,7 @@ func (c Chart) check() error {
 	if len(c.Lines) == 0 {
 		return errors.New("viz: a chart without lines")
 	}
-	if err := errors.Join(c.XAxis.check("x"), c.YAxis.check("y")); err != nil {
+	if err := cmp.Or(c.XAxis.check("x"), c.YAxis.check("y")); err != nil {
 		return err
 	}
 	for i, l := range c.Lines {
@@ -138,7 +137,7 @@ func titled(what string, i int, name string) string {
 
 func checkColor(color int, name string) error {
 	if color != Grey && (color < 0 || color > paletteSize) {
-		return fmt.Errorf("viz: %s has colour %d, want at most %d", name, color, paletteSize)
+		return fmt.Errorf("viz: %s has colour %d, want 0 to %d, or Grey", name, color, paletteSize)
 	}
 	return nil
 }

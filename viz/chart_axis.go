@@ -10,8 +10,7 @@ type Axis struct {
 	// Low and High are the limits; if they are equal, they are computed from the numbers.
 	// Everything outside them is cut off.
 	Low, High float64
-	// Log makes the axis logarithmic. Numbers ≤ 0 have no place on it and interrupt their
-	// line.
+	// Log makes the axis logarithmic. Numbers ≤ 0 have no place on it and interrupt their line.
 	Log bool
 }
 

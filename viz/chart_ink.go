@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// tint is a colour for white and one for a dark page. class is its CSS class, which the
-// style of the page refers to.
+// tint is a colour for white and one for a dark page. class is its CSS class, which the style of the page refers to.
 type tint struct {
 	class       string
 	light, dark color.RGBA
@@ -28,9 +27,8 @@ func (t tint) even() color.RGBA {
 	return inGamut(0.6, math.Hypot(a, b), math.Atan2(b, a))
 }
 
-// The colours of lines were found by a search: all colours of a set are far from each other
-// in Oklab, also for people with each kind of colour blindness, and each has a contrast of
-// at least 3 to the ground. TestLineColors checks this.
+// The colours of lines were found by a search: all colours of a set are far from each other in Oklab, also for people
+// with each kind of colour blindness, and each has a contrast of at least 3 to the ground. TestLineColors checks this.
 var lineTints = [paletteSize + 1]tint{
 	{"c0", rgb(0x7d828c), rgb(0x8f96a3)}, // grey
 	{"c1", rgb(0x3837b2), rgb(0x4e83f3)}, // blue
@@ -77,8 +75,7 @@ func DarkCharts() string {
 	return b.String() + darkText("chart")
 }
 
-// darkText returns rules for the texts of pictures of a class on a dark ground: first black
-// texts, then grey ones.
+// darkText returns rules for the texts of pictures of a class on a dark ground: first black texts, then grey ones.
 func darkText(class string) string {
 	return strings.ReplaceAll(".X text{fill:#e3e6ec}.X text[fill]{fill:#a3abba}", "X", class)
 }

@@ -107,8 +107,7 @@ func (c Chart) layout() (*sheet, error) {
 	return c.layoutBehind(c.margin()), nil
 }
 
-// layoutBehind lays out a chart that has been checked. left is the width reserved for the y
-// labels.
+// layoutBehind lays out a chart that has been checked. left is the width reserved for the y labels.
 func (c Chart) layoutBehind(left float64) *sheet {
 	s := &sheet{title: c.Title, inline: c.Inline}
 	width, height := c.size()
@@ -160,8 +159,7 @@ func (c Chart) layoutBehind(left float64) *sheet {
 	return s
 }
 
-// tell adds a strip for each x of a point. It is as wide as the area whose nearest point has
-// this x.
+// tell adds a strip for each x of a point. It is as wide as the area whose nearest point has this x.
 func (s *sheet) tell(c Chart, f frame) {
 	texts := map[float64]string{}
 	for _, l := range c.Lines {
@@ -320,8 +318,7 @@ func (f frame) clipped(lines [][]point) (pieces [][]point) {
 	return pieces
 }
 
-// area returns the outlines of a band, one for each piece between points that are not
-// numbers.
+// area returns the outlines of a band, one for each piece between points that are not numbers.
 func (f frame) area(b Band) [][]point {
 	high := make([]float64, len(b.X)) // NaN if either end is not a number
 	low := make([]float64, len(b.X))

@@ -47,8 +47,7 @@ func (c *canvas) ink(areas [][]point, ink color.Color) {
 	box := image.Rect(int(x.low), int(y.low), int(x.high)+1, int(y.high)+1).Intersect(c.img.Rect)
 	fill := vector.NewRasterizer(box.Dx(), box.Dy())
 	for _, area := range areas {
-		// Make all outlines turn in the same direction: overlapping outlines with opposite
-		// directions would cancel.
+		// Make all outlines turn in the same direction: overlapping outlines with opposite directions would cancel.
 		turn := 0.
 		for i, p := range area {
 			q := area[(i+1)%len(area)]

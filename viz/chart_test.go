@@ -190,9 +190,9 @@ func TestChartRefused(t *testing.T) {
 		{Chart{Lines: []Line{{}}}, "viz: line 0 has no points"},
 		{Chart{Lines: []Line{line, {Name: "b\n", X: two, Y: three}}}, `viz: line 1 (b\n) has 2 x and 3 y, want equal numbers`},
 		{Chart{Lines: []Line{{X: two, Y: two, Low: two}}}, "viz: line 0 has 2 points with error bars from 2 to 0 numbers, want equal numbers"},
-		{Chart{Lines: []Line{{X: two, Y: two, Color: 9}}}, "viz: line 0 has colour 9, want at most 8"},
+		{Chart{Lines: []Line{{X: two, Y: two, Color: 9}}}, "viz: line 0 has colour 9, want 0 to 8, or Grey"},
 		{Chart{Lines: []Line{line}, Bands: []Band{{X: two, Low: two, High: three}}}, "viz: band 0 has 2 x, 2 low and 3 high, want equal numbers"},
-		{Chart{Lines: []Line{line}, Bands: []Band{{Color: -2}}}, "viz: band 0 has colour -2, want at most 8"},
+		{Chart{Lines: []Line{line}, Bands: []Band{{Color: -2}}}, "viz: band 0 has colour -2, want 0 to 8, or Grey"},
 		{Chart{Lines: []Line{line}, Width: math.NaN()}, "viz: a chart of NaN×260 pixels, want at least 160×60 and at most 10000"},
 		{Chart{Lines: []Line{line}, Height: 1e6}, "viz: a chart of 560×1e+06 pixels, want at least 160×60 and at most 10000"},
 	} {

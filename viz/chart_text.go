@@ -9,8 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Size of a chart's plot area on a terminal: rows, and columns if the terminal's width is
-// unknown.
+// Size of a chart's plot area on a terminal: rows, and columns if the terminal's width is unknown.
 const (
 	chartRows    = 14
 	chartColumns = 72
@@ -19,17 +18,16 @@ const (
 // seriesMarks are drawn for lines and points on a terminal without Unicode.
 const seriesMarks = "*o+x#@%&"
 
-// Text draws the chart for a terminal. Lines and points are Braille dots, eight to a
-// character; with ASCII they are one character per line. Bands are omitted, and the legend
-// says so.
+// Text draws the chart for a terminal. Lines and points are Braille dots, eight to a character; with ASCII they are one
+// character per line. Bands are omitted, and the legend says so.
 //
 // Errors: as for Chart, and a width of less than 24 characters.
 func (c Chart) Text(w io.Writer, t Terminal) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if t.Width != 0 && t.Width < narrowest {
-		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	if err := t.check(); err != nil {
+		return err
 	}
 	d := &drawing{painter: painter{t: t}}
 	d.text(c.Title)
@@ -40,11 +38,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	for _, text := range texts {
 		left = max(left, cells.Width(text))
 	}
-	columns := chartColumns
-	if t.Width > 0 {
-		columns = min(columns, t.Width)
-	}
-	columns = max(columns-left-2, 8)
+	columns := max(min(chartColumns, t.most())-left-2, 8)
 	// A sheet whose units are dots: points are at integer coordinates.
 	f.rectangle = rectangle{-inset, 0, float64(2*columns-1) + 2*inset, float64(4*chartRows - 1)}
 	p := plot{columns: columns, cells: make([]cellDots, columns*chartRows)}
@@ -237,11 +231,7 @@ func (d *drawing) series(c Chart) {
 			}
 			d.plain()
 		}
-		most := 1 << 20
-		if d.t.Width > 0 {
-			most = d.t.Width - 2
-		}
-		d.WriteString(" " + label(name, most))
+		d.WriteString(" " + label(name, d.t.most()-2))
 		d.line()
 	}
 	for i, l := range c.Lines {

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// The colours go from white over green and blue to nearly black. They follow a path through
-// Oklab, the colour space of Björn Ottosson ("A perceptual color space for image processing",
-// 2020, https://bottosson.github.io/posts/oklab), along which lightness falls evenly. So equal
-// steps of weight look like equal steps, also in a grey print and with every kind of colour
-// blindness; hue is an extra. 0 is white because most weights are nearly 0, and paper is white.
+// The colours go from white over green and blue to nearly black. They follow a path through Oklab, the colour space of
+// Björn Ottosson ("A perceptual color space for image processing", 2020, https://bottosson.github.io/posts/oklab),
+// along which lightness falls evenly. So equal steps of weight look like equal steps, also in a grey print and with
+// every kind of colour blindness; hue is an extra. 0 is white because most weights are nearly 0, and paper is white.
 // The matrices below are from the same page.
 const (
 	lightest, darkest = 1.00, 0.22
@@ -40,8 +39,7 @@ var (
 	stripeTint = tint{"stripe", rgb(0xb2b7c2), rgb(0x585f6e)}
 )
 
-// fromOklab returns the sRGB colour of a lightness, chroma and hue (radians), and whether
-// sRGB contains that colour.
+// fromOklab returns the sRGB colour of a lightness, chroma and hue (radians), and whether sRGB contains that colour.
 func fromOklab(lightness, chroma, hue float64) (color.RGBA, bool) {
 	a, b := chroma*math.Cos(hue), chroma*math.Sin(hue)
 	l := lightness + 0.3963377774*a + 0.2158037573*b

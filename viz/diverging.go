@@ -15,8 +15,7 @@ const (
 	OnDark
 )
 
-// Color returns the colour of a value from 0 to 1: 0 has the colour of the ground. A value
-// that is not a number is red.
+// Color returns the colour of a value from 0 to 1: 0 has the colour of the ground. A value that is not a number is red.
 func (g Ground) Color(v float64) color.RGBA {
 	shade := extent{top: 1}.shade(float32(v))
 	if shade == hole {
@@ -28,9 +27,8 @@ func (g Ground) Color(v float64) color.RGBA {
 	return colormap()[shade]
 }
 
-// Difference returns the colour of a value from -1 to 1: blue below 0, orange above 0, and
-// the colour of the ground at 0. Values of equal size are equally light, so that neither sign
-// looks stronger.
+// Difference returns the colour of a value from -1 to 1: blue below 0, orange above 0, and the colour of the ground at
+// 0. Values of equal size are equally light, so that neither sign looks stronger.
 func (g Ground) Difference(v float64) color.RGBA {
 	if v-v != 0 {
 		return holeTint.on(g)
@@ -78,8 +76,7 @@ func (d *drawing) ground(shade int, front bool) string {
 	return d.t.code(c, front)
 }
 
-// evenDifference is Difference for an unknown ground: from grey to more saturated colours of
-// the same lightness.
+// evenDifference is Difference for an unknown ground: from grey to more saturated colours of the same lightness.
 func evenDifference(v float64) color.RGBA {
 	hue := coldHue
 	if v > 0 {
@@ -88,15 +85,13 @@ func evenDifference(v float64) color.RGBA {
 	return inGamut(0.64, 0.2*math.Abs(v), hue*math.Pi/180)
 }
 
-// Both arms of the diverging scale follow a path in Oklab along which lightness changes
-// evenly, like the other scale.
+// Both arms of the diverging scale follow a path in Oklab along which lightness changes evenly, like the other scale.
 const (
 	coldHue, warmHue = 258., 48. // degrees
 	armChroma        = 0.15
 )
 
-// diverging returns the colours of differences by ground and sign. They are computed on first
-// use.
+// diverging returns the colours of differences by ground and sign. They are computed on first use.
 var diverging = sync.OnceValue(func() *[2][2][256]color.RGBA {
 	var list [2][2][256]color.RGBA
 	for ground, ends := range [2][2]float64{{lightest, 0.42}, {darkest, 0.86}} {

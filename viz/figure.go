@@ -14,8 +14,7 @@ import (
 	"slices"
 )
 
-// Figure is a picture of the attention weights of one or more heads. It has a method for each
-// output format:
+// Figure is a picture of the attention weights of one or more heads. It has a method for each output format:
 //
 //	f := viz.Figure{Title: "le chat → the cat", Panels: []viz.Panel{{
 //		Title: "cross layer 0, head 3", Kind: "cross", Head: 3,
@@ -34,14 +33,12 @@ type Figure struct {
 
 	// Unit names the values in the legend. Empty means "weight".
 	Unit string
-	// Axes describes rows and columns if there are several panels. Empty means
-	// "rows attend to columns".
+	// Axes describes rows and columns if there are several panels. Empty means "rows attend to columns".
 	Axes string
 	// RowTitle and ColumnTitle are the axis titles of each panel. Empty means "queries" and
 	// "keys" if there is one panel, and no titles if there are several.
 	RowTitle, ColumnTitle string
-	// Fonts provide the characters that the Go fonts lack, for PNG. The first font that has
-	// a character draws it.
+	// Fonts provide the characters that the Go fonts lack, for PNG. The first font that has a character draws it.
 	Fonts []*Font
 	// Inline makes SVG omit its style element, for a page whose style sheet contains DarkFigures.
 	Inline bool
@@ -89,8 +86,7 @@ type Scale uint8
 const (
 	// Unit goes from 0 to 1, so that any two pictures can be compared.
 	Unit Scale = iota
-	// Largest goes from 0 to the largest value of the figure, for figures with only small
-	// weights.
+	// Largest goes from 0 to the largest value of the figure, for figures with only small weights.
 	Largest
 	// Diverging is for differences: it goes from −m to m, where m is the largest absolute
 	// value. 0 has the colour of paper, values below are blue and values above orange.
@@ -145,10 +141,7 @@ func (f Figure) check() (extent, error) {
 	}
 	low, high := 0., 0.
 	for i, p := range f.Panels {
-		name := fmt.Sprintf("panel %d", i)
-		if p.Title != "" {
-			name = fmt.Sprintf("panel %d (%s)", i, label(p.Title, 40))
-		}
+		name := titled("panel", i, p.Title)
 		rows, columns := len(p.Rows), len(p.Columns)
 		if rows == 0 || columns == 0 {
 			return e, fmt.Errorf("viz: %s has %d rows and %d columns of tokens, want at least one of each", name, rows, columns)
@@ -203,8 +196,7 @@ func (e extent) shadeOf(p Panel, at int) int {
 	return e.shade(p.Values[at])
 }
 
-// shade returns the shade of a value, 0 to 255, or hole. Values outside the scale get the
-// colour of its nearer end.
+// shade returns the shade of a value, 0 to 255, or hole. Values outside the scale get the colour of its nearer end.
 func (e extent) shade(v float32) int {
 	if !isNumber(v) {
 		return hole
@@ -215,11 +207,10 @@ func (e extent) shade(v float32) int {
 	return int(math.Round(255 * min(max(float64(v)/e.top, 0), 1)))
 }
 
-// thin returns a panel with at most the given rows and columns, and the numbers of old rows
-// and columns in each block that became one cell. A cell gets the largest weight of its
-// block, because a mean would hide the few large weights that matter. A value that is not a
-// number makes the cell not a number, so that it stays visible. A cell is masked if its whole
-// block is masked.
+// thin returns a panel with at most the given rows and columns, and the numbers of old rows and columns in each block
+// that became one cell. A cell gets the largest weight of its block, because a mean would hide the few large weights
+// that matter. A value that is not a number makes the cell not a number, so that it stays visible. A cell is masked if
+// its whole block is masked.
 func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int) {
 	down = (len(p.Rows) + rows - 1) / rows
 	across = (len(p.Columns) + columns - 1) / columns
@@ -255,8 +246,7 @@ func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int)
 	return small, down, across
 }
 
-// larger returns the value that thin keeps: the larger of two, or on a signed scale the one
-// farther from 0.
+// larger returns the value that thin keeps: the larger of two, or on a signed scale the one farther from 0.
 func (e extent) larger(a, b float32) float32 {
 	switch {
 	case !e.signed:

@@ -40,8 +40,7 @@ type pen struct {
 	others []*pen // for characters that the font lacks
 }
 
-// newPen returns a pen for a font in a size. It draws the characters that the font lacks with
-// the others.
+// newPen returns a pen for a font in a size. It draws the characters that the font lacks with the others.
 func newPen(f *sfnt.Font, size float64, others ...*Font) *pen {
 	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72})
 	if err != nil {
@@ -98,8 +97,7 @@ func (p *pen) width(text string) float64 {
 	return w
 }
 
-// ruler measures text for the layout, in a size so large that rounding to pixels does not
-// matter.
+// ruler measures text for the layout, in a size so large that rounding to pixels does not matter.
 var ruler = struct {
 	sync.Mutex
 	pen   func() *pen
@@ -122,8 +120,7 @@ func textWidth(text string, size float64) float64 {
 	return w / 1000 * size * 1.06
 }
 
-// softHyphen is the character whose glyph in the Go fonts is a hyphen: their "-" is as wide as
-// a minus sign.
+// softHyphen is the character whose glyph in the Go fonts is a hyphen: their "-" is as wide as a minus sign.
 const softHyphen = '\u00ad'
 
 // hyphenated replaces "-" by softHyphen in words and dates. A "-" before a number is a minus

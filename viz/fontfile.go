@@ -11,8 +11,7 @@ import (
 // Font is a font for characters that the Go fonts lack.
 type Font struct{ font *sfnt.Font }
 
-// ParseFont reads a TrueType or OpenType font. Of a collection (.ttc, .otc) it reads the first
-// font.
+// ParseFont reads a TrueType or OpenType font. Of a collection (.ttc, .otc) it reads the first font.
 //
 // Aliasing: the font keeps a reference to data.
 //

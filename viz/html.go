@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// figurePage is the page around a figure; names in braces are replaced. The background of the
-// figure is paperTint.
+// figurePage is the page around a figure; names in braces are replaced. The background of the figure is paperTint.
 //
 //go:embed figure.html
 var figurePage string

@@ -47,8 +47,7 @@ func visible(token string) string {
 	return b.String()
 }
 
-// unseen reports whether a character is invisible, except joiners, or not allowed in
-// XML.
+// unseen reports whether a character is invisible, except joiners, or not allowed in XML.
 func unseen(r rune) bool {
 	switch r {
 	case 0xad, 0x200b, 0x2060, 0xfeff, 0xfffe, 0xffff:

@@ -90,8 +90,9 @@ func TestAxisRefused(t *testing.T) {
 		"viz: the y axis goes from 2 to 1, want increasing numbers":             func(c *Chart) { c.YAxis = Axis{Low: 2, High: 1} },
 		"viz: the x axis goes from -1 on a logarithmic scale, want more than 0": func(c *Chart) { c.XAxis = Axis{Low: -1, High: 1, Log: true} },
 		"viz: the x axis goes from NaN to 1, want increasing numbers":           func(c *Chart) { c.XAxis = Axis{Low: math.NaN(), High: 1} },
+		"viz: the x axis goes from 3 to 1, want increasing numbers":             func(c *Chart) { c.XAxis, c.YAxis = Axis{Low: 3, High: 1}, Axis{Low: 2, High: 1} },
 		"viz: line 2 (observations) has 17 x and 0 y, want equal numbers":       func(c *Chart) { c.Lines[2].Y = nil },
-		"viz: line 2 (observations) has colour 9, want at most 8":               func(c *Chart) { c.Lines[2].Color = 9 },
+		"viz: line 2 (observations) has colour 9, want 0 to 8, or Grey":         func(c *Chart) { c.Lines[2].Color = 9 },
 	} {
 		c := lesson()
 		change(&c)

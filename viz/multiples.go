@@ -4,9 +4,8 @@ import (
 	"io"
 )
 
-// Multiples shows several charts in one picture. To make them comparable, give them the same
-// axes (Axis): otherwise each chooses its own. The plot areas of charts below each other are
-// aligned at the left.
+// Multiples shows several charts in one picture. To make them comparable, give them the same axes (Axis): otherwise
+// each chooses its own. The plot areas of charts below each other are aligned at the left.
 type Multiples struct {
 	Charts  []Chart
 	Columns int // side by side; 0 chooses

@@ -69,8 +69,7 @@ func newCanvas(width, height, scale float64) (*canvas, error) {
 	return c, nil
 }
 
-// pixels returns the pixels of a rectangle on the sheet. It rounds edges and not sizes, so
-// that neighbours touch.
+// pixels returns the pixels of a rectangle on the sheet. It rounds edges and not sizes, so that neighbours touch.
 func (c *canvas) pixels(o rectangle) image.Rectangle {
 	at := func(v float64) int { return int(math.Round(v * c.scale)) }
 	return image.Rect(at(o.x), at(o.y), at(o.x+o.w), at(o.y+o.h))
@@ -152,8 +151,7 @@ func (c *canvas) legend(s *sheet) {
 	}
 }
 
-// text draws a caption. It draws a horizontal mask first, and rotates it if the caption is to
-// be read upwards.
+// text draws a caption. It draws a horizontal mask first, and rotates it if the caption is to be read upwards.
 func (c *canvas) text(t caption) {
 	key := caption{size: t.size, bold: t.bold}
 	p := c.pens[key]
@@ -235,8 +233,7 @@ func own(r rune, ink *image.Rectangle, x, w, size float64) bool {
 	return true
 }
 
-// codeBox draws a box for a character that the font lacks, with its number in hexadecimal on
-// two lines.
+// codeBox draws a box for a character that the font lacks, with its number in hexadecimal on two lines.
 func (p *pen) codeBox(mask *image.Alpha, r rune, x, w float64) {
 	digits := fmt.Sprintf("%04X", r)
 	if len(digits) > 4 {

@@ -47,8 +47,7 @@ func (p placed) cell(row, column int) rectangle {
 	return rectangle{p.x + float64(column)*p.cw, p.y + float64(row)*p.ch, p.cw, p.ch}
 }
 
-// caption is a text that starts, ends or is centred at x, y, a point of its baseline. up
-// means that it is read upwards.
+// caption is a text that starts, ends or is centred at x, y, a point of its baseline. up means that it is read upwards.
 type caption struct {
 	text   string
 	x, y   float64
@@ -140,8 +139,7 @@ func (f Figure) layout() (*sheet, error) {
 	return s, nil
 }
 
-// sideBySide returns the number of columns for a grid of n panels: a divisor of n if that
-// gives a good shape.
+// sideBySide returns the number of columns for a grid of n panels: a divisor of n if that gives a good shape.
 func sideBySide(n int) int {
 	if n <= 3 {
 		return n

@@ -13,10 +13,9 @@ import (
 	"strings"
 )
 
-// SVG draws the figure as a vector picture: on white, or on a dark ground in a browser that
-// prefers dark pages. To keep files small, cells of one colour are one path, and a panel with
-// more cells than a reader could tell apart is an embedded image. A large panel is thinned
-// out, and the legend says so. Text stays text.
+// SVG draws the figure as a vector picture: on white, or on a dark ground in a browser that prefers dark pages. To keep
+// files small, cells of one colour are one path, and a panel with more cells than a reader could tell apart is an
+// embedded image. A large panel is thinned out, and the legend says so. Text stays text.
 func (f Figure) SVG(w io.Writer) error {
 	return writeSVG(w, f)
 }
@@ -38,9 +37,8 @@ func writeSVG(w io.Writer, d drawable) error {
 // families lists similar fonts, and fonts for other scripts.
 const families = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'Noto Sans CJK SC', 'DejaVu Sans', sans-serif"
 
-// svg writes the sheet. With hover, a cell shows its tokens and weight when the pointer is over
-// it. Colours are attributes, so that the style sheet of a page can override them. Charts have
-// no ids, so that a page may contain many.
+// svg writes the sheet. With hover, a cell shows its tokens and weight when the pointer is over it. Colours are
+// attributes, so that the style sheet of a page can override them. Charts have no ids, so that a page may contain many.
 func (s *sheet) svg(b *bytes.Buffer, hover bool) {
 	class := "chart"
 	if s.panels != nil {
@@ -125,8 +123,7 @@ func (s *sheet) svgLegend(b *bytes.Buffer) {
 	}
 }
 
-// dark returns the style rules for a dark ground. It includes only those shades that the
-// picture has.
+// dark returns the style rules for a dark ground. It includes only those shades that the picture has.
 func (s *sheet) dark() string {
 	if s.panels == nil {
 		return DarkCharts()
@@ -163,8 +160,7 @@ func darkRest(zero color.RGBA) string {
 	return b.String() + darkText("map")
 }
 
-// DarkFigures returns a style sheet with the colours of Inline figures on a dark ground. It
-// corresponds to DarkCharts.
+// DarkFigures returns a style sheet with the colours of Inline figures on a dark ground. It corresponds to DarkCharts.
 func DarkFigures() string {
 	var used [256]bool
 	for shade := range used {

@@ -14,14 +14,12 @@ import (
 	"github.com/attn-go/attn/internal/npy"
 )
 
-// CSV writes the weights as a table with the columns layer, head, kind, query, key, i, j and
-// weight, one line per weight. For a mean, the layer or head is "mean"; for Several it is
-// empty.
+// CSV writes the weights as a table with the columns layer, head, kind, query, key, i, j and weight, one line per
+// weight. For a mean, the layer or head is "mean"; for Several it is empty.
 //
-// Tokens may come from untrusted text, and tables are opened in spreadsheets and shown on
-// terminals. So CSV writes an apostrophe before a token that a spreadsheet would run as a
-// formula (one that begins with =, +, - or @), and writes invisible characters as Go does: \n,
-// \x1b. JSON does not change tokens.
+// Tokens may come from untrusted text, and tables are opened in spreadsheets and shown on terminals. So CSV writes an
+// apostrophe before a token that a spreadsheet would run as a formula (one that begins with =, +, - or @), and writes
+// invisible characters as Go does: \n, \x1b. JSON does not change tokens.
 func (f Figure) CSV(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err
@@ -78,8 +76,7 @@ func shortest(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1
 //	  "queries": ["the", "cat"], "keys": ["le", "chat"],
 //	  "weights": [[0.9, 0.1], [0.2, 0.8]]}]}
 //
-// Layer and head are null for Mean and Several. A weight that is not a number is null too,
-// because JSON has no NaN.
+// Layer and head are null for Mean and Several. A weight that is not a number is null too, because JSON has no NaN.
 func (f Figure) JSON(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err

@@ -9,8 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Terminal describes the terminal that a figure is drawn on. The zero value has no colours and
-// unlimited width.
+// Terminal describes the terminal that a figure is drawn on. The zero value has no colours and unlimited width.
 type Terminal struct {
 	Colors Colors
 	Width  int  // in characters, the limit on each line; 0 means none
@@ -19,8 +18,7 @@ type Terminal struct {
 	ASCII  bool // with NoColors: maps and legends are pure ASCII
 }
 
-// shades are characters with five degrees of ink, for weights up to 1/8, 1/4, 1/2, 3/4 and
-// above.
+// shades are characters with five degrees of ink, for weights up to 1/8, 1/4, 1/2, 3/4 and above.
 var shades = []struct {
 	below float32
 	ink   string
@@ -29,24 +27,38 @@ var shades = []struct {
 // narrowest is the least width for drawing, in characters.
 const narrowest = 24
 
+func (t Terminal) check() error {
+	if t.Width != 0 && t.Width < narrowest {
+		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	}
+	return nil
+}
+
+// most returns the number of characters on a line.
+func (t Terminal) most() int {
+	if t.Width > 0 {
+		return t.Width
+	}
+	return 1 << 20
+}
+
 // Limits of a map with a label for every cell. Larger maps are drawn dense.
 const (
 	mostRows   = 100
 	mostChunks = 3
 )
 
-// Text draws the figure for a terminal. A single panel is drawn with its tokens and cells two
-// characters wide, in several pieces if it is wider than the terminal. A panel that is too
-// large for that is drawn dense, with cells half a character high, and thinned out if
-// necessary. Several panels are drawn small, side by side. A legend explains the shades and
-// says if something is thinned out.
+// Text draws the figure for a terminal. A single panel is drawn with its tokens and cells two characters wide, in
+// several pieces if it is wider than the terminal. A panel that is too large for that is drawn dense, with cells half a
+// character high, and thinned out if necessary. Several panels are drawn small, side by side. A legend explains the
+// shades and says if something is thinned out.
 func (f Figure) Text(w io.Writer, t Terminal) error {
 	e, err := f.check()
 	if err != nil {
 		return err
 	}
-	if t.Width != 0 && t.Width < narrowest {
-		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	if err := t.check(); err != nil {
+		return err
 	}
 	d := &drawing{painter: painter{t: t}, extent: e, unit: f.unit()}
 	d.text(f.Title)
@@ -78,11 +90,7 @@ func (d *drawing) text(s string) {
 	if s == "" {
 		return
 	}
-	most := d.t.Width
-	if most == 0 {
-		most = 1 << 20
-	}
-	d.WriteString(label(s, most))
+	d.WriteString(label(s, d.t.most()))
 	d.line()
 }
 
@@ -96,10 +104,7 @@ func (d *drawing) marginOf(tokens []string, most int) int {
 }
 
 func (d *drawing) longest() int {
-	if d.t.Width == 0 {
-		return longestLabel
-	}
-	return min(longestLabel, d.t.Width/3)
+	return min(longestLabel, d.t.most()/3)
 }
 
 // chunk returns the number of columns that fit side by side.
@@ -331,11 +336,7 @@ func (d *drawing) legend() {
 
 // flow writes parts side by side, in as many lines as they need.
 func (d *drawing) flow(parts []string) {
-	width := d.t.Width
-	if width <= 0 {
-		width = math.MaxInt
-	}
-	for _, line := range cells.Lines(parts, "  ", width) {
+	for _, line := range cells.Lines(parts, "  ", d.t.most()) {
 		d.text(line)
 	}
 }

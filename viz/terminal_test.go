@@ -176,6 +176,23 @@ func TestRowsOfHeadsAreNotBroken(t *testing.T) {
 	}
 }
 
+// A matrix that belongs to no single layer or head has no number to shorten its title to.
+func TestTitleWithoutNumbers(t *testing.T) {
+	f := Figure{Columns: 16}
+	for range 16 {
+		p := panel(Several, tokens(41), tokens(43), 1)
+		p.Title, p.Layer = "a group of heads", Several
+		f.Panels = append(f.Panels, p)
+	}
+	var b bytes.Buffer
+	if err := f.Text(&b, Terminal{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "a group of heads") || strings.Contains(b.String(), "-2.-2") {
+		t.Errorf("titles are missing:\n%s", b.String())
+	}
+}
+
 func TestPaint(t *testing.T) {
 	for _, c := range []struct {
 		t    Terminal

@@ -16,8 +16,7 @@ type thumbnail struct {
 	width int // in characters
 }
 
-// thumbnails draws panels side by side without tokens, as many as the width and the
-// figure's Columns allow.
+// thumbnails draws panels side by side without tokens, as many as the width and the figure's Columns allow.
 func (d *drawing) thumbnails(f Figure) {
 	most := d.side(f)
 	var list []thumbnail
@@ -28,7 +27,7 @@ func (d *drawing) thumbnails(f Figure) {
 		t := thumbnail{Panel: small, width: len(small.Columns)}
 		// A title may be somewhat wider than its panel.
 		t.title = label(p.Title, max(t.width, narrowest))
-		if most < thumbnailSide && cells.Width(p.Title) > most && p.Head != Mean {
+		if most < thumbnailSide && cells.Width(p.Title) > most && p.Layer >= 0 && p.Head >= 0 {
 			t.title = fmt.Sprintf("%d.%d", p.Layer, p.Head)
 			short = true
 		}
@@ -53,12 +52,10 @@ func (d *drawing) thumbnails(f Figure) {
 	d.notes = append(d.notes, f.axes())
 }
 
-// leastSide is the least side to which panels are shrunk so that a row of heads fits on one
-// line.
+// leastSide is the least side to which panels are shrunk so that a row of heads fits on one line.
 const leastSide = 6
 
-// side returns the largest side of a panel, smaller where a row of the figure would not fit
-// into the width.
+// side returns the largest side of a panel, smaller where a row of the figure would not fit into the width.
 func (d *drawing) side(f Figure) int {
 	if d.t.Width == 0 {
 		return thumbnailSide

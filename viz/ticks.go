@@ -70,8 +70,7 @@ func (s span) ticks(n int) (values []float64, texts []string) {
 	return values, texts
 }
 
-// tickText writes a number with the given number of decimals, or with a power of ten if it
-// would be long.
+// tickText writes a number with the given number of decimals, or with a power of ten if it would be long.
 func tickText(v float64, decimals int) string {
 	text := strconv.FormatFloat(v, 'f', decimals, 64)
 	if size := math.Abs(v); decimals > 5 || size >= 1e6 {

@@ -119,6 +119,7 @@ func (d *download) survey(ctx context.Context) error {
 			continue
 		}
 		d.missing = append(d.missing, f)
+		delete(d.stale, part(f))
 		need += f.Size
 		if info, err := d.root.Stat(part(f)); err == nil {
 			need -= min(info.Size(), f.Size)
@@ -147,7 +148,7 @@ func (d *download) strangers(folder string) error {
 			continue
 		}
 		if !ours(e.Name()) && (slices.Contains(small, e.Name()) || e.Name() == weights || e.Name() == index) {
-			return fmt.Errorf("%s is there, and is not of %s, want an empty directory, or one with this model", filepath.Join(d.dir, folder, e.Name()), d.m.Name)
+			return fmt.Errorf("%s does not belong to %s, want an empty directory, or one with this model", filepath.Join(d.dir, folder, e.Name()), d.m.Name)
 		}
 	}
 	return nil
@@ -176,7 +177,7 @@ func (d *download) whole(ctx context.Context, f File) (bool, error) {
 			return true, nil
 		}
 	}
-	return false, fmt.Errorf("%s is there with other contents than at commit %.12s of %s, want an empty directory, or one with this model",
+	return false, fmt.Errorf("%s differs from commit %.12s of %s, want an empty directory, or one with this model",
 		filepath.Join(d.dir, f.Path), d.m.Commit, d.m.Name)
 }
 

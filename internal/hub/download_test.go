@@ -79,9 +79,9 @@ func TestOldParts(t *testing.T) {
 // A directory with other files is not changed.
 func TestStrangers(t *testing.T) {
 	for name, want := range map[string]string{
-		"config.json":                  "config.json is there with other contents than at commit 0123456789ab of owner/tiny",
-		"generation_config.json":       "generation_config.json is there, and is not of owner/tiny",
-		"model.safetensors.index.json": "model.safetensors.index.json is there, and is not of owner/tiny",
+		"config.json":                  "config.json differs from commit 0123456789ab of owner/tiny",
+		"generation_config.json":       "generation_config.json does not belong to owner/tiny",
+		"model.safetensors.index.json": "model.safetensors.index.json does not belong to owner/tiny",
 	} {
 		f, dir := newFake(t), t.TempDir()
 		path := filepath.Join(dir, name)

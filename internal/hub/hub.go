@@ -101,8 +101,7 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// ModelError reports a problem with the contents of a hub or with the permission to read them. Retrying does not
-// help.
+// ModelError reports a problem with the contents of a hub or with the permission to read them. Retrying does not help.
 type ModelError struct {
 	Model string
 	Err   error
@@ -129,8 +128,7 @@ const attempts = 6
 // longestWait is the longest pause accepted from a server.
 const longestWait = 5 * time.Minute
 
-// persistently calls try until it succeeds, fails permanently, or has failed attempts times in a row without
-// progress.
+// persistently calls try until it succeeds, fails permanently, or has failed attempts times in a row without progress.
 func (h *Hub) persistently(ctx context.Context, try func() (advanced bool, err error)) error {
 	for failed := 0; ; {
 		advanced, err := try()
@@ -149,7 +147,7 @@ func (h *Hub) persistently(ctx context.Context, try func() (advanced bool, err e
 		}
 		pause := max(time.Second<<(failed-1), again.after)
 		if pause > longestWait {
-			return fmt.Errorf("%w; the server wants to be asked again in %v", err, again.after)
+			return fmt.Errorf("%w; the server asks for a pause of %v", err, again.after)
 		}
 		if h.Retry != nil {
 			h.Retry(err, pause)
@@ -227,13 +225,13 @@ func (h *Hub) refused(model, at string, answer *http.Response) error {
 		}
 		return temporary{fmt.Errorf("hub: %s answers %s", answer.Request.URL.Host, status(answer)), after}
 	case answer.Header.Get("X-Error-Code") == "GatedRepo":
-		return bad("is open to those who have accepted its conditions on its page, with their token in HF_TOKEN")
+		return bad("is gated: accept its conditions on its page, and set HF_TOKEN to your token")
 	case code == http.StatusUnauthorized && h.token:
-		return bad("%s answers %s: there is no such model, or the token in HF_TOKEN does not open it", answer.Request.URL.Host, status(answer))
+		return bad("%s answers %s: there is no such model, or the token in HF_TOKEN gives no access to it", answer.Request.URL.Host, status(answer))
 	case code == http.StatusUnauthorized:
-		return bad("%s answers %s: there is no such model, or it wants a token in HF_TOKEN", answer.Request.URL.Host, status(answer))
+		return bad("%s answers %s: there is no such model, or it needs a token in HF_TOKEN", answer.Request.URL.Host, status(answer))
 	case code == http.StatusForbidden:
-		return bad("%s answers %s: the token in HF_TOKEN, if there is one, does not open it", answer.Request.URL.Host, status(answer))
+		return bad("%s answers %s: want a token in HF_TOKEN that gives access to it", answer.Request.URL.Host, status(answer))
 	case answer.Header.Get("X-Error-Code") == "RevisionNotFound":
 		return bad("has no such revision")
 	case code == http.StatusNotFound:
@@ -269,7 +267,7 @@ func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []by
 }
 
 // errSilent says that a connection was closed because no data came.
-var errSilent = errors.New("nothing came for a minute")
+var errSilent = errors.New("no data for a minute")
 
 // awakeBody is the body of a response. It ends with an error if no data come for a while.
 type awakeBody struct {

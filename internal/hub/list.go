@@ -112,8 +112,7 @@ func (e entry) file() (File, error) {
 	return f, nil
 }
 
-// within reports whether a path stays in its directory, on every operating system, and is safe to print to a
-// terminal.
+// within reports whether a path stays in its directory, on every operating system, and is safe to print to a terminal.
 func within(p string) bool {
 	return quote.Fit(p) && p == path.Clean(p) && !strings.ContainsAny(p, `\:`) && filepath.IsLocal(filepath.FromSlash(p)) && p != "."
 }

@@ -41,7 +41,7 @@ func CheckName(model string) error {
 // several attempts.
 func (h *Hub) Model(ctx context.Context, model, revision string) (*Model, error) {
 	if err := CheckName(model); err != nil {
-		return nil, &ModelError{model, fmt.Errorf("is no name: %w", err)}
+		return nil, &ModelError{model, fmt.Errorf("invalid name: %w", err)}
 	}
 	m := &Model{Name: model, hub: h}
 	var err error
@@ -81,7 +81,7 @@ func (m *Model) commit(ctx context.Context, revision string) (string, error) {
 		Commit string `json:"sha"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil || !isHex(answer.Commit, 20) {
-		return "", m.bad("the hub does not say which commit %s is: %s, want one of 40 digits",
+		return "", m.bad("revision %s has the commit %s, want 40 hexadecimal digits",
 			quote.Text(revision), quote.Text(answer.Commit))
 	}
 	return answer.Commit, nil

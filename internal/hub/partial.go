@@ -18,7 +18,6 @@ const advance = 1 << 20
 
 // file downloads one file to its partial file, and checks the size and hash of the result.
 func (d *download) file(ctx context.Context, f File) error {
-	delete(d.stale, part(f))
 	file, err := d.root.OpenFile(part(f), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
@@ -175,7 +174,7 @@ func (p *partial) begins(answer *http.Response) error {
 			}
 		}
 		if n := answer.ContentLength; n >= 0 && n != p.want.Size {
-			return p.m.bad("%s has %d bytes at the server, and %d are listed", p.want.Path, n, p.want.Size)
+			return p.m.bad("%s has %d bytes on the server, want %d, as listed", p.want.Path, n, p.want.Size)
 		}
 	}
 	if p.etag = answer.Header.Get("ETag"); strings.HasPrefix(p.etag, "W/") { // If-Range does not accept weak tags

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +61,32 @@ func TestResume(t *testing.T) {
 	}
 	f.want(t, dir, "config.json", "model.safetensors")
 	if got := fmt.Sprint(f.Asked()[before:]); got != fmt.Sprintf("[model.safetensors bytes=%d-]", attempts*70_000) {
+		t.Errorf("requests %s", got)
+	}
+}
+
+// An error in one file keeps the partial files of the others.
+func TestResumeAfterOtherFile(t *testing.T) {
+	f, dir := newFake(t), t.TempDir()
+	sum := f.Entries()[3]["lfs"].(map[string]any)["oid"].(string)
+	if err := os.WriteFile(filepath.Join(dir, "model.safetensors."+sum[:16]+".part"), big[:50_000], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f.Answer = func(w http.ResponseWriter, _ *http.Request, path string) bool {
+		if path == "config.json" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return path == "config.json"
+	}
+	if err := f.fetch(t, dir); err == nil {
+		t.Fatal("no error")
+	}
+	before := len(f.Asked())
+	f.Answer = nil
+	if err := f.fetch(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(f.Asked()[before:]); got != "[config.json model.safetensors bytes=50000-]" {
 		t.Errorf("requests %s", got)
 	}
 }

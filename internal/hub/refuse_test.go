@@ -37,12 +37,12 @@ func TestRefuses(t *testing.T) {
 		not   bool // whether the error is not a *ModelError
 	}{
 		"wrong hash": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["oid"] = strings.Repeat("ab", 32) }),
-			want: "model.safetensors came with SHA-256 "},
+			want: "model.safetensors has SHA-256 "},
 		"wrong blob": {spoil: func(f *fake) {
 			f.List = func(list []map[string]any) []map[string]any { list[2]["oid"] = strings.Repeat("cd", 20); return list }
-		}, want: "config.json came with git's hash "},
-		"longer":         {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 10 }), want: "model.safetensors has 720000 bytes at the server, and 10 are listed"},
-		"shorter":        {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 1 << 21 }), want: "model.safetensors has 720000 bytes at the server, and 2097152 are listed"},
+		}, want: "config.json has git's hash "},
+		"longer":         {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 10 }), want: "model.safetensors has 720000 bytes on the server, want 10, as listed"},
+		"shorter":        {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 1 << 21 }), want: "model.safetensors has 720000 bytes on the server, want 2097152, as listed"},
 		"negative":       {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = -1 }), want: `lists the file "model.safetensors" with -1 bytes`},
 		"more than disk": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = int64(1) << 45 }), want: "GB are needed and ", not: true},
 		"sizes that run over": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = int64(1)<<45 + 1 }),
@@ -72,13 +72,13 @@ func TestRefuses(t *testing.T) {
 		"modules":      {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`{}`) }, want: `modules.json: has an object where an array is wanted`},
 		"404":          {spoil: status(404), want: "answers 404 Not Found: there is no such model or revision"},
 		"no revision":  {spoil: status(404, "X-Error-Code", "RevisionNotFound"), want: "owner/tiny: has no such revision"},
-		"401":          {spoil: status(401), want: "answers 401 Unauthorized: there is no such model, or it wants a token in HF_TOKEN"},
-		"403":          {spoil: status(403), want: "answers 403 Forbidden: the token in HF_TOKEN, if there is one, does not open it"},
-		"gated":        {spoil: status(401, "X-Error-Code", "GatedRepo"), want: "is open to those who have accepted its conditions on its page"},
+		"401":          {spoil: status(401), want: "answers 401 Unauthorized: there is no such model, or it needs a token in HF_TOKEN"},
+		"403":          {spoil: status(403), want: "answers 403 Forbidden: want a token in HF_TOKEN that gives access to it"},
+		"gated":        {spoil: status(401, "X-Error-Code", "GatedRepo"), want: "is gated: accept its conditions on its page"},
 		"418":          {spoil: status(418), want: "answers 418 I'm a teapot", not: true},
 		"503":          {spoil: status(503), want: "answers 503 Service Unavailable; tried 6 times", not: true},
-		"later":        {spoil: status(429, "Retry-After", "3600"), want: "answers 429 Too Many Requests; the server wants to be asked again in 1h0m0s", not: true},
-		"no commit":    {spoil: status(200), want: `the hub does not say which commit "main" is: "", want one of 40 digits`},
+		"later":        {spoil: status(429, "Retry-After", "3600"), want: "answers 429 Too Many Requests; the server asks for a pause of 1h0m0s", not: true},
+		"no commit":    {spoil: status(200), want: `revision "main" has the commit "", want 40 hexadecimal digits`},
 		"foreign page": {spoil: func(f *fake) {
 			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
 				w.Header().Set("Link", `<http://example.com/next>; rel="next"`)
@@ -188,7 +188,7 @@ func TestLyingIndex(t *testing.T) {
 		return true
 	}
 	_, err := f.hub(t, "").Model(t.Context(), "owner/tiny", "main")
-	if want := index + " came with git's hash "; err == nil || !strings.Contains(err.Error(), want) {
+	if want := index + " has git's hash "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want … %s", err, want)
 	}
 }

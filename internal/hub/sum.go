@@ -32,7 +32,7 @@ func (s sum) check() error {
 		want, kind = s.file.Blob, "git's hash"
 	}
 	if got != want {
-		return fmt.Errorf("%s came with %s %.12s…, want %.12s…", s.file.Path, kind, got, want)
+		return fmt.Errorf("%s has %s %.12s…, want %.12s…", s.file.Path, kind, got, want)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 func getAttribute(v any, name string) any {
 	switch x := v.(type) {
 	case undefined:
-		fail("%s is undefined, and .%s is asked of it", x.name, name)
+		fail("%s is undefined and has no attribute %s", x.name, name)
 	case namespace:
 		return x.get(name)
 	case loopState:
@@ -27,7 +27,7 @@ func getAttribute(v any, name string) any {
 		}
 	}
 	if name == "__class__" || strings.HasPrefix(name, "_") || slices.Contains(mutators, name) {
-		fail("%s of %s is not known", name, typeName(v))
+		fail("%s of %s is not supported", name, typeName(v))
 	}
 	return undefined{name}
 }
@@ -40,7 +40,7 @@ var mutators = []string{
 func getItem(r *run, v, key any) any {
 	switch x := v.(type) {
 	case undefined:
-		fail("%s is undefined, and an element is asked of it", x.name)
+		fail("%s is undefined and has no elements", x.name)
 	case namespace, loopState:
 		if s, ok := key.(string); ok {
 			return getAttribute(x, s)
@@ -104,7 +104,7 @@ func slice(r *run, v any, parts [3]any) any {
 	case is[string](v), isList && l.kind <= tupleKind:
 		all = copied(r, v)
 	default:
-		fail("a slice of %s", typeName(v))
+		fail("%s cannot be sliced", typeName(v))
 	}
 	// index returns the value of a part, limited to the bounds of a slice.
 	index := func(i int, usual int) int {
@@ -113,7 +113,7 @@ func slice(r *run, v any, parts [3]any) any {
 		}
 		k, ok := numeric(parts[i]).(int64)
 		if !ok {
-			fail("a slice by %s, want integers", typeName(parts[i]))
+			fail("a slice has %s as an index, want integers", typeName(parts[i]))
 		}
 		return int(max(-1<<30, min(1<<30, k)))
 	}

@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"cmp"
 	"math"
 	"math/big"
 )
@@ -91,8 +90,7 @@ func integers(op string, m, n int64) int64 {
 	return x.Int64()
 }
 
-// divide returns a // b and a % b as CPython computes them: the remainder is exact, and the quotient
-// follows from it.
+// divide returns a // b and a % b as CPython computes them: the remainder is exact, and the quotient follows from it.
 func divide(a, b float64) (quotient, rest float64) {
 	rest = math.Mod(a, b)
 	quotient = (a - rest) / b
@@ -112,20 +110,15 @@ func divide(a, b float64) (quotient, rest float64) {
 	return whole, rest
 }
 
-// compareNumbers returns -1, 0 or 1. It compares an integer with a float64 without rounding. x and y must
-// not be NaN.
+// compareNumbers returns -1, 0 or 1. It compares an integer with a float64 without rounding. x and y must not be NaN.
 func compareNumbers(x, y any) int {
-	m, isM := x.(int64)
-	n, isN := y.(int64)
-	switch {
-	case isM && isN:
-		return cmp.Compare(m, n)
-	case isM:
-		return new(big.Float).SetInt64(m).Cmp(big.NewFloat(y.(float64)))
-	case isN:
-		return big.NewFloat(x.(float64)).Cmp(new(big.Float).SetInt64(n))
+	exactly := func(v any) *big.Float {
+		if n, ok := v.(int64); ok {
+			return new(big.Float).SetInt64(n)
+		}
+		return big.NewFloat(v.(float64))
 	}
-	return cmp.Compare(x.(float64), y.(float64))
+	return exactly(x).Cmp(exactly(y))
 }
 
 func isNaN(v any) bool {

@@ -79,7 +79,7 @@ func TestLongTemplates(t *testing.T) {
 		}
 	}
 	_, err := Parse("{{ 1 }}\n{# a\nb #}{{ 'c\nd' }}\n{% raw %}\n{% endraw %}\n{{ ! }}")
-	if want := "line 7: character '!' is not known in an expression"; err == nil || err.Error() != want {
+	if want := "line 7: unexpected character '!' in an expression"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -37,6 +37,15 @@ type builtin struct {
 	call   func(r *run, v any, a args) any
 }
 
+// ofText and ofValue return a builtin without parameters. ofText passes the text of the value.
+func ofText[T any](f func(r *run, s string) T) builtin {
+	return builtin{"", func(r *run, v any, _ args) any { return f(r, r.str(v)) }}
+}
+
+func ofValue[T any](f func(r *run, v any) T) builtin {
+	return builtin{"", func(r *run, v any, _ args) any { return f(r, v) }}
+}
+
 // apply calls a filter, a test or a method of a value.
 func (b builtin) apply(r *run, what string, v any, g given) any {
 	if b.params == "*" {
@@ -65,7 +74,7 @@ func bind(what string, params []string, g given) args {
 	for i, name := range g.names {
 		at := slices.Index(params, name)
 		if at < 0 || a.set[at] {
-			fail("%s has an argument %s, which is not known", what, name)
+			fail("%s has the unknown argument %s", what, name)
 		}
 		a.values[at], a.set[at] = g.named[i], true
 	}

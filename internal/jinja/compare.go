@@ -30,7 +30,7 @@ func (r *run) equal(a, b any) bool {
 			return false
 		}
 		if a.kind > tupleKind && a != l {
-			fail("%s is compared with another one, which is not known", typeName(a))
+			fail("comparing %s with another one is not supported", typeName(a))
 		}
 		return a == l || slices.EqualFunc(a.items, l.items, r.equal)
 	case *dict:
@@ -45,7 +45,7 @@ func (r *run) equal(a, b any) bool {
 		}
 		return true
 	case namespace, loopState, function:
-		fail("%s is compared, which is not known", typeName(a))
+		fail("comparing %s is not supported", typeName(a))
 	}
 	return false
 }
@@ -57,7 +57,7 @@ func (r *run) order(a, b any) int {
 	defer r.up()
 	if m, n := numeric(a), numeric(b); m != nil && n != nil {
 		if isNaN(m) || isNaN(n) {
-			fail("nan is compared")
+			fail("nan cannot be compared")
 		}
 		return compareNumbers(m, n)
 	}
@@ -72,7 +72,7 @@ func (r *run) order(a, b any) int {
 	if isList && ok && l.kind == m.kind && l.kind <= tupleKind {
 		return slices.CompareFunc(l.items, m.items, r.order)
 	}
-	fail("%s and %s are compared", typeName(a), typeName(b))
+	fail("%s and %s cannot be compared", typeName(a), typeName(b))
 	return 0
 }
 
@@ -82,7 +82,7 @@ func contains(r *run, in, v any) bool {
 	case string:
 		s, ok := v.(string)
 		if !ok {
-			fail("%s in a string", typeName(v))
+			fail("%s in a string, want a string", typeName(v))
 		}
 		r.read(len(in) + len(s))
 		return strings.Contains(in, s)

@@ -12,49 +12,42 @@ import (
 var filters map[string]builtin
 
 func init() { // they refer to each other by name
-	// text makes a filter from a function of the value's text.
-	text := func(f func(r *run, s string) any) builtin {
-		return builtin{"", func(r *run, v any, _ args) any { return f(r, r.str(v)) }}
-	}
-	plain := func(f func(r *run, v any) any) builtin {
-		return builtin{"", func(r *run, v any, _ args) any { return f(r, v) }}
-	}
 	filters = map[string]builtin{
 		"trim":       stringMethods["strip"],
 		"upper":      stringMethods["upper"],
 		"lower":      stringMethods["lower"],
 		"capitalize": stringMethods["capitalize"],
 		"replace":    stringMethods["replace"],
-		"title":      text(func(r *run, s string) any { return title(r, s) }),
-		"string":     text(func(r *run, s string) any { return s }),
+		"title":      ofText(title),
+		"string":     ofText(func(_ *run, s string) string { return s }),
 		"indent":     {"width first blank", indent},
 		"format": {"*", func(r *run, v any, a args) any {
 			return percent(r, r.str(v), &list{items: a.list, kind: tupleKind})
 		}},
-		"safe":       plain(func(r *run, v any) any { return v }),
+		"safe":       ofText(func(_ *run, s string) string { return s }),
 		"tojson":     {"ensure_ascii indent separators sort_keys", toJSON},
 		"default":    {"default_value boolean", usual},
 		"int":        {"default", toInteger},
-		"float":      plain(toNumber),
-		"abs":        plain(absolute),
-		"sum":        plain(sum),
-		"max":        plain(func(r *run, v any) any { return extreme(r, v, 1) }),
-		"min":        plain(func(r *run, v any) any { return extreme(r, v, -1) }),
-		"length":     plain(func(r *run, v any) any { return int64(length(r, v)) }),
-		"list":       plain(func(r *run, v any) any { return &list{items: copied(r, v)} }),
-		"first":      plain(first),
-		"last":       plain(last),
-		"reverse":    plain(reverse),
+		"float":      ofValue(toNumber),
+		"abs":        ofValue(absolute),
+		"sum":        ofValue(sum),
+		"max":        ofValue(func(r *run, v any) any { return extreme(r, v, 1) }),
+		"min":        ofValue(func(r *run, v any) any { return extreme(r, v, -1) }),
+		"length":     ofValue(func(r *run, v any) int64 { return int64(length(r, v)) }),
+		"list":       ofValue(func(r *run, v any) any { return &list{items: copied(r, v)} }),
+		"first":      ofValue(first),
+		"last":       ofValue(last),
+		"reverse":    ofValue(reverse),
 		"join":       {"d attribute", joined},
 		"sort":       {"reverse case_sensitive attribute", sorted},
-		"unique":     plain(unique),
+		"unique":     ofValue(unique),
 		"map":        {"*", mapped},
 		"select":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, true) }},
 		"reject":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, false) }},
 		"selectattr": {"*", func(r *run, v any, a args) any { return pick(r, v, a, 1, true) }},
 		"rejectattr": {"*", func(r *run, v any, a args) any { return pick(r, v, a, 1, false) }},
-		"items":      plain(func(r *run, v any) any { return &list{items: itemsOf(r, v), kind: iteratorKind} }),
-		"dictsort":   plain(sortedItems),
+		"items":      ofValue(func(r *run, v any) any { return &list{items: itemsOf(r, v), kind: iteratorKind} }),
+		"dictsort":   ofValue(sortedItems),
 	}
 	filters["count"], filters["d"] = filters["length"], filters["default"]
 }
@@ -62,7 +55,7 @@ func init() { // they refer to each other by name
 func applyFilter(r *run, name string, v any, g given) any {
 	f, ok := filters[name]
 	if !ok {
-		fail("filter %s is not known", quote.Text(name))
+		fail("filter %s is not supported", quote.Text(name))
 	}
 	if s, ok := v.(string); ok {
 		r.charge(len(s), 1)
@@ -106,7 +99,7 @@ func reverse(r *run, v any) any {
 
 func joined(r *run, v any, a args) any {
 	if a.set[1] {
-		fail("join by an attribute is not known")
+		fail("join by an attribute is not supported")
 	}
 	return join(r, a.textOr(0, ""), iterate(r, v))
 }
@@ -114,7 +107,7 @@ func joined(r *run, v any, a args) any {
 // sorted is the filter sort, which ignores the case of letters.
 func sorted(r *run, v any, a args) any {
 	if a.set[1] {
-		fail("sort with case_sensitive is not known")
+		fail("sort with case_sensitive is not supported")
 	}
 	sign, by := 1, a.textOr(2, "")
 	if a.flag(0) {
@@ -148,7 +141,7 @@ func unique(r *run, v any) any {
 		r.charge(1, 64)
 		s, ok := x.(string)
 		if !ok || lower(r, s) != s {
-			fail("unique of %s that is not lower case is not known", typeName(x))
+			fail("unique of %s that is not lower case is not supported", typeName(x))
 		}
 		if !seen[s] {
 			seen[s] = true
@@ -162,7 +155,7 @@ func unique(r *run, v any) any {
 func (a args) only(filter, name string) (v any) {
 	for i, n := range a.names {
 		if n != name {
-			fail("filter %s has an argument %s, which is not known", filter, n)
+			fail("filter %s has the unknown argument %s", filter, n)
 		}
 		v = a.named[i]
 	}
@@ -179,7 +172,7 @@ func mapped(r *run, v any, a args) any {
 	}
 	by, isText := a.only("map", "attribute").(string)
 	if !isText && len(a.list) == 0 {
-		fail("map without a filter or an attribute")
+		fail("map needs a filter or an attribute")
 	}
 	for _, x := range iterate(r, v) {
 		r.step()
@@ -201,7 +194,7 @@ func pick(r *run, v any, a args, attributes int, want bool) any {
 		return made
 	}
 	if a.only("select", ""); len(a.list) < attributes {
-		fail("selectattr and rejectattr want an attribute")
+		fail("selectattr and rejectattr need an attribute")
 	}
 	for _, x := range iterate(r, v) {
 		r.step()
@@ -236,7 +229,7 @@ func path(r *run, v any, names string) any {
 func itemsOf(r *run, v any) []any {
 	d, ok := v.(*dict)
 	if !ok {
-		fail("items of %s", typeName(v))
+		fail("items of %s, want a dict", typeName(v))
 	}
 	return entries(r, d, "items")
 }

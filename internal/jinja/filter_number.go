@@ -32,7 +32,7 @@ func toInteger(r *run, v any, a args) any {
 		if math.Abs(n) <= exact {
 			return int64(n)
 		}
-		fail("the integer of %v", n)
+		fail("int of %v is too large", n)
 	}
 	return usual
 }
@@ -52,12 +52,12 @@ func toNumber(r *run, v any) any {
 	return 0.0
 }
 
-// dialect matches numbers that Python and Go read differently: 1_000 and 0x1p4.
-var dialect = regexp.MustCompile(`^[+-]?[0-9.]+[_xX]`)
+// dialect matches numbers that Python and Go read differently: 1_000, 0x1p4 and digits outside of ASCII.
+var dialect = regexp.MustCompile(`^[+-]?[0-9.]*(?:[0-9.][_xX]|[^\P{Nd}0-9])`)
 
 func refuseDialect(s string) {
 	if dialect.MatchString(s) {
-		fail("the number %s is not known", quote.Text(s))
+		fail("the number %s is not supported", quote.Text(s))
 	}
 }
 
@@ -71,7 +71,7 @@ func absolute(r *run, v any) any {
 	case float64:
 		return math.Abs(n)
 	}
-	fail("abs of %s", typeName(v))
+	fail("abs of %s, want a number", typeName(v))
 	return nil
 }
 
@@ -81,7 +81,7 @@ func sum(r *run, v any) any {
 		r.step()
 		n := numeric(x)
 		if n == nil {
-			fail("sum of %s", typeName(x))
+			fail("sum of %s, want numbers", typeName(x))
 		}
 		total = arithmetic("+", total, n)
 	}
@@ -97,7 +97,7 @@ func extreme(r *run, v any, sign int) any {
 	best := all[0]
 	for _, x := range all[1:] {
 		if _, ok := x.(string); ok {
-			fail("max and min of strings are not known")
+			fail("max and min of strings are not supported")
 		}
 		if r.order(x, best)*sign > 0 {
 			best = x

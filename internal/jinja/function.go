@@ -30,7 +30,7 @@ func rangeOf(r *run, g given) any {
 		step = n[2]
 	}
 	if len(g.list) == 0 || step == 0 {
-		fail("range wants an end, and a step other than 0")
+		fail("range needs an end, and a step other than 0")
 	}
 	made := &list{kind: rangeKind}
 	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
@@ -48,7 +48,7 @@ func makeDict(r *run, g given) *dict {
 	if len(g.list) > 0 {
 		d, ok := g.list[0].(*dict)
 		if !ok || len(g.list) > 1 {
-			fail("a dict is made of %s, which is not known", typeName(g.list[0]))
+			fail("a dict of %s is not supported", typeName(g.list[0]))
 		}
 		for i, k := range d.keys {
 			made.set(r, k, d.values[i])
@@ -79,7 +79,7 @@ func strftime(r *run, format string) string {
 		i++
 		layout, ok := timeLayouts[format[i]]
 		if !ok && format[i] != '%' {
-			fail("strftime_now with %%%c is not known", format[i])
+			fail("strftime_now with %%%c is not supported", format[i])
 		}
 		if !ok {
 			layout = "%"

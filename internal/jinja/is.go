@@ -1,8 +1,6 @@
 package jinja
 
-import (
-	"github.com/attn-go/attn/internal/quote"
-)
+import "github.com/attn-go/attn/internal/quote"
 
 // tests are the tests of "value is name".
 var tests = map[string]builtin{
@@ -24,8 +22,8 @@ var tests = map[string]builtin{
 	"odd":         whether(func(v any) bool { return !divides("odd", v, int64(2)) }),
 	"even":        whether(func(v any) bool { return divides("even", v, int64(2)) }),
 	"divisibleby": {"other", func(_ *run, v any, a args) any { return divides("divisibleby", v, a.needed(0)) }},
-	"lower":       {"", func(r *run, v any, _ args) any { return isCase(r, "lower", v, lower, upper) }},
-	"upper":       {"", func(r *run, v any, _ args) any { return isCase(r, "upper", v, upper, lower) }},
+	"lower":       ofValue(func(r *run, v any) bool { return isCase(r, "lower", v, lower, upper) }),
+	"upper":       ofValue(func(r *run, v any) bool { return isCase(r, "upper", v, upper, lower) }),
 	"in":          relation("in"),
 	"eq":          relation("=="), "equalto": relation("=="), "ne": relation("!="),
 	"lt": relation("<"), "lessthan": relation("<"), "le": relation("<="),
@@ -33,7 +31,7 @@ var tests = map[string]builtin{
 }
 
 func whether(holds func(v any) bool) builtin {
-	return builtin{"", func(_ *run, v any, _ args) any { return holds(v) }}
+	return ofValue(func(_ *run, v any) bool { return holds(v) })
 }
 
 func relation(op string) builtin {
@@ -63,7 +61,7 @@ func divides(test string, v, by any) bool {
 func isCase(r *run, test string, v any, same, other func(*run, string) string) bool {
 	s, ok := v.(string)
 	if !ok {
-		fail("test %s of %s", quote.Text(test), typeName(v))
+		fail("test %s of %s, want a string", quote.Text(test), typeName(v))
 	}
 	return s == same(r, s) && s != other(r, s)
 }
@@ -72,7 +70,7 @@ func isCase(r *run, test string, v any, same, other func(*run, string) string) b
 func applyTest(r *run, name string, v any, g given) bool {
 	t, ok := tests[name]
 	if !ok {
-		fail("test %s is not known", quote.Text(name))
+		fail("test %s is not supported", quote.Text(name))
 	}
 	return t.apply(r, "test "+name, v, g).(bool)
 }

@@ -1,9 +1,8 @@
 // Package jinja renders chat templates. It supports the part of Jinja 2 that the templates of language
 // models use, with the settings and functions of transformers' apply_chat_template.
 //
-// A template comes with a model and is not trusted. It can read only its variables, and its work is
-// limited. Features that this package does not support cause an error with the feature's name when the
-// template uses them.
+// A template comes with a model and is not trusted. It can read only its variables, and its work is limited. Features
+// that this package does not support cause an error with the feature's name when the template uses them.
 package jinja
 
 import (
@@ -38,12 +37,10 @@ type Raised struct{ Message string }
 // Error returns the message.
 func (e *Raised) Error() string { return e.Message }
 
-// Render returns the text of a template. The values of variables are nil, bool, int, float64, string, []any
-// and map[string]any, nested as needed; the keys of a map are in alphabetical order. now is the time for
-// strftime_now.
+// Render returns the text of a template. The values of variables are nil, bool, int, float64, string, []any and
+// map[string]any, nested as needed; the keys of a map are in alphabetical order. now is the time for strftime_now.
 //
-// Errors: a *Raised; unsupported features; operations that Jinja rejects; more work or text than a chat can
-// need.
+// Errors: a *Raised; unsupported features; operations that Jinja rejects; more work or text than a chat can need.
 func (t *Template) Render(variables map[string]any, now time.Time) (s string, err error) {
 	defer catch(&err)
 	r := &run{now: now, left: t.most}

@@ -10,7 +10,7 @@ import (
 // toJSON is the filter tojson of transformers. Its arguments differ from those of Jinja's filter.
 func toJSON(r *run, v any, a args) any {
 	if a.flag(0) || a.flag(2) || a.flag(3) {
-		fail("tojson with ensure_ascii, separators or sort_keys is not known")
+		fail("tojson with ensure_ascii, separators or sort_keys is not supported")
 	}
 	var b strings.Builder
 	writeJSON(r, &b, v, a.int(1, -1), 0)
@@ -46,14 +46,14 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		b.WriteString(strconv.FormatInt(v, 10))
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			fail("tojson of %v", v)
+			fail("tojson of %v is not supported", v)
 		}
 		b.WriteString(reprFloat(v))
 	case string:
 		writeJSONString(r, b, v)
 	case *list:
 		if v.kind > tupleKind {
-			fail("tojson of %s", typeName(v))
+			fail("tojson of %s is not supported", typeName(v))
 		}
 		b.WriteString("[")
 		for i, x := range v.items {
@@ -77,7 +77,7 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		}
 		b.WriteString("}")
 	default:
-		fail("tojson of %s", typeName(v))
+		fail("tojson of %s is not supported", typeName(v))
 	}
 }
 

@@ -193,7 +193,7 @@ func (l *lexer) expression(close string) {
 		switch {
 		case m == nil:
 			r, _ := utf8.DecodeRuneInString(rest)
-			l.fail("character %q is not known in an expression", r)
+			l.fail("unexpected character %q in an expression", r)
 		case m[1] != "":
 			l.number(m[1])
 		case m[2] != "":
@@ -248,7 +248,7 @@ func (l *lexer) quoted(rest string) {
 				}
 			}
 			if digits > 0 || rest[i] >= '0' && rest[i] <= '7' || rest[i] == 'N' || rest[i] == '\n' {
-				l.fail("escape \\%c is not known", rest[i])
+				l.fail("escape \\%c is not supported", rest[i])
 			}
 			b.WriteByte('\\')
 			b.WriteByte(rest[i])

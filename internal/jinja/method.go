@@ -8,9 +8,9 @@ import (
 
 // dictMethods are the supported methods of Python's dicts.
 var dictMethods = map[string]builtin{
-	"items":  {"", func(r *run, v any, _ args) any { return view(r, v, "items") }},
-	"keys":   {"", func(r *run, v any, _ args) any { return view(r, v, "keys") }},
-	"values": {"", func(r *run, v any, _ args) any { return view(r, v, "values") }},
+	"items":  view("items"),
+	"keys":   view("keys"),
+	"values": view("values"),
 	"get": {"key default", func(r *run, v any, a args) any {
 		d := v.(*dict)
 		wantHashable(a.values[0])
@@ -26,11 +26,11 @@ var stringMethods = map[string]builtin{
 	"strip":      strip(true, true),
 	"lstrip":     strip(true, false),
 	"rstrip":     strip(false, true),
-	"upper":      {"", func(r *run, v any, _ args) any { return upper(r, r.str(v)) }},
-	"lower":      {"", func(r *run, v any, _ args) any { return lower(r, r.str(v)) }},
-	"capitalize": {"", func(r *run, v any, _ args) any { return capitalize(r, r.str(v)) }},
+	"upper":      ofText(upper),
+	"lower":      ofText(lower),
+	"capitalize": ofText(capitalize),
 	"split":      {"sep maxsplit", split},
-	"splitlines": {"", func(r *run, v any, _ args) any { return listOf(lines(r, v.(string))) }},
+	"splitlines": ofText(func(r *run, s string) *list { return listOf(lines(r, s)) }),
 	"startswith": {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasPrefix) }},
 	"endswith":   {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
 	"replace":    {"old new count", replace},
@@ -60,15 +60,14 @@ var stringMethods = map[string]builtin{
 		}
 		return join(r, v.(string), parts)
 	}},
-	"isdigit": {"", func(_ *run, v any, _ args) any {
-		s := v.(string)
+	"isdigit": ofText(func(_ *run, s string) bool {
 		for _, c := range s {
 			if unicode.Is(unicode.No, c) { // Python accepts some of them as digits
-				fail("isdigit of %q is not known", c)
+				fail("isdigit of %q is not supported", c)
 			}
 		}
 		return s != "" && strings.TrimFunc(s, unicode.IsDigit) == ""
-	}},
+	}),
 }
 
 // otherMethods are Python's unsupported methods. Calling them is an error.
@@ -97,15 +96,15 @@ func method(v any, name string) any {
 		})
 	case slices.Contains(otherMethods[typeName(v)], name):
 		return function(func(*run, given) any {
-			fail("method %s is not known", name)
+			fail("method %s is not supported", name)
 			return nil
 		})
 	}
 	return nil
 }
 
-func view(r *run, v any, what string) any {
-	return &list{items: entries(r, v.(*dict), what), kind: viewKind}
+func view(what string) builtin {
+	return ofValue(func(r *run, v any) any { return &list{items: entries(r, v.(*dict), what), kind: viewKind} })
 }
 
 func entries(r *run, d *dict, what string) []any {

@@ -27,12 +27,11 @@ func compares(r *run, op string, a, b any) bool {
 func signed(sign string, v any) any {
 	n := numeric(v)
 	if n == nil {
-		fail("%s of %s", sign, typeName(v))
+		fail("%s is not defined for %s", sign, typeName(v))
 	}
 	if x, ok := n.(float64); ok && sign == "-" {
 		return -x // also of 0
-	}
-	if sign == "-" {
+	} else if sign == "-" {
 		return integers("-", 0, n.(int64))
 	}
 	return n
@@ -55,7 +54,7 @@ func binary(r *run, op string, x, y any) any {
 				fail("%s is undefined", u.name)
 			}
 		}
-		fail("%s between %s and %s", op, typeName(x), typeName(y))
+		fail("%s is not defined for %s and %s", op, typeName(x), typeName(y))
 	}
 	return arithmetic(op, m, n)
 }
@@ -129,7 +128,7 @@ func percent(r *run, format string, v any) string {
 			fmt.Fprint(&b, n)
 		default:
 			_, size := utf8.DecodeRuneInString(format[i:])
-			fail("format %%%s of %s is not known", format[i:i+size], typeName(values[0]))
+			fail("format %%%s of %s is not supported", format[i:i+size], typeName(values[0]))
 		}
 		values = values[1:]
 	}

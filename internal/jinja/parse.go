@@ -137,7 +137,7 @@ func (p *parser) block() statement {
 		return func(*run, *scope) jump { return jump(word) }
 	default:
 		p.at--
-		p.fail("statement %s is not known, want one of if, for, set, macro, generation, break, continue and raw",
+		p.fail("statement %s is not supported, want one of if, for, set, macro, generation, break, continue and raw",
 			quote.Text(word))
 		return nil
 	}
@@ -191,7 +191,7 @@ func (p *parser) loop() loop {
 		s.filter = p.expression()
 	}
 	if p.is("recursive") {
-		p.fail("recursive loops are not known")
+		p.fail("recursive loops are not supported")
 	}
 	p.close()
 	p.loops++
@@ -212,7 +212,7 @@ func (p *parser) set() statement {
 		p.close()
 	} else {
 		if p.is("|") {
-			p.fail("filters of a block of set are not known")
+			p.fail("filters of a block of set are not supported")
 		}
 		p.close()
 		body := p.apart("endset")

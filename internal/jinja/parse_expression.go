@@ -194,9 +194,9 @@ func (p *parser) call(of expression) expression {
 		case function:
 			return f(r, args.eval(r, s))
 		case undefined:
-			fail("%s is not known, or not defined", f.name)
+			fail("%s is not defined, or not supported", f.name)
 		default:
-			fail("%s is called", typeName(f))
+			fail("%s cannot be called", typeName(f))
 		}
 		return nil
 	}
@@ -204,18 +204,16 @@ func (p *parser) call(of expression) expression {
 
 func (p *parser) primary() expression {
 	switch t := p.next(); t.kind {
-	case integer:
-		n, err := strconv.ParseInt(t.s, 10, 64)
+	case integer, float:
+		var v any
+		var err error
+		if v, err = strconv.ParseFloat(t.s, 64); t.kind == integer {
+			v, err = strconv.ParseInt(t.s, 10, 64)
+		}
 		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant(n)
-	case float:
-		x, err := strconv.ParseFloat(t.s, 64)
-		if err != nil {
-			p.fail("number %s is too large", t.s)
-		}
-		return constant(x)
+		return constant(v)
 	case text:
 		for p.peek().kind == text {
 			t.s += p.next().s
@@ -359,7 +357,7 @@ func (p *parser) arguments() (a arguments) {
 			p.at += 2
 			a.names, a.named = append(a.names, t.s), append(a.named, p.expression())
 		} else if p.is("*") || p.is("**") {
-			p.fail("arguments with %s are not known", t.s)
+			p.fail("arguments with %s are not supported", t.s)
 		} else if a.names != nil {
 			p.fail("an argument without a name follows one with a name")
 		} else {

@@ -64,7 +64,7 @@ func (r *run) repr(v any, depth int) string {
 		r.charge(len(text), 1)
 		return "{" + text + "}"
 	}
-	fail("%s is written as text", typeName(v))
+	fail("%s cannot be written as text", typeName(v))
 	return ""
 }
 

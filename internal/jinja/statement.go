@@ -56,7 +56,7 @@ func (s *scope) bind(names []string, v any) {
 	}
 	l, ok := v.(*list)
 	if !ok || len(l.items) != len(names) {
-		fail("%s is taken apart, want %d values", typeName(v), len(names))
+		fail("%s is assigned to %[2]d names, want %[2]d values", typeName(v), len(names))
 	}
 	for i, name := range names {
 		s.names[name] = l.items[i]
@@ -117,33 +117,32 @@ type loopState struct {
 }
 
 func (l loopState) get(name string) any {
-	i, n := l.at, len(l.items)
+	i, n := int64(l.at), int64(len(l.items))
 	switch name {
 	case "index":
-		return int64(i + 1)
+		return i + 1
 	case "index0":
-		return int64(i)
+		return i
 	case "revindex":
-		return int64(n - i)
+		return n - i
 	case "revindex0":
-		return int64(n - i - 1)
+		return n - i - 1
 	case "first":
 		return i == 0
 	case "last":
 		return i == n-1
 	case "length":
-		return int64(n)
-	case "previtem":
-		if i > 0 {
-			return l.items[i-1]
+		return n
+	case "previtem", "nextitem":
+		at := i - 1
+		if name == "nextitem" {
+			at = i + 1
 		}
-		return undefined{name}
-	case "nextitem":
-		if i < n-1 {
-			return l.items[i+1]
+		if at >= 0 && at < n {
+			return l.items[at]
 		}
 		return undefined{name}
 	}
-	fail("loop.%s is not known", name)
+	fail("loop.%s is not supported", name)
 	return nil
 }

@@ -33,7 +33,7 @@ func split(r *run, v any, a args) any {
 	most := a.int(1, -1)
 	if a.values[0] == nil {
 		if most >= 0 {
-			fail("split without a separator and with maxsplit is not known")
+			fail("split without a separator and with maxsplit is not supported")
 		}
 		return listOf(strings.FieldsFunc(s, isSpace))
 	}

@@ -59,7 +59,7 @@ func hashOf(key any) (hash any, ok bool) {
 func (d *dict) set(r *run, key, v any) {
 	hash, ok := hashOf(key)
 	if !ok {
-		fail("a key of a dict is %s, which is not known", typeName(key))
+		fail("%s as a key of a dict is not supported", typeName(key))
 	}
 	i, there := d.find(r, hash)
 	if there {
@@ -88,7 +88,7 @@ func wantHashable(v any) {
 	}
 	switch v.(type) {
 	case *list, *dict:
-		fail("%s in a dict", typeName(v))
+		fail("%s cannot be a key of a dict", typeName(v))
 	}
 }
 
@@ -190,14 +190,14 @@ func iterate(r *run, v any) []any {
 		return all
 	case *list:
 		if v.spent {
-			fail("an iterator is used a second time, want it made a list first")
+			fail("an iterator is used a second time, want the filter list before")
 		}
 		v.spent = v.kind == iteratorKind
 		return v.items
 	case *dict:
 		return v.keys
 	}
-	fail("%s is no sequence", typeName(v))
+	fail("%s is not a sequence", typeName(v))
 	return nil
 }
 
@@ -223,6 +223,6 @@ func length(r *run, v any) int {
 	case *dict:
 		return len(v.keys)
 	}
-	fail("the length of %s", typeName(v))
+	fail("%s has no length", typeName(v))
 	return 0
 }
