@@ -26,13 +26,13 @@ var order = []string{
 	"internal/flash",
 	"internal/quote",
 	"internal/quote/hostile", // for tests only
-	"internal/input",
 	"internal/atomicfile",
 	"internal/exact",
 	"internal/npy",
 	"internal/strictjson",
 	"internal/onnxtest", // for tests only
 	"safetensors",
+	"internal/input",
 	"tensor",
 	"tensor/tensortest", // for tests only
 	"nn",
