@@ -13,7 +13,7 @@ import (
 //
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
-var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT, Fewer: PrunedHeads, Harmless: []string{"pad_token_id"}}
+var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, Harmless: []string{"pad_token_id"}}
 
 func newBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("bert")

@@ -106,7 +106,7 @@ func without(t *testing.T, p *models.Probe, list []prune.Head) *models.Probe {
 func TestCompact(t *testing.T) {
 	families := map[string]bool{}
 	for _, f := range models.Families() {
-		if f.Fewer != models.AllHeads {
+		if f.Pruning != models.NoPruning {
 			families[f.Type] = true
 		}
 	}
@@ -129,7 +129,7 @@ func TestCompact(t *testing.T) {
 				}
 			}
 			compact, small := writeCompact(t, less, dir, models.Options{})
-			uniform := m.Family.Fewer == models.HeadCounts && kind == "even"
+			uniform := m.Family.Pruning == models.HeadCounts && kind == "even"
 			if got := strings.Contains(string(compact.Config), `"pruned_heads"`); got == uniform {
 				t.Errorf("%s: pruned_heads in config.json is %v", at, got)
 			}
@@ -236,14 +236,14 @@ func TestCompactAgain(t *testing.T) {
 		want := without(t, p, append(slices.Clone(first), second...))
 		for _, l := range twice.Attention() {
 			numbers := want.Kept()[l.Config().Name]
-			if twice.Family.Fewer == models.HeadCounts { // of which all layers have lost one group
+			if twice.Family.Pruning == models.HeadCounts { // of which all layers have lost one group
 				numbers = []int{0, 1}
 			}
 			if got := twice.HeadNumbers(l.Config().Name); !slices.Equal(got, numbers) {
 				t.Errorf("%s: layer %s has heads %v, want %v", name, l.Config().Name, got, numbers)
 			}
 		}
-		if got := strings.Contains(string(c.Config), "pruned_heads"); got != (twice.Family.Fewer == models.PrunedHeads) {
+		if got := strings.Contains(string(c.Config), "pruned_heads"); got != (twice.Family.Pruning == models.PrunedHeads) {
 			t.Errorf("%s: pruned_heads in config.json is %v:\n%s", name, got, c.Config)
 		}
 		last, err := p.Of(twice)

@@ -3,7 +3,7 @@ package models
 // mistralFamily is Mistral: Llama; its first version has a sliding window in every block.
 //
 // Source: Jiang et al., "Mistral 7B", 2023, https://arxiv.org/abs/2310.06825.
-var mistralFamily = Family{Type: "mistral", Name: "Mistral", New: newMistral, Fewer: HeadCounts}
+var mistralFamily = Family{Type: "mistral", Name: "Mistral", New: newMistral, Pruning: HeadCounts}
 
 func newMistral(b *Builder) Network {
 	s := b.Config

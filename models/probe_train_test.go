@@ -70,7 +70,7 @@ func TestProbeTrain(t *testing.T) {
 		} else {
 			list = append(list, m)
 		}
-		if tuned.Model().Family.Fewer != models.AllHeads {
+		if tuned.Model().Family.Pruning != models.NoPruning {
 			_, m := writeCompact(t, tuned, t.TempDir(), models.Options{})
 			list = append(list, m)
 		}

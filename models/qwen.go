@@ -9,7 +9,7 @@ import (
 // qwen2Family is Qwen2 and Qwen2.5: Llama with biases in the maps of queries, keys and values.
 //
 // Source: Yang et al., "Qwen2 Technical Report", 2024, https://arxiv.org/abs/2407.10671.
-var qwen2Family = Family{Type: "qwen2", Name: "Qwen2", New: newQwen2, Fewer: HeadCounts}
+var qwen2Family = Family{Type: "qwen2", Name: "Qwen2", New: newQwen2, Pruning: HeadCounts}
 
 func newQwen2(b *Builder) Network {
 	m := qwen(b, Sizes{})
@@ -21,7 +21,7 @@ func newQwen2(b *Builder) Network {
 // of heads.
 //
 // Source: Yang et al., "Qwen3 Technical Report", 2025, https://arxiv.org/abs/2505.09388.
-var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Fewer: HeadCounts}
+var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Pruning: HeadCounts}
 
 func newQwen3(b *Builder) Network {
 	m := qwen(b, Sizes{HeadSize: 128})

@@ -11,16 +11,16 @@ import (
 //
 // Source: Liu et al., "RoBERTa: A Robustly Optimized BERT Pretraining Approach", 2019,
 // https://arxiv.org/abs/1907.11692.
-var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa, Fewer: PrunedHeads}
+var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa, Pruning: PrunedHeads}
 
 // xlmRobertaFamily is RoBERTa with the vocabulary of a hundred languages.
 //
 // Source: Conneau et al., "Unsupervised Cross-lingual Representation Learning at Scale",
 // 2020, https://arxiv.org/abs/1911.02116.
-var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa, Fewer: PrunedHeads}
+var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa, Pruning: PrunedHeads}
 
 // camembertFamily is RoBERTa in French.
-var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa, Fewer: PrunedHeads}
+var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa, Pruning: PrunedHeads}
 
 func newRoBERTa(b *Builder) Network {
 	s, base := b.Config, b.Within("roberta")

@@ -75,7 +75,7 @@ func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s, true)
 	x := construct(b)
-	b.settleLost(s.settings)
+	b.checkLost(s.settings)
 	if err := s.settings.check(); err != nil {
 		return none, nil, &FormatError{s.config, err}
 	}

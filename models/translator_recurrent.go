@@ -19,7 +19,7 @@ import (
 const GRU = "gru"
 
 var recurrentFamily = translatorFamily{
-	Family:  Family{Type: GRU, Name: "recurrent translator of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	Family:  Family{Type: GRU, Name: "recurrent translator of attn train", Pruning: PrunedHeads, Search: bestSearch},
 	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newRecurrent(c, rng) },
 	check: func(c TranslatorConfig) error {
 		if c.Hidden != 0 {

@@ -19,7 +19,7 @@ import (
 const Transformer = "transformer"
 
 var transformerFamily = translatorFamily{
-	Family:  Family{Type: Transformer, Name: "transformer of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	Family:  Family{Type: Transformer, Name: "transformer of attn train", Pruning: PrunedHeads, Search: bestSearch},
 	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newTransformer(c, rng) },
 	check: func(c TranslatorConfig) error {
 		switch {

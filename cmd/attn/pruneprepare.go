@@ -32,7 +32,7 @@ func (cmd *pruneCommand) prepare(c console) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := l.Family; f.Fewer == models.AllHeads && (cmd.Speed != nil || cmd.SpeedTime != time.Second) {
+	if f := l.Family; f.Pruning == models.NoPruning && (cmd.Speed != nil || cmd.SpeedTime != time.Second) {
 		return nil, usage("--speed and --speed-time go with models that have a smaller form, "+
 			"and layers of %s cannot have fewer heads", f.Name)
 	}
