@@ -66,9 +66,8 @@ func behindPadding(pad int) func(ids []int) []int {
 
 // bothWays rejects settings that add causal attention or cross-attention to an encoder.
 func bothWays(s *Settings) {
-	for _, key := range []string{"is_decoder", "add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder"} {
-		s.Only(key, false)
-	}
-	s.Only("cross_attention_hidden_size")
+	s.Only("is_decoder", false)
+	s.Only("is_encoder_decoder", false)
+	noCross(s)
 	s.Only("position_embedding_type", "absolute")
 }

@@ -93,9 +93,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 		plusOne:    true,
 	}
 	m.scale = float32(math.Sqrt(float64(m.Width)))
-	if s.Bool("attention_bias", false) {
-		m.bias = attn.AllProjections
-	}
+	m.readBias(s)
 	return m
 }
 

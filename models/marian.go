@@ -136,8 +136,6 @@ func (h halfSinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tenso
 // twoStacks rejects settings that turn an encoder–decoder into something else.
 func twoStacks(s *Settings) {
 	s.Only("is_encoder_decoder", true)
-	for _, key := range []string{"is_decoder", "add_cross_attention", "tie_encoder_decoder"} {
-		s.Only(key, false)
-	}
-	s.Only("cross_attention_hidden_size")
+	s.Only("is_decoder", false)
+	noCross(s)
 }

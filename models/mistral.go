@@ -7,12 +7,7 @@ var mistralFamily = Family{Type: "mistral", Name: "Mistral", New: newMistral, Pr
 
 func newMistral(b *Builder) Network {
 	s := b.Config
-	m := rotaryDecoder{
-		Sizes:      rotarySizes(b, Sizes{}),
-		eps:        s.Eps("rms_norm_eps", 1e-6),
-		activation: s.Activation("hidden_act", "silu"),
-		tied:       s.Bool("tie_word_embeddings", false),
-	}
+	m := llamaLike(b, Sizes{})
 	if window := s.SizeOr("sliding_window", 4096); !s.null("sliding_window") {
 		m.window = func(int) int { return window }
 	}

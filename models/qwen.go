@@ -26,21 +26,14 @@ var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Pruning: H
 func newQwen3(b *Builder) Network {
 	m := qwen(b, Sizes{HeadSize: 128})
 	m.queryNorm = true
-	if b.Config.Bool("attention_bias", false) {
-		m.bias = attn.AllProjections
-	}
+	m.readBias(b.Config)
 	return m.build(b.Within("model"), b)
 }
 
 // qwen returns the settings common to both. Upper blocks may have a sliding window.
 func qwen(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
-	m := rotaryDecoder{
-		Sizes:      rotarySizes(b, usual),
-		eps:        s.Eps("rms_norm_eps", 1e-6),
-		activation: s.Activation("hidden_act", "silu"),
-		tied:       s.Bool("tie_word_embeddings", false),
-	}
+	m := llamaLike(b, usual)
 	window, from := s.SizeOr("sliding_window", 4096), s.Int("max_window_layers", 28)
 	used := s.Bool("use_sliding_window", false) && !s.null("sliding_window")
 	all := slides(s, m.Layers, func(i int) bool { return used && i >= from })

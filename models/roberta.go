@@ -1,8 +1,7 @@
 package models
 
 import (
-	"fmt"
-
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -31,21 +30,9 @@ func newRoBERTa(b *Builder) Network {
 	rows := z.behindPadding(s, pad)
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
-	in := base.At("embeddings")
-	e := &encoder{
-		sizes:     z,
-		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
-		positions: in.Embedding("position_embeddings", rows, z.Width),
-		place:     behindPadding(pad),
-		types:     in.Embedding("token_type_embeddings", z.Types, z.Width),
-		norm:      in.LayerNorm("LayerNorm", z.Width, eps),
-	}
-	for i := range z.Layers {
-		e.blocks = append(e.blocks, bertBlock(base.At(fmt.Sprintf("encoder.layer.%d", i)), i, z, eps, act))
-	}
-	in.Unread(in.Name("position_ids"))
+	e := bertNames.encoder(base, z, rows, behindPadding(pad), eps, act, attn.Options{})
 	bertPooler(base, z) // read so that it can be saved again; no head uses it
-	e.head = robertaHead(b, e, in.Name("word_embeddings.weight"), eps)
+	e.head = robertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), eps)
 	return e
 }
 
@@ -79,12 +66,6 @@ func robertaHead(b *Builder, e *encoder, embeddings string, eps float32) *TaskHe
 		return &TaskHead{TextClasses, labels, then(
 			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
 		)}
-	case b.HasAny("classifier."):
-		labels := s.Labels()
-		b.wantClass("TokenClassification")
-		return &TaskHead{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
-	case b.HasAny("qa_outputs."):
-		return b.answers(z)
 	}
-	return nil
+	return b.tokenHead(z)
 }
