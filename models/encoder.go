@@ -42,13 +42,7 @@ func (e *encoder) Sizes() Sizes                 { return e.sizes }
 func (e *encoder) Head() *TaskHead              { return e.head }
 
 // fromZero places tokens at 0, 1, 2, ….
-func fromZero(ids []int) []int {
-	at := make([]int, len(ids))
-	for i := range at {
-		at[i] = i
-	}
-	return at
-}
+func fromZero(ids []int) []int { return counted(len(ids)) }
 
 // behindPadding places tokens at pad+1, pad+2, …, and padding tokens at pad, as RoBERTa does.
 func behindPadding(pad int) func(ids []int) []int {

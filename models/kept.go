@@ -75,12 +75,7 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 			return c
 		}
 	}
-	left := []int{}
-	for h := range c.Heads {
-		if !slices.Contains(sorted, h) {
-			left = append(left, h)
-		}
-	}
+	left := others(sorted, c.Heads)
 	b.lost.kept[c.Name] = left
 	if c.Heads, c.KVHeads = len(left), len(left)/size; len(left) == 0 {
 		c.Heads = attn.NoHeads
@@ -110,13 +105,10 @@ func (m *Model) HeadNumbers(layer string) []int {
 	if left, ok := m.kept[layer]; ok {
 		return slices.Clone(left)
 	}
-	var all []int
 	for _, l := range m.Attention() {
 		if c := l.Config(); c.Name == layer {
-			for h := range c.Heads {
-				all = append(all, h)
-			}
+			return counted(c.Heads)
 		}
 	}
-	return all
+	return nil
 }

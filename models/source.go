@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -67,6 +68,15 @@ func openSettings(path string) (*Settings, error) {
 		return nil, &FormatError{path, err}
 	}
 	return s, nil
+}
+
+// optionalSettings is openSettings for a file that may be missing; the result is then nil.
+func optionalSettings(path string) (*Settings, error) {
+	s, err := openSettings(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return s, err
 }
 
 // plan calls a constructor with a Builder that checks the settings against the tensors. The
