@@ -30,7 +30,6 @@ var order = []string{
 	"internal/exact",
 	"internal/npy",
 	"internal/strictjson",
-	"internal/onnxtest", // for tests only
 	"safetensors",
 	"internal/input",
 	"tensor",
@@ -142,7 +141,7 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which is not before it in order", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" || imported == "internal/onnxtest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
+				if imported == "tensor/tensortest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}

@@ -151,3 +151,16 @@ func examplesOf(tb testing.TB, m *Model, pairs []seq2seq.Pair) []Example {
 	}
 	return all
 }
+
+// shaken returns an untrained translator all of whose parameters count.
+func shaken(t *testing.T, c TranslatorConfig) *Model {
+	t.Helper()
+	m := newToy(t, c, toyPairs(5))
+	rng := rand.New(rand.NewPCG(9, 10))
+	for _, p := range m.Params() {
+		for i := range p.Data() {
+			p.Data()[i] += 0.2 * float32(rng.NormFloat64())
+		}
+	}
+	return m
+}
