@@ -110,7 +110,7 @@ func TestCompact(t *testing.T) {
 			families[f.Type] = true
 		}
 	}
-	for _, name := range compactable {
+	for _, name := range fewer(compactable) {
 		p := loadProbe(t, name)
 		m := p.Model()
 		delete(families, m.Family.Type)
@@ -160,7 +160,7 @@ func TestCompact(t *testing.T) {
 			note(t, dir, m, list, p.Layers(), x, got)
 		}
 	}
-	if len(families) > 0 {
+	if len(families) > 0 && !testing.Short() {
 		t.Errorf("not tested: %v", slices.Collect(maps.Keys(families)))
 	}
 }

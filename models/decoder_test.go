@@ -188,7 +188,7 @@ func logitsOf(m *models.Model, x models.Batch, r models.Run) *tensor.Tensor {
 // TestDecoderSteps reads sequences of unequal lengths at once, in two parts with a cache,
 // and token by token: the same logits, bit for bit.
 func TestDecoderSteps(t *testing.T) {
-	for _, name := range decoderCases(t) {
+	for _, name := range fewer(decoderCases(t)) {
 		m, g := openDecoder(t, name)
 		ids := g.Ints("in.ids")
 		x := models.Batch{IDs: [][]int{ids, ids[3:10], slices.Repeat(ids[1:2], 2)}}
@@ -314,7 +314,7 @@ func TestGenerateErrors(t *testing.T) {
 // those of float32 to the bit, except on tile units; from others, they are close.
 func TestDecodersInBFloat16(t *testing.T) {
 	simd.Each(func(kernels string) {
-		for _, name := range decoderCases(t) {
+		for _, name := range fewer(decoderCases(t)) {
 			m, g := openDecoder(t, name)
 			dir := filepath.Join("testdata/decoders", name)
 			tokens := m.Sizes().Positions
@@ -361,7 +361,7 @@ func TestDecodersInBFloat16(t *testing.T) {
 // TestDecodersInInt8 stores weights as integers of a byte. The logits are those of a model in
 // float32 with the numbers that the integers represent.
 func TestDecodersInInt8(t *testing.T) {
-	for _, name := range decoderCases(t) {
+	for _, name := range fewer(decoderCases(t)) {
 		m, g := openDecoder(t, name)
 		small, err := models.Load(filepath.Join("testdata/decoders", name), models.Options{Tokens: m.Sizes().Positions, Weights: tensor.Int8})
 		if err != nil {

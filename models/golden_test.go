@@ -29,6 +29,19 @@ func cases(t *testing.T) []string {
 	return paths
 }
 
+// fewer returns every third element under -short, and otherwise all. Tests of the numbers of every
+// family do not use it.
+func fewer[T any](list []T) []T {
+	if !testing.Short() {
+		return list
+	}
+	var some []T
+	for i := 0; i < len(list); i += 3 {
+		some = append(some, list[i])
+	}
+	return some
+}
+
 // TestGolden compares every family with the numbers of transformers: hidden states and attention
 // weights of every layer, and logits. Everything in a file has to be compared.
 func TestGolden(t *testing.T) {

@@ -99,7 +99,7 @@ func TestProbeLoss(t *testing.T) {
 
 // TestProbeImportance scores heads by every method, and again without some of them.
 func TestProbeImportance(t *testing.T) {
-	for _, name := range probed {
+	for _, name := range fewer(probed) {
 		p := loadProbe(t, name)
 		first := p.Layers()[0].Config()
 		var gone []prune.Head // a group of heads with the same keys and values
@@ -177,7 +177,7 @@ func TestProbeGates(t *testing.T) {
 
 // TestProbePrune removes half of the heads, whole groups where they share keys and values.
 func TestProbePrune(t *testing.T) {
-	for _, name := range probed {
+	for _, name := range fewer(probed) {
 		p := loadProbe(t, name)
 		pruned, err := prune.Heads(context.Background(), p, prune.Options[*models.Probe]{
 			Method: prune.Gradient, Keep: 4, EmptyLayers: true, Step: 1, Rescore: true,

@@ -25,7 +25,7 @@ func TestSession(t *testing.T) {
 		{said: nil, keeps: func(text []int) int { return 4 }},
 		{said: []int{7, 7}, keeps: func(text []int) int { return 0 }},
 	}
-	for _, name := range decoderCases(t) {
+	for _, name := range fewer(decoderCases(t)) {
 		m, _ := openDecoder(t, name)
 		if m.Head() == nil || m.Head().Task != models.NextWord {
 			continue

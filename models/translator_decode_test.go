@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/attn-go/attn/nn"
@@ -16,6 +17,17 @@ import (
 // halfTrained returns translators that know the toy task a little, so that what
 // they write differs from text to text and has an end.
 func halfTrained(t *testing.T) map[string]*Model {
+	trained.Do(func() { trained.models = trainHalf(t) })
+	return trained.models
+}
+
+// trained are the models of halfTrained, which no test changes.
+var trained struct {
+	sync.Once
+	models map[string]*Model
+}
+
+func trainHalf(t *testing.T) map[string]*Model {
 	pairs := toyPairs(64)
 	all := map[string]*Model{}
 	for _, c := range []TranslatorConfig{
