@@ -11,8 +11,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A matrix that is read in several tasks has the same numbers as one that is set at once,
-// whatever the number of processors and the form in the file; and a file that ends while it is read is an error.
+// A matrix that several tasks read has the same numbers as one that is set at once, for any number of
+// processors and any type in the file. A file that is truncated while it is read gives an error.
 func TestMatricesInTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: millions of numbers, again and again")

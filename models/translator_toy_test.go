@@ -16,9 +16,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// toyPairs makes n pairs of a text of 2 to 6 letters and the same letters in
-// reverse, all sources different: a task that nothing but attention can do, and
-// that is learnt in seconds.
+// toyPairs returns n pairs of a text of 2 to 6 letters and the same letters in reverse. All sources differ.
+// The task needs attention and is learnt in seconds.
 func toyPairs(n int) []seq2seq.Pair {
 	rng := rand.New(rand.NewPCG(11, 13))
 	seen := map[string]bool{}
@@ -37,8 +36,8 @@ func toyPairs(n int) []seq2seq.Pair {
 	return pairs
 }
 
-// toyConfigs are small networks: both architectures with every score, the
-// recurrent one with heads and without. Under -short, each score after the first has one of them.
+// toyConfigs are small networks: both architectures with every score, the recurrent one with heads and
+// without. Under -short, each score after the first has one of them.
 func toyConfigs() []TranslatorConfig {
 	var all []TranslatorConfig
 	for i, score := range score.Kinds().Names() {
@@ -73,7 +72,7 @@ func newToy(tb testing.TB, c TranslatorConfig, pairs []seq2seq.Pair) *Model {
 	return m
 }
 
-// learn trains on the pairs, eight a step.
+// learn trains on the pairs, in batches of eight.
 func learn(tb testing.TB, m *Model, pairs []seq2seq.Pair, epochs int) {
 	tb.Helper()
 	params, tape := nn.Vars{}, tensor.NewTape(tensor.Train)
@@ -137,7 +136,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// exampleOfPair returns a pair as tokens.
+// exampleOfPair returns the example of a pair.
 func exampleOfPair(tb testing.TB, m *Model, p seq2seq.Pair) Example {
 	tb.Helper()
 	e, err := m.TranslationExample(p.Source, p.Target)
@@ -147,7 +146,7 @@ func exampleOfPair(tb testing.TB, m *Model, p seq2seq.Pair) Example {
 	return e
 }
 
-// examplesOf returns pairs as tokens.
+// examplesOf returns the examples of pairs.
 func examplesOf(tb testing.TB, m *Model, pairs []seq2seq.Pair) []Example {
 	tb.Helper()
 	var all []Example
@@ -157,7 +156,7 @@ func examplesOf(tb testing.TB, m *Model, pairs []seq2seq.Pair) []Example {
 	return all
 }
 
-// shaken returns an untrained translator all of whose parameters count.
+// shaken returns an untrained translator in which every parameter affects the result.
 func shaken(t *testing.T, c TranslatorConfig) *Model {
 	t.Helper()
 	m := newToy(t, c, toyPairs(5))
