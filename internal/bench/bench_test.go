@@ -174,7 +174,7 @@ func TestRun(t *testing.T) {
 			if peaks {
 				r, err = Run(context.Background(), w, 2, time.Millisecond)
 			} else {
-				r.Sample, err = Measure(context.Background(), time.Millisecond, New(w, 2).call)
+				r.Sample, err = Measure(context.Background(), time.Millisecond, w.prepare())
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", w.Name(), err)
