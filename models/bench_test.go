@@ -141,8 +141,8 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	for _, p := range builder.params {
 		bytes += 4 * p.Tensor.Len()
 	}
-	for _, m := range builder.matrices {
-		for _, p := range m.parts {
+	for _, e := range builder.dict {
+		for _, p := range e.Packed {
 			bytes += p.Bytes()
 		}
 	}

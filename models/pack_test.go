@@ -60,8 +60,9 @@ func TestMatricesInTasks(t *testing.T) {
 				procs := []int{1, 2, 7}[i]
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 				b := &Builder{building: &building{r: file.r, numbers: numbers}}
+				b.Unread(name, "turned")
 				got := b.pack(file.name, file.name == "turned", in, first, second)[part]
-				if err := b.readMatrices(); err != nil {
+				if err := b.load(); err != nil {
 					t.Fatal(err)
 				}
 				for _, j := range indices {
@@ -82,7 +83,7 @@ func TestMatricesInTasks(t *testing.T) {
 	}
 	b := &Builder{building: &building{r: short, numbers: tensor.Int8}}
 	b.pack(name, false, in, first, second)
-	if err := b.readMatrices(); err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
+	if err := b.load(); err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
 		t.Errorf("%v from a file that ends early", err)
 	}
 }

@@ -113,12 +113,14 @@ func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	if err := b.finish(); err != nil {
 		return none, nil, fmt.Errorf("models: %s: not built twice alike: %w", s.config, err)
 	}
-	b.skip.Names = func(nn.Module) (nn.StateDict, error) { return b.dict, nil }
-	if err := nn.LoadFrom(s.r, nil, b.skip); err != nil {
-		return none, nil, err
-	}
-	if err := b.readMatrices(); err != nil {
+	if err := b.load(); err != nil {
 		return none, nil, err
 	}
 	return x, b, b.checkTies()
+}
+
+// load reads the tensors of the table.
+func (b *Builder) load() error {
+	b.skip.Names = func(nn.Module) (nn.StateDict, error) { return b.dict, nil }
+	return nn.LoadFrom(b.r, nil, b.skip)
 }
