@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -68,6 +69,21 @@ func openSettings(path string) (*Settings, error) {
 		return nil, &FormatError{path, err}
 	}
 	return s, nil
+}
+
+// readOptional decodes a JSON file into to, if the file exists.
+func readOptional(path string, to any) error {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("models: %w", err)
+	}
+	if err := strictjson.Lenient(data, to); err != nil {
+		return &FormatError{path, err}
+	}
+	return nil
 }
 
 // optionalSettings is openSettings for a file that may be missing; the result is then nil.
