@@ -13,7 +13,9 @@ import (
 //
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
-var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, Harmless: []string{"pad_token_id"}}
+var bertFamily = Family{
+	Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, Harmless: []string{"pad_token_id"},
+}
 
 func newBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("bert")
@@ -83,9 +85,14 @@ type encoderNames struct {
 }
 
 var bertNames = encoderNames{
-	layers:   "encoder.layer",
-	maps:     Maps{Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense"},
-	selfNorm: "attention.output.LayerNorm", in: "intermediate.dense", out: "output.dense", ffNorm: "output.LayerNorm", pruned: true,
+	layers: "encoder.layer",
+	maps: Maps{
+		Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense",
+	},
+	selfNorm: "attention.output.LayerNorm",
+	in:       "intermediate.dense", out: "output.dense",
+	ffNorm: "output.LayerNorm",
+	pruned: true,
 }
 
 // encoder builds the embeddings and the layers. The table of positions has the given number of

@@ -5,7 +5,10 @@ package models
 //
 // Source: Touvron et al., "Llama 2: Open Foundation and Fine-Tuned Chat Models", 2023,
 // https://arxiv.org/abs/2307.09288.
-var llamaFamily = Family{Type: "llama", Name: "Llama", New: newLlama, Pruning: HeadCounts, Harmless: []string{"is_llama_config", "transformers.js_config"}}
+var llamaFamily = Family{
+	Type: "llama", Name: "Llama", New: newLlama, Pruning: HeadCounts,
+	Harmless: []string{"is_llama_config", "transformers.js_config"},
+}
 
 func newLlama(b *Builder) Network {
 	s := b.Config

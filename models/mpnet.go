@@ -31,7 +31,8 @@ func newMPNet(b *Builder) Network {
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
 	bias := position.T5Bias(base.Tensor("encoder.relative_attention_bias.weight", buckets, z.Heads), position.T5Config{MaxDistance: 128})
-	e := mpnetNames.encoder(base, z, rows, behindPadding(pad), eps, act, attn.Options{Changes: []attn.ScoreChange{bias}})
+	o := attn.Options{Changes: []attn.ScoreChange{bias}}
+	e := mpnetNames.encoder(base, z, rows, behindPadding(pad), eps, act, o)
 	bertPooler(base, z) // read so that it can be saved again; no head uses it
 	e.head = robertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), eps)
 	return e

@@ -145,7 +145,8 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	var tasks []func() error
 	for i := range d {
 		if e := &d[i]; !e.Transposed {
-			tasks = append(floatTasks(tasks, r, prefix+e.Name, pieceLength, e.Parts), packedTasks(r, prefix+e.Name, e.Packed)...)
+			tasks = append(tasks, floatTasks(r, prefix+e.Name, pieceLength, e.Parts)...)
+			tasks = append(tasks, packedTasks(r, prefix+e.Name, e.Packed)...)
 		}
 	}
 	if err := together(tasks); err != nil {
@@ -175,8 +176,8 @@ func together(tasks []func() error) error {
 	return cmp.Or(errs...)
 }
 
-// floatTasks appends tasks that read consecutive parts of a tensor, at most length elements each.
-func floatTasks(tasks []func() error, r *safetensors.Reader, name string, length int, parts []*tensor.Tensor) []func() error {
+// floatTasks returns tasks that read consecutive parts of a tensor, at most length elements each.
+func floatTasks(r *safetensors.Reader, name string, length int, parts []*tensor.Tensor) (tasks []func() error) {
 	at := 0
 	for _, p := range parts {
 		for part := range slices.Chunk(p.Data(), length) {
@@ -197,7 +198,7 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 		memory = pages.Make[float32](in * columns)
 	}
 	all := memory[:in*columns]
-	err := together(floatTasks(nil, r, name, 1<<17, []*tensor.Tensor{tensor.New(all, in, columns)}))
+	err := together(floatTasks(r, name, 1<<17, []*tensor.Tensor{tensor.New(all, in, columns)}))
 	if err != nil || len(all) == 0 {
 		return memory, err
 	}

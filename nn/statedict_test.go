@@ -449,7 +449,8 @@ func TestPackedEntries(t *testing.T) {
 		if got := p.Rows(nil, []int{out - 1}).Data(); !slices.Equal(got, want) {
 			t.Errorf("transposed %v: last row %v, want %v", transposed, got, want)
 		}
-		if err := nn.Save(path+"2", weight, nn.SaveOptions{Names: names}); err == nil || !strings.Contains(err.Error(), "packed for inference") {
+		err := nn.Save(path+"2", weight, nn.SaveOptions{Names: names})
+		if err == nil || !strings.Contains(err.Error(), "packed for inference") {
 			t.Errorf("error %v, want one about packed weights", err)
 		}
 	}

@@ -1,7 +1,7 @@
 package onnx_test
 
-// The interpreter of these files runs ONNX models. It shares no code with package onnx: it parses the protobuf wire format
-// and computes each operator by its definition, in float64 and one element at a time.
+// The interpreter of these files runs ONNX models. It shares no code with package onnx: it parses the protobuf wire
+// format and computes each operator by its definition, in float64 and one element at a time.
 
 import (
 	"fmt"

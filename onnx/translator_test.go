@@ -121,6 +121,13 @@ func checkONNX(t *testing.T, m *models.Model) {
 	}
 }
 
+// toyTransformer is the configuration of a small transformer.
+func toyTransformer(score string, layers int) models.TranslatorConfig {
+	return models.TranslatorConfig{
+		Arch: models.Transformer, Score: score, Width: 12, Heads: 3, Layers: layers, Hidden: 10,
+	}
+}
+
 // encoded returns the tokens of a source.
 func encoded(t *testing.T, m *models.Model, text string) []int {
 	t.Helper()
@@ -151,7 +158,7 @@ func shaken(t *testing.T, c models.TranslatorConfig) *models.Model {
 func TestONNX(t *testing.T) {
 	for _, score := range score.Kinds().Names() {
 		for _, c := range []models.TranslatorConfig{
-			{Arch: models.Transformer, Score: score, Width: 12, Heads: 3, Layers: 2, Hidden: 10},
+			toyTransformer(score, 2),
 			{Arch: models.GRU, Score: score, Width: 12, Layers: 2},
 			{Arch: models.GRU, Score: score, Width: 12, Heads: 3, Layers: 1},
 		} {
@@ -168,13 +175,17 @@ func TestONNXPruned(t *testing.T) {
 		of   models.TranslatorConfig
 		kept map[string][]int
 	}{
-		{"some", models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}, map[string][]int{
-			"encoder.0.self": {}, "encoder.1.self": {1}, "decoder.0.self": {}, "decoder.0.cross": {0, 2}, "decoder.1.cross": {},
+		{"some", toyTransformer("scaled", 2), map[string][]int{
+			"encoder.0.self": {}, "encoder.1.self": {1},
+			"decoder.0.self": {}, "decoder.0.cross": {0, 2}, "decoder.1.cross": {},
 		}},
-		{"none", models.TranslatorConfig{Arch: models.Transformer, Score: "cosine", Width: 12, Heads: 3, Layers: 1, Hidden: 10}, map[string][]int{
+		{"none", toyTransformer("cosine", 1), map[string][]int{
 			"encoder.0.self": {}, "decoder.0.self": {}, "decoder.0.cross": {},
 		}},
-		{"gru", models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 12, Heads: 3, Layers: 1}, map[string][]int{"decoder.0.cross": {}}},
+		{
+			"gru", models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 12, Heads: 3, Layers: 1},
+			map[string][]int{"decoder.0.cross": {}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := shaken(t, c.of).Keep(c.kept)
@@ -221,9 +232,10 @@ func TestONNXTranslates(t *testing.T) {
 }
 
 func TestONNXMetadata(t *testing.T) {
-	m := shaken(t, models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10})
+	m := shaken(t, toyTransformer("scaled", 2))
 	s, _ := newStepper(t, m, 0, [][]int{{seq2seq.EOS}})
-	for key, want := range map[string]any{"config": m.Translator.Config, "source_vocabulary": m.Translator.Source, "target_vocabulary": m.Translator.Target} {
+	v := m.Translator
+	for key, want := range map[string]any{"config": v.Config, "source_vocabulary": v.Source, "target_vocabulary": v.Target} {
 		text, err := json.Marshal(want)
 		if got := s.model.Metadata[key]; err != nil || got != string(text) {
 			t.Errorf("%s is %q, want %q, %v", key, got, text, err)
