@@ -96,7 +96,11 @@ func TestCacheForks(t *testing.T) {
 			}
 			caches := []*attn.Cache{first}
 			plains := []*plainCache{{make([][][]float32, 3), make([][][]float32, 3)}}
-			for step := range 90 {
+			steps := 90
+			if testing.Short() {
+				steps = 40
+			}
+			for step := range steps {
 				n := rng.IntN(len(caches))
 				c, p := caches[n], plains[n]
 				batch := len(p.keys)

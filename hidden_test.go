@@ -44,21 +44,31 @@ func hidings() map[string]attn.Mask {
 	}
 }
 
+// eachHiding runs a test for every mask and every score. Under -short, each mask has a third of the scores.
+func eachHiding(t *testing.T, test func(t *testing.T, m attn.Mask, c scoreCase)) {
+	masks := hidings()
+	for i, name := range slices.Sorted(maps.Keys(masks)) {
+		t.Run(name, func(t *testing.T) {
+			for j, c := range scores {
+				if !testing.Short() || (i+j)%3 == 0 {
+					t.Run(c.name, func(t *testing.T) { test(t, masks[name], c) })
+				}
+			}
+		})
+	}
+}
+
 // Masked elements have no effect on the results or on any gradient, even if they are NaN or
 // infinite.
 func TestHiddenIsNotFelt(t *testing.T) {
-	for name, mask := range hidings() {
-		t.Run(name, func(t *testing.T) {
-			eachScore(t, func(t *testing.T, c scoreCase) {
-				clean := newCall(c, usual).bias(usual.b, usual.h, usual.lq, usual.lk).mask(mask)
-				clean.o.SoftCap = 6
-				want := clean.run()
-				for _, p := range poisons {
-					same(t, fmt.Sprint("with ", p, " under the mask"), poison(clean, want["weights"], p).run(), want)
-				}
-			})
-		})
-	}
+	eachHiding(t, func(t *testing.T, mask attn.Mask, c scoreCase) {
+		clean := newCall(c, usual).bias(usual.b, usual.h, usual.lq, usual.lk).mask(mask)
+		clean.o.SoftCap = 6
+		want := clean.run()
+		for _, p := range poisons {
+			same(t, fmt.Sprint("with ", p, " under the mask"), poison(clean, want["weights"], p).run(), want)
+		}
+	})
 }
 
 // poison returns the call with p in every place that the mask hides: elements of the bias, keys
@@ -121,16 +131,11 @@ func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
 // A key that contains NaN affects the weights of queries that attend to it, and among these
 // weights only those of keys that are not hidden.
 func TestNaNDoesNotReachWeightsOfHiddenKeys(t *testing.T) {
-	masks := hidings()
-	for _, name := range slices.Sorted(maps.Keys(masks)) {
-		t.Run(name, func(t *testing.T) {
-			eachScore(t, func(t *testing.T, c scoreCase) {
-				for _, key := range []int{1, 5} {
-					checkSpoiled(t, newCall(c, usual).mask(masks[name]), key)
-				}
-			})
-		})
-	}
+	eachHiding(t, func(t *testing.T, mask attn.Mask, c scoreCase) {
+		for _, key := range []int{1, 5} {
+			checkSpoiled(t, newCall(c, usual).mask(mask), key)
+		}
+	})
 	long := sizes{b: 2, h: 2, g: 1, lq: 3, lk: 1201, v: 5} // several blocks of keys
 	holes := mask.AllowFunc(func(b, h, i, j int) bool { return j%7 != i })
 	for _, key := range []int{1, 700, 1103} {
@@ -188,14 +193,9 @@ func checkSpoiled(t *testing.T, c call, key int) {
 
 // A query that attends to no key has out 0, weights 0 and gradients 0.
 func TestBlindQueries(t *testing.T) {
-	masks := hidings()
-	for name, mask := range masks {
-		t.Run(name, func(t *testing.T) {
-			eachScore(t, func(t *testing.T, c scoreCase) {
-				checkBlind(t, newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask))
-			})
-		})
-	}
+	eachHiding(t, func(t *testing.T, mask attn.Mask, c scoreCase) {
+		checkBlind(t, newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask))
+	})
 	tall := usual
 	tall.lq, tall.lk = 7, 5
 	t.Run("causal, more queries than keys", func(t *testing.T) {

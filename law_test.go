@@ -26,14 +26,13 @@ var order = []string{
 	"internal/flash",
 	"internal/quote",
 	"internal/quote/hostile", // for tests only
-	"internal/input",
 	"internal/atomicfile",
 	"internal/exact",
 	"internal/groups",
 	"internal/npy",
 	"internal/strictjson",
-	"internal/onnxtest", // for tests only
 	"safetensors",
+	"internal/input",
 	"tensor",
 	"tensor/tensortest", // for tests only
 	"nn",
@@ -146,7 +145,7 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which is not before it in order", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" || imported == "internal/onnxtest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
+				if imported == "tensor/tensortest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}

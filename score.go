@@ -101,14 +101,11 @@ func (f Form) check(op string) {
 
 // gaussianFactors returns the factors w as [E].
 func (f Form) gaussianFactors(t *tensor.Tape, e int) *tensor.Tensor {
-	switch f.Gaussian.Len() {
-	case e:
-		return f.Gaussian
-	case 1:
-		return tensor.BroadcastTo(t, f.Gaussian, e)
+	w := f.Gaussian
+	if n := w.Len(); n != e && n != 1 {
+		badShape("attn: Attend", "w of the Gaussian score", "", w.Shape(), "[1] or [E=%d]", e)
 	}
-	badShape("attn: Attend", "w of the Gaussian score", "", f.Gaussian.Shape(), "[1] or [E=%d]", e)
-	return nil
+	return tensor.BroadcastTo(t, tensor.Reshape(t, w, w.Len()), e)
 }
 
 // given returns the scores [B H Lq Lk] from Given.

@@ -25,6 +25,7 @@ import (
 	_ "github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/support/exceptions"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
@@ -101,7 +102,7 @@ func trainRun(path string, o options, out io.Writer) error {
 				return err
 			}
 			if sum := float64(loss) + float64(norm); math.IsNaN(sum) || math.IsInf(sum, 0) {
-				return fmt.Errorf("epoch %d, step %d: %w", r.at.Epoch+1, r.at.Step+1, train.ErrDiverged)
+				return fmt.Errorf("epoch %d, step %d: %w", r.at.Epoch+1, r.at.Step+1, models.ErrDiverged)
 			}
 			r.count(batch, float64(loss), time.Since(start))
 			done++

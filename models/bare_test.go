@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// bareDecoder returns the directory of a decoder whose file has lost its head, and the prefix
-// of all names, as that of a bare model has.
+// bareDecoder returns a directory with a decoder without its head, and the prefix of all tensor names, as in
+// a bare model.
 func bareDecoder(t *testing.T, name, class string) string {
 	t.Helper()
 	dir := edit(t, filepath.Join("decoders", name), object{"architectures": []string{class}})
@@ -30,7 +30,7 @@ func bareDecoder(t *testing.T, name, class string) string {
 	return dir
 }
 
-// A bare decoder has the hidden states of the one with a head, and no head.
+// A bare decoder computes the same hidden states as the decoder with a head.
 func TestBareDecoder(t *testing.T) {
 	whole, _ := openDecoder(t, "qwen2")
 	bare, err := models.Load(bareDecoder(t, "qwen2", "Qwen2Model"), models.Options{})
@@ -50,7 +50,7 @@ func TestBareDecoder(t *testing.T) {
 	}
 }
 
-// A file that lacks the head of its class is refused.
+// A file without the head of its class is rejected.
 func TestDecoderWithoutItsHead(t *testing.T) {
 	if got, want := refused(t, bareDecoder(t, "qwen2", "Qwen2ForCausalLM")), `tensor "lm_head.weight" is missing`; !strings.Contains(got, want) {
 		t.Errorf("error %s, want %s", got, want)

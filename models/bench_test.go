@@ -19,8 +19,7 @@ const llamaShape = `{"model_type": "llama", "hidden_size": 576, "intermediate_si
 	"num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 49152, "max_position_embeddings": 8192,
 	"rope_theta": 100000, "tie_word_embeddings": true}`
 
-// randomFile is a file of tensors of type BF16 whose numbers are random, without the
-// numbers being anywhere.
+// randomFile is a file of random BF16 tensors that are generated when they are read, not stored.
 type randomFile struct {
 	header []byte
 	size   int64
@@ -53,7 +52,7 @@ func newRandomFile(tensors map[string][]int) *randomFile {
 	return &randomFile{header, int64(len(header)) + at}
 }
 
-// ReadAt gives numbers of about ±0.03.
+// ReadAt returns numbers of about ±0.03.
 func (f *randomFile) ReadAt(p []byte, off int64) (int, error) {
 	for i := range p {
 		switch at := off + int64(i) - int64(len(f.header)); {
@@ -114,14 +113,14 @@ func bertTensors(z Sizes) map[string][]int {
 	return all
 }
 
-// randomLlama returns a model of random weights, and how many bytes they take.
+// randomLlama returns a model with random weights, and their size in bytes.
 func randomLlama(b *testing.B, o Options) (Network, int) {
 	b.Helper()
 	z := Sizes{Layers: 30, Heads: 9, KVHeads: 3, HeadSize: 64, Width: 576, Hidden: 1536, Vocabulary: 49152}
 	return randomModel(b, newLlama, llamaShape, rotaryTensors(z), o)
 }
 
-// randomModel returns a model of random weights, and how many bytes they take.
+// randomModel returns a model with random weights, and their size in bytes.
 func randomModel(b *testing.B, family func(*Builder) Network, config string, tensors map[string][]int, o Options) (Network, int) {
 	b.Helper()
 	s, err := readSettings([]byte(config))
@@ -142,8 +141,8 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	for _, p := range builder.params {
 		bytes += 4 * p.Tensor.Len()
 	}
-	for _, m := range builder.matrices {
-		for _, p := range m.parts {
+	for _, e := range builder.dict {
+		for _, p := range e.Packed {
 			bytes += p.Bytes()
 		}
 	}
@@ -157,8 +156,8 @@ func eachStorage(b *testing.B, f func(*testing.B, Options)) {
 	}
 }
 
-// BenchmarkStep measures a token of a Llama of 135M parameters with 128 tokens before it:
-// the bytes a second are those of all weights, each of which a step reads once.
+// BenchmarkStep measures one token of a Llama with 135M parameters after 128 tokens. Bytes per second count
+// all weights, each of which a step reads once.
 func BenchmarkStep(b *testing.B) {
 	eachStorage(b, benchmarkStep)
 }
@@ -193,7 +192,7 @@ func benchmarkStep(b *testing.B, o Options) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 }
 
-// BenchmarkPrompt measures the reading of 512 tokens.
+// BenchmarkPrompt measures a prompt of 512 tokens.
 func BenchmarkPrompt(b *testing.B) {
 	eachStorage(b, benchmarkPrompt)
 }

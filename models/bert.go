@@ -13,7 +13,9 @@ import (
 //
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
-var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT, Fewer: PrunedHeads, Harmless: []string{"pad_token_id"}}
+var bertFamily = Family{
+	Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, Harmless: []string{"pad_token_id"},
+}
 
 func newBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("bert")
@@ -23,18 +25,7 @@ func newBERT(b *Builder) Network {
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
 	in := base.At("embeddings")
-	e := &encoder{
-		sizes:     z,
-		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
-		positions: in.Embedding("position_embeddings", z.Positions, z.Width),
-		place:     fromZero,
-		types:     in.Embedding("token_type_embeddings", z.Types, z.Width),
-		norm:      in.LayerNorm("LayerNorm", z.Width, eps),
-	}
-	for i := range z.Layers {
-		e.blocks = append(e.blocks, bertBlock(base.At(fmt.Sprintf("encoder.layer.%d", i)), i, z, eps, act))
-	}
-	in.Unread(in.Name("position_ids"))
+	e := bertNames.encoder(base, z, z.Positions, fromZero, eps, act, attn.Options{})
 
 	tied := s.Bool("tie_word_embeddings", true)
 	pool := bertPooler(base, z) // of the first token; text classifiers need it
@@ -83,20 +74,61 @@ func (z Sizes) oneToOne() Sizes {
 	return z
 }
 
-// bertBlock is a layer of BERT.
-func bertBlock(b *Builder, i int, z Sizes, eps float32, act Activation) *PostNorm {
-	return &PostNorm{
-		Self: b.MultiHead(b.Kept(i, attn.MultiHeadConfig{
-			Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
-		}), Maps{Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense"}),
-		SelfNorm: b.LayerNorm("attention.output.LayerNorm", z.Width, eps),
-		FF: &nn.FeedForward{
-			In:         b.Linear("intermediate.dense", z.Width, z.Hidden),
-			Activation: act,
-			Out:        b.Linear("output.dense", z.Hidden, z.Width),
-		},
-		FFNorm: b.LayerNorm("output.LayerNorm", z.Width, eps),
+// encoderNames are the names of the tensors in a layer of BERT and its variants.
+type encoderNames struct {
+	layers   string // the prefix of the layers, which are numbered
+	maps     Maps
+	selfNorm string
+	in, out  string // of the feed-forward network
+	ffNorm   string
+	pruned   bool // config.json may list pruned heads
+}
+
+var bertNames = encoderNames{
+	layers: "encoder.layer",
+	maps: Maps{
+		Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense",
+	},
+	selfNorm: "attention.output.LayerNorm",
+	in:       "intermediate.dense", out: "output.dense",
+	ffNorm: "output.LayerNorm",
+	pruned: true,
+}
+
+// encoder builds the embeddings and the layers. The table of positions has the given number of
+// rows; there are token types if z has some.
+func (n encoderNames) encoder(
+	base *Builder, z Sizes, rows int, place func(ids []int) []int, eps float32, act Activation, o attn.Options,
+) *encoder {
+	in := base.At("embeddings")
+	e := &encoder{
+		sizes:     z,
+		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
+		positions: in.Embedding("position_embeddings", rows, z.Width),
+		place:     place,
 	}
+	if z.Types > 0 {
+		e.types = in.Embedding("token_type_embeddings", z.Types, z.Width)
+	}
+	e.norm = in.LayerNorm("LayerNorm", z.Width, eps)
+	for i := range z.Layers {
+		b := base.At(fmt.Sprintf("%s.%d", n.layers, i))
+		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections}
+		if n.pruned {
+			c = b.Kept(i, c)
+		}
+		e.blocks = append(e.blocks, &PostNorm{
+			Self:     b.MultiHead(c, n.maps),
+			SelfNorm: b.LayerNorm(n.selfNorm, z.Width, eps),
+			FF: &nn.FeedForward{
+				In: b.Linear(n.in, z.Width, z.Hidden), Activation: act, Out: b.Linear(n.out, z.Hidden, z.Width),
+			},
+			FFNorm:  b.LayerNorm(n.ffNorm, z.Width, eps),
+			Options: o,
+		})
+	}
+	in.Unread(in.Name("position_ids"))
+	return e
 }
 
 // bertPooler is tanh(W·x + b) of the hidden state of the first token, nil if the file has no

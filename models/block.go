@@ -72,8 +72,8 @@ func (b *PostNorm) Attention() *attn.MultiHead { return b.Self }
 // CrossAttention returns Cross.
 func (b *PostNorm) CrossAttention() *attn.MultiHead { return b.Cross }
 
-// PreNorm is a block that normalises before each branch, like GPT-2 and Llama, and also after it
-// where SelfAfter and FFAfter are not nil, like Gemma 2:
+// PreNorm is a block that normalises before each branch, like GPT-2 and Llama, and after it, like
+// Gemma 2. Norms that are nil are left out:
 //
 //	x ← x + SelfAfter(Self(SelfNorm(x)))
 //	x ← x + Cross(CrossNorm(x), source)    in the decoder of an encoder–decoder
@@ -81,12 +81,12 @@ func (b *PostNorm) CrossAttention() *attn.MultiHead { return b.Cross }
 type PreNorm struct {
 	SelfNorm  Layer
 	Self      *attn.MultiHead
-	SelfAfter Layer // or nil
+	SelfAfter Layer
 	CrossNorm Layer
 	Cross     *attn.MultiHead // or nil
 	FFNorm    Layer
 	FF        Layer
-	FFAfter   Layer // or nil
+	FFAfter   Layer
 	// Dropout is the probability of dropping an element of a branch in training.
 	Dropout float32
 	// Options are the attention options of the layer: masks, biases, soft-cap. A Run adds to them.
@@ -96,11 +96,11 @@ type PreNorm struct {
 // Forward applies the block.
 func (b *PreNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
 	add := func(branch *tensor.Tensor) { x = tensor.AddDropout(t, x, branch, b.Dropout) }
-	add(after(t, b.SelfAfter, c.attend(t, b.Self, b.SelfNorm.Forward(t, x), b.Options)))
+	add(optional(t, b.SelfAfter, c.attend(t, b.Self, optional(t, b.SelfNorm, x), b.Options)))
 	if b.Cross != nil {
-		add(c.attendAcross(t, b.Cross, b.CrossNorm.Forward(t, x)))
+		add(c.attendAcross(t, b.Cross, optional(t, b.CrossNorm, x)))
 	}
-	add(after(t, b.FFAfter, b.FF.Forward(t, b.FFNorm.Forward(t, x))))
+	add(optional(t, b.FFAfter, b.FF.Forward(t, optional(t, b.FFNorm, x))))
 	return x
 }
 
@@ -110,8 +110,8 @@ func (b *PreNorm) Attention() *attn.MultiHead { return b.Self }
 // CrossAttention returns Cross.
 func (b *PreNorm) CrossAttention() *attn.MultiHead { return b.Cross }
 
-// after applies a layer unless it is nil.
-func after(t *tensor.Tape, l Layer, x *tensor.Tensor) *tensor.Tensor {
+// optional applies a layer unless it is nil.
+func optional(t *tensor.Tape, l Layer, x *tensor.Tensor) *tensor.Tensor {
 	if l == nil {
 		return x
 	}
@@ -154,7 +154,7 @@ func through(t *tensor.Tape, x *tensor.Tensor, blocks []Block, last Layer, c Cal
 		}
 		x = b.Forward(t, x, c)
 		if i == len(blocks)-1 {
-			x = after(t, last, x)
+			x = optional(t, last, x)
 		}
 		if r.Observe == nil && r.Inspect == nil { // and no callback has received internal tensors
 			x = t.Release(begin, x)

@@ -31,7 +31,6 @@ type building struct {
 	longest  int            // most tokens of a sequence, 0 for the limit in the settings
 	plan     bool           // only names and shapes are checked; no tensor is read
 	numbers  tensor.Numbers // format of packed matrices; 0 for trainable parameters
-	matrices []packedMatrix
 	wrong    []error
 	mismatch nn.MismatchError
 	read     map[string]bool

@@ -34,12 +34,12 @@ type cut struct {
 }
 
 // Compact returns the model without the weights of the heads that Without removed. Its Config is
-// the directory's config.json with the remaining number of heads: see FewerHeads.
+// the directory's config.json with the remaining number of heads: see HeadPruning.
 //
 // Errors: a family whose layers cannot have fewer heads; a config.json that cannot be read.
 func (p *Probe) Compact() (*Compact, error) {
 	m := p.model
-	if m.Family.Fewer == AllHeads {
+	if m.Family.Pruning == NoPruning {
 		return nil, fmt.Errorf("layers of %s cannot have fewer heads: no setting says so", m.Family.Name)
 	}
 	c := &Compact{model: m, cuts: map[string]cut{}}
@@ -172,9 +172,9 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 	set = map[string]any{prunedHeads: nil}
 	equal := slices.Collect(maps.Keys(counts))
 	switch {
-	case m.Family.Fewer == PrunedHeads && counts[0]:
+	case m.Family.Pruning == PrunedHeads && counts[0]:
 		set[prunedHeads], loads = gone, "attn only: a layer has no heads"
-	case m.Family.Fewer == PrunedHeads:
+	case m.Family.Pruning == PrunedHeads:
 		set[prunedHeads], loads = gone, "attn, and transformers before version 5, by pruned_heads"
 	case len(equal) > 1 || equal[0] == 0:
 		set[prunedHeads], loads = gone, "attn only: layers have different numbers of heads"
@@ -264,7 +264,7 @@ func (p *Probe) Network() (n Network, ok bool) {
 	switch {
 	case p.model.Translator != nil: // Without has removed the heads
 		return p.model.Network, true
-	case p.model.Family.Fewer == AllHeads:
+	case p.model.Family.Pruning == NoPruning:
 		return nil, false
 	}
 	switch whole := p.model.Network.(type) {
@@ -303,7 +303,7 @@ func attending(blocks []Block, layers []*attn.MultiHead) (list []Block, ok bool)
 // compact form.
 func (p *Probe) Parameters() int {
 	n := nn.Count(p.model)
-	if p.model.Family.Fewer == AllHeads { // or a translator, whose heads are already removed
+	if p.model.Family.Pruning == NoPruning { // or a translator, whose heads are already removed
 		return n
 	}
 	for i, l := range p.model.Attention() {

@@ -118,9 +118,14 @@ func (d *decoder) makeLogits(b *Builder, tied bool, embeddings string) {
 // oneWay rejects settings that add an encoder or cross-attention to a decoder.
 func oneWay(s *Settings) {
 	s.Ignore("is_decoder", "pad_token_id")
-	for _, key := range []string{"add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder"} {
-		s.Only(key, false)
-	}
+	s.Only("is_encoder_decoder", false)
+	noCross(s)
+}
+
+// noCross rejects settings that add cross-attention.
+func noCross(s *Settings) {
+	s.Only("add_cross_attention", false)
+	s.Only("tie_encoder_decoder", false)
 	s.Only("cross_attention_hidden_size")
 }
 

@@ -76,8 +76,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 	}
 }
 
-// TestTokensOption asks for longer and shorter sequences than those that a model was
-// trained on.
+// TestTokensOption loads models for longer and shorter sequences than in their training.
 func TestTokensOption(t *testing.T) {
 	for _, c := range []struct {
 		dir         string
@@ -146,8 +145,7 @@ func TestEndTokens(t *testing.T) {
 	}
 }
 
-// TestAnyDecoderSetting is TestAnySetting for decoders, among it the settings of rotary
-// positions.
+// TestAnyDecoderSetting is TestAnySetting for decoders, including the settings of rotary positions.
 func TestAnyDecoderSetting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: TestRefusedDecoderSettings has some")

@@ -2,9 +2,8 @@ package models
 
 import (
 	"cmp"
+	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/attn-go/attn/safetensors"
@@ -71,15 +70,15 @@ func Describe(dir string, o Options) (*Description, error) {
 	}
 	all.Types = slices.Sorted(maps.Keys(types))
 	all.Memory = 4 * all.Parameters
-	if data, err := os.ReadFile(filepath.Join(dir, PipelineFile)); err == nil {
-		modules, err := parseModules(data)
-		if err != nil {
-			return nil, &FormatError{filepath.Join(dir, PipelineFile), err}
-		}
+	modules, err := readModules(dir)
+	switch {
+	case err == nil:
 		for _, m := range modules {
 			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))
 		}
 		all.Unpooled = checkModules(modules)
+	case errors.As(err, new(*FormatError)):
+		return nil, err
 	}
 	t, err := tokenizer.Load(dir)
 	if all.TokenizerError = err; err == nil {

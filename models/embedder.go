@@ -52,7 +52,7 @@ var ErrNoPipeline = errors.New("has no modules.json, which says how hidden state
 // directory without modules.json.
 func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	list := filepath.Join(dir, PipelineFile)
-	data, err := os.ReadFile(list)
+	modules, err := readModules(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("models: %w", err)
@@ -60,17 +60,10 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		return nil, &FormatError{dir, ErrNoPipeline}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
-	}
-	bad := func(format string, args ...any) (*Embedder, error) {
-		return nil, &FormatError{list, fmt.Errorf(format, args...)}
-	}
-	modules, err := parseModules(data)
-	if err != nil {
-		return bad("%w", err)
+		return nil, err
 	}
 	if err := checkModules(modules); err != nil {
-		return bad("%w", err)
+		return nil, &FormatError{list, err}
 	}
 	var e *Embedder
 	for _, m := range modules {
@@ -101,10 +94,17 @@ func (e *Embedder) Files() []string { return append(e.Model.Files(), e.files...)
 // module is an entry of modules.json.
 type module struct{ Path, Type string }
 
-func parseModules(data []byte) ([]module, error) {
-	var list []module
-	err := strictjson.Lenient(data, &list)
-	return list, err
+// readModules reads the modules.json of a directory.
+func readModules(dir string) (list []module, err error) {
+	path := filepath.Join(dir, PipelineFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	if err := strictjson.Lenient(data, &list); err != nil {
+		return list, &FormatError{path, err}
+	}
+	return list, nil
 }
 
 // checkModules returns an error for modules that LoadEmbedder does not support.
@@ -133,11 +133,7 @@ func checkModules(modules []module) error {
 // transformerFolder returns the folder of the transformer according to modules.json. It is empty
 // if that is the directory itself or unknown.
 func transformerFolder(dir string) string {
-	data, err := os.ReadFile(filepath.Join(dir, PipelineFile))
-	if err != nil {
-		return ""
-	}
-	modules, err := parseModules(data)
+	modules, err := readModules(dir)
 	if err != nil || len(modules) == 0 || !filepath.IsLocal(modules[0].Path) {
 		return ""
 	}
@@ -147,12 +143,11 @@ func transformerFolder(dir string) string {
 // appendPipeline appends the paths of the files of a pipeline, if a directory has one:
 // modules.json, related files beside it, and all files in the folders of modules.
 func appendPipeline(files []string, dir string) []string {
-	data, err := os.ReadFile(filepath.Join(dir, PipelineFile))
-	if err != nil {
+	modules, err := readModules(dir)
+	if err != nil && !errors.As(err, new(*FormatError)) { // LoadEmbedder reports invalid modules
 		return files
 	}
 	files = appendExisting(files, dir, PipelineFile, promptsFile, lengthFile)
-	modules, _ := parseModules(data) // LoadEmbedder reports errors in it
 	for _, m := range modules {
 		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // the model's own folder
 			continue
@@ -308,12 +303,9 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 		return nil, err
 	}
 	e := NewEmbedder(m, nil)
-	s, err := openSettings(filepath.Join(dir, lengthFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return e, nil
-	}
-	if err != nil {
-		return nil, err
+	s, err := optionalSettings(filepath.Join(dir, lengthFile))
+	if s == nil {
+		return e, err
 	}
 	// This limit overrides the tokenizer's, but cannot exceed the number of positions.
 	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
@@ -450,11 +442,8 @@ func (e *Embedder) readDense(dir, name string) error {
 func (e *Embedder) readNormalize(dir string) error {
 	e.Behind = append(e.Behind, normalized)
 	file := filepath.Join(dir, configFile)
-	s, err := openSettings(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	s, err := optionalSettings(file)
+	if s == nil {
 		return err
 	}
 	s.Only("module_input_name", "sentence_embedding")
@@ -468,11 +457,8 @@ func (e *Embedder) readNormalize(dir string) error {
 // Errors: a *FormatError, or one of the operating system.
 func Prompts(dir string) (byName map[string]string, usual string, err error) {
 	file := filepath.Join(dir, promptsFile)
-	s, err := openSettings(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", nil
-	}
-	if err != nil {
+	s, err := optionalSettings(file)
+	if s == nil {
 		return nil, "", err
 	}
 	s.Ignore("__version__", "similarity_fn_name")

@@ -100,7 +100,7 @@ func TestRefusedPipelines(t *testing.T) {
 	}
 }
 
-// Pipelines of older directories have the transformer in a separate folder.
+// Older pipelines have the transformer in a separate folder.
 func TestTransformerInFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "0_Transformer"), os.DirFS("testdata/sentence_mean")); err != nil {

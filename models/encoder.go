@@ -42,13 +42,7 @@ func (e *encoder) Sizes() Sizes                 { return e.sizes }
 func (e *encoder) Head() *TaskHead              { return e.head }
 
 // fromZero places tokens at 0, 1, 2, ….
-func fromZero(ids []int) []int {
-	at := make([]int, len(ids))
-	for i := range at {
-		at[i] = i
-	}
-	return at
-}
+func fromZero(ids []int) []int { return counted(len(ids)) }
 
 // behindPadding places tokens at pad+1, pad+2, …, and padding tokens at pad, as RoBERTa does.
 func behindPadding(pad int) func(ids []int) []int {
@@ -66,9 +60,8 @@ func behindPadding(pad int) func(ids []int) []int {
 
 // bothWays rejects settings that add causal attention or cross-attention to an encoder.
 func bothWays(s *Settings) {
-	for _, key := range []string{"is_decoder", "add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder"} {
-		s.Only(key, false)
-	}
-	s.Only("cross_attention_hidden_size")
+	s.Only("is_decoder", false)
+	s.Only("is_encoder_decoder", false)
+	noCross(s)
 	s.Only("position_embedding_type", "absolute")
 }

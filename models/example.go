@@ -4,15 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -149,13 +146,8 @@ func (m *Model) maskToken() (int, error) {
 	var settings struct {
 		Mask json.RawMessage `json:"mask_token"`
 	}
-	data, err := os.ReadFile(path)
-	if err == nil {
-		if err = strictjson.Lenient(data, &settings); err != nil {
-			return 0, &FormatError{path, err}
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("models: %w", err)
+	if err := readOptional(path, &settings); err != nil {
+		return 0, err
 	}
 	names := []string{"[MASK]", "<mask>"}
 	if raw := settings.Mask; raw != nil && string(raw) != "null" {

@@ -44,7 +44,7 @@ func (n *bare) Attention() []*attn.MultiHead { return []*attn.MultiHead{n.self} 
 func (n *bare) Sizes() models.Sizes          { return n.sizes }
 func (n *bare) Head() *models.TaskHead       { return nil }
 
-// A family of one's own is a value in the table.
+// A custom family is an entry of the table.
 func ExampleFamily() {
 	dir, err := os.MkdirTemp("", "bare")
 	if err != nil {

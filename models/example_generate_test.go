@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// A decoder continues the tokens of a prompt, one by one: here a tiny Llama of random
-// weights. With a tokenizer, m.Encode makes the tokens, and a tokenizer.Stream their text.
+// A decoder continues the tokens of a prompt one by one. This one is a tiny Llama with random weights. With a
+// tokenizer, m.Encode returns the tokens of a text, and a tokenizer.Stream their text.
 func ExampleModel_Generate() {
 	m, err := models.Load("testdata/decoders/llama3", models.Options{})
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A directory becomes a model; its layers are those of package attn. This one is tiny, with
-// random weights.
+// Load returns a model whose layers are those of package attn. This one is tiny, with random weights.
 func ExampleLoad() {
 	m, err := models.Load("testdata/sentence_dense", models.Options{})
 	if err != nil {

@@ -16,9 +16,9 @@ type Family struct {
 	// checks names and sizes against the files and returns layers without memory, then with one
 	// that reads tensors. So New must build layers without computing anything with them.
 	New func(b *Builder) Network
-	// Fewer is how config.json describes removed heads, which New reads with Builder.Kept. Zero
+	// Pruning is how config.json describes removed heads, which New reads with Builder.Kept. Zero
 	// means that heads cannot be removed.
-	Fewer FewerHeads
+	Pruning HeadPruning
 	// Search is how beam search compares texts. The zero value compares the mean log probability
 	// of their tokens, like transformers with a length_penalty of 1.
 	Search Search

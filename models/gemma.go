@@ -15,7 +15,9 @@ import (
 //
 // Source: Gemma Team, "Gemma: Open Models Based on Gemini Research and Technology", 2024,
 // https://arxiv.org/abs/2403.08295.
-var gemmaFamily = Family{Type: "gemma", Name: "Gemma", New: newGemma, Fewer: HeadCounts, Harmless: []string{"hidden_activation"}}
+var gemmaFamily = Family{
+	Type: "gemma", Name: "Gemma", New: newGemma, Pruning: HeadCounts, Harmless: []string{"hidden_activation"},
+}
 
 func newGemma(b *Builder) Network {
 	m := gemma(b, Sizes{HeadSize: 256})
@@ -32,7 +34,9 @@ func newGemma(b *Builder) Network {
 //
 // Source: Gemma Team, "Gemma 2: Improving Open Language Models at a Practical Size", 2024,
 // https://arxiv.org/abs/2408.00118.
-var gemma2Family = Family{Type: "gemma2", Name: "Gemma 2", New: newGemma2, Fewer: HeadCounts, Harmless: []string{"cache_implementation", "hidden_act"}}
+var gemma2Family = Family{
+	Type: "gemma2", Name: "Gemma 2", New: newGemma2, Pruning: HeadCounts, Harmless: gemma2Harmless,
+}
 
 func newGemma2(b *Builder) Network {
 	s := b.Config
@@ -48,18 +52,21 @@ func newGemma2(b *Builder) Network {
 // window.
 //
 // Source: Gemma Team, "Gemma 3 Technical Report", 2025, https://arxiv.org/abs/2503.19786.
-var gemma3Family = Family{Type: "gemma3_text", Name: "Gemma 3", New: newGemma3, Fewer: HeadCounts, Harmless: gemma3Harmless}
+var gemma3Family = Family{
+	Type: "gemma3_text", Name: "Gemma 3", New: newGemma3, Pruning: HeadCounts, Harmless: gemma2Harmless,
+}
 
-var gemma3Harmless = []string{"cache_implementation", "hidden_act"}
+// gemma2Harmless are settings of Gemma 2 and 3 that have no effect.
+var gemma2Harmless = []string{"cache_implementation", "hidden_act"}
 
 func newGemma3(b *Builder) Network {
 	return gemma3(b).build(b.Within("model"), b)
 }
 
 // gemma3WithImages is Gemma 3 in a file that also contains an image model, which is not read.
-var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Fewer: HeadCounts, Harmless: append([]string{
+var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Pruning: HeadCounts, Harmless: append([]string{
 	"boi_token_index", "eoi_token_index", "image_token_index", "mm_tokens_per_image", "vision_config",
-}, gemma3Harmless...)}
+}, gemma2Harmless...)}
 
 func newGemma3WithImages(b *Builder) Network {
 	b.Unread("vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*")
@@ -71,7 +78,7 @@ func newGemma3WithImages(b *Builder) Network {
 	}
 	text.Config.Only("model_type", gemma3Family.Type)
 	text.Config.Ignore(harmless...)
-	text.Config.Ignore(gemma3Harmless...)
+	text.Config.Ignore(gemma2Harmless...)
 	m := gemma3(text)
 	m.tied = b.Config.Bool("tie_word_embeddings", m.tied)
 	if b.HasAny("language_model.") {
@@ -93,9 +100,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 		plusOne:    true,
 	}
 	m.scale = float32(math.Sqrt(float64(m.Width)))
-	if s.Bool("attention_bias", false) {
-		m.bias = attn.AllProjections
-	}
+	m.readBias(s)
 	return m
 }
 

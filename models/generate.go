@@ -2,18 +2,14 @@ package models
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -118,14 +114,8 @@ func (m *Model) generationSetting(key string) (path string, value json.RawMessag
 	}
 	path = filepath.Join(m.Dir, generationFile)
 	var settings map[string]json.RawMessage
-	switch data, err := os.ReadFile(path); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return path, nil, fmt.Errorf("models: %w", err)
-	default:
-		if err := strictjson.Lenient(data, &settings); err != nil {
-			return path, nil, &FormatError{path, err}
-		}
+	if err := readOptional(path, &settings); err != nil {
+		return path, nil, err
 	}
 	value, there := settings[key]
 	if !there {

@@ -29,8 +29,21 @@ func cases(t *testing.T) []string {
 	return paths
 }
 
-// TestGolden compares every family with the numbers of transformers: hidden states and attention
-// weights of every layer, and logits. Everything in a file has to be compared.
+// fewer returns every third element under -short, and otherwise all. Tests of the numbers of every
+// family do not use it.
+func fewer[T any](list []T) []T {
+	if !testing.Short() {
+		return list
+	}
+	var some []T
+	for i := 0; i < len(list); i += 3 {
+		some = append(some, list[i])
+	}
+	return some
+}
+
+// TestGolden compares every family with transformers: hidden states and attention weights of every layer, and
+// logits. Every tensor in a golden file must be compared.
 func TestGolden(t *testing.T) {
 	seen := decoderTypes(t) // TestDecodersGolden has those
 	for _, dir := range cases(t) {
@@ -94,7 +107,7 @@ func openGolden(t *testing.T, dir string) goldenFile {
 	return g
 }
 
-// outputs are what a run gives, by the names that the file has for them.
+// outputs are the results of a run, by their names in the golden file.
 func outputs(m *models.Model, x models.Batch) map[string]*tensor.Tensor {
 	all := map[string]*tensor.Tensor{}
 	layer := 0
@@ -116,7 +129,7 @@ func perToken(m *models.Model, name string) bool {
 	return strings.HasPrefix(name, "want.hidden") || name == "want.logits" && m.Head().Task.PerToken()
 }
 
-// wholeBatch compares a run of sequences of different lengths.
+// wholeBatch compares a run over sequences of different lengths.
 func wholeBatch(m *models.Model, g goldenFile) {
 	for name, got := range outputs(m, g.x) {
 		if perToken(m, name) { // values at padding are arbitrary

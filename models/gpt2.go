@@ -17,7 +17,7 @@ import (
 //
 // Source: Radford et al., "Language Models are Unsupervised Multitask Learners", 2019.
 var gpt2Family = Family{
-	Type: "gpt2", Name: "GPT-2", New: newGPT2, Fewer: PrunedHeads,
+	Type: "gpt2", Name: "GPT-2", New: newGPT2, Pruning: PrunedHeads,
 	Harmless: []string{
 		"attn_pdrop", "embd_pdrop", "n_ctx", "reorder_and_upcast_attn", "resid_pdrop", "summary_activation",
 		"summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",

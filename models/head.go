@@ -94,6 +94,19 @@ func (b *Builder) answers(z Sizes) *TaskHead {
 	return &TaskHead{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
 }
 
+// tokenHead is the head that classifies tokens or finds answers, nil if the file has neither.
+func (b *Builder) tokenHead(z Sizes) *TaskHead {
+	switch {
+	case b.HasAny("classifier."):
+		labels := b.Config.Labels()
+		b.wantClass("TokenClassification")
+		return &TaskHead{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
+	case b.HasAny("qa_outputs."):
+		return b.answers(z)
+	}
+	return nil
+}
+
 // words returns the map from hidden states to tokens, a linear map called name. If it is tied,
 // its matrix is that of the embedding, a tensor called same, and the bias is the tensor called
 // bias, if present; the file may contain copies. Otherwise it has its own matrix and bias.

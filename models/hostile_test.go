@@ -10,8 +10,7 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// Whatever the JSON files of a directory say, an error about them is one line that does
-// nothing to a terminal.
+// An error about a JSON file with arbitrary content is one line without control characters.
 func TestHostileText(t *testing.T) {
 	for i, from := range []string{"bert_shards", "bert_text", "gpt2_pruned", "sentence_dense", "decoders/gemma3_multimodal", "seq2seq/marian"} {
 		text := []string{hostile.Text, hostile.Long}[i%2]

@@ -13,14 +13,14 @@ import (
 // 0, heads by their number in the unpruned model.
 const prunedHeads = "pruned_heads"
 
-// FewerHeads is how a config.json describes layers with removed heads.
-type FewerHeads uint8
+// HeadPruning is how a config.json describes layers with removed heads.
+type HeadPruning uint8
 
 // The supported ways.
 const (
-	// AllHeads means that heads cannot be removed: all layers have the number of heads in the
+	// NoPruning means that heads cannot be removed: all layers have the number of heads in the
 	// settings.
-	AllHeads FewerHeads = iota
+	NoPruning HeadPruning = iota
 	// PrunedHeads is the setting "pruned_heads", which transformers before version 5 supports for
 	// this family.
 	PrunedHeads
@@ -42,7 +42,7 @@ type lost struct {
 // heads share keys and values, only whole groups can be removed.
 //
 // If a family does not call Kept for a layer, a file that lists removed heads of that layer is
-// rejected. See Family.Fewer.
+// rejected. See Family.Pruning.
 func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	lists := get[map[string][]int](b.Config, prunedHeads, "an object of lists of heads, by layer", nil)
 	key := strconv.Itoa(i)
@@ -75,12 +75,7 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 			return c
 		}
 	}
-	left := []int{}
-	for h := range c.Heads {
-		if !slices.Contains(sorted, h) {
-			left = append(left, h)
-		}
-	}
+	left := others(sorted, c.Heads)
 	b.lost.kept[c.Name] = left
 	if c.Heads, c.KVHeads = len(left), len(left)/size; len(left) == 0 {
 		c.Heads = attn.NoHeads
@@ -88,8 +83,8 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	return c
 }
 
-// settleLost records errors in "pruned_heads" after all layers have read it.
-func (b *building) settleLost(s *Settings) {
+// checkLost records errors in "pruned_heads" after all layers have read it.
+func (b *building) checkLost(s *Settings) {
 	if b.lost.asked == nil {
 		s.Only(prunedHeads, map[string]any{})
 		return
@@ -110,13 +105,10 @@ func (m *Model) HeadNumbers(layer string) []int {
 	if left, ok := m.kept[layer]; ok {
 		return slices.Clone(left)
 	}
-	var all []int
 	for _, l := range m.Attention() {
 		if c := l.Config(); c.Name == layer {
-			for h := range c.Heads {
-				all = append(all, h)
-			}
+			return counted(c.Heads)
 		}
 	}
-	return all
+	return nil
 }

@@ -1,28 +1,22 @@
 package models
 
-import "github.com/attn-go/attn"
-
 // llamaFamily is Llama 2 and 3, and models of the same structure: SmolLM2, TinyLlama and many
 // others.
 //
 // Source: Touvron et al., "Llama 2: Open Foundation and Fine-Tuned Chat Models", 2023,
 // https://arxiv.org/abs/2307.09288.
-var llamaFamily = Family{Type: "llama", Name: "Llama", New: newLlama, Fewer: HeadCounts, Harmless: []string{"is_llama_config", "transformers.js_config"}}
+var llamaFamily = Family{
+	Type: "llama", Name: "Llama", New: newLlama, Pruning: HeadCounts,
+	Harmless: []string{"is_llama_config", "transformers.js_config"},
+}
 
 func newLlama(b *Builder) Network {
 	s := b.Config
 	s.Only("pretraining_tp", 1) // larger values split matrix products
 	s.Only("rope_interleaved", false)
-	m := rotaryDecoder{
-		Sizes:      rotarySizes(b, Sizes{}),
-		eps:        s.Eps("rms_norm_eps", 1e-6),
-		activation: s.Activation("hidden_act", "silu"),
-		ffBias:     s.Bool("mlp_bias", false),
-		tied:       s.Bool("tie_word_embeddings", false),
-	}
-	if s.Bool("attention_bias", false) {
-		m.bias = attn.AllProjections
-	}
+	m := llamaLike(b, Sizes{})
+	m.ffBias = s.Bool("mlp_bias", false)
+	m.readBias(s)
 	m.rotate(b)
 	return m.build(b.Within("model"), b)
 }

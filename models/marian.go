@@ -8,7 +8,6 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/tensor"
 )
 
 // marianFamily is Marian, including the translators of Opus-MT: the transformer of 2017, with
@@ -113,31 +112,12 @@ func marianPositions(b *Builder, z Sizes) words {
 	if name := "embed_positions.weight"; b.Has(name) {
 		return &nn.Embedding{Weight: b.Fixed(name, z.Positions, z.Width)}
 	}
-	return halfSinusoids(z.Width)
-}
-
-// halfSinusoids are nn.Sinusoids of a width, with all sines before all cosines.
-type halfSinusoids int
-
-// Forward returns the vectors of positions.
-func (h halfSinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
-	width := int(h)
-	sines := (width + 1) / 2
-	out := t.Make(b, l, width)
-	for n, position := range at {
-		row := out.Data()[n*width:][:width]
-		for i, v := range nn.Sinusoids(nil, position, 1, width).Data() {
-			row[i%2*sines+i/2] = v
-		}
-	}
-	return out
+	return sinusoids{z.Width, true}
 }
 
 // twoStacks rejects settings that turn an encoder–decoder into something else.
 func twoStacks(s *Settings) {
 	s.Only("is_encoder_decoder", true)
-	for _, key := range []string{"is_decoder", "add_cross_attention", "tie_encoder_decoder"} {
-		s.Only(key, false)
-	}
-	s.Only("cross_attention_hidden_size")
+	s.Only("is_decoder", false)
+	noCross(s)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// TestWriteMasked writes models without some heads, reads them again, and compares logits
-// with those of the model whose heads have gates of 0. Where ATTN_PRUNED_CASES names a
-// folder, the directories stay there for testdata/pruned_check.py.
+// TestWriteMasked writes models without some heads, loads them, and compares logits with those of the model
+// with gates of 0 for these heads. If ATTN_PRUNED_CASES names a folder, the directories are kept there for
+// testdata/pruned_check.py.
 func TestWriteMasked(t *testing.T) {
 	for _, name := range append(slices.Clone(probed), "camembert_words", "distilbert_text", "mpnet_words", "decoders/gemma3", "decoders/qwen3", "decoders/mistral", "seq2seq/marian", "seq2seq/t5", "seq2seq/t5_1.1") {
 		p := loadProbe(t, name)
@@ -87,8 +87,8 @@ func TestWriteMasked(t *testing.T) {
 	}
 }
 
-// onlyZeros checks that a directory has the tensors of another, types included, and that
-// what differs has become zero.
+// onlyZeros checks that two directories have the same tensors and types, and that every changed element is
+// zero.
 func onlyZeros(t *testing.T, from, to string) {
 	t.Helper()
 	before, err := safetensors.Open(from)
@@ -133,7 +133,7 @@ func onlyZeros(t *testing.T, from, to string) {
 	}
 }
 
-// note writes what testdata/pruned_check.py compares.
+// note writes the inputs and outputs for testdata/pruned_check.py.
 func note(t *testing.T, dir string, m *models.Model, gone []prune.Head, layers []*attn.MultiHead, x models.Batch, logits *tensor.Tensor) {
 	t.Helper()
 	original, err := filepath.Abs(m.Dir)

@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A batch that goes through the layers in parts has the bits that it has as a whole,
-// on any number of processors: here as a whole because a callback receives the states.
+// A batch that passes through the layers in parts has the same bits as the whole batch, on any number of
+// processors. A callback for the states prevents parts.
 func TestParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every model on several numbers of threads")

@@ -74,10 +74,7 @@ func (b batching) first(list []int, length, logits func(i int) int) int {
 func newProbe(
 	m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch,
 ) *Probe {
-	order, size := make([]int, n), probeBatches
-	for i := range order {
-		order[i] = i
-	}
+	order, size := counted(n), probeBatches
 	if m.Translator != nil {
 		size = translatorBatches
 	}
@@ -108,6 +105,14 @@ func (p *Probe) Batches() []int {
 		sizes[i] = len(b.examples)
 	}
 	return sizes
+}
+
+// examples returns the number of examples.
+func (p *Probe) examples() (n int) {
+	for _, b := range p.batches {
+		n += len(b.examples)
+	}
+	return n
 }
 
 // Run runs batch i. A tape of mode tensor.Train would apply a translator's dropout.
@@ -230,11 +235,7 @@ func (p *Probe) Loss(ctx context.Context) (float64, error) {
 // Losses returns the loss of each example, in the order given to the constructor. It does not
 // depend on the other examples, bit for bit. If ctx ends, it returns ctx.Err().
 func (p *Probe) Losses(ctx context.Context) ([]Predicted, error) {
-	n := 0
-	for _, b := range p.batches {
-		n += len(b.examples)
-	}
-	list := make([]Predicted, n)
+	list := make([]Predicted, p.examples())
 	return list, p.each(ctx, func(t *tensor.Tape, i int) {
 		outputs := p.aim.outputs(t, p.states(t, i, prune.Pass{}))
 		p.aim.predicted(t, outputs, outputs, &p.batches[i], list)
@@ -295,10 +296,8 @@ func (p *Probe) Kept() map[string][]int {
 	kept := map[string][]int{}
 	for _, l := range p.model.Attention() {
 		c := l.Config()
-		if kept[c.Name] = p.kept[c.Name]; p.kept == nil {
-			for h := range c.Heads {
-				kept[c.Name] = append(kept[c.Name], h)
-			}
+		if kept[c.Name] = p.kept[c.Name]; p.kept == nil && c.Heads > 0 {
+			kept[c.Name] = counted(c.Heads)
 		}
 	}
 	return kept

@@ -18,7 +18,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// probed are directories of models that have heads of each kind.
+// probed are directories with heads of every kind.
 var probed = []string{"bert_words", "roberta_words", "bert_text", "bert_next", "decoders/llama3", "decoders/gemma2", "decoders/gpt2"}
 
 // randomExamples returns examples of different lengths.
@@ -99,7 +99,7 @@ func TestProbeLoss(t *testing.T) {
 
 // TestProbeImportance scores heads by every method, and again without some of them.
 func TestProbeImportance(t *testing.T) {
-	for _, name := range probed {
+	for _, name := range fewer(probed) {
 		p := loadProbe(t, name)
 		first := p.Layers()[0].Config()
 		var gone []prune.Head // a group of heads with the same keys and values
@@ -175,9 +175,9 @@ func TestProbeGates(t *testing.T) {
 	}
 }
 
-// TestProbePrune removes half of the heads, whole groups where they share keys and values.
+// TestProbePrune removes half of the heads, in whole groups if they share keys and values.
 func TestProbePrune(t *testing.T) {
-	for _, name := range probed {
+	for _, name := range fewer(probed) {
 		p := loadProbe(t, name)
 		pruned, err := prune.Heads(context.Background(), p, prune.Options[*models.Probe]{
 			Method: prune.Gradient, Keep: 4, EmptyLayers: true, Step: 1, Rescore: true,
@@ -226,8 +226,8 @@ func TestProbeRefuses(t *testing.T) {
 	}
 }
 
-// TestProbePadding compares confidence, which is a mean over queries, with that of each
-// example alone: padding is no query.
+// TestProbePadding compares confidence, a mean over queries, with that of each example alone: padding does
+// not count as queries.
 func TestProbePadding(t *testing.T) {
 	m := loadProbe(t, "bert_words").Model()
 	list := []models.Example{
@@ -313,7 +313,7 @@ func TestTextExample(t *testing.T) {
 	}
 }
 
-// A head whose texts have no class, or several, has another loss than that of classes.
+// A head for texts with no class, or with several, needs another loss and is rejected.
 func TestLabelExampleWantsClasses(t *testing.T) {
 	for _, c := range []struct {
 		change map[string]any

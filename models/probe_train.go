@@ -24,8 +24,9 @@ type Training struct {
 	Progress func(step int)
 }
 
-// ErrDiverged means that the loss is no longer finite.
-var ErrDiverged = errors.New("models: Train: the loss is not finite")
+// ErrDiverged means that the loss or the gradient of a training step is not finite. The step has not
+// changed the parameters.
+var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may help")
 
 // Train trains the model of p on the examples of another probe for the same task, one batch per
 // step, in random order. It uses AdamW without weight decay, gradients clipped at a norm of 1,

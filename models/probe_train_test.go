@@ -17,9 +17,8 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// TestProbeTrain trains what is left of models on their examples. The model that was pruned
-// stays as it is; heads that are gone stay so; and both forms that are written have what was
-// learnt.
+// TestProbeTrain trains pruned models on their examples. The original model does not change, removed heads
+// stay removed, and both written forms contain the trained parameters.
 func TestProbeTrain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: trains")
@@ -70,7 +69,7 @@ func TestProbeTrain(t *testing.T) {
 		} else {
 			list = append(list, m)
 		}
-		if tuned.Model().Family.Fewer != models.AllHeads {
+		if tuned.Model().Family.Pruning != models.NoPruning {
 			_, m := writeCompact(t, tuned, t.TempDir(), models.Options{})
 			list = append(list, m)
 		}
@@ -86,9 +85,8 @@ func TestProbeTrain(t *testing.T) {
 	}
 }
 
-// checkUnread compares the tensors of a directory that are no parameters of the model, such as
-// those of a vision model, with the tensors written after training: they are unchanged,
-// but for one that is another tensor, which has learnt.
+// checkUnread compares tensors that are no parameters of the model, such as those of an image model, before
+// and after training: they do not change, except for a tensor that is tied to a parameter.
 func checkUnread(t *testing.T, m *models.Model, dir string) {
 	t.Helper()
 	dict, err := models.StateDict(m)

@@ -9,7 +9,7 @@ import (
 // qwen2Family is Qwen2 and Qwen2.5: Llama with biases in the maps of queries, keys and values.
 //
 // Source: Yang et al., "Qwen2 Technical Report", 2024, https://arxiv.org/abs/2407.10671.
-var qwen2Family = Family{Type: "qwen2", Name: "Qwen2", New: newQwen2, Fewer: HeadCounts}
+var qwen2Family = Family{Type: "qwen2", Name: "Qwen2", New: newQwen2, Pruning: HeadCounts}
 
 func newQwen2(b *Builder) Network {
 	m := qwen(b, Sizes{})
@@ -21,26 +21,19 @@ func newQwen2(b *Builder) Network {
 // of heads.
 //
 // Source: Yang et al., "Qwen3 Technical Report", 2025, https://arxiv.org/abs/2505.09388.
-var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Fewer: HeadCounts}
+var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Pruning: HeadCounts}
 
 func newQwen3(b *Builder) Network {
 	m := qwen(b, Sizes{HeadSize: 128})
 	m.queryNorm = true
-	if b.Config.Bool("attention_bias", false) {
-		m.bias = attn.AllProjections
-	}
+	m.readBias(b.Config)
 	return m.build(b.Within("model"), b)
 }
 
 // qwen returns the settings common to both. Upper blocks may have a sliding window.
 func qwen(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
-	m := rotaryDecoder{
-		Sizes:      rotarySizes(b, usual),
-		eps:        s.Eps("rms_norm_eps", 1e-6),
-		activation: s.Activation("hidden_act", "silu"),
-		tied:       s.Bool("tie_word_embeddings", false),
-	}
+	m := llamaLike(b, usual)
 	window, from := s.SizeOr("sliding_window", 4096), s.Int("max_window_layers", 28)
 	used := s.Bool("use_sliding_window", false) && !s.null("sliding_window")
 	all := slides(s, m.Layers, func(i int) bool { return used && i >= from })

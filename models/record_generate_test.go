@@ -14,7 +14,7 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// withWords gives a decoder of testdata a tokenizer of the words w0, w1, ….
+// withWords adds a tokenizer with the words w0, w1, … to a decoder of testdata.
 func withWords(t *testing.T, name string) *models.Model {
 	t.Helper()
 	dir := edit(t, filepath.Join("decoders", name), nil)
@@ -31,7 +31,7 @@ func withWords(t *testing.T, name string) *models.Model {
 	return m
 }
 
-// stepByStep returns the weights of the steps in which a model writes n tokens and reads them.
+// stepByStep returns the weights of each step while a model generates n tokens.
 func stepByStep(t *testing.T, m *models.Model, prompt string, n int) *heads.Record {
 	t.Helper()
 	e, err := m.Encode(prompt, "")

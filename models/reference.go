@@ -67,11 +67,7 @@ func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor
 // Compare returns the predictions of another probe for the examples of the reference, in the
 // order given to its constructor. If ctx ends, it returns ctx.Err().
 func (r *Reference) Compare(ctx context.Context, other *Probe) ([]Predicted, error) {
-	n := 0
-	for _, b := range r.probe.batches {
-		n += len(b.examples)
-	}
-	list := make([]Predicted, n)
+	list := make([]Predicted, r.probe.examples())
 	err := r.each(ctx, other, func(t *tensor.Tape, whole, x *tensor.Tensor, b *probeBatch) {
 		r.probe.aim.predicted(t, other.aim.outputs(t, x), r.probe.aim.outputs(t, whole), b, list)
 	})

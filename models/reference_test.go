@@ -9,8 +9,8 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
-// TestReference compares a probe with itself and with one of fewer heads, whether the states
-// of the reference are kept or computed again: the same to the bit.
+// TestReference compares a probe with itself and with a pruned one. The result has the same bits whether the
+// states of the reference are stored or recomputed.
 func TestReference(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3"} {
@@ -98,7 +98,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// rightOf returns for how many targets of an example nothing is likelier.
+// rightOf returns the number of targets of an example for which no class is more likely.
 func rightOf(m *Model, e Example) int {
 	logits := m.Head().Logits(nil, m.Hidden(nil, Batch{IDs: [][]int{e.IDs}}, Run{}))
 	classes := logits.Dim(logits.Rank() - 1)
@@ -111,8 +111,7 @@ func rightOf(m *Model, e Example) int {
 	return n
 }
 
-// TestProbeBatches puts examples into batches by their length and by what is computed behind
-// the model.
+// Batches of examples depend on their lengths and on the number of logits.
 func TestProbeBatches(t *testing.T) {
 	m, err := Load("testdata/bert_text", Options{})
 	if err != nil {
@@ -136,7 +135,7 @@ func TestProbeBatches(t *testing.T) {
 	}
 }
 
-// Classes are numbers by their labels, so a model with others cannot be compared.
+// A model with other labels cannot be compared, because classes are numbered by label.
 func TestOfOtherClasses(t *testing.T) {
 	var probes [2]*Probe
 	for i := range probes {

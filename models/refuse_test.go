@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/safetensors"
 )
 
-// edit returns a copy of a directory whose config.json has other values; nil removes a key.
+// edit returns a copy of a directory with changed values in config.json; nil removes a key.
 func edit(t *testing.T, dir string, change map[string]any) string {
 	t.Helper()
 	dir = copyDir(t, filepath.Join("testdata", dir))
@@ -45,8 +45,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// refused returns the error with which a directory is refused, and fails the test if it is
-// none of a bad file, or if much memory was asked for before.
+// refused returns the error of loading a directory. The test fails if the error does not concern a bad file,
+// or if much memory was allocated first.
 func refused(t *testing.T, dir string) string {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -1,8 +1,7 @@
 package models
 
 import (
-	"fmt"
-
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -11,16 +10,16 @@ import (
 //
 // Source: Liu et al., "RoBERTa: A Robustly Optimized BERT Pretraining Approach", 2019,
 // https://arxiv.org/abs/1907.11692.
-var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa, Fewer: PrunedHeads}
+var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa, Pruning: PrunedHeads}
 
 // xlmRobertaFamily is RoBERTa with the vocabulary of a hundred languages.
 //
 // Source: Conneau et al., "Unsupervised Cross-lingual Representation Learning at Scale",
 // 2020, https://arxiv.org/abs/1911.02116.
-var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa, Fewer: PrunedHeads}
+var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa, Pruning: PrunedHeads}
 
 // camembertFamily is RoBERTa in French.
-var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa, Fewer: PrunedHeads}
+var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa, Pruning: PrunedHeads}
 
 func newRoBERTa(b *Builder) Network {
 	s, base := b.Config, b.Within("roberta")
@@ -31,21 +30,9 @@ func newRoBERTa(b *Builder) Network {
 	rows := z.behindPadding(s, pad)
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
-	in := base.At("embeddings")
-	e := &encoder{
-		sizes:     z,
-		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
-		positions: in.Embedding("position_embeddings", rows, z.Width),
-		place:     behindPadding(pad),
-		types:     in.Embedding("token_type_embeddings", z.Types, z.Width),
-		norm:      in.LayerNorm("LayerNorm", z.Width, eps),
-	}
-	for i := range z.Layers {
-		e.blocks = append(e.blocks, bertBlock(base.At(fmt.Sprintf("encoder.layer.%d", i)), i, z, eps, act))
-	}
-	in.Unread(in.Name("position_ids"))
+	e := bertNames.encoder(base, z, rows, behindPadding(pad), eps, act, attn.Options{})
 	bertPooler(base, z) // read so that it can be saved again; no head uses it
-	e.head = robertaHead(b, e, in.Name("word_embeddings.weight"), eps)
+	e.head = robertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), eps)
 	return e
 }
 
@@ -79,12 +66,6 @@ func robertaHead(b *Builder, e *encoder, embeddings string, eps float32) *TaskHe
 		return &TaskHead{TextClasses, labels, then(
 			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
 		)}
-	case b.HasAny("classifier."):
-		labels := s.Labels()
-		b.wantClass("TokenClassification")
-		return &TaskHead{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
-	case b.HasAny("qa_outputs."):
-		return b.answers(z)
 	}
-	return nil
+	return b.tokenHead(z)
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// TestAnySetting puts values of every kind into every setting. A directory is refused with an
-// error, or it loads and runs: nothing panics, and nothing takes memory that the files do not
-// justify.
+// TestAnySetting sets every setting to values of every kind. Loading returns an error, or the model runs:
+// nothing panics, and memory stays in proportion to the files.
 func TestAnySetting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: any value of every setting")
@@ -55,7 +54,7 @@ func TestAnySetting(t *testing.T) {
 	}
 }
 
-// loadAndRun loads a tiny model and runs it, if that is possible.
+// loadAndRun loads a tiny model and runs it if loading succeeds.
 func loadAndRun(t *testing.T, dir string, x models.Batch) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -64,6 +64,24 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 	return z
 }
 
+// llamaLike returns the settings that Llama and its variants have in common.
+func llamaLike(b *Builder, usual Sizes) rotaryDecoder {
+	s := b.Config
+	return rotaryDecoder{
+		Sizes:      rotarySizes(b, usual),
+		eps:        s.Eps("rms_norm_eps", 1e-6),
+		activation: s.Activation("hidden_act", "silu"),
+		tied:       s.Bool("tie_word_embeddings", false),
+	}
+}
+
+// readBias reads whether the maps of attention have biases.
+func (m *rotaryDecoder) readBias(s *Settings) {
+	if s.Bool("attention_bias", false) {
+		m.bias = attn.AllProjections
+	}
+}
+
 // build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m rotaryDecoder) build(base, top *Builder) Network {
 	z := m.Sizes

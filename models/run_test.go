@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A gate of 0 removes a head: its part of the output map may as well be 0.
+// A gate of 0 has the same effect as a zero part of the output map.
 func TestGates(t *testing.T) {
 	m, err := models.Load("testdata/bert", models.Options{})
 	if err != nil {

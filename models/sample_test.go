@@ -54,7 +54,7 @@ func TestSampler(t *testing.T) {
 
 func ln(x float64) float32 { return float32(math.Log(x)) }
 
-// TestSamplerIsExact compares what is left of many tokens with the definitions.
+// TestSamplerIsExact compares the candidate tokens with the definitions of top-k and top-p.
 func TestSamplerIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	scores := make([]float32, 3001)
@@ -75,7 +75,7 @@ func TestSamplerIsExact(t *testing.T) {
 	}
 }
 
-// left returns the tokens that may be drawn, by the definition.
+// left returns the candidate tokens by definition.
 func left(scores []float32, temperature float64, k int, p float64) []int {
 	order := make([]int, len(scores))
 	for i := range order {

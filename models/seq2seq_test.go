@@ -20,7 +20,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// noToken is a target of a loss that does not count.
+// noToken is a target that the loss ignores.
 const noToken = -1
 
 // seq2seqCases returns the directories of encoder–decoders.
@@ -51,9 +51,8 @@ func openSeq2seq(t *testing.T, dir string) (*models.Model, *tensortest.Golden, m
 	return m, g, models.Batch{IDs: rows("in.ids", "in.lens"), Targets: rows("in.targets", "in.target_lens")}
 }
 
-// TestSeq2seqGolden compares every encoder–decoder with transformers: states, weights,
-// logits, gradients, and the tokens that follow. That is enough to notice an eps of norms of
-// half of Marian's 1e-5.
+// TestSeq2seqGolden compares every encoder–decoder with transformers: states, weights, logits, gradients and
+// generated tokens. It would notice an eps of norms of half of Marian's 1e-5.
 func TestSeq2seqGolden(t *testing.T) {
 	for _, dir := range seq2seqCases(t) {
 		simd.Each(func(kernels string) {
@@ -126,7 +125,7 @@ func goldenSeq2seq(t *testing.T, dir string) {
 	}
 }
 
-// cleared sets the values behind the end of each sequence to 0.
+// cleared sets the values after the end of each sequence to 0.
 func cleared(y *tensor.Tensor, tokens [][]int) *tensor.Tensor {
 	y = y.Clone()
 	l, d := y.Dim(1), y.Len()/y.Dim(0)/y.Dim(1)
@@ -136,8 +135,8 @@ func cleared(y *tensor.Tensor, tokens [][]int) *tensor.Tensor {
 	return y
 }
 
-// TestSeq2seqSteps reads sources and targets of unequal lengths at once, alone, and with a
-// cache in parts, whose sequences change places: the same logits, bit for bit.
+// TestSeq2seqSteps reads sources and targets of different lengths at once, alone, and in parts with a cache
+// whose sequences are reordered. The logits are the same, bit for bit.
 func TestSeq2seqSteps(t *testing.T) {
 	for _, dir := range seq2seqCases(t) {
 		m, _, x := openSeq2seq(t, dir)
@@ -188,7 +187,7 @@ func TestSeq2seqSteps(t *testing.T) {
 	}
 }
 
-// seq2seqTypes returns the families that testdata has encoder–decoders of.
+// seq2seqTypes returns the families of the encoder–decoders in testdata.
 func seq2seqTypes(t *testing.T) []string {
 	var all []string
 	for _, dir := range seq2seqCases(t) {
@@ -198,7 +197,7 @@ func seq2seqTypes(t *testing.T) []string {
 	return all
 }
 
-// TestSeq2seqSaves writes a model and reads it again.
+// TestSeq2seqSaves saves a model and loads it again.
 func TestSeq2seqSaves(t *testing.T) {
 	for _, dir := range seq2seqCases(t) {
 		m, _, x := openSeq2seq(t, dir)
@@ -218,9 +217,8 @@ func TestSeq2seqSaves(t *testing.T) {
 	}
 }
 
-// TestSeq2seqInBFloat16 stores weights in bfloat16: the logits are those of a file whose
-// matrices have been rounded to that type, to the bit, except on tile units, which also round
-// what is multiplied with them. So no weight may be left out, moved or rounded otherwise.
+// TestSeq2seqInBFloat16 loads weights as bfloat16. The logits have the bits of a model whose matrices were
+// rounded in the file, except on tile units, which also round the other operand.
 func TestSeq2seqInBFloat16(t *testing.T) {
 	for _, dir := range seq2seqCases(t) {
 		m, _, x := openSeq2seq(t, dir)
@@ -255,7 +253,7 @@ func TestSeq2seqInBFloat16(t *testing.T) {
 	}
 }
 
-// TestSeq2seqRefuses has what an encoder–decoder does not take.
+// TestSeq2seqRefuses checks the errors for invalid directories and settings of encoder–decoders.
 func TestSeq2seqRefuses(t *testing.T) {
 	for _, c := range []struct {
 		dir    string
@@ -284,7 +282,7 @@ func TestSeq2seqRefuses(t *testing.T) {
 	}
 }
 
-// TestSeq2seqMisuse has what Hidden, Generate and Beam refuse.
+// TestSeq2seqMisuse checks what Hidden, Generate and Beam reject.
 func TestSeq2seqMisuse(t *testing.T) {
 	m, _, x := openSeq2seq(t, "testdata/seq2seq/marian")
 	cache, err := models.NewCache(m, 2, attn.CacheConfig{})
@@ -360,7 +358,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 	}
 }
 
-// TestSeq2seqWrite writes for several sources at once what is written for each alone.
+// Write returns the same tokens for several sources at once as for each alone.
 func TestSeq2seqWrite(t *testing.T) {
 	for _, dir := range seq2seqCases(t) {
 		m, _, x := openSeq2seq(t, dir)

@@ -3,9 +3,11 @@ package models
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -69,13 +71,37 @@ func openSettings(path string) (*Settings, error) {
 	return s, nil
 }
 
+// readOptional decodes a JSON file into to, if the file exists.
+func readOptional(path string, to any) error {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("models: %w", err)
+	}
+	if err := strictjson.Lenient(data, to); err != nil {
+		return &FormatError{path, err}
+	}
+	return nil
+}
+
+// optionalSettings is openSettings for a file that may be missing; the result is then nil.
+func optionalSettings(path string) (*Settings, error) {
+	s, err := openSettings(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return s, err
+}
+
 // plan calls a constructor with a Builder that checks the settings against the tensors. The
 // result has nil tensors.
 func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s, true)
 	x := construct(b)
-	b.settleLost(s.settings)
+	b.checkLost(s.settings)
 	if err := s.settings.check(); err != nil {
 		return none, nil, &FormatError{s.config, err}
 	}
@@ -103,12 +129,14 @@ func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	if err := b.finish(); err != nil {
 		return none, nil, fmt.Errorf("models: %s: not built twice alike: %w", s.config, err)
 	}
-	b.skip.Names = func(nn.Module) (nn.StateDict, error) { return b.dict, nil }
-	if err := nn.LoadFrom(s.r, nil, b.skip); err != nil {
-		return none, nil, err
-	}
-	if err := b.readMatrices(); err != nil {
+	if err := b.load(); err != nil {
 		return none, nil, err
 	}
 	return x, b, b.checkTies()
+}
+
+// load reads the tensors of the table.
+func (b *Builder) load() error {
+	b.skip.Names = func(nn.Module) (nn.StateDict, error) { return b.dict, nil }
+	return nn.LoadFrom(b.r, nil, b.skip)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// TestTapes runs every kind of model on a tape, which takes back what is inside of layers:
-// logits and the states that a callback receives are those of memory that is never used again.
+// TestTapes runs every kind of model on a tape, which releases the intermediate results of layers. Logits and
+// the states that a callback receives are the same as without a tape.
 func TestTapes(t *testing.T) {
 	var dirs []string
 	for _, pattern := range []string{"testdata/*/config.json", "testdata/*/*/config.json"} {

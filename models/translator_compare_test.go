@@ -19,7 +19,7 @@ func pairReference(tb testing.TB, m *Model, pairs []seq2seq.Pair) *Reference {
 	return r
 }
 
-// The divergence is that of its definition, in float64; the loss is Probe.Loss.
+// The divergence equals its definition in float64, and the loss equals Probe.Loss.
 func TestCompare(t *testing.T) {
 	pairs, ctx := toyPairs(101), context.Background()
 	for _, c := range headed() {
@@ -85,7 +85,7 @@ func divergence(p, q []float32) float64 {
 	return d
 }
 
-// A compact model and its expansion agree; a NaN or an infinity anywhere does not.
+// The logits of a compact model and its expansion agree. The difference is NaN if an output is not finite.
 func TestDifference(t *testing.T) {
 	pairs, ctx := toyPairs(70), context.Background()
 	for _, c := range headed() {

@@ -57,8 +57,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// The estimate has to be near the truth, or it would refuse what is possible
-// and let pass what is not.
+// The estimated number of parameters is close to the real one.
 func TestConfigParams(t *testing.T) {
 	pruned := headed()[0]
 	pruned.PrunedHeads = map[string][]int{"encoder.0.self": {0, 1, 2}, "decoder.1.cross": {1, 2}, "decoder.1.self": {0, 1}}
@@ -75,7 +74,7 @@ func TestConfigParams(t *testing.T) {
 	}
 }
 
-// Whatever a config.json says, an error about it is one line that does nothing to a terminal.
+// An error about an arbitrary config.json is one line without control characters.
 func TestHostileConfig(t *testing.T) {
 	config, err := json.Marshal(TranslatorConfig{})
 	if err != nil {

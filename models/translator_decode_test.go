@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/attn-go/attn/nn"
@@ -13,9 +14,19 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// halfTrained returns translators that know the toy task a little, so that what
-// they write differs from text to text and has an end.
+// halfTrained returns partly trained translators, whose translations differ between texts and end.
 func halfTrained(t *testing.T) map[string]*Model {
+	trained.Do(func() { trained.models = trainHalf(t) })
+	return trained.models
+}
+
+// trained are the models of halfTrained, which no test changes.
+var trained struct {
+	sync.Once
+	models map[string]*Model
+}
+
+func trainHalf(t *testing.T) map[string]*Model {
 	pairs := toyPairs(64)
 	all := map[string]*Model{}
 	for _, c := range []TranslatorConfig{
@@ -30,7 +41,7 @@ func halfTrained(t *testing.T) map[string]*Model {
 	return all
 }
 
-// What a text becomes depends on nothing else that is translated with it.
+// A translation does not depend on the other texts of the call.
 func TestTranslateManyAsEachAlone(t *testing.T) {
 	var texts []string
 	for _, p := range toyPairs(2 * mostSequences) {
@@ -55,7 +66,7 @@ func TestTranslateManyAsEachAlone(t *testing.T) {
 	}
 }
 
-// write returns what a model writes for a source, without the end.
+// write returns the tokens that a model writes for a source, without the end token.
 func write(tb testing.TB, m *Model, source []int, g Generation) []int {
 	tb.Helper()
 	written, err := m.Write(context.Background(), [][]int{source}, g)
@@ -83,7 +94,7 @@ func TestBeamOfOneIsGreedy(t *testing.T) {
 	}
 }
 
-// logp returns the log probability of tokens, worked out in one go.
+// logp returns the log probability of tokens, computed in one run.
 func logp(tb testing.TB, m *Model, src, tokens []int) float64 {
 	p := tensor.LogSoftmax(nil, newReader(tb, m, [][]int{src}).read([][]int{append([]int{seq2seq.BOS}, tokens[:len(tokens)-1]...)}, Run{}))
 	sum := 0.0
@@ -93,10 +104,10 @@ func logp(tb testing.TB, m *Model, src, tokens []int) float64 {
 	return sum
 }
 
-// scored returns what beam search compares texts by.
+// scored returns the score by which beam search compares texts.
 func scored(h hypothesis) float64 { return bestSearch.Score(h.logp, len(h.tokens)) }
 
-// ended returns tokens that were written with the end, unless they are as many as allowed.
+// ended appends the end token, unless the tokens reach the limit.
 func ended(tokens []int, most int) []int {
 	if len(tokens) < most {
 		tokens = append(tokens, seq2seq.EOS)
@@ -104,8 +115,7 @@ func ended(tokens []int, most int) []int {
 	return tokens
 }
 
-// A beam of all possible beginnings finds the best translation of all,
-// the one that trying them all finds.
+// A beam that is wide enough for all beginnings finds the best translation, as an exhaustive search does.
 func TestBeamIsExactIfWideEnough(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: tries every translation")
@@ -200,7 +210,7 @@ func TestInsert(t *testing.T) {
 	}
 }
 
-// A model of NaN knows nothing, but it has to stop.
+// A model with NaN parameters stops.
 func TestDecodingEndsWithNaN(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
@@ -266,8 +276,7 @@ func TestDecodingInterrupted(t *testing.T) {
 	}
 }
 
-// Long texts go in smaller batches, because the square of their length has to
-// fit into memory.
+// Long texts are translated in smaller batches, because memory grows with the square of the length.
 func TestBatched(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 7))
 	for _, longest := range []int{1, 30, 700, 9000} {

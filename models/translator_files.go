@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -245,7 +244,7 @@ func LoadTranslator(dir string) (*Model, error) {
 			c.SourceVocab, c.TargetVocab, sourceFile, targetFile, v.Source.Len(), v.Target.Len())
 	}
 	path := filepath.Join(dir, WeightsFile)
-	weights, err := readTensors(path)
+	weights, err := input.Tensors(path)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +254,7 @@ func LoadTranslator(dir string) (*Model, error) {
 	}
 	m := newTranslator(v, rand.New(rand.NewPCG(0, 0)))
 	if err := nn.LoadFrom(weights, m, nn.LoadOptions{}); err != nil {
-		return nil, badTensors(path, err)
+		return nil, input.BadFile(path, err)
 	}
 	if err := v.checkIdentity(dir, weights.Metadata()); err != nil {
 		return nil, err
@@ -294,36 +293,6 @@ func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) er
 	return err
 }
 
-// readTensors opens a safetensors file. Invalid content gives an *input.Error.
-func readTensors(path string) (*safetensors.Reader, error) {
-	var r *safetensors.Reader
-	err := atomicfile.Read(path, func(place string) (err error) {
-		r, err = safetensors.Open(place)
-		return err
-	})
-	if err != nil {
-		return nil, missing(path, badTensors(path, err))
-	}
-	return r, nil
-}
-
-// badTensors converts an error in the content of a safetensors file to an *input.Error.
-func badTensors(path string, err error) error {
-	var format *safetensors.FormatError
-	if errors.As(err, &format) {
-		return input.Errorf(path, "%v", format.Err) // not wrapped: the file itself exists
-	}
-	return err
-}
-
-// missing converts the error for a missing file of a model directory to an *input.Error.
-func missing(path string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return input.Errorf(path, "no such file")
-	}
-	return err
-}
-
 // maxJSON limits the size of a JSON file, far above that of any vocabulary.
 const maxJSON = 64 << 20
 
@@ -336,7 +305,7 @@ func readJSON(dir, name string, parse func(data []byte) error) error {
 		return err
 	})
 	if err != nil {
-		return missing(path, err)
+		return input.BadFile(path, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))

@@ -46,7 +46,7 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// Weights that other programs have written tell nothing of their config.
+// Weights from other programs have no metadata about the config.
 func TestLoadForeignWeights(t *testing.T) {
 	m := newToy(t, toyConfigs()[0], toyPairs(30))
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// edit replaces a text in a file.
+// edit replaces text in a file.
 func edit(t *testing.T, path, old, new string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -92,8 +92,8 @@ func edit(t *testing.T, path, old, new string) {
 	}
 }
 
-// TestLoadRefuses spoils one thing of a directory at a time. Each has to end in
-// an error that names the file, and without memory of the size that is claimed.
+// TestLoadRefuses corrupts one part of a directory at a time. The error names the file, and memory of the
+// claimed size is not allocated.
 func TestLoadRefuses(t *testing.T) {
 	pairs := toyPairs(30)
 	c := TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}
@@ -231,7 +231,7 @@ func TestNewWithoutVocabulary(t *testing.T) {
 	}
 }
 
-// Load takes a translator for what it is, and its weights in no other type than they have.
+// Load detects a translator and accepts float32 as its only weight format.
 func TestLoadTakesTranslators(t *testing.T) {
 	m, dir := newToy(t, toyConfigs()[0], toyPairs(9)), t.TempDir()
 	if err := m.Save(dir); err != nil {
@@ -277,7 +277,8 @@ func TestIsTranslator(t *testing.T) {
 	}
 }
 
-// Targets behind a state of a recurrent network are equally long, and as many as it has read.
+// Targets that continue a state of a recurrent network must have equal lengths, and there must be one for
+// each sequence.
 func TestRecurrentState(t *testing.T) {
 	m := newToy(t, TranslatorConfig{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
 	for want, targets := range map[string][][]int{

@@ -9,8 +9,8 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// The loss of a pair has the same bits alone and among others, and all losses together
-// are the loss of the corpus.
+// The loss of a pair has the same bits alone and in a batch, and the sum of all losses is the loss of the
+// corpus.
 func TestLosses(t *testing.T) {
 	pairs := toyPairs(2*mostSequences + 5)
 	pairs[3].Source, pairs[7].Target, pairs[11].Target = "漢字", "x", pairs[11].Target+pairs[12].Target+pairs[13].Target

@@ -14,8 +14,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// shiftsAll reports whether a parameter moves all scores of a query alike, which
-// a softmax does not see: its gradient is zero but for rounding.
+// shiftsAll reports whether a parameter shifts all scores of a query by the same amount. The softmax cancels
+// that, so its gradient is zero up to rounding.
 func shiftsAll(c TranslatorConfig, name string) bool {
 	return strings.HasSuffix(name, "k.bias") && slices.Contains([]string{"scaled", "dot", "bilinear"}, c.Score)
 }
@@ -54,7 +54,7 @@ func toyLoss(m *Model, tape *tensor.Tape, pairs []seq2seq.Pair) *tensor.Tensor {
 	return nn.CrossEntropy(tape, logits, write, seq2seq.Pad, 0)
 }
 
-// toyBatch are sources of several lengths and targets that go with them.
+// toyBatch are sources of several lengths with their targets.
 var toyBatch = []seq2seq.Pair{{Source: "abcdef", Target: "fedcba"}, {Source: "ga", Target: "ag"}, {Source: "bcfa", Target: "afcb"}, {Source: "e", Target: "e"}}
 
 // reader is a decoder that reads targets step by step.
@@ -73,7 +73,7 @@ func newReader(tb testing.TB, m *Model, sources [][]int) *reader {
 	return &reader{m, sources, state}
 }
 
-// read returns the logits of what follows the next tokens.
+// read returns the logits after the next tokens.
 func (r *reader) read(next [][]int, run Run) *tensor.Tensor {
 	run.State = r.state
 	hidden := r.m.Hidden(nil, Batch{IDs: r.sources, Targets: next}, run)
@@ -81,7 +81,7 @@ func (r *reader) read(next [][]int, run Run) *tensor.Tensor {
 	return r.m.Head().Logits(nil, hidden)
 }
 
-// toyReader returns a decoder of the sources of pairs, and the first l tokens of the targets.
+// toyReader returns a reader of the sources of pairs, and the first l tokens of the targets.
 func toyReader(tb testing.TB, m *Model, pairs []seq2seq.Pair, l int) (*reader, [][]int) {
 	var sources, read [][]int
 	for _, e := range examplesOf(tb, m, pairs) {
@@ -100,7 +100,7 @@ func tokensAt(rows [][]int, from, to int) [][]int {
 	return part
 }
 
-// What a decoder says must not depend on how many tokens it is given at a time.
+// The output of a decoder does not depend on how many tokens it reads at a time.
 func TestDecodeTokenByToken(t *testing.T) {
 	const l = 7
 	for _, c := range toyConfigs() {
@@ -148,7 +148,7 @@ func rowOf(x *tensor.Tensor, i int) []float32 {
 	return x.Data()[i*n : (i+1)*n]
 }
 
-// The others of a batch, and the padding that they cause, change nothing.
+// Other sequences of a batch, and their padding, do not change the result.
 func TestCompanyAndPadding(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
@@ -193,8 +193,8 @@ func TestAnyNumberOfThreads(t *testing.T) {
 	}
 }
 
-// An untrained network knows nothing: its loss is about that of guessing, which
-// shows that embeddings and states have the size they should.
+// The loss of an untrained network is close to that of guessing, so embeddings and states have the right
+// scale.
 func TestUntrainedLoss(t *testing.T) {
 	pairs := toyPairs(64)
 	for _, c := range toyConfigs() {

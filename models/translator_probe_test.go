@@ -23,7 +23,7 @@ func pairProbe(tb testing.TB, m *Model, pairs []seq2seq.Pair) *Probe {
 	return p
 }
 
-// All batches together are the loss that Probe.Loss has.
+// The losses of all batches add up to Probe.Loss.
 func TestProbeLoss(t *testing.T) {
 	pairs := toyPairs(101)
 	for _, c := range headed() {
@@ -56,8 +56,8 @@ func TestProbeLoss(t *testing.T) {
 	}
 }
 
-// The sums of importance over all pairs are those of each pair alone, added up exactly:
-// what a pair adds does not depend on its company by a bit.
+// Importance over all pairs is the exact sum of the importance of each pair alone: a pair's contribution does
+// not depend on the other pairs, bit for bit.
 func TestProbeAddsUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: importance on each pair alone")
@@ -95,8 +95,8 @@ func TestProbeAddsUp(t *testing.T) {
 	}
 }
 
-// Gates of each example reach every layer, with the gradient that a small
-// difference of the gate shows; what is observed has their shape.
+// Gates per example apply in every layer, their gradients match finite differences, and observed weights have
+// the shape of the remaining heads.
 func TestProbeGates(t *testing.T) {
 	pairs := []seq2seq.Pair{{Source: "abcdef", Target: "fed"}, {Source: "ga", Target: "agbc"}, {Source: "bcfa", Target: "a"}}
 	for _, c := range headed() {

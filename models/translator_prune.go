@@ -33,7 +33,7 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 		name := l.Config().Name
 		chosen, some := kept[name]
 		if !some {
-			chosen = others(nil, l.Config().Heads)
+			chosen = counted(l.Config().Heads)
 		} else if err := checkHeads(chosen, l.Config().Heads); err != nil {
 			return nil, fmt.Errorf("models: Keep: layer %s: %w", quote.Text(name), err)
 		} else {

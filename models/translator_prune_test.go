@@ -15,13 +15,12 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// headed are the toy networks that have heads.
+// headed returns the toy networks with heads.
 func headed() []TranslatorConfig {
 	return slices.DeleteFunc(toyConfigs(), func(c TranslatorConfig) bool { return c.Heads == 0 })
 }
 
-// toyKept are heads of a toy: no layer keeps all that another keeps, and one loses
-// all.
+// toyKept selects heads of a toy network. Layers keep different heads, and one layer loses all.
 func toyKept(c TranslatorConfig) map[string][]int {
 	if c.Arch == GRU {
 		return map[string][]int{"decoder.0.cross": {1}}
@@ -29,7 +28,7 @@ func toyKept(c TranslatorConfig) map[string][]int {
 	return map[string][]int{"encoder.0.self": {0, 2}, "encoder.1.self": {}, "decoder.0.self": {1}, "decoder.1.cross": {2}}
 }
 
-// newShaken is newToy with no parameter, such as a bias, where it begins.
+// newShaken is newToy with all parameters changed at random, including biases.
 func newShaken(tb testing.TB, c TranslatorConfig, pairs []seq2seq.Pair) *Model {
 	tb.Helper()
 	m := newToy(tb, c, pairs)
@@ -42,7 +41,7 @@ func newShaken(tb testing.TB, c TranslatorConfig, pairs []seq2seq.Pair) *Model {
 	return m
 }
 
-// keepHeads returns what m.Keep returns, and ends the test if it cannot.
+// keepHeads returns the result of m.Keep; an error ends the test.
 func keepHeads(tb testing.TB, m *Model, kept map[string][]int) *Model {
 	tb.Helper()
 	small, err := m.Keep(kept)
@@ -66,8 +65,7 @@ func wide(x []float32) []float64 {
 	return y
 }
 
-// gatesFor returns gates of 1 for some heads of each layer of m, and of 0 for the
-// rest.
+// gatesFor returns gates of 1 for the given heads of each layer of m, and of 0 for the others.
 func gatesFor(m *Model, kept map[string][]int) func(string) *tensor.Tensor {
 	all := map[string]*tensor.Tensor{}
 	for _, l := range m.Attention() {
@@ -83,8 +81,7 @@ func gatesFor(m *Model, kept map[string][]int) func(string) *tensor.Tensor {
 	return func(layer string) *tensor.Tensor { return all[layer] }
 }
 
-// Heads that are cut out, heads that are zero and heads whose gates are shut are
-// the same heads gone.
+// Cutting heads out, setting their parameters to zero and gates of 0 have the same effect.
 func TestKeepIsExpandIsGates(t *testing.T) {
 	for _, c := range headed() {
 		m := newShaken(t, c, toyBatch)
@@ -119,7 +116,7 @@ func TestKeepIsExpandIsGates(t *testing.T) {
 	}
 }
 
-// What is pruned twice is pruned as at once, and says so in the same numbers.
+// Pruning twice equals pruning once, with the same head numbers.
 func TestKeepComposes(t *testing.T) {
 	c := headed()[0]
 	m := newShaken(t, c, toyBatch)
@@ -179,8 +176,8 @@ func TestKeepRefuses(t *testing.T) {
 	}
 }
 
-// A compact model is a model: it is stored, read, looked into and translates, one
-// text at a time or many, as its masked twin does.
+// A compact model can be saved, loaded, recorded and used for translation, one text at a time or many, with
+// the results of the masked model.
 func TestCompactModel(t *testing.T) {
 	texts := []string{"", "abc", "gfedcba gfedcba", "e"}
 	for _, c := range headed() {

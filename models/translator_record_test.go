@@ -53,7 +53,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// What is seen of a text at once is what is seen while it is translated.
+// Weights recorded for a whole text equal those recorded during translation.
 func TestRecordIsWhatGreedySees(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)

@@ -19,7 +19,7 @@ import (
 const GRU = "gru"
 
 var recurrentFamily = translatorFamily{
-	Family:  Family{Type: GRU, Name: "recurrent translator of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	Family:  Family{Type: GRU, Name: "recurrent translator of attn train", Pruning: PrunedHeads, Search: bestSearch},
 	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newRecurrent(c, rng) },
 	check: func(c TranslatorConfig) error {
 		if c.Hidden != 0 {
@@ -112,11 +112,7 @@ func (s *recurrentState) Lens() []int { return slices.Clone(s.read) }
 
 // Select returns the state of the given sequences.
 func (s *recurrentState) Select(sequences []int) State {
-	all := make([]int, len(s.read))
-	for i := range all {
-		all[i] = i
-	}
-	if slices.Equal(sequences, all) {
+	if slices.Equal(sequences, counted(len(s.read))) {
 		same := *s // vectors can be shared, because a step makes new ones
 		same.h, same.read = slices.Clone(s.h), slices.Clone(s.read)
 		return &same

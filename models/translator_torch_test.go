@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// torchExamples returns examples from tensors of ids as interop/torch has them: padded
-// with seq2seq.Pad, sources up to seq2seq.EOS and targets from seq2seq.BOS on.
+// torchExamples returns examples from tensors of ids in the format of interop/torch: padded with seq2seq.Pad,
+// sources up to seq2seq.EOS and targets from seq2seq.BOS on.
 func torchExamples(t *testing.T, g *tensortest.Golden) []Example {
 	rows := func(name string) [][]int {
 		ids, shape := g.Ints(name), g.Shape(name)
@@ -39,8 +39,8 @@ func torchExamples(t *testing.T, g *tensortest.Golden) []Example {
 	return examples
 }
 
-// What the networks of interop/torch compute in float64, from a directory that attn has
-// written, attn computes as well: logits, the loss with smoothing, and all gradients.
+// attn computes the same logits, smoothed loss and gradients as the float64 networks of interop/torch for a
+// directory that attn has written.
 func TestTorchGolden(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join("..", "testdata", "translators", "*", "golden.safetensors"))
 	if err != nil || len(dirs) < 4 {
@@ -67,8 +67,8 @@ func TestTorchGolden(t *testing.T) {
 	}
 }
 
-// TestTorchCases writes translators of all scores to the folder in ATTN_TORCH_CASES, each
-// with inputs and what attn makes of them, for interop/torch/check.py to compare.
+// TestTorchCases writes translators with every score, their inputs and attn's outputs to the folder in
+// ATTN_TORCH_CASES, for interop/torch/check.py.
 func TestTorchCases(t *testing.T) {
 	folder := os.Getenv("ATTN_TORCH_CASES")
 	if folder == "" {

@@ -19,7 +19,7 @@ import (
 const Transformer = "transformer"
 
 var transformerFamily = translatorFamily{
-	Family:  Family{Type: Transformer, Name: "transformer of attn train", Fewer: PrunedHeads, Search: bestSearch},
+	Family:  Family{Type: Transformer, Name: "transformer of attn train", Pruning: PrunedHeads, Search: bestSearch},
 	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newTransformer(c, rng) },
 	check: func(c TranslatorConfig) error {
 		switch {
@@ -67,7 +67,7 @@ func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 			Vocabulary: table.Weight.Dim(0),
 		}.oneToOne()
 		return &decoder{
-			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: sinusoids(c.Width),
+			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: sinusoids{width: c.Width},
 			dropout: c.Dropout, norm: nn.NewLayerNorm(c.Width),
 		}
 	}
@@ -169,19 +169,30 @@ func (m transformer) Params() nn.Params {
 	return nn.Join(parts...)
 }
 
-// sinusoids are nn.Sinusoids of the given width.
-type sinusoids int
+// sinusoids are nn.Sinusoids of the given width. If halves is true, all sines are before all cosines.
+type sinusoids struct {
+	width  int
+	halves bool
+}
 
 // Forward returns the vectors of positions.
-func (width sinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
+func (s sinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
 	if len(at) == 0 {
-		return t.Make(b, l, int(width))
+		return t.Make(b, l, s.width)
 	}
 	first := slices.Min(at)
-	table := nn.Sinusoids(t, first, slices.Max(at)-first+1, int(width))
-	out := t.Make(b, l, int(width))
+	table := nn.Sinusoids(t, first, slices.Max(at)-first+1, s.width)
+	out := t.Make(b, l, s.width)
+	sines := (s.width + 1) / 2
 	for n, position := range at {
-		copy(out.Data()[n*int(width):], table.Data()[(position-first)*int(width):][:width])
+		to, from := out.Data()[n*s.width:][:s.width], table.Data()[(position-first)*s.width:][:s.width]
+		if !s.halves {
+			copy(to, from)
+			continue
+		}
+		for i, v := range from {
+			to[i%2*sines+i/2] = v
+		}
 	}
 	return out
 }

@@ -168,10 +168,7 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 			return written, err
 		}
 	}
-	order := make([]int, len(sources)) // so that lengths in a batch are similar
-	for i := range order {
-		order[i] = i
-	}
+	order := counted(len(sources)) // to be sorted, so that lengths in a batch are similar
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(len(sources[i]), len(sources[j])) })
 	for len(order) > 0 {
 		n := 1 // a batch of prompts would need equal lengths

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 )
 
 // LoadOptions says how Load reads parameters. With the zero value, the file must contain exactly the module's
@@ -134,34 +135,21 @@ func (o LoadOptions) Skips(name string) (bool, error) {
 	return false, nil
 }
 
-// piece is a part of a tensor in the file and its destination.
-type piece struct {
-	name string
-	at   int // its first element
-	to   []float32
-}
-
-// pieceLength is the largest number of elements in a piece. It is large enough that two processors rarely touch the
-// same new huge page, which only one of them can clear.
+// pieceLength is the largest number of elements that a task reads. It is large enough that two processors rarely touch
+// the same new huge page, which only one of them can clear.
 const pieceLength = 1 << 20
 
 // read sets the parameters of a table from the tensors with their names, whose shapes have been checked. It uses all
 // processors, because clearing new memory takes longer than copying into it from the system's page cache.
 func (d StateDict) read(r *safetensors.Reader, prefix string) error {
-	var pieces []piece
+	var tasks []func() error
 	for i := range d {
-		at := 0
-		for _, p := range d[i].Parts {
-			if d[i].Transposed {
-				continue
-			}
-			for part := range slices.Chunk(p.Data(), pieceLength) {
-				pieces = append(pieces, piece{prefix + d[i].Name, at, part})
-				at += len(part)
-			}
+		if e := &d[i]; !e.Transposed {
+			tasks = append(tasks, floatTasks(r, prefix+e.Name, pieceLength, e.Parts)...)
+			tasks = append(tasks, packedTasks(r, prefix+e.Name, e.Packed)...)
 		}
 	}
-	if err := readPieces(r, pieces); err != nil {
+	if err := together(tasks); err != nil {
 		return err
 	}
 	var memory []float32
@@ -177,18 +165,32 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	return nil
 }
 
-func readPieces(r *safetensors.Reader, pieces []piece) error {
-	errs := make([]error, len(pieces))
-	par.For(len(pieces), 1, func(lo, hi int) {
+// together runs tasks on all processors and returns the error of the first one that fails.
+func together(tasks []func() error) error {
+	errs := make([]error, len(tasks))
+	par.For(len(tasks), 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			p := &pieces[i]
-			errs[i] = r.ReadFloat32s(p.name, p.to, p.at)
+			errs[i] = tasks[i]()
 		}
 	})
 	return cmp.Or(errs...)
 }
 
-// readTransposed reads a tensor whose rows become columns of the parts. It returns its buffer for the next tensor.
+// floatTasks returns tasks that read consecutive parts of a tensor, at most length elements each.
+func floatTasks(r *safetensors.Reader, name string, length int, parts []*tensor.Tensor) (tasks []func() error) {
+	at := 0
+	for _, p := range parts {
+		for part := range slices.Chunk(p.Data(), length) {
+			first := at
+			tasks = append(tasks, func() error { return r.ReadFloat32s(name, part, first) })
+			at += len(part)
+		}
+	}
+	return tasks
+}
+
+// readTransposed reads a tensor whose rows become columns of the parts. Each row has an element of every output, so the
+// tensor is read as a whole. It returns its buffer for the next tensor.
 func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []float32) ([]float32, error) {
 	shape := e.shape()
 	in, columns := shape[0], shape[1]
@@ -196,12 +198,8 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 		memory = pages.Make[float32](in * columns)
 	}
 	all := memory[:in*columns]
-	var pieces []piece
-	const most = 1 << 17 // largest number of elements in a piece
-	for part := range slices.Chunk(all, most) {
-		pieces = append(pieces, piece{name, len(pieces) * most, part})
-	}
-	if err := readPieces(r, pieces); err != nil || len(all) == 0 {
+	err := together(floatTasks(r, name, 1<<17, []*tensor.Tensor{tensor.New(all, in, columns)}))
+	if err != nil || len(all) == 0 {
 		return memory, err
 	}
 	first := 0
@@ -211,6 +209,10 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 			simd.CopyTransposed(y[lo*in:], in, all[first+lo:], columns, hi-lo, in)
 		})
 		first += part.Dim(0)
+	}
+	for _, part := range e.Packed {
+		part.SetTransposed(all[first:], columns)
+		first += part.Shape()[0]
 	}
 	return memory, nil
 }

@@ -288,9 +288,6 @@ func (o *AdamW) State() Params {
 // Schedule returns the learning rate of a step, counted from 1, as a factor of the peak rate.
 type Schedule func(step int) float64
 
-// Constant is the schedule that is always 1.
-func Constant() Schedule { return func(int) float64 { return 1 } }
-
 // WarmupInvSqrt rises linearly to 1 over the warm-up and then falls with the inverse square root of the step. It does
 // not depend on the length of training, so a run can be extended.
 //

@@ -272,7 +272,6 @@ func TestSchedules(t *testing.T) {
 		s    nn.Schedule
 		want points
 	}{
-		{"constant", nn.Constant(), points{1: 1, 1000: 1}},
 		{"inverse square root", nn.WarmupInvSqrt(4), points{0: 0.25, 1: 0.25, 2: 0.5, 4: 1, 16: 0.5, 400: 0.1}},
 		{"inverse square root without warm-up", nn.WarmupInvSqrt(0), points{1: 1, 4: 0.5, 100: 0.1}},
 		{"cosine", nn.WarmupCosine(2, 10), points{0: 0, 1: 0.5, 2: 1, 4: (1 + math.Sqrt2/2) / 2, 6: 0.5, 10: 0, 11: 0, 1000: 0}},

@@ -70,6 +70,9 @@ func (o SaveOptions) stream(m Module) (*safetensors.Stream, error) {
 		s.Metadata = map[string]string{"format": "pt"}
 	}
 	for _, e := range dict {
+		if e.Packed != nil {
+			return nil, fmt.Errorf("nn: Save: tensor %q is packed for inference, want parameters", e.Name)
+		}
 		for _, p := range e.Parts {
 			if !p.Initialized() {
 				return nil, fmt.Errorf("nn: Save: parameter %q has no elements: its layer waits for the widths of its first batch", e.Name)

@@ -17,6 +17,9 @@ type Entry struct {
 	// Parts are stacked along their first axis: [N1 …], [N2 …] are [N1+N2 …] in the file. Most entries have one part.
 	// To store a parameter in pieces or in another order, use tensor.Tensor.Rows.
 	Parts []*tensor.Tensor
+	// Packed are packed matrices, stacked along their outputs. An entry has either Parts or Packed. Load fills them,
+	// Save rejects them.
+	Packed []*tensor.Packed
 	// Transposed says that the file stores the transpose of the stacked matrix: [in out] for a linear map.
 	Transposed bool
 	// Refused, if not empty, says why Load rejects a file with this tensor. Such an entry has no parts, and Save does
@@ -46,8 +49,11 @@ func (e *Entry) shape() []int {
 	wrong := func(got []int, want string, args ...any) {
 		panic(&tensor.ShapeError{Op: "nn: StateDict", Arg: fmt.Sprintf("entry %q", e.Name), Got: got, Want: fmt.Sprintf(want, args...)})
 	}
-	if len(e.Parts) == 0 {
+	if len(e.Parts)+len(e.Packed) == 0 {
 		panic(fmt.Sprintf("nn: StateDict: entry %q has no parts", e.Name))
+	}
+	if len(e.Parts) == 0 {
+		return e.packedShape()
 	}
 	shape := slices.Clone(e.Parts[0].Shape())
 	for _, p := range e.Parts[1:] {
@@ -60,6 +66,18 @@ func (e *Entry) shape() []int {
 		if len(shape) != 2 {
 			wrong(shape, "a matrix to transpose")
 		}
+		slices.Reverse(shape)
+	}
+	return shape
+}
+
+// packedShape is shape for packed matrices.
+func (e *Entry) packedShape() []int {
+	shape := []int{0, e.Packed[0].Shape()[1]}
+	for _, p := range e.Packed {
+		shape[0] += p.Shape()[0]
+	}
+	if e.Transposed {
 		slices.Reverse(shape)
 	}
 	return shape

@@ -426,3 +426,32 @@ func TestLoadInPieces(t *testing.T) {
 		}
 	}
 }
+
+// Packed matrices are filled by Load. Save rejects them, because the original numbers are lost.
+func TestPackedEntries(t *testing.T) {
+	weight := nn.Vars{{Name: "w", Tensor: tensor.New([]float32{1, 2, 3, 4, 5, 6}, 3, 2)}}
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	if err := nn.Save(path, weight, nn.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, transposed := range []bool{false, true} {
+		out, in, want := 3, 2, []float32{5, 6}
+		if transposed {
+			out, in, want = 2, 3, []float32{2, 4, 6}
+		}
+		p := tensor.NewPacked(out, in, tensor.Float32)
+		names := func(nn.Module) (nn.StateDict, error) {
+			return nn.StateDict{{Name: "w", Packed: []*tensor.Packed{p}, Transposed: transposed}}, nil
+		}
+		if err := nn.Load(path, nil, nn.LoadOptions{Names: names}); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Rows(nil, []int{out - 1}).Data(); !slices.Equal(got, want) {
+			t.Errorf("transposed %v: last row %v, want %v", transposed, got, want)
+		}
+		err := nn.Save(path+"2", weight, nn.SaveOptions{Names: names})
+		if err == nil || !strings.Contains(err.Error(), "packed for inference") {
+			t.Errorf("error %v, want one about packed weights", err)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/internal/onnxtest"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
 	"github.com/attn-go/attn/score"
@@ -181,7 +180,7 @@ func TestSave(t *testing.T) {
 	if file, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	read, err := onnxtest.Read(file)
+	read, err := Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}

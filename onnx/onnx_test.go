@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/internal/onnxtest"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
@@ -18,11 +17,11 @@ import (
 )
 
 // arrays are inputs or outputs by name.
-type arrays = map[string]*onnxtest.Array
+type arrays = map[string]*Array
 
 // array converts a tensor for the interpreter.
-func array(x *tensor.Tensor) *onnxtest.Array {
-	a := &onnxtest.Array{Shape: slices.Clone(x.Shape())}
+func array(x *tensor.Tensor) *Array {
+	a := &Array{Shape: slices.Clone(x.Shape())}
 	for _, v := range x.Data() {
 		a.Data = append(a.Data, float64(v))
 	}
@@ -30,8 +29,8 @@ func array(x *tensor.Tensor) *onnxtest.Array {
 }
 
 // whole returns integers, or booleans as 0 and 1.
-func whole(list []int, shape ...int) *onnxtest.Array {
-	a := &onnxtest.Array{Shape: shape}
+func whole(list []int, shape ...int) *Array {
+	a := &Array{Shape: shape}
 	for _, v := range list {
 		a.Data = append(a.Data, float64(v))
 	}
@@ -55,7 +54,7 @@ func randomise(m nn.Module, rng *rand.Rand) {
 }
 
 // count returns the number of uses of an operator in a model.
-func count(m *onnxtest.Model, op string) int {
+func count(m *Model, op string) int {
 	n := 0
 	for _, node := range m.Graph.Nodes {
 		if node.Op == op {
@@ -181,7 +180,7 @@ func sharingSinks(c attn.MultiHeadConfig) attn.MultiHeadConfig {
 }
 
 // checkMultiHead compares a model with its layer on random inputs.
-func checkMultiHead(t *testing.T, rng *rand.Rand, layer *attn.MultiHead, model *onnx.Model, o onnx.Options, lq, lk int) *onnxtest.Model {
+func checkMultiHead(t *testing.T, rng *rand.Rand, layer *attn.MultiHead, model *onnx.Model, o onnx.Options, lq, lk int) *Model {
 	t.Helper()
 	c := layer.Config()
 	random := func(l, d int) *tensor.Tensor {
@@ -197,9 +196,9 @@ func checkMultiHead(t *testing.T, rng *rand.Rand, layer *attn.MultiHead, model *
 		in[name] = x
 	}
 	want := layer.Forward(nil, q, k, v, options).Out
-	var m *onnxtest.Model
+	var m *Model
 	t.Run(fmt.Sprintf("%d queries, %d keys", lq, lk), func(t *testing.T) {
-		m, _ = onnxtest.Check(t, model, in, arrays{"out": array(want)})
+		m, _ = Check(t, model, in, arrays{"out": array(want)})
 	})
 	return m
 }
@@ -268,7 +267,7 @@ func TestExtend(t *testing.T) {
 		for at := 0; at < lk; {
 			to := min(at+3, lk)
 			t.Run(fmt.Sprint("from ", at), func(t *testing.T) {
-				_, out := onnxtest.Check(t, model, arrays{
+				_, out := Check(t, model, arrays{
 					"x": array(tensor.Slice(nil, x, 1, at, to)), "past.keys": keys, "past.values": values,
 				}, arrays{"y": array(tensor.Slice(nil, want, 1, at, to))})
 				keys, values = out["keys"], out["values"]
@@ -304,7 +303,7 @@ func TestEncoderLayer(t *testing.T) {
 				x := tensor.Randn(rng, b, lq, c.config.Width)
 				options, in := options(rng, o, c.config.Heads, lq, lq)
 				in["x"] = array(x)
-				onnxtest.Check(t, model, in, arrays{"out": array(layer.Forward(nil, x, options).Out)})
+				Check(t, model, in, arrays{"out": array(layer.Forward(nil, x, options).Out)})
 			})
 		})
 	}
@@ -364,7 +363,7 @@ func TestGraph(t *testing.T) {
 		output("bare", y, f, batch, length, onnx.Sized(7))
 
 		model.SetMetadata("of", "parts")
-		m, _ := onnxtest.Check(t, model, arrays{"ids": whole(ids, 3, 4), "lens": whole(lens, 3), "h0": array(h0)}, out)
+		m, _ := Check(t, model, arrays{"ids": whole(ids, 3, 4), "lens": whole(lens, 3), "h0": array(h0)}, out)
 		if m.Metadata["of"] != "parts" || m.Opset != int64(opset) || m.IR != map[int]int64{17: 8, 23: 11}[opset] {
 			t.Errorf("metadata %v, opset %d, IR %d", m.Metadata, m.Opset, m.IR)
 		}

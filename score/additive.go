@@ -20,13 +20,9 @@ type Additive struct {
 }
 
 // NewAdditive returns an additive score with random initial parameters, drawn by nn.Xavier, and
-// by nn.Torch for w_v.
+// by nn.Torch for w_v. A hidden of 0 means eq.
 func NewAdditive(eq, ek, hidden int, rng *rand.Rand) *Additive {
-	return &Additive{
-		WQ: nn.Xavier(rng, hidden, eq),
-		WK: nn.Xavier(rng, hidden, ek),
-		WV: nn.Torch(rng, hidden),
-	}
+	return additiveKind.New(Sizes{Query: eq, Key: ek, Hidden: hidden}, rng).(*Additive)
 }
 
 // Form returns w_vᵀ·tanh(W_q·q + W_k·k).
@@ -64,7 +60,7 @@ func (s *Additive) WithParams(p map[string]*tensor.Tensor) attn.Score {
 	return &Additive{WQ: p["wq"], WK: p["wk"], WV: p["wv"]}
 }
 
-// additiveKind is the table entry of Additive. Its initial parameters are those of NewAdditive.
+// additiveKind is the table entry of Additive.
 var additiveKind = Kind{
 	Name: "additive", Formula: "wvᵀ·tanh(wq·q + wk·k)", Score: &Additive{},
 	Params: []Param{

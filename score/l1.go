@@ -28,8 +28,13 @@ type L1 struct {
 // Form returns −‖(q − k)∘w‖₁ as a Given function.
 func (s *L1) Form() attn.Form {
 	return attn.Form{Given: func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-		wantSize("key", k, q.Dim(-1))
-		return l1Scores(t, q, k, featureFactors(t, "w of the L1 score", s.W, q.Dim(-1)))
+		w, e := s.W, q.Dim(-1)
+		if w == nil {
+			w = tensor.Full(1, 1)
+		}
+		wantSize("key", k, e)
+		wantShape("w of the L1 score", w, w.Len() == e || w.Len() == 1, "[1] or [E=%d]", e)
+		return l1Scores(t, q, k, tensor.BroadcastTo(t, tensor.Reshape(t, w, w.Len()), e))
 	}}
 }
 
@@ -46,18 +51,6 @@ var l1Kind = Kind{
 	Params: []Param{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s Sizes, _ *rand.Rand) *tensor.Tensor {
 		return tensor.Full(float32(1/math.Sqrt(float64(s.Query))), s.Query).Param()
 	}}},
-}
-
-// featureFactors returns e factors: w, its single factor repeated, or ones if w is nil.
-func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor.Tensor {
-	if w == nil {
-		return tensor.Full(1, e)
-	}
-	wantShape(arg, w, w.Len() == e || w.Len() == 1, "[1] or [E=%d]", e)
-	if w.Len() == e {
-		return w
-	}
-	return tensor.BroadcastTo(t, w, e)
 }
 
 // l1Scores computes L1 with w [E].

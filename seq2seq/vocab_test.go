@@ -16,7 +16,11 @@ import (
 
 func TestRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
-	for round := range 60 {
+	rounds := 60
+	if testing.Short() {
+		rounds = 20
+	}
+	for round := range rounds {
 		texts := make([]string, 40)
 		for i := range texts {
 			texts[i] = randomText(rng, scripts[:10+rng.IntN(len(scripts)-9)], 60)

@@ -56,6 +56,9 @@ func TestPacked(t *testing.T) {
 	eachImplementation(t, func(t *testing.T, kernels string) {
 		for _, size := range packedSizes {
 			n, out, in := size[0], size[1], size[2]
+			if testing.Short() && n*out*in > 1<<21 {
+				continue
+			}
 			x, bias := tensor.Randn(rng, n, in), tensor.Randn(rng, out)
 			for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.Float16, tensor.BFloat16} {
 				dense := tensor.Randn(rng, out, in)
@@ -130,6 +133,9 @@ func TestPackedInt8(t *testing.T) {
 	eachImplementation(t, func(t *testing.T, kernels string) {
 		for _, size := range packedSizes {
 			n, out, in := size[0], size[1], size[2]
+			if testing.Short() && n*out*in > 1<<21 {
+				continue
+			}
 			x, bias, dense := tensor.Randn(rng, n, in), tensor.Randn(rng, out), tensor.Randn(rng, out, in)
 			var first *tensor.Tensor
 			for _, w := range packedBoth(dense, tensor.Int8) {

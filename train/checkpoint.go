@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -15,7 +13,6 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/safetensors"
 )
 
 // TrainingFile contains everything that is needed to resume training exactly: the parameters, the
@@ -56,13 +53,9 @@ func (tr *Trainer) state() nn.Params {
 // differ.
 func (tr *Trainer) Resume(dir string) error {
 	path := filepath.Join(dir, TrainingFile)
-	var file *safetensors.Reader
-	err := atomicfile.Read(path, func(place string) (err error) {
-		file, err = safetensors.Open(place)
-		return err
-	})
+	file, err := input.Tensors(path)
 	if err != nil {
-		return badFile(path, err)
+		return err
 	}
 	defer file.Close()
 	bad := func(format string, args ...any) error {
@@ -85,23 +78,11 @@ func (tr *Trainer) Resume(dir string) error {
 		return bad("is at an impossible position: %+v", at)
 	}
 	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.state), nn.LoadOptions{}); err != nil {
-		return badFile(path, err)
+		return input.BadFile(path, err)
 	}
 	tr.optim.SetSteps(c.Position.Total)
 	tr.at = c.Position
 	return nil
-}
-
-// badFile returns a *seq2seq.InputError for a file that is missing or invalid.
-func badFile(path string, err error) error {
-	var format *safetensors.FormatError
-	switch {
-	case errors.As(err, &format):
-		return input.Errorf(path, "%v", format.Err) // not wrapped, because the file itself exists
-	case errors.Is(err, fs.ErrNotExist):
-		return input.Errorf(path, "no such file")
-	}
-	return err
 }
 
 // Done returns the number of completed epochs, and the number of completed steps of the next one.

@@ -20,7 +20,7 @@ import (
 // steps. FineTune uses no dropout: a pruned model has no capacity to spare, and with dropout a
 // short run can make it worse. Removed heads stay removed.
 //
-// Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the context's
+// Errors: settings out of range, no pairs to learn, models.ErrDiverged; if ctx ends, the context's
 // error, after the current step is finished.
 func FineTune(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, s Settings, steps int, report func(Progress)) error {
 	if steps < 0 {

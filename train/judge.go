@@ -3,9 +3,6 @@ package train
 import (
 	"fmt"
 	"slices"
-
-	"github.com/attn-go/attn/internal/bootstrap"
-	"github.com/attn-go/attn/tensor"
 )
 
 // Metric is a measure of translations.
@@ -53,20 +50,22 @@ func (j *Judged) Len() int { return len(j.counts) }
 
 // Exact returns the fraction, 0 to 1, of translations that equal one of their references exactly.
 func (j *Judged) Exact() float64 {
-	var s tally
-	for i := range j.exact {
-		s.add(j, i)
-	}
+	s := j.all()
 	return float64(s.exact) / float64(s.sentences)
 }
 
 // Value returns a metric in per cent, 0 to 100.
 func (j *Judged) Value(m Metric) float64 {
-	var s tally
+	s := j.all()
+	return s.value(m)
+}
+
+// all returns the sum over all sentences.
+func (j *Judged) all() (s tally) {
 	for i := range j.counts {
 		s.add(j, i)
 	}
-	return s.value(m)
+	return s
 }
 
 // Sample returns a metric of a sample of sentences, given by their indexes, which may repeat.
@@ -97,26 +96,4 @@ func (s *tally) value(m Metric) float64 {
 		return 100 * (float64(s.exact) / float64(s.sentences))
 	}
 	return s.bleu.score().Score
-}
-
-// Bootstrap returns the 95% interval of the metric of b minus that of a, two systems that have
-// translated the same sources, by paired bootstrap over the sentences. 1000 resamples are usual.
-// The result depends only on the arguments.
-//
-// Panics with a *tensor.ShapeError if a and b differ in the number of sentences, or
-// if there are no resamples.
-//
-// Source: Koehn, "Statistical Significance Tests for Machine Translation
-// Evaluation", 2004, section 4, https://aclanthology.org/W04-3250.
-func Bootstrap(a, b *Judged, m Metric, resamples int, seed uint64) (low, high float64) {
-	if a.Len() != b.Len() {
-		panic(&tensor.ShapeError{Op: "train: Bootstrap", Arg: "b", What: "number of sentences", Got: []int{b.Len()}, Want: fmt.Sprint(a.Len())})
-	}
-	if resamples < 1 {
-		panic(&tensor.ShapeError{Op: "train: Bootstrap", Arg: "resamples", What: "number", Got: []int{resamples}, Want: "at least 1"})
-	}
-	of := func(j *Judged) bootstrap.Statistic {
-		return func(sample []int) float64 { return j.Sample(m, sample) }
-	}
-	return bootstrap.Difference(a.Len(), resamples, seed, of(a), of(b))
 }

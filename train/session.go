@@ -366,7 +366,7 @@ func (s *Session) epoch(ctx context.Context, e curve.Epoch) (float64, error) {
 	case err != nil:
 		return loss, err
 	case math.IsNaN(loss) || math.IsInf(loss, 0): // do not overwrite a better model
-		return loss, fmt.Errorf("epoch %d: %w", e.Epoch, ErrDiverged)
+		return loss, fmt.Errorf("epoch %d: %w", e.Epoch, models.ErrDiverged)
 	}
 	e.ValidLoss = Number(loss)
 	return loss, s.metrics.add(e)

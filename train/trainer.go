@@ -181,7 +181,7 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 
 // Run trains until all epochs are done, and calls report after each step. If ctx ends, Run
 // finishes the current step and returns the context's error; the next call continues. An error
-// of report, or ErrDiverged, also ends training.
+// of report, or models.ErrDiverged, also ends training.
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	start, before, rate := time.Now(), tr.at.Total, 0.
 	for tr.at.Epoch < tr.Settings.Epochs {
@@ -219,10 +219,6 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	return nil
 }
 
-// ErrDiverged says that the loss or the gradient is not finite. The parameters are unchanged by
-// the step.
-var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may help")
-
 // step updates the model with one batch.
 func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
@@ -246,7 +242,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	p.Norm = nn.ClipGradNorm(tr.params, limit)
 	// The norm is finite only if every element of the gradient is.
 	if sum := float64(p.Norm) + float64(loss.Item()); math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return Progress{}, ErrDiverged
+		return Progress{}, models.ErrDiverged
 	}
 	tr.at.Step++
 	tr.at.Total++

@@ -221,7 +221,7 @@ func TestDiverged(t *testing.T) {
 	tr := newToyTrainer(t, m, pairs, settings)
 	steps := 0
 	err := tr.Run(context.Background(), func(Progress) error { steps++; return nil })
-	if !errors.Is(err, ErrDiverged) || !strings.HasPrefix(err.Error(), "epoch 1, step 2: ") {
+	if !errors.Is(err, models.ErrDiverged) || !strings.HasPrefix(err.Error(), "epoch 1, step 2: ") {
 		t.Fatalf("error %v after %d steps, want that the loss has diverged in step 2", err, steps)
 	}
 	if err := tr.Save(t.TempDir()); err != nil {

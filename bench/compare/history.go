@@ -133,19 +133,19 @@ func (r *record) save(dir string) error {
 	path := filepath.Join(dir, r.Date+"-"+r.kind()+".json")
 	before, err := readRecord(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		before = r
-	case err != nil:
+	case err == nil:
+		for _, t := range r.Tables {
+			if old := before.find(t.Title); old == nil {
+				before.Tables = append(before.Tables, t)
+			} else {
+				old.add(t)
+			}
+		}
+		r = before
+	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	for _, t := range r.Tables {
-		if old := before.find(t.Title); old == nil {
-			before.Tables = append(before.Tables, t)
-		} else if old != t {
-			old.add(t)
-		}
-	}
-	file := atomicfile.JSON(path, before)
+	file := atomicfile.JSON(path, r)
 	return atomicfile.Write(path, file.Write)
 }
 

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -171,7 +172,8 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 			return err
 		}
 	}
-	r, slower := newRecord(), error(nil)
+	r := newRecord()
+	var slower, failed error
 	for done := 0; done < len(tasks); {
 		n := done + 1
 		for n < len(tasks) && tasks[n].table == tasks[done].table {
@@ -187,13 +189,17 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 		}
 		r.Tables, done = append(r.Tables, t), n
 		if s.gate >= 0 {
-			slower = errors.Join(slower, r.gate(history, t, s.gate, messages))
+			if err := r.gate(history, t, s.gate, messages); errors.Is(err, errSlower) {
+				slower = err
+			} else {
+				failed = errors.Join(failed, err)
+			}
 		}
 	}
 	if s.save {
-		return errors.Join(slower, r.save(s.history))
+		failed = errors.Join(failed, r.save(s.history))
 	}
-	return slower
+	return cmp.Or(failed, slower)
 }
 
 // table measures tasks that are compared with the same libraries.

@@ -34,9 +34,7 @@ func allTasks(threads int) []task {
 	for _, w := range bench.Usual() {
 		tasks = append(tasks, task{
 			table: "Operations", name: w.Name(), request: newRequest(w), share: shareOf, libraries: usual,
-			start: func() (measurer, error) {
-				return bench.New(w, threads).Measure, nil
-			},
+			start: func() (measurer, error) { return bench.New(w, threads), nil },
 		})
 	}
 	tasks = append(tasks, translatorTask(threads))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/train"
 )
@@ -84,7 +85,7 @@ func TestExitCode(t *testing.T) {
 		want int
 	}{
 		{errors.New("something"), 1},
-		{train.ErrDiverged, 1},
+		{models.ErrDiverged, 1},
 		{usage("no such flag"), 2},
 		{usage("%w", &input.Error{}), 2}, // about the value of a flag
 		{fmt.Errorf("wrapped: %w", &input.Error{Name: "x"}), 4},

@@ -32,48 +32,39 @@ func (r Result) ReadGBps() float64 { return r.Work.CacheBytes() / r.Median / 1e6
 // ReadShare returns the fraction of the read speed.
 func (r Result) ReadShare() float64 { return r.ReadGBps() / r.PeakReadGBps }
 
-// Bench is work that is prepared for measuring.
-type Bench struct {
-	work    Work
-	threads int
-	call    func()
-	read    func() // nil unless the work is memory-bound
-}
-
-// New prepares work for a number of threads. The work must be a result of Complete.
-func New(w Work, threads int) *Bench {
-	b := &Bench{work: w, threads: threads, call: w.prepare()}
+// New prepares work for a number of threads, and returns a function that measures it for about the
+// given time. The function measures the peaks before and after, so that the machine is in the same
+// state. The work must be a result of Complete.
+func New(w Work, threads int) func(ctx context.Context, d time.Duration) (Result, error) {
+	call := w.prepare()
+	var read func() // nil unless the work is memory-bound
 	if w.base() == "decode" {
-		b.read = Reading(int(w.CacheBytes()))
+		read = Reading(int(w.CacheBytes()))
 	}
-	return b
-}
-
-// Measure measures for about the given time. It measures the peaks before and after, so that the
-// machine is in the same state.
-func (b *Bench) Measure(ctx context.Context, d time.Duration) (Result, error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.threads))
-	r := Result{Work: b.work, Threads: b.threads}
-	r.PeakGFLOPS = simd.PeakFLOPs(b.threads) / 1e9
-	var err error
-	if r.Sample, err = Measure(ctx, d, b.call); err != nil {
-		return r, err
-	}
-	if b.read != nil {
-		s, err := Measure(ctx, d/2, b.read)
-		if err != nil {
+	return func(ctx context.Context, d time.Duration) (Result, error) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+		r := Result{Work: w, Threads: threads}
+		r.PeakGFLOPS = simd.PeakFLOPs(threads) / 1e9
+		var err error
+		if r.Sample, err = Measure(ctx, d, call); err != nil {
 			return r, err
 		}
-		r.PeakReadGBps = b.work.CacheBytes() / s.Min / 1e6
+		if read != nil {
+			s, err := Measure(ctx, d/2, read)
+			if err != nil {
+				return r, err
+			}
+			r.PeakReadGBps = w.CacheBytes() / s.Min / 1e6
+		}
+		r.PeakGFLOPS = max(r.PeakGFLOPS, simd.PeakFLOPs(threads)/1e9)
+		return r, nil
 	}
-	r.PeakGFLOPS = max(r.PeakGFLOPS, simd.PeakFLOPs(b.threads)/1e9)
-	return r, nil
 }
 
 // Run prepares the work and measures it. If ctx ends, Run returns immediately and abandons the
 // current call: the program should end soon.
 func Run(ctx context.Context, w Work, threads int, d time.Duration) (Result, error) {
-	return orInterrupted(ctx, func() (Result, error) { return New(w, threads).Measure(ctx, d) })
+	return orInterrupted(ctx, func() (Result, error) { return New(w, threads)(ctx, d) })
 }
 
 // orInterrupted returns the result of f, or the context's error as soon as ctx ends.

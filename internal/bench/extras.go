@@ -50,21 +50,11 @@ var extras = []extra{
 }
 
 // Extras returns the names of the extras.
-func Extras() []string {
-	var names []string
-	for _, x := range extras {
-		names = append(names, x.name)
-	}
-	return names
-}
+func Extras() []string { return list(extras, func(x extra) string { return x.name }) }
 
 // ExtrasHelp describes the extras.
 func ExtrasHelp() string {
-	var parts []string
-	for _, x := range extras {
-		parts = append(parts, x.name+" ("+x.does+")")
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(list(extras, func(x extra) string { return x.name + " (" + x.does + ")" }), ", ")
 }
 
 func findExtra(name string) (extra, error) {

@@ -81,13 +81,7 @@ func (w Work) length(b int) int { return w.Lk - b*w.Lk/(2*w.B) }
 func (w Work) documentEnd(n int) int { return w.Lk * (n + 1) * (n + 2) / 20 }
 
 // Masks returns the names of the masks.
-func Masks() []string {
-	var names []string
-	for _, m := range masks {
-		names = append(names, m.name)
-	}
-	return names
-}
+func Masks() []string { return list(masks, func(m maskKind) string { return m.name }) }
 
 // MasksHelp describes the masks.
 func MasksHelp() string {

@@ -140,11 +140,8 @@ func (t *Table) write(cells []string) error {
 // gapBetween is the number of spaces between columns.
 const gapBetween = 2
 
-func names(columns []Column) (list []string) {
-	for _, c := range columns {
-		list = append(list, c.Name)
-	}
-	return list
+func names(columns []Column) []string {
+	return list(columns, func(c Column) string { return c.Name })
 }
 
 // hidden returns which columns are omitted so that the others fit into a width: all from the first

@@ -57,12 +57,15 @@ var operations = []operation{
 }
 
 // Ops returns the names of the operations.
-func Ops() []string {
-	var names []string
-	for _, o := range operations {
-		names = append(names, o.name)
+func Ops() []string { return list(operations, func(o operation) string { return o.name }) }
+
+// list returns the results of f for all elements.
+func list[T, U any](all []T, f func(T) U) []U {
+	results := make([]U, len(all))
+	for i, x := range all {
+		results[i] = f(x)
 	}
-	return names
+	return results
 }
 
 func (w Work) operation() operation {

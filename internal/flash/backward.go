@@ -214,7 +214,7 @@ func (b *backward) chunks() {
 			w := b.worker()
 			for u := lo; u < hi; u++ {
 				z, c := u/n, u%n
-				dq := HeadFirst((*parts)[c*rows*a.E:], a.H, a.Lq, a.E)
+				dq := headFirst((*parts)[c*rows*a.E:], a.H, a.Lq, a.E)
 				w.chunk(b, z/a.G, z%a.G, first+c, dq)
 			}
 			w.release()

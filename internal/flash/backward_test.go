@@ -22,7 +22,7 @@ func run(p *problem) results {
 	r.lse = p.LogSumExp
 	again, rows := rubbish(len(r.out)), rubbish(len(r.weights))
 	a := p.Attention
-	a.Results = p.rubbishResults(HeadFirst(again, p.H, p.Lq, p.EV))
+	a.Results = p.rubbishResults(headFirst(again, p.H, p.Lq, p.EV))
 	a.LogSumExp, a.Weights = nil, r.weights
 	Forward(&a)
 	a.Weights, a.Row = nil, func(at Row, w []float32) {
@@ -51,7 +51,7 @@ func run(p *problem) results {
 		to.Sinks = r.dsinks
 	}
 	r.dw = p.wGrad(&to)
-	to.DOut, to.DWeights, to.DLogSumExp = HeadFirst(p.dout, p.H, p.Lq, p.EV), p.dweights, p.dlse
+	to.DOut, to.DWeights, to.DLogSumExp = headFirst(p.dout, p.H, p.Lq, p.EV), p.dweights, p.dlse
 	p.Weights = r.weights
 	Backward(&p.Attention, &to)
 	return r
@@ -269,7 +269,7 @@ func BenchmarkTraining(b *testing.B) {
 		b.Run(fmt.Sprint(c), func(b *testing.B) {
 			p := newProblem(1, c.b, c.h, c.h, c.lq, c.lk, c.e, c.e)
 			forwardOf(p)
-			to := Grads{DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV), Q: p.Q, K: p.K, V: p.V}
+			to := Grads{DOut: headFirst(p.dout, p.H, p.Lq, p.EV), Q: p.Q, K: p.K, V: p.V}
 			to.Q.Data, to.K.Data, to.V.Data = make([]float32, len(p.Q.Data)), make([]float32, len(p.K.Data)), make([]float32, len(p.V.Data))
 			for b.Loop() {
 				Forward(&p.Attention)

@@ -31,9 +31,9 @@ func newMixed(seed uint64, b, h, g, lq, lk, e, ev, padQ, padK int) *mixed {
 		}
 		return x
 	}
-	m.Q = HeadFirst(vectors(1, h, allQ, e), h, allQ, e)
-	m.K = HeadFirst(vectors(2, g, allK, e), g, allK, e)
-	m.V = HeadFirst(vectors(3, g, allK, ev), g, allK, ev)
+	m.Q = headFirst(vectors(1, h, allQ, e), h, allQ, e)
+	m.K = headFirst(vectors(2, g, allK, e), g, allK, e)
+	m.V = headFirst(vectors(3, g, allK, ev), g, allK, ev)
 	m.dout = vectors(4, h, allQ, ev)
 	for n := range b * h {
 		clear(m.dout[(n*allQ+lq)*ev : (n+1)*allQ*ev])
@@ -77,9 +77,9 @@ func (m *mixed) alone(b, h, i int, short bool) *problem {
 			p.Lk--
 		}
 	}
-	p.Q = HeadFirst(m.Q.at(b, h, i)[:m.E], 1, 1, m.E)
-	p.K = HeadFirst(m.K.at(b, g, 0)[:p.Lk*m.E], 1, p.Lk, m.E)
-	p.V = HeadFirst(m.V.at(b, g, 0)[:p.Lk*m.EV], 1, p.Lk, m.EV)
+	p.Q = headFirst(m.Q.at(b, h, i)[:m.E], 1, 1, m.E)
+	p.K = headFirst(m.K.at(b, g, 0)[:p.Lk*m.E], 1, p.Lk, m.E)
+	p.V = headFirst(m.V.at(b, g, 0)[:p.Lk*m.EV], 1, p.Lk, m.EV)
 	row := (b*m.H+h)*m.Lq + i
 	p.dout = m.dout[row*m.EV:][:m.EV]
 	if m.Bias != nil {

@@ -13,8 +13,8 @@ type Heads struct {
 	Batch, Head, Row int
 }
 
-// HeadFirst returns the layout [B H L E] without gaps.
-func HeadFirst(data []float32, heads, length, size int) Heads {
+// headFirst returns the layout [B H L E] without gaps.
+func headFirst(data []float32, heads, length, size int) Heads {
 	return Heads{data, heads * length * size, length * size, size}
 }
 

@@ -11,7 +11,7 @@ import (
 func forwardOf(p *problem) []float32 {
 	p.changes()
 	out := rubbish(p.B * p.H * p.Lq * p.EV)
-	p.Results = p.rubbishResults(HeadFirst(out, p.H, p.Lq, p.EV))
+	p.Results = p.rubbishResults(headFirst(out, p.H, p.Lq, p.EV))
 	Forward(&p.Attention)
 	return out
 }

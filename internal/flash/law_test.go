@@ -185,7 +185,7 @@ func TestGradientsAreAdded(t *testing.T) {
 	forwardOf(p)
 	r := rand.New(rand.NewPCG(1, 1))
 	for asked := range 8 {
-		all := Grads{DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV), Q: p.Q, K: p.K, V: p.V}
+		all := Grads{DOut: headFirst(p.dout, p.H, p.Lq, p.EV), Q: p.Q, K: p.K, V: p.V}
 		var checks []func()
 		for i, c := range []struct {
 			name string

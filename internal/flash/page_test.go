@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 					a.K, a.V = Heads{}, Heads{}
 					rows := s.b * s.h * s.lq
 					out, weights := rubbish(rows*s.ev), rubbish(rows*s.lk)
-					a.Results = a.rubbishResults(HeadFirst(out, s.h, s.lq, s.ev))
+					a.Results = a.rubbishResults(headFirst(out, s.h, s.lq, s.ev))
 					a.Weights = weights
 					Forward(&a)
 

@@ -364,9 +364,9 @@ func normal(r *rand.Rand, n int, scale float64) []float32 {
 func newProblem(seed uint64, b, h, g, lq, lk, e, ev int) *problem {
 	r := rand.New(rand.NewPCG(seed, 7))
 	p := &problem{Attention: Attention{Sizes: Sizes{B: b, H: h, G: g, Lq: lq, Lk: lk}, E: e, EV: ev}, seen: everything}
-	p.Q = HeadFirst(normal(r, b*h*lq*e, 1), h, lq, e)
-	p.K = HeadFirst(normal(r, b*g*lk*e, 1), g, lk, e)
-	p.V = HeadFirst(normal(r, b*g*lk*ev, 1), g, lk, ev)
+	p.Q = headFirst(normal(r, b*h*lq*e, 1), h, lq, e)
+	p.K = headFirst(normal(r, b*g*lk*e, 1), g, lk, e)
+	p.V = headFirst(normal(r, b*g*lk*ev, 1), g, lk, ev)
 	p.Scale = float32(1 / math.Sqrt(float64(e)))
 	p.dout = normal(r, b*h*lq*ev, 1)
 	return p

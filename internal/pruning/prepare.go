@@ -51,7 +51,7 @@ func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
 	if e.Goal, err = o.Target.goal(m.Attention(), &e, dir); err != nil {
 		return nil, err
 	}
-	if f := m.Family; f.Fewer == models.AllHeads && (e.Goal.Speed > 0 || e.SpeedTime != time.Second) {
+	if f := m.Family; f.Pruning == models.NoPruning && (e.Goal.Speed > 0 || e.SpeedTime != time.Second) {
 		return nil, flags.Errorf("--speed and --speed-time go with models that have a smaller form, "+
 			"and layers of %s cannot have fewer heads", f.Name)
 	}

@@ -196,7 +196,7 @@ func longest(v *models.Translator, pairs []seq2seq.Pair) int {
 
 // tuned returns the error of training, a *CheckError if the model has diverged.
 func tuned(err error) error {
-	if errors.Is(err, models.ErrDiverged) || errors.Is(err, train.ErrDiverged) {
+	if errors.Is(err, models.ErrDiverged) {
 		return &CheckError{fmt.Sprintf("fine-tuning: %v", err)}
 	}
 	return err

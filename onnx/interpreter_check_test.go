@@ -1,4 +1,4 @@
-package onnxtest
+package onnx_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package onnxtest
+package onnx_test
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ var operators = map[string]func(c *call) []*Array{
 	},
 	"Expand": func(c *call) []*Array {
 		ones := &Array{Shape: c.ints(1)}
-		ones.Data = make([]float64, count(ones.Shape))
+		ones.Data = make([]float64, product(ones.Shape))
 		return []*Array{broadcast(func(v []float64) float64 { return v[0] }, c.in[0], ones)}
 	},
 	"MatMul":     func(c *call) []*Array { return []*Array{matMul(c.in[0], c.in[1])} },
@@ -119,7 +119,7 @@ func broadcast(f func(v []float64) float64, xs ...*Array) *Array {
 func indices(shape []int) func(yield func([]int) bool) {
 	return func(yield func([]int) bool) {
 		index := make([]int, len(shape))
-		for range count(shape) {
+		for range product(shape) {
 			if !yield(index) {
 				return
 			}
@@ -171,7 +171,7 @@ func matMul(a, b *Array) *Array {
 	}
 	lead := func(x *Array) *Array { // the leading axes
 		y := &Array{Shape: x.Shape[:len(x.Shape)-2]}
-		for i := range count(y.Shape) {
+		for i := range product(y.Shape) {
 			y.Data = append(y.Data, float64(i))
 		}
 		return y
@@ -251,7 +251,7 @@ func reduce(c *call, byInput bool, f func([]float64) float64) *Array {
 	if c.attr("keepdims", 1) == 1 {
 		out.Shape = append(out.Shape, 1)
 	}
-	for i := range count(x.Shape[:last]) {
+	for i := range product(x.Shape[:last]) {
 		n := x.Shape[last]
 		out.Data = append(out.Data, f(x.Data[i*n:(i+1)*n]))
 	}

@@ -1,4 +1,7 @@
-package onnxtest
+package onnx_test
+
+// The interpreter of these files runs ONNX models. It shares no code with package onnx: it parses the protobuf wire
+// format and computes each operator by its definition, in float64 and one element at a time.
 
 import (
 	"fmt"
@@ -11,14 +14,14 @@ func (m *Model) Run(inputs map[string]*Array) (outputs map[string]*Array, err er
 	for _, p := range m.Graph.Inputs {
 		x := inputs[p.Name]
 		if x == nil {
-			return nil, fmt.Errorf("onnxtest: input %q is missing", p.Name)
+			return nil, fmt.Errorf("interpreter: input %q is missing", p.Name)
 		}
 		if err := p.check("input", x, sizes); err != nil {
 			return nil, err
 		}
 	}
 	if len(inputs) != len(m.Graph.Inputs) {
-		return nil, fmt.Errorf("onnxtest: %d inputs, want %d", len(inputs), len(m.Graph.Inputs))
+		return nil, fmt.Errorf("interpreter: %d inputs, want %d", len(inputs), len(m.Graph.Inputs))
 	}
 	results, err := m.Graph.run(m.Opset, inputs)
 	if err != nil {
@@ -36,7 +39,7 @@ func (m *Model) Run(inputs map[string]*Array) (outputs map[string]*Array, err er
 
 // check returns an error unless an array has the axes of the port. A named axis has the size of its first occurrence.
 func (p Port) check(what string, x *Array, sizes map[string]int) error {
-	fits := len(x.Shape) == len(p.Axes) && count(x.Shape) == len(x.Data)
+	fits := len(x.Shape) == len(p.Axes) && product(x.Shape) == len(x.Data)
 	for i, a := range p.Axes {
 		if !fits {
 			break
@@ -51,7 +54,7 @@ func (p Port) check(what string, x *Array, sizes map[string]int) error {
 		fits = x.Shape[i] == want
 	}
 	if !fits {
-		return fmt.Errorf("onnxtest: %s %q has shape %v, want %v with %v", what, p.Name, x.Shape, p.Axes, sizes)
+		return fmt.Errorf("interpreter: %s %q has shape %v, want %v with %v", what, p.Name, x.Shape, p.Axes, sizes)
 	}
 	return nil
 }
@@ -68,7 +71,7 @@ func (g *Graph) run(opset int64, scope map[string]*Array) (results []*Array, err
 	for _, p := range g.Outputs {
 		x := values[p.Name]
 		if x == nil {
-			return nil, fmt.Errorf("onnxtest: graph %q has no value %q", g.Name, p.Name)
+			return nil, fmt.Errorf("interpreter: graph %q has no value %q", g.Name, p.Name)
 		}
 		results = append(results, x)
 	}
@@ -79,7 +82,7 @@ func (g *Graph) run(opset int64, scope map[string]*Array) (results []*Array, err
 func (n *Node) run(opset int64, values map[string]*Array) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("onnxtest: %s %v → %v: %v", n.Op, n.In, n.Out, r)
+			err = fmt.Errorf("interpreter: %s %v → %v: %v", n.Op, n.In, n.Out, r)
 		}
 	}()
 	c := &call{Node: n, opset: opset}

@@ -1,4 +1,4 @@
-package onnxtest
+package onnx_test
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ func reshape(c *call) []*Array {
 	}
 	if rest >= 0 {
 		shape[rest] = 1
-		shape[rest] = len(x.Data) / count(shape)
+		shape[rest] = len(x.Data) / product(shape)
 	}
-	if count(shape) != len(x.Data) {
+	if product(shape) != len(x.Data) {
 		panic(fmt.Sprintf("Reshape of %v to %v", x.Shape, shape))
 	}
 	return []*Array{{shape, x.Data}}
@@ -68,9 +68,9 @@ func concat(axis int, xs ...*Array) *Array {
 		}
 		out.Shape[axis] += x.Shape[axis]
 	}
-	for block := range count(out.Shape[:axis]) {
+	for block := range product(out.Shape[:axis]) {
 		for _, x := range xs {
-			n := count(x.Shape[axis:])
+			n := product(x.Shape[axis:])
 			out.Data = append(out.Data, x.Data[block*n:(block+1)*n]...)
 		}
 	}

@@ -1,4 +1,4 @@
-package onnxtest
+package onnx_test
 
 import (
 	"encoding/binary"
@@ -95,7 +95,7 @@ func fields(b []byte) []field {
 func Read(file []byte) (m *Model, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("onnxtest: not an ONNX file: %v", r)
+			err = fmt.Errorf("interpreter: not an ONNX file: %v", r)
 		}
 	}()
 	m = &Model{Metadata: map[string]string{}}
@@ -216,7 +216,7 @@ func weight(b []byte) (name string, x *Array) {
 		}
 		x.Data = append(x.Data, v)
 	}
-	if n := count(x.Shape); n != len(x.Data) {
+	if n := product(x.Shape); n != len(x.Data) {
 		panic(fmt.Sprintf("weight %s has %d numbers, want %d", name, len(x.Data), n))
 	}
 	return name, x
@@ -248,8 +248,8 @@ func port(b []byte) Port {
 	return p
 }
 
-// count returns the number of elements of a shape.
-func count(shape []int) int {
+// product returns the number of elements of a shape.
+func product(shape []int) int {
 	n := 1
 	for _, d := range shape {
 		n *= d
