@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -15,11 +14,11 @@ import (
 
 type evalCommand struct {
 	Model   string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data    string `help:"Tab-separated pairs, one per line (with --per-line, default standard input)." placeholder:"FILE"`
-	Beam    int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
+	Data    string `help:"Tab-separated pairs, one per line (with --per-line, default standard input)." placeholder:"FILE" unless:"per-line" stdin:""`
+	Beam    int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N" want:"1 to 1000" excludes:"per-line"`
 	JSON    bool   `name:"json" help:"Write a JSON object; with --per-line, one for each line."`
 	PerLine bool   `help:"Write only the loss of each line: nats, tokens and, for a line that cannot be processed, the error."`
-	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed."`
+	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed." needs:"per-line"`
 }
 
 func (evalCommand) Help() string {
@@ -31,26 +30,6 @@ func (evalCommand) Help() string {
 
 Pairs with the same source count as one source with several correct translations.
 BLEU is the corpus score, 0 to 100, with 13a tokenisation.`
-}
-
-// Validate is called by the parser.
-func (cmd *evalCommand) Validate() error {
-	if cmd.Beam < 1 || cmd.Beam > 1000 {
-		return fmt.Errorf("--beam %d, want 1 to 1000", cmd.Beam)
-	}
-	switch {
-	case !cmd.PerLine && cmd.Data == "":
-		return errors.New("missing flags: --data=FILE")
-	case !cmd.PerLine && cmd.Strict:
-		return errors.New("--strict requires --per-line")
-	case cmd.PerLine && cmd.Beam != 1:
-		return errors.New("--beam requires translations, and --per-line makes none")
-	}
-	return nil
-}
-
-func (cmd *evalCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--data", cmd.Data}}, stdin: cmd.Data == ""}
 }
 
 func (cmd *evalCommand) Run(ctx context.Context, c console) error {

@@ -30,25 +30,6 @@ var (
 
 const narrowestMap = terminal.Narrowest
 
-// place is a file or a directory that a flag names.
-type place struct{ flag, path string }
-
-func places(list []place) (all []guard.Place) {
-	for _, p := range list {
-		all = append(all, guard.Place{Flag: p.flag, Path: p.path})
-	}
-	return all
-}
-
-// touched lists the files that a command reads and writes, for commands whose flags do not have the
-// tags of package guard.
-type touched struct {
-	reads, models, writes, makes []place
-	stdin                        bool
-}
-
-func ready(files []place) error { return guard.Ready(places(files)) }
-
 // runFiles returns the names of the files that attn train and attn prune write to the directory of
 // a run.
 func runFiles() []string {

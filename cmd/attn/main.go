@@ -156,17 +156,6 @@ func checkFiles(parsed *kong.Context, c console) (guard.Outputs, error) {
 	return filesOf(parsed.Selected()).Check(c.in, c.out, runFiles())
 }
 
-// filesOf returns the files that a command reads and writes.
-func filesOf(command *kong.Node) guard.Files {
-	if cmd, ok := command.Target.Addr().Interface().(interface{ touches() touched }); ok {
-		t := cmd.touches()
-		return guard.Files{
-			Reads: places(t.reads), Models: places(t.models), Writes: places(t.writes), Makes: places(t.makes), Stdin: t.stdin,
-		}
-	}
-	return guard.Of(command)
-}
-
 // usage returns an error for an invalid command line.
 func usage(format string, args ...any) error { return flags.Errorf(format, args...) }
 

@@ -25,8 +25,6 @@ setting, and that every tensor is expected and has the right shape: if the comma
 the model can be loaded. Families: ` + strings.Join(models.Families().Types(), ", ") + `.`
 }
 
-func (cmd *modelsCommand) touches() touched { return touched{models: []place{{"directory", cmd.Dir}}} }
-
 // described is the object of --json.
 type described struct {
 	Family     string   `json:"family"`

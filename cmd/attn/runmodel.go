@@ -15,12 +15,12 @@ import (
 
 type runCommand struct {
 	Model      string  `required:"" help:"Directory of a pretrained model." placeholder:"DIR"`
-	Out        string  `required:"" help:"Safetensors file to write." placeholder:"FILE"`
-	IDs        []int   `name:"ids" help:"Comma-separated token ids, instead of a text." placeholder:"N"`
-	In         string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE"`
-	DecoderIDs []int   `name:"decoder-ids" help:"Token ids for the decoder of an encoder-decoder (default its start token)." placeholder:"N"`
-	Pair       *string `help:"Second text of a pair." placeholder:"TEXT"`
-	Text       *string `arg:"" optional:"" help:"Text to run the model on."`
+	Out        string  `required:"" help:"Safetensors file to write." placeholder:"FILE" writes:"file"`
+	IDs        []int   `name:"ids" help:"Comma-separated token ids, instead of a text." placeholder:"N" either:"input"`
+	In         string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE" either:"input"`
+	DecoderIDs []int   `name:"decoder-ids" help:"Token ids for the decoder of an encoder-decoder (default its start token)." placeholder:"N" excludes:"in"`
+	Pair       *string `help:"Second text of a pair." placeholder:"TEXT" needs:"text"`
+	Text       *string `arg:"" optional:"" help:"Text to run the model on." either:"input"`
 }
 
 func (runCommand) Help() string {
@@ -44,33 +44,6 @@ decoder_input_ids, [M] or [B M], and decoder_attention_mask.
 --in contains input_ids, [L] or [B L] integers, and optionally token_type_ids of the same
 shape. For texts of different lengths, it also contains attention_mask of the same shape:
 1 for tokens, 0 for the padding after them. Results at padding are written as 0.`
-}
-
-// Validate is called by the parser.
-func (cmd *runCommand) Validate() error {
-	given := 0
-	for _, is := range []bool{cmd.Text != nil, cmd.IDs != nil, cmd.In != ""} {
-		if is {
-			given++
-		}
-	}
-	switch {
-	case given != 1:
-		return errors.New("want one of a text, --ids and --in")
-	case cmd.Pair != nil && cmd.Text == nil:
-		return errors.New("--pair requires a text")
-	case cmd.IDs != nil && len(cmd.IDs) == 0:
-		return errors.New("--ids needs a value")
-	case cmd.DecoderIDs != nil && len(cmd.DecoderIDs) == 0:
-		return errors.New("--decoder-ids needs a value")
-	case cmd.DecoderIDs != nil && cmd.In != "":
-		return errors.New("--decoder-ids requires a text or --ids; the file of --in has decoder_input_ids")
-	}
-	return nil
-}
-
-func (cmd *runCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--in", cmd.In}}, writes: []place{{"--out", cmd.Out}}}
 }
 
 func (cmd *runCommand) Run(_ context.Context, c console) error {

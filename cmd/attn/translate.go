@@ -17,13 +17,13 @@ import (
 
 type translateCommand struct {
 	Model  string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Beam   int      `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
-	Map    bool     `help:"Draw the decoder's attention weights for each translation."`
+	Beam   int      `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N" want:"1 to 1000"`
+	Map    bool     `help:"Draw the decoder's attention weights for each translation." excludes:"json,tsv"`
 	Color  string   `default:"auto" enum:"auto,truecolor,256,16,none" help:"Colours of the map: auto, truecolor, 256, 16 or none." placeholder:"NAME"`
 	JSON   bool     `name:"json" help:"Write a JSON object for each line, with its translation." xor:"form"`
 	TSV    bool     `name:"tsv" help:"Write two columns, the translation and the error." xor:"form"`
 	Strict bool     `help:"Stop at the first line that cannot be translated."`
-	Text   []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input."`
+	Text   []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input." stdin:""`
 }
 
 func (translateCommand) Help() string {
@@ -41,21 +41,6 @@ pretrained model is limited to 20 plus twice the number of input tokens.
 The output has one line per input line, in the same order. A line that cannot be translated
 becomes {"error": "…"}; with --strict, it ends the run. Results do not depend on how the
 input is split. See docs/scale.md for details.`
-}
-
-// Validate is called by the parser.
-func (cmd *translateCommand) Validate() error {
-	if cmd.Beam < 1 || cmd.Beam > 1000 {
-		return fmt.Errorf("--beam %d, want 1 to 1000", cmd.Beam)
-	}
-	if cmd.Map && (cmd.JSON || cmd.TSV) {
-		return errors.New("--map draws, which is neither --json nor --tsv")
-	}
-	return nil
-}
-
-func (cmd *translateCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, stdin: len(cmd.Text) == 0}
 }
 
 // translation is what a line becomes.
