@@ -70,6 +70,7 @@ var order = []string{
 	"internal/chat",
 	"internal/hub",
 	"internal/hub/hubtest", // for tests only
+	"internal/progress",
 	"internal/pruning",
 	"examples/regression",
 	"examples/scores",

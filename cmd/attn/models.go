@@ -105,7 +105,7 @@ func (d *described) screen() string {
 	line("family", "%s (%s), %s", d.Name, d.Family, d.Kind)
 	line("layers", "%d", d.Layers)
 	if d.Decoder != nil {
-		line("decoder", "%d layers of %d heads of size %d, %s tokens", d.Decoder.Layers, d.Decoder.Heads, d.Decoder.HeadSize, grouped(d.Decoder.Vocabulary))
+		line("decoder", "%d layers of %d heads of size %d, %s tokens", d.Decoder.Layers, d.Decoder.Heads, d.Decoder.HeadSize, quote.Count(d.Decoder.Vocabulary))
 	}
 	heads := fmt.Sprintf("%d of size %d", d.Heads, d.HeadSize)
 	if d.KVHeads != d.Heads {
@@ -121,7 +121,7 @@ func (d *described) screen() string {
 	} else {
 		line("text", "of any length")
 	}
-	vocabulary := grouped(d.Vocabulary) + " tokens"
+	vocabulary := quote.Count(d.Vocabulary) + " tokens"
 	if d.TokenTypes > 1 {
 		vocabulary += fmt.Sprintf(", %d types of tokens", d.TokenTypes)
 	}
@@ -148,33 +148,11 @@ func (d *described) screen() string {
 	if d.Untokened != "" {
 		line("tokenizer", "none: %s", d.Untokened)
 	} else {
-		line("tokenizer", "%s tokens", grouped(d.Tokens))
+		line("tokenizer", "%s tokens", quote.Count(d.Tokens))
 	}
-	line("parameters", "%s", grouped(d.Parameters))
-	line("file", "%s, %s", size(d.Bytes), strings.Join(d.Types, " and "))
-	line("memory", "%s, as F32", size(d.Memory))
+	line("parameters", "%s", quote.Count(d.Parameters))
+	line("file", "%s, %s", quote.Bytes(d.Bytes), strings.Join(d.Types, " and "))
+	line("memory", "%s, as F32", quote.Bytes(d.Memory))
 	line("loads", "yes: every setting is known, every tensor has its place and shape")
 	return b.String()
-}
-
-// grouped writes a number in groups of three digits: 30,522.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// size writes a number of bytes.
-func size[N int | int64](n N) string {
-	units := []string{"bytes", "kB", "MB", "GB", "TB"}
-	x, u := float64(n), 0
-	for x >= 999.5 && u < len(units)-1 {
-		x, u = x/1000, u+1
-	}
-	if u == 0 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return fmt.Sprintf("%.3g %s", x, units[u])
 }

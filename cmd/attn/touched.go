@@ -1,9 +1,12 @@
 package main
 
 import (
+	"io"
+
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/progress"
 )
 
 // place is a file or a directory that a flag names.
@@ -35,3 +38,12 @@ func filesOf(command *kong.Node) guard.Files {
 	}
 	return guard.Of(command)
 }
+
+// stages is the progress of attn heads and attn prune.
+type stages struct{ *progress.Stages }
+
+func newStages(w io.Writer) *stages { return &stages{progress.NewStages(w)} }
+
+func (s *stages) tell(name string, done, all int) { s.Tell(name, done, all) }
+
+func (s *stages) clear() { s.Clear() }

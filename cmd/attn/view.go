@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/train"
 )
@@ -61,11 +62,11 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
-		shown := newStages(c.err)
-		defer shown.clear()
+		shown := progress.NewStages(c.err)
+		defer shown.Clear()
 		for i, path := range cmd.Weights {
 			if len(cmd.Weights) > 1 {
-				shown.tell("opening files", i, len(cmd.Weights))
+				shown.Tell("opening files", i, len(cmd.Weights))
 			}
 			f, err := heads.Open(path) // closed by the system when the program ends
 			if err != nil {
