@@ -60,6 +60,7 @@ var order = []string{
 	"internal/view",
 	"internal/curve",
 	"train",
+	"internal/trace",
 	"internal/filter",
 	"internal/guard",
 	"internal/completion",
