@@ -127,11 +127,11 @@ func TestStartToken(t *testing.T) {
 func TestReadBatchRejects(t *testing.T) {
 	ints := safetensors.FromInts
 	for want, tensors := range map[string][]safetensors.Tensor{
-		`tensor "input_ids" is missing`:                                     {},
+		`tensor "input_ids" is missing`: {},
 		`tensor "position_ids" is not read, want input_ids, token_type_ids`: {
 			ints("input_ids", []int{2}, []int{1, 2}), ints("position_ids", []int{2}, []int{1, 2}),
 		},
-		`tensor "input_ids" has shape [1 1 1], want [L] or [B L]`:           {ints("input_ids", []int{1, 1, 1}, []int{1})},
+		`tensor "input_ids" has shape [1 1 1], want [L] or [B L]`: {ints("input_ids", []int{1, 1, 1}, []int{1})},
 		`tensor "token_type_ids" has shape [1 2], want the shape of input_ids, [2]`: {
 			ints("input_ids", []int{2}, []int{1, 2}), ints("token_type_ids", []int{1, 2}, []int{1, 2}),
 		},
