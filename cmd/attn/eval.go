@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/attn-go/attn/internal/filter"
-	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -68,57 +68,22 @@ func (cmd *evalCommand) modelDir() string { return cmd.Model }
 
 func (cmd *evalCommand) modelFiles() ([]string, error) { return models.TranslatorFiles(), nil }
 
-// lineLoss is what a line becomes with --per-line.
-type lineLoss struct {
-	Nats   number `json:"nats"` // the cross entropy of the target
-	Tokens int    `json:"tokens"`
-}
-
 func (cmd *evalCommand) stream(c console) (lineStream, error) {
 	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return nil, err
 	}
 	unknown := newUnknown(c.err)
-	f := filter.Filter[lineLoss]{MaxBytes: longestPair, Strict: cmd.Strict}
-	f.Work = func(ctx context.Context, batch []*filter.Line[lineLoss]) error {
-		pairs, of := pairsOf(batch)
-		unknown.pairs(m, pairs)
-		if len(pairs) == 0 {
-			return nil
-		}
-		probe, err := train.Probe(m, pairs)
-		if err != nil {
-			return err
-		}
-		losses, err := probe.Losses(ctx)
-		if err != nil {
-			return err
-		}
-		for i, l := range losses {
-			of[i].Value = lineLoss{number(l.Loss), l.Terms}
-		}
-		return nil
-	}
-	f.Write = filter.TSV(2, func(l lineLoss) []string {
-		return []string{strconv.FormatFloat(float64(l.Nats), 'g', -1, 64), strconv.Itoa(l.Tokens)}
-	})
+	f := texts.Losses(m, func(pairs []seq2seq.Pair) { unknown.pairs(m, pairs) })
+	f.Strict = cmd.Strict
 	if cmd.JSON {
-		f.Write = filter.JSON[lineLoss]
+		f.Write = filter.JSON[texts.Loss]
 	}
 	return newStream(f, c), nil
 }
 
-// longestPair is the number of bytes of a line with two texts, and columns behind them
-// that nobody reads.
-const longestPair = 4 * train.LongestText
-
-// evaluated is what attn eval tells programs.
+// evaluated is the JSON object without --per-line.
 type evaluated struct {
 	train.Metrics
-	Unknown []string `json:"unknown,omitempty"` // what the vocabularies do not have
+	Unknown []string `json:"unknown,omitempty"` // pieces that the vocabularies lack
 }
-
-// number is a number in JSON, which knows no infinities and no NaN: the loss of
-// a broken model is null.
-type number = strictjson.Number

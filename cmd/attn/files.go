@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/panels"
@@ -24,6 +25,7 @@ var (
 	columns    = terminal.Columns
 	terminalOf = terminal.For
 
+	checkText  = filter.Check
 	newPanel   = panels.New
 	shortMarks = panels.ShortMarks
 )

@@ -7,6 +7,8 @@ import (
 
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/progress"
+	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/internal/texts"
 )
 
 // place is a file or a directory that a flag names.
@@ -47,3 +49,7 @@ func newStages(w io.Writer) *stages { return &stages{progress.NewStages(w)} }
 func (s *stages) tell(name string, done, all int) { s.Tell(name, done, all) }
 
 func (s *stages) clear() { s.Clear() }
+
+const longestPair = texts.LongestPair
+
+type number = strictjson.Number

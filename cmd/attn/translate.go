@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/train"
@@ -41,11 +38,6 @@ pretrained model is limited to 20 plus twice the number of input tokens.
 The output has one line per input line, in the same order. A line that cannot be translated
 becomes {"error": "…"}; with --strict, it ends the run. Results do not depend on how the
 input is split. See docs/scale.md for details.`
-}
-
-// translation is what a line becomes.
-type translation struct {
-	Text string `json:"translation"`
 }
 
 func (cmd *translateCommand) Run(ctx context.Context, c console) error {
@@ -87,31 +79,30 @@ func (cmd *translateCommand) stream(c console) (lineStream, error) {
 }
 
 // filter loads the model.
-func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], err error) {
-	f = filter.Filter[translation]{MaxBytes: train.LongestText, Strict: cmd.Strict}
-	switch {
-	case cmd.JSON:
-		f.Write = filter.JSON[translation]
-	case cmd.TSV:
-		f.Write = filter.TSV(1, func(t translation) []string { return []string{t.Text} })
-	default:
-		f.Write = filter.Text(func(t translation) string { return t.Text })
-	}
+func (cmd *translateCommand) filter(c console) (f filter.Filter[texts.Translation], err error) {
 	m, err := cmd.load(c)
 	if err != nil {
 		return f, err
 	}
-	if write := f.Write; cmd.Map {
-		f.Write = func(w io.Writer, l *filter.Line[translation]) error {
+	unknown := newUnknown(c.err)
+	f = texts.Translations(m, cmd.Beam, func(texts []string) {
+		if m.Translator != nil {
+			unknown.source(m, texts...)
+		}
+	})
+	f.Strict = cmd.Strict
+	switch write := f.Write; {
+	case cmd.JSON:
+		f.Write = filter.JSON[texts.Translation]
+	case cmd.TSV:
+		f.Write = texts.WriteTranslation
+	case cmd.Map:
+		f.Write = func(w io.Writer, l *filter.Line[texts.Translation]) error {
 			if err := write(w, l); err != nil || l.Err != nil {
 				return err
 			}
 			return drawAlignment(w, terminalOf(c.out, cmd.Color, nil, false), m, l.Text, l.Value.Text)
 		}
-	}
-	unknown := newUnknown(c.err)
-	f.Work = func(ctx context.Context, batch []*filter.Line[translation]) error {
-		return cmd.translate(ctx, m, batch, unknown)
 	}
 	return f, nil
 }
@@ -131,45 +122,4 @@ func (cmd *translateCommand) load(c console) (*models.Model, error) {
 	}
 	_, err = m.Tokenizer()
 	return m, err
-}
-
-// translate translates a batch of lines.
-func (cmd *translateCommand) translate(
-	ctx context.Context, m *models.Model, batch []*filter.Line[translation], unknown *unknowns,
-) error {
-	var sources [][]int
-	var of []*filter.Line[translation]
-	var texts []string
-	for _, l := range batch {
-		if m.Translator == nil && strings.TrimSpace(l.Text) == "" {
-			continue
-		}
-		e, err := m.Encode(l.Text, "")
-		if err != nil { // which is about the text
-			l.Err = err
-			continue
-		}
-		sources, of, texts = append(sources, e.IDs), append(of, l), append(texts, l.Text)
-	}
-	if m.Translator != nil {
-		unknown.source(m, texts...)
-	}
-	written, err := m.Write(ctx, sources, models.Generation{Beam: cmd.Beam})
-	for i, ids := range written {
-		of[i].Value.Text = m.Decode(ids)
-	}
-	return err
-}
-
-// checkText returns an error for a text that a model is not given: one that has more than so
-// many bytes, or is no text.
-func checkText(name string, number int, text string, longest int) error {
-	bad := func(reason string) error { return &input.Error{Name: name, Line: number, Err: errors.New(reason)} }
-	switch {
-	case len(text) > longest:
-		return bad(fmt.Sprintf("longer than %d bytes", longest))
-	case !utf8.ValidString(text):
-		return bad("invalid UTF-8")
-	}
-	return nil
 }
