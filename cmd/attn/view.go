@@ -88,7 +88,11 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
 	if p := model.(modelSource); p.m.Translator == nil {
 		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // room for two, to compare them
-		if p.m.Sizes().Decoder == nil {                            // the second text of an encoder-decoder is the target
+		switch z := p.m.Sizes(); {
+		case z.Decoder != nil: // the second text of an encoder-decoder is the target
+		case z.Kind == heads.Decoder:
+			o.Second = view.Second{Label: "Continuation", Hint: "text that follows the first, if any"}
+		default:
 			o.Second = view.Second{Label: "Second text", Hint: "none"}
 		}
 	}
