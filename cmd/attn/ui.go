@@ -14,11 +14,35 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/panels"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/viz"
 )
+
+// console groups the standard streams of a command.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+	// writes lists the files that the command overwrites. The command must not read them.
+	writes guard.Outputs
+}
+
+// say writes a message of one line to standard error. Control characters in it are escaped,
+// because file names, flags and server responses are untrusted.
+func (c console) say(format string, args ...any) {
+	fmt.Fprintln(c.err, quote.Message(fmt.Sprintf(format, args...)))
+}
+
+// width returns the width of standard output if that is a terminal, otherwise 0.
+func (c console) width() int {
+	if !isTerminal(c.out) {
+		return 0
+	}
+	return columns(c.out)
+}
 
 // invite prints what to type, if standard input is a terminal: without it, waiting for input looks
 // like computing.
