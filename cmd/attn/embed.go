@@ -62,10 +62,7 @@ func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 }
 
 func (cmd *embedCommand) streams() error {
-	if cmd.File != "" || cmd.NPY != "" || cmd.Safetensors != "" {
-		return errNotLines
-	}
-	return nil
+	return onlyLines(cmd.File == "" && cmd.NPY == "" && cmd.Safetensors == "")
 }
 
 func (cmd *embedCommand) modelDir() string { return cmd.Model }

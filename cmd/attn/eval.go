@@ -58,10 +58,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 }
 
 func (cmd *evalCommand) streams() error {
-	if !cmd.PerLine || cmd.Data != "" {
-		return errNotLines
-	}
-	return nil
+	return onlyLines(cmd.PerLine && cmd.Data == "")
 }
 
 func (cmd *evalCommand) modelDir() string { return cmd.Model }

@@ -51,6 +51,14 @@ func firstOf(dir string, names ...string) string {
 	return ""
 }
 
+// onlyLines returns an error unless the flags of a command select line-by-line output.
+func onlyLines(ok bool) error {
+	if !ok {
+		return errNotLines
+	}
+	return nil
+}
+
 // load loads a model from a directory. It returns a usage error if the command would overwrite one
 // of the model's files.
 func load[M interface{ Files() []string }](c console, from func(string, models.Options) (M, error), dir string, o models.Options) (M, error) {

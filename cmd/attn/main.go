@@ -72,13 +72,19 @@ func options(c console) []kong.Option {
 	}
 }
 
+// parse parses a command line. exited is the exit code if the parser has printed the help, otherwise −1.
+func parse(ctx context.Context, args []string, c console) (parsed *kong.Context, exited int, err error) {
+	exited = -1
+	exit := kong.Exit(func(code int) { exited = code })
+	parser := kong.Must(&commands{}, append(options(c), exit, kong.BindTo(ctx, (*context.Context)(nil)))...)
+	if parsed, err = parser.Parse(flags.JoinNegative(args)); err != nil {
+		err = flags.Plain(err)
+	}
+	return parsed, exited, err
+}
+
 // run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, c console) int {
-	exited := -1
-	parser := kong.Must(&commands{}, append(options(c),
-		kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)...)
 	switch { // common first attempts
 	case len(args) == 0:
 		args = []string{"--help"}
@@ -87,14 +93,14 @@ func run(ctx context.Context, args []string, c console) int {
 	case args[0] == "--version":
 		args = []string{"version"}
 	}
-	parsed, err := parser.Parse(flags.JoinNegative(args))
+	parsed, exited, err := parse(ctx, args, c)
 	if exited >= 0 { // the parser has printed the help
 		return exited
 	}
 	if err == nil {
 		c.writes, err = filesOf(parsed.Selected()).Check(c.in, c.out, runFiles())
 	} else {
-		err = usage("%w", flags.Plain(err))
+		err = usage("%w", err)
 	}
 	if err == nil {
 		err = parsed.Run(c)

@@ -9,9 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/shards"
@@ -108,17 +105,12 @@ func (cmd *shardsCommand) merge(c console) error {
 
 // parseLines parses the command line of a command that maps lines to lines.
 func parseLines(c console, args []string) (lineCommand, error) {
-	asked := false
-	parser := kong.Must(&commands{}, append(options(console{in: c.in, out: io.Discard, err: io.Discard}),
-		kong.Exit(func(int) { asked = true }),
-		kong.BindTo(context.Background(), (*context.Context)(nil)),
-	)...)
-	parsed, err := parser.Parse(flags.JoinNegative(args))
-	if asked {
+	parsed, exited, err := parse(context.Background(), args, console{in: c.in, out: io.Discard, err: io.Discard})
+	switch {
+	case exited >= 0:
 		return nil, errors.New("want a command, not its help")
-	}
-	if err != nil {
-		return nil, flags.Plain(err)
+	case err != nil:
+		return nil, err
 	}
 	cmd, ok := parsed.Selected().Target.Addr().Interface().(lineCommand)
 	if !ok {

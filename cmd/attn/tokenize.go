@@ -57,10 +57,7 @@ func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 }
 
 func (cmd *tokenizeCommand) streams() error {
-	if cmd.File != "" || cmd.Text != nil {
-		return errNotLines
-	}
-	return nil
+	return onlyLines(cmd.File == "" && cmd.Text == nil)
 }
 
 func (cmd *tokenizeCommand) modelDir() string { return cmd.Model }

@@ -58,10 +58,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 }
 
 func (cmd *translateCommand) streams() error {
-	if cmd.Map || len(cmd.Text) > 0 {
-		return errNotLines
-	}
-	return nil
+	return onlyLines(!cmd.Map && len(cmd.Text) == 0)
 }
 
 func (cmd *translateCommand) modelDir() string { return cmd.Model }
@@ -107,7 +104,6 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[texts.Translatio
 	return f, nil
 }
 
-// load loads the model.
 func (cmd *translateCommand) load(c console) (*models.Model, error) {
 	if cmd.Map && isPretrained(cmd.Model) {
 		return nil, usage("--map requires a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
@@ -117,8 +113,7 @@ func (cmd *translateCommand) load(c console) (*models.Model, error) {
 		return m, err
 	}
 	if m.Sizes().Decoder == nil {
-		return nil, input.Errorf(cmd.Model,
-			"is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
+		return nil, input.Errorf(cmd.Model, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
 	}
 	_, err = m.Tokenizer()
 	return m, err
