@@ -60,6 +60,7 @@ var order = []string{
 	"internal/view",
 	"internal/curve",
 	"train",
+	"internal/trace",
 	"internal/filter",
 	"internal/guard",
 	"internal/completion",
@@ -70,6 +71,7 @@ var order = []string{
 	"internal/chat",
 	"internal/hub",
 	"internal/hub/hubtest", // for tests only
+	"internal/progress",
 	"internal/recording",
 	"internal/tasks",
 	"internal/importance",

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/viz"
 )
 
 // mostSampled is the limit on the weights of a model, in bytes, for a Sampler to load it after each
@@ -87,7 +87,7 @@ func (s *Sampler) read(ctx context.Context) (sample Sample, err error) {
 	if err != nil || last < 0 {
 		return sample, nil // it has no attention
 	}
-	sample.Title = fmt.Sprintf("%s attention, layer %d", record.Layers[last].Kind, record.Layers[last].Index)
+	sample.Title = viz.LayerName(record.Layers[last].Kind.String(), record.Layers[last].Index)
 	sample.Heads, err = s.Draw(record, last)
 	return sample, err
 }

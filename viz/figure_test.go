@@ -19,7 +19,7 @@ import (
 // panel returns weights that fall off around a diagonal; a larger sharp makes them fall faster.
 func panel(head int, rows, columns []string, sharp float64) Panel {
 	p := Panel{
-		Title: fmt.Sprintf("cross layer 1, head %d", head), Kind: "cross", Layer: 1, Head: head,
+		Title: HeadName("cross", 1, head), Kind: "cross", Layer: 1, Head: head,
 		Rows: rows, Columns: columns, Values: make([]float32, len(rows)*len(columns)),
 	}
 	for i := range rows {

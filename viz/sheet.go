@@ -81,7 +81,7 @@ const (
 	tickLength  = 3.
 	hatching    = 5. // distance between the stripes of masked cells
 	legendWidth = 330.
-	leastTitle  = 150. // the width that a narrow panel's title may take
+	leastTitle  = 200. // the width that a narrow panel's title may take: the long name of a head
 	boldly      = 1.08 // width of bold letters relative to regular ones
 )
 

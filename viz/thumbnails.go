@@ -1,10 +1,6 @@
 package viz
 
-import (
-	"fmt"
-
-	"github.com/attn-go/attn/internal/cells"
-)
+import "github.com/attn-go/attn/internal/cells"
 
 // thumbnailSide is the largest number of rows and of columns of a small panel.
 const thumbnailSide = 32
@@ -27,8 +23,9 @@ func (d *drawing) thumbnails(f Figure) {
 		t := thumbnail{Panel: small, width: len(small.Columns)}
 		// A title may be somewhat wider than its panel.
 		t.title = label(p.Title, max(t.width, narrowest))
-		if most < thumbnailSide && cells.Width(p.Title) > most && p.Layer >= 0 && p.Head >= 0 {
-			t.title = fmt.Sprintf("%d.%d", p.Layer, p.Head)
+		cut := t.title != label(p.Title, cells.Width(p.Title)) && p.Kind != "" // a cut name would not tell heads apart
+		if (cut || most < thumbnailSide && cells.Width(p.Title) > most) && p.Head >= 0 {
+			t.title = ShortHeadName(p.Layer, p.Head)
 			short = true
 		}
 		t.width = max(t.width, cells.Width(t.title))

@@ -3,11 +3,8 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/apply"
-	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
 )
@@ -41,18 +38,6 @@ type applyCommand struct {
 }
 
 func (applyCommand) Help() string {
-	var scores strings.Builder
-	for _, kind := range score.Kinds() {
-		var params []string
-		for _, p := range kind.Params {
-			text := fmt.Sprintf("score.%s [%s]", p.Name, strings.Join(p.Axes, " "))
-			if p.Optional {
-				text += " or nothing"
-			}
-			params = append(params, text)
-		}
-		fmt.Fprintf(&scores, "  %s\n", strings.TrimRight(fmt.Sprintf("%-17s%-23s%s", kind.Name, kind.Formula, strings.Join(params, ", ")), " "))
-	}
 	return `Examples:
 
   attn apply --in x.safetensors --out y.safetensors --causal --weights
@@ -68,7 +53,7 @@ and sinks ([H], the score of a key without a value); with --alibi also slopes ([
 with --rope also q_positions and k_positions ([L] or [B L] integers). The scores and
 their parameters:
 
-` + scores.String() + `
+` + apply.Scores() + `
 With --heads, the parameters of the layer are read from the same file or from --layer:
 q.weight, k.weight, v.weight and out.weight, each [out in], and the biases q.bias
 and so on. In --layer they may also have the names of torch.nn.MultiheadAttention or
@@ -82,82 +67,41 @@ d.NAME of each parameter NAME.`
 
 // Validate is called by the parser.
 func (cmd *applyCommand) Validate() error {
-	scaled := scaledScores()
+	scaled := apply.Scaled()
 	switch {
 	case cmd.Scale != nil && !slices.Contains(scaled, cmd.Score):
 		return fmt.Errorf("--scale works only with the scores %s, not %s", listed(scaled, "and"), cmd.Score)
 	case cmd.RopeSize%2 != 0:
 		return fmt.Errorf("--rope-size %d, want an even number", cmd.RopeSize)
-	case len(cmd.Window) > 2:
-		return fmt.Errorf("--window %s, want one number or two", joined(cmd.Window))
-	case cmd.Causal && len(cmd.Window) == 2 && cmd.Window[1] != 0:
-		return fmt.Errorf("--window %s: with --causal, no key after the query is attended to", joined(cmd.Window))
-	case !slices.IsSorted(cmd.Documents):
-		return fmt.Errorf("--documents %s, want cumulative lengths in ascending order", joined(cmd.Documents))
 	case cmd.KVHeads > 0 && cmd.Heads%cmd.KVHeads != 0:
 		return fmt.Errorf("--kv-heads %d, want a divisor of --heads %d", cmd.KVHeads, cmd.Heads)
 	}
-	return nil
+	return cmd.masks().Check()
 }
 
-// joined returns a list of numbers in the form of the command line.
-func joined(numbers []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ","), "[]")
-}
-
-// scaledScores returns the names of the scores that take --scale.
-func scaledScores() []string {
-	return slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Scaled == nil }).Names()
+func (cmd *applyCommand) masks() apply.Masks {
+	return apply.Masks{Causal: cmd.Causal, Window: cmd.Window, Offset: cmd.Offset, Sink: cmd.Sink, Documents: cmd.Documents}
 }
 
 func (cmd *applyCommand) Run() error {
 	kind, _ := score.Kinds().Find(cmd.Score)
-	out, err := apply.Mechanism{
-		Score: kind, Scale: cmd.Scale, SoftCap: cmd.Softcap, ALiBi: cmd.Alibi, Rope: cmd.rope(), Mask: cmd.mask(),
+	m := apply.Mechanism{
+		Score: kind, Scale: cmd.Scale, SoftCap: cmd.Softcap, ALiBi: cmd.Alibi, Mask: cmd.masks().Mask(),
 		Heads: cmd.Heads, KVHeads: cmd.KVHeads, Layer: cmd.Layer, Prefix: cmd.Prefix, Weights: cmd.Weights, LSE: cmd.LSE,
-	}.Run(cmd.In)
+	}
+	if cmd.Rope {
+		c := position.RoPEConfig{Base: cmd.RopeBase, Size: cmd.RopeSize}
+		if cmd.RopeAdjacent {
+			c.Pairs = position.AdjacentPairs
+		}
+		var err error
+		if m.Rope, err = position.NewRoPE(c); err != nil {
+			return usage("--rope: %w", err)
+		}
+	}
+	out, err := m.Run(cmd.In)
 	if err != nil {
 		return err
 	}
 	return out.WriteFile(cmd.Out)
-}
-
-// mask returns the mask of the flags.
-func (cmd *applyCommand) mask() attn.Mask {
-	var documents attn.Mask
-	if cmd.Documents != nil {
-		documents = mask.Documents(cmd.Documents)
-	}
-	left, right := -1, -1
-	if cmd.Window != nil {
-		left, right = cmd.Window[0], cmd.Window[len(cmd.Window)-1]
-	}
-	if cmd.Causal {
-		right = 0
-	}
-	switch {
-	case left < 0 && right < 0:
-		return documents
-	case cmd.Sink != nil:
-		return attn.And(documents, mask.WindowWithSinks(left, right, *cmd.Sink))
-	case cmd.Offset != nil:
-		return attn.And(documents, mask.WindowAt(left, right, *cmd.Offset))
-	}
-	return attn.And(documents, mask.Window(left, right))
-}
-
-// rope returns the position of --rope, or nil.
-func (cmd *applyCommand) rope() attn.Position {
-	if !cmd.Rope {
-		return nil
-	}
-	c := position.RoPEConfig{Base: cmd.RopeBase, Size: cmd.RopeSize}
-	if cmd.RopeAdjacent {
-		c.Pairs = position.AdjacentPairs
-	}
-	r, err := position.NewRoPE(c)
-	if err != nil {
-		panic(err) // Validate has checked it
-	}
-	return r
 }

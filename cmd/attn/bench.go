@@ -74,16 +74,13 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		return usage("%w", err)
 	}
 	threads := cmp.Or(cmd.Threads, runtime.GOMAXPROCS(0))
-	t := &bench.Table{Out: c.out, Format: bench.Aligned, Machine: bench.ThisMachine(), Threads: threads}
+	t := &bench.Table{Out: c.out, Format: bench.Aligned, Machine: bench.ThisMachine(), Threads: threads, Width: c.width()}
 	set(&t.Format, cmd.Format)
 	if cmd.JSON {
 		t.Format = bench.JSON
 	}
-	if isTerminal(c.out) {
-		t.Width = columns(c.out)
-	}
 	if !cmd.Ratios {
-		return measure(t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
+		return bench.Rows(t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
 			return bench.Run(ctx, w, threads, cmd.Time)
 		})
 	}
@@ -95,26 +92,9 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		}
 		pairs = []bench.Pair{p}
 	}
-	return measure(t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
+	return bench.Rows(t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
 		return bench.Compare(ctx, p, threads, cmd.Time)
 	})
-}
-
-// measure runs each item of a list and writes a row for it.
-func measure[W any, R bench.Row](t *bench.Table, list []W, columns []bench.Column, run func(W) (R, error)) error {
-	if err := t.Begin(columns); err != nil {
-		return err
-	}
-	for _, w := range list {
-		r, err := run(w)
-		if err == nil {
-			err = t.Add(r)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // works returns the operations to measure.
@@ -126,13 +106,13 @@ func (cmd *benchCommand) works(parsed *kong.Context) ([]bench.Work, error) {
 	set(&w.Op, cmd.Op)
 	set(&w.Mask, cmd.Mask)
 	set(&w.Storage, cmd.Storage)
-	for _, v := range flags.Given(parsed) {
-		if cmd.Op != nil && v.Tag.Get("needs") == "op" && !w.Takes(v.Name) {
-			return nil, fmt.Errorf("--%s cannot be used with --op %s", v.Name, w.Op)
-		}
-	}
 	if cmd.Op == nil {
 		return bench.Usual(), nil
+	}
+	for _, v := range flags.Given(parsed) {
+		if v.Tag.Get("needs") == "op" && !w.Takes(v.Name) {
+			return nil, fmt.Errorf("--%s cannot be used with --op %s", v.Name, w.Op)
+		}
 	}
 	w, err := w.Complete()
 	return []bench.Work{w}, err

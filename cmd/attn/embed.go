@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/texts"
@@ -66,10 +62,7 @@ func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 }
 
 func (cmd *embedCommand) streams() error {
-	if cmd.File != "" || cmd.NPY != "" || cmd.Safetensors != "" {
-		return errNotLines
-	}
-	return nil
+	return onlyLines(cmd.File == "" && cmd.NPY == "" && cmd.Safetensors == "")
 }
 
 func (cmd *embedCommand) modelDir() string { return cmd.Model }
@@ -95,83 +88,20 @@ func (cmd *embedCommand) stream(c console) (lineStream, error) {
 // embeddingStream returns the stream of a filter. At the end, it reports the number of truncated
 // texts.
 func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c console) lineStream {
-	cut, write := 0, f.Write
-	f.Write = func(w io.Writer, l *filter.Line[texts.Vector]) error {
-		if l.Value.Cut {
-			cut++
-		}
-		return write(w, l)
-	}
+	f, cut := texts.CountCut(f)
 	s := newStream(f, c)
 	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
-		cut = 0
+		*cut = 0
 		stats, err := s(ctx, in, name, out)
-		if cut > 0 {
-			fmt.Fprintf(c.err, "%d of %d texts were truncated to %d tokens\n", cut, stats.Lines, e.MostTokens)
+		if *cut > 0 {
+			fmt.Fprintf(c.err, "%d of %d texts were truncated to %d tokens\n", *cut, stats.Lines, e.MostTokens)
 		}
 		return stats, err
 	}
 }
 
-// embedder loads the model and checks that it has a tokenizer.
+// embedder loads the model.
 func (cmd *embedCommand) embedder(c console) (*models.Embedder, error) {
-	e, err := cmd.load(c)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := e.Model.Tokenizer(); err != nil {
-		return nil, err
-	}
-	return e, cmd.setPrompt(e)
-}
-
-// setPrompt sets the prefix of texts. A --prompt equal to the name of a prompt is an error: the name
-// as a prefix would give plausible but wrong vectors.
-func (cmd *embedCommand) setPrompt(e *models.Embedder) error {
-	if cmd.Prompt == nil && cmd.PromptName == nil {
-		return nil
-	}
-	prompts, _, err := models.Prompts(cmd.Model)
-	if err != nil {
-		return err
-	}
-	names := slices.Sorted(maps.Keys(prompts))
-	if cmd.Prompt != nil {
-		e.Prompt = *cmd.Prompt
-		if slices.Contains(names, e.Prompt) {
-			return usage("--prompt %s: %s has a prompt of that name, want --prompt-name %[1]s, or another text", quoted(e.Prompt), quoted(cmd.Model))
-		}
-		return nil
-	}
-	prompt, ok := prompts[*cmd.PromptName]
-	switch e.Prompt = prompt; {
-	case len(names) == 0:
-		return usage("--prompt-name %s: %s names no prompts", quoted(*cmd.PromptName), quoted(cmd.Model))
-	case !ok:
-		return usage("--prompt-name %s: %s has the prompts %s", quoted(*cmd.PromptName), quoted(cmd.Model), strings.Join(names, ", "))
-	}
-	return nil
-}
-
-func (cmd *embedCommand) load(c console) (*models.Embedder, error) {
-	if cmd.Pooling == nil {
-		e, err := load(c, models.LoadEmbedder, cmd.Model, models.Options{Weights: tensor.Float32})
-		if errors.Is(err, models.ErrNoPipeline) {
-			err = fmt.Errorf("%w; use --pooling, such as --pooling mean", err)
-		}
-		return e, err
-	}
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
-	if err != nil {
-		return nil, err
-	}
-	p, err := models.PoolingByName(*cmd.Pooling)
-	if err != nil {
-		return nil, err
-	}
-	var behind []models.Layer
-	if cmd.Normalize {
-		behind = append(behind, models.Normalize())
-	}
-	return models.NewEmbedder(m, []models.Pooling{p}, behind...), nil
+	e := texts.Embedding{Pooling: deref(cmd.Pooling), Normalize: cmd.Normalize, Prompt: cmd.Prompt, PromptName: cmd.PromptName}
+	return load(c, e.Load, cmd.Model, models.Options{Weights: tensor.Float32})
 }

@@ -3,23 +3,22 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/attn-go/attn/internal/filter"
-	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
 type evalCommand struct {
 	Model   string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data    string `help:"Tab-separated pairs, one per line (with --per-line, default standard input)." placeholder:"FILE"`
-	Beam    int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
+	Data    string `help:"Tab-separated pairs, one per line (with --per-line, default standard input)." placeholder:"FILE" unless:"per-line" stdin:""`
+	Beam    int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N" want:"1 to 1000" excludes:"per-line"`
 	JSON    bool   `name:"json" help:"Write a JSON object; with --per-line, one for each line."`
 	PerLine bool   `help:"Write only the loss of each line: nats, tokens and, for a line that cannot be processed, the error."`
-	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed."`
+	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed." needs:"per-line"`
 }
 
 func (evalCommand) Help() string {
@@ -31,26 +30,6 @@ func (evalCommand) Help() string {
 
 Pairs with the same source count as one source with several correct translations.
 BLEU is the corpus score, 0 to 100, with 13a tokenisation.`
-}
-
-// Validate is called by the parser.
-func (cmd *evalCommand) Validate() error {
-	if cmd.Beam < 1 || cmd.Beam > 1000 {
-		return fmt.Errorf("--beam %d, want 1 to 1000", cmd.Beam)
-	}
-	switch {
-	case !cmd.PerLine && cmd.Data == "":
-		return errors.New("missing flags: --data=FILE")
-	case !cmd.PerLine && cmd.Strict:
-		return errors.New("--strict requires --per-line")
-	case cmd.PerLine && cmd.Beam != 1:
-		return errors.New("--beam requires translations, and --per-line makes none")
-	}
-	return nil
-}
-
-func (cmd *evalCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--data", cmd.Data}}, stdin: cmd.Data == ""}
 }
 
 func (cmd *evalCommand) Run(ctx context.Context, c console) error {
@@ -79,21 +58,12 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 }
 
 func (cmd *evalCommand) streams() error {
-	if !cmd.PerLine || cmd.Data != "" {
-		return errNotLines
-	}
-	return nil
+	return onlyLines(cmd.PerLine && cmd.Data == "")
 }
 
 func (cmd *evalCommand) modelDir() string { return cmd.Model }
 
 func (cmd *evalCommand) modelFiles() ([]string, error) { return models.TranslatorFiles(), nil }
-
-// lineLoss is what a line becomes with --per-line.
-type lineLoss struct {
-	Nats   number `json:"nats"` // the cross entropy of the target
-	Tokens int    `json:"tokens"`
-}
 
 func (cmd *evalCommand) stream(c console) (lineStream, error) {
 	m, err := loadTranslator(cmd.Model)
@@ -101,45 +71,16 @@ func (cmd *evalCommand) stream(c console) (lineStream, error) {
 		return nil, err
 	}
 	unknown := newUnknown(c.err)
-	f := filter.Filter[lineLoss]{MaxBytes: longestPair, Strict: cmd.Strict}
-	f.Work = func(ctx context.Context, batch []*filter.Line[lineLoss]) error {
-		pairs, of := pairsOf(batch)
-		unknown.pairs(m, pairs)
-		if len(pairs) == 0 {
-			return nil
-		}
-		probe, err := train.Probe(m, pairs)
-		if err != nil {
-			return err
-		}
-		losses, err := probe.Losses(ctx)
-		if err != nil {
-			return err
-		}
-		for i, l := range losses {
-			of[i].Value = lineLoss{number(l.Loss), l.Terms}
-		}
-		return nil
-	}
-	f.Write = filter.TSV(2, func(l lineLoss) []string {
-		return []string{strconv.FormatFloat(float64(l.Nats), 'g', -1, 64), strconv.Itoa(l.Tokens)}
-	})
+	f := texts.Losses(m, func(pairs []seq2seq.Pair) { unknown.pairs(m, pairs) })
+	f.Strict = cmd.Strict
 	if cmd.JSON {
-		f.Write = filter.JSON[lineLoss]
+		f.Write = filter.JSON[texts.Loss]
 	}
 	return newStream(f, c), nil
 }
 
-// longestPair is the number of bytes of a line with two texts, and columns behind them
-// that nobody reads.
-const longestPair = 4 * train.LongestText
-
-// evaluated is what attn eval tells programs.
+// evaluated is the JSON object without --per-line.
 type evaluated struct {
 	train.Metrics
-	Unknown []string `json:"unknown,omitempty"` // what the vocabularies do not have
+	Unknown []string `json:"unknown,omitempty"` // pieces that the vocabularies lack
 }
-
-// number is a number in JSON, which knows no infinities and no NaN: the loss of
-// a broken model is null.
-type number = strictjson.Number

@@ -2,7 +2,7 @@ package main
 
 type exportCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	ONNX  string `required:"" name:"onnx" help:"ONNX file to write." placeholder:"FILE"`
+	ONNX  string `required:"" name:"onnx" help:"ONNX file to write." placeholder:"FILE" writes:"file"`
 	Opset int    `default:"23" enum:"17,23" help:"ONNX opset, 23 or 17; use 17 for runtimes without the operator Attention." placeholder:"N"`
 }
 
@@ -14,10 +14,6 @@ func (exportCommand) Help() string {
 
 The ONNX model runs one decoding step, and encodes the source in the first step. Its metadata
 contain the vocabularies. See docs/onnx.md for Python code that translates with it.`
-}
-
-func (cmd *exportCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, writes: []place{{"--onnx", cmd.ONNX}}}
 }
 
 func (cmd *exportCommand) Run() error {

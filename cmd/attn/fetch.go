@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"time"
 
 	"github.com/attn-go/attn/internal/hub"
-	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/progress"
 )
 
 type fetchCommand struct {
@@ -55,51 +54,22 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	shown := &arrival{statusLine: newStatusLine(c.err)}
-	h.Retry = shown.again
+	shown := progress.NewDownload(c.err)
+	h.Retry = shown.Retry
 	m, err := h.Model(ctx, cmd.Name, cmd.Revision)
 	if err != nil {
 		return err
 	}
-	err = m.Download(ctx, cmd.Out, hub.Watch{Bytes: shown.bytes, Whole: shown.whole})
-	shown.clear()
+	err = m.Download(ctx, cmd.Out, shown.Watch())
+	shown.Clear()
+	have, all := shown.Size()
 	switch {
 	case ctx.Err() != nil:
-		return interrupted{fmt.Sprintf("interrupted after %s of %s; run the same command again to resume", size(shown.have), size(shown.all))}
+		return interrupted{fmt.Sprintf("interrupted after %s of %s; run the same command again to resume", have, all)}
 	case err != nil:
 		return err
 	}
 	_, err = fmt.Fprintf(c.err, "%s at %.12s: %d files, %s\ntry: attn models %s\n",
-		m.Name, m.Commit, len(m.Files), size(shown.all), quoted(cmd.Out))
+		m.Name, m.Commit, len(m.Files), all, quoted(cmd.Out))
 	return err
-}
-
-// arrival shows the progress of a download: a bar on a terminal, otherwise a line for each file.
-type arrival struct {
-	statusLine
-	begun     time.Time
-	first     int64 // bytes that an earlier command downloaded
-	have, all int64
-}
-
-func (a *arrival) bytes(have, all int64) {
-	if a.begun.IsZero() {
-		a.begun, a.first = time.Now(), have
-	}
-	a.have, a.all = have, all
-	if a.due() {
-		rate := float64(have-a.first) / max(time.Since(a.begun).Seconds(), 0.1)
-		a.bar(size(have)+" of "+size(all), size(int64(rate))+"/s", float64(have)/float64(max(all, 1)))
-	}
-}
-
-func (a *arrival) whole(f hub.File) {
-	if a.columns == nil {
-		fmt.Fprintf(a.w, "%s  %s\n", f.Path, size(f.Size))
-	}
-}
-
-func (a *arrival) again(err error, after time.Duration) {
-	a.clear()
-	fmt.Fprintf(a.w, "%s; retrying in %v\n", quote.Message(err.Error()), after.Round(time.Second))
 }

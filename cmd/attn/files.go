@@ -2,8 +2,8 @@ package main
 
 import (
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
-	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/terminal"
@@ -21,26 +21,10 @@ var (
 	columns    = terminal.Columns
 	terminalOf = terminal.For
 
+	checkText  = filter.Check
 	newPanel   = panels.New
 	shortMarks = panels.ShortMarks
 )
-
-// place is a file or a directory that a flag names.
-type place struct{ flag, path string }
-
-func places(list []place) (all []guard.Place) {
-	for _, p := range list {
-		all = append(all, guard.Place{Flag: p.flag, Path: p.path})
-	}
-	return all
-}
-
-// touched lists the files that a command reads and writes, for commands whose flags do not have the
-// tags of package guard.
-type touched struct {
-	reads, models, writes, makes []place
-	stdin                        bool
-}
 
 // runFiles returns the names of the files that attn train and attn prune write to the directory of
 // a run.
@@ -50,6 +34,14 @@ func runFiles() []string {
 
 // exists reports whether a path exists, or will exist when a killed save is completed.
 func exists(path string) bool { return atomicfile.Exists(path) }
+
+// onlyLines returns an error unless the flags of a command select line-by-line output.
+func onlyLines(ok bool) error {
+	if !ok {
+		return errNotLines
+	}
+	return nil
+}
 
 // load loads a model from a directory. It returns a usage error if the command would overwrite one
 // of the model's files.

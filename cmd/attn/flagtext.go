@@ -6,6 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/apply"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
@@ -30,7 +31,7 @@ func choices() kong.Vars {
 		lists["poolings"] = append(lists["poolings"], p.Name)
 	}
 	vars := kong.Vars{
-		"scaled_and": listed(scaledScores(), "and"), "masks_help": bench.MasksHelp(), "extras_help": bench.ExtrasHelp(),
+		"scaled_and": listed(apply.Scaled(), "and"), "masks_help": bench.MasksHelp(), "extras_help": bench.ExtrasHelp(),
 	}
 	for name, list := range lists {
 		vars[name] = strings.Join(list, ",")

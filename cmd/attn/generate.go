@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
-	"strings"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/chat"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 type generateCommand struct {
@@ -51,10 +45,6 @@ input is the next message of one conversation. An answer also ends at the eos_to
 tokenizer. A template with unsupported syntax is an error.`
 }
 
-func (cmd *generateCommand) sampling() models.Sampling {
-	return models.Sampling{Temperature: cmd.Temperature, TopK: cmd.TopK, TopP: cmd.TopP, Seed: cmd.Seed}
-}
-
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	m, err := load(c, models.Load, cmd.Model, models.Options{Tokens: cmd.Context, Weights: cmd.Weights})
 	if err != nil {
@@ -67,167 +57,53 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	o := models.Generation{Tokens: cmd.MaxTokens}
+	o.Sampling = models.Sampling{Temperature: cmd.Temperature, TopK: cmd.TopK, TopP: cmd.TopP, Seed: cmd.Seed}
+	g := &chat.Generator{Model: m, Tokenizer: t, Options: o, Out: c.out, Plain: !isTerminal(c.out), Messages: c.err}
+	generate := cmd.text
 	if cmd.Chat {
-		return cmd.converse(ctx, c, m, t)
+		generate = cmd.conversation
 	}
-	name, text, err := cmd.prompt(c)
+	err = generate(ctx, c, g)
+	if errors.Is(err, context.Canceled) {
+		return interrupted{fmt.Sprintf("interrupted after %d tokens", g.Written)}
+	}
+	return err
+}
+
+// text continues the prompt.
+func (cmd *generateCommand) text(ctx context.Context, c console, g *chat.Generator) (err error) {
+	name, text := "argument", deref(cmd.Prompt)
+	if cmd.Prompt == nil {
+		name = "standard input"
+		c.invite("type a text to continue; " + endOfInput() + " ends it")
+		if text, err = chat.ReadPrompt(name, c.in); err != nil {
+			return err
+		}
+	}
+	e, err := g.Encode(name, text, cmd.NoSpecial)
 	if err != nil {
 		return err
-	}
-	e, err := t.Encode(text, tokenizer.Options{NoSpecial: cmd.NoSpecial, NoTruncation: true, NoPadding: true})
-	if err == nil {
-		err = cmd.fits(m, e)
-	}
-	if err != nil {
-		return &input.Error{Name: name, Err: err}
 	}
 	if template, _, _ := chat.Template(cmd.Model); template != "" && !cmd.NoSpecial {
 		c.say("%s has a chat template that is not applied to the prompt; use --chat to apply it", template)
 	}
-	_, err = cmd.write(ctx, c, m, nil, t, e, nil)
+	_, err = g.Write(ctx, e)
 	return err
 }
 
-// fits returns an error if a prompt is too long for the model.
-func (cmd *generateCommand) fits(m *models.Model, e *tokenizer.Encoding) error {
-	if err := m.Sizes().Check(models.BatchOf(e)); err != nil {
-		return fmt.Errorf("the prompt has %w", err)
-	}
-	return nil
-}
-
-// write prints the continuation of a prompt up to one of the end tokens, and returns it. If ends is
-// nil, the end tokens of the model are used. With a session, the prompt continues its conversation.
-func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Model, s *models.Session, t *tokenizer.Tokenizer, e *tokenizer.Encoding, ends []int) (string, error) {
-	generate := m.Generate
-	if s != nil {
-		generate = s.Generate
-	}
-	tokens, err := generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.most(m, len(e.IDs)), Ends: ends})
-	if err != nil {
-		return "", err
-	}
-	w := &chat.Printer{Out: c.out, Plain: !isTerminal(c.out)}
-	stream := t.Target().Stream() // t itself, unless t has separate source and target vocabularies
-	z := m.Sizes()
-	for _, id := range e.IDs {
-		if z.Decoder != nil || cmd.Chat { // the output is a new text
-			break
-		}
-		stream.Next(id) // a token may decode differently at the start of a text
-	}
-	speed := chat.NewPace(len(e.IDs))
-	for id := range tokens {
-		speed.Token()
-		w.Print(stream.Next(id))
-		if w.Err != nil || ctx.Err() != nil {
-			break
-		}
-	}
-	if s != nil {
-		speed.Prompt = s.Fresh()
-	}
-	w.Print(stream.Rest())
-	answer := w.Text.String()
-	w.Print("\n")
-	if w.Err != nil {
-		return answer, w.Err
-	}
-	fmt.Fprintln(c.err, speed)
-	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.Tokens > most && ctx.Err() == nil {
-		fmt.Fprintf(c.err, "stopped at %d tokens, the maximum length of the model\n", most)
-	}
-	if ctx.Err() != nil {
-		return answer, interrupted{fmt.Sprintf("interrupted after %d tokens", speed.Tokens)}
-	}
-	return answer, nil
-}
-
-// prompt returns the prompt and the name of its source for messages.
-func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
-	if cmd.Prompt != nil {
-		return "argument", *cmd.Prompt, nil
-	}
-	c.invite("type a text to continue; " + endOfInput() + " ends it")
-	data, err := io.ReadAll(io.LimitReader(c.in, longestPrompt+1))
-	switch {
-	case err != nil:
-		return "", "", err
-	case len(data) > longestPrompt:
-		return "", "", input.Errorf("standard input", "more than %d bytes, want a prompt", longestPrompt)
-	}
-	return "standard input", strings.TrimRight(string(data), "\r\n"), nil
-}
-
-// longestPrompt is the maximum size of a prompt in bytes, beyond the context of any model.
-const longestPrompt = 1 << 25
-
-// most returns the maximum number of tokens to generate after a prompt. An encoder-decoder may have
-// no maximum length, and could generate without end.
-func (cmd *generateCommand) most(m *models.Model, prompt int) int {
-	if cmd.MaxTokens == 0 && m.Sizes().Decoder != nil {
-		return 2*prompt + 20 // the limit of attn translate
-	}
-	return cmd.MaxTokens
-}
-
-// converse answers the prompt, or each line of standard input.
-func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.Model, t *tokenizer.Tokenizer) error {
-	talk, err := chat.New(cmd.Model, t, max(t.Size(), m.Sizes().Vocabulary))
+// conversation answers the prompt, or each line of standard input.
+func (cmd *generateCommand) conversation(ctx context.Context, c console, g *chat.Generator) error {
+	talk, err := g.Converse(cmd.Model)
 	if err != nil {
 		return err
-	}
-	ends, err := m.EndTokens()
-	if err != nil {
-		return err
-	}
-	if end, ok := talk.End(); ok {
-		ends = append(slices.Clone(ends), end)
 	}
 	if cmd.System != nil {
 		talk.Say("system", *cmd.System)
 	}
-	var session *models.Session // nil for an encoder-decoder, which encodes the whole source at once
-	if m.Sizes().Decoder == nil {
-		if session, err = m.NewSession(attn.CacheConfig{}); err != nil {
-			return err
-		}
-	}
-	turn := func(name string, line int, said string) error {
-		talk.Say("user", said)
-		e, err := talk.Encode()
-		if err == nil {
-			err = cmd.fits(m, e)
-		}
-		if err != nil {
-			if errors.As(err, new(*input.Error)) {
-				return err
-			}
-			return &input.Error{Name: name, Line: line, Err: err}
-		}
-		answer, err := cmd.write(ctx, c, m, session, t, e, ends)
-		talk.Say("assistant", answer)
-		return err
-	}
 	if cmd.Prompt != nil {
-		return turn("argument", 0, *cmd.Prompt)
+		return g.Answer(ctx, "argument", 0, *cmd.Prompt)
 	}
 	c.invite("type messages, one per line; " + endOfInput() + " ends the conversation")
-	lines := bufio.NewScanner(c.in)
-	lines.Buffer(nil, longestPrompt)
-	line := 1
-	for ; lines.Scan(); line++ {
-		if strings.TrimSpace(lines.Text()) == "" {
-			continue
-		}
-		if err := turn("standard input", line, strings.TrimSuffix(lines.Text(), "\r")); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return &input.Error{Name: "standard input", Line: line, Err: fmt.Errorf("line longer than %d bytes", longestPrompt)}
-	} else if err != nil {
-		return fmt.Errorf("standard input: %w", err)
-	}
-	return nil
+	return g.AnswerLines(ctx, "standard input", c.in)
 }

@@ -22,16 +22,11 @@ func TestOutputsAreGuarded(t *testing.T) {
 	for _, command := range parser.Model.Leaves(true) {
 		for _, v := range flags.Values(command) {
 			says := strings.HasPrefix(v.Help, "Write ") || strings.Contains(v.Help, "to write")
-			if flags.IsPath(v) && says && !v.Tag.Has("writes") && !hasTouches(command) {
+			if flags.IsPath(v) && says && !v.Tag.Has("writes") {
 				t.Errorf("attn %s: the tags of %s do not say that it is written", command.Name, flags.Name(v))
 			}
 		}
 	}
-}
-
-func hasTouches(command *kong.Node) bool {
-	_, has := command.Target.Addr().Interface().(interface{ touches() touched })
-	return has
 }
 
 // No command that reads a model can write to a file of the model, even if only other commands read
@@ -103,7 +98,7 @@ func outputFlags(command *kong.Node) (names []string) {
 			continue
 		}
 		flag.Target.SetString("path")
-		if slices.ContainsFunc(filesOf(command).Writes, func(p guard.Place) bool { return p.Path == "path" }) {
+		if slices.ContainsFunc(guard.Of(command).Writes, func(p guard.Place) bool { return p.Path == "path" }) {
 			names = append(names, "--"+flag.Name)
 		}
 		flag.Target.SetString("")

@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/importance"
+	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/tasks"
 )
@@ -65,10 +66,10 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	shown := newStages(c.err)
-	defer shown.clear()
+	shown := progress.NewStages(c.err)
+	defer shown.Clear()
 	o := importance.Options{
-		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.tell,
+		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.Tell,
 	}
 	if cmd.Sums != "" {
 		return cmd.showMerged(c, o)
@@ -79,7 +80,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	}
 	m.Limit(cmd.Limit)
 	r, err := importance.Measure(ctx, m, cmd.Model, o)
-	shown.clear()
+	shown.Clear()
 	stopped := errors.Is(err, context.Canceled)
 	switch {
 	case err != nil && r.Layers == nil:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn/internal/importance"
 	"github.com/attn-go/attn/internal/tasks"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
@@ -61,7 +62,7 @@ func (cmd *headsCommand) stream(c console) (lineStream, error) {
 	}
 	unknown := newUnknown(c.err)
 	f := importance.Lines(m, methods, func(pairs []seq2seq.Pair) { unknown.pairs(m, pairs) })
-	f.MaxBytes, f.Strict = longestPair, cmd.Strict
+	f.MaxBytes, f.Strict = texts.LongestPair, cmd.Strict
 	return newStream(f, c), nil
 }
 

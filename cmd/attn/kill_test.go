@@ -20,6 +20,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
@@ -192,7 +193,7 @@ func TestMetricsFollowState(t *testing.T) {
 		t.Fatalf("%s: %v", lines[n], err)
 	}
 	cut := epoch
-	cut.ValidLoss = number(math.NaN())
+	cut.ValidLoss = strictjson.Number(math.NaN())
 	beyond := cut
 	beyond.Epoch, beyond.Step = 2, 2*epoch.Step
 	line := func(e curve.Epoch) string {

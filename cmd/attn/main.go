@@ -18,35 +18,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"slices"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
-	"github.com/attn-go/attn/internal/hub"
-	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/pruning"
-	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/shards"
-	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/tokenizer"
-)
-
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitCheck       = 3
-	exitInput       = 4
-	exitInterrupted = 130
 )
 
 // commands lists the subcommands in the groups of the help. Each is in a separate file.
@@ -78,20 +56,6 @@ type commands struct {
 	Version    versionCommand    `cmd:"" group:"Tools" help:"Print the version."`
 }
 
-// console groups the standard streams of a command.
-type console struct {
-	in       io.Reader
-	out, err io.Writer
-	// writes lists the files that the command overwrites. The command must not read them.
-	writes guard.Outputs
-}
-
-// say writes a message of one line to standard error. Control characters in it are escaped,
-// because file names, flags and server responses are untrusted.
-func (c console) say(format string, args ...any) {
-	fmt.Fprintln(c.err, quote.Message(fmt.Sprintf(format, args...)))
-}
-
 func main() {
 	os.Exit(run(interruptible(os.Stderr), os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
@@ -109,13 +73,19 @@ func options(c console) []kong.Option {
 	}
 }
 
+// parse parses a command line. exited is the exit code if the parser has printed the help, otherwise −1.
+func parse(ctx context.Context, args []string, c console) (parsed *kong.Context, exited int, err error) {
+	exited = -1
+	exit := kong.Exit(func(code int) { exited = code })
+	parser := kong.Must(&commands{}, append(options(c), exit, kong.BindTo(ctx, (*context.Context)(nil)))...)
+	if parsed, err = parser.Parse(flags.JoinNegative(args)); err != nil {
+		err = flags.Plain(err)
+	}
+	return parsed, exited, err
+}
+
 // run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, c console) int {
-	exited := -1
-	parser := kong.Must(&commands{}, append(options(c),
-		kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)...)
 	switch { // common first attempts
 	case len(args) == 0:
 		args = []string{"--help"}
@@ -124,14 +94,14 @@ func run(ctx context.Context, args []string, c console) int {
 	case args[0] == "--version":
 		args = []string{"version"}
 	}
-	parsed, err := parser.Parse(flags.JoinNegative(args))
+	parsed, exited, err := parse(ctx, args, c)
 	if exited >= 0 { // the parser has printed the help
 		return exited
 	}
 	if err == nil {
-		c.writes, err = checkFiles(parsed, c)
+		c.writes, err = guard.Of(parsed.Selected()).Check(c.in, c.out, runFiles())
 	} else {
-		err = usage("%w", flags.Plain(err))
+		err = usage("%w", err)
 	}
 	if err == nil {
 		err = parsed.Run(c)
@@ -149,63 +119,3 @@ func run(ctx context.Context, args []string, c console) int {
 
 // Validate checks the requirements between flags, which are tags of the fields.
 func (*commands) Validate(parsed *kong.Context) error { return flags.Check(parsed) }
-
-// checkFiles returns the files that the command writes. It returns an error if the command would
-// overwrite one of its inputs.
-func checkFiles(parsed *kong.Context, c console) (guard.Outputs, error) {
-	return filesOf(parsed.Selected()).Check(c.in, c.out, runFiles())
-}
-
-// filesOf returns the files that a command reads and writes.
-func filesOf(command *kong.Node) guard.Files {
-	if cmd, ok := command.Target.Addr().Interface().(interface{ touches() touched }); ok {
-		t := cmd.touches()
-		return guard.Files{
-			Reads: places(t.reads), Models: places(t.models), Writes: places(t.writes), Makes: places(t.makes), Stdin: t.stdin,
-		}
-	}
-	return guard.Of(command)
-}
-
-// usage returns an error for an invalid command line.
-func usage(format string, args ...any) error { return flags.Errorf(format, args...) }
-
-// interrupted is the error after an interruption. The hint says how to continue.
-type interrupted struct{ hint string }
-
-func (e interrupted) Error() string { return e.hint }
-
-// exitCode returns the documented exit code for an error.
-func exitCode(err error) int {
-	is := func(targets ...any) bool {
-		return slices.ContainsFunc(targets, func(target any) bool { return errors.As(err, target) })
-	}
-	var path *fs.PathError
-	switch {
-	case is(new(interrupted)), errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case is(new(*flags.Error)):
-		return exitUsage
-	case is(new(*pruning.CheckError)):
-		return exitCheck
-	case is(new(*input.Error), new(*safetensors.FormatError), new(*tokenizer.FormatError), new(*models.FormatError),
-		new(*hub.ModelError), new(*shards.Error)):
-		return exitInput
-	case errors.As(err, &path) && noInput(path):
-		return exitInput
-	}
-	return exitFailed
-}
-
-// noInput reports whether an error means that an input is missing or unreadable. Errors of
-// writing have another Op: "write", "mkdir" or "rename".
-func noInput(err *fs.PathError) bool {
-	switch err.Op {
-	case "open", "stat":
-		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
-	case "read":
-		info, statErr := os.Stat(err.Path)
-		return statErr == nil && info.IsDir()
-	}
-	return false
-}

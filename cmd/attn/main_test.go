@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/train"
@@ -107,7 +108,7 @@ func TestExitCode(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	for x, want := range map[float64]string{1.5: "1.5", 0: "0", math.Inf(1): "null", math.Inf(-1): "null", math.NaN(): "null"} {
-		if got, err := json.Marshal(number(x)); err != nil || string(got) != want {
+		if got, err := json.Marshal(strictjson.Number(x)); err != nil || string(got) != want {
 			t.Errorf("%v is %s, %v, want %s", x, got, err, want)
 		}
 	}

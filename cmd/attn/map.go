@@ -3,17 +3,11 @@ package main
 import (
 	"context"
 	"io"
-	"slices"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/fonts"
-	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/view"
-	"github.com/attn-go/attn/train"
-	"github.com/attn-go/attn/viz"
 )
 
 type mapCommand struct {
@@ -30,7 +24,7 @@ type mapCommand struct {
 	Rollout bool    `help:"Attention rollout (Abnar and Zuidema 2020): the share of each input token in each output vector of the last layer. Of the encoder, unless --kind decoder." group:"What to draw" excludes:"all,head,layer,mean,kind=cross"`
 	Differ  bool    `name:"divergence" help:"Difference between heads: the Jensen–Shannon divergence in nats between each pair of heads of one kind, or, with --layer, of one layer (Clark et al. 2019)." group:"What to draw" excludes:"all,head,mean,rollout,embed"`
 	Values  bool    `name:"value-weighted" help:"Multiply each weight by the norm of its value's contribution to the layer's output (Kobayashi et al. 2020)." group:"What to draw" excludes:"rollout,divergence"`
-	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight of the last colour: 1 (unit) or the largest weight drawn (largest)." placeholder:"NAME" group:"What to draw"`
+	Scale   string  `default:"largest" enum:"largest,unit" help:"Weight of the last colour: the largest weight drawn (largest) or 1 (unit), to compare pictures." placeholder:"NAME" group:"What to draw"`
 	SVG     string  `name:"svg" help:"Write an SVG image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	PNG     string  `name:"png" help:"Write a PNG image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	HTML    string  `name:"html" help:"Write an HTML page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
@@ -79,120 +73,34 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	figure, err := cmd.choice().Figure(record)
+	choice := cmd.choice()
+	figure, err := choice.Figure(record)
 	if err != nil {
 		return err
 	}
-	drawn := panels.ShortMarks(figure, record.Special)
+	drawn := panels.ShortMarks(figure, record.Special) // tables have the original tokens
 	if cmd.PNG != "" {
 		if drawn.Fonts, err = fonts.For(cmd.Font, drawn.Lacking()); err != nil {
 			return err
 		}
 	}
-	outputs := cmd.outputs(ctx, record, figure, drawn)
-	if len(outputs) == 0 {
-		return drawn.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, cmd.ASCII))
-	}
-	if err := atomicfile.WriteAll(slices.DeleteFunc(slices.Clone(outputs), toStandardOutput)...); err != nil {
+	written, err := c.writeFiles(
+		atomicfile.File{Path: cmd.SVG, Write: drawn.SVG},
+		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return drawn.PNG(w, 2) }},
+		atomicfile.File{Path: cmd.HTML, Write: drawn.HTML},
+		atomicfile.File{Path: cmd.CSV, Write: figure.CSV},
+		atomicfile.File{Path: cmd.JSON, Write: figure.JSON},
+		atomicfile.File{Path: cmd.NPY, Write: figure.NPY},
+		atomicfile.File{Path: cmd.Embed, Write: func(w io.Writer) error {
+			state, err := choice.State(record, cmd.Mean != nil)
+			if err != nil {
+				return err
+			}
+			return view.WriteEmbed(ctx, w, choice.Title(record), record, state)
+		}},
+	)
+	if err != nil || written {
 		return err
 	}
-	if at := slices.IndexFunc(outputs, toStandardOutput); at >= 0 {
-		return outputs[at].Write(c.out)
-	}
-	return nil
-}
-
-func toStandardOutput(f atomicfile.File) bool { return f.Path == "-" }
-
-// outputs returns the files that the flags name. Tables contain the original tokens, figures the
-// shortened marks.
-func (cmd *mapCommand) outputs(ctx context.Context, r *heads.Record, figure, drawn viz.Figure) []atomicfile.File {
-	return slices.DeleteFunc([]atomicfile.File{
-		{Path: cmd.SVG, Write: drawn.SVG},
-		{Path: cmd.PNG, Write: func(w io.Writer) error { return drawn.PNG(w, 2) }},
-		{Path: cmd.HTML, Write: drawn.HTML},
-		{Path: cmd.CSV, Write: figure.CSV},
-		{Path: cmd.JSON, Write: figure.JSON},
-		{Path: cmd.NPY, Write: figure.NPY},
-		{Path: cmd.Embed, Write: func(w io.Writer) error { return cmd.embed(ctx, r, w) }},
-	}, func(f atomicfile.File) bool { return f.Path == "" })
-}
-
-// embed writes the page with the record as a fragment for another page.
-func (cmd *mapCommand) embed(ctx context.Context, r *heads.Record, w io.Writer) error {
-	choice := cmd.choice()
-	state, err := choice.State(r, cmd.Mean != nil)
-	if err != nil {
-		return err
-	}
-	title := choice.Title(r)
-	page, err := view.Page(ctx, view.Options{Name: title, Records: []*heads.Record{r}}, state)
-	if err == nil {
-		_, err = w.Write(view.Embed(page, "Attention: "+title))
-	}
-	return err
-}
-
-// record returns the recorded weights, from a file or from a run of the model.
-func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, error) {
-	if cmd.Weights != "" {
-		return heads.Read(cmd.Weights)
-	}
-	from, err := openSource(cmd.Model, c, cmd.Steps)
-	if err != nil {
-		return nil, err
-	}
-	m, longest := from.m, train.LongestText
-	if m.Translator == nil {
-		longest = longestPretrained
-	}
-	source, err := cmd.source(ctx, c, longest)
-	if err != nil {
-		return nil, err
-	}
-	if m.Translator == nil {
-		if cmd.Target != nil {
-			return nil, usage("--target requires a translator, and %s is a %s model; use --pair for a second text", quoted(cmd.Model), m.Family.Name)
-		}
-		r, err := from.Record(ctx, source, deref(cmd.Pair))
-		if err != nil {
-			return nil, recordError(1, err)
-		}
-		return r, nil
-	}
-	if cmd.Pair != nil {
-		return nil, usage("--pair requires a pretrained encoder, and %s is a translator; use --target for its output", quoted(cmd.Model))
-	}
-	from.unknown.source(m, source)
-	if cmd.Target != nil {
-		if err := checkText("--target", 0, *cmd.Target, train.LongestText); err != nil {
-			return nil, err
-		}
-		from.unknown.target(m, *cmd.Target)
-		return m.Record(source, *cmd.Target, cmd.recorded())
-	}
-	written, err := m.Translate(ctx, []string{source}, 1)
-	if err != nil {
-		return nil, err
-	}
-	return m.Record(source, written[0], cmd.recorded())
-}
-
-// recorded returns which data to record in a run of the model: all that the outputs can show.
-func (cmd *mapCommand) recorded() heads.RecorderOptions {
-	return heads.RecorderOptions{ValueNorms: cmd.Values || cmd.Embed != "", Vectors: cmd.Embed != ""}
-}
-
-// source returns the text of the command line, or else a line of standard input, of at most
-// longest bytes.
-func (cmd *mapCommand) source(ctx context.Context, c console, longest int) (string, error) {
-	if cmd.Text != nil {
-		return *cmd.Text, checkText("argument", 1, *cmd.Text, longest)
-	}
-	c.invite("type a text for the model to read, then Enter")
-	text, err := filter.First(ctx, c.in, "standard input", longest)
-	if err == io.EOF {
-		err = input.Errorf("standard input", "no text")
-	}
-	return text, err
+	return drawn.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, cmd.ASCII))
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/tasks"
 )
@@ -37,9 +38,9 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err := pruning.Vacant(cmd.Out, cmd.Force); err != nil {
 		return err
 	}
-	shown := newStages(c.err)
-	defer shown.clear()
-	o, err := cmd.options(shown.tell)
+	shown := progress.NewStages(c.err)
+	defer shown.Clear()
+	o, err := cmd.options(shown.Tell)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	}
 	defer out.Close()
 	err = x.Run(ctx, out)
-	shown.clear()
+	shown.Clear()
 	if errors.Is(err, context.Canceled) && out.Unfinished {
 		unfinished := filepath.Join(cmd.Out, unfinishedFile)
 		return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(unfinished))}

@@ -7,13 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/shards"
@@ -58,11 +53,12 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return usage("%s: %w", strings.Join(cmd.Command, " "), err)
 	}
-	todo, err := cmd.numbers()
+	todo, err := shards.Numbers(cmd.Shard, cmd.Shards, os.LookupEnv)
 	if err != nil {
 		return err
 	}
 	job := shards.Job{Kernels: simd.Implementation(), Dir: cmd.Output, Shards: cmd.Shards}
+	job.Load = func() (shards.Stream, error) { return filter.stream(c) }
 	if job.Plan, err = shards.NewPlan(cmd.Input); err != nil {
 		return &input.Error{Name: "--input", Err: err}
 	}
@@ -70,69 +66,20 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	for _, i := range todo {
-		if err := cmd.make(ctx, c, &job, filter, i); err != nil {
+		m, err := job.Run(ctx, i)
+		var other *shards.Error
+		switch {
+		case errors.Is(err, shards.ErrDone):
+			fmt.Fprintf(c.err, "shard %d of %d is already done\n", i, job.Shards)
+		case errors.As(err, &other) && other.Other: // the directory has shards of another job
+			return usage("%w", err)
+		case err != nil:
 			return err
+		default:
+			fmt.Fprintln(c.err, m)
 		}
 	}
 	return nil
-}
-
-// make processes a shard, or skips a finished one. The model is loaded for the first shard that is
-// not finished.
-func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, filter lineCommand, i int) (err error) {
-	err = job.Check(i)
-	if err == nil && job.Stream == nil {
-		var s lineStream
-		if s, err = filter.stream(c); err != nil {
-			return err
-		}
-		job.Stream = s
-	}
-	var m *shards.Manifest
-	if err == nil {
-		m, err = job.Run(ctx, i)
-	}
-	var there *shards.Error
-	switch {
-	case errors.Is(err, shards.ErrDone):
-		fmt.Fprintf(c.err, "shard %d of %d is already done\n", i, job.Shards)
-		return nil
-	case errors.As(err, &there) && there.Other: // the directory has shards of another job
-		return usage("%w", err)
-	case err != nil:
-		return err
-	}
-	fmt.Fprintf(c.err, "shard %d of %d: %d lines, %d rejected, %v\n", i, job.Shards, m.Output.Lines, m.Rejected, time.Duration(m.Seconds*float64(time.Second)).Round(100*time.Millisecond))
-	return nil
-}
-
-// shardVariables are the environment variables in which schedulers pass the number of a task,
-// from 0.
-var shardVariables = []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"}
-
-// numbers returns the numbers of the shards to process.
-func (cmd *shardsCommand) numbers() (list []int, err error) {
-	if cmd.Shard != nil {
-		if *cmd.Shard < 0 || *cmd.Shard >= cmd.Shards {
-			return nil, usage("--shard %d, want 0 to %d", *cmd.Shard, cmd.Shards-1)
-		}
-		return []int{*cmd.Shard}, nil
-	}
-	for _, name := range shardVariables {
-		text, there := os.LookupEnv(name)
-		if !there {
-			continue
-		}
-		i, err := strconv.Atoi(text)
-		if err != nil || i < 0 || i >= cmd.Shards {
-			return nil, usage("%s is %q, want the number of a shard, 0 to %d", name, text, cmd.Shards-1)
-		}
-		return []int{i}, nil
-	}
-	for i := range cmd.Shards {
-		list = append(list, i)
-	}
-	return list, nil
 }
 
 // merge writes the outputs of all shards, or their sums.
@@ -152,26 +99,18 @@ func (cmd *shardsCommand) merge(c console) error {
 			return err
 		}
 	}
-	fmt.Fprintf(c.err, "%d shards: %d lines, %d rejected, %v\n", sum.Shards, sum.Lines, sum.Rejected, time.Duration(sum.Seconds*float64(time.Second)).Round(time.Second))
-	if len(sum.Kernels) > 1 {
-		fmt.Fprintf(c.err, "computed with kernels %s: the last digits may differ between them\n", strings.Join(sum.Kernels, ", "))
-	}
+	fmt.Fprintln(c.err, sum)
 	return nil
 }
 
 // parseLines parses the command line of a command that maps lines to lines.
 func parseLines(c console, args []string) (lineCommand, error) {
-	asked := false
-	parser := kong.Must(&commands{}, append(options(console{in: c.in, out: io.Discard, err: io.Discard}),
-		kong.Exit(func(int) { asked = true }),
-		kong.BindTo(context.Background(), (*context.Context)(nil)),
-	)...)
-	parsed, err := parser.Parse(flags.JoinNegative(args))
-	if asked {
+	parsed, exited, err := parse(context.Background(), args, console{in: c.in, out: io.Discard, err: io.Discard})
+	switch {
+	case exited >= 0:
 		return nil, errors.New("want a command, not its help")
-	}
-	if err != nil {
-		return nil, flags.Plain(err)
+	case err != nil:
+		return nil, err
 	}
 	cmd, ok := parsed.Selected().Target.Addr().Interface().(lineCommand)
 	if !ok {

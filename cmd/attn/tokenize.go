@@ -41,8 +41,8 @@ becomes {"error": "…"}; with --strict, it ends the run. See docs/scale.md for 
 }
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
-	if isTerminal(c.out) && !cmd.JSON && !cmd.TSV { // attn shards does not run this: its files contain ids
-		cmd.columns = columns(c.out)
+	if !cmd.JSON && !cmd.TSV { // attn shards does not run this: its files contain ids
+		cmd.columns = c.width()
 	}
 	if cmd.Text == nil {
 		return runLines(ctx, c, cmd, cmd.File, "type texts to tokenize, one per line")
@@ -57,10 +57,7 @@ func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 }
 
 func (cmd *tokenizeCommand) streams() error {
-	if cmd.File != "" || cmd.Text != nil {
-		return errNotLines
-	}
-	return nil
+	return onlyLines(cmd.File == "" && cmd.Text == nil)
 }
 
 func (cmd *tokenizeCommand) modelDir() string { return cmd.Model }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/train"
 )
@@ -59,9 +60,9 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	n := s.Model.Translator.Config
 	fmt.Fprintf(c.err, "%s with %s scores, %d parameters; training pairs: %d, test pairs: %d\n",
 		n.Arch, n.Score, nn.Count(s.Model), learn, len(s.Data.Test))
-	p := newProgress(c.err, curve.Parse(s.Metrics()))
+	p := progress.NewTraining(c.err, curve.Parse(s.Metrics()))
 	err = s.Train(ctx, p)
-	p.clear()
+	p.Clear()
 	switch {
 	case errors.Is(err, context.Canceled) && !s.Saved:
 		return interrupted{"interrupted before the first step; nothing was saved"}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/train"
 )
@@ -61,11 +62,11 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
-		shown := newStages(c.err)
-		defer shown.clear()
+		shown := progress.NewStages(c.err)
+		defer shown.Clear()
 		for i, path := range cmd.Weights {
 			if len(cmd.Weights) > 1 {
-				shown.tell("opening files", i, len(cmd.Weights))
+				shown.Tell("opening files", i, len(cmd.Weights))
 			}
 			f, err := heads.Open(path) // closed by the system when the program ends
 			if err != nil {
@@ -87,7 +88,11 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
 	if p := model.(modelSource); p.m.Translator == nil {
 		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // room for two, to compare them
-		if p.m.Sizes().Decoder == nil {                            // the second text of an encoder-decoder is the target
+		switch z := p.m.Sizes(); {
+		case z.Decoder != nil: // the second text of an encoder-decoder is the target
+		case z.Kind == heads.Decoder:
+			o.Second = view.Second{Label: "Continuation", Hint: "text that follows the first, if any"}
+		default:
 			o.Second = view.Second{Label: "Second text", Hint: "none"}
 		}
 	}

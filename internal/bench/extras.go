@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// An extra is an addition to attention: a position embedding, a score modification, or another
+// An extra is an addition to attention: a position embedding, a score change, or another
 // result.
 type extra struct {
 	name, does string
@@ -35,9 +35,9 @@ var extras = []extra{
 		}
 		c.Position = rope
 	}},
-	{name: "score-mod", does: "a user-defined score modification that adds a bias for the distance", goesWith: heads,
+	{name: "score-mod", does: "a custom score change that adds a bias for the distance", goesWith: heads,
 		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, tensor.AddTo)) }},
-	{name: "score-mod-loop", does: "the same modification with a loop in Go", goesWith: heads,
+	{name: "score-mod-loop", does: "the same score change with a loop in Go", goesWith: heads,
 		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, addLoop)) }},
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
 		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},
@@ -79,7 +79,7 @@ func (w Work) extras() []extra {
 	return list
 }
 
-// distanceBias is an example of a user-defined score change: a number for each distance between
+// distanceBias is an example of a custom score change: a number for each distance between
 // key and query.
 type distanceBias struct {
 	attn.NoParam

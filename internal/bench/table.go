@@ -96,6 +96,23 @@ func (t *Table) Begin(columns []Column) error {
 	return err
 }
 
+// Rows writes a table with a row for each item of a list, as soon as run has measured it.
+func Rows[W any, R Row](t *Table, list []W, columns []Column, run func(W) (R, error)) error {
+	if err := t.Begin(columns); err != nil {
+		return err
+	}
+	for _, w := range list {
+		r, err := run(w)
+		if err == nil {
+			err = t.Add(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Add writes a row.
 func (t *Table) Add(r Row) error {
 	m := t.Machine

@@ -1,9 +1,29 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 )
+
+// Each row is written as soon as it is measured, and an error ends the table.
+func TestRows(t *testing.T) {
+	var b strings.Builder
+	table := &Table{Out: &b, Format: CSV, Threads: 1}
+	list := Usual()[:3]
+	err := Rows(table, list, Columns(list), func(w Work) (Result, error) {
+		if w.Name() == list[2].Name() {
+			return Result{}, io.ErrUnexpectedEOF
+		}
+		return Result{Work: w}, nil
+	})
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if !errors.Is(err, io.ErrUnexpectedEOF) || len(lines) != 3 || !strings.HasPrefix(lines[2], list[1].Name()+",") {
+		t.Errorf("%v, %q", err, lines)
+	}
+}
 
 // A narrow terminal shows the most important columns, all of them complete.
 func TestHiddenColumns(t *testing.T) {

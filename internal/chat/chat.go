@@ -1,4 +1,5 @@
-// Package chat renders conversations with a model's chat template.
+// Package chat generates text with language models: continuations of a prompt, and conversations by a model's
+// chat template.
 package chat
 
 import (

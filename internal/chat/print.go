@@ -8,22 +8,22 @@ import (
 	"unicode"
 )
 
-// Printer streams a text in pieces.
-type Printer struct {
-	Out   io.Writer
-	Plain bool            // do not replace control characters
-	Text  strings.Builder // the whole text
-	Err   error
+// printer streams a text in pieces.
+type printer struct {
+	out   io.Writer
+	plain bool            // do not replace control characters
+	text  strings.Builder // the whole text
+	err   error
 }
 
-// Print writes a piece. Unless p.Plain is set, control characters are replaced, because the output of a
+// print writes a piece. Unless p.plain is set, control characters are replaced, because the output of a
 // model is untrusted.
-func (p *Printer) Print(text string) {
-	if p.Err != nil || text == "" {
+func (p *printer) print(text string) {
+	if p.err != nil || text == "" {
 		return
 	}
-	p.Text.WriteString(text)
-	if !p.Plain {
+	p.text.WriteString(text)
+	if !p.plain {
 		text = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) && r != '\n' && r != '\t' {
 				return unicode.ReplacementChar
@@ -31,34 +31,34 @@ func (p *Printer) Print(text string) {
 			return r
 		}, text)
 	}
-	_, p.Err = io.WriteString(p.Out, text)
+	_, p.err = io.WriteString(p.out, text)
 }
 
-// Pace measures the speed of generation.
-type Pace struct {
-	Prompt, Tokens     int
+// pace measures the speed of generation.
+type pace struct {
+	prompt, tokens     int
 	start, first, last time.Time
 }
 
-// NewPace starts a measurement for a prompt with the given number of tokens.
-func NewPace(prompt int) *Pace { return &Pace{Prompt: prompt, start: time.Now()} }
+// newPace starts a measurement for a prompt with the given number of tokens.
+func newPace(prompt int) *pace { return &pace{prompt: prompt, start: time.Now()} }
 
-// Token records a generated token.
-func (p *Pace) Token() {
+// token records a generated token.
+func (p *pace) token() {
 	p.last = time.Now()
-	if p.Tokens++; p.Tokens == 1 {
+	if p.tokens++; p.tokens == 1 {
 		p.first = p.last
 	}
 }
 
 // String returns the time for the prompt, and the speed of the tokens after the first.
-func (p *Pace) String() string {
-	if p.Tokens == 0 {
-		return fmt.Sprintf("%d tokens read, none written", p.Prompt)
+func (p *pace) String() string {
+	if p.tokens == 0 {
+		return fmt.Sprintf("%d tokens read, none written", p.prompt)
 	}
-	text := fmt.Sprintf("%d tokens read in %.2f s, %d written", p.Prompt, p.first.Sub(p.start).Seconds(), p.Tokens)
-	if d := p.last.Sub(p.first).Seconds(); p.Tokens > 1 && d > 0 {
-		text += fmt.Sprintf(" at %.1f tokens/s", float64(p.Tokens-1)/d)
+	text := fmt.Sprintf("%d tokens read in %.2f s, %d written", p.prompt, p.first.Sub(p.start).Seconds(), p.tokens)
+	if d := p.last.Sub(p.first).Seconds(); p.tokens > 1 && d > 0 {
+		text += fmt.Sprintf(" at %.1f tokens/s", float64(p.tokens-1)/d)
 	}
 	return text
 }

@@ -332,6 +332,16 @@ func TestWrites(t *testing.T) {
 	}
 }
 
+func TestCheck(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "<nil>", "ab\n\r": "<nil>", "abcde": "in:3: longer than 4 bytes", "\xff": "in:3: invalid UTF-8",
+	} {
+		if got := fmt.Sprint(Check("in", 3, text, 4)); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestFirst(t *testing.T) {
 	for in, want := range map[string]string{"a\nb": "a <nil>", "": " EOF", "\n": " <nil>", "\xff": " in:1: invalid UTF-8", "abcdef\na": " in:1: longer than 5 bytes"} {
 		text, err := First(t.Context(), strings.NewReader(in), "in", 5)

@@ -147,18 +147,37 @@ func readLine(r *bufio.Reader, most int, strict bool) (l rawLine, there bool, er
 		}
 	}
 	b = bytes.TrimRight(bytes.TrimSuffix(b, []byte("\n")), "\r")
-	switch {
-	case long || len(b) > most:
-		l.err = tooLong(most)
-	case !utf8.Valid(b):
-		l.err = errors.New("invalid UTF-8")
-	default:
-		l.text = string(b)
-		if strings.Contains(l.text, "\r") { // would turn one line into several
-			l = rawLine{err: errors.New("carriage return inside the line, want lines that end in LF or CRLF")}
-		}
+	if long {
+		return rawLine{err: tooLong(most)}, there, err
+	}
+	l.text = string(b)
+	l.err = valid(l.text, most)
+	if l.err == nil && strings.Contains(l.text, "\r") { // would turn one line into several
+		l.err = errors.New("carriage return inside the line, want lines that end in LF or CRLF")
+	}
+	if l.err != nil {
+		l.text = ""
 	}
 	return l, there, err
+}
+
+// Check returns an *input.Error for a text that a filter would reject: it is longer than most bytes or is invalid
+// UTF-8. name and line are its source.
+func Check(name string, line int, text string, most int) error {
+	if err := valid(text, most); err != nil {
+		return &input.Error{Name: name, Line: line, Err: err}
+	}
+	return nil
+}
+
+func valid(text string, most int) error {
+	switch {
+	case len(text) > most:
+		return tooLong(most)
+	case !utf8.ValidString(text):
+		return errors.New("invalid UTF-8")
+	}
+	return nil
 }
 
 func tooLong(most int) error { return fmt.Errorf("longer than %d bytes", most) }

@@ -21,6 +21,7 @@ import (
 //	needs:"model"          requires --model; "a,b" requires both, "a|b" at least one of them
 //	excludes:"head,all"    cannot be used with either flag; "mean=layers" is --mean with that value
 //	either:"source"        exactly one of the flags with this tag must be given
+//	unless:"per-line"      required unless --per-line is given
 //
 // Names are without dashes. Only given flags are checked; a flag with the value false is not given. An
 // empty path or list is an error.
@@ -40,6 +41,11 @@ func Check(parsed *kong.Context) error {
 	for _, group := range groups {
 		if len(line.of(group)) != 1 {
 			return fmt.Errorf("want either %s", Listed(names(group), "or"))
+		}
+	}
+	for _, v := range line.command {
+		if other := v.Tag.Get("unless"); other != "" && !line.has(v.Name) && !line.has(other) {
+			return fmt.Errorf("missing flags: %s=%s", Name(v), v.Tag.PlaceHolder)
 		}
 	}
 	for _, v := range line.of(line.command) {

@@ -71,6 +71,35 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A flag is required unless another one is given.
+func TestUnless(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                    "missing flags: --data=FILE",
+		"--per-line=false":    "missing flags: --data=FILE",
+		"--per-line":          "",
+		"--data x --per-line": "",
+		"--data x":            "",
+	} {
+		var cmd struct {
+			Do struct {
+				Data    string `unless:"per-line" placeholder:"FILE"`
+				PerLine bool
+			} `cmd:""`
+		}
+		parsed, err := kong.Must(&cmd).Parse(append([]string{"do"}, strings.Fields(line)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := Check(parsed); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestHolds(t *testing.T) {
 	for condition, numbers := range map[string][2][]float64{
 		"at least 1":      {{1, 2, 1e300}, {0.5, -1, math.NaN(), math.Inf(1)}},

@@ -78,17 +78,21 @@ func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 			return f, err
 		}
 		p := New(first, viz.Mean, mean)
-		p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %d layers", first.Kind, len(layers))
+		p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %d layers", kindName(first), len(layers))
 		f.Panels = []viz.Panel{p}
 		return f, nil
 	case c.All:
 		return all(f, layers), nil
 	}
 	p, err := c.one(first)
-	p.Title = fmt.Sprintf("%s layer %d, %s", first.Kind, first.Index, p.Title)
+	p.Title = layerName(first) + ", " + p.Title
 	f.Panels = []viz.Panel{p}
 	return f, err
 }
+
+func kindName(l *heads.Layer) string { return viz.KindName(l.Kind.String()) }
+
+func layerName(l *heads.Layer) string { return viz.LayerName(l.Kind.String(), l.Index) }
 
 // Title returns the title for a figure of the record.
 func (c Choice) Title(r *heads.Record) string {
@@ -119,7 +123,7 @@ func (c Choice) one(l *heads.Layer) (viz.Panel, error) {
 			if l.Chosen != nil {
 				want = "one of " + strings.Trim(fmt.Sprint(l.Chosen), "[]")
 			}
-			return viz.Panel{}, flags.Errorf("no head %d in %s layer %d, want %s", *c.Head, l.Kind, l.Index, want)
+			return viz.Panel{}, flags.Errorf("no head %d in %s, want %s", *c.Head, layerName(l), want)
 		}
 	}
 	p := New(l, h, l.Head(h))
@@ -130,7 +134,7 @@ func (c Choice) one(l *heads.Layer) (viz.Panel, error) {
 // all shows every head, with a line of panels for each layer if there are several.
 func all(f viz.Figure, layers []*heads.Layer) viz.Figure {
 	if f.Title != "" {
-		f.Title = fmt.Sprintf("%s attention: %s", layers[0].Kind, f.Title)
+		f.Title = kindName(layers[0]) + ": " + f.Title
 	}
 	for _, l := range layers {
 		for h := range l.Heads {
@@ -189,7 +193,10 @@ func (c Choice) rollout(f viz.Figure, r *heads.Record) (viz.Figure, error) {
 	}
 	f.Unit, f.RowTitle, f.ColumnTitle = "share", "output", "input"
 	p := New(&layers[0], viz.Mean, values)
-	p.Title = fmt.Sprintf("rollout of the %s, %d layers", layers[0].Kind, len(layers))
+	p.Title = kindName(&layers[0]) + ", rollout of layer 0"
+	if last := len(layers) - 1; last > 0 {
+		p.Title = fmt.Sprintf("%s, rollout of layers 0 to %d", kindName(&layers[0]), last)
+	}
 	f.Panels = []viz.Panel{p}
 	return f, nil
 }
@@ -212,7 +219,7 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 	var maps [][]float32
 	for _, l := range layers {
 		for h := range l.Heads {
-			names, maps = append(names, fmt.Sprintf("%d.%d", l.Index, l.Number(h))), append(maps, l.Head(h))
+			names, maps = append(names, viz.ShortHeadName(l.Index, l.Number(h))), append(maps, l.Head(h))
 		}
 	}
 	n := len(maps)
@@ -223,10 +230,9 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 			values[i*n+j], values[j*n+i] = d, d
 		}
 	})
-	kind := layers[0].Kind.String()
 	f.Unit, f.RowTitle, f.ColumnTitle = "divergence in nats", "head", "head"
 	f.Panels = []viz.Panel{{
-		Title: fmt.Sprintf("%s, divergence of %d heads", kind, n), Kind: kind, Layer: viz.Several, Head: viz.Several,
+		Title: fmt.Sprintf("%s, divergence of %d heads", kindName(layers[0]), n), Kind: layers[0].Kind.String(), Layer: viz.Several, Head: viz.Several,
 		Rows: names, Columns: names, Values: values,
 	}}
 	return f
@@ -237,8 +243,8 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 func sameTokens(layers []*heads.Layer) error {
 	for _, l := range layers[1:] {
 		if !slices.Equal(l.Queries, layers[0].Queries) || !slices.Equal(l.Keys, layers[0].Keys) {
-			return flags.Errorf("%s layers %d and %d have different tokens; choose one with --layer",
-				l.Kind, layers[0].Index, l.Index)
+			return flags.Errorf("layers %d and %d of the %s have different tokens; choose one with --layer",
+				layers[0].Index, l.Index, kindName(l))
 		}
 	}
 	return nil
@@ -276,7 +282,7 @@ func (c Choice) layers(r *heads.Record) ([]*heads.Layer, error) {
 		for _, l := range layers {
 			there = append(there, strconv.Itoa(l.Index))
 		}
-		return nil, flags.Errorf("no %s layer %d, want %s", layers[0].Kind, *c.Layer, flags.Listed(there, "or"))
+		return nil, flags.Errorf("no layer %d in the %s, want %s", *c.Layer, kindName(layers[0]), flags.Listed(there, "or"))
 	}
 	return layers[at : at+1], nil
 }

@@ -1,6 +1,9 @@
 package quote
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Count formats a whole number in groups of three digits.
 func Count(n int) string {
@@ -17,4 +20,17 @@ func Counted(n int, one, many string) string {
 		return "1 " + one
 	}
 	return Count(n) + " " + many
+}
+
+// Bytes formats a number of bytes with three digits and a unit.
+func Bytes[N int | int64](n N) string {
+	units := []string{"bytes", "kB", "MB", "GB", "TB"}
+	x, u := float64(n), 0
+	for x >= 999.5 && u < len(units)-1 {
+		x, u = x/1000, u+1
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%.3g %s", x, units[u])
 }

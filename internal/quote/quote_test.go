@@ -76,3 +76,14 @@ func FuzzOneLine(f *testing.F) {
 		}
 	})
 }
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 bytes", 999: "999 bytes", 1000: "1 kB", 18836: "18.8 kB", 999_499: "999 kB", 999_500: "1 MB",
+		91_000_000: "91 MB", 5_400_000_000: "5.4 GB", 7e15: "7e+03 TB",
+	} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d bytes are %s, want %s", n, got, want)
+		}
+	}
+}

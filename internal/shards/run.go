@@ -63,9 +63,13 @@ type Job struct {
 	Plan    Plan
 	Dir     string // contains the folders of the shards
 	Shards  int
-	// Stream maps lines to lines.
-	Stream func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
+	// Load returns the stream. It is called for the first shard that is not done.
+	Load   func() (Stream, error)
+	stream Stream
 }
+
+// Stream maps lines to lines. Its errors contain the name of the input.
+type Stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 
 // Error describes an error in shards, or in their lines.
 type Error struct {
@@ -162,7 +166,11 @@ func (j *Job) input(i int) ([]Piece, *hashed, error) {
 //
 // Errors: ErrDone if the shard is already done, and atomicfile.ErrInUse, wrapped, if another process is computing it.
 func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
-	if err := j.Check(i); err != nil {
+	err := j.Check(i)
+	if err == nil && j.stream == nil {
+		j.stream, err = j.Load()
+	}
+	if err != nil {
 		return nil, err
 	}
 	d, err := atomicfile.Lock(filepath.Join(j.Dir, folder(i, j.Shards)))
@@ -187,7 +195,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 			start := time.Now()
 			r, out := newReader(pieces), newHashed()
 			var stats filter.Stats
-			stats, failed = j.Stream(ctx, r, name(i, j.Shards, pieces), io.MultiWriter(w, out))
+			stats, failed = j.stream(ctx, r, name(i, j.Shards, pieces), io.MultiWriter(w, out))
 			in := r.close()
 			if failed == nil && (in.lines != out.lines || int64(stats.Lines) != out.lines) {
 				failed = fmt.Errorf("%d lines became %d", in.lines, out.lines)

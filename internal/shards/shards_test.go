@@ -61,7 +61,7 @@ func newJob(t *testing.T, pattern string, n int) *Job {
 	}
 	return &Job{
 		Identity: Identity{Version: "v1", Command: []string{"count"}, Model: strings.Repeat("ab", 32)},
-		Kernels:  "generic", Plan: plan, Dir: filepath.Join(t.TempDir(), "out"), Shards: n, Stream: stream,
+		Kernels:  "generic", Plan: plan, Dir: filepath.Join(t.TempDir(), "out"), Shards: n, Load: func() (Stream, error) { return stream, nil },
 	}
 }
 
@@ -178,14 +178,14 @@ func TestUnfinished(t *testing.T) {
 	pattern, want := corpus(t, "a\nbb\nccc\n")
 	j := newJob(t, pattern, 1)
 	broken := errors.New("broken")
-	j.Stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
+	j.stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
 		io.WriteString(out, "1 bytes\n")
 		return filter.Stats{Lines: 1}, broken
 	}
 	if _, err := j.Run(t.Context(), 0); err != broken {
 		t.Errorf("error %v", err)
 	}
-	j.Stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
+	j.stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
 		io.Copy(io.Discard, in)
 		io.WriteString(out, "1 bytes\n")
 		return filter.Stats{Lines: 1}, nil
@@ -195,7 +195,7 @@ func TestUnfinished(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	j.Stream = stream
+	j.stream = stream
 	if _, err := j.Run(ctx, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}

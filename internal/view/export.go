@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/attn-go/attn/heads"
 )
 
 // mostFrozen bounds the weights in an exported page, in bytes.
@@ -162,4 +165,15 @@ func Embed(page []byte, title string) []byte {
 	escape := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", "&#10;", "\r", "&#13;")
 	return fmt.Appendf(nil, `<div><iframe title="%s" sandbox="allow-scripts allow-downloads" style="width:100%%;height:720px;border:1px solid #858d9b;border-radius:8px" srcdoc="%s"></iframe></div>`+"\n",
 		escape.Replace(title), escape.Replace(string(page)))
+}
+
+// WriteEmbed writes the page with one record as Embed does. state is the part of the page's address after #.
+//
+// Errors: those of Page.
+func WriteEmbed(ctx context.Context, w io.Writer, title string, r *heads.Record, state url.Values) error {
+	page, err := Page(ctx, Options{Name: title, Records: []*heads.Record{r}}, state)
+	if err == nil {
+		_, err = w.Write(Embed(page, "Attention: "+title))
+	}
+	return err
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/attn-go/attn/viz"
 )
 
 // values returns the value of a head; NaN if it was not measured.
@@ -112,9 +114,10 @@ func (r *Report) measured(name string, of values) measured {
 
 // cell returns the cell of a head without its text.
 func (r *Report) cell(l *Layer, head int, v Number, rank int, top float64) cell {
-	c := cell{Removed: !l.kept(head), Title: fmt.Sprintf("%s, head %d: not measured", l.Name, head)}
+	name := viz.HeadName(l.Kind, l.Index, head)
+	c := cell{Removed: !l.kept(head), Title: name + ": not measured"}
 	if v.Known() {
-		c.Title = fmt.Sprintf("%s, head %d: %.4g, number %d of %d", l.Name, head, float64(v), rank, r.Heads())
+		c.Title = fmt.Sprintf("%s: %.4g, number %d of %d", name, float64(v), rank, r.Heads())
 	}
 	switch {
 	case c.Removed:

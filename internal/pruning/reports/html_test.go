@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/attn-go/attn/viz"
 )
 
 // element is an element of a page with its direct text.
@@ -98,7 +100,7 @@ func TestPage(t *testing.T) {
 		`<tr class="main"><th scope="row">gradient</th><td>43.8</td><td>0.91</td><td>3</td><td>11 s</td></tr>`,
 		`<th scope="row">translate</th><td>1</td><td>20</td><td>21.8</td><td>19.5</td><td class="strong">1.12</td><td>1.09 to 1.14</td><td>1.16</td><td>73%</td>`,
 		`<tr><td>52</td><td>–</td><td>−0.7 to &#43;0.5</td><td>1.2123</td><td>0.0014</td></tr>`, // of norm
-		`title="decoder.1.attention, head 5: not measured`,
+		`title="decoder, layer 1, head 5: not measured`,
 		`<dt>took</dt><dd>30 min 34 s</dd>`,
 		`a loss of up to 0.9 is within the interval`,
 	} {
@@ -120,12 +122,12 @@ func TestPageGridAgrees(t *testing.T) {
 			v := float64(r.Scores[0].Values[i][head])
 			found := false
 			for title := range titles {
-				if strings.HasPrefix(title, fmt.Sprintf("%s, head %d: %.4g, ", l.Name, head, v)) {
+				if strings.HasPrefix(title, fmt.Sprintf("%s: %.4g, ", viz.HeadName(l.Kind, l.Index, head), v)) {
 					found = strings.Contains(title, "removed") != l.kept(head)
 				}
 			}
 			if !found {
-				t.Errorf("%s, head %d, %.4g is not told", l.Name, head, v)
+				t.Errorf("the page lacks %s: %.4g", viz.HeadName(l.Kind, l.Index, head), v)
 			}
 		}
 	}

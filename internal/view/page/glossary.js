@@ -7,6 +7,7 @@ const words = [
   ["key", "a token that is attended to: a column of the map"],
   ["weight", "the share of a key's value in the result of a query, from 0 to 1; the weights of a query sum to 1"],
   ["head, layer", "a head is one set of weights; the heads of a layer work in parallel, and the layers one after the other"],
+  ["encoder 3.5", "short for encoder, layer 3, head 5"],
   ["kv, key/value head", "heads under a bracket share their keys and values: grouped-query attention"],
   ["encoder", "layers in which the source, or the only text, attends to itself"],
   ["decoder", "layers in which the target, or the only text, attends to itself, up to each token: later keys are masked"],

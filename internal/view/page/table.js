@@ -3,7 +3,7 @@
 import { byId, el, number } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
 import { measures } from "./data.js";
-import { headTitle, numberOf } from "./tokens.js";
+import { headShort, headTitle } from "./tokens.js";
 
 const root = byId("measures");
 const box = el("details", {}, el("summary", {}, el("h2", { text: "Measures of all heads" })));
@@ -76,7 +76,7 @@ function draw() {
     const l = record.layers[r.layer];
     const is = (p) => p.layer === r.layer && p.head === r.head;
     const open = is(a) || (state.cmp === "head" && is(b));
-    const name = el("button", { type: "button", text: `${l.kind} ${l.index}.${numberOf(l, r.head)}`, title: headTitle(record, r),
+    const name = el("button", { type: "button", text: headShort(l, r.head), title: headTitle(record, r),
       onclick: () => change({ [state.cmp === "head" || state.cmp === "model" ? state.side : "a"]: `${r.layer}.${r.head}` }) });
     return el("tr", { class: open ? "open" : "" }, el("th", { scope: "row" }, name), ...r.values.map((x, c) => {
       const td = el("td", { text: number(x, 2) });

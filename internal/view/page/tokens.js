@@ -118,7 +118,10 @@ export function headTitle(record, { layer: at, head }) {
   return `${layerName(layer)}, ${headName(layer, head)}` + (shared === undefined ? "" : `, key/value head ${shared}`);
 }
 
-// headSign returns a short name of a head or a summary.
+// headShort returns a short name of a head in a record, "cross 0.2" for layer 0, head 2.
+export const headShort = (layer, head) => `${layer.kind} ${layer.index}.${numberOf(layer, head)}`;
+
+// headSign returns a name of a head or a summary in the row of its layer.
 export const headSign = (head) => String(head);
 
 // sameHead returns the layer and head in another record that correspond to a head, null if there is no such head.

@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"fmt"
@@ -9,22 +9,23 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/train"
 )
 
-// progress shows the progress of training: on a terminal, a status line with the curve of the loss;
+// Training shows the progress of a training run: on a terminal, a status line with the curve of the loss;
 // otherwise a line per epoch and one every 30 s.
-type progress struct {
-	statusLine
+type Training struct {
+	line
 	spoken time.Time
 	points []curve.Step
 	valid  float64 // last validation loss, or NaN
 	digits int     // digits of the last epoch's number, to align the columns
 }
 
-// newProgress returns a progress that continues the history of a run.
-func newProgress(w io.Writer, before curve.History) *progress {
-	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), valid: math.NaN(), points: before.Steps}
+// NewTraining returns the progress of a run that continues the history of a run.
+func NewTraining(w io.Writer, before curve.History) *Training {
+	p := &Training{line: newLine(w), spoken: time.Now(), valid: math.NaN(), points: before.Steps}
 	if n := len(before.Epochs); n > 0 {
 		p.valid = float64(before.Epochs[n-1].ValidLoss)
 	}
@@ -32,15 +33,15 @@ func newProgress(w io.Writer, before curve.History) *progress {
 }
 
 // Step shows one step.
-func (p *progress) Step(s train.Progress) {
+func (p *Training) Step(s train.Progress) {
 	p.digits = len(strconv.Itoa(s.Epochs))
 	if s.Window != nil {
-		p.points = append(p.points, curve.Step{Step: s.Total, TrainLoss: number(s.Window.Loss)})
+		p.points = append(p.points, curve.Step{Step: s.Total, TrainLoss: strictjson.Number(s.Window.Loss)})
 	}
 	switch {
 	case p.due():
 		// A terminal wraps a line that fills its width.
-		p.draw(p.line(s, p.columns()-1))
+		p.draw(p.status(s, p.columns()-1))
 	case p.columns == nil && time.Since(p.spoken) > 30*time.Second && !s.EpochDone:
 		p.spoken = time.Now()
 		fmt.Fprintf(p.w, "epoch %d/%d  step %d/%d  loss %.4f  %.1fk tokens/s  %v left\n",
@@ -51,9 +52,9 @@ func (p *progress) Step(s train.Progress) {
 // The minimum width of the curve, and the width that is kept free for it.
 const leastCurve, roomForCurve = 8, 16
 
-// line returns the status line: the epoch and its loss, as many of the other figures as fit, and
+// status returns the status line: the epoch and its loss, as many of the other figures as fit, and
 // the curve.
-func (p *progress) line(s train.Progress, columns int) string {
+func (p *Training) status(s train.Progress, columns int) string {
 	line := fmt.Sprintf("epoch %*d/%d  loss %.4f", p.digits, s.Epoch, s.Epochs, s.Loss)
 	valid, rate, left := "", fmt.Sprintf("  %.1fk tokens/s", s.Rate/1000), fmt.Sprintf("  %v left", s.Left.Round(time.Second))
 	if p.valid == p.valid {
@@ -117,8 +118,8 @@ func sparkline(points []curve.Step, steps, columns int) string {
 }
 
 // Epoch shows the result of an epoch.
-func (p *progress) Epoch(s train.Progress, valid float64) {
-	p.clear()
+func (p *Training) Epoch(s train.Progress, valid float64) {
+	p.Clear()
 	p.spoken, p.valid = time.Now(), valid
 	fmt.Fprintf(p.w, "epoch %-*d  loss %.4f  valid %.4f  %5.1fk tokens/s  %.1f s\n",
 		p.digits, s.Epoch, s.Loss, valid, float64(s.EpochTokens)/s.EpochTime.Seconds()/1000, s.EpochTime.Seconds())

@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"fmt"
@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// stages shows the progress of work in several stages: a bar on a terminal, otherwise a line per
+// Stages shows the progress of work in several stages: a bar on a terminal, otherwise a line per
 // stage and one every 30 s.
-type stages struct {
-	statusLine
+type Stages struct {
+	line
 	name    string
 	started time.Time // start of the stage
 	spoken  time.Time
 }
 
-func newStages(w io.Writer) *stages { return &stages{statusLine: newStatusLine(w)} }
+// NewStages returns the progress of work that writes its messages to w.
+func NewStages(w io.Writer) *Stages { return &Stages{line: newLine(w)} }
 
-// tell shows the progress of a stage.
-func (s *stages) tell(name string, done, all int) {
+// Tell shows the progress of a stage.
+func (s *Stages) Tell(name string, done, all int) {
 	if name != s.name {
-		s.clear()
+		s.Clear()
 		s.name, s.started, s.spoken = name, time.Now(), time.Now()
 	}
 	left := ""

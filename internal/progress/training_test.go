@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"io"
@@ -9,20 +9,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/train"
 )
 
 // The status line fits in every terminal: the least important parts are dropped first, and the curve
 // takes the remaining width.
-func TestLine(t *testing.T) {
-	p := newProgress(io.Discard, curve.History{})
+func TestStatus(t *testing.T) {
+	p := NewTraining(io.Discard, curve.History{})
 	for i := range 400 {
-		p.points = append(p.points, curve.Step{Step: i + 1, TrainLoss: number(4 / math.Sqrt(float64(i+1)))})
+		p.points = append(p.points, curve.Step{Step: i + 1, TrainLoss: strictjson.Number(4 / math.Sqrt(float64(i+1)))})
 	}
 	p.valid, p.digits = 0.3988, 2
 	s := train.Progress{Epoch: 3, Epochs: 16, Step: 80, Steps: 160, Total: 400, Loss: 0.4213, Rate: 12345, Left: 101 * time.Second}
 	for columns := range 200 {
-		line := p.line(s, columns)
+		line := p.status(s, columns)
 		if n := utf8.RuneCountInString(line); n > columns {
 			t.Fatalf("%d characters on %d columns: %s", n, columns, line)
 		}
@@ -34,7 +35,7 @@ func TestLine(t *testing.T) {
 		40: "epoch  3/16  loss 0.4213  █",
 		20: "epoch  3/16  loss 0.",
 	} {
-		line := p.line(s, columns)
+		line := p.status(s, columns)
 		if !strings.HasPrefix(line, want) || utf8.RuneCountInString(line) != columns {
 			t.Errorf("%d columns:\n%s\nwant\n%s…", columns, line, want)
 		}
@@ -44,7 +45,7 @@ func TestLine(t *testing.T) {
 // points returns the points of a list of alternating steps and losses.
 func points(numbers ...float64) (list []curve.Step) {
 	for i := 0; i < len(numbers); i += 2 {
-		list = append(list, curve.Step{Step: int(numbers[i]), TrainLoss: number(numbers[i+1])})
+		list = append(list, curve.Step{Step: int(numbers[i]), TrainLoss: strictjson.Number(numbers[i+1])})
 	}
 	return list
 }
@@ -73,9 +74,9 @@ func TestSparkline(t *testing.T) {
 }
 
 // The status line is erased, with spaces only, before another line is written.
-func TestLineIsErased(t *testing.T) {
+func TestStatusIsErased(t *testing.T) {
 	var b strings.Builder
-	p := newProgress(&b, curve.History{})
+	p := NewTraining(&b, curve.History{})
 	p.columns = func() int { return 60 }
 	s := train.Progress{
 		Epoch: 1, Epochs: 2, Step: 1, Steps: 1, Total: 1, Loss: 2, Tokens: 5, Time: time.Second,
@@ -83,7 +84,7 @@ func TestLineIsErased(t *testing.T) {
 	}
 	p.Step(s)
 	p.Epoch(s, 1.5)
-	p.clear()
+	p.Clear()
 	screen := []rune(nil)
 	var lines []string
 	at := 0
@@ -106,5 +107,31 @@ func TestLineIsErased(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "\x1b") {
 		t.Error("there are control sequences")
+	}
+}
+
+// The columns of all epochs are aligned.
+func TestEpochsAlign(t *testing.T) {
+	var b strings.Builder
+	p := NewTraining(&b, curve.History{})
+	for _, epoch := range []int{1, 9, 10, 12} {
+		s := train.Progress{
+			Epoch: epoch, Epochs: 12, Step: 1, Steps: 1, Loss: 1.5, Tokens: 5, Time: time.Second,
+			EpochTokens: epoch * 1000, EpochTime: time.Second, EpochDone: true,
+		}
+		p.Step(s)
+		p.Epoch(s, 1.25)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 4 {
+		t.Fatalf("%d lines, want 4:\n%s", len(lines), b.String())
+	}
+	for _, word := range []string{"loss", "valid", "k tokens/s"} {
+		at := strings.Index(lines[0], word)
+		for _, line := range lines {
+			if strings.Index(line, word) != at {
+				t.Errorf("%s is not at column %d:\n%s", word, at, b.String())
+			}
+		}
 	}
 }

@@ -1,4 +1,6 @@
-package main
+// Package progress shows the progress of long work on standard error. On a terminal it redraws a status
+// line; in a log it writes a line for each stage, epoch or file.
+package progress
 
 import (
 	"fmt"
@@ -6,49 +8,51 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/terminal"
 )
 
-// statusLine is a line of a terminal that each update overwrites.
-type statusLine struct {
+// line is a status line of a terminal that each update overwrites.
+type line struct {
 	w       io.Writer
 	columns func() int // width of the terminal; nil if w is not a terminal
 	drawn   int        // characters on the line
 	shown   time.Time
 }
 
-func newStatusLine(w io.Writer) statusLine {
-	l := statusLine{w: w}
-	if isTerminal(w) {
-		l.columns = func() int { return columns(w) }
+func newLine(w io.Writer) line {
+	l := line{w: w}
+	if terminal.Is(w) {
+		l.columns = func() int { return terminal.Columns(w) }
 	}
 	return l
 }
 
 // due reports whether w is a terminal and the line was drawn more than 100 ms ago.
-func (l *statusLine) due() bool {
+func (l *line) due() bool {
 	return l.columns != nil && time.Since(l.shown) > 100*time.Millisecond
 }
 
 // bar draws the share of the work that is done, with texts before and after the bar.
-func (l *statusLine) bar(before, after string, share float64) {
+func (l *line) bar(before, after string, share float64) {
 	columns := l.columns() - 1 // a terminal wraps a line that fills its width
 	before = fmt.Sprintf("%s %3.0f%% |", before, 100*share)
 	room := max(0, columns-utf8.RuneCountInString(before+after)-2)
 	full := max(0, min(int(float64(room)*share), room))
-	line := before + strings.Repeat("█", full) + strings.Repeat(" ", room-full) + "| " + after
-	l.draw(line[:cutAt(line, columns)])
+	text := before + strings.Repeat("█", full) + strings.Repeat(" ", room-full) + "| " + after
+	l.draw(text[:cutAt(text, columns)])
 }
 
 // draw replaces the line.
-func (l *statusLine) draw(line string) {
-	n := utf8.RuneCountInString(line)
+func (l *line) draw(text string) {
+	n := utf8.RuneCountInString(text)
 	// Spaces instead of control sequences keep a recorded log readable.
-	fmt.Fprintf(l.w, "\r%s%s", line, strings.Repeat(" ", max(0, l.drawn-n)))
+	fmt.Fprintf(l.w, "\r%s%s", text, strings.Repeat(" ", max(0, l.drawn-n)))
 	l.drawn, l.shown = n, time.Now()
 }
 
-// clear erases the line.
-func (l *statusLine) clear() {
+// Clear erases the line.
+func (l *line) Clear() {
 	if l.drawn > 0 {
 		l.draw("")
 		fmt.Fprint(l.w, "\r")

@@ -1,0 +1,175 @@
+package chat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Generator streams the texts that a language model generates.
+type Generator struct {
+	Model     *models.Model
+	Tokenizer *tokenizer.Tokenizer
+	Options   models.Generation
+	Out       io.Writer
+	Plain     bool      // do not replace control characters
+	Messages  io.Writer // for the speed of each text
+	Written   int       // tokens of the last text
+
+	talk    *Conversation
+	session *models.Session // of a conversation; nil for an encoder-decoder, which encodes the whole source at once
+}
+
+// LongestPrompt is the maximum size of a prompt in bytes, beyond the context of any model.
+const LongestPrompt = 1 << 25
+
+// Encode returns the tokens of a prompt. name is its source, for errors.
+//
+// Errors: *input.Error, also for a prompt that is too long for the model.
+func (g *Generator) Encode(name, text string, noSpecial bool) (*tokenizer.Encoding, error) {
+	e, err := g.Tokenizer.Encode(text, tokenizer.Options{NoSpecial: noSpecial, NoTruncation: true, NoPadding: true})
+	if err == nil {
+		err = g.fits(e)
+	}
+	if err != nil {
+		return nil, &input.Error{Name: name, Err: err}
+	}
+	return e, nil
+}
+
+// Converse starts a conversation by the chat template in dir. An answer also ends at the eos_token of the
+// tokenizer.
+//
+// Errors: those of New.
+func (g *Generator) Converse(dir string) (talk *Conversation, err error) {
+	if g.talk, err = New(dir, g.Tokenizer, max(g.Tokenizer.Size(), g.Model.Sizes().Vocabulary)); err != nil {
+		return nil, err
+	}
+	if g.Options.Ends, err = g.Model.EndTokens(); err != nil {
+		return nil, err
+	}
+	if end, ok := g.talk.End(); ok {
+		g.Options.Ends = append(slices.Clone(g.Options.Ends), end)
+	}
+	if g.Model.Sizes().Decoder == nil {
+		g.session, err = g.Model.NewSession(attn.CacheConfig{})
+	}
+	return g.talk, err
+}
+
+// Answer answers a message in the conversation. name and line are its source, for errors.
+func (g *Generator) Answer(ctx context.Context, name string, line int, message string) error {
+	g.talk.Say("user", message)
+	e, err := g.talk.Encode()
+	if err == nil {
+		err = g.fits(e)
+	}
+	if err != nil {
+		if errors.As(err, new(*input.Error)) {
+			return err
+		}
+		return &input.Error{Name: name, Line: line, Err: err}
+	}
+	answer, err := g.Write(ctx, e)
+	g.talk.Say("assistant", answer)
+	return err
+}
+
+// AnswerLines answers each line of an input that is not blank.
+func (g *Generator) AnswerLines(ctx context.Context, name string, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, LongestPrompt)
+	line := 1
+	for ; lines.Scan(); line++ {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		if err := g.Answer(ctx, name, line, strings.TrimSuffix(lines.Text(), "\r")); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return &input.Error{Name: name, Line: line, Err: fmt.Errorf("line longer than %d bytes", LongestPrompt)}
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// ReadPrompt reads an input as one prompt, without the line breaks at its end.
+func ReadPrompt(name string, in io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(in, LongestPrompt+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(data) > LongestPrompt:
+		return "", input.Errorf(name, "more than %d bytes, want a prompt", LongestPrompt)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// fits returns an error if a prompt is too long for the model.
+func (g *Generator) fits(e *tokenizer.Encoding) error {
+	if err := g.Model.Sizes().Check(models.BatchOf(e)); err != nil {
+		return fmt.Errorf("the prompt has %w", err)
+	}
+	return nil
+}
+
+// Write writes the text that follows a prompt, up to an end token, and returns it.
+//
+// Errors: the error of ctx after an interruption.
+func (g *Generator) Write(ctx context.Context, e *tokenizer.Encoding) (string, error) {
+	z, generate := g.Model.Sizes(), g.Model.Generate
+	if g.session != nil {
+		generate = g.session.Generate
+	}
+	o := g.Options
+	if o.Tokens == 0 && z.Decoder != nil { // an encoder-decoder could generate without end
+		o.Tokens = 2*len(e.IDs) + 20 // the limit of attn translate
+	}
+	tokens, err := generate(e.IDs, o)
+	if err != nil {
+		return "", err
+	}
+	p := &printer{out: g.Out, plain: g.Plain}
+	stream := g.Tokenizer.Target().Stream() // of g.Tokenizer, unless that has separate source and target vocabularies
+	for _, id := range e.IDs {
+		if z.Decoder != nil || g.talk != nil { // the output is a new text
+			break
+		}
+		stream.Next(id) // a token may decode differently at the start of a text
+	}
+	speed := newPace(len(e.IDs))
+	for id := range tokens {
+		speed.token()
+		p.print(stream.Next(id))
+		if p.err != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if g.session != nil {
+		speed.prompt = g.session.Fresh()
+	}
+	g.Written = speed.tokens
+	p.print(stream.Rest())
+	answer := p.text.String()
+	p.print("\n")
+	if p.err != nil {
+		return answer, p.err
+	}
+	fmt.Fprintln(g.Messages, speed)
+	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
+		fmt.Fprintf(g.Messages, "stopped at %d tokens, the maximum length of the model\n", most)
+	}
+	return answer, ctx.Err()
+}

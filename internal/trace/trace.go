@@ -1,0 +1,87 @@
+// Package trace runs a model on a batch of tokens and returns everything that it computes as a file, to compare
+// it with another framework.
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Run runs a model on a batch and returns everything that it computes, by the names that attn run --help lists:
+// the tokens, hidden states, attention weights and logits. Results at padding are 0.
+func Run(m *models.Model, x models.Batch) *safetensors.File {
+	file := &safetensors.File{Metadata: map[string]string{"format": "pt", "model_type": m.Family.Type}}
+	ints := func(name string, tokens, rows [][]int) {
+		l := longestOf(tokens)
+		all := make([]int, len(tokens)*l)
+		for i, row := range rows {
+			copy(all[i*l:], row)
+		}
+		file.Tensors = append(file.Tensors, safetensors.FromInts(name, []int{len(tokens), l}, all))
+	}
+	// add adds a tensor. If tokens are given, its first axes are those of the tokens, and padding is set to 0.
+	add := func(name string, y *tensor.Tensor, tokens [][]int) {
+		data := slices.Clone(y.Data())
+		if l := longestOf(tokens); tokens != nil {
+			each := len(data) / (len(tokens) * l)
+			for i, ids := range tokens {
+				clear(data[(i*l+len(ids))*each : (i+1)*l*each])
+			}
+		}
+		file.Tensors = append(file.Tensors, safetensors.FromFloat32s(name, y.Shape(), data))
+	}
+	ints("input_ids", x.IDs, x.IDs)
+	if x.Types != nil {
+		ints("token_type_ids", x.IDs, x.Types)
+	}
+	states := func(name string, tokens [][]int) func(int, *tensor.Tensor) {
+		return func(number int, y *tensor.Tensor) { add(fmt.Sprintf("%s.%d", name, number), y, tokens) }
+	}
+	count := map[string]int{}
+	r := models.Run{States: states("hidden", x.IDs)}
+	weights := func(string) string { return "weights" }
+	written := x.IDs
+	if start, ok := m.Network.(interface{ StartToken() int }); ok {
+		if written = x.Targets; written == nil {
+			written = slices.Repeat([][]int{{start.StartToken()}}, len(x.IDs))
+		}
+		ints("decoder_input_ids", written, written)
+		r.States, r.SourceStates = states("decoder_hidden", written), states("hidden", x.IDs)
+		weights = func(layer string) string {
+			switch {
+			case strings.HasSuffix(layer, ".cross"):
+				return "cross"
+			case strings.HasPrefix(layer, "decoder."):
+				return "decoder"
+			}
+			return "weights"
+		}
+	}
+	r.Observe = func(layer string, w *tensor.Tensor) {
+		name := weights(layer)
+		add(fmt.Sprintf("%s.%d", name, count[name]), w, nil)
+		count[name]++
+	}
+	hidden := m.Hidden(nil, x, r)
+	if h := m.Head(); h != nil {
+		if !h.Task.PerToken() {
+			written = nil
+		}
+		add("logits", h.Logits(nil, hidden), written)
+	}
+	return file
+}
+
+// longestOf returns the length of the longest sequence.
+func longestOf(rows [][]int) int {
+	n := 0
+	for _, row := range rows {
+		n = max(n, len(row))
+	}
+	return n
+}

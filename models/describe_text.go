@@ -1,0 +1,146 @@
+package models
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
+)
+
+// description is the JSON object of a Description.
+type description struct {
+	Family     string   `json:"family"`
+	Name       string   `json:"name"`
+	Kind       string   `json:"kind"`
+	Layers     int      `json:"layers"`
+	Heads      int      `json:"heads"`
+	KVHeads    int      `json:"kv_heads"`
+	HeadSize   int      `json:"head_size"`
+	Left       []int    `json:"heads_left,omitempty"` // in each attention layer, if heads were removed
+	Width      int      `json:"width"`
+	Hidden     int      `json:"hidden"`
+	Vocabulary int      `json:"vocabulary"`
+	TokenTypes int      `json:"token_types"`
+	Positions  int      `json:"positions"`
+	Task       string   `json:"task"`
+	Labels     []string `json:"labels,omitempty"`
+	Parameters int      `json:"parameters"`
+	Bytes      int      `json:"file_bytes"`
+	Types      []string `json:"dtypes"`
+	Memory     int      `json:"memory_bytes"`
+	Tokens     int      `json:"tokenizer_tokens"`
+	Untokened  string   `json:"tokenizer_error,omitempty"`
+	Pipeline   []string `json:"pipeline,omitempty"`
+	Unpooled   string   `json:"pipeline_error,omitempty"`
+	// Decoder has the sizes of the decoder of an encoder-decoder, whose other sizes are the encoder's.
+	Decoder *decoderSizes `json:"decoder,omitempty"`
+}
+
+// decoderSizes are the sizes of the decoder of an encoder-decoder.
+type decoderSizes struct {
+	Layers     int `json:"layers"`
+	Heads      int `json:"heads"`
+	HeadSize   int `json:"head_size"`
+	Hidden     int `json:"hidden"`
+	Vocabulary int `json:"vocabulary"`
+}
+
+// object returns the JSON object.
+func (d *Description) object() *description {
+	z := d.Sizes
+	all := &description{
+		Family: d.Family.Type, Name: d.Family.Name, Kind: z.Kind.String(), Layers: z.Layers, Heads: z.Heads,
+		KVHeads: z.KVHeads, HeadSize: z.HeadSize, Left: d.Heads, Width: z.Width, Hidden: z.Hidden,
+		Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions, Task: string(d.Task), Labels: d.Labels,
+		Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline,
+	}
+	if y := z.Decoder; y != nil {
+		all.Kind = "encoder and decoder"
+		all.Decoder = &decoderSizes{y.Layers, y.Heads, y.HeadSize, y.Hidden, y.Vocabulary}
+	}
+	for _, t := range d.Types {
+		all.Types = append(all.Types, string(t))
+	}
+	if d.TokenizerError != nil {
+		all.Untokened = d.TokenizerError.Error()
+	}
+	if d.Unpooled != nil {
+		all.Unpooled = d.Unpooled.Error()
+	}
+	return all
+}
+
+// MarshalJSON returns the object that attn models --json writes.
+func (d *Description) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(d.object())
+	return b.Bytes(), err
+}
+
+// String returns the description as lines of a name and a value. Text from files is escaped.
+func (d *Description) String() string { return d.object().lines() }
+
+func (d *description) lines() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s %s\n", name, quote.Message(fmt.Sprintf(format, args...)))
+	}
+	line("family", "%s (%s), %s", d.Name, d.Family, d.Kind)
+	line("layers", "%d", d.Layers)
+	if y := d.Decoder; y != nil {
+		line("decoder", "%d layers of %d heads of size %d, %s tokens",
+			y.Layers, y.Heads, y.HeadSize, quote.Count(y.Vocabulary))
+	}
+	heads := fmt.Sprintf("%d of size %d", d.Heads, d.HeadSize)
+	if d.KVHeads != d.Heads {
+		heads += fmt.Sprintf(", %d of keys and values", d.KVHeads)
+	}
+	if d.Left != nil {
+		heads += "; left in the layers: " + strings.Trim(fmt.Sprint(d.Left), "[]")
+	}
+	line("heads", "%s", heads)
+	line("width", "%d, %d in feed-forward networks", d.Width, d.Hidden)
+	if d.Positions > 0 {
+		line("text", "up to %d tokens", d.Positions)
+	} else {
+		line("text", "of any length")
+	}
+	vocabulary := quote.Count(d.Vocabulary) + " tokens"
+	if d.TokenTypes > 1 {
+		vocabulary += fmt.Sprintf(", %d types of tokens", d.TokenTypes)
+	}
+	line("vocabulary", "%s", vocabulary)
+	switch {
+	case d.Task == "":
+		line("head", "none: hidden states only")
+	case len(d.Labels) > 0:
+		const most = 6
+		labels := strings.Join(d.Labels[:min(most, len(d.Labels))], ", ")
+		if n := len(d.Labels) - most; n > 0 {
+			labels += fmt.Sprintf(" and %d more", n)
+		}
+		line("head", "%s: %s", d.Task, labels)
+	default:
+		line("head", "%s", d.Task)
+	}
+	if d.Pipeline != nil {
+		line("pipeline", "%s", strings.Join(d.Pipeline, ", "))
+		if d.Unpooled != "" {
+			line("", "which cannot be used: %s", d.Unpooled)
+		}
+	}
+	if d.Untokened != "" {
+		line("tokenizer", "none: %s", d.Untokened)
+	} else {
+		line("tokenizer", "%s tokens", quote.Count(d.Tokens))
+	}
+	line("parameters", "%s", quote.Count(d.Parameters))
+	line("file", "%s, %s", quote.Bytes(d.Bytes), strings.Join(d.Types, " and "))
+	line("memory", "%s, as F32", quote.Bytes(d.Memory))
+	line("loads", "yes: every setting is known, every tensor has its place and shape")
+	return b.String()
+}
