@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,7 @@ const lessonsFile = "docs/lessons.md"
 
 var (
 	lessonHeading = regexp.MustCompile(`(?m)^## \d+\. (.*)\n`)
+	anyHeading    = regexp.MustCompile(`(?m)^## `)
 	liveComment   = regexp.MustCompile(`(?m)^<!-- live: ([\w.-]+) -->\n(\n!\[[^\]]*\]\([^)]*\)\n)?`)
 	codeComment   = regexp.MustCompile("(?m)^<!-- code: (\\S+) (\\S+) -->\n\n```go\n((?s:.*?))^```\n")
 )
@@ -55,8 +57,8 @@ func (b *build) lessons() error {
 	}
 	for i, at := range heads {
 		l, end := lessonPages[i], len(text)
-		if i+1 < len(heads) {
-			end = heads[i+1][0]
+		if next := anyHeading.FindIndex(text[at[1]:]); next != nil {
+			end = at[1] + next[0]
 		}
 		if title := string(text[at[2]:at[3]]); title != l.Title {
 			return fmt.Errorf("%s: lesson %d is called %q, want %q", lessonsFile, l.Number, title, l.Title)
@@ -151,24 +153,29 @@ func filledCode(root string, text []byte) ([]byte, error) {
 	return text, failed
 }
 
-// region returns the lines of a file between "// lesson: NAME" and "// lesson end", without their
-// common indentation.
+// region returns the lines of a file between "// lesson: NAME" and "// lesson end", or the body of
+// the example function NAME without its output, without their common indentation.
 func region(path, name string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
+	first, last := "// lesson: "+name, []string{"// lesson end"}
+	if strings.HasPrefix(name, "Example") {
+		first, last = "func "+name+"() {", []string{"// Output:", "}"}
+	}
 	var lines []string
 	inside, found := false, false
 	for line := range strings.Lines(string(text)) {
-		switch strings.TrimSpace(line) {
-		case "// lesson: " + name:
+		content := strings.TrimSpace(line)
+		if content == first {
 			if found {
 				return "", fmt.Errorf("%s: region %s is marked twice", path, name)
 			}
 			inside, found = true, true
 			continue
-		case "// lesson end":
+		}
+		if at := strings.TrimRight(line, "\n"); slices.Contains(last, content) && (content != "}" || at == "}") {
 			inside = false
 		}
 		if inside {
@@ -180,7 +187,7 @@ func region(path, name string) (string, error) {
 	}
 	indent := lines[0][:len(lines[0])-len(strings.TrimLeft(lines[0], "\t"))]
 	for i := range lines {
-		lines[i] = strings.TrimPrefix(lines[i], indent)
+		lines[i] = strings.ReplaceAll(strings.TrimPrefix(lines[i], indent), "\t", "    ")
 	}
 	return strings.Join(lines, ""), nil
 }
