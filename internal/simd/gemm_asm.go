@@ -34,12 +34,6 @@ const (
 	startAdd // 0, and the sums are then added to C
 )
 
-// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
-const (
-	tileRows   = 6
-	narrowRows = 12
-)
-
 // Kernels for whole panels of stored numbers. Smaller values of kernel are the number of vectors in
 // a panel of floats. kernelFloat32 prefetches further ahead than the others.
 const (

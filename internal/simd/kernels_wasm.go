@@ -5,6 +5,12 @@ package simd
 // hasWASM reports whether the engine has vectors. The host says so: see wasm/kernels.js.
 func hasWASM() bool { return wasmAvailable() != 0 }
 
+// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
+const (
+	tileRows   = 4
+	narrowRows = 6
+)
+
 // rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
 const rowGroups = 2
 

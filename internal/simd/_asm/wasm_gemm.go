@@ -2,8 +2,18 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/wasm"
 
-// Tiles of six rows by two vectors are 12 sums. With two vectors of B, one of A and a product they
-// take the 16 registers of amd64.
+// Tiles of four rows by two vectors are 8 sums. With two vectors of B, four elements of A and a
+// product they take the 15 registers that V8 uses on amd64: it loads everything that a step needs
+// before it multiplies. Higher tiles and loops over several steps of k keep numbers in memory, and
+// are a third slower.
+
+// wasmRows returns the height of the largest tile.
+func wasmRows(vectors int) int {
+	if vectors == 1 {
+		return 6
+	}
+	return 4
+}
 
 // wasmGEMM writes the kernel for whole panels of the given number of vectors.
 func wasmGEMM(vectors int) func(f *wasmFunc) {
@@ -43,7 +53,7 @@ func (f *wasmFunc) tiles(p wasmPanel) {
 		p.last = &last
 	}
 	height := field("rows")
-	for rows := maxRows(p.vectors); rows > 1; rows-- {
+	for rows := wasmRows(p.vectors); rows > 1; rows-- {
 		f.If(height.Is(rows), func() { p.column(rows) })
 	}
 	p.column(1)
@@ -85,36 +95,20 @@ func (p *wasmPanel) tile(a []wasm.X) {
 	}
 	start := f.Load(p.args, tileArg("start"))
 	p.start(start, sums)
-	depth, offset, b := f.Load(p.args, tileArg("depth")), f.Int(0), p.b.Copy()
-	if !p.masked || p.stored != nil {
-		f.If(p.aCol.Is(4), func() {
-			f.whole(depth, 4, func() {
-				var at []wasm.X
-				for _, row := range a {
-					at = append(at, row.Add(offset))
-				}
-				for k := range 4 {
-					f.Scope(func() { p.step(sums, at, 4*k, b) })
-				}
-				offset.Advance(16)
-			})
-		})
-	}
+	depth := f.Load(p.args, tileArg("depth"))
 	f.If(depth, func() {
+		offset, b := f.Int(0), p.b.Copy()
 		f.repeat(depth, func() {
-			var at []wasm.X
-			for _, row := range a {
-				at = append(at, row.Add(offset))
-			}
-			p.step(sums, at, 0, b)
+			p.step(sums, a, offset, b)
 			offset.AdvanceBy(p.aCol)
+			b.AdvanceBy(p.bRow)
 		})
 	})
 	p.finish(start, sums)
 }
 
-// step writes a step of k, for the elements of A at the given addresses, and moves b below it.
-func (p *wasmPanel) step(sums [][]wasm.V, a []wasm.X, offset int, b wasm.X) {
+// step writes a step of k, for the elements at an offset in the rows of A and the row b of the panel.
+func (p *wasmPanel) step(sums [][]wasm.V, a []wasm.X, offset, b wasm.X) {
 	f := p.f
 	y := make([]wasm.V, p.vectors)
 	for v := range y {
@@ -133,13 +127,12 @@ func (p *wasmPanel) step(sums [][]wasm.V, a []wasm.X, offset int, b wasm.X) {
 	}
 	for r := range sums {
 		f.Scope(func() {
-			x := f.LoadSplat(a[r], offset)
+			x := f.LoadSplat(a[r].Add(offset), 0)
 			for v, sum := range sums[r] {
 				f.Scope(func() { sum.Accumulate(x.Mul(y[v])) })
 			}
 		})
 	}
-	b.AdvanceBy(p.bRow)
 }
 
 // bytes reads four integers of 8 bits as floats: vector v of a row.

@@ -103,7 +103,18 @@ func (m *Module) Bytes() []byte {
 		section(elementSection, vector([][]byte{active})),
 		section(codeSection, vector(code)),
 		section(customSection, join(name(CallsSection), m.calls())),
+		section(customSection, join(name("name"), m.names())),
 	)
+}
+
+// names returns the names of the functions, for profiles and stack traces.
+func (m *Module) names() []byte {
+	const functionNames = 1
+	var all [][]byte
+	for _, f := range m.funcs {
+		all = append(all, join(unsigned(f.index), name(f.name)))
+	}
+	return section(functionNames, vector(all))
 }
 
 // calls returns the module of functions that call the kernels. Its function available returns 1.
