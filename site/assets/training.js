@@ -21,7 +21,7 @@ export const duration = (s) => (s < 0.0995 ? `${number(s * 1000, 1)} ms` : s < 6
  */
 export function training(node, { task, prefix = "", networks = [], scores = [], example, answer, hint, test, autostart = true }) {
   const name = (value) => prefix + value, id = (value) => `${task}-${value}`;
-  let at = 0, steps = 0, run = null, losses = [], rate = 0, seconds = 0, shown = null, queue = Promise.resolve(), drawn = 0, heard = 0, started = false, last = "";
+  let at = 0, steps = 0, run = null, losses = [], rate = 0, seconds = 0, shown = null, queue = Promise.resolve(), drawn = 0, heard = 0, started = false, last = null;
 
   const go = el("button", { type: "button", class: "main", text: "Train" });
   const one = el("button", { type: "button", text: "One step" }), again = el("button", { type: "button", text: "Start again" });
@@ -139,7 +139,6 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
 
   function save() {
     const o = options();
-    last = "";
     state.set({ [name("seed")]: o.seed === 1 ? null : o.seed, [name("step")]: at || null, [name("text")]: text.value === example ? null : text.value,
       ...(networks.length ? { [name("network")]: o.arch === networks[0][0] ? null : o.arch } : {}), ...(scores.length ? { [name("score")]: o.score === scores[0][0] ? null : o.score } : {}) });
     last = location.hash;
