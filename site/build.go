@@ -127,8 +127,8 @@ func (b *build) program() error {
 	return b.write("assets/lesson.wasm.gz", packed)
 }
 
-// imports finds what a script loads: modules, and files that it names.
-var imports = regexp.MustCompile(`["']\./([\w.-]+)["']|(?:fetch|importScripts|Worker|URL)\(["']([\w.-]+)["']`)
+// named finds the names of files in a script: modules that it imports, data that it fetches.
+var named = regexp.MustCompile(`["'](?:\./)?([\w-][\w.-]*\.\w+)["']`)
 
 // copyAssets copies styles, scripts and data.
 func (b *build) copyAssets() error {
@@ -152,8 +152,8 @@ func (b *build) copyAssets() error {
 		}
 		var loads []string
 		if path.Ext(name) == ".js" {
-			for _, m := range imports.FindAllSubmatch(data, -1) {
-				loads = append(loads, "assets/"+string(m[1])+string(m[2]))
+			for _, m := range named.FindAllSubmatch(data, -1) {
+				loads = append(loads, "assets/"+string(m[1]))
 			}
 		}
 		return b.write(name, data, loads...)

@@ -174,18 +174,18 @@ func (b *build) documents() error {
 		if err != nil {
 			return err
 		}
-		for i := range r.sections {
-			if r.sections[i].level > 1 {
-				r.sections[i].Title = d.Title + " › " + r.sections[i].Title
-			}
-		}
-		b.search = append(b.search, r.sections...)
 		p := page{Path: d.Path, Title: d.Title, Body: template.HTML(r.html), Documents: list, Source: d.Source, Scripts: []string{"page.js"}}
 		for _, s := range r.sections {
 			if s.level == 2 {
 				p.Parts = append(p.Parts, s)
 			}
 		}
+		for i := range r.sections {
+			if r.sections[i].level > 1 {
+				r.sections[i].Title = d.Title + " › " + r.sections[i].Title
+			}
+		}
+		b.search = append(b.search, r.sections...)
 		if err := b.render(p); err != nil {
 			return err
 		}

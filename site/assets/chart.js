@@ -14,24 +14,29 @@ const short = (x) => (Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.
 
 /**
  * Returns a chart. Colours are 0 to 4: quiet, accent, other, good, bad.
- * @param {{title?: string, x: string, y: string, height?: number, level?: string}} options
+ * @param {{title?: string, x: string, y: string, height?: number, level?: string, onDraw?: () => void}} options
  */
-export function chart({ title = "", x: xName, y: yName, height = 260, level = "h3" }) {
-  const width = 560, left = 46, right = 8, top = 10, bottom = 38;
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }), names = el("ul", { class: "names" });
+export function chart({ title = "", x: xName, y: yName, height = 260, level = "h3", onDraw = () => {} }) {
+  const left = 46, right = 8, top = 10, bottom = 38;
+  const picture = svg("svg", { role: "img", height }), names = el("ul", { class: "names" });
   const heading = el(level, { text: title, hidden: !title }), node = el("div", { class: "chart" }, heading, names, picture);
   const marks = svg("g"), frame = svg("g"), above = svg("g");
   picture.append(frame, marks, above);
-  let place = { x: (v) => v, y: (v) => v, back: () => [0, 0] };
+  let place = { x: (v) => v, y: (v) => v, back: () => [0, 0] }, last = null, width = 0;
 
-  return { node, picture, above, size: { width, height, left, right, top, bottom },
+  const drawing = { node, picture, above,
     /** Returns where values are in the picture. */
     at: () => place,
     /**
      * @param {{lines: {name: string, x: number[], y: number[], colour?: number, points?: boolean, dashed?: boolean, sizes?: number[]}[],
      *   xRange?: [number, number], yRange?: [number, number], log?: boolean, logX?: boolean, summary?: string}} what
      */
-    show({ lines, xRange, yRange, log = false, logX = false, summary }) {
+    show(what) {
+      last = what;
+      const { lines, xRange, yRange, log = false, logX = false, summary } = what;
+      width = Math.max(220, node.clientWidth || 560);
+      picture.setAttribute("width", width);
+      picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const range = (list) => {
         const seen = list.filter(Number.isFinite);
         const low = Math.min(...seen), high = Math.max(...seen);
@@ -47,7 +52,7 @@ export function chart({ title = "", x: xName, y: yName, height = 260, level = "h
       frame.replaceChildren();
       for (const v of log ? powers(y0, y1) : ticks(y0, y1)) frame.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: py(v), y2: py(v) }),
         svg("text", { x: left - 6, y: py(v) + 4, "text-anchor": "end", text: short(v) }));
-      for (const v of logX ? powers(x0, x1) : ticks(x0, x1, 6)) frame.append(svg("text", { x: px(v), y: height - bottom + 16, "text-anchor": "middle", text: short(v) }));
+      for (const v of logX ? powers(x0, x1) : ticks(x0, x1, width < 400 ? 4 : 8)) frame.append(svg("text", { x: px(v), y: height - bottom + 16, "text-anchor": "middle", text: short(v) }));
       frame.append(svg("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle", text: xName }),
         svg("text", { transform: `translate(11 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: yName }));
       marks.replaceChildren(...lines.flatMap((l) => {
@@ -65,6 +70,11 @@ export function chart({ title = "", x: xName, y: yName, height = 260, level = "h
       }));
       names.replaceChildren(...lines.map((l) => el("li", { class: `ink-${l.colour ?? 1}${l.points ? " dots" : ""}${l.dashed ? " dashes" : ""}` }, el("span", { text: l.name }))));
       picture.setAttribute("aria-label", summary ?? `${title || yName}: ` + lines.map((l) => `${l.name}, ${l.x.length} values, the last ${number(l.y.at(-1), 3)}`).join("; "));
+      onDraw();
     },
   };
+  new ResizeObserver(() => {
+    if (last && node.clientWidth !== width) drawing.show(last);
+  }).observe(node);
+  return drawing;
 }

@@ -37,6 +37,11 @@ export function number(x, digits = 2) {
   return x.toFixed(digits).replace(/^-(?=.*[1-9])/, "−").replace(/^-/, "");
 }
 
+/** Fills a <dl class="readout"> with names and values. */
+export function readout(list, rows) {
+  list.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: String(value) }))));
+}
+
 /** Returns a function that calls run once, ms milliseconds after its last call. */
 export function later(ms, run) {
   let timer = 0;
@@ -80,9 +85,11 @@ export const theme = () => document.documentElement.dataset.theme || (dimmed.mat
 export const onTheme = (run) => themeListeners.push(run);
 
 function prepareTheme() {
-  const button = byId("theme"), names = { "": "Colours: system", light: "Colours: light", dark: "Colours: dark" };
+  const button = byId("theme"), names = { "": "System", light: "Light", dark: "Dark" };
   const changed = () => {
-    button.textContent = names[document.documentElement.dataset.theme || ""];
+    const name = names[document.documentElement.dataset.theme || ""];
+    button.textContent = name;
+    button.setAttribute("aria-label", `Colours: ${name}`);
     for (const run of themeListeners) run();
   };
   button.hidden = false;

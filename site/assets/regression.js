@@ -1,13 +1,14 @@
 // Lesson 1: kernel regression. Observations are dragged, the width is set or learnt; Go computes the estimate.
 
-import { ask, byId, complain, el, latest, number, onTheme, say, state, svg } from "./page.js";
+import { ask, byId, complain, latest, number, onTheme, readout, say, state, svg } from "./page.js";
 import { chart } from "./chart.js";
+import { handle, place } from "./drag.js";
 import { heatmap } from "./heatmap.js";
 
 const xRange = [0, 5], yRange = [-2, 6], steps = 300, rate = 0.5, usual = 30;
-const curve = chart({ x: "x", y: "y", height: 300 });
+const curve = chart({ x: "x", y: "y", height: 320, onDraw: () => drawPoints() });
 const loss = chart({ title: "Loss while learning", x: "step", y: "squared error", height: 260 });
-const map = heatmap({ title: "Weights", rowTitle: "place x (query)", columnTitle: "observation (key)", largest: 14 });
+const map = heatmap({ title: "Weights", rowTitle: "place x (query)", columnTitle: "observation at x (key)", largest: 14 });
 byId("curve").append(curve.node);
 byId("loss").append(loss.node);
 byId("weights").append(map.node);
@@ -72,76 +73,62 @@ curve.above.append(line, grips);
 /** Draws both figures from the last answer. */
 function draw() {
   const n = points.x.length, at = Math.round(x * 20);
-  const weight = (j) => shown?.weights[at * shown.keys.x.length + j] ?? 0;
   const lines = shown ? [{ name: "truth", x: shown.x, y: shown.truth, colour: 0, dashed: true }, { name: "estimate", x: shown.x, y: shown.out, colour: 1 }] : [];
   curve.show({ lines: [...lines, { name: "observations, as large as their weights", x: [], y: [], colour: 2, points: true }], xRange, yRange,
     summary: shown ? `The estimate from ${n} observations. At ${number(x)} it is ${number(shown.out[at])}, the truth ${number(shown.truth[at])}.` : "No observations." });
-  const place = curve.at();
-  line.setAttribute("x1", place.x(x));
-  line.setAttribute("x2", place.x(x));
-  line.setAttribute("y1", place.y(yRange[0]));
-  line.setAttribute("y2", place.y(yRange[1]));
+  const weights = points.x.map((_, j) => weight(j)), most = weights.indexOf(Math.max(...weights));
+  readout(byId("curve-read"), shown ? [["estimate at x", number(shown.out[at])], ["truth", number(shown.truth[at])], ["largest weight", number(weights[most], 3)], ["of the observation at", number(points.x[most])],
+    ["distance from the truth", number(shown.error, 3)]] : [["observations", "none"]]);
+  byId("learn").disabled = n === 0;
+  drawLearning();
+}
+
+/** Returns the weight of observation j for the chosen query. */
+const weight = (j) => (j < (shown?.keys.x.length ?? 0) ? shown.weights[Math.round(x * 20) * shown.keys.x.length + j] : 0);
+
+/** Draws the query and the observations above the chart. */
+function drawPoints() {
+  const to = curve.at(), n = points.x.length;
+  line.setAttribute("x1", to.x(x));
+  line.setAttribute("x2", to.x(x));
+  line.setAttribute("y1", to.y(yRange[0]));
+  line.setAttribute("y2", to.y(yRange[1]));
   while (grips.childElementCount > n) grips.lastChild.remove();
   while (grips.childElementCount < n) grips.append(grip(grips.childElementCount));
   chosen = Math.max(0, Math.min(chosen, n - 1));
   [...grips.children].forEach((g, i) => {
     const [big, hit] = g.children;
     for (const c of [big, hit]) {
-      c.setAttribute("cx", place.x(points.x[i]));
-      c.setAttribute("cy", place.y(points.y[i]));
+      c.setAttribute("cx", to.x(points.x[i]));
+      c.setAttribute("cy", to.y(points.y[i]));
     }
     big.setAttribute("r", 3 + 13 * Math.sqrt(weight(i)));
     g.setAttribute("tabindex", i === chosen ? 0 : -1);
     g.setAttribute("aria-label", `observation ${i + 1} of ${n}: x ${number(points.x[i])}, y ${number(points.y[i])}, weight ${number(weight(i), 3)}`);
   });
-  const weights = points.x.map((_, j) => weight(j)), most = weights.indexOf(Math.max(...weights));
-  readout("curve-read", shown ? [["estimate at x", number(shown.out[at])], ["truth", number(shown.truth[at])], ["largest weight", `${number(weights[most], 3)}`], ["of the observation at", number(points.x[most])],
-    ["distance from the truth", number(shown.error, 3)]] : [["observations", "none"]]);
-  byId("learn").disabled = n === 0;
-  drawLearning();
-}
-
-function readout(id, rows) {
-  byId(id).replaceChildren(...rows.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))));
 }
 
 function drawLearning() {
   const trap = byId("trap").checked;
-  readout("learn-read", [["step", history.length ? history.at(-1).step : 0], ["w", number(w)], [trap ? "loss, itself included" : "loss, from the others", shown ? number(trap ? shown.selfToo : shown.loss, 3) : "–"],
+  readout(byId("learn-read"), [["step", history.length ? history.at(-1).step : 0], ["w", number(w)], [trap ? "loss, itself included" : "loss, from the others", shown ? number(trap ? shown.selfToo : shown.loss, 3) : "–"],
     ["distance from the truth", shown ? number(shown.error, 3) : "–"]]);
   const list = history.length ? history : shown ? [{ step: 0, loss: shown.loss, selfToo: shown.selfToo, error: shown.error }] : [];
   loss.show({ lines: [{ name: trap ? "loss, itself included" : "loss, from the others", x: list.map((h) => h.step), y: list.map((h) => (trap ? h.selfToo : h.loss)), colour: 1 },
     { name: "distance from the truth", x: list.map((h) => h.step), y: list.map((h) => h.error), colour: 2 }], xRange: [0, steps], yRange: [0, Math.max(0.5, ...list.map((h) => Math.max(h.loss, h.error)))] });
   if (!shown) return map.show({ weights: [], rows: [], columns: [] });
   const n = shown.keys.x.length, every = 2; // each second place is a row
-  const rows = shown.x.filter((_, i) => i % every === 0);
-  map.show({ rows: rows.map((v) => number(v, 1)), columns: shown.keys.x.map((v, j) => String(j)), weights: rows.flatMap((_, i) => shown.weights.slice(i * every * n, (i * every + 1) * n)) });
+  const order = shown.keys.x.map((_, j) => j).sort((a, b) => shown.keys.x[a] - shown.keys.x[b]), rows = shown.x.filter((_, i) => i % every === 0);
+  map.show({ rows: rows.map((v) => number(v, 1)), columns: order.map((j) => number(shown.keys.x[j], 1)), weights: rows.flatMap((_, i) => order.map((j) => shown.weights[i * every * n + j])) });
 }
 
 /** Returns the handle of observation i. */
-function grip(i) {
-  const node = svg("g", { class: "grip ink-2", role: "button", "aria-roledescription": "observation" }, svg("circle", { fill: "currentColor", "fill-opacity": 0.6 }), svg("circle", { r: 13, fill: "transparent" }));
-  node.addEventListener("pointerdown", (event) => {
+const grip = (i) => handle(curve.picture, { ink: "ink-2", role: "observation", end: save,
+  start() {
     stop();
     chosen = i;
-    node.setPointerCapture(event.pointerId);
-    node.focus();
-    event.preventDefault();
-  });
-  node.addEventListener("pointermove", (event) => {
-    if (!node.hasPointerCapture(event.pointerId)) return;
-    const [a, b] = where(event);
-    move(i, a, b);
-  });
-  node.addEventListener("pointerup", () => save());
-  return node;
-}
-
-/** Returns the place of a pointer in numbers of the chart. */
-function where(event) {
-  const p = new DOMPoint(event.clientX, event.clientY).matrixTransform(curve.picture.getScreenCTM().inverse());
-  return curve.at().back(p.x, p.y);
-}
+  },
+  drag: (a, b) => move(i, ...curve.at().back(a, b)) },
+svg("circle", { fill: "currentColor", "fill-opacity": 0.6 }), svg("circle", { r: 13, fill: "transparent" }));
 
 function move(i, a, b) {
   moved = true;
@@ -154,7 +141,7 @@ function move(i, a, b) {
 curve.picture.addEventListener("dblclick", (event) => {
   if (points.x.length >= 200) return say("There are already 200 observations.");
   stop();
-  const [a, b] = where(event);
+  const [a, b] = curve.at().back(...place(curve.picture, event));
   points.x.push(0);
   points.y.push(0);
   chosen = points.x.length - 1;
