@@ -1,6 +1,6 @@
 // The worker of a lesson: it runs the compiled Go of site/lesson. The page sends {id, call, args}; the answers are
 // {id, frame} any number of times, then {id, result, done: true} or {id, error, done: true}. The call "cancel" ends
-// the call whose id is its argument. {loaded, total} tells how many bytes have arrived, {ready: true} that Go runs.
+// the call whose id is its argument. {ready: true} says that Go runs, {failed: text} that it cannot.
 'use strict';
 
 importScripts('wasm_exec.js');
@@ -19,27 +19,13 @@ self.onmessage = ({ data: m }) => {
   else waiting.push(m);
 };
 
-/** A stream that reports how many bytes have passed. */
-function counted(total) {
-  let loaded = 0;
-  return new TransformStream({
-    transform(chunk, out) {
-      loaded += chunk.byteLength;
-      self.postMessage({ loaded, total });
-      out.enqueue(chunk);
-    },
-  });
-}
-
-/** The bytes of a file that was compressed by gzip. */
+/** The bytes of a file that was compressed by gzip. Some servers let the browser undo the compression. */
 async function unzipped(name) {
   const response = await fetch(name);
   if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
-  const total = Number(response.headers.get('content-length')) || 0;
-  const stream = response.body.pipeThrough(counted(total));
-  // A server that announces the compression has had it undone by the browser.
-  const sent = response.headers.get('content-encoding') === 'gzip';
-  return new Response(sent ? stream : stream.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+  const bytes = await response.arrayBuffer(), [first, second] = new Uint8Array(bytes, 0, 2);
+  if (first !== 0x1f || second !== 0x8b) return bytes;
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
 }
 
 async function start() {

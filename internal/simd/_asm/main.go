@@ -59,6 +59,7 @@ func generate() map[string][]byte {
 	files := map[string][]byte{
 		"implementations.go": listFile(),
 		"dispatch_noasm.go":  noasmFile(),
+		"wasm/kernels.wasm":  wasmModule(),
 	}
 	maps.Copy(files, assemblyAMD64())
 	maps.Copy(files, assemblyARM64())

@@ -1,0 +1,27 @@
+//go:build wasmsimd && !purego
+
+package simd
+
+// hasWASM reports whether the engine has vectors. The host says so: see wasm/kernels.js.
+func hasWASM() bool { return wasmAvailable() != 0 }
+
+// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
+const (
+	tileRows   = 4
+	narrowRows = 6
+)
+
+// rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
+const rowGroups = 2
+
+// storesPart reports whether the kernels for stored numbers support panels whose last vector of C
+// is not full.
+func storesPart() bool { return true }
+
+// dotRows and dotColumns are the numbers of rows and columns that dots processes.
+const dotRows = 1
+
+func dotColumns() int { return rowGroups * vectorLanes() }
+
+// dotsKernel is the kernel for a single row.
+func dotsKernel(t *tileArgs) { gemvTransposedKernel(t) }
