@@ -102,7 +102,7 @@ func (b *build) program() error {
 	}
 	defer os.RemoveAll(dir)
 	wasm := filepath.Join(dir, "lesson.wasm")
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "./site/lesson")
+	c := exec.Command("go", "build", "-tags=wasmsimd", "-trimpath", "-ldflags=-s -w", "-o", wasm, "./site/lesson")
 	c.Dir, c.Env = b.root, append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	if text, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("compiling the lessons: %w\n%s", err, text)
@@ -119,12 +119,18 @@ func (b *build) program() error {
 	if err != nil {
 		return err
 	}
-	support, err := os.ReadFile(filepath.Join(goroot, "lib", "wasm", "wasm_exec.js"))
-	if err != nil {
-		return err
-	}
-	if err := b.write("assets/wasm_exec.js", support); err != nil {
-		return err
+	kernels := filepath.Join(b.root, "internal", "simd", "wasm")
+	for _, path := range []string{
+		filepath.Join(goroot, "lib", "wasm", "wasm_exec.js"),
+		filepath.Join(kernels, "kernels.js"), filepath.Join(kernels, "kernels.wasm"), // vector instructions
+	} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := b.write("assets/"+filepath.Base(path), data); err != nil {
+			return err
+		}
 	}
 	return b.write("assets/lesson.wasm.gz", packed)
 }

@@ -3,7 +3,7 @@
 // the call whose id is its argument. {ready: true} says that Go runs, {failed: text} that it cannot.
 'use strict';
 
-importScripts('wasm_exec.js');
+importScripts('wasm_exec.js', 'kernels.js');
 
 const waiting = []; // calls that arrived before Go was ready
 let started = false;
@@ -19,8 +19,8 @@ self.onmessage = ({ data: m }) => {
   else waiting.push(m);
 };
 
-/** The bytes of a file that was compressed by gzip. Some servers let the browser undo the compression. */
-async function unzipped(name) {
+/** The bytes of a file. Those of gzip are decompressed, unless the server let the browser do it. */
+async function load(name) {
   const response = await fetch(name);
   if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
   const bytes = await response.arrayBuffer(), [first, second] = new Uint8Array(bytes, 0, 2);
@@ -30,7 +30,11 @@ async function unzipped(name) {
 
 async function start() {
   const go = new Go();
-  const { instance } = await WebAssembly.instantiate(await unzipped('lesson.wasm.gz'), go.importObject);
+  const [program, vectors] = await Promise.all([load('lesson.wasm.gz'), load('kernels.wasm')]);
+  const kernels = await attnKernels(vectors);
+  Object.assign(go.importObject, kernels.imports);
+  const { instance } = await WebAssembly.instantiate(program, go.importObject);
+  await kernels.attach(instance.exports.mem);
   await go.run(instance);
   throw new Error('the program has ended');
 }
