@@ -6,7 +6,9 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
 	"html/template"
 	"image/color"
 	"io"
@@ -146,12 +148,8 @@ func (b *build) copyAssets() error {
 		if err != nil {
 			return err
 		}
-		if page, ok := strings.CutSuffix(name, ".html.gz"); ok { // an exported page: a browser opens it only decompressed
-			r, err := gzip.NewReader(bytes.NewReader(data))
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			if data, err = io.ReadAll(r); err != nil {
+		if page, ok := strings.CutSuffix(name, ".html.gz"); ok {
+			if data, err = exported(data); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			name = page + ".html"
@@ -164,6 +162,27 @@ func (b *build) copyAssets() error {
 		}
 		return b.write(name, data, loads...)
 	})
+}
+
+// frame finds the page in what attn map --embed writes.
+var frame = regexp.MustCompile(`(?s)^<div><iframe [^>]* srcdoc="([^"]*)"`)
+
+// exported returns the page in a compressed file of attn map --embed. A file can have a policy that
+// differs from that of the page around it, which srcdoc cannot.
+func exported(packed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	m := frame.FindSubmatch(text)
+	if m == nil {
+		return nil, errors.New("there is no frame with a page, as attn map --embed writes it")
+	}
+	return []byte(html.UnescapeString(string(m[1]))), nil
 }
 
 // palette writes the colours of package viz, so that the site, the terminal and pictures agree.

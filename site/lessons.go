@@ -106,7 +106,8 @@ func (b *build) lessonBody(l lesson, text []byte) (template.HTML, error) {
 	for {
 		m := liveComment.FindSubmatchIndex(text)
 		if m == nil {
-			return template.HTML(out.String()), prose(text)
+			err := prose(text)
+			return template.HTML(out.String()), err
 		}
 		if err := prose(text[:m[0]]); err != nil {
 			return "", err

@@ -40,7 +40,7 @@ export function chart({ title = "", x: xName, y: yName, height = 260, level = "h
       const range = (list) => {
         const seen = list.filter(Number.isFinite);
         const low = Math.min(...seen), high = Math.max(...seen);
-        return seen.length === 0 ? [0, 1] : low === high ? [low - 0.5, high + 0.5] : [low, high];
+        return seen.length === 0 ? (log ? [0.1, 10] : [0, 1]) : low === high ? (log ? [low / 2, low * 2] : [low - 0.5, high + 0.5]) : [low, high];
       };
       const fy = log ? (v) => Math.log10(Math.max(v, 1e-12)) : (v) => v, fx = logX ? Math.log10 : (v) => v;
       let [x0, x1] = (xRange ?? range(lines.flatMap((l) => l.x))).map(fx);
