@@ -21,10 +21,10 @@ import (
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 3, "number of runs of each program")
-	dates := flag.Bool("dates", false, "only train on dates until 97% are exact, with vectors")
+	only := flag.String("only", ".", "regular expression that selects rows by their names")
 	node := flag.String("node", "node", "command that runs Node")
 	flag.Parse()
-	if err := run(*node, *rounds, *dates); err != nil {
+	if err := run(*node, *only, *rounds); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -32,7 +32,7 @@ func main() {
 // The two programs, in the order of their columns.
 var programs = []struct{ name, tags string }{{"portable Go", ""}, {"vectors", "wasmsimd"}}
 
-func run(node string, rounds int, dates bool) error {
+func run(node, only string, rounds int) error {
 	script, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
@@ -52,21 +52,14 @@ func run(node string, rounds int, dates bool) error {
 			return fmt.Errorf("go build -tags %q: %w", p.tags, err)
 		}
 	}
-	measure := func(program int, args ...string) (r result, err error) {
-		cmd := exec.Command(node, append([]string{string(script), filepath.Join(dir, fmt.Sprint(program))}, args...)...)
+	measure := func(program int) (r result, err error) {
+		cmd := exec.Command(node, string(script), filepath.Join(dir, fmt.Sprint(program)), only)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", cmd, err)
 		}
 		return r, json.Unmarshal(out, &r)
-	}
-	if dates {
-		r, err := measure(1, "dates")
-		if err == nil {
-			fmt.Printf("%s: 97%% of dates exact after %.0f s\n", r.Implementation, r.Values["dates to 97% exact"])
-		}
-		return err
 	}
 	values := make([]map[string][]float64, len(programs))
 	names := make([]string, len(programs))
@@ -88,6 +81,9 @@ func run(node string, rounds int, dates bool) error {
 	fmt.Printf("| | unit | %s (%s) | %s (%s) | ratio |\n|---|---|---|---|---|\n",
 		programs[0].name, names[0], programs[1].name, names[1])
 	for _, row := range rows {
+		if len(values[0][row.name]) == 0 {
+			continue
+		}
 		before, after := median(values[0][row.name]), median(values[1][row.name])
 		ratio := after / before
 		if row.time {
