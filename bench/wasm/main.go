@@ -1,9 +1,10 @@
 //go:build !js
 
 // Command wasm compares the vector kernels of WebAssembly with portable Go. It builds a program
-// twice, runs both in Node in turns, and prints medians and ratios as a Markdown table:
+// twice, runs both in turns, in Node or a browser, and prints medians and ratios as a Markdown table:
 //
 //	go run ./bench/wasm
+//	go run ./bench/wasm --browser chromium
 package main
 
 import (
@@ -23,8 +24,9 @@ func main() {
 	rounds := flag.Int("rounds", 3, "number of runs of each program")
 	only := flag.String("only", ".", "regular expression that selects rows by their names")
 	node := flag.String("node", "node", "command that runs Node")
+	browser := flag.String("browser", "", "command that runs a browser, in whose worker to measure instead of in Node")
 	flag.Parse()
-	if err := run(*node, *only, *rounds); err != nil {
+	if err := run(*node, *browser, *only, *rounds); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -32,12 +34,12 @@ func main() {
 // The two programs, in the order of their columns.
 var programs = []struct{ name, tags string }{{"portable Go", ""}, {"vectors", "wasmsimd"}}
 
-func run(node, only string, rounds int) error {
-	script, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
+func run(node, browser, only string, rounds int) error {
+	simd, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	script = append([]byte(strings.TrimSpace(string(script))), "/wasm/run.js"...)
+	kernels := filepath.Join(strings.TrimSpace(string(simd)), "wasm")
 	dir, err := os.MkdirTemp("", "attn-wasm")
 	if err != nil {
 		return err
@@ -53,7 +55,11 @@ func run(node, only string, rounds int) error {
 		}
 	}
 	measure := func(program int) (r result, err error) {
-		cmd := exec.Command(node, string(script), filepath.Join(dir, fmt.Sprint(program)), only)
+		binary := filepath.Join(dir, fmt.Sprint(program))
+		if browser != "" {
+			return inBrowser(browser, kernels, binary, dir, only)
+		}
+		cmd := exec.Command(node, filepath.Join(kernels, "run.js"), binary, only)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
