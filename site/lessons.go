@@ -18,6 +18,27 @@ type lesson struct {
 	Name, Title, Idea string
 }
 
+// program returns the program that the lesson's worker runs.
+func (l lesson) program() string {
+	switch l.Name {
+	case "reverse", "dates":
+		return translator
+	case "minilm":
+		return ""
+	}
+	return "lesson"
+}
+
+// budget returns the limit on the compressed bytes of the lesson's page.
+func (l lesson) budget() int {
+	for _, p := range programs {
+		if p.name == l.program() {
+			return p.budget
+		}
+	}
+	return programs[0].budget
+}
+
 // Path returns the path of the lesson's page.
 func (l lesson) Path() string { return l.Name + ".html" }
 
@@ -68,7 +89,7 @@ func (b *build) lessons() error {
 			return err
 		}
 		p := page{Path: l.Path(), Title: l.Title, Name: l.Name, Lesson: true, Body: body, Lessons: lessonPages, Description: l.Idea,
-			Source: lessonsFile, Scripts: []string{"page.js", l.Name + ".js"}}
+			Source: lessonsFile, Program: l.program(), Scripts: []string{"page.js", l.Name + ".js"}}
 		if i > 0 {
 			p.Previous = &lessonPages[i-1]
 		}

@@ -95,7 +95,7 @@ func TestLinks(t *testing.T) {
 // Every file that a script names exists.
 func TestScripts(t *testing.T) {
 	b := built(t)
-	later := []string{"assets/wasm_exec.js", "assets/lesson.wasm.gz", "assets/kernels.js", "assets/kernels.wasm"} // of the program
+	later := []string{"assets/wasm_exec.js", "assets/lesson.wasm.gz", "assets/translator.wasm.gz", "assets/kernels.js", "assets/kernels.wasm"} // of the program
 	for name, f := range b.files {
 		for _, l := range f.loads {
 			ext := path.Ext(l)
@@ -175,7 +175,7 @@ func TestOverwrite(t *testing.T) {
 // A budget that is exceeded is an error that names the page.
 func TestBudget(t *testing.T) {
 	b := built(t)
-	b.files["assets/page.js"].compressed = lessonBudget
+	b.files["assets/page.js"].compressed = programs[0].budget
 	var table bytes.Buffer
 	err := b.report(&table)
 	if err == nil || !strings.Contains(err.Error(), "regression.html needs") || !strings.Contains(table.String(), "everything") {

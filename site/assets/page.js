@@ -169,7 +169,7 @@ const waiting = new Map();
 function start() {
   if (worker) return;
   isReady = new Promise((resolve, reject) => {
-    worker = new Worker(new URL("worker.js", import.meta.url));
+    worker = new Worker(new URL("worker.js", import.meta.url), { name: document.body.dataset.program });
     const fail = (text) => {
       const problem = new Error(`The program of this lesson cannot run: ${text}`);
       complain(problem.message);
@@ -221,4 +221,4 @@ export function ask(call, args = null, onFrame, signal) {
 
 document.documentElement.dataset.script = "";
 prepareTheme();
-if (document.body.dataset.lesson && document.body.dataset.lesson !== "minilm") start();
+if (document.body.dataset.program) start();

@@ -44,6 +44,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       ...(networks.length ? [network.label] : []), ...(scores.length ? [score.label] : [])),
     readout, slept,
     el("div", { class: "controls" }, el("label", { for: id("text"), text: hint }, text), check), problem, result, curve.node, grid.node);
+  curve.node.hidden = true;
 
   const options = () => ({ task, seed: Number(seed.value) || 1, arch: network.get(), score: score.get() });
   const busy = () => run !== null;
@@ -84,6 +85,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
 
   function draw() {
     drawn = performance.now();
+    curve.node.hidden = false;
     values.step.textContent = `${grouped(at)} of ${grouped(steps)}`;
     const few = losses.slice(-20), mean = few.reduce((a, b) => a + b, 0) / few.length;
     values.loss.textContent = few.length ? number(mean, 3) : "–";

@@ -3,7 +3,10 @@
 // the call whose id is its argument. {ready: true} says that Go runs, {failed: text} that it cannot.
 'use strict';
 
-importScripts('wasm_exec.js', 'kernels.js');
+const translator = self.name === 'translator'; // the program with models, which uses vectors
+
+importScripts('wasm_exec.js');
+if (translator) importScripts('kernels.js');
 
 const waiting = []; // calls that arrived before Go was ready
 let started = false;
@@ -30,11 +33,18 @@ async function load(name) {
 
 async function start() {
   const go = new Go();
-  const [program, vectors] = await Promise.all([load('lesson.wasm.gz'), load('kernels.wasm')]);
+  const loading = load(`${self.name}.wasm.gz`);
+  if (!translator) return run(go, await loading);
+  const [program, vectors] = await Promise.all([loading, load('kernels.wasm')]);
   const kernels = await attnKernels(vectors);
   Object.assign(go.importObject, kernels.imports);
+  return run(go, program, kernels);
+}
+
+/** Runs the program, which does not end. */
+async function run(go, program, kernels) {
   const { instance } = await WebAssembly.instantiate(program, go.importObject);
-  await kernels.attach(instance.exports.mem);
+  await kernels?.attach(instance.exports.mem);
   await go.run(instance);
   throw new Error('the program has ended');
 }

@@ -1,3 +1,5 @@
+//go:build !js || translator
+
 package main
 
 import (
@@ -102,7 +104,8 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 	if err != nil {
 		return nil, err
 	}
-	s := &shown{Input: text, Output: outputs[0], Unknown: m.Translator.Source.Unknown(text), Layers: []shownLayer{}}
+	s := &shown{Input: text, Output: outputs[0], Unknown: []string{}, Layers: []shownLayer{}}
+	s.Unknown = append(s.Unknown, m.Translator.Source.Unknown(text)...)
 	if target == "" {
 		target = s.Output
 	}
