@@ -1,4 +1,4 @@
-// Lesson 6: opens heads of the exported page, which is in a frame of its own.
+// Lesson 6: opens heads of the exported page, which is in a frame.
 
 import { byId, onTheme, state, theme } from "./page.js";
 

@@ -134,7 +134,7 @@ export const state = {
     try {
       history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
     } catch {
-      // A browser allows only so many changes in a short time; the next one repeats this.
+      // Browsers limit how often the address changes; the next change repeats this one.
     }
   },
   /** Calls run when the reader changes the address. */
