@@ -70,7 +70,6 @@ let ending = null;
 const judge = later(250, async () => {
   ending?.abort();
   const mine = (ending = new AbortController());
-  byId("exact").textContent = byId("loss").textContent = "…";
   try {
     const q = await ask("dates.measure", { off, dates }, (f) => !mine.signal.aborted && (byId("exact").textContent = `${f.exact} of ${f.texts}`), mine.signal);
     if (mine.signal.aborted) return;
@@ -84,6 +83,7 @@ const judge = later(250, async () => {
 
 function changed() {
   byId("on").textContent = `${12 - off.length} of 12`;
+  byId("exact").textContent = byId("loss").textContent = "…";
   save();
   read();
   judge();
