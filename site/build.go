@@ -101,7 +101,7 @@ var programs = []struct {
 	budget int // compressed bytes of a page with it
 }{
 	{"lesson", []string{"-gcflags=all=-l"}, 1_500_000},
-	{translator, []string{"-tags=translator,wasmsimd"}, 3_000_000},
+	{translator, []string{"-tags=translator,wasmsimd"}, 2_900_000},
 }
 
 const translator = "translator"

@@ -113,7 +113,7 @@ func TestMathML(t *testing.T) {
 	for tex, want := range map[string]string{
 		`x_j`:                `<msub><mi>x</mi><mi>j</mi></msub>`,
 		`a^2_j`:              `<msubsup><mi>a</mi><mi>j</mi><mn>2</mn></msubsup>`,
-		`\frac12`:            `<mfrac><mn>1</mn><mn>2</mn></mfrac>`,
+		`\frac{1}{E}`:        `<mfrac><mrow><mn>1</mn></mrow><mrow><mi>E</mi></mrow></mfrac>`,
 		`\sqrt{E}`:           `<msqrt><mrow><mi>E</mi></mrow></msqrt>`,
 		`\sum_{j}`:           `<munder><mo>∑</mo><mrow><mi>j</mi></mrow></munder>`,
 		`\left(a < b\right)`: `<mo fence="true">(</mo><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow><mo fence="true">)`,

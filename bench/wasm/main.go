@@ -1,9 +1,10 @@
 //go:build !js
 
 // Command wasm compares the vector kernels of WebAssembly with portable Go. It builds a program
-// twice, runs both in Node in turns, and prints medians and ratios as a Markdown table:
+// twice, runs both in turns, in Node or a browser, and prints medians and ratios as a Markdown table:
 //
 //	go run ./bench/wasm
+//	go run ./bench/wasm --browser chromium
 package main
 
 import (
@@ -21,10 +22,11 @@ import (
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 3, "number of runs of each program")
-	dates := flag.Bool("dates", false, "only train on dates until 97% are exact, with vectors")
+	only := flag.String("only", ".", "regular expression that selects rows by their names")
 	node := flag.String("node", "node", "command that runs Node")
+	browser := flag.String("browser", "", "command that runs a browser, in whose worker to measure instead of in Node")
 	flag.Parse()
-	if err := run(*node, *rounds, *dates); err != nil {
+	if err := run(*node, *browser, *only, *rounds); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -32,12 +34,12 @@ func main() {
 // The two programs, in the order of their columns.
 var programs = []struct{ name, tags string }{{"portable Go", ""}, {"vectors", "wasmsimd"}}
 
-func run(node string, rounds int, dates bool) error {
-	script, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
+func run(node, browser, only string, rounds int) error {
+	simd, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	script = append([]byte(strings.TrimSpace(string(script))), "/wasm/run.js"...)
+	kernels := filepath.Join(strings.TrimSpace(string(simd)), "wasm")
 	dir, err := os.MkdirTemp("", "attn-wasm")
 	if err != nil {
 		return err
@@ -52,21 +54,18 @@ func run(node string, rounds int, dates bool) error {
 			return fmt.Errorf("go build -tags %q: %w", p.tags, err)
 		}
 	}
-	measure := func(program int, args ...string) (r result, err error) {
-		cmd := exec.Command(node, append([]string{string(script), filepath.Join(dir, fmt.Sprint(program))}, args...)...)
+	measure := func(program int) (r result, err error) {
+		binary := filepath.Join(dir, fmt.Sprint(program))
+		if browser != "" {
+			return inBrowser(browser, kernels, binary, dir, only)
+		}
+		cmd := exec.Command(node, filepath.Join(kernels, "run.js"), binary, only)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", cmd, err)
 		}
 		return r, json.Unmarshal(out, &r)
-	}
-	if dates {
-		r, err := measure(1, "dates")
-		if err == nil {
-			fmt.Printf("%s: 97%% of dates exact after %.0f s\n", r.Implementation, r.Values["dates to 97% exact"])
-		}
-		return err
 	}
 	values := make([]map[string][]float64, len(programs))
 	names := make([]string, len(programs))
@@ -88,6 +87,9 @@ func run(node string, rounds int, dates bool) error {
 	fmt.Printf("| | unit | %s (%s) | %s (%s) | ratio |\n|---|---|---|---|---|\n",
 		programs[0].name, names[0], programs[1].name, names[1])
 	for _, row := range rows {
+		if len(values[0][row.name]) == 0 {
+			continue
+		}
 		before, after := median(values[0][row.name]), median(values[1][row.name])
 		ratio := after / before
 		if row.time {

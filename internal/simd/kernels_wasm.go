@@ -2,8 +2,24 @@
 
 package simd
 
-// hasWASM reports whether the engine has vectors. The host says so: see wasm/kernels.js.
-func hasWASM() bool { return wasmAvailable() != 0 }
+import (
+	"fmt"
+	"os"
+)
+
+// hasWASM reports whether the engine has vectors, which wasm/kernels.js finds out. It ends the
+// program if the kernels of the host are from another version.
+func hasWASM() bool {
+	switch kernelsAvailable() {
+	case 0:
+		return false
+	case kernelsSum:
+		return true
+	}
+	fmt.Fprintln(os.Stderr, "attn: kernels.wasm is not from the version of attn that this program was built with")
+	os.Exit(2)
+	return false
+}
 
 // The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
 const (

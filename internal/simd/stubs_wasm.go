@@ -6,8 +6,13 @@ package simd
 
 import "unsafe"
 
+// kernelsSum identifies the kernels of this version.
+const kernelsSum = 1387605785
+
+// kernelsAvailable returns 0 if the engine has no vectors, otherwise what identifies the kernels of the host.
+//
 //go:wasmimport attn available
-func wasmAvailable() int32
+func kernelsAvailable() int32
 
 // gemm1WASM sets C = A·B + start for panels of one vector. On AVX2 and NEON
 // that vector must be full.

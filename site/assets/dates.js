@@ -244,5 +244,5 @@ async function load() {
 
 state.onChange(load);
 await load().catch((e) => complain(e.message));
-training(byId("train"), { task: "dates", prefix: "t-", example: usual, hint: "date", answer: (date) => (date === usual ? "2019-03-05" : ""), test: 200, autostart: false });
-document.body.dataset.drawn = ""; // for tests
+await training(byId("train"), { task: "dates", prefix: "t-", example: usual, hint: "date", answer: (date) => (date === usual ? "2019-03-05" : ""), test: 200, autostart: false });
+document.body.dataset.drawn = "";

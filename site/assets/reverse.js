@@ -3,7 +3,7 @@
 import { byId } from "./page.js";
 import { training } from "./training.js";
 
-training(byId("train"), {
+await training(byId("train"), {
   task: "reverse",
   networks: [["transformer", "transformer, 2 heads"], ["gru", "recurrent, 1 map"]],
   scores: [["scaled", "scaled dot product"], ["dot", "dot product"], ["additive", "additive"], ["bilinear", "bilinear"], ["gaussian", "Gaussian"], ["cosine", "cosine"]],
@@ -12,3 +12,4 @@ training(byId("train"), {
   answer: (text) => [...text.trim()].reverse().join(""),
   test: 100,
 });
+document.body.dataset.drawn = "";

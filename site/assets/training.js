@@ -85,7 +85,6 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
 
   function draw() {
     drawn = performance.now();
-    document.body.dataset.drawn = ""; // for tests
     curve.node.hidden = false;
     values.step.textContent = `${grouped(at)} of ${grouped(steps)}`;
     const few = losses.slice(-20), mean = few.reduce((a, b) => a + b, 0) / few.length;

@@ -54,9 +54,6 @@ func (f *family) assembly(arch string, write func(k *kernel, i *implementation, 
 
 // stubsFile returns the declarations of the functions in assembly.
 func stubsFile(arch string) []byte {
-	if arch == wasmVectors.goarch {
-		return wasmStubs()
-	}
 	w := newWriter(arch + " && !purego")
 	for _, f := range families {
 		for _, k := range f.kernels {

@@ -33,8 +33,9 @@ func (c code) wasm(write func(f *wasmFunc)) code {
 	return c
 }
 
-// wasmModule returns the module with the kernels for WebAssembly.
-func wasmModule() []byte {
+// wasmFiles returns the module with the kernels for WebAssembly and the declarations of its
+// functions.
+func wasmFiles() map[string][]byte {
 	m := new(wasm.Module)
 	writeParts(m)
 	for _, f := range families {
@@ -50,7 +51,8 @@ func wasmModule() []byte {
 			}
 		}
 	}
-	return m.Bytes()
+	module, sum := m.Bytes()
+	return map[string][]byte{"wasm/kernels.wasm": module, "stubs_wasm.go": wasmStubs(sum)}
 }
 
 // wasm returns the types of parameters and results in WebAssembly. Instead of several results, a
@@ -336,10 +338,12 @@ const wasmBuild = "wasm && wasmsimd"
 
 // wasmStubs returns the declarations of the imported kernels. Those whose parameters have other
 // types in WebAssembly are called through a function that converts them.
-func wasmStubs() []byte {
+func wasmStubs(sum int32) []byte {
 	w := newWriter(wasmBuild + " && !purego")
 	w.line("import \"unsafe\"\n")
-	w.line("//go:wasmimport attn available\nfunc wasmAvailable() int32\n")
+	w.line("// kernelsSum identifies the kernels of this version.\nconst kernelsSum = %d\n", sum)
+	w.line("// kernelsAvailable returns 0 if the engine has no vectors, otherwise what identifies the kernels of the host.")
+	w.line("//\n//go:wasmimport attn available\nfunc kernelsAvailable() int32\n")
 	for _, f := range families {
 		for _, k := range f.kernels {
 			if k.code[wasmVectors] != nil {

@@ -5,7 +5,10 @@
 // flow is structured, as in the binary format: blocks and loops are functions that write a body.
 package wasm
 
-import "slices"
+import (
+	"hash/crc32"
+	"slices"
+)
 
 // Type is the type of a value.
 type Type byte
@@ -42,11 +45,10 @@ const (
 
 // Names in the modules that Kernels and calls write.
 const (
-	importFrom = "attn"
-	memoryName = "memory"
-	tableName  = "kernels"
-	// CallsSection is the name of the custom section with the module of calls.
-	CallsSection = "calls"
+	importFrom   = "attn"
+	memoryName   = "memory"
+	tableName    = "kernels"
+	callsSection = "calls" // the name of the custom section with the module of calls
 )
 
 // A Module is functions. Some of them are kernels, which other modules call.
@@ -74,8 +76,9 @@ func (m *Module) Kernel(name string, params, results []Type) *Func {
 //
 // A program that imports the kernels and whose memory they use has to be instantiated before them.
 // So it imports them from another module, which exports the table and, for each kernel, a function
-// that calls it through the table. That module is in a custom section.
-func (m *Module) Bytes() []byte {
+// that calls it through the table. That module is in a custom section. Its function available
+// returns sum, which identifies the kernels and is not 0.
+func (m *Module) Bytes() (module []byte, sum int32) {
 	var types, code [][]byte
 	var functions, elements [][]byte
 	for _, f := range m.funcs {
@@ -96,15 +99,16 @@ func (m *Module) Bytes() []byte {
 		join(name(importFrom), name(tableName), tableOf(len(m.kernels), 0x01)),
 	}
 	active := join([]byte{0x00, opI32Const, 0x00, opEnd}, vector(elements)) // from place 0 of the table
-	return join(header,
+	module = join(header,
 		section(typeSection, vector(types)),
 		section(importSection, vector(imports)),
 		section(functionSection, vector(functions)),
 		section(elementSection, vector([][]byte{active})),
 		section(codeSection, vector(code)),
-		section(customSection, join(name(CallsSection), m.calls())),
 		section(customSection, join(name("name"), m.names())),
 	)
+	sum = int32(crc32.ChecksumIEEE(module) | 1)
+	return join(module, section(customSection, join(name(callsSection), m.calls(sum)))), sum
 }
 
 // names returns the names of the functions, for profiles and stack traces.
@@ -117,10 +121,10 @@ func (m *Module) names() []byte {
 	return section(functionNames, vector(all))
 }
 
-// calls returns the module of functions that call the kernels. Its function available returns 1.
-func (m *Module) calls() []byte {
+// calls returns the module of functions that call the kernels.
+func (m *Module) calls(sum int32) []byte {
 	available := &Func{name: "available", results: []Type{I32}}
-	available.emit(opI32Const, 1)
+	available.pushInt(int(sum))
 	all := []*Func{available}
 	for i, k := range m.kernels {
 		f := &Func{name: k.name, params: k.params, results: k.results}
