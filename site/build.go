@@ -232,19 +232,16 @@ func appendRGB(list []byte, c color.RGBA) []byte { return append(list, c.R, c.G,
 type page struct {
 	Path           string // below out
 	Title, Name    string
+	Description    string
 	Lesson         bool
-	Body           template.HTML
-	Parts          []section // of a document, for its table of contents
 	Lessons        []lesson
 	Previous, Next *lesson
 	Documents      []document
+	Source         string    // the file of a document
+	Parts          []section // of a document, for its table of contents
+	Body           template.HTML
 	Scripts        []string
-	Description    string
-	Source         string
-	Program        string // that the worker of the page runs, "" for none
-	Inner          string // the class of the main column
-	Build          *build
-	Here           string
+	Program        string // that the worker runs
 }
 
 // Root returns the way from the page to the top of the site.

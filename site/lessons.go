@@ -44,12 +44,18 @@ func (l lesson) Path() string { return l.Name + ".html" }
 
 // lessonPages are the lessons in the order of docs/lessons.md. Adding a lesson begins here.
 var lessonPages = []lesson{
-	{1, "regression", "Kernel regression", "Attention without a network: a weighted mean. Drag points, choose a width, then learn it."},
-	{2, "scores", "Scores and the masked softmax", "Six ways to compare a query with keys, padding, and why scores are scaled."},
-	{3, "reverse", "Encoder and decoder", "A small translator learns to write strings backwards while you watch its heads form."},
-	{4, "dates", "Multi-head attention", "Type a date in any of ten languages, look at every head, and remove the ones that do not matter."},
-	{5, "masks", "Masks, layouts and positions", "Who may attend to whom, where numbers are in memory, and what a cache saves."},
-	{6, "minilm", "A real model, opened", "All 72 heads of a pretrained model, and three patterns to find in them."},
+	{1, "regression", "Kernel regression",
+		"Attention without a network: a weighted mean. Drag points, choose a width, then learn it."},
+	{2, "scores", "Scores and the masked softmax",
+		"Six ways to compare a query with keys, padding, and why scores are scaled."},
+	{3, "reverse", "Encoder and decoder",
+		"A small translator learns to write strings backwards while you watch its heads form."},
+	{4, "dates", "Multi-head attention",
+		"Type a date in any of ten languages, look at every head, and remove the ones that do not matter."},
+	{5, "masks", "Masks, layouts and positions",
+		"Who may attend to whom, where numbers are in memory, and what a cache saves."},
+	{6, "minilm", "A real model, opened",
+		"All 72 heads of a pretrained model, and three patterns to find in them."},
 }
 
 const lessonsFile = "docs/lessons.md"
@@ -88,8 +94,8 @@ func (b *build) lessons() error {
 		if err != nil {
 			return err
 		}
-		p := page{Path: l.Path(), Title: l.Title, Name: l.Name, Lesson: true, Body: body, Lessons: lessonPages, Description: l.Idea,
-			Source: lessonsFile, Program: l.program(), Scripts: []string{"page.js", l.Name + ".js"}}
+		p := page{Path: l.Path(), Title: l.Title, Name: l.Name, Lesson: true, Body: body, Lessons: lessonPages,
+			Description: l.Idea, Program: l.program(), Scripts: []string{"page.js", l.Name + ".js"}}
 		if i > 0 {
 			p.Previous = &lessonPages[i-1]
 		}

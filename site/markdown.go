@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"html"
 	"html/template"
@@ -34,9 +35,6 @@ type section struct {
 	level int
 }
 
-// Level returns the level of the heading.
-func (s section) Level() int { return s.level }
-
 // document is a Markdown file of the repository that the site shows.
 type document struct{ Source, Path, Title string }
 
@@ -51,9 +49,11 @@ type rendered struct {
 func (b *build) markdown(source []byte, from, out string) (rendered, error) {
 	var r rendered
 	ids := parser.NewContext(parser.WithIDs(&slugs{}))
-	md := goldmark.New(goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Linkify),
+	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
+	pictures := renderer.WithNodeRenderers(util.Prioritized(blocks{b, from, out}, 100))
+	md := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-		goldmark.WithRendererOptions(markup.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(blocks{b, from, out}, 100)))) // the repository's own HTML
+		goldmark.WithRendererOptions(markup.WithUnsafe(), pictures)) // the repository's HTML is trusted
 	tree := md.Parser().Parse(text.NewReader(source), parser.WithContext(ids))
 	err := ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -67,7 +67,8 @@ func (b *build) markdown(source []byte, from, out string) (rendered, error) {
 			n.Destination, err = b.link(n.Destination, from, out)
 		case *ast.Heading:
 			id, _ := n.AttributeString("id")
-			r.sections = append(r.sections, section{Page: out, ID: string(id.([]byte)), Title: plain(n, source), level: n.Level})
+			name := string(id.([]byte))
+			r.sections = append(r.sections, section{Page: out, ID: name, Title: plain(n, source), level: n.Level})
 		}
 		if n.Parent() == tree && n.Kind() != ast.KindHeading {
 			if len(r.sections) == 0 {
@@ -174,7 +175,8 @@ func (b *build) documents() error {
 		if err != nil {
 			return err
 		}
-		p := page{Path: d.Path, Title: d.Title, Body: template.HTML(r.html), Documents: list, Source: d.Source, Scripts: []string{"page.js"}}
+		p := page{Path: d.Path, Title: d.Title, Body: template.HTML(r.html), Documents: list, Source: d.Source,
+			Scripts: []string{"page.js"}}
 		for _, s := range r.sections {
 			if s.level == 2 {
 				p.Parts = append(p.Parts, s)
@@ -251,33 +253,35 @@ type blocks struct {
 }
 
 func (k blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
-	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		text := lines(n, source)
-		if string(n.(*ast.FencedCodeBlock).Language(source)) == "math" {
-			formula, err := mathML(text)
-			fmt.Fprintf(w, "<div class=\"formula\">%s</div>\n", formula)
-			return ast.WalkContinue, err
-		}
-		fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", html.EscapeString(text))
-		return ast.WalkContinue, nil
-	})
-	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		text, failed := lines(n, source), error(nil)
-		_, _ = w.WriteString(htmlLink.ReplaceAllStringFunc(text, func(m string) string { // the renderer flushes and reports
-			parts := htmlLink.FindStringSubmatch(m)
-			to, err := k.b.link([]byte(parts[2]), k.from, k.out)
-			if err != nil {
-				failed = err
+	register := func(kind ast.NodeKind, render func(w util.BufWriter, text, language string) error) {
+		r.Register(kind, func(w util.BufWriter, source []byte, n ast.Node, in bool) (ast.WalkStatus, error) {
+			if !in {
+				return ast.WalkContinue, nil
 			}
+			language := ""
+			if fenced, ok := n.(*ast.FencedCodeBlock); ok {
+				language = string(fenced.Language(source))
+			}
+			return ast.WalkContinue, render(w, lines(n, source), language)
+		})
+	}
+	register(ast.KindHTMLBlock, func(w util.BufWriter, text, _ string) (err error) {
+		_, _ = w.WriteString(htmlLink.ReplaceAllStringFunc(text, func(m string) string { // goldmark reports
+			parts := htmlLink.FindStringSubmatch(m)
+			to, failed := k.b.link([]byte(parts[2]), k.from, k.out)
+			err = errors.Join(err, failed)
 			return fmt.Sprintf("%s=%q", parts[1], to)
 		}))
-		return ast.WalkContinue, failed
+		return err
+	})
+	register(ast.KindFencedCodeBlock, func(w util.BufWriter, text, language string) error {
+		if language == "math" {
+			formula, err := mathML(text)
+			fmt.Fprintf(w, "<div class=\"formula\">%s</div>\n", formula)
+			return err
+		}
+		fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", html.EscapeString(text))
+		return nil
 	})
 }
 

@@ -19,15 +19,18 @@ func mathML(tex string) (string, error) {
 	return `<math display="block">` + row + `</math>`, nil
 }
 
-var texSymbols = map[string]string{
-	"alpha": "<mi>α</mi>", "beta": "<mi>β</mi>", "gamma": "<mi>γ</mi>", "lambda": "<mi>λ</mi>", "sigma": "<mi>σ</mi>", "tau": "<mi>τ</mi>",
-	"cdot": "<mo>·</mo>", "times": "<mo>×</mo>", "circ": "<mo>∘</mo>", "le": "<mo>≤</mo>", "ge": "<mo>≥</mo>", "in": "<mo>∈</mo>",
-	"infty": "<mi>∞</mi>", "top": "<mo>⊤</mo>", "lVert": `<mo fence="true" stretchy="false">‖</mo>`, "rVert": `<mo fence="true" stretchy="false">‖</mo>`,
-	"ldots": "<mo>…</mo>", "dots": "<mo>…</mo>", "sum": "<mo>∑</mo>", "partial": "<mi>∂</mi>", "to": "<mo>→</mo>", "mid": "<mo>|</mo>",
-	"exp": "<mi>exp</mi>", "tanh": "<mi>tanh</mi>", "max": "<mi>max</mi>", "log": "<mi>log</mi>", "neq": "<mo>≠</mo>",
-	",": `<mspace width="0.17em"></mspace>`, ";": `<mspace width="0.28em"></mspace>`, "quad": `<mspace width="1em"></mspace>`, "qquad": `<mspace width="2em"></mspace>`,
-	"{": `<mo>{</mo>`, "}": `<mo>}</mo>`,
-}
+// Commands that are one symbol: names, operators, and spaces by their width in em.
+var (
+	texNames = map[string]string{
+		"alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "sigma": "σ", "tau": "τ", "infty": "∞", "top": "⊤",
+		"exp": "exp", "tanh": "tanh", "max": "max", "log": "log",
+	}
+	texOperators = map[string]string{
+		"cdot": "·", "times": "×", "circ": "∘", "le": "≤", "ge": "≥", "in": "∈", "neq": "≠", "to": "→", "mid": "|",
+		"ldots": "…", "dots": "…", "sum": "∑", "partial": "∂", "lVert": "‖", "rVert": "‖", "{": "{", "}": "}",
+	}
+	texSpaces = map[string]string{",": "0.17", ";": "0.28", "quad": "1", "qquad": "2"}
+)
 
 type texParser struct{ rest string }
 
@@ -63,7 +66,7 @@ func (p *texParser) row(end string) (string, error) {
 			}
 		}
 		tags := [3]string{"msub", "msup", "msubsup"}
-		if base == texSymbols["sum"] || base == texSymbols["max"] {
+		if base == "<mo>∑</mo>" || base == "<mi>max</mi>" {
 			tags = [3]string{"munder", "mover", "munderover"}
 		}
 		switch low, high := scripts[0], scripts[1]; {
@@ -158,8 +161,14 @@ func (p *texParser) command() (string, error) {
 		end, err := p.fence()
 		return "<mrow>" + open + inside + end + "</mrow>", err
 	}
-	if symbol, ok := texSymbols[name]; ok {
-		return symbol, nil
+	if symbol, ok := texNames[name]; ok {
+		return "<mi>" + symbol + "</mi>", nil
+	}
+	if symbol, ok := texOperators[name]; ok {
+		return "<mo>" + symbol + "</mo>", nil
+	}
+	if em, ok := texSpaces[name]; ok {
+		return `<mspace width="` + em + `em"></mspace>`, nil
 	}
 	return "", fmt.Errorf(`unknown command \%s`, name)
 }

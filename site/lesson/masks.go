@@ -70,7 +70,8 @@ func masksBuild(_ context.Context, args json.RawMessage, _ func(any)) (any, erro
 		add(mask.Window(w[0], w[1]), "mask.Window(%d, %d)", w[0], w[1])
 	}
 	if a.Documents != nil {
-		add(mask.Documents(a.Documents), "mask.Documents([]int{%s})", strings.Trim(strings.ReplaceAll(fmt.Sprint(a.Documents), " ", ", "), "[]"))
+		ends := strings.Trim(strings.ReplaceAll(fmt.Sprint(a.Documents), " ", ", "), "[]")
+		add(mask.Documents(a.Documents), "mask.Documents([]int{%s})", ends)
 	}
 	if a.Valid != nil {
 		add(mask.Lengths(*a.Valid), "mask.Lengths(%d)", *a.Valid)
@@ -92,7 +93,8 @@ func masksBuild(_ context.Context, args json.RawMessage, _ func(any)) (any, erro
 		o.Changes, change = []attn.ScoreChange{position.ALiBi(*a.ALiBi)}, fmt.Sprintf("position.ALiBi(%g)", *a.ALiBi)
 	case a.T5:
 		config := position.T5Config{Causal: a.Causal || a.Prefix != nil, MaxDistance: 16}
-		o.Changes, change = []attn.ScoreChange{position.T5Bias(table, config)}, fmt.Sprintf("position.T5Bias(table, position.T5Config{Causal: %v, MaxDistance: 16})", config.Causal)
+		o.Changes = []attn.ScoreChange{position.T5Bias(table, config)}
+		change = fmt.Sprintf("position.T5Bias(table, position.T5Config{Causal: %v, MaxDistance: 16})", config.Causal)
 	}
 	out := attn.Attend(nil, q, k, k, o)
 	scores := o
@@ -131,7 +133,8 @@ func masksLayouts(_ context.Context, args json.RawMessage, _ func(any)) (any, er
 	var outs [2]*tensor.Tensor
 	x := tensor.Randn(rand.New(rand.NewPCG(a.Seed, 3)), a.Batch, a.Length, width)
 	for which, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
-		layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: width, Heads: 1, Layout: layout}, rand.New(rand.NewPCG(a.Seed, 4)))
+		config := attn.MultiHeadConfig{Width: width, Heads: 1, Layout: layout}
+		layer, err := attn.NewMultiHead(config, rand.New(rand.NewPCG(a.Seed, 4)))
 		if err != nil {
 			return nil, err
 		}

@@ -106,7 +106,10 @@ func scoresLengths(_ context.Context, args json.RawMessage, _ func(any)) (any, e
 	if math.IsNaN(sum) {
 		return nil, errors.New("NaN has reached the output")
 	}
-	return map[string]any{"length": length, "heads": heads, "weights": out.Weights.Data(), "hidden": hidden(visible, attn.Sizes{B: batch, Lq: length, Lk: length}), "out": sum}, nil
+	return map[string]any{
+		"length": length, "heads": heads, "weights": out.Weights.Data(), "out": sum,
+		"hidden": hidden(visible, attn.Sizes{B: batch, Lq: length, Lk: length}),
+	}, nil
 }
 
 // scaling is what the size of vectors does to a softmax over the same number of keys.
