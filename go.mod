@@ -14,4 +14,7 @@ require (
 	golang.org/x/text v0.43.0
 )
 
-require golang.org/x/tools v0.51.0 // indirect
+require (
+	github.com/yuin/goldmark v1.8.7 // indirect
+	golang.org/x/tools v0.51.0 // indirect
+)

@@ -84,6 +84,8 @@ var order = []string{
 	"examples/prune",
 	"examples/ring",
 	"cmd/attn",
+	"site/lesson",
+	"site",
 	"internal/tools/fma",
 	"internal/tools/targets",
 	"internal/tools/words",

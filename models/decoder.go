@@ -9,10 +9,12 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// decoderFamilies are the entries of this package's table that are decoders.
-var decoderFamilies = Table{
-	gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family, gemma3WithImages,
-	marianFamily, t5Family,
+// decoderFamilies returns the entries of this package's table that are decoders.
+func decoderFamilies() Table {
+	return Table{
+		gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family,
+		gemma3WithImages, marianFamily, t5Family,
+	}
 }
 
 // decoder is the common structure of all decoders: token embeddings, blocks with causal

@@ -29,12 +29,13 @@ type Family struct {
 // Table is a list of families of different types.
 type Table []Family
 
-// families is the table of this package. The entries are beside their constructors.
-var families = append(Table{bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily}, decoderFamilies...)
-
-// Families returns the families of this package. To add a custom family, append it:
-// append(Families(), mine).
-func Families() Table { return slices.Clone(families) }
+// Families returns the families of this package; the entries are beside their constructors. To add a
+// custom family, append it: append(Families(), mine). A program that does not call Families, and loads
+// no model, does not contain the families.
+func Families() Table {
+	encoders := Table{bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily}
+	return append(encoders, decoderFamilies()...)
+}
 
 // Find returns the family of a model_type.
 func (t Table) Find(modelType string) (f Family, ok bool) {

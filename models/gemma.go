@@ -64,9 +64,10 @@ func newGemma3(b *Builder) Network {
 }
 
 // gemma3WithImages is Gemma 3 in a file that also contains an image model, which is not read.
-var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Pruning: HeadCounts, Harmless: append([]string{
+var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Pruning: HeadCounts, Harmless: []string{
 	"boi_token_index", "eoi_token_index", "image_token_index", "mm_tokens_per_image", "vision_config",
-}, gemma2Harmless...)}
+	"cache_implementation", "hidden_act", // gemma2Harmless; a call of append would link this family into every program
+}}
 
 func newGemma3WithImages(b *Builder) Network {
 	b.Unread("vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*")

@@ -152,7 +152,7 @@ func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) { return m.tokenizer, 
 // open reads config.json and the headers of the weights.
 func open(dir string, o Options) (*source, Family, error) {
 	if o.Families == nil {
-		o.Families = families
+		o.Families = Families()
 	}
 	var family Family
 	if o.Tokens < 0 || o.Tokens > mostSize {

@@ -46,7 +46,9 @@ func ExampleRoPE() {
 func ExampleALiBi() {
 	fmt.Println(position.ALiBiSlopes(2))
 	x := tensor.Zeros(1, 2, 3, 4)
-	y := attn.Attend(nil, x, x, x, attn.Options{Changes: []attn.ScoreChange{position.ALiBi()}, Mask: mask.Causal(), Weights: true})
+	y := attn.Attend(nil, x, x, x, attn.Options{
+		Changes: []attn.ScoreChange{position.ALiBi()}, Mask: mask.Causal(), Weights: true,
+	})
 	fmt.Println(tensor.Slice(nil, y.Weights, 2, 2, 3)) // of the last query
 	// Output:
 	// [0.0625 0.00390625]

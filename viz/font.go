@@ -18,9 +18,22 @@ import (
 // The Go fonts measure all text and draw the text of PNG pictures. They cover the Latin, Greek
 // and Cyrillic scripts. They have no combining accents. PNG shows a character that they lack as
 // a box with its number, as browsers do. With SVG, the viewer chooses the fonts.
+//
+// They are parsed by functions rather than by package variables that are functions, so that a program that draws
+// nothing does not contain them.
+func regular() *sfnt.Font {
+	regularOnce.Do(func() { regularFont = mustParse(goregular.TTF) })
+	return regularFont
+}
+
+func bold() *sfnt.Font {
+	boldOnce.Do(func() { boldFont = mustParse(gobold.TTF) })
+	return boldFont
+}
+
 var (
-	regular = sync.OnceValue(func() *sfnt.Font { return mustParse(goregular.TTF) })
-	bold    = sync.OnceValue(func() *sfnt.Font { return mustParse(gobold.TTF) })
+	regularOnce, boldOnce sync.Once
+	regularFont, boldFont *sfnt.Font
 )
 
 func mustParse(ttf []byte) *sfnt.Font {
@@ -98,21 +111,24 @@ func (p *pen) width(text string) float64 {
 }
 
 // ruler measures text for the layout, in a size so large that rounding to pixels does not matter.
-var ruler = struct {
+var ruler struct {
 	sync.Mutex
-	pen   func() *pen
+	pen   *pen
 	known map[rune]float64
-}{pen: sync.OnceValue(func() *pen { return newPen(regular(), 1000) }), known: map[rune]float64{}}
+}
 
 // textWidth returns the width of a text plus a margin, since another font may draw it.
 func textWidth(text string, size float64) float64 {
 	ruler.Lock()
 	defer ruler.Unlock()
+	if ruler.pen == nil {
+		ruler.pen, ruler.known = newPen(regular(), 1000), map[rune]float64{}
+	}
 	w := 0.
 	for _, r := range hyphenated(text) {
 		a, ok := ruler.known[r]
 		if !ok {
-			a = ruler.pen().advance(r)
+			a = ruler.pen.advance(r)
 			ruler.known[r] = a
 		}
 		w += a

@@ -37,12 +37,14 @@ func run(dir string) error {
 		return err
 	}
 	x := tensor.Randn(rng, batch, length, width) // [B L D]
+	// lesson: lengths
 	lens := []int{length, 4}
 	for i := lens[1]; i < length; i++ { // padding may contain anything
 		x.Data()[(length+i)*width] = float32(math.NaN())
 	}
 	mask := attn.And(mask.Lengths(lens...), mask.QueryLengths(lens...))
 	out := layer.Forward(nil, x, x, x, attn.Options{Mask: mask, Weights: true})
+	// lesson end
 
 	onPadding := float32(0)
 	for h := range heads {

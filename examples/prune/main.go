@@ -46,11 +46,15 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
+	// lesson: importance
 	// The importance of a head is the increase in loss when it is removed.
-	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}})
+	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
+		Methods: []prune.Method{prune.LeaveOneOut},
+	})
 	if err != nil {
 		return err
 	}
+	// lesson end
 	if err := drawScores(filepath.Join(dir, "prune-importance.svg"), probe, scores[0]); err != nil {
 		return err
 	}
@@ -69,11 +73,15 @@ func run(dir string) error {
 	if _, err := measure(ctx, probe); err != nil {
 		return err
 	}
+	// lesson: remove
 	order := prune.Order(probe.Layers(), scores[0], false)
-	_, err = prune.Heads(ctx, probe, prune.Options[*models.Probe]{Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure})
+	_, err = prune.Heads(ctx, probe, prune.Options[*models.Probe]{
+		Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure,
+	})
 	if err != nil {
 		return err
 	}
+	// lesson end
 	return write(filepath.Join(dir, "prune-loss.svg"), viz.Chart{
 		Title: "Loss as heads are removed", X: "heads left", Y: "loss, nats per token", Lines: []viz.Line{line},
 		Falling: true, Bare: true, YAxis: viz.Axis{Low: 0, High: 6},

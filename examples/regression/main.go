@@ -53,8 +53,11 @@ func run(dir string) error {
 	}
 
 	// The width is 1/w. It is learnt by estimating each observation from the others.
+	// lesson: fixed
 	kernel := &score.Gaussian{W: tensor.Full(1, 1).Param()}
 	fixed := attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true})
+	// lesson end
+	// lesson: learn
 	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
 	optimizer := nn.NewAdamW(kernel)
 	tape := tensor.NewTape(tensor.Train)
@@ -65,6 +68,7 @@ func run(dir string) error {
 		tape.Backward(nn.MSE(tape, estimate, y), nil)
 		optimizer.Step(0.1)
 	}
+	// lesson end
 	learnt := attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true})
 	fmt.Printf("the learnt w is %.1f\n", kernel.W.Item())
 

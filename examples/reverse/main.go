@@ -51,7 +51,10 @@ func run(dir string) error {
 	ctx, rng := context.Background(), rand.New(rand.NewPCG(1, 2))
 	training, test := strings(4000, rng), strings(100, rng)
 	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)
-	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64}
+	// lesson: learn
+	config := models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64,
+	}
 	model, err := models.NewTranslator(config, letters, letters, rng)
 	if err != nil {
 		return err
@@ -65,21 +68,26 @@ func run(dir string) error {
 	if err := trainer.Run(ctx, func(p train.Progress) error { return nil }); err != nil {
 		return err
 	}
+	// lesson end
 	metrics, err := train.Evaluate(ctx, model, test, 1)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%.0f%% of new strings are reversed correctly\n", 100*metrics.ExactMatch)
 
-	record, err := model.Record("abcdefgh", "hgfedcba", heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
-	if err != nil {
-		return err
-	}
-	file, err := os.Create(filepath.Join(dir, "reverse.svg"))
+	// lesson: record
+	record, err := model.Record("abcdefgh", "hgfedcba", heads.RecorderOptions{
+		Kinds: []heads.Kind{heads.Cross},
+	})
 	if err != nil {
 		return err
 	}
 	cross := record.Layer(heads.Cross, 0)
+	// lesson end
+	file, err := os.Create(filepath.Join(dir, "reverse.svg"))
+	if err != nil {
+		return err
+	}
 	weights := tensor.New(cross.Weights, cross.Heads, len(cross.Queries), len(cross.Keys))
 	figure := viz.Weights(weights, cross.Queries, cross.Keys)
 	figure.Title = "Cross attention of a model that reverses strings"

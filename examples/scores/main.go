@@ -1,4 +1,4 @@
-// Command scores compares five scores on one batch: how strongly does each query attend to each key?
+// Command scores compares six scores on one batch: how strongly does each query attend to each key?
 // It draws their weights side by side on one scale into the directory given as an argument.
 package main
 
@@ -37,18 +37,23 @@ func run(dir string) error {
 			q.Data()[i*size+j] += k.Data()[(i*3%keys)*size+j]
 		}
 	}
-	figure := viz.Figure{Title: "Five scores, one batch", Columns: 3, RowTitle: "query", ColumnTitle: "key"}
+	figure := viz.Figure{Title: "Six scores, one batch", Columns: 3, RowTitle: "query", ColumnTitle: "key"}
 	for _, s := range []struct {
 		name  string
 		score attn.Score
 	}{
+		// lesson: scores
 		{"dot: q·k", score.Dot()},
 		{"scaled dot: q·k/√E", score.ScaledDot()},
 		{"cosine", &score.Cosine{}},
 		{"Gaussian: −½|q−k|²", &score.Gaussian{}},
 		{"additive, not trained", score.NewAdditive(size, size, 8, rng)},
+		{"bilinear, not trained", score.NewBilinear(size, size, rng)},
+		// lesson end
 	} {
+		// lesson: attend
 		out := attn.Attend(nil, q, k, k, attn.Options{Score: s.score, Weights: true})
+		// lesson end
 		panel := viz.Weights(out.Weights).Panels[0]
 		panel.Title, panel.NewLine = s.name, false
 		figure.Panels = append(figure.Panels, panel)

@@ -32,6 +32,7 @@ func run(dir string) error {
 	const length, batch, width, heads = 8, 2, 16, 4
 	var seen *tensor.Tensor // [B H L L]
 	rng := rand.New(rand.NewPCG(1, 2))
+	// lesson: layer
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: width, Heads: heads, Layout: attn.SequenceFirst}, rng)
 	if err != nil {
 		return err
@@ -46,6 +47,7 @@ func run(dir string) error {
 			seen = weights
 		},
 	})
+	// lesson end
 	fmt.Println("output", out.Out.Shape())
 
 	file, err := os.Create(filepath.Join(dir, "sequencefirst.svg"))

@@ -1,4 +1,4 @@
-//go:build (amd64 || arm64) && !purego
+//go:build (amd64 || arm64 || (wasm && wasmsimd)) && !purego
 
 package simd
 
@@ -32,12 +32,6 @@ const (
 	startBias
 	startC
 	startAdd // 0, and the sums are then added to C
-)
-
-// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
-const (
-	tileRows   = 6
-	narrowRows = 12
 )
 
 // Kernels for whole panels of stored numbers. Smaller values of kernel are the number of vectors in

@@ -84,7 +84,7 @@ func matrix(r *rand.Rand, rows, cols, count, layout int) (m Mat, step int) {
 type productCase struct {
 	*Product
 	c    []float32      // the initial contents of C
-	want [2][][]float32 // first index: 1 if the implementation is generic, which alone does not fuse
+	want [2][][]float32 // first index: 1 if the implementation does not fuse
 }
 
 func newProductCase(p *Product) *productCase {
@@ -94,7 +94,7 @@ func newProductCase(p *Product) *productCase {
 // wanted computes the products with reference, which takes longer than the kernels.
 func (p *productCase) wanted() [][]float32 {
 	want := &p.want[0]
-	if active == generic {
+	if !fuses() {
 		want = &p.want[1]
 	}
 	if *want == nil {

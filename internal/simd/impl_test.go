@@ -109,9 +109,12 @@ func ulps(got float32, want float64) float64 {
 	return math.Abs(float64(got)-want) / math.Ldexp(1, max(e-24, -149))
 }
 
+// fuses reports whether the implementation rounds a product and its sum once.
+func fuses() bool { return active != generic && active != wasm }
+
 // fma32 returns x·y + z, rounded once if the implementation fuses.
 func fma32(x, y, z float32) float32 {
-	if active == generic {
+	if !fuses() {
 		return z + float32(x*y)
 	}
 	// The product is exact in float64. If the sum is not exact, make it odd: rounding it again then

@@ -8,6 +8,7 @@ const (
 	avx512                        // AVX-512 with F, BW, DQ and VL
 	amx                           // AVX-512 and tile units for bfloat16, on Linux
 	neon                          // any arm64 processor
+	wasm                          // vectors of WebAssembly
 )
 
 var names = [...]string{
@@ -16,4 +17,5 @@ var names = [...]string{
 	avx512:  "avx512",
 	amx:     "amx",
 	neon:    "neon",
+	wasm:    "wasm",
 }

@@ -17,6 +17,12 @@ func hasAMX() bool {
 	return hasAVX512() && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
 }
 
+// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
+const (
+	tileRows   = 6
+	narrowRows = 12
+)
+
 // rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
 const rowGroups = 2
 

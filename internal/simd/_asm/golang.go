@@ -70,11 +70,24 @@ func stubsFile(arch string) []byte {
 
 // noasmFile returns the Go code for builds without assembly.
 func noasmFile() []byte {
-	return dispatch("", "(!"+strings.Join(architectures(), " && !")+") || purego")
+	var none []string
+	for _, arch := range architectures() {
+		if arch == wasmVectors.goarch {
+			arch = "(" + wasmBuild + ")"
+		}
+		none = append(none, "!"+arch)
+	}
+	return dispatch("", "("+strings.Join(none, " && ")+") || purego")
 }
 
 // dispatchFile returns the Go code that chooses between the implementations of an architecture.
-func dispatchFile(arch string) []byte { return dispatch(arch, arch+" && !purego") }
+func dispatchFile(arch string) []byte {
+	constraint := arch
+	if arch == wasmVectors.goarch {
+		constraint = wasmBuild
+	}
+	return dispatch(arch, constraint+" && !purego")
+}
 
 // dispatch chooses with switches, whose branches always go the same way. With calls of function
 // values, the arguments they point to would have to be allocated, because the compiler could not

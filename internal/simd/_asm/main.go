@@ -13,7 +13,8 @@
 //
 // Every kernel for amd64 is written once, with vectors of the length of the instruction set. Avo
 // generates it twice: for AVX2 and for AVX-512. The kernels for arm64 are in the files that begin
-// with neon; package a64 generates them.
+// with neon; package a64 generates them. The kernels for WebAssembly are in the files that begin with
+// wasm; package wasm writes them as a module.
 package main
 
 import (
@@ -64,8 +65,11 @@ func generate() map[string][]byte {
 	maps.Copy(files, assemblyARM64())
 	for _, arch := range architectures() {
 		files["dispatch_"+arch+".go"] = dispatchFile(arch)
-		files["stubs_"+arch+".go"] = stubsFile(arch)
+		if arch != wasmVectors.goarch {
+			files["stubs_"+arch+".go"] = stubsFile(arch)
+		}
 	}
+	maps.Copy(files, wasmFiles())
 	return files
 }
 

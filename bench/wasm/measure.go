@@ -1,0 +1,219 @@
+//go:build js
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
+)
+
+// main measures the rows whose names match the first argument, and prints a result as JSON.
+func main() {
+	only, ctx := regexp.MustCompile(os.Args[1]), context.Background()
+	r := result{Implementation: simd.Implementation(), Values: map[string]float64{}}
+	for i, measure := range []func(ctx context.Context) (float64, error){
+		func(context.Context) (float64, error) { return gflops(256, 256, 256, multiply), nil },
+		func(context.Context) (float64, error) { return gflops(32, 256, 256, packed), nil },
+		reverse, dates, record, untilExact,
+	} {
+		name := rows[i].name
+		if !only.MatchString(name) {
+			continue
+		}
+		v, err := measure(ctx)
+		if err != nil {
+			log.Fatalf("%s: %v", name, err)
+		}
+		r.Values[name] = v
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(line))
+}
+
+// gflops returns the median speed of a product.
+func gflops(m, n, k int, prepare func(c, a, b []float32, m, n, k int) func()) float64 {
+	rng := rand.New(rand.NewPCG(1, 2))
+	numbers := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	seconds := median(prepare(make([]float32, m*n), numbers(m*k), numbers(k*n), m, n, k))
+	return 2 * float64(m*n*k) / seconds / 1e9
+}
+
+func multiply(c, a, b []float32, m, n, k int) func() {
+	p := &simd.Product{M: m, N: n, K: k,
+		A: simd.RowMajor(a, k), B: simd.RowMajor(b, n), C: simd.RowMajor(c, n)}
+	return func() { simd.Multiply(p) }
+}
+
+func packed(c, a, b []float32, m, n, k int) func() {
+	var p simd.Panels
+	p.Copy(simd.RowMajor(b, n), k, n)
+	return func() { simd.MultiplyPanels(simd.RowMajor(c, n), simd.RowMajor(a, k), m, &p, 0, k, 0, n, false) }
+}
+
+// median calls f for a second and returns the median of its seconds, after warming up: engines
+// compile functions that run often once more.
+func median(f func()) float64 {
+	for start := time.Now(); time.Since(start) < time.Second/4; {
+		f()
+	}
+	var times []float64
+	for start := time.Now(); len(times) < 5 || time.Since(start) < time.Second; {
+		at := time.Now()
+		f()
+		times = append(times, time.Since(at).Seconds())
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// errEnough ends a training.
+var errEnough = errors.New("enough")
+
+// speed returns the tokens per second of a training, after its first steps.
+func speed(ctx context.Context, t *train.Trainer) (float64, error) {
+	const warm, most = 20, 6 * time.Second
+	var times time.Duration
+	tokens := 0
+	err := t.Run(ctx, func(p train.Progress) error {
+		if p.Total <= warm {
+			return nil
+		}
+		times, tokens = times+p.Time, tokens+p.Tokens
+		if times > most {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return 0, err
+	}
+	return float64(tokens) / times.Seconds(), nil
+}
+
+// reverse trains the model of examples/reverse.
+func reverse(ctx context.Context) (float64, error) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	pairs := make([]seq2seq.Pair, 4000)
+	for i := range pairs {
+		for range 3 + rng.IntN(6) {
+			letter := string(rune('a' + rng.IntN(10)))
+			pairs[i].Source += letter
+			pairs[i].Target = letter + pairs[i].Target
+		}
+	}
+	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)
+	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64}
+	model, err := models.NewTranslator(config, letters, letters, rng)
+	if err != nil {
+		return 0, err
+	}
+	t, err := train.NewTrainer(model, pairs, train.Settings{Epochs: 10, Batch: 32, LR: 0.003, Warmup: 100, Clip: 1, Seed: 3})
+	if err != nil {
+		return 0, err
+	}
+	return speed(ctx, t)
+}
+
+// newDates returns the model and the trainer of attn train without arguments.
+func newDates() (*models.Model, *train.Trainer, train.Data, error) {
+	recipe := train.DatesRecipe()
+	data, err := recipe.Pairs()
+	if err != nil {
+		return nil, nil, data, err
+	}
+	source, target := train.Vocabularies(data.Learn, recipe.Units, recipe.VocabSize)
+	model, err := models.NewTranslator(recipe.Network, source, target, rand.New(rand.NewPCG(recipe.Training.Seed, 0)))
+	if err != nil {
+		return nil, nil, data, err
+	}
+	t, err := train.NewTrainer(model, data.Learn, recipe.Training)
+	return model, t, data, err
+}
+
+// dates trains on dates.
+func dates(ctx context.Context) (float64, error) {
+	_, t, _, err := newDates()
+	if err != nil {
+		return 0, err
+	}
+	return speed(ctx, t)
+}
+
+// record returns the milliseconds of translating a date and recording all heads.
+func record(ctx context.Context) (float64, error) {
+	model, t, data, err := newDates()
+	if err != nil {
+		return 0, err
+	}
+	// A model that is not trained translates to as many tokens as it may.
+	err = t.Run(ctx, func(p train.Progress) error {
+		if p.Total == 600 {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		return 0, err
+	}
+	source := data.Test[0].Source
+	seconds := median(func() {
+		var out []string
+		if out, err = model.Translate(ctx, []string{source}, 1); err == nil {
+			_, err = model.Record(source, out[0], heads.RecorderOptions{})
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+	})
+	return 1000 * seconds, nil
+}
+
+// untilExact returns the seconds of training on dates until 97% of the test are translated exactly.
+func untilExact(ctx context.Context) (float64, error) {
+	model, t, data, err := newDates()
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err = t.Run(ctx, func(p train.Progress) error {
+		if !p.EpochDone {
+			return nil
+		}
+		m, err := train.Evaluate(ctx, model, data.Test[:200], 1)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "epoch %d: %.0f s, %.1f%% exact\n", p.Epoch, time.Since(start).Seconds(), 100*m.ExactMatch)
+		if m.ExactMatch >= 0.97 {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		return 0, errors.Join(err, errors.New("fewer than 97% of the dates are exact"))
+	}
+	return time.Since(start).Seconds(), nil
+}

@@ -1,0 +1,20 @@
+package main
+
+// A result is what the measured program prints.
+type result struct {
+	Implementation string
+	Values         map[string]float64
+}
+
+// rows are the rows of the table, in the order in which they are measured.
+var rows = []struct {
+	name, unit string
+	time       bool // less is better
+}{
+	{"product 256×256×256", "GFLOP/s", false},
+	{"packed panels 32×256×256", "GFLOP/s", false},
+	{"training reverse, width 32", "tokens/s", false},
+	{"training dates, width 64", "tokens/s", false},
+	{"a date translated, heads recorded", "ms", true},
+	{"dates until 97% are exact", "s", true},
+}

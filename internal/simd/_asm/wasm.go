@@ -1,0 +1,393 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/attn-go/attn/internal/simd/_asm/wasm"
+)
+
+// A wasmFunc writes a kernel for WebAssembly, whose vectors have four floats. The kernels are the
+// same as for NEON, and the comments there apply here too. The differences are:
+//
+//   - A product and its sum are rounded twice: there is no fused multiply-add. Code that relies on
+//     exact products splits a constant such that its products are exact.
+//   - The engine assigns registers. On amd64 there are 16, so there are fewer sums at a time.
+//   - Pointers and integers have 32 bits.
+type wasmFunc struct {
+	*wasm.Func
+	params   []param
+	lanes    int // 4
+	additive int // keys of a panel of additive scores
+}
+
+// The functions of the module that kernels call for a part of a vector: the first n floats, at
+// least 1, and all of them from 4 on.
+var wasmLoadPart, wasmStorePart *wasm.Func
+
+// writingWASM is the function that the code of a kernel is written to.
+var writingWASM *wasmFunc
+
+// wasm adds the code for WebAssembly.
+func (c code) wasm(write func(f *wasmFunc)) code {
+	c[wasmVectors] = func() { write(writingWASM) }
+	return c
+}
+
+// wasmFiles returns the module with the kernels for WebAssembly and the declarations of its
+// functions.
+func wasmFiles() map[string][]byte {
+	m := new(wasm.Module)
+	writeParts(m)
+	for _, f := range families {
+		for _, k := range f.kernels {
+			if write := k.code[wasmVectors]; write != nil {
+				s := parse(k.asm)
+				params, results := s.wasm()
+				writingWASM = &wasmFunc{
+					Func: m.Kernel(k.name, params, results), params: s.params,
+					lanes: wasmVectors.lanes, additive: wasmVectors.additive,
+				}
+				write()
+			}
+		}
+	}
+	module, sum := m.Bytes()
+	return map[string][]byte{"wasm/kernels.wasm": module, "stubs_wasm.go": wasmStubs(sum)}
+}
+
+// wasm returns the types of parameters and results in WebAssembly. Instead of several results, a
+// kernel has a pointer to them as its last parameter.
+func (s signature) wasm() (params, results []wasm.Type) {
+	for _, p := range s.params {
+		params = append(params, wasmType(p.typ))
+	}
+	switch {
+	case s.several():
+		params = append(params, wasm.I32)
+	case s.result != "":
+		results = append(results, wasmType(s.result))
+	}
+	return params, results
+}
+
+// several reports whether there are several results.
+func (s signature) several() bool { return strings.HasPrefix(s.result, "(") }
+
+func wasmType(typ string) wasm.Type {
+	switch typ {
+	case "float32":
+		return wasm.F32
+	case "float64":
+		return wasm.F64
+	case "uint64":
+		return wasm.I64
+	}
+	return wasm.I32
+}
+
+// writeParts writes the functions for parts of vectors.
+func writeParts(m *wasm.Module) {
+	f := m.Func("loadPart", []wasm.Type{wasm.I32, wasm.I32}, []wasm.Type{wasm.V128})
+	partOf(f, f.ParamX(1), func() { f.Return(f.LoadV(f.ParamX(0), 0)) }, loadingPart(f, f.ParamX(0), f.Return1))
+	f.Return(f.Zero())
+	wasmLoadPart = f
+
+	f = m.Func("storePart", []wasm.Type{wasm.I32, wasm.I32, wasm.V128}, nil)
+	p, v := f.ParamX(0), f.ParamV(2)
+	partOf(f, f.ParamX(1), func() { f.StoreV(v, p, 0) }, [3]func(){
+		func() { f.StoreLane(v, 0, p, 0) },
+		func() { f.StoreLow(v, p, 0) },
+		func() { f.StoreLow(v, p, 0); f.StoreLane(v, 2, p, 8) },
+	})
+	f.Return()
+	wasmStorePart = f
+}
+
+// loadingPart returns the code that loads one, two and three floats and passes them to use.
+func loadingPart(f *wasm.Func, p wasm.X, use func(v wasm.V)) [3]func() {
+	return [3]func(){
+		func() { use(f.LoadOne(p, 0)) },
+		func() { use(f.LoadTwo(p, 0)) },
+		func() { use(f.LoadLane(f.LoadTwo(p, 0), 2, p, 8)) },
+	}
+}
+
+// partOf writes code that does one of several things for n floats: all for 4 and more.
+func partOf(f *wasm.Func, n wasm.X, all func(), some [3]func()) {
+	f.IfElse(n.AtLeast(3), func() {
+		f.IfElse(n.AtLeast(4), all, some[2])
+	}, func() {
+		f.IfElse(n.AtLeast(2), some[1], some[0])
+	})
+}
+
+func (f *wasmFunc) index(name string) int {
+	for i, p := range f.params {
+		if p.name == name {
+			return i
+		}
+	}
+	panic(f.Name() + " has no parameter " + name)
+}
+
+// x returns a parameter: a pointer or an integer.
+func (f *wasmFunc) x(name string) wasm.X { return f.ParamX(f.index(name)) }
+
+// xs is x for several parameters.
+func (f *wasmFunc) xs(names ...string) []wasm.X {
+	var all []wasm.X
+	for _, n := range names {
+		all = append(all, f.x(n))
+	}
+	return all
+}
+
+// broadcast returns a vector with a parameter, a float, in all lanes.
+func (f *wasmFunc) broadcast(name string) wasm.V { return f.SplatF(f.ParamF(f.index(name))) }
+
+// fields returns a function that loads the fields of the arguments at args, which have the given
+// layout.
+func (f *wasmFunc) fields(args wasm.X, layout func(field string) int) func(name string) wasm.X {
+	return func(name string) wasm.X { return f.Load(args, layout(name)) }
+}
+
+// load reads vector i from p on, or only n floats of it if n is not nil; other lanes become 0. It
+// does not access memory outside of these floats.
+func (f *wasmFunc) load(p wasm.X, i int, n *wasm.X) wasm.V {
+	if n == nil {
+		return f.LoadV(p, i*vectorBytes)
+	}
+	return f.CallV(wasmLoadPart, p.Plus(i*vectorBytes), *n)
+}
+
+// store writes vector i from p on, or only n floats of it.
+func (f *wasmFunc) store(v wasm.V, p wasm.X, i int, n *wasm.X) {
+	if n == nil {
+		f.StoreV(v, p, i*vectorBytes)
+		return
+	}
+	f.Call(wasmStorePart, p.Plus(i*vectorBytes), *n, v)
+}
+
+// ones returns ones in the first n lanes, zeros elsewhere.
+func (f *wasmFunc) ones(n wasm.X) wasm.V {
+	return f.SplatX(n).MoreInts(f.Bits([4]uint32{0, 1, 2, 3}))
+}
+
+// keep returns v with 0 after the first n lanes, if n is not nil.
+func (f *wasmFunc) keep(n *wasm.X, v wasm.V) wasm.V {
+	if n == nil {
+		return v
+	}
+	return v.And(f.ones(*n))
+}
+
+// keepOr returns v with other after the first n lanes, if n is not nil.
+func (f *wasmFunc) keepOr(n *wasm.X, v, other wasm.V) wasm.V {
+	if n == nil {
+		return v
+	}
+	return v.Where(f.ones(*n), other)
+}
+
+// A wasmStream is slices of floats that a loop processes together.
+type wasmStream struct {
+	f      *wasmFunc
+	n      wasm.X // elements left
+	slices []wasm.X
+}
+
+// along starts a stream whose length is in the named parameter. It advances the pointers to the
+// slices.
+func (f *wasmFunc) along(length string, slices ...wasm.X) wasmStream {
+	return wasmStream{f, f.x(length).Copy(), slices}
+}
+
+// alongCopies is along for copies of the pointers, which it returns.
+func (f *wasmFunc) alongCopies(length string, slices ...wasm.X) (wasmStream, []wasm.X) {
+	copies := make([]wasm.X, len(slices))
+	for i, s := range slices {
+		copies[i] = s.Copy()
+	}
+	return f.along(length, copies...), copies
+}
+
+// advance moves the pointers by the given number of vectors.
+func (s wasmStream) advance(vectors int) {
+	for _, p := range s.slices {
+		p.Advance(vectors * vectorBytes)
+	}
+}
+
+// blocks calls body to write the code for steps of most vectors, then for single vectors, and then
+// for the remainder of n elements.
+func (s wasmStream) blocks(most int, body func(vectors int, n *wasm.X)) {
+	steps := []int{most, 1}
+	if most == 1 {
+		steps = steps[1:]
+	}
+	for _, vectors := range steps {
+		s.f.whole(s.n, vectors*s.f.lanes, func() {
+			body(vectors, nil)
+			s.advance(vectors)
+		})
+	}
+	s.f.If(s.n, func() { body(1, &s.n) })
+}
+
+// each is blocks for code that processes one vector of a step after the other.
+func (s wasmStream) each(unroll int, body func(i int, n *wasm.X)) {
+	s.blocks(unroll, func(vectors int, n *wasm.X) {
+		for i := range vectors {
+			s.f.Scope(func() { body(i, n) })
+		}
+	})
+}
+
+// unary writes the loop that sets dst to op(x), and returns.
+func (f *wasmFunc) unary(unroll int, op func(v wasm.V) wasm.V) {
+	dst, x := f.x("dst"), f.x("x")
+	f.along("n", dst, x).each(unroll, func(i int, n *wasm.X) { f.store(op(f.load(x, i, n)), dst, i, n) })
+	f.Return()
+}
+
+// whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
+func (f *wasmFunc) whole(n wasm.X, step int, body func()) {
+	f.If(n.AtLeast(step), func() {
+		f.Loop(func(again wasm.Label) {
+			body()
+			n.Advance(-step)
+			f.BranchIf(again, n.AtLeast(step))
+		})
+	})
+}
+
+// inLanes calls body such that vector j of the slices is added to sum j % len(sums), including the
+// last, incomplete vector.
+func (s wasmStream) inLanes(sums int, body func(j, i int, n *wasm.X)) {
+	f := s.f
+	f.whole(s.n, sums*f.lanes, func() {
+		for i := range sums {
+			f.Scope(func() { body(i, i, nil) })
+		}
+		s.advance(sums)
+	})
+	f.Block(func(end wasm.Label) {
+		for j := range sums {
+			f.If(s.n.Below(f.lanes), func() {
+				f.If(s.n, func() { body(j, 0, &s.n) })
+				f.Branch(end)
+			})
+			if j < sums-1 {
+				f.Scope(func() { body(j, 0, nil) })
+				s.n.Advance(-f.lanes)
+				s.advance(1)
+			}
+		}
+	})
+}
+
+// fold combines all lanes of the vectors with op, the furthest apart first, and returns a vector
+// with the result in all lanes.
+func (f *wasmFunc) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
+	for len(all) > 1 {
+		half := make([]wasm.V, len(all)/2)
+		for i := range half {
+			half[i] = op(all[i], all[i+len(half)])
+		}
+		all = half
+	}
+	v := all[0]
+	v = op(v, v.Shuffle(v, 2, 3, 0, 1))
+	return op(v, v.Shuffle(v, 1, 0, 3, 2))
+}
+
+// sum is fold for a sum.
+func (f *wasmFunc) total(all []wasm.V) wasm.V { return f.fold(all, wasm.V.Add) }
+
+// repeat writes a loop that runs n times. n must be at least 1.
+func (f *wasmFunc) repeat(n wasm.X, body func()) {
+	f.Loop(func(again wasm.Label) {
+		body()
+		n.Advance(-1)
+		f.BranchIf(again, n)
+	})
+}
+
+// horner returns c[0] + x·(c[1] + x·(c[2] + …)).
+func horner(x wasm.V, c []wasm.V) wasm.V {
+	p := c[len(c)-1]
+	for i := len(c) - 2; i >= 0; i-- {
+		p = p.Mul(x).Add(c[i])
+	}
+	return p
+}
+
+// nums returns vectors of constants.
+func (f *wasmFunc) nums(c ...float64) []wasm.V {
+	var all []wasm.V
+	for _, x := range c {
+		all = append(all, f.Num(x))
+	}
+	return all
+}
+
+// wasmBuild is the build constraint for kernels in WebAssembly. A program with imports cannot run
+// where they are missing, so it has to be built for them.
+const wasmBuild = "wasm && wasmsimd"
+
+// wasmStubs returns the declarations of the imported kernels. Those whose parameters have other
+// types in WebAssembly are called through a function that converts them.
+func wasmStubs(sum int32) []byte {
+	w := newWriter(wasmBuild + " && !purego")
+	w.line("import \"unsafe\"\n")
+	w.line("// kernelsSum identifies the kernels of this version.\nconst kernelsSum = %d\n", sum)
+	w.line("// kernelsAvailable returns 0 if the engine has no vectors, otherwise what identifies the kernels of the host.")
+	w.line("//\n//go:wasmimport attn available\nfunc kernelsAvailable() int32\n")
+	for _, f := range families {
+		for _, k := range f.kernels {
+			if k.code[wasmVectors] != nil {
+				w.imported(&k)
+			}
+		}
+	}
+	return w.file()
+}
+
+// imported writes the declaration of an imported kernel, and the function that calls it.
+func (w *writer) imported(k *kernel) {
+	s, name := parse(k.asm), k.name+wasmVectors.suffix
+	var params, args []string
+	for _, p := range s.params {
+		switch {
+		case p.typ == "int":
+			params, args = append(params, p.name+" int32"), append(args, "int32("+p.name+")")
+		case wasmPointers[p.typ]:
+			params, args = append(params, p.name+" unsafe.Pointer"), append(args, "unsafe.Pointer("+p.name+")")
+		default:
+			params, args = append(params, p.name+" "+p.typ), append(args, p.name)
+		}
+	}
+	result := s.result
+	if s.several() {
+		params, args, result = append(params, "results *float32"), append(args, "&results[0]"), ""
+	}
+	w.comment(name + " " + k.does)
+	w.line("func %s%s {", name, k.asm)
+	call := k.name + "Import(" + strings.Join(args, ", ") + ")"
+	switch {
+	case s.several():
+		w.line("var results [2]float32\n%s\nreturn results[0], results[1]", call)
+	case s.result != "":
+		w.line("return %s", call)
+	default:
+		w.line("%s", call)
+	}
+	w.line("}\n\n//go:wasmimport attn %s\n//go:noescape\nfunc %sImport(%s) %s\n",
+		k.name, k.name, strings.Join(params, ", "), result)
+}
+
+// wasmPointers are the types of pointers that an imported function cannot have.
+var wasmPointers = map[string]bool{
+	"*tileArgs": true, "*scoreArgs": true, "*gradArgs": true, "*distanceArgs": true, "*adamScalars": true,
+}

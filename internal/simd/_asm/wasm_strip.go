@@ -1,0 +1,135 @@
+package main
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd/_asm/wasm"
+)
+
+// A wasmPower contains the constants of 2^x. The product of head and upper is exact, where head is
+// the second coefficient rounded to 12 bits, and upper a number without its lower 12 bits.
+type wasmPower struct {
+	magic, low, upper, head, tail wasm.V
+	poly                          []wasm.V
+}
+
+func (f *wasmFunc) power() wasmPower {
+	c := float32(powerPoly[1])
+	head := math.Float32frombits(math.Float32bits(c) &^ (1<<12 - 1))
+	return wasmPower{
+		magic: f.Num(magic + 127), low: f.Num(powerLow), upper: f.Spread(1<<32 - 1<<12),
+		head: f.Num(float64(head)), tail: f.Num(powerPoly[1] - float64(head)), poly: f.nums(powerPoly...),
+	}
+}
+
+// of returns 2^x, for x up to 127, and 0 below powerLow. It adds the largest terms last.
+func (p wasmPower) of(x wasm.V) wasm.V {
+	t := x.Add(p.magic)
+	r := x.Sub(t.Sub(p.magic))
+	upper := r.And(p.upper)
+	small := r.Mul(r).Mul(horner(r, p.poly[2:])).Add(r.Mul(p.tail)).Add(r.Sub(upper).Mul(p.head))
+	y := small.Add(upper.Mul(p.head)).Add(p.poly[0])
+	return y.Mul(t.ShlInts(23)).AndNot(x.Less(p.low))
+}
+
+// eachRow writes a loop over rows, and returns. body writes the code for the row at the pointers and
+// moves them to the next row.
+func (f *wasmFunc) eachRow(body func()) {
+	f.repeat(f.x("rows").Copy(), body)
+	f.Return()
+}
+
+func (f *wasmFunc) powerRows() {
+	x, shift, sum, c := f.x("x"), f.x("shift"), f.x("sum"), f.broadcast("c")
+	p := f.power()
+	f.eachRow(func() {
+		m, sums := f.LoadSplat(shift, 0), f.Zeros(4)
+		st, here := f.alongCopies("n", x)
+		st.inLanes(len(sums), func(j, i int, n *wasm.X) {
+			v := p.of(f.load(here[0], i, n).Sub(m).Mul(c))
+			f.store(v, here[0], i, n)
+			sums[j].Accumulate(f.keep(n, v))
+		})
+		f.StoreLane(f.total(sums), 0, sum, 0)
+		x.AdvanceBy(f.x("row"))
+		shift.Advance(4)
+		sum.Advance(4)
+	})
+}
+
+func (f *wasmFunc) weightRows() {
+	x, shift, factor, c := f.x("x"), f.x("shift"), f.x("factor"), f.broadcast("c")
+	p := f.power()
+	f.eachRow(func() {
+		m, by := f.LoadSplat(shift, 0), f.LoadSplat(factor, 0)
+		st, here := f.alongCopies("n", x)
+		st.each(1, func(i int, n *wasm.X) {
+			f.store(p.of(f.load(here[0], i, n).Sub(m).Mul(c)).Mul(by), here[0], i, n)
+		})
+		x.AdvanceBy(f.x("row"))
+		shift.Advance(4)
+		factor.Advance(4)
+	})
+}
+
+func (f *wasmFunc) gradRows() {
+	dw, w, mean, times, zero := f.x("dw"), f.x("w"), f.x("mean"), f.broadcast("factor"), f.Zero()
+	f.eachRow(func() {
+		m := f.LoadSplat(mean, 0)
+		st, here := f.alongCopies("n", dw, w)
+		st.each(2, func(i int, n *wasm.X) {
+			wi := f.load(here[1], i, n)
+			d := f.load(here[0], i, n).Sub(m).Mul(wi).Mul(times)
+			f.store(d.AndNot(wi.Equal(zero)), here[0], i, n)
+		})
+		dw.AdvanceBy(f.x("row"))
+		w.AdvanceBy(f.x("row"))
+		mean.Advance(4)
+	})
+}
+
+func (f *wasmFunc) scaleRows() {
+	dst, src, factor := f.x("dst"), f.x("src"), f.x("factor")
+	f.eachRow(func() {
+		by := f.LoadSplat(factor, 0)
+		st, here := f.alongCopies("n", dst, src)
+		st.each(4, func(i int, n *wasm.X) { f.store(f.load(here[1], i, n).Mul(by), here[0], i, n) })
+		dst.AdvanceBy(f.x("dstRow"))
+		src.AdvanceBy(f.x("srcRow"))
+		factor.Advance(4)
+	})
+}
+
+// rowMax writes the loop for the largest element of each row. It ignores NaN, except in the lanes
+// that it starts with.
+func (f *wasmFunc) rowMax() {
+	dst, x, lowest := f.x("dst"), f.x("x"), f.Num(math.Inf(-1))
+	f.eachRow(func() {
+		var most []wasm.V
+		for range 4 {
+			most = append(most, lowest.Copy())
+		}
+		st, here := f.alongCopies("n", x)
+		st.inLanes(len(most), func(j, i int, n *wasm.X) {
+			most[j].Set(most[j].PMax(f.keepOr(n, f.load(here[0], i, n), lowest)))
+		})
+		f.StoreLane(f.fold(most, wasm.V.PMax), 0, dst, 0)
+		x.AdvanceBy(f.x("row"))
+		dst.Advance(4)
+	})
+}
+
+// hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.
+func (f *wasmFunc) hide() {
+	x, seen, lowest, zero := f.x("x"), f.x("seen"), f.Num(math.Inf(-1)), f.Zero()
+	f.whole(f.x("n"), 16, func() {
+		hidden := f.load(seen, 0, nil).EqualBytes(zero)
+		low, high := hidden.LowBytes(), hidden.HighBytes()
+		for i, mask := range []wasm.V{low.LowHalves(), low.HighHalves(), high.LowHalves(), high.HighHalves()} {
+			f.store(lowest.Where(mask, f.load(x, i, nil)), x, i, nil)
+		}
+		seen.Advance(16)
+		x.Advance(4 * vectorBytes)
+	})
+	f.Return()
+}

@@ -1,0 +1,290 @@
+package browsertest
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// theSite is built once, or is the directory SITE.
+var theSite = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("SITE"); dir != "" {
+		return dir, nil
+	}
+	dir, err := os.MkdirTemp("", "attn-site")
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "run", "./site", "--out", dir)
+	build.Dir = filepath.Join("..", "..", "..")
+	if text, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, text)
+	}
+	return dir, nil
+})
+
+// site serves the site without any help for it, and returns its address.
+func site(t *testing.T) string {
+	t.Helper()
+	findBrowser(t)
+	dir, err := theSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(server.Close)
+	return server.URL + "/"
+}
+
+// watched is a tab that records the addresses that it requests.
+type watched struct {
+	*tab
+	mu    sync.Mutex
+	asked []string
+}
+
+// watch opens a tab whose requests are recorded.
+func watch(t *testing.T, width, height int) *watched {
+	t.Helper()
+	w := &watched{tab: open(t, width, height)}
+	if err := chromedp.Listen(w.ctx, func(event any) {
+		if e, ok := event.(*network.EventRequestWillBeSent); ok {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.asked = append(w.asked, e.Request.URL)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(w.ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// requests returns the addresses that were requested since the last call, without those that
+// contain their data.
+func (w *watched) requests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := slices.DeleteFunc(w.asked, func(url string) bool { return strings.HasPrefix(url, "data:") })
+	w.asked = nil
+	return list
+}
+
+// lesson opens a page and waits for its first figure.
+func (w *watched) lesson(url string) {
+	w.Helper()
+	w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
+	w.wait(`document.body?.dataset.drawn !== undefined`)
+}
+
+// set moves a slider or sets a box, as a user does.
+func (b *tab) set(id string, value any) {
+	b.Helper()
+	js[bool](b, fmt.Sprintf(`(() => {
+		const e = document.getElementById(%q), v = %#v;
+		if (typeof v === "boolean") e.checked = v; else e.value = v;
+		e.dispatchEvent(new Event("input", { bubbles: true }));
+		e.dispatchEvent(new Event("change", { bubbles: true }));
+		return true;
+	})()`, id, value))
+}
+
+// Every page loads under its policy, without an error, without a request to another site, and
+// without one after it is loaded. The browser's errors fail the test in open.
+func TestSitePages(t *testing.T) {
+	url := site(t)
+	w := watch(t, 1280, 900)
+	pages := "index regression scores reverse dates masks minilm search docs/index docs/view readme DESIGN"
+	for page := range strings.FieldsSeq(pages) {
+		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+page+".html"))
+		w.wait(`document.readyState === "complete"`)
+		w.wait(`document.body.dataset.lesson === undefined || document.body.dataset.drawn !== undefined`)
+		for _, asked := range w.requests() {
+			if !strings.HasPrefix(asked, url) && asked != "about:blank" {
+				t.Errorf("%s requests %s", page, asked)
+			}
+		}
+		policy := js[string](w.tab, `document.querySelector('meta[http-equiv="Content-Security-Policy"]').content`)
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe-inline") {
+			t.Errorf("%s has the policy %q", page, policy)
+		}
+		if problem := w.text("#notes .bad"); problem != "" {
+			t.Errorf("%s says: %s", page, problem)
+		}
+		if w.text("h1") == "" {
+			t.Errorf("%s has no title", page)
+		}
+	}
+}
+
+// Lesson 1 shows the numbers of the formula, learns, and has its state in the address.
+func TestSiteRegression(t *testing.T) {
+	w := watch(t, 1280, 900)
+	url := site(t)
+	w.lesson(url + "regression.html#points=1,2,3,4&w=2&x=1.5")
+	w.requests()
+	near, far := math.Exp(-0.5), math.Exp(-4.5) // distances 0.5 and 1.5, times 2, squared, halved
+	if want := fmt.Sprintf("%.2f", (near*2+far*4)/(near+far)); w.text("#curve-read dd") != want {
+		t.Errorf("the estimate is %s, want %s", w.text("#curve-read dd"), want)
+	}
+	label := js[string](w.tab, `document.querySelector("#curve .grip").getAttribute("aria-label")`)
+	if label != "observation 1 of 2: x 1.00, y 2.00, weight 0.982" {
+		t.Errorf("the first observation is spoken as %q", label)
+	}
+	w.set("x", 3.0)
+	w.wait(`location.hash.includes("x=3")`)
+	js[bool](w.tab, `document.querySelector("#curve .grip").focus(), true`)
+	w.do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowUp))
+	w.wait(`location.hash.includes("points=1.05,2.05,")`)
+	w.do(chromedp.KeyEvent(kb.Delete))
+	w.wait(`document.querySelectorAll("#curve .grip").length === 1`)
+	w.click("#learn") // a single observation has no others
+	w.wait(`document.querySelector("#notes .bad")?.textContent.includes("add a second one")`)
+	w.do(chromedp.KeyEvent("\t"))
+	w.click("#clear")
+	w.wait(`document.querySelector("#curve-read dd").textContent === "none"`)
+	w.click("#fresh")
+	w.wait(`document.querySelectorAll("#curve .grip").length === 30`)
+	w.click("#learn")
+	w.wait(`document.querySelector("#learn").textContent === "Learn" && location.hash.includes("w=")`)
+	if got := w.text("#learn-read dd"); got != "300" {
+		t.Errorf("learning ended after step %s", got)
+	}
+	if asked := w.requests(); len(asked) > 0 {
+		t.Errorf("requests after loading: %v", asked)
+	}
+	for _, bad := range []string{"points=none", "points=x,y&w=NaN&x=1e9", "w=-5&seed=1e99", "%%%"} {
+		w.lesson(url + "regression.html#" + bad)
+		if problem := w.text("#notes .bad"); problem != "" {
+			t.Errorf("%s: %s", bad, problem)
+		}
+	}
+}
+
+// Lesson 2 shows weights that sum to 1, and padding has none.
+func TestSiteScores(t *testing.T) {
+	w := watch(t, 1280, 900)
+	w.lesson(site(t) + "scores.html#at=1,1,1,0,0,1,-1,0,0,-1,2,2,1,1&valid=5")
+	cells := js[[]string](w.tab,
+		`[...document.querySelectorAll("#compare tbody tr:first-child td")].map((c) => c.textContent)`)
+	sum := 2*math.E + 2/math.E + math.Exp(4) // dot products 1, 1, −1, −1, 4
+	for i, score := range []float64{1, 1, -1, -1, 4} {
+		if want := fmt.Sprintf("%.2f", math.Exp(score)/sum); cells[i] != want {
+			t.Errorf("key %d has the weight %s, want %s", i, cells[i], want)
+		}
+	}
+	if cells[5] != "–" {
+		t.Errorf("padding has the weight %s", cells[5])
+	}
+	before := w.text("#lengths-read")
+	w.set("nan", true)
+	w.wait(`document.querySelector("#lengths-read").textContent.includes("NaN")`)
+	if after := w.text("#lengths-read"); !strings.HasPrefix(after, strings.TrimSuffix(before, ".")) {
+		t.Errorf("NaN in padding changes the output: %q, then %q", before, after)
+	}
+	w.set("size", 10)
+	w.wait(`location.hash.includes("e=1024")`)
+	if len(w.requests()) == 0 {
+		t.Error("no request is recorded")
+	}
+}
+
+// Lesson 5 shows the expression of a mask, and a cache that gives the same bits.
+func TestSiteMasks(t *testing.T) {
+	w := watch(t, 380, 800)
+	w.lesson(site(t) + "masks.html#window=1&documents=1&position=alibi")
+	for id, want := range map[string]string{
+		"expression": "attn.And(mask.Causal(), mask.Window(3, 0), mask.Documents([]int{5, 12}))",
+		"visible":    "36 of 144 pairs are visible.", "cache-read": "the same bits", "layouts-read": "the bits are the same",
+	} {
+		if got := w.text("#" + id); !strings.Contains(got, want) {
+			t.Errorf("%s is %q, want %q", id, got, want)
+		}
+	}
+	js[bool](w.tab, `document.querySelector("#map .field").focus(), true`)
+	w.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowRight))
+	w.wait(`document.getElementById("spoken")?.textContent === "query 0, key 1: masked"`)
+	w.click("#step")
+	w.wait(`location.hash.includes("steps=7")`)
+}
+
+// Lesson 6 opens the heads that its text names, and the exported page shows the same numbers.
+func TestSiteModel(t *testing.T) {
+	w := watch(t, 1280, 900)
+	url := site(t)
+	for hash, want := range map[string]string{"a=0.2": "previous1.00", "a=4.5": "first0.90", "a=3.11": "last0.12"} {
+		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+"assets/minilm-heads.html#"+hash))
+		w.drawn()
+		w.wait(`document.querySelector(".facts") !== null`)
+		if got := w.text(".facts"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", hash, got, want)
+		}
+	}
+	w.lesson(url + "minilm.html")
+	w.click(`[data-find="sink"]`)
+	w.wait(`location.hash === "#find=sink" && document.getElementById("heads").src.includes("a=4.5")`)
+	if got := w.text("#answer"); !strings.Contains(got, "0.90") {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+// A search finds sections, and its link leads to one.
+func TestSiteSearch(t *testing.T) {
+	w := watch(t, 380, 800)
+	url := site(t)
+	w.do(chromedp.Navigate(url + "search.html"))
+	w.wait(`document.activeElement?.id === "words"`)
+	w.do(chromedp.KeyEvent("kv cache"))
+	w.wait(`document.querySelectorAll("#found li").length > 3 && location.hash === "#q=kv+cache"`)
+	w.click("#found a")
+	w.wait(`document.querySelector("h1") !== null && !location.pathname.includes("search")`)
+	w.do(chromedp.Navigate(url + "search.html#q=zzzz"))
+	w.wait(`document.getElementById("count").textContent.startsWith("Nothing found")`)
+}
+
+// TestSiteShots saves screenshots of the pages to the directory SHOTS, for people to check. PAGES
+// selects pages by name.
+func TestSiteShots(t *testing.T) {
+	if os.Getenv("SHOTS") == "" {
+		t.Skip("set SHOTS to a directory to have pictures")
+	}
+	url := site(t)
+	pages := strings.Fields(os.Getenv("PAGES"))
+	if len(pages) == 0 {
+		pages = strings.Fields("index regression scores reverse dates masks minilm search docs/index docs/heads")
+	}
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int{380, 800, 1440} {
+			b := open(t, width, 900)
+			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, page := range pages {
+				name, hash, _ := strings.Cut(page, "#")
+				b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+name+".html#"+hash))
+				b.wait(`document.body?.dataset.lesson === undefined || document.body.dataset.drawn !== undefined`)
+				js[bool](b, "new Promise((done) => setTimeout(() => done(true), 600))")
+				b.shoot(fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(name, "/", "-"), theme, width))
+				if wide := js[int](b, "document.documentElement.scrollWidth"); wide > width {
+					t.Errorf("%s at %d is %d pixels wide", page, width, wide)
+				}
+			}
+		}
+	}
+}

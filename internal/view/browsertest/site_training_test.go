@@ -1,0 +1,101 @@
+package browsertest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Lesson 3 trains to the step of the address with the losses of a native program, pauses, resumes, and says what is
+// wrong with a text.
+func TestSiteReverse(t *testing.T) {
+	w := watch(t, 1280, 900)
+	w.lesson(site(t) + "reverse.html#step=20")
+	step := func() string { return w.text("#train dd") }
+	if got := step(); got != "20 of 1,250" {
+		t.Errorf("step %s", got)
+	}
+	// The mean of the losses in site/lesson/training_test.go.
+	if got := w.text("#train div:nth-child(2) > dd"); got != "3.576" {
+		t.Errorf("loss %s, a native program has 3.576", got)
+	}
+	if n := js[int](w.tab, `document.querySelectorAll("#train .head").length`); n != 6 {
+		t.Errorf("%d heads", n)
+	}
+	w.requests()
+	button := func(text string) {
+		w.Helper()
+		const find = `[...document.querySelectorAll("#train button")].find((b) => b.textContent === %q)`
+		js[bool](w.tab, fmt.Sprintf(find+".click(), true", text))
+	}
+	button("One step")
+	w.wait(`document.querySelector("#train dd").textContent.startsWith("21 ")`)
+	w.wait(`location.hash === "#step=21"`)
+	button("Continue")
+	w.wait(`parseInt(document.querySelector("#train dd").textContent) > 30`)
+	button("Pause")
+	w.wait(`document.querySelector("#train button").textContent === "Continue"`)
+	if got := w.hash(); got != "#step="+strings.ReplaceAll(strings.Fields(step())[0], ",", "") {
+		t.Errorf("the address has %s at step %s", got, step())
+	}
+	for _, c := range [][2]string{
+		{strings.Repeat("x", 10_000), "The text has 10,000 characters; the model reads at most 64."},
+		{"", "The text is empty."}, {"abc🙂", "🙂"},
+	} {
+		w.set("reverse-text", c[0])
+		w.wait(fmt.Sprintf(`document.querySelector("#train .problem").textContent.includes(%q)`, c[1]))
+	}
+	w.set("reverse-network", "gru")
+	w.wait(`document.querySelectorAll("#train .head").length === 1`)
+	w.wait(`document.querySelector("#train dd").textContent === "0 of 1,250"`)
+	if asked := w.requests(); len(asked) > 0 {
+		t.Errorf("requests after loading: %v", asked)
+	}
+}
+
+// Lesson 4 translates what is typed, switches heads off, measures and removes them, and has its state in the address.
+func TestSiteDates(t *testing.T) {
+	w := watch(t, 1280, 900)
+	url := site(t)
+	w.lesson(url + "dates.html")
+	w.requests()
+	w.wait(`document.getElementById("exact").textContent === "198 (99.0%)"`) // as attn train's model, see TestShipped
+	w.set("text", "14 de septiembre de 2005")
+	w.wait(`document.getElementById("output").textContent === "2005-09-14"`)
+	for text, want := range map[string]string{
+		"": "The text is empty.", "5 May 2011 🙂": "🙂",
+		strings.Repeat("5", 10_000): "The text has 10,000 characters; the model reads at most 64.",
+	} {
+		w.set("text", text)
+		w.wait(fmt.Sprintf(`document.getElementById("text-problem").textContent.includes(%q)`, want))
+	}
+	w.set("text", "Tuesday, 5 March 2019")
+	w.wait(`document.getElementById("output").textContent === "2019-03-05" && document.getElementById("text-problem").hidden`)
+
+	// Without the decoder's self-attention, nearly nothing is right.
+	js[bool](w.tab, `document.querySelectorAll("#grid input").forEach((box, i) => i >= 4 && i < 8 && box.click()), true`)
+	w.wait(`document.getElementById("on").textContent === "8 of 12"`)
+	w.wait(`/^\d+ \(/.test(document.getElementById("exact").textContent)`)
+	if got := w.text("#exact"); len(strings.Fields(got)[0]) > 2 {
+		t.Errorf("without the decoder's self-attention %s dates are right", got)
+	}
+	if got := w.hash(); !strings.Contains(got, "off=decoder-0,decoder-1,decoder-2,decoder-3") {
+		t.Errorf("the address is %s", got)
+	}
+	w.click("#all-on")
+	w.wait(`document.getElementById("exact").textContent === "198 (99.0%)"`)
+
+	w.click("#rank")
+	w.wait(`document.getElementById("rank-progress").textContent.startsWith("Measured in")`)
+	w.set("k", 4)
+	w.wait(`document.getElementById("pruned-speed").textContent.includes("×")`)
+	w.wait(`document.getElementById("parameters").textContent === "74,688 (−18%)"`)
+	if asked := w.requests(); len(asked) > 0 {
+		t.Errorf("requests after loading: %v", asked)
+	}
+
+	// Another tab with the same address has the same heads off; the new model trains there.
+	w.lesson(url + "dates.html#off=cross-1&t-step=3")
+	w.wait(`document.getElementById("on").textContent === "11 of 12"`)
+	w.wait(`document.querySelector("#train dd").textContent === "3 of 5,008"`)
+}

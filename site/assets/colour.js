@@ -1,0 +1,67 @@
+// The colours of weights: those of package viz. Lightness alone gives the order, so the colours work with any colour
+// vision and in grey.
+
+import * as palette from "./palette.js";
+import { el, number, theme } from "./page.js";
+
+const read = (text) => {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return Array.from({ length: 256 }, (_, i) => [...bytes.subarray(3 * i, 3 * i + 3)]);
+};
+const ramps = { light: read(palette.light), dark: read(palette.dark) };
+const signed = { light: read(palette.lightSigned), dark: read(palette.darkSigned) };
+
+/** Returns the colour [red, green, blue] of a place on the scale, from 0 to 1. */
+export const rgb = (t) => ramps[theme()][Math.round(255 * Math.max(0, Math.min(1, t)))];
+
+/** Returns the colour of a value from −1 to 1; 0 has the colour of the page. */
+export const signedRGB = (t) => signed[theme()][Math.round(127.5 * (1 + Math.max(-1, Math.min(1, t))))];
+
+export const css = (colour) => `rgb(${colour.join(",")})`;
+
+/** Background and stripes of masked cells. */
+export const maskRGB = () => ({ light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [88, 95, 110]] })[theme()];
+export const brokenRGB = () => ({ light: [214, 60, 110], dark: [255, 92, 138] })[theme()];
+
+/** Returns a colour for text on a background. */
+export function inkOn(colour) {
+  const [r, g, b] = colour.map((x) => (x / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.26 ? "#10131a" : "#ffffff";
+}
+
+/**
+ * Returns an explanation of the colours.
+ * @param {number} low
+ * @param {number} high
+ * @param {{signed?: boolean, masked?: boolean, digits?: number}} [options]
+ */
+export function legend(low, high, { signed: both = false, masked = false, digits = 2 } = {}) {
+  const bar = el("canvas", { width: 128, height: 1, class: "ramp", "aria-hidden": "true" });
+  const context = bar.getContext("2d");
+  for (let x = 0; x < 128; x++) {
+    context.fillStyle = css(both ? signedRGB((2 * x) / 127 - 1) : rgb(x / 127));
+    context.fillRect(x, 0, 1, 1);
+  }
+  const parts = [el("span", { text: number(low, digits) }), bar, el("span", { text: number(high, digits) })];
+  if (masked) parts.push(el("i", { class: "masked", "aria-hidden": "true" }), el("span", { text: "masked" }));
+  return el("p", { class: "legend" }, ...parts);
+}
+
+/**
+ * Returns a table of weights with coloured cells, which shows the same numbers to the eye and to screen readers.
+ * @param {{corner?: string, rows: string[], columns: string[], weights: number[][], hidden?: boolean[], caption: string}} what
+ */
+export function weightTable({ corner = "", rows, columns, weights, hidden, caption }) {
+  const head = el("tr", {}, el("td"), ...columns.map((c) => el("th", { scope: "col", text: c })));
+  head.firstChild.textContent = corner;
+  const body = rows.map((name, i) => el("tr", {}, el("th", { scope: "row", text: name }), ...weights[i].map((w, j) => {
+    const cell = el("td", { text: hidden?.[j] ? "–" : number(w) });
+    if (!hidden?.[j]) {
+      const colour = rgb(w);
+      cell.style.background = css(colour);
+      cell.style.color = inkOn(colour);
+    }
+    return cell;
+  })));
+  return el("table", { class: "weights" }, el("caption", { class: "unseen", text: caption }), el("thead", {}, head), el("tbody", {}, ...body));
+}

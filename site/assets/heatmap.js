@@ -1,0 +1,221 @@
+// A heat map of weights: a row for each query, a column for each key. It is drawn on a canvas; arrow keys move a cell
+// whose number is spoken.
+
+import { el, number, onTheme, say } from "./page.js";
+import { brokenRGB, css, legend, maskRGB, rgb, signedRGB } from "./colour.js";
+
+const family = "system-ui, sans-serif", letters = 12;
+
+function canvasFor(canvas, width, height) {
+  const ratio = Math.min(devicePixelRatio || 1, 3);
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  canvas.style.width = width + "px";
+  canvas.style.height = height + "px";
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+/** Draws cells of any size; hidden ones are hatched. */
+function cells(context, what, x0, y0, w, h, place) {
+  const { weights, columns, rows, hidden } = what, [ground, stripe] = maskRGB();
+  for (let i = 0; i < rows.length; i++)
+    for (let j = 0; j < columns.length; j++) {
+      const at = i * columns.length + j, value = weights[at];
+      const x = x0 + j * w, y = y0 + i * h;
+      if (hidden?.[at]) {
+        context.fillStyle = css(ground);
+        context.fillRect(x, y, w, h);
+        context.save();
+        context.beginPath();
+        context.rect(x, y, w, h);
+        context.clip();
+        context.strokeStyle = css(stripe);
+        context.beginPath();
+        for (let d = -h + (5 - ((x + y) % 5)); d < w; d += 5) {
+          context.moveTo(x + d, y + h);
+          context.lineTo(x + d + h, y);
+        }
+        context.stroke();
+        context.restore();
+        continue;
+      }
+      context.fillStyle = css(Number.isFinite(value) ? (what.scale === "signed" ? signedRGB(place(value)) : rgb(place(value))) : brokenRGB());
+      context.fillRect(x, y, w + 0.5, h + 0.5);
+    }
+}
+
+/** Returns the ends of the scale, and a function from a value to its place on it. */
+function scaleOf({ weights, hidden, scale = "own", low, high }) {
+  const seen = weights.filter((w, i) => Number.isFinite(w) && !hidden?.[i]);
+  if (scale === "signed") {
+    const most = high ?? seen.reduce((m, w) => Math.max(m, Math.abs(w)), 1e-9);
+    return { lo: -most, hi: most, place: (w) => w / most };
+  }
+  const lo = low ?? 0, hi = high ?? (scale === "one" ? 1 : Math.max(lo + 1e-9, seen.reduce((m, w) => Math.max(m, w), lo)));
+  return { lo, hi, place: (w) => (w - lo) / (hi - lo) };
+}
+
+/**
+ * Returns a heat map. With small it is a thumbnail: no labels, no cursor.
+ * @param {{title?: string, rowTitle?: string, columnTitle?: string, small?: boolean, largest?: number, digits?: number,
+ *   level?: string, onPick?: (i: number, j: number) => void}} options largest is that of a cell in pixels
+ */
+export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", small = false, largest = 40, digits = 3, level = "h3", onPick } = {}) {
+  const base = el("canvas", { "aria-hidden": "true" });
+  let what = null, at = null, cell = null;
+  if (small) {
+    const node = el("div", { class: "thumb", role: "img" }, base);
+    const draw = () => {
+      if (!what) return;
+      const size = Math.max(1, Math.round(96 / Math.max(what.rows.length, what.columns.length)));
+      base.width = what.columns.length * size;
+      base.height = what.rows.length * size;
+      cells(base.getContext("2d"), what, 0, 0, size, size, scaleOf(what).place);
+    };
+    onTheme(draw);
+    return { node, show(next) {
+      what = next;
+      node.setAttribute("aria-label", next.label ?? title);
+      draw();
+    } };
+  }
+
+  const over = el("canvas", { "aria-hidden": "true" }), tip = el("div", { class: "tip", hidden: true });
+  const field = el("div", { class: "field", tabindex: "0", role: "application", "aria-roledescription": "heat map" }, base, over, tip);
+  const key = el("div"), heading = el(level, { text: title, hidden: !title });
+  const node = el("div", { class: "heat" }, heading, field, key);
+
+  function plan() {
+    const { rows, columns } = what, context = base.getContext("2d");
+    context.font = `${letters}px ${family}`;
+    const wide = (list) => list.reduce((m, t) => Math.max(m, context.measureText(t).width), 0);
+    const width = Math.max(160, node.clientWidth || 320);
+    const left = Math.ceil(18 + Math.min(110, width * 0.3, wide(rows)) + 8), wideK = wide(columns);
+    const size = Math.max(1, Math.min(largest, (width - left - 2) / Math.max(1, columns.length)));
+    const upright = wideK + 4 <= size, top = Math.ceil(18 + (upright ? letters + 8 : Math.min(100, wideK) + 8));
+    const high = Math.max(1, Math.min(size, 520 / Math.max(1, rows.length)));
+    const step = (n) => Math.max(1, Math.ceil((1.2 * letters) / n));
+    return { left, top, size, high, upright, stepQ: step(high), stepK: upright ? 1 : step(size),
+      width: Math.ceil(left + columns.length * size + 2), height: Math.ceil(top + rows.length * high + 2) };
+  }
+
+  function draw() {
+    if (!what) return;
+    at = plan();
+    const context = canvasFor(base, at.width, at.height), style = getComputedStyle(document.documentElement);
+    canvasFor(over, at.width, at.height);
+    field.style.width = at.width + "px";
+    field.style.height = at.height + "px";
+    const { rows, columns } = what, scale = scaleOf(what), ink = getComputedStyle(node).color;
+    const quiet = getComputedStyle(heading.nextSibling).getPropertyValue("color");
+    cells(context, what, at.left, at.top, at.size, at.high, scale.place);
+    if (Math.min(at.size, at.high) >= 14) {
+      context.clearRect(0, 0, 0, 0);
+      context.fillStyle = getComputedStyle(node.closest(".live") ?? document.body).backgroundColor;
+      for (let i = 1; i < rows.length; i++) context.fillRect(at.left, at.top + i * at.high - 0.5, columns.length * at.size, 1);
+      for (let j = 1; j < columns.length; j++) context.fillRect(at.left + j * at.size - 0.5, at.top, 1, rows.length * at.high);
+    }
+    context.strokeStyle = "#858d9b";
+    context.lineWidth = 1;
+    context.strokeRect(Math.round(at.left) - 0.5, Math.round(at.top) - 0.5, columns.length * at.size + 1, rows.length * at.high + 1);
+    const write = (text, x, y, { down = false, align = "center", colour = ink, most = 200, size = letters } = {}) => {
+      context.save();
+      context.translate(x, y);
+      if (down) context.rotate(-Math.PI / 2);
+      context.textAlign = align;
+      context.textBaseline = "middle";
+      context.font = `${size}px ${family}`;
+      context.fillStyle = colour;
+      context.fillText(text, 0, 0, most);
+      context.restore();
+    };
+    write(columnTitle, at.left + (columns.length * at.size) / 2, 8, { colour: quiet, size: 11 });
+    write(rowTitle, 7, at.top + (rows.length * at.high) / 2, { down: true, colour: quiet, size: 11 });
+    for (let i = 0; i < rows.length; i += at.stepQ) write(rows[i], at.left - 6, at.top + (i + 0.5) * at.high, { align: "right", most: at.left - 26 });
+    for (let j = 0; j < columns.length; j += at.stepK)
+      write(columns[j], at.left + (j + 0.5) * at.size, at.top - (at.upright ? 11 : 6), { down: !at.upright, align: at.upright ? "center" : "left", most: at.upright ? at.size : at.top - 24 });
+    key.replaceChildren(legend(scale.lo, scale.hi, { signed: what.scale === "signed", masked: what.hidden?.some(Boolean), digits: scale.hi - scale.lo < 0.05 ? 3 : 2 }));
+    field.setAttribute("aria-label", `${title ? title + ": " : ""}${rows.length} ${rowTitle} rows, ${columns.length} ${columnTitle} columns. Arrow keys read single weights.`);
+    point();
+  }
+
+  const told = () => {
+    const k = cell.i * what.columns.length + cell.j;
+    return what.hidden?.[k] ? "masked" : number(what.weights[k], digits);
+  };
+
+  function point() {
+    const context = over.getContext("2d");
+    context.clearRect(0, 0, at.width, at.height);
+    if (cell && (cell.i >= what.rows.length || cell.j >= what.columns.length)) cell = null;
+    tip.hidden = !cell;
+    if (!cell) return;
+    context.strokeStyle = getComputedStyle(node).color;
+    context.strokeRect(at.left + cell.j * at.size, at.top + cell.i * at.high, at.size, at.high);
+    tip.textContent = `${told()}  ${what.rows[cell.i]} → ${what.columns[cell.j]}`;
+    const x = at.left + (cell.j + 1) * at.size + 8, y = at.top + (cell.i + 1) * at.high + 6;
+    tip.style.left = Math.max(0, Math.min(x, at.width - tip.offsetWidth)) + "px";
+    tip.style.top = (y + tip.offsetHeight > at.height ? Math.max(0, y - tip.offsetHeight - at.high - 12) : y) + "px";
+  }
+
+  function under(event) {
+    const box = field.getBoundingClientRect();
+    const j = Math.floor((event.clientX - box.left - at.left) / at.size), i = Math.floor((event.clientY - box.top - at.top) / at.high);
+    return i >= 0 && j >= 0 && i < what.rows.length && j < what.columns.length ? { i, j } : null;
+  }
+
+  field.addEventListener("pointermove", (event) => {
+    if (!what) return;
+    cell = under(event);
+    point();
+  });
+  field.addEventListener("pointerleave", () => {
+    cell = null;
+    if (what) point();
+  });
+  field.addEventListener("click", (event) => {
+    const hit = what && under(event);
+    if (hit) onPick?.(hit.i, hit.j);
+  });
+  field.addEventListener("keydown", (event) => {
+    const go = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!what) return;
+    if (event.key === "Enter" && cell) onPick?.(cell.i, cell.j);
+    if (event.key === "Escape") cell = null;
+    else if (!go) return;
+    else {
+      const from = cell ?? { i: go[0] ? -go[0] : 0, j: go[1] ? -go[1] : 0 };
+      const clamp = (n, length) => Math.max(0, Math.min(length - 1, n));
+      cell = { i: clamp(cell ? from.i + go[0] : 0, what.rows.length), j: clamp(cell ? from.j + go[1] : 0, what.columns.length) };
+      say(`${rowTitle} ${what.rows[cell.i]}, ${columnTitle} ${what.columns[cell.j]}: ${told()}`);
+      event.preventDefault();
+    }
+    point();
+  });
+  field.addEventListener("blur", () => {
+    cell = null;
+    if (what) point();
+  });
+  let known = 0;
+  new ResizeObserver(() => {
+    if (node.clientWidth === known) return;
+    known = node.clientWidth;
+    draw();
+  }).observe(node);
+  onTheme(draw);
+
+  return { node,
+    /** @param {{weights: number[], rows: string[], columns: string[], hidden?: boolean[], scale?: string, low?: number, high?: number}} next */
+    show(next) {
+      what = next;
+      draw();
+    },
+    rename(text) {
+      title = text;
+      heading.textContent = text;
+      heading.hidden = !text;
+    },
+  };
+}

@@ -1,0 +1,224 @@
+// What all pages share: the worker that computes, the state in the address, elements, colours of the page.
+
+const svgNS = "http://www.w3.org/2000/svg";
+
+/**
+ * Sets attributes, listeners ("onclick") and text of an element, and appends its children.
+ * @template {Element} T
+ * @param {T} node
+ * @param {Object<string, any>} attributes
+ * @param {(Node|string)[]} children
+ * @returns {T}
+ */
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") node.textContent = value;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(svgNS, tag), attributes, children);
+export const byId = (id) => document.getElementById(id);
+
+/**
+ * Formats a number for the screen and for screen readers; – is a missing value.
+ * @param {number|null|undefined} x
+ * @param {number} digits after the point
+ */
+export function number(x, digits = 2) {
+  if (x == null || Number.isNaN(x)) return "–";
+  if (!Number.isFinite(x)) return x < 0 ? "−∞" : "∞";
+  if (Math.abs(x) >= 1e5) return x.toExponential(1).replace("e+", " × 10^").replace("-", "−");
+  return x.toFixed(digits).replace(/^-(?=.*[1-9])/, "−").replace(/^-/, "");
+}
+
+/** Fills a <dl class="readout"> with names and values. */
+export function readout(list, rows) {
+  list.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: String(value) }))));
+}
+
+/** Returns a function that calls run once, ms milliseconds after its last call. */
+export function later(ms, run) {
+  let timer = 0;
+  return (...args) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...args), ms);
+  };
+}
+
+/** Returns a function that calls the asynchronous run again and again while there are new arguments, one at a time. */
+export function latest(run) {
+  let next = null, busy = false;
+  return async (...args) => {
+    next = args;
+    if (busy) return;
+    busy = true;
+    try {
+      while (next) {
+        const now = next;
+        next = null;
+        await run(...now);
+      }
+    } finally {
+      busy = false;
+    }
+  };
+}
+
+/** Reports whether the reader asked for reduced motion. */
+export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// Colours of the page.
+
+const dimmed = matchMedia("(prefers-color-scheme: dark)");
+const themeListeners = [];
+
+/** Returns "light" or "dark". */
+export const theme = () => document.documentElement.dataset.theme || (dimmed.matches ? "dark" : "light");
+
+/** Calls run whenever the colours change. */
+export const onTheme = (run) => themeListeners.push(run);
+
+function prepareTheme() {
+  const button = byId("theme"), names = { "": "System", light: "Light", dark: "Dark" };
+  const changed = () => {
+    const name = names[document.documentElement.dataset.theme || ""];
+    button.textContent = name;
+    button.setAttribute("aria-label", `Colours: ${name}`);
+    for (const run of themeListeners) run();
+  };
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const order = ["", "light", "dark"], root = document.documentElement;
+    const next = order[(order.indexOf(root.dataset.theme || "") + 1) % 3];
+    if (next) root.dataset.theme = next;
+    else delete root.dataset.theme;
+    try {
+      localStorage.setItem("attn-theme", next);
+    } catch {
+      // Storage is blocked: the choice is not kept.
+    }
+    changed();
+  });
+  dimmed.addEventListener("change", changed);
+  changed();
+}
+
+// The state in the address.
+
+const stateListeners = [];
+const read = () => new URLSearchParams(location.hash.slice(1));
+
+export const state = {
+  /** Returns a value of the address, or the fallback. A number if the fallback is one. */
+  get(name, fallback = "") {
+    const text = read().get(name);
+    if (text == null) return fallback;
+    if (typeof fallback !== "number") return text;
+    const value = Number(text);
+    return text.trim() !== "" && Number.isFinite(value) ? value : fallback;
+  },
+  /** Writes values into the address; null removes one. */
+  set(values) {
+    const now = read();
+    for (const [name, value] of Object.entries(values)) {
+      if (value == null || value === "") now.delete(name);
+      else now.set(name, String(value));
+    }
+    const text = now.toString().replaceAll("%2C", ",").replaceAll("%3A", ":");
+    try {
+      history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+    } catch {
+      // Browsers limit how often the address changes; the next change repeats this one.
+    }
+  },
+  /** Calls run when the reader changes the address. */
+  onChange: (run) => stateListeners.push(run),
+};
+addEventListener("hashchange", () => stateListeners.forEach((run) => run()));
+
+// Messages.
+
+const spoken = later(400, (text) => {
+  const place = byId("spoken") ?? document.body.appendChild(el("p", { id: "spoken", class: "unseen", role: "status", "aria-live": "polite" }));
+  place.textContent = text;
+});
+
+/** Speaks a text by the screen reader, once changes pause. */
+export const say = (text) => spoken(text);
+
+/** Shows an error, or hides it if there is no text. */
+export function complain(text) {
+  const notes = byId("notes");
+  let note = notes.querySelector(".note.bad");
+  if (!text) return note?.remove();
+  if (!note) notes.append((note = el("p", { class: "note bad" })));
+  note.textContent = text;
+}
+
+// The worker.
+
+let worker = null, count = 0, isReady = null;
+const waiting = new Map();
+
+function start() {
+  if (worker) return;
+  isReady = new Promise((resolve, reject) => {
+    worker = new Worker(new URL("worker.js", import.meta.url), { name: document.body.dataset.program });
+    const fail = (text) => {
+      const problem = new Error(`The program of this lesson cannot run: ${text}`);
+      complain(problem.message);
+      reject(problem);
+      for (const w of waiting.values()) w.reject(problem);
+      waiting.clear();
+    };
+    worker.onerror = (event) => fail(event.message || "the browser refuses the worker");
+    worker.onmessage = ({ data: m }) => {
+      if (m.ready) {
+        document.documentElement.dataset.ready = "";
+        resolve();
+      } else if (m.failed) fail(m.failed);
+      const call = waiting.get(m.id);
+      if (!call) return;
+      if (m.frame !== undefined) call.onFrame?.(m.frame);
+      if (!m.done) return;
+      waiting.delete(m.id);
+      if (m.error) call.reject(new Error(m.error));
+      else call.resolve(m.result);
+    };
+  });
+  isReady.catch(() => {});
+}
+
+/** Resolves when the program runs. */
+export function ready() {
+  start();
+  return isReady;
+}
+
+/**
+ * Calls a function of the program.
+ * @param {string} call such as "regression.estimate"
+ * @param {any} args
+ * @param {(frame: any) => void} [onFrame]
+ * @param {AbortSignal} [signal] ends the call
+ * @returns {Promise<any>} its result
+ */
+export function ask(call, args = null, onFrame, signal) {
+  start();
+  return new Promise((resolve, reject) => {
+    const id = ++count;
+    waiting.set(id, { resolve, reject, onFrame });
+    worker.postMessage({ id, call, args });
+    signal?.addEventListener("abort", () => worker.postMessage({ id: ++count, call: "cancel", args: id }));
+  });
+}
+
+document.documentElement.dataset.script = "";
+prepareTheme();
+if (document.body.dataset.program) start();

@@ -1,0 +1,199 @@
+// A model that trains in the page: controls, numbers, the curve of its loss, and its heads as they form.
+
+import { ask, calm, complain, el, later, number, say, state } from "./page.js";
+import { chart } from "./chart.js";
+import { headGrid } from "./headgrid.js";
+
+const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
+
+/** Writes an error of the program as a sentence. */
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
+/** Returns how long the computation took. */
+export const duration = (s) => (s < 0.0995 ? `${number(s * 1000, 1)} ms` : s < 60 ? `${number(s, 1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`);
+
+/**
+ * Fills a node with a training.
+ * @param {HTMLElement} node
+ * @param {{task: string, prefix?: string, networks?: [string, string][], scores?: [string, string][],
+ *   example: string, answer: (text: string) => string, hint: string, test: number, autostart?: boolean}} options
+ *   prefix distinguishes the values of the address; answer returns the right output for a text, "" if unknown
+ */
+export function training(node, { task, prefix = "", networks = [], scores = [], example, answer, hint, test, autostart = true }) {
+  const name = (value) => prefix + value, id = (value) => `${task}-${value}`;
+  let at = 0, steps = 0, run = null, losses = [], rate = 0, seconds = 0, shown = null, queue = Promise.resolve(), drawn = 0, heard = 0, started = false, last = null;
+
+  const go = el("button", { type: "button", class: "main", text: "Train" });
+  const one = el("button", { type: "button", text: "One step" }), again = el("button", { type: "button", text: "Start again" });
+  const seed = el("input", { id: id("seed"), type: "number", min: 1, max: 999999, step: 1 });
+  const until = el("input", { id: id("until"), type: "number", min: 1, step: 1 });
+  const choice = (label, list, fallback) => {
+    const node = el("select", { id: id(label) }, ...list.map(([value, text]) => el("option", { value, text })));
+    return { node, label: el("label", { for: id(label), text: label }, node), get: () => node.value || fallback };
+  };
+  const network = choice("network", networks, ""), score = choice("score", scores, "");
+  const text = el("input", { id: id("text"), type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", size: 24 });
+  const problem = el("p", { class: "problem", role: "alert", hidden: true });
+  const values = {}, readout = el("dl", { class: "readout" }, ...[["step", "step"], ["loss", "loss, nats per token"], ["rate", "tokens per second"], ["time", "computed for"], ["output", "writes"]].map(([k, label]) =>
+    el("div", {}, el("dt", { text: label }), (values[k] = el("dd", { text: "–" })))));
+  const curve = chart({ title: "Loss", x: "step", y: "loss (log scale)", height: 200 }), grid = headGrid({ onPick: (head) => state.set({ [name("head")]: `${head.layer}-${head.number}` }) });
+  const result = el("p", { class: "small", role: "status" }), check = el("button", { type: "button", text: `Test on ${test} new texts` });
+  const slept = el("p", { class: "quiet small", role: "status", hidden: true });
+  node.append(
+    el("div", { class: "controls" }, go, one, again, el("label", { for: id("until"), text: "until step" }, until), el("label", { for: id("seed"), text: "seed" }, seed),
+      ...(networks.length ? [network.label] : []), ...(scores.length ? [score.label] : [])),
+    readout, slept,
+    el("div", { class: "controls" }, el("label", { for: id("text"), text: hint }, text), check), problem, result, curve.node, grid.node);
+  curve.node.hidden = true;
+
+  const options = () => ({ task, seed: Number(seed.value) || 1, arch: network.get(), score: score.get() });
+  const busy = () => run !== null;
+
+  /** Shows an error of the program, or none. */
+  function fail(e) {
+    problem.hidden = !e;
+    problem.textContent = e ? sentence(e.message) : "";
+  }
+
+  /** One call after the other. */
+  const inTurn = (job) => (queue = queue.then(job).then(() => fail(null), fail));
+
+  function controls() {
+    go.textContent = busy() ? "Pause" : at >= steps && at > 0 ? "Trained" : at > 0 ? "Continue" : "Train";
+    go.disabled = !busy() && at >= steps && at > 0;
+    one.disabled = busy() || at >= steps;
+    check.disabled = busy();
+    until.max = steps;
+    node.setAttribute("aria-busy", String(busy()));
+  }
+
+  function take(s, keep = true) {
+    at = s.step;
+    steps = s.steps;
+    seconds = s.seconds;
+    losses.push(...s.losses);
+    if (s.rate) rate = s.rate;
+    if (s.shown) shown = s.shown;
+    const now = performance.now();
+    if (busy() && heard && now - heard > 5000) {
+      slept.hidden = false;
+      slept.textContent = `The browser let this tab sleep for ${duration((now - heard) / 1000)}. Nothing is lost: training continued at step ${grouped(at)}.`;
+    }
+    heard = now;
+    if (!keep || !busy() || now - drawn > (calm() ? 2000 : 0)) draw();
+  }
+
+  function draw() {
+    drawn = performance.now();
+    curve.node.hidden = false;
+    values.step.textContent = `${grouped(at)} of ${grouped(steps)}`;
+    const few = losses.slice(-20), mean = few.reduce((a, b) => a + b, 0) / few.length;
+    values.loss.textContent = few.length ? number(mean, 3) : "–";
+    values.rate.textContent = rate ? grouped(Math.round(rate)) : "–";
+    values.time.textContent = duration(seconds);
+    const right = shown && answer(shown.input);
+    values.output.textContent = shown ? shown.output.slice(0, 44) || "nothing" : "–";
+    values.output.classList.toggle("good", Boolean(right) && shown.output === right);
+    const width = Math.max(1, Math.ceil(losses.length / 250)), x = [], y = [];
+    for (let i = 0; i < losses.length; i += width) {
+      const part = losses.slice(i, i + width);
+      x.push(i + part.length);
+      y.push(part.reduce((a, b) => a + b, 0) / part.length);
+    }
+    curve.show({ lines: [{ name: width > 1 ? `mean of ${width} steps` : "loss of a step", x, y }], xRange: [0, Math.max(100, at)], log: true,
+      summary: y.length ? `The loss fell from ${number(y[0], 2)} to ${number(y.at(-1), 3)} in ${at} steps.` : "No step yet." });
+    if (shown) grid.show(shown.layers);
+  }
+
+  /** Builds the model anew, and trains it to a step of the address. */
+  async function restart(to = 0) {
+    run?.abort();
+    await inTurn(async () => {
+      losses = [];
+      rate = heard = 0;
+      result.textContent = "";
+      slept.hidden = true;
+      started = true;
+      take(await ask("train.start", options()), false);
+      until.value = steps;
+      await ask("train.look", { text: text.value, target: answer(text.value) }).then((s) => take(s, false), fail);
+    });
+    const [layer, n] = [state.get(name("head")).replace(/-\d+$/, ""), Number(state.get(name("head")).split("-").at(-1))];
+    if (layer && shown?.layers.some((l) => l.name === layer && l.numbers.includes(n))) grid.choose({ layer, number: n });
+    controls();
+    if (to > 0) await train(Math.min(to, steps));
+  }
+
+  async function train(to) {
+    run = new AbortController();
+    heard = 0;
+    controls();
+    await inTurn(async () => {
+      const s = await ask("train.run", { to }, take, run.signal);
+      run = null;
+      take(s, false);
+    });
+    run = null;
+    save();
+    controls();
+    say(`Step ${at}, loss ${values.loss.textContent}, writes ${values.output.textContent}.`);
+  }
+
+  function save() {
+    const o = options();
+    state.set({ [name("seed")]: o.seed === 1 ? null : o.seed, [name("step")]: at || null, [name("text")]: text.value === example ? null : text.value,
+      ...(networks.length ? { [name("network")]: o.arch === networks[0][0] ? null : o.arch } : {}), ...(scores.length ? { [name("score")]: o.score === scores[0][0] ? null : o.score } : {}) });
+    last = location.hash;
+  }
+
+  async function load() {
+    if (location.hash === last) return;
+    last = location.hash;
+    seed.value = Math.max(1, Math.min(999999, Math.round(state.get(name("seed"), 1))));
+    text.value = state.get(name("text"), example);
+    network.node.value = networks.some(([v]) => v === state.get(name("network"))) ? state.get(name("network")) : networks[0]?.[0] ?? "";
+    score.node.value = scores.some(([v]) => v === state.get(name("score"))) ? state.get(name("score")) : scores[0]?.[0] ?? "";
+    const to = Math.max(0, Math.round(state.get(name("step"), 0)));
+    if (to > 0 || autostart) await restart(to);
+    else {
+      steps = 0;
+      controls();
+    }
+  }
+
+  go.onclick = async () => {
+    if (busy()) return run.abort();
+    if (!started) await restart();
+    const to = Math.round(Number(until.value)) || steps;
+    await train(to > at ? Math.min(to, steps) : steps);
+  };
+  one.onclick = async () => {
+    if (!started) await restart();
+    await train(at + 1);
+  };
+  const anew = () => restart().then(save);
+  again.onclick = seed.onchange = network.node.onchange = score.node.onchange = anew;
+  const retext = later(120, () => {
+    if (!started) return;
+    ask("train.look", { text: text.value, target: answer(text.value) }).then((s) => {
+      fail(null);
+      take({ ...s, losses: [] }, false);
+      if (s.shown.unknown.length) fail({ message: `the model has never seen ${s.shown.unknown.map((c) => `“${c}”`).join(" ")}` });
+      if (!busy()) save();
+    }, fail);
+  });
+  text.oninput = retext;
+  check.onclick = () => inTurn(async () => {
+    if (!started) throw new Error("train first");
+    check.disabled = true;
+    result.textContent = "Testing …";
+    try {
+      const q = await ask("train.measure", { texts: test });
+      result.textContent = `After step ${grouped(at)}: ${q.exact} of ${q.texts} new texts are right (${number((100 * q.exact) / q.texts, 1)}%), loss ${number(q.loss, 3)}.`;
+    } finally {
+      check.disabled = false;
+    }
+  });
+  state.onChange(load);
+  return load().catch((e) => complain(e.message));
+}

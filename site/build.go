@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"html/template"
+	"image/color"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/attn-go/attn/viz"
+)
+
+// Sizes in bytes, compressed.
+const (
+	siteBudget = 6_000_000
+)
+
+//go:embed assets
+var assets embed.FS
+
+//go:embed pages
+var pages embed.FS
+
+// build is a site while it is written.
+type build struct {
+	root, out string
+	files     map[string]*file // by path below out
+	search    []section
+}
+
+// file is a file of the site.
+type file struct {
+	bytes, compressed int
+	loads             []string // the files that it loads
+}
+
+func (b *build) all() error {
+	for _, step := range []func() error{b.palette, b.program, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a file of the site. A browser gets text compressed from most servers; what is
+// compressed already stays as it is.
+func (b *build) write(name string, data []byte, loads ...string) error {
+	target := filepath.Join(b.out, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	small := len(data)
+	switch path.Ext(name) {
+	case ".gz", ".png", ".webp", ".gif", ".bin":
+	default:
+		packed, err := compress(data)
+		if err != nil {
+			return err
+		}
+		small = len(packed)
+	}
+	b.files[name] = &file{len(data), small, loads}
+	return os.WriteFile(target, data, 0o644)
+}
+
+func compress(data []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return packed.Bytes(), err
+}
+
+// programs are what the worker runs: the lessons without a model, and those that train or use the translator, which
+// contain packages models and train and use the vector kernels. The first is smaller without inlining; the second is
+// faster with it.
+var programs = []struct {
+	name   string // of the file, and of the worker
+	flags  []string
+	budget int // compressed bytes of a page with it
+}{
+	{"lesson", []string{"-gcflags=all=-l"}, 1_500_000},
+	{translator, []string{"-tags=translator,wasmsimd"}, 2_900_000},
+}
+
+const translator = "translator"
+
+// program compiles the programs of the lessons. The worker decompresses them, since not every static
+// server compresses.
+func (b *build) program() error {
+	dir, err := os.MkdirTemp("", "attn-site")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for _, p := range programs {
+		wasm := filepath.Join(dir, p.name)
+		args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", wasm}, p.flags...)
+		c := exec.Command("go", append(args, "./site/lesson")...)
+		c.Dir, c.Env = b.root, append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+		if text, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("compiling the lessons: %w\n%s", err, text)
+		}
+		data, err := os.ReadFile(wasm)
+		if err != nil {
+			return err
+		}
+		packed, err := compress(data)
+		if err != nil {
+			return err
+		}
+		if err := b.write("assets/"+p.name+".wasm.gz", packed); err != nil {
+			return err
+		}
+	}
+	goroot, err := goOutput("env", "GOROOT")
+	if err != nil {
+		return err
+	}
+	kernels := filepath.Join(b.root, "internal", "simd", "wasm")
+	for _, path := range []string{
+		filepath.Join(goroot, "lib", "wasm", "wasm_exec.js"),
+		filepath.Join(kernels, "kernels.js"), filepath.Join(kernels, "kernels.wasm"),
+	} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := b.write("assets/"+filepath.Base(path), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named finds the names of files in a script: modules that it imports, data that it fetches.
+var named = regexp.MustCompile(`["'](?:\./)?([\w-][\w.-]*\.\w+)["']`)
+
+// copyAssets copies styles, scripts and data.
+func (b *build) copyAssets() error {
+	return fs.WalkDir(assets, "assets", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := assets.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if page, ok := strings.CutSuffix(name, ".html.gz"); ok {
+			if data, err = exported(data); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			name = page + ".html"
+		}
+		var loads []string
+		if path.Ext(name) == ".js" {
+			for _, m := range named.FindAllSubmatch(data, -1) {
+				loads = append(loads, "assets/"+string(m[1]))
+			}
+		}
+		return b.write(name, data, loads...)
+	})
+}
+
+// frame finds the page in what attn map --embed writes.
+var frame = regexp.MustCompile(`(?s)^<div><iframe [^>]* srcdoc="([^"]*)"`)
+
+// exported returns the page in a compressed file of attn map --embed. A file can have a policy that
+// differs from that of the page around it, which srcdoc cannot.
+func exported(packed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	m := frame.FindSubmatch(text)
+	if m == nil {
+		return nil, errors.New("there is no frame with a page, as attn map --embed writes it")
+	}
+	return []byte(html.UnescapeString(string(m[1]))), nil
+}
+
+// palette writes the colours of package viz, so that the site, the terminal and pictures agree.
+func (b *build) palette() error {
+	var script strings.Builder
+	script.WriteString("// Red, green and blue of the colours of package viz, from low to high.\n")
+	for _, g := range []struct {
+		name   string
+		ground viz.Ground
+	}{{"light", viz.OnLight}, {"dark", viz.OnDark}} {
+		var even, signed []byte
+		for i := range 256 {
+			even = appendRGB(even, g.ground.Color(float64(i)/255))
+			signed = appendRGB(signed, g.ground.Difference(float64(i)/127.5-1))
+		}
+		for name, list := range map[string][]byte{g.name: even, g.name + "Signed": signed} {
+			fmt.Fprintf(&script, "export const %s = %q;\n", name, base64.StdEncoding.EncodeToString(list))
+		}
+	}
+	lines := strings.SplitAfter(script.String(), "\n")
+	slices.Sort(lines) // a map has no order
+	return b.write(mark, []byte(strings.Join(lines, "")))
+}
+
+func appendRGB(list []byte, c color.RGBA) []byte { return append(list, c.R, c.G, c.B) }
+
+// page is what the layout shows.
+type page struct {
+	Path           string // below out
+	Title, Name    string
+	Description    string
+	Lesson         bool
+	Lessons        []lesson
+	Previous, Next *lesson
+	Documents      []document
+	Source         string    // the file of a document
+	Parts          []section // of a document, for its table of contents
+	Body           template.HTML
+	Scripts        []string
+	Program        string // that the worker runs
+}
+
+// Root returns the way from the page to the top of the site.
+func (p page) Root() string { return strings.Repeat("../", strings.Count(p.Path, "/")) }
+
+// render writes a page in the layout.
+func (b *build) render(p page) error {
+	layout, err := template.ParseFS(pages, "pages/layout.html")
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := layout.ExecuteTemplate(&text, "layout", p); err != nil {
+		return err
+	}
+	loads := []string{"assets/style.css", "assets/start.js"}
+	for _, s := range p.Scripts {
+		loads = append(loads, "assets/"+s)
+	}
+	if p.Program != "" {
+		loads = append(loads, "assets/"+p.Program+".wasm.gz")
+	}
+	return b.write(p.Path, text.Bytes(), loads...)
+}
+
+// searchIndex writes all sections of all documents and lessons for the search page.
+func (b *build) searchIndex() error {
+	data, err := json.Marshal(b.search)
+	if err != nil {
+		return err
+	}
+	return b.write("assets/search-index.js", append([]byte("export const sections = "), append(data, ";\n"...)...))
+}
+
+// weight returns the compressed bytes of a file and of all that it loads.
+func (b *build) weight(name string, seen map[string]bool) (sum int) {
+	f := b.files[name]
+	if f == nil || seen[name] {
+		return 0
+	}
+	seen[name] = true
+	for _, l := range f.loads {
+		sum += b.weight(l, seen)
+	}
+	return sum + f.compressed
+}
+
+// report prints the sizes of the site, and fails past a budget.
+func (b *build) report(w io.Writer) error {
+	var names []string
+	total := 0
+	for name, f := range b.files {
+		names = append(names, name)
+		total += f.compressed
+	}
+	slices.SortFunc(names, func(x, y string) int {
+		if d := b.files[y].compressed - b.files[x].compressed; d != 0 {
+			return d
+		}
+		return strings.Compare(x, y)
+	})
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "compressed\tbytes\t  file")
+	rest := total
+	for _, name := range names[:min(16, len(names))] {
+		f := b.files[name]
+		rest -= f.compressed
+		fmt.Fprintf(t, "%d\t%d\t  %s\n", f.compressed, f.bytes, name)
+	}
+	fmt.Fprintf(t, "%d\t\t  %d other files\n", rest, max(0, len(names)-16))
+	fmt.Fprintf(t, "%d\t\t  everything; budget %d\n", total, siteBudget)
+	var over []string
+	for _, l := range lessonPages {
+		n, budget := b.weight(l.Path(), map[string]bool{}), l.budget()
+		fmt.Fprintf(t, "%d\t\t  to open %s; budget %d\n", n, l.Path(), budget)
+		if n > budget {
+			over = append(over, fmt.Sprintf("%s needs %d bytes, the budget is %d", l.Path(), n, budget))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if total > siteBudget {
+		over = append(over, fmt.Sprintf("the site has %d bytes, the budget is %d", total, siteBudget))
+	}
+	if over != nil {
+		return fmt.Errorf("too large: %s", strings.Join(over, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+// Command lesson computes what the pages of the lessons show. It runs in a worker of the browser, compiled to
+// WebAssembly: the page sends calls, and receives frames and results, all of them JSON.
+//
+// The handlers of a lesson are in one file and do not know that they run in a browser, so that they are tested like
+// any other Go code.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// handler computes the result of a call. It may send frames before, and returns when ctx ends.
+type handler func(ctx context.Context, args json.RawMessage, frame func(any)) (any, error)
+
+// handlers are the calls by name, such as "regression.estimate".
+var handlers = map[string]handler{}
+
+// handle adds a call.
+func handle(call string, h handler) {
+	if handlers[call] != nil {
+		panic("lesson: two handlers of " + call)
+	}
+	handlers[call] = h
+}
+
+// message is an answer to the call with the same ID: a frame, a result or an error.
+type message struct {
+	ID     int    `json:"id"`
+	Frame  any    `json:"frame,omitempty"`
+	Result any    `json:"result,omitempty"`
+	Error  string `json:"error,omitempty"`
+	Done   bool   `json:"done,omitempty"` // no message follows
+}
+
+// answer runs a call and sends its frames, and then its result or error. A panic of the handler is an error.
+func answer(ctx context.Context, id int, call string, args []byte, send func(message)) {
+	result, err := run(ctx, call, args, func(frame any) { send(message{ID: id, Frame: frame}) })
+	if err != nil {
+		send(message{ID: id, Error: err.Error(), Done: true})
+		return
+	}
+	send(message{ID: id, Result: result, Done: true})
+}
+
+func run(ctx context.Context, call string, args []byte, frame func(any)) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			result, err = nil, fmt.Errorf("%s: %v", call, p)
+		}
+	}()
+	h := handlers[call]
+	if h == nil {
+		return nil, fmt.Errorf("no call is named %q", call)
+	}
+	return h(ctx, args, frame)
+}
+
+// parse returns the arguments of a call. A field that T lacks is an error, so that a misspelt name is noticed.
+func parse[T any](args json.RawMessage) (x T, err error) {
+	if len(bytes.TrimSpace(args)) == 0 {
+		return x, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&x); err == nil && d.More() {
+		err = errors.New("text after the arguments")
+	}
+	return x, err
+}
+
+// pause lets waiting calls run, such as one that ends the caller. Long computations call it every few milliseconds.
+var pause = func() {}

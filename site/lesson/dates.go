@@ -1,0 +1,327 @@
+//go:build !js || translator
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
+)
+
+func init() {
+	handle("dates.open", openDates)
+	handle("dates.look", lookAtDates)
+	handle("dates.sample", sampleDate)
+	handle("dates.measure", measureDates)
+	handle("dates.importance", importanceOfDates)
+	handle("dates.speed", speedOfDates)
+}
+
+// datesTask is the first command of the README: attn train.
+func datesTask() task {
+	r := train.DatesRecipe()
+	return task{
+		network: r.Network, settings: r.Training,
+		build: func(c models.TranslatorConfig, seed uint64) (learn, test []seq2seq.Pair, m *models.Model, err error) {
+			learn, test = train.DatesSplit(datesLearnt, datesMeasured, seed)
+			source, target := train.Vocabularies(learn, r.Units, r.VocabSize)
+			m, err = models.NewTranslator(c, source, target, rand.New(rand.NewPCG(seed, 0)))
+			return learn, test, m, err
+		},
+	}
+}
+
+// The numbers of dates that attn train learns, and measures with.
+const (
+	datesLearnt   = 10_000
+	datesMeasured = 1_000
+)
+
+// shippedFiles are the model of attn train, its weights in float16. TestShipped -update trains it again.
+//
+//go:embed dates/config.json dates/source.json dates/target.json dates/model.safetensors
+var shippedFiles embed.FS
+
+// datesModel is the shipped model, with its dates to measure on.
+type datesModel struct {
+	*models.Model
+	test []seq2seq.Pair
+}
+
+var shipped = sync.OnceValues(func() (*datesModel, error) {
+	var v models.Translator
+	for name, to := range map[string]any{"config": &v.Config, "source": &v.Source, "target": &v.Target} {
+		data, err := shippedFiles.ReadFile("dates/" + name + ".json")
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, to); err != nil {
+			return nil, err
+		}
+	}
+	m, err := models.NewTranslator(v.Config, v.Source, v.Target, rand.New(rand.NewPCG(0, 0)))
+	if err != nil {
+		return nil, err
+	}
+	data, err := shippedFiles.ReadFile("dates/model.safetensors")
+	if err != nil {
+		return nil, err
+	}
+	weights, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	if err := nn.LoadFrom(weights, m, nn.LoadOptions{}); err != nil {
+		return nil, err
+	}
+	_, test := train.DatesSplit(0, datesMeasured, train.DatesRecipe().Training.Seed)
+	return &datesModel{m, test}, nil
+})
+
+// choice is a model of the page without some heads.
+type choice struct {
+	Off     []prune.Head `json:"off"`     // heads that are switched off
+	Trained bool         `json:"trained"` // the model of train.run instead of the shipped one
+}
+
+// whole returns the chosen model with all heads, and new dates.
+func (c choice) whole() (*models.Model, []seq2seq.Pair, error) {
+	if c.Trained {
+		if current == nil {
+			return nil, nil, errNoTraining
+		}
+		return current.model, current.test, nil
+	}
+	m, err := shipped()
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Model, m.test, nil
+}
+
+// model returns the chosen model without the heads that are off, and new dates.
+func (c choice) model() (*models.Model, []seq2seq.Pair, error) {
+	m, test, err := c.whole()
+	if err != nil || len(c.Off) == 0 {
+		return m, test, err
+	}
+	kept := map[string][]int{}
+	for _, l := range m.Attention() {
+		z := l.Config()
+		kept[z.Name] = []int{}
+		for h := range z.Heads {
+			if !slices.Contains(c.Off, prune.Head{Layer: z.Name, Number: h}) {
+				kept[z.Name] = append(kept[z.Name], h)
+			}
+		}
+	}
+	small, err := m.Keep(kept)
+	return small, test, err
+}
+
+// openDates describes the chosen model.
+func openDates(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
+	c, err := parse[choice](args)
+	if err != nil {
+		return nil, err
+	}
+	m, test, err := c.model()
+	if err != nil {
+		return nil, err
+	}
+	type layer struct {
+		Name  string `json:"name"`
+		Heads int    `json:"heads"`
+	}
+	var layers []layer
+	for _, l := range m.Attention() {
+		layers = append(layers, layer{l.Config().Name, l.Config().Heads})
+	}
+	return map[string]any{"layers": layers, "parameters": nn.Count(m), "dates": len(test)}, nil
+}
+
+// lookAtDates translates a date and returns the weights of all heads that are on.
+func lookAtDates(ctx context.Context, args json.RawMessage, _ func(any)) (any, error) {
+	o, err := parse[struct {
+		choice
+		Text string `json:"text"`
+	}](args)
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := o.model()
+	if err != nil {
+		return nil, err
+	}
+	return look(ctx, m, o.Text, "")
+}
+
+// sampleDate returns a date that the model has not been trained on, with its translation.
+func sampleDate(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
+	o, err := parse[struct {
+		Number int `json:"number"`
+	}](args)
+	if err != nil {
+		return nil, err
+	}
+	m, err := shipped()
+	if err != nil {
+		return nil, err
+	}
+	n := len(m.test)
+	p := m.test[(o.Number%n+n)%n]
+	return map[string]string{"source": p.Source, "target": p.Target}, nil
+}
+
+// measured is a choice, and the number of new dates to measure it on.
+type measured struct {
+	choice
+	Dates int `json:"dates"`
+}
+
+func (o measured) model() (*models.Model, []seq2seq.Pair, error) {
+	m, test, err := o.choice.model()
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.Dates < 1 || o.Dates > len(test) {
+		return nil, nil, fmt.Errorf("%d dates, want 1 to %d", o.Dates, len(test))
+	}
+	return m, test[:o.Dates], nil
+}
+
+// measureDates measures the chosen model on new dates. Its frames count the dates that are done.
+func measureDates(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
+	o, err := parse[measured](args)
+	if err != nil {
+		return nil, err
+	}
+	m, test, err := o.model()
+	if err != nil {
+		return nil, err
+	}
+	total, sum := quality{}, 0.
+	const part = 50 // about a tenth of a second
+	for from := 0; from < len(test); from += part {
+		pairs := test[from:min(from+part, len(test))]
+		q, err := measure(ctx, m, pairs)
+		if err != nil {
+			return nil, err
+		}
+		total.Texts += q.Texts
+		total.Exact += q.Exact
+		total.Seconds += q.Seconds
+		sum += q.Loss * float64(len(pairs)) // all dates have the same number of tokens
+		total.Loss = sum / float64(from+len(pairs))
+		frame(total)
+		pause()
+	}
+	return total, ctx.Err()
+}
+
+// headScore is the importance of a head.
+type headScore struct {
+	prune.Head
+	Score float64 `json:"score"`
+}
+
+// importanceOfDates returns the importance of the heads of the whole model, and the order in which they are removed.
+func importanceOfDates(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
+	o, err := parse[struct {
+		measured
+		Method string `json:"method"` // a name of prune.Methods
+	}](args)
+	if err != nil {
+		return nil, err
+	}
+	o.Off = nil
+	method, err := prune.ParseMethod(o.Method)
+	if err != nil {
+		return nil, err
+	}
+	m, test, err := o.model()
+	if err != nil {
+		return nil, err
+	}
+	probe, err := train.Probe(m, test)
+	if err != nil {
+		return nil, err
+	}
+	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
+		Methods: []prune.Method{method},
+		Progress: func(done, all int) {
+			frame(map[string]int{"done": done, "all": all})
+			pause()
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var list []headScore
+	for _, l := range probe.Layers() {
+		for h, s := range scores[0].Values[l.Config().Name] {
+			list = append(list, headScore{prune.Head{Layer: l.Config().Name, Number: h}, s})
+		}
+	}
+	return map[string]any{
+		"heads": list, "order": prune.Order(probe.Layers(), scores[0], true), "seconds": scores[0].Time.Seconds(),
+	}, nil
+}
+
+// speed compares the whole model with the chosen one.
+type speed struct {
+	Parameters      int     `json:"parameters"`
+	WholeParameters int     `json:"wholeParameters"`
+	Seconds         float64 `json:"seconds"` // for one date, the median of several batches
+	WholeSeconds    float64 `json:"wholeSeconds"`
+}
+
+// speedOfDates measures how long the chosen model and the whole one take for a batch of dates, in turns.
+func speedOfDates(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
+	o, err := parse[measured](args)
+	if err != nil {
+		return nil, err
+	}
+	small, test, err := o.model()
+	if err != nil {
+		return nil, err
+	}
+	whole, _, err := o.whole()
+	if err != nil {
+		return nil, err
+	}
+	sources, _ := train.Group(test)
+	const turns = 7
+	var times [2][]float64
+	for turn := range turns + 1 { // the first one warms up
+		for i, m := range []*models.Model{small, whole} {
+			start := time.Now()
+			if _, err := m.Translate(ctx, sources, 1); err != nil {
+				return nil, err
+			}
+			if turn > 0 {
+				times[i] = append(times[i], time.Since(start).Seconds()/float64(len(sources)))
+			}
+			pause()
+		}
+		frame(map[string]int{"done": turn, "all": turns})
+	}
+	median := func(x []float64) float64 {
+		slices.Sort(x)
+		return x[len(x)/2]
+	}
+	return speed{nn.Count(small), nn.Count(whole), median(times[0]), median(times[1])}, nil
+}

@@ -1,0 +1,129 @@
+//go:build !js || translator
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/models"
+)
+
+// maxText is the number of characters that a page may give to a model. The training texts are shorter.
+const maxText = 64
+
+// weights are attention weights, whose JSON has four decimals.
+type weights []float32
+
+func (w weights) MarshalJSON() ([]byte, error) {
+	text := make([]byte, 0, 7*len(w)+2)
+	text = append(text, '[')
+	for i, x := range w {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		n := int(x*10_000 + 0.5)
+		if n >= 10_000 {
+			text = append(text, '1')
+			continue
+		}
+		text = append(text, '0')
+		if n == 0 {
+			continue
+		}
+		text = append(text, '.')
+		for digit := 1000; n > 0; digit /= 10 {
+			text = strconv.AppendInt(text, int64(n/digit), 10)
+			n %= digit
+		}
+	}
+	return append(text, ']'), nil
+}
+
+// shownLayer has the weights of one attention layer for one text.
+type shownLayer struct {
+	Name    string    `json:"name"`
+	Kind    string    `json:"kind"` // "encoder", "decoder" or "cross"
+	Queries []string  `json:"queries"`
+	Keys    []string  `json:"keys"`
+	Numbers []int     `json:"numbers"` // of the heads, in the unpruned model
+	Heads   []weights `json:"heads"`   // [Lq Lk] each
+}
+
+// shown is what a model does with one text.
+type shown struct {
+	Input   string       `json:"input"`
+	Output  string       `json:"output"`
+	Layers  []shownLayer `json:"layers"`
+	Unknown []string     `json:"unknown"` // characters of the input that the training texts lack
+	Seconds float64      `json:"seconds"` // for the output and the weights of all heads
+}
+
+// checkText returns an error unless a model can read the text. The page shows the error as a sentence.
+func checkText(text string) error {
+	switch n := utf8.RuneCountInString(text); {
+	case n == 0 || onlySpace(text):
+		return errors.New("the text is empty")
+	case n > maxText:
+		return fmt.Errorf("the text has %s characters; the model reads at most %d", grouped(n), maxText)
+	}
+	return nil
+}
+
+func onlySpace(text string) bool {
+	for _, r := range text {
+		if !unicode.IsSpace(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// grouped returns a number with a comma between thousands.
+func grouped(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return grouped(n/1000) + fmt.Sprintf(",%03d", n%1000)
+}
+
+// look translates a text and records the weights of all heads. If target is not empty, the weights are those of
+// writing the target instead of the output.
+func look(ctx context.Context, m *models.Model, text, target string) (*shown, error) {
+	if err := checkText(text); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	outputs, err := m.Translate(ctx, []string{text}, 1)
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{Input: text, Output: outputs[0], Unknown: []string{}, Layers: []shownLayer{}}
+	s.Unknown = append(s.Unknown, m.Translator.Source.Unknown(text)...)
+	if target == "" {
+		target = s.Output
+	}
+	record, err := m.Record(text, target, heads.RecorderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s.Seconds = time.Since(start).Seconds()
+	for i := range record.Layers {
+		l := &record.Layers[i]
+		x := shownLayer{Name: l.Name, Kind: l.Kind.String(), Queries: l.Queries, Keys: l.Keys, Numbers: m.HeadNumbers(l.Name)}
+		for h := range l.Heads {
+			x.Heads = append(x.Heads, l.Head(h))
+		}
+		if x.Numbers == nil { // attention without projections
+			x.Numbers = []int{0}
+		}
+		s.Layers = append(s.Layers, x)
+	}
+	return s, nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/tensor"
+)
+
+func init() {
+	handle("scores.compare", scoresCompare)
+	handle("scores.lengths", scoresLengths)
+	handle("scores.scaling", scoresScaling)
+}
+
+// compared is one score of a query with all keys.
+type compared struct {
+	Name    string    `json:"name"`
+	Scores  []float32 `json:"scores"`
+	Weights []float32 `json:"weights"`
+	Out     []float32 `json:"out"`
+}
+
+// scoresCompare compares a query in the plane with keys by six scores. The first Valid keys are
+// visible. The numbers of the additive and the bilinear score are drawn by Seed: they are not trained.
+func scoresCompare(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
+	a, err := parse[struct {
+		Query [2]float32   `json:"query"`
+		Keys  [][2]float32 `json:"keys"`
+		Valid int          `json:"valid"`
+		Seed  uint64       `json:"seed"`
+	}](args)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Keys) == 0 || len(a.Keys) > 64 {
+		return nil, fmt.Errorf("%d keys, want 1 to 64", len(a.Keys))
+	}
+	q, k := tensor.New(a.Query[:], 1, 1, 2), tensor.Zeros(1, len(a.Keys), 2) // [B L E]
+	for j, key := range a.Keys {
+		copy(k.Data()[2*j:], key[:])
+	}
+	rng := rand.New(rand.NewPCG(a.Seed, 1))
+	options := attn.Options{Mask: mask.Lengths(a.Valid), Weights: true}
+	var list []compared
+	for _, s := range []struct {
+		name  string
+		score attn.Score
+	}{
+		{"dot product", score.Dot()},
+		{"scaled", score.ScaledDot()},
+		{"cosine", &score.Cosine{}},
+		{"Gaussian", &score.Gaussian{}},
+		{"bilinear", score.NewBilinear(2, 2, rng)},
+		{"additive", score.NewAdditive(2, 2, 8, rng)},
+	} {
+		options.Score = s.score
+		out := attn.Attend(nil, q, k, k, options)
+		scores := attn.Scores(nil, q, k, attn.Options{Score: s.score})
+		list = append(list, compared{s.name, scores.Data(), out.Weights.Data(), out.Out.Data()})
+	}
+	return list, nil
+}
+
+// scoresLengths runs a multi-head layer on a batch of two sequences of the given valid lengths, as
+// examples/lengths does. With NaN, padding contains NaN.
+func scoresLengths(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
+	a, err := parse[struct {
+		Lengths [2]int `json:"lengths"`
+		NaN     bool   `json:"nan"`
+	}](args)
+	if err != nil {
+		return nil, err
+	}
+	const batch, length, width, heads = 2, 7, 12, 3
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: width, Heads: heads}, rng)
+	if err != nil {
+		return nil, err
+	}
+	x := tensor.Randn(rng, batch, length, width) // [B L D]
+	for b, n := range a.Lengths {
+		if n < 0 || n > length {
+			return nil, fmt.Errorf("length %d, want 0 to %d", n, length)
+		}
+		if a.NaN {
+			padding := x.Data()[(b*length+n)*width : (b+1)*length*width]
+			for i := range padding {
+				padding[i] = float32(math.NaN())
+			}
+		}
+	}
+	visible := attn.And(mask.Lengths(a.Lengths[:]...), mask.QueryLengths(a.Lengths[:]...))
+	out := layer.Forward(nil, x, x, x, attn.Options{Mask: visible, Weights: true})
+	sum := 0.0
+	for _, v := range out.Out.Data() {
+		sum += float64(v)
+	}
+	if math.IsNaN(sum) {
+		return nil, errors.New("NaN has reached the output")
+	}
+	return map[string]any{
+		"length": length, "heads": heads, "weights": out.Weights.Data(), "out": sum,
+		"hidden": hidden(visible, attn.Sizes{B: batch, Lq: length, Lk: length}),
+	}, nil
+}
+
+// scaling is what the size of vectors does to a softmax over the same number of keys.
+type scaling struct {
+	E       int        `json:"e"`
+	Scores  []float32  `json:"scores"`  // of one query, unscaled
+	Plain   []float32  `json:"plain"`   // weights without scaling
+	Scaled  []float32  `json:"scaled"`  // weights with 1/√E
+	Largest [2]float64 `json:"largest"` // the largest weight, mean over many queries
+	Slope   [2]float64 `json:"slope"`   // Σ w(1−w), the size of the softmax's gradient, mean over many queries
+}
+
+// scoresScaling compares random queries with eight keys, for sizes 1, 2, 4, …, 1024.
+func scoresScaling(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
+	a, err := parse[struct {
+		Seed uint64 `json:"seed"`
+	}](args)
+	if err != nil {
+		return nil, err
+	}
+	const keys, queries, most = 8, 64, 1024
+	rng := rand.New(rand.NewPCG(a.Seed, 7))
+	q, k := tensor.Randn(rng, 1, queries, most), tensor.Randn(rng, 1, keys, most)
+	var list []scaling
+	for e := 1; e <= most; e *= 2 {
+		s := scaling{E: e}
+		qe, ke := tensor.Slice(nil, q, 2, 0, e), tensor.Slice(nil, k, 2, 0, e)
+		for which, score := range []attn.Score{score.Dot(), score.ScaledDot()} {
+			w := attn.Attend(nil, qe, ke, ke, attn.Options{Score: score, Weights: true}).Weights.Data()
+			for i := 0; i < len(w); i += keys {
+				largest, slope := 0.0, 0.0
+				for _, v := range w[i : i+keys] {
+					largest = max(largest, float64(v))
+					slope += float64(v) * (1 - float64(v))
+				}
+				s.Largest[which] += largest / queries
+				s.Slope[which] += slope / queries
+			}
+			if which == 0 {
+				s.Plain = w[:keys]
+			} else {
+				s.Scaled = w[:keys]
+			}
+		}
+		s.Scores = attn.Scores(nil, qe, ke, attn.Options{Score: score.Dot()}).Data()[:keys]
+		list = append(list, s)
+	}
+	return list, nil
+}

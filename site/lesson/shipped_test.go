@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/train"
+)
+
+var update = flag.Bool("update", false, "train the shipped model of dates again, as attn train does")
+
+// TestShipped checks that the shipped model is as good as attn train's, whose weights are float32. With -update it
+// trains the model:
+//
+//	go test ./site/lesson -run TestShipped -update
+func TestShipped(t *testing.T) {
+	if *update {
+		ship(t)
+	}
+	m, err := shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := measure(context.Background(), m.Model, m.test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.Texts != 1000 || q.Exact < 985 {
+		t.Errorf("%d of %d dates are exact, want at least 985 of 1,000", q.Exact, q.Texts)
+	}
+	t.Logf("%d of %d exact, loss %.4f", q.Exact, q.Texts, q.Loss)
+}
+
+func ship(t *testing.T) {
+	task := datesTask()
+	learn, _, m, err := task.build(task.network, task.settings.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := train.NewTrainer(m, learn, task.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Run(context.Background(), func(train.Progress) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll("dates", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]any{
+		"config": m.Translator.Config, "source": m.Translator.Source, "target": m.Translator.Target,
+	} {
+		data, err := json.Marshal(from)
+		if err == nil {
+			err = os.WriteFile("dates/"+name+".json", append(data, '\n'), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nn.Save("dates/model.safetensors", m, nn.SaveOptions{DType: safetensors.F16}); err != nil {
+		t.Fatal(err)
+	}
+	t.Skip("the model is trained; run the test again without -update")
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html"
+	"html/template"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	markup "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+const repository = "https://github.com/attn-go/attn/blob/main/"
+
+// section is a heading with the text below it: what a search finds.
+type section struct {
+	Page  string `json:"page"`
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+	level int
+}
+
+// document is a Markdown file of the repository that the site shows.
+type document struct{ Source, Path, Title string }
+
+// rendered is a Markdown text as HTML.
+type rendered struct {
+	html     string
+	sections []section
+}
+
+// markdown renders a text of the file source for the page at out. Links to files that the site
+// shows lead to their pages, links to others to the repository.
+func (b *build) markdown(source []byte, from, out string) (rendered, error) {
+	var r rendered
+	ids := parser.NewContext(parser.WithIDs(&slugs{}))
+	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
+	pictures := renderer.WithNodeRenderers(util.Prioritized(blocks{b, from, out}, 100))
+	md := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+		goldmark.WithRendererOptions(markup.WithUnsafe(), pictures)) // the repository's HTML is trusted
+	tree := md.Parser().Parse(text.NewReader(source), parser.WithContext(ids))
+	err := ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		var err error
+		switch n := n.(type) {
+		case *ast.Link:
+			n.Destination, err = b.link(n.Destination, from, out)
+		case *ast.Image:
+			n.Destination, err = b.link(n.Destination, from, out)
+		case *ast.Heading:
+			id, _ := n.AttributeString("id")
+			name := string(id.([]byte))
+			r.sections = append(r.sections, section{Page: out, ID: name, Title: plain(n, source), level: n.Level})
+		}
+		if n.Parent() == tree && n.Kind() != ast.KindHeading {
+			if len(r.sections) == 0 {
+				r.sections = append(r.sections, section{Page: out})
+			}
+			last := &r.sections[len(r.sections)-1]
+			last.Text = strings.TrimSpace(last.Text + " " + plain(n, source))
+		}
+		return ast.WalkContinue, err
+	})
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", from, err)
+	}
+	var page bytes.Buffer
+	if err := md.Renderer().Render(&page, source, tree); err != nil {
+		return r, fmt.Errorf("%s: %w", from, err)
+	}
+	r.html = page.String()
+	return r, nil
+}
+
+// link returns the address of a link's target, from the page at out, and copies pictures.
+func (b *build) link(target []byte, from, out string) ([]byte, error) {
+	to := string(target)
+	if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
+		return target, nil
+	}
+	file, anchor, hasAnchor := strings.Cut(to, "#")
+	file = path.Join(path.Dir(from), file)
+	if hasAnchor {
+		anchor = "#" + anchor
+	}
+	up := strings.Repeat("../", strings.Count(out, "/"))
+	switch {
+	case file == lessonsFile:
+		return []byte(up + "index.html"), nil
+	case slices.Contains(imageTypes, path.Ext(file)):
+		if b.files[file] == nil {
+			data, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(file)))
+			if err != nil {
+				return nil, err
+			}
+			if err := b.write(file, data); err != nil {
+				return nil, err
+			}
+		}
+		return []byte(up + file), nil
+	}
+	if page, ok := documentPath(file); ok {
+		return []byte(up + page + anchor), nil
+	}
+	return []byte(repository + file + anchor), nil
+}
+
+var imageTypes = []string{".png", ".svg", ".gif", ".webp"}
+
+var htmlLink = regexp.MustCompile(`(src|srcset)="([^":]+)"`)
+
+// documentPath returns where the site shows a Markdown file.
+func documentPath(file string) (string, bool) {
+	dir, name := path.Split(file)
+	if path.Ext(name) != ".md" || !slices.Contains([]string{"", "docs/", "bench/"}, dir) {
+		return "", false
+	}
+	switch {
+	case file == "README.md":
+		return "readme.html", true
+	case name == "README.md":
+		return dir + "index.html", true
+	}
+	return dir + strings.TrimSuffix(name, ".md") + ".html", true
+}
+
+// documents renders the Markdown files of the repository's top, docs and bench.
+func (b *build) documents() error {
+	var files []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "bench/*.md"} {
+		found, err := filepath.Glob(filepath.Join(b.root, filepath.FromSlash(pattern)))
+		if err != nil {
+			return err
+		}
+		files = append(files, found...)
+	}
+	var list []document
+	texts := map[string][]byte{}
+	for _, f := range files {
+		source, err := filepath.Rel(b.root, f)
+		if err != nil {
+			return err
+		}
+		source = filepath.ToSlash(source)
+		if source == lessonsFile {
+			continue
+		}
+		if texts[source], err = os.ReadFile(f); err != nil {
+			return err
+		}
+		first, _, _ := strings.Cut(string(texts[source]), "\n")
+		to, _ := documentPath(source)
+		list = append(list, document{source, to, strings.TrimPrefix(first, "# ")})
+	}
+	for _, d := range list {
+		r, err := b.markdown(texts[d.Source], d.Source, d.Path)
+		if err != nil {
+			return err
+		}
+		p := page{Path: d.Path, Title: d.Title, Body: template.HTML(r.html), Documents: list, Source: d.Source,
+			Scripts: []string{"page.js"}}
+		for _, s := range r.sections {
+			if s.level == 2 {
+				p.Parts = append(p.Parts, s)
+			}
+		}
+		for i := range r.sections {
+			if r.sections[i].level > 1 {
+				r.sections[i].Title = d.Title + " › " + r.sections[i].Title
+			}
+		}
+		b.search = append(b.search, r.sections...)
+		if err := b.render(p); err != nil {
+			return err
+		}
+	}
+	return b.render(page{Path: "search.html", Title: "Search", Scripts: []string{"page.js", "search.js"}})
+}
+
+// plain returns the text of a node without markup.
+func plain(n ast.Node, source []byte) string {
+	var out strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // it never fails
+		if !entering {
+			if n.Type() == ast.TypeBlock {
+				out.WriteByte(' ')
+			}
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Text:
+			out.Write(n.Segment.Value(source))
+			if n.SoftLineBreak() {
+				out.WriteByte(' ')
+			}
+		case *ast.String:
+			out.Write(n.Value)
+		case *ast.AutoLink:
+			out.Write(n.Label(source))
+		case *ast.FencedCodeBlock, *ast.CodeBlock:
+			out.WriteString(lines(n, source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// slugs makes the names of headings as GitHub does, so that links work in both places.
+type slugs struct{ seen []string }
+
+func (s *slugs) Generate(value []byte, _ ast.NodeKind) []byte {
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, string(value))
+	name := slug
+	for i := 1; slices.Contains(s.seen, name); i++ {
+		name = fmt.Sprintf("%s-%d", slug, i)
+	}
+	s.seen = append(s.seen, name)
+	return []byte(name)
+}
+
+func (s *slugs) Put([]byte) {}
+
+// blocks renders fenced blocks (formulas as MathML) and the repository's HTML, which has pictures.
+type blocks struct {
+	b         *build
+	from, out string
+}
+
+func (k blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	register := func(kind ast.NodeKind, render func(w util.BufWriter, text, language string) error) {
+		r.Register(kind, func(w util.BufWriter, source []byte, n ast.Node, in bool) (ast.WalkStatus, error) {
+			if !in {
+				return ast.WalkContinue, nil
+			}
+			language := ""
+			if fenced, ok := n.(*ast.FencedCodeBlock); ok {
+				language = string(fenced.Language(source))
+			}
+			return ast.WalkContinue, render(w, lines(n, source), language)
+		})
+	}
+	register(ast.KindHTMLBlock, func(w util.BufWriter, text, _ string) (err error) {
+		_, _ = w.WriteString(htmlLink.ReplaceAllStringFunc(text, func(m string) string { // goldmark reports
+			parts := htmlLink.FindStringSubmatch(m)
+			to, failed := k.b.link([]byte(parts[2]), k.from, k.out)
+			err = errors.Join(err, failed)
+			return fmt.Sprintf("%s=%q", parts[1], to)
+		}))
+		return err
+	})
+	register(ast.KindFencedCodeBlock, func(w util.BufWriter, text, language string) error {
+		if language == "math" {
+			formula, err := mathML(text)
+			fmt.Fprintf(w, "<div class=\"formula\">%s</div>\n", formula)
+			return err
+		}
+		fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", html.EscapeString(text))
+		return nil
+	})
+}
+
+// lines returns the source of a block.
+func lines(n ast.Node, source []byte) string {
+	var text strings.Builder
+	for i := range n.Lines().Len() {
+		at := n.Lines().At(i)
+		text.Write(at.Value(source))
+	}
+	return text.String()
+}

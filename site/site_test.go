@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// built returns the site without the program of the lessons, which the browser's tests compile.
+func built(t *testing.T) *build {
+	t.Helper()
+	b, err := newBuild("..", filepath.Join(t.TempDir(), "site"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func() error{b.palette, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+var (
+	address = regexp.MustCompile(`(?:href|src|srcset)="([^"]*)"`)
+	ids     = regexp.MustCompile(`\bid="([^"]*)"`)
+)
+
+// Every link of a page leads to a file of the site, and to an element with that name; nothing is
+// loaded from elsewhere, and nothing in a page needs a weaker policy.
+func TestLinks(t *testing.T) {
+	b := built(t)
+	texts := map[string]string{}
+	for name := range b.files {
+		if path.Ext(name) == ".html" && !strings.HasPrefix(name, "assets/") {
+			text, err := os.ReadFile(filepath.Join(b.out, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[name] = string(text)
+		}
+	}
+	if len(texts) < 20 {
+		t.Fatalf("%d pages, want lessons and documents", len(texts))
+	}
+	for name, text := range texts {
+		for _, m := range address.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				if !strings.HasPrefix(m[0], "href") {
+					t.Errorf("%s loads %s", name, m[1])
+				}
+				continue
+			}
+			if strings.HasPrefix(m[1], "data:") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if b.files[target] == nil {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+				continue
+			}
+			if anchor != "" && !strings.Contains(texts[target], ` id="`+anchor+`"`) {
+				t.Errorf("%s links to %s, but no element has that name", name, m[1])
+			}
+		}
+		for _, bad := range []string{" style=", "<style", " onclick=", "javascript:"} {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s contains %q, which the policy of the site forbids", name, bad)
+			}
+		}
+		files := strings.Count(text, "<script src=") + strings.Count(text, `<script type="module" src=`)
+		if strings.Count(text, "<script") != files {
+			t.Errorf("%s has a script inside the page", name)
+		}
+		seen := map[string]bool{}
+		for _, id := range ids.FindAllStringSubmatch(text, -1) {
+			if seen[id[1]] {
+				t.Errorf("%s has two elements with the name %s", name, id[1])
+			}
+			seen[id[1]] = true
+		}
+	}
+}
+
+// Every file that a script names exists.
+func TestScripts(t *testing.T) {
+	b := built(t)
+	later := []string{"assets/wasm_exec.js", "assets/lesson.wasm.gz", "assets/translator.wasm.gz",
+		"assets/kernels.js", "assets/kernels.wasm"} // with the programs
+	for name, f := range b.files {
+		for _, l := range f.loads {
+			ext := path.Ext(l)
+			if (ext == ".js" || ext == ".gz" || ext == ".wasm") && b.files[l] == nil && !slices.Contains(later, l) {
+				t.Errorf("%s names %s, which does not exist", name, l)
+			}
+		}
+	}
+}
+
+// A formula becomes MathML that is well-formed.
+func TestMathML(t *testing.T) {
+	for tex, want := range map[string]string{
+		`x_j`:                `<msub><mi>x</mi><mi>j</mi></msub>`,
+		`a^2_j`:              `<msubsup><mi>a</mi><mi>j</mi><mn>2</mn></msubsup>`,
+		`\frac{1}{E}`:        `<mfrac><mrow><mn>1</mn></mrow><mrow><mi>E</mi></mrow></mfrac>`,
+		`\sqrt{E}`:           `<msqrt><mrow><mi>E</mi></mrow></msqrt>`,
+		`\sum_{j}`:           `<munder><mo>∑</mo><mrow><mi>j</mi></mrow></munder>`,
+		`\left(a < b\right)`: `<mo fence="true">(</mo><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow><mo fence="true">)`,
+		`\text{a & b} - 1`:   `<mtext>a &amp; b</mtext><mo>−</mo><mn>1</mn>`,
+	} {
+		got, err := mathML(tex)
+		if err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, %v, want %s", tex, got, err, want)
+		}
+		for d := xml.NewDecoder(strings.NewReader(got)); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Errorf("%s: %s: %v", tex, got, err)
+				break
+			}
+		}
+	}
+	for tex, want := range map[string]string{
+		`\unknown`: "unknown command", `{a`: "} is missing", `\left(a`: `\right is missing`, `a_`: "too early",
+		`\left<a\right>`: "unknown bracket", `#`: "unknown character",
+		`\text a`: "needs braces", `\frac{a}`: "too early",
+	} {
+		if got, err := mathML(tex); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s, %v, want %q", tex, got, err, want)
+		}
+	}
+}
+
+func TestRegion(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.go")
+	text := "\t// lesson: a\n\tif b {\n\t\tc()\n\t}\n\t// lesson end\n\n" +
+		"func ExampleX() {\n\td()\n\tfor {\n\t}\n\t// Output:\n\t// e\n}\n\n// lesson: open\nf()\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": "if b {\n    c()\n}\n", "ExampleX": "d()\nfor {\n}\n"} {
+		if got, err := region(file, name); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"absent", "open"} {
+		if got, err := region(file, name); err == nil {
+			t.Errorf("%s: %q, want an error", name, got)
+		}
+	}
+}
+
+// Files of others are not overwritten; a site is.
+func TestOverwrite(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(dir, "letter.txt")
+	if err := os.WriteFile(other, []byte("dear"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newBuild("..", dir); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("a directory with other files: %v", err)
+	}
+	b := built(t)
+	if _, err := newBuild("..", b.out); err != nil {
+		t.Error(err)
+	}
+}
+
+// A budget that is exceeded is an error that names the page.
+func TestBudget(t *testing.T) {
+	b := built(t)
+	b.files["assets/page.js"].compressed = programs[0].budget
+	var table bytes.Buffer
+	err := b.report(&table)
+	if err == nil || !strings.Contains(err.Error(), "regression.html needs") ||
+		!strings.Contains(table.String(), "everything") {
+		t.Errorf("%v\n%s", err, table.String())
+	}
+}
