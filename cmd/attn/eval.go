@@ -36,7 +36,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
 		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
 	}
-	m, err := loadTranslator(cmd.Model)
+	m, err := models.LoadTranslator(cmd.Model)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (cmd *evalCommand) modelDir() string { return cmd.Model }
 func (cmd *evalCommand) modelFiles() ([]string, error) { return models.TranslatorFiles(), nil }
 
 func (cmd *evalCommand) stream(c console) (lineStream, error) {
-	m, err := loadTranslator(cmd.Model)
+	m, err := models.LoadTranslator(cmd.Model)
 	if err != nil {
 		return nil, err
 	}

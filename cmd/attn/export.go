@@ -1,5 +1,7 @@
 package main
 
+import "github.com/attn-go/attn/models"
+
 type exportCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
 	ONNX  string `required:"" name:"onnx" help:"ONNX file to write." placeholder:"FILE" writes:"file"`
@@ -17,7 +19,7 @@ contain the vocabularies. See docs/onnx.md for Python code that translates with 
 }
 
 func (cmd *exportCommand) Run() error {
-	m, err := loadTranslator(cmd.Model)
+	m, err := models.LoadTranslator(cmd.Model)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (cmd *headsCommand) modelFiles() ([]string, error) { return models.Translat
 
 // translator loads a translator with heads.
 func (cmd *headsCommand) translator() (*models.Model, error) {
-	m, err := loadTranslator(cmd.Model)
+	m, err := models.LoadTranslator(cmd.Model)
 	if err != nil {
 		return nil, err
 	}

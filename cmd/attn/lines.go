@@ -9,8 +9,6 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/shards"
-	"github.com/attn-go/attn/internal/texts"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // lineStream reads lines and writes one line for each. Errors contain the name of the input.
@@ -72,11 +70,6 @@ func runStream(ctx context.Context, c console, s lineStream, path, invitation st
 		in, name = f, path
 	}
 	return s(ctx, in, name, c.out)
-}
-
-// pairsOf is texts.Pairs.
-func pairsOf[V any](batch []*filter.Line[V]) ([]seq2seq.Pair, []*filter.Line[V]) {
-	return texts.Pairs(batch)
 }
 
 // errNotLines lists the commands and flags that write one line per input line.

@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/fonts"
 	"github.com/attn-go/attn/internal/panels"
+	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/internal/view"
 )
 
@@ -64,7 +65,7 @@ func (cmd *mapCommand) choice() panels.Choice {
 	return panels.Choice{
 		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All,
 		MeanOfLayers: deref(cmd.Mean) == "layers", Rollout: cmd.Rollout, Divergence: cmd.Differ,
-		ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: mostPretrained,
+		ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: recording.MaxWeights,
 	}
 }
 

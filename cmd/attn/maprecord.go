@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/train"
 )
 
@@ -23,7 +24,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	case m.Translator != nil && cmd.Pair != nil:
 		return nil, usage("--pair requires a pretrained encoder, and %s is a translator; use --target for its output", quoted(cmd.Model))
 	case m.Translator == nil:
-		longest = longestPretrained
+		longest = recording.MaxText
 	}
 	source, err := c.text(ctx, cmd.Text, "type a text for the model to read, then Enter", longest)
 	if err != nil {

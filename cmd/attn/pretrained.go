@@ -9,23 +9,8 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// Short names for limits that other files use.
-const (
-	mostPretrained    = recording.MaxWeights
-	mostHeld          = recording.MaxKept
-	longestPretrained = recording.MaxText
-)
-
 // isPretrained reports whether a directory contains a pretrained model rather than a translator of attn train.
 func isPretrained(dir string) bool { return exists(dir) && !models.IsTranslator(dir) }
-
-// loadTranslator loads a translator of attn train.
-func loadTranslator(dir string) (*models.Model, error) { return models.LoadTranslator(dir) }
-
-// loadModel loads a model of either kind.
-func loadModel(dir string, c console, o models.Options) (*models.Model, error) {
-	return load(c, models.Load, dir, o)
-}
 
 // modelSource is a recording.Source that reports unknown characters of texts.
 type modelSource struct {
@@ -37,7 +22,7 @@ type modelSource struct {
 // openSource loads a model whose attention can be recorded. generate is the number of tokens that a
 // pretrained decoder adds to each text.
 func openSource(dir string, c console, generate int) (s modelSource, err error) {
-	m, err := loadModel(dir, c, models.Options{})
+	m, err := load(c, models.Load, dir, models.Options{})
 	if err != nil {
 		return s, err
 	}

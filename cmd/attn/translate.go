@@ -108,7 +108,7 @@ func (cmd *translateCommand) load(c console) (*models.Model, error) {
 	if cmd.Map && isPretrained(cmd.Model) {
 		return nil, usage("--map requires a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
-	m, err := loadModel(cmd.Model, c, models.Options{Weights: tensor.Float32})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
 	if err != nil || m.Translator != nil {
 		return m, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/progress"
+	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/train"
 )
@@ -87,7 +88,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	model := models[0].Source
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
 	if p := model.(modelSource); p.m.Translator == nil {
-		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // room for two, to compare them
+		o.MaxText, o.Keep = recording.MaxText, 2*(recording.MaxKept+64<<20) // room for two, to compare them
 		switch z := p.m.Sizes(); {
 		case z.Decoder != nil: // the second text of an encoder-decoder is the target
 		case z.Kind == heads.Decoder:
