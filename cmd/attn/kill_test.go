@@ -365,7 +365,7 @@ func TestKilledBySystem(t *testing.T) {
 		command(t, append(begin, out)...)
 	}
 	expectOutcome(t, fmt.Sprintf("killed %d times", kills), out, outcome(t, whole))
-	if files := readAll(t, out); len(files) != 8 {
-		t.Errorf("left are %d files, want 8", len(files))
+	if files := readAll(t, out); len(files) != 9 {
+		t.Errorf("left are %d files, want 9", len(files))
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"image/png"
 	"io"
 	"slices"
 
@@ -38,7 +39,9 @@ type mapCommand struct {
 	JSON    string  `name:"json" help:"Write the tokens and matrices as JSON." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	Embed   string  `name:"embed" help:"Write the page of attn view as an HTML fragment, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png"`
+	Film    string  `name:"film" help:"Write a WebP animation of these heads while the model was trained, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" needs:"model" excludes:"text,target,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
+	Dark    bool    `help:"Draw --png or --film on a dark ground." group:"Files, - for standard output" needs:"png|film"`
+	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png and --film beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png|film"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
 	ASCII   bool    `name:"ascii" help:"Draw with ASCII characters only, without colours." group:"On the terminal" excludes:"color=truecolor,color=256,color=16"`
@@ -58,6 +61,7 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --embed heads.html "5 march 2019"
   attn map --weights run.safetensors --kind encoder --mean layers
   attn map --weights run.safetensors --kind encoder --divergence --csv heads.csv
+  attn map --model runs/dates --all --film heads.webp
 
 The map is drawn in the terminal, unless a flag names a file. Rows are queries: the
 tokens that attend. Columns are keys: the tokens that are attended to. --png draws Latin,
@@ -74,7 +78,25 @@ func (cmd *mapCommand) choice() panels.Choice {
 	}
 }
 
+// Validate is called by the parser.
+func (cmd *mapCommand) Validate() error { return checkFilm(cmd.Film) }
+
+// ground returns the ground of --png and --film.
+func (cmd *mapCommand) ground() viz.Ground {
+	if cmd.Dark {
+		return viz.OnDark
+	}
+	return viz.OnLight
+}
+
 func (cmd *mapCommand) Run(ctx context.Context, c console) error {
+	if cmd.Film != "" {
+		f, err := readFilm(cmd.Model)
+		if err != nil {
+			return err
+		}
+		return writeFilm(cmd.Film, c.out, f, cmd.choice(), cmd.Font, cmd.ground())
+	}
 	record, err := cmd.record(ctx, c)
 	if err != nil {
 		return err
@@ -109,7 +131,13 @@ func toStandardOutput(f atomicfile.File) bool { return f.Path == "-" }
 func (cmd *mapCommand) outputs(ctx context.Context, r *heads.Record, figure, drawn viz.Figure) []atomicfile.File {
 	return slices.DeleteFunc([]atomicfile.File{
 		{Path: cmd.SVG, Write: drawn.SVG},
-		{Path: cmd.PNG, Write: func(w io.Writer) error { return drawn.PNG(w, 2) }},
+		{Path: cmd.PNG, Write: func(w io.Writer) error {
+			img, err := drawn.Image(2, cmd.ground())
+			if err != nil {
+				return err
+			}
+			return png.Encode(w, img)
+		}},
 		{Path: cmd.HTML, Write: drawn.HTML},
 		{Path: cmd.CSV, Write: figure.CSV},
 		{Path: cmd.JSON, Write: figure.JSON},
