@@ -178,7 +178,7 @@ func TestTrainKilled(t *testing.T) {
 				states["nothing"]++
 				continue
 			}
-			if err != nil || len(names) != 8 {
+			if err != nil || len(names) != 9 {
 				t.Fatalf("%s: %d files, error %v", what, len(names), err)
 			}
 			// Resume each distinct state only once.
