@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -112,6 +115,31 @@ func ReadFilm(dir string) (film *heads.Film, err error) {
 		return err
 	})
 	return film, err
+}
+
+// Projector reads the recording of a run that another process may be training. It is thread-safe.
+type Projector struct {
+	Dir string
+
+	mu    sync.Mutex
+	saved time.Time // time of the file that was read last
+	film  *heads.Film
+	err   error
+}
+
+// Read returns the recording that was saved last, or nil if there is none.
+func (p *Projector) Read() (*heads.Film, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info, err := os.Stat(filepath.Join(p.Dir, FilmFile))
+	if err != nil {
+		return p.film, p.err // being replaced, or not written yet
+	}
+	if !info.ModTime().Equal(p.saved) {
+		p.saved = info.ModTime()
+		p.film, p.err = ReadFilm(p.Dir)
+	}
+	return p.film, p.err
 }
 
 // Film returns the recording so far, or nil if the model has no attention that can be recorded.

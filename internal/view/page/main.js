@@ -11,6 +11,7 @@ import { prepareMeasured } from "./measured.js";
 import { panel } from "./panel.js";
 import { sameHead, whyNoVectors } from "./tokens.js";
 import { prepareTable, showTable } from "./table.js";
+import { frameRecord, prepareFilm, showFilm } from "./film.js";
 import { busy, prepareForm, showForm, tellTexts } from "./form.js";
 import { prepareExport } from "./export.js";
 
@@ -29,6 +30,8 @@ const whisper = byId("notes").appendChild(el("p", { class: "unseen", "aria-live"
 async function recordOf(side) {
   const second = side === "b" && state.cmp === "text";
   const [s, t, r] = second ? [state.s2, state.t2, state.r2] : [state.s, state.t, state.r], model = Number(state.p);
+  const frame = second || model > 0 ? null : frameRecord(s || given.records.length);
+  if (frame) return frame;
   if (given.models.length && s) return fetchRecord(s, t, model);
   const record = given.records[Number(r)] ?? (second ? null : given.records[0]) ?? null;
   return record && given.models.length && model > 0 ? fetchRecord(record.source, "", model) : record;
@@ -72,6 +75,7 @@ async function render() {
   setDefaults(records.a);
   offer(records.a);
   follow(records.b && sameHead(records.a, place("a"), records.b));
+  showFilm(records.a);
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
   showTable(active);
@@ -212,6 +216,7 @@ function wire() {
         if (state.tok) change({ tok: "" });
         else if (state.z) change({ z: "" });
         else if (state.cmp) change({ cmp: "", side: "a" });
+        else if (state.f) change({ f: "" });
         else typing?.blur();
       }
     } else if ((event.key === "[" || event.key === "]") && !typing) step(0, event.key === "]" ? 1 : -1, false);
@@ -250,6 +255,7 @@ async function open() {
   preview = prepareGrid();
   wire();
   prepareForm(given);
+  prepareFilm(given);
   prepareTable(given.columns);
   prepareGlossary(given.columns);
   prepareExport(() => ({
