@@ -24,31 +24,42 @@ const (
 	lastDuration = 2000
 )
 
-// scale is the number of pixels for each CSS pixel.
-const scale = 2
-
-// largest is the limit of WebP on a side, in pixels.
-const largest = 1 << 14
+// Limits in pixels: that of WebP on a side, and one on the area, because the frames are in memory.
+const (
+	mostSide = 1 << 14
+	mostArea = 4 << 20
+)
 
 // Write writes the frames of a film as a WebP animation that repeats. The last frame stays for two
-// seconds. figure returns the picture of a record; its title becomes the step and the loss.
+// seconds. figure returns the picture of a record; its title becomes the step and the loss. A CSS pixel
+// is two pixels, or one if the picture would be too large.
 //
 // Errors: those of figure, of viz.Figure.Image and of w; a picture that is too large for WebP.
 func Write(w io.Writer, f *heads.Film, figure func(*heads.Record) (viz.Figure, error), on viz.Ground) error {
 	if len(f.Frames) == 0 {
 		return errors.New("film: no frames")
 	}
+	scale := 2.
 	draw := func(x heads.Frame) (*image.RGBA, error) {
 		drawn, err := figure(x.Record)
 		if err != nil {
 			return nil, err
 		}
 		drawn.Title = Title(x)
-		img, err := drawn.Image(scale, on)
-		if err == nil && max(img.Rect.Dx(), img.Rect.Dy()) > largest {
-			err = fmt.Errorf("a film of %d×%d pixels, want at most %d on a side; choose fewer heads", img.Rect.Dx(), img.Rect.Dy(), largest)
+		return drawn.Image(scale, on)
+	}
+	for ; ; scale /= 2 {
+		img, err := draw(f.Frames[0])
+		if err != nil {
+			return err
 		}
-		return img, err
+		size := img.Rect.Size()
+		if max(size.X, size.Y) <= mostSide && size.X*size.Y <= mostArea {
+			break
+		} else if scale == 1 {
+			return fmt.Errorf("a film of %d×%d pixels, want at most %d pixels, %d on a side; choose fewer heads",
+				size.X, size.Y, mostArea, mostSide)
+		}
 	}
 	// Every frame is drawn twice, first for the palette, because all of them would need much memory.
 	counts := map[color.RGBA]int{}
@@ -94,24 +105,43 @@ func Title(x heads.Frame) string {
 	return text
 }
 
-// painter converts pictures to a palette: a transparent colour and the most frequent ones.
+// painter converts pictures to a palette: a transparent colour and at most mostColors others.
 type painter struct {
 	colors  color.Palette
 	nearest map[color.RGBA]uint8
 }
 
+const mostColors = 255
+
+// newPainter returns a painter for pictures with these numbers of pixels of each colour. It keeps
+// frequent colours exactly. The others differ from one of the palette as little as its size allows.
 func newPainter(counts map[color.RGBA]int) painter {
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
 		return cmp.Or(-cmp.Compare(counts[a], counts[b]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
 	})
+	kept := order
+	for apart := 1; len(kept) > mostColors; apart++ {
+		kept = nil
+		for _, c := range order {
+			if !slices.ContainsFunc(kept, func(k color.RGBA) bool { return distance(c, k) <= apart }) {
+				kept = append(kept, c)
+			}
+		}
+	}
 	p := painter{color.Palette{color.RGBA{}}, map[color.RGBA]uint8{}}
-	for _, c := range order[:min(len(order), 255)] {
+	for _, c := range kept {
 		p.colors = append(p.colors, c)
 	}
 	for c := range counts {
 		p.nearest[c] = uint8(1 + p.colors[1:].Index(c))
 	}
 	return p
+}
+
+// distance returns the largest difference of red, green or blue.
+func distance(a, b color.RGBA) int {
+	of := func(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
+	return max(of(a.R, b.R), of(a.G, b.G), of(a.B, b.B))
 }
 
 // runs calls add for runs of pixels [from, to) of one colour.

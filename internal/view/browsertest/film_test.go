@@ -8,6 +8,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/train"
 )
 
@@ -108,8 +110,7 @@ func TestFilm(t *testing.T) {
 // A model without a recording has no slider.
 func TestWithoutFilm(t *testing.T) {
 	t.Parallel()
-	address, end := startView(t, "--model", "../../../models/testdata/bert_words", "a")
-	defer end()
+	address := serve(t, view.Options{Name: "one", Records: []*heads.Record{{Layers: []heads.Layer{layer(heads.Encoder, 0, 2, numbered(4), numbered(4))}}}})
 	b := open(t, 1280, 800)
 	b.visit(address)
 	if !js[bool](b, `document.getElementById("film").hidden`) {

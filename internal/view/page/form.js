@@ -120,6 +120,7 @@ export function tellTexts(a, b) {
 function submit() {
   const value = (key) => fields.get(key)?.value.trim() ?? state[key];
   const patch = { s: value("s"), t: value("t"), f: "" };
+  if (state.cmp === "text" && patch.s === shown.s) patch.f = state.f; // a step beside a text
   if (state.cmp === "text") Object.assign(patch, { s2: value("s2"), t2: value("t2") });
   change({ ...patch, z: "", tok: "" });
 }
