@@ -14,7 +14,7 @@ import (
 )
 
 // filmed returns a film of two layers with weights that half precision represents exactly.
-func filmed(t *testing.T, steps ...int) *Film {
+func filmed(t testing.TB, steps ...int) *Film {
 	t.Helper()
 	f := &Film{}
 	for _, step := range steps {
@@ -119,4 +119,36 @@ func TestReadFilmRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
+}
+
+// For any bytes, ReadFilm returns a film that can be used and written, or an error.
+func FuzzFilm(f *testing.F) {
+	for _, steps := range [][]int{{0}, {0, 1, 4}} {
+		var b bytes.Buffer
+		if err := filmed(f, steps...).Write(&b); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		film, err := filmFrom(file)
+		if err != nil {
+			return
+		}
+		for _, frame := range film.Frames {
+			for i := range frame.Record.Layers {
+				l := &frame.Record.Layers[i]
+				for h := range l.Heads {
+					l.Measure(h, frame.Record.Special)
+				}
+			}
+		}
+		if err := film.Write(new(bytes.Buffer)); err != nil && !strings.Contains(err.Error(), "infinite") {
+			t.Errorf("a film that was read is not written: %v", err)
+		}
+	})
 }

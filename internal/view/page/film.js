@@ -5,7 +5,7 @@ import { change, state } from "./state.js";
 import { frozen } from "./data.js";
 
 const root = byId("film"), calm = matchMedia("(prefers-reduced-motion: reduce)");
-const play = el("button", { type: "button", onclick: () => (playing ? pause() : start()) });
+const play = el("button", { type: "button", text: "Play", onclick: () => (playing ? pause() : start()) });
 const slide = el("input", { type: "range", min: "0", id: "film-step", "aria-label": "Recorded step of the training", oninput: () => {
   pause();
   go(Number(slide.value));

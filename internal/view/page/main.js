@@ -67,7 +67,7 @@ async function render() {
   notes.dataset.ready = "";
   document.body.classList.toggle("blank", !records.a);
   showForm();
-  tellTexts(records.a, state.cmp === "text" ? records.b : null);
+  tellTexts(unasked(records.a) ? null : records.a, state.cmp === "text" ? records.b : null);
   if (!records.a) {
     byId("text-s")?.focus();
     return;
@@ -95,6 +95,9 @@ function offer(record) {
   tab.setAttribute("aria-disabled", String(!!tab.title));
 }
 
+// unasked reports whether a record is shown only because no text and no step was chosen.
+const unasked = (record) => record?.frame !== undefined && !state.f;
+
 // problems shows warnings about the records and errors.
 function problems(list, failure) {
   const box = byId("notes");
@@ -102,7 +105,7 @@ function problems(list, failure) {
   const lines = [...new Set(list.filter(Boolean).flatMap((r) => r.warnings))];
   if (failure) box.append(el("p", { class: "note bad", text: failure }));
   if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "Errors in the attention weights: " }), lines.join("; ")));
-  if (given.models.length && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to." }));
+  if (given.models.length && !failure && list.every((r) => !r || unasked(r))) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to." }));
 }
 
 // paint draws the loaded panels; two panels share one colour scale and get a third panel with their difference.
