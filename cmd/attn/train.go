@@ -17,7 +17,7 @@ type trainCommand struct {
 	Resume    bool           `help:"Resume the run in the directory; --epochs may be increased." excludes:"force,prepare"`
 	Force     bool           `help:"Overwrite an existing model."`
 	SaveEvery train.Interval `default:"1m" help:"Write a checkpoint within an epoch after this time, such as 30s or 5m, or this number of steps, such as 500; 0 saves only after each epoch." placeholder:"TIME|STEPS"`
-	Film      string         `help:"At the end, write a WebP animation of how the heads of the last cross-attention layer formed; attn map --film draws other heads of the recording." placeholder:"FILE" writes:"file" excludes:"prepare"`
+	Film      string         `help:"At the end, write a WebP animation of how the heads of the last cross-attention layer formed (default none; attn map --film draws any heads later)." placeholder:"FILE" writes:"file" excludes:"prepare"`
 	JSON      bool           `name:"json" help:"Write JSON to standard output, one object per line."`
 	Steps     bool           `help:"With --json, also write an object for each step." needs:"json"`
 	Prepare   bool           `help:"Write the untrained model and the tokenized pairs, and exit, to train elsewhere; see docs/scale-training.md."`
