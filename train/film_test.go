@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attn-go/attn/models"
 )
@@ -166,5 +167,59 @@ func TestFilmedLayers(t *testing.T) {
 	s.Data.Test[0].Source = strings.Repeat("a ", 2000)
 	if f, err := s.newFilm(); f != nil || err != nil {
 		t.Errorf("a film of a text that is too long, %v", err)
+	}
+}
+
+// A run without a recording removes that of the run that it replaces.
+func TestFilmReplaced(t *testing.T) {
+	r := toyRecipe(t)
+	dir := finished(t, r, func(*Session) {})
+	s, err := Create(dir, r, Options{Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if has(dir, FilmFile) {
+		t.Error("the recording of the earlier run is still there")
+	}
+}
+
+// A Projector reads what was saved last: nothing, a recording, or its error.
+func TestProjector(t *testing.T) {
+	dir := finished(t, toyRecipe(t), func(*Session) {})
+	whole := loadFile(t, dir, FilmFile)
+	p := Projector{Dir: t.TempDir()}
+	put := func(data []byte, second int) {
+		t.Helper()
+		path := filepath.Join(p.Dir, FilmFile)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(int64(second), 0)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, err := p.Read(); f != nil || err != nil {
+		t.Errorf("without a file: %v, %v", f, err)
+	}
+	put(whole, 1)
+	f, err := p.Read()
+	if err != nil || len(f.Frames) != 5 {
+		t.Fatalf("%v, %v", f, err)
+	}
+	if again, _ := p.Read(); again != f {
+		t.Error("an unchanged file is read again")
+	}
+	put(whole[:100], 2)
+	if _, err := p.Read(); err == nil {
+		t.Error("a broken file is read")
+	}
+	put(whole, 3)
+	if _, err := p.Read(); err != nil {
+		t.Error(err)
 	}
 }

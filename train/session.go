@@ -261,7 +261,11 @@ func (s *Session) save(others ...atomicfile.File) error {
 
 // write replaces files, together with the metrics.
 func (s *Session) write(files ...atomicfile.File) error {
-	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
+	var gone []string
+	if s.film == nil { // there may be one of an earlier run
+		gone = []string{FilmFile}
+	}
+	if err := s.store.Replace(append(files, s.metrics.files()...), gone...); err != nil {
 		return err
 	}
 	text := bytes.Join(s.metrics.fresh(), nil)
