@@ -3,6 +3,7 @@ module github.com/attn-go/attn
 go 1.26.0
 
 require (
+	github.com/HugoSmits86/nativewebp v1.2.1
 	github.com/alecthomas/kong v1.17.0
 	github.com/clipperhouse/displaywidth v0.11.0
 	github.com/clipperhouse/uax29/v2 v2.7.0

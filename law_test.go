@@ -53,6 +53,7 @@ var order = []string{
 	"internal/flags",
 	"internal/fonts",
 	"internal/panels",
+	"internal/film",
 	"internal/terminal",
 	"seq2seq",
 	"models",

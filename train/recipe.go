@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -187,16 +188,19 @@ func holdOut(all []seq2seq.Pair) (learn, test []seq2seq.Pair) {
 }
 
 // Example returns a source to show: the longest of the first few test pairs that fits on a
-// terminal.
-func (d Data) Example() string {
+// terminal, or the shortest of them if none fits.
+func (d Data) Example() string { return d.example().Source }
+
+// example returns the pair of Example.
+func (d Data) example() seq2seq.Pair {
 	const few, fits = 10, 32
-	best := d.Test[0].Source
-	for _, p := range d.Test[1:min(few, len(d.Test))] {
-		if n := utf8.RuneCountInString(p.Source); n > utf8.RuneCountInString(best) && n <= fits {
-			best = p.Source
+	return slices.MaxFunc(d.Test[:min(few, len(d.Test))], func(a, b seq2seq.Pair) int {
+		m, n := utf8.RuneCountInString(a.Source), utf8.RuneCountInString(b.Source)
+		if max(m, n) > fits {
+			m, n = -m, -n
 		}
-	}
-	return best
+		return cmp.Compare(m, n)
+	})
 }
 
 // MoreDates returns n dates for the next pruning; prunings is the number of earlier ones. Each

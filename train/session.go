@@ -36,6 +36,8 @@ type Session struct {
 	options Options
 	resumed bool
 	metrics metrics
+	film    *film   // nil if there is nothing to record
+	loss    float64 // of the last point of the curve, or NaN
 	store   *atomicfile.Dir
 	unsaved int       // steps since the last save
 	last    time.Time // time of the last save
@@ -103,7 +105,7 @@ func (e *OccupiedError) Error() string {
 
 // RunFiles returns the names of the files that a session may write.
 func RunFiles() []string {
-	return append(models.TranslatorFiles(), TrainingFile, RecipeFile, curve.File, curve.PictureFile, ExamplesFile)
+	return append(models.TranslatorFiles(), TrainingFile, RecipeFile, FilmFile, curve.File, curve.PictureFile, ExamplesFile)
 }
 
 // Create returns a new run of a recipe. Nothing in the directory changes until the first save.
@@ -111,7 +113,7 @@ func RunFiles() []string {
 // Errors: an *OccupiedError; those of the recipe and its data; an error if another process uses the
 // directory.
 func Create(dir string, r Recipe, o Options) (*Session, error) {
-	s := &Session{Dir: dir, Recipe: r, options: o}
+	s := &Session{Dir: dir, Recipe: r, options: o, loss: math.NaN()}
 	if err := s.vacant(); err != nil {
 		return nil, err
 	}
@@ -125,6 +127,9 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 		return nil, err
 	}
 	if s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, r.Training); err != nil {
+		return nil, err
+	}
+	if s.film, err = s.newFilm(); err != nil {
 		return nil, err
 	}
 	if err := s.lock(); err != nil {
@@ -183,7 +188,14 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	if err := s.Trainer.Resume(s.Dir); err != nil {
 		return err
 	}
-	s.metrics, err = readMetrics(s.Dir, s.Trainer.Total())
+	if s.metrics, err = readMetrics(s.Dir, s.Trainer.Total()); err != nil {
+		return err
+	}
+	s.loss = math.NaN()
+	if points := curve.Parse(s.metrics.lines).Steps; len(points) > 0 {
+		s.loss = float64(points[len(points)-1].TrainLoss)
+	}
+	s.film, err = s.newFilm()
 	return err
 }
 
@@ -229,11 +241,18 @@ func (s *Session) LeftOut() int { return s.Trainer.Skipped + s.Data.TooLong }
 func (s *Session) Metrics() [][]byte { return s.metrics.lines }
 
 // Prepare saves the untrained model and the pairs as ids, so that another program can train it.
-func (s *Session) Prepare() error { return s.save(s.Trainer.Examples()) }
+func (s *Session) Prepare() error {
+	s.film = nil // another program makes the steps
+	return s.save(s.Trainer.Examples())
+}
 
 // save writes everything that resuming needs, together with other files.
 func (s *Session) save(others ...atomicfile.File) error {
-	if err := s.write(append(append(s.Trainer.Files(), s.Recipe.File()), others...)...); err != nil {
+	film, err := s.recording()
+	if err != nil {
+		return err
+	}
+	if err := s.write(slices.Concat(s.Trainer.Files(), []atomicfile.File{s.Recipe.File()}, film, others)...); err != nil {
 		return err
 	}
 	s.Saved, s.unsaved, s.last = true, 0, time.Now()
@@ -242,7 +261,11 @@ func (s *Session) save(others ...atomicfile.File) error {
 
 // write replaces files, together with the metrics.
 func (s *Session) write(files ...atomicfile.File) error {
-	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
+	var gone []string
+	if s.film == nil { // there may be one of an earlier run
+		gone = []string{FilmFile}
+	}
+	if err := s.store.Replace(append(files, s.metrics.files()...), gone...); err != nil {
 		return err
 	}
 	text := bytes.Join(s.metrics.fresh(), nil)
@@ -266,6 +289,11 @@ func (s *Session) Train(ctx context.Context, w Watcher) error {
 			err = s.save()
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if s.film != nil && s.Trainer.Total() == 0 {
+		if err := s.frame(); err != nil {
 			return err
 		}
 	}
@@ -295,6 +323,11 @@ func (s *Session) step(ctx context.Context, p Progress, w Watcher) error {
 	w.Step(p)
 	if err := s.tell(p); err != nil {
 		return err
+	}
+	if s.film != nil && filmed(p.Total, p.Total) {
+		if err := s.frame(); err != nil {
+			return err
+		}
 	}
 	if !p.EpochDone && !s.options.Every.due(s.unsaved, s.last) {
 		return nil
@@ -338,6 +371,7 @@ func (s *Session) tell(p Progress) error {
 		}
 	}
 	if w := p.Window; w != nil {
+		s.loss = w.Loss
 		err := s.metrics.add(curve.Step{
 			Kind: curve.KindStep, Step: p.Total, TrainLoss: Number(w.Loss), LR: p.LR,
 			Tokens: w.Tokens, Seconds: w.Time.Seconds(),

@@ -114,6 +114,9 @@ func TestSessionInterrupted(t *testing.T) {
 		}
 		s.Close()
 		sameParams(t, s.Model, whole.Model)
+		if !bytes.Equal(loadFile(t, s.Dir, FilmFile), loadFile(t, whole.Dir, FilmFile)) {
+			t.Errorf("interrupted after step %d: the recording differs", stop)
+		}
 		saved, err := os.ReadFile(filepath.Join(s.Dir, curve.File))
 		if err != nil {
 			t.Fatal(err)

@@ -46,6 +46,8 @@ var (
 	gridTint  = tint{"grid", rgb(0xe6e8ec), rgb(0x2b303b)}
 	axisTint  = tint{"axis", rgb(0x9aa0aa), rgb(0x6b7280)}
 	levelTint = tint{"level", rgb(0x333333), rgb(0xc9cfda)}
+	inkTint   = tint{"ink", rgb(0x000000), rgb(0xe3e6ec)} // of texts
+	greyTint  = tint{"grey", rgb(0x555555), rgb(0xa3abba)}
 )
 
 func rgb(v uint32) color.RGBA { return color.RGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff} }
@@ -77,7 +79,7 @@ func DarkCharts() string {
 
 // darkText returns rules for the texts of pictures of a class on a dark ground: first black texts, then grey ones.
 func darkText(class string) string {
-	return strings.ReplaceAll(".X text{fill:#e3e6ec}.X text[fill]{fill:#a3abba}", "X", class)
+	return fmt.Sprintf(".%[1]s text{fill:%[2]s}.%[1]s text[fill]{fill:%[3]s}", class, hex(inkTint.dark), hex(greyTint.dark))
 }
 
 // stroke returns the pieces of a line as a shape.

@@ -25,7 +25,8 @@ func (c *canvas) shape(s shape) {
 			trace(path, s.width, true, add)
 		}
 	}
-	ink := color.NRGBA{s.tint.light.R, s.tint.light.G, s.tint.light.B, 0xff}
+	tint := s.tint.on(c.on)
+	ink := color.NRGBA{tint.R, tint.G, tint.B, 0xff}
 	if s.opacity != 0 {
 		ink.A = uint8(math.Round(255 * s.opacity))
 	}

@@ -24,14 +24,29 @@ func (f Figure) PNG(w io.Writer, scale float64) error {
 	return writePNG(w, f, scale)
 }
 
+// Image returns the picture that PNG encodes, on a light or a dark ground.
+//
+// Errors: as for PNG.
+func (f Figure) Image(scale float64, on Ground) (*image.RGBA, error) {
+	return rendered(f, scale, on)
+}
+
 func writePNG(w io.Writer, d drawable, scale float64) error {
-	s, err := d.layout()
+	img, err := rendered(d, scale, OnLight)
 	if err != nil {
 		return err
 	}
-	c, err := newCanvas(s.width, s.height, scale)
+	return png.Encode(w, img)
+}
+
+func rendered(d drawable, scale float64, on Ground) (*image.RGBA, error) {
+	s, err := d.layout()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	c, err := newCanvas(s.width, s.height, scale, on)
+	if err != nil {
+		return nil, err
 	}
 	c.fonts = s.fonts
 	for _, p := range s.panels {
@@ -46,26 +61,27 @@ func writePNG(w io.Writer, d drawable, scale float64) error {
 	for _, t := range s.texts {
 		c.text(t)
 	}
-	return png.Encode(w, c.img)
+	return c.img, nil
 }
 
 // canvas draws on an image with scale pixels for each unit of the sheet.
 type canvas struct {
 	img   *image.RGBA
 	scale float64
+	on    Ground
 	pens  map[caption]*pen // by size and weight
 	fonts []*Font          // for characters that the Go fonts lack
 }
 
-// newCanvas returns a white canvas for a sheet of the given size.
-func newCanvas(width, height, scale float64) (*canvas, error) {
+// newCanvas returns an empty canvas for a sheet of the given size.
+func newCanvas(width, height, scale float64, on Ground) (*canvas, error) {
 	width, height = math.Ceil(width*scale), math.Ceil(height*scale)
 	if !(scale > 0) || width*height > mostPixels {
 		return nil, fmt.Errorf("viz: a picture of %.0f×%.0f pixels, want at least 1 and at most %d", width, height, mostPixels)
 	}
-	c := &canvas{scale: scale, pens: map[caption]*pen{}}
+	c := &canvas{scale: scale, on: on, pens: map[caption]*pen{}}
 	c.img = image.NewRGBA(image.Rect(0, 0, int(width), int(height)))
-	draw.Draw(c.img, c.img.Rect, image.White, image.Point{}, draw.Src)
+	c.fill(c.img.Rect, paperTint.on(on))
 	return c, nil
 }
 
@@ -81,14 +97,13 @@ func (c *canvas) fill(r image.Rectangle, ink color.Color) {
 
 // panel draws the cells and a frame.
 func (c *canvas) panel(s *sheet, p placed) {
-	w, colors := len(p.Columns), s.colors(OnLight)
+	w, colors := len(p.Columns), s.colors(c.on)
 	for i := range p.Rows {
 		for j := range w {
 			r := c.pixels(p.cell(i, j))
 			switch shade := s.shadeOf(p.Panel, i*w+j); shade {
-			case s.paper():
 			case hole:
-				c.fill(r, holeTint.light)
+				c.fill(r, holeTint.on(c.on))
 			case veil:
 				c.hatch(r)
 			default:
@@ -101,12 +116,12 @@ func (c *canvas) panel(s *sheet, p placed) {
 
 // hatch fills a rectangle with stripes that line up with those of its neighbours.
 func (c *canvas) hatch(r image.Rectangle) {
-	c.fill(r, maskTint.light)
+	c.fill(r, maskTint.on(c.on))
 	step, thick := max(int(math.Round(hatching*math.Sqrt2*c.scale)), 3), max(int(math.Round(math.Sqrt2*c.scale)), 1)
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		for x := r.Min.X; x < r.Max.X; x++ {
 			if (x+y)%step < thick {
-				c.img.SetRGBA(x, y, stripeTint.light)
+				c.img.SetRGBA(x, y, stripeTint.on(c.on))
 			}
 		}
 	}
@@ -133,7 +148,7 @@ var frameGrey = rgb(0x999999)
 
 // legend draws the colour bar and the swatches.
 func (c *canvas) legend(s *sheet) {
-	r, colors := c.pixels(s.bar), s.colors(OnLight)
+	r, colors := c.pixels(s.bar), s.colors(c.on)
 	for x := r.Min.X; x < r.Max.X; x++ {
 		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), s.least())])
 	}
@@ -142,7 +157,7 @@ func (c *canvas) legend(s *sheet) {
 		c.fill(c.pixels(rectangle{x - 0.25, s.bar.y + s.bar.h, 0.5, tickLength}).Union(c.pixels(rectangle{x, s.bar.y + s.bar.h, 1 / c.scale, tickLength})), frameGrey)
 	}
 	if s.holes {
-		c.fill(c.pixels(s.swatch), holeTint.light)
+		c.fill(c.pixels(s.swatch), holeTint.on(c.on))
 		c.frame(s.swatch)
 	}
 	if s.masked {
@@ -169,10 +184,11 @@ func (c *canvas) text(t caption) {
 	mask := image.NewAlpha(image.Rect(-margin, -above, int(width)+1+margin, below))
 	p.write(mask, hyphenated(t.text))
 	shift := [...]float64{0, -width / 2, -width}[t.anchor]
-	ink := image.NewUniform(color.Black)
+	tint := inkTint
 	if t.grey {
-		ink = image.NewUniform(color.RGBA{0x55, 0x55, 0x55, 0xff})
+		tint = greyTint
 	}
+	ink := image.NewUniform(tint.on(c.on))
 	x, y := int(math.Round(t.x*c.scale)), int(math.Round(t.y*c.scale))
 	if t.up {
 		mask = turned(mask)

@@ -3,18 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/train"
-	"github.com/attn-go/attn/viz"
 )
 
 type followCommand struct {
@@ -31,7 +27,8 @@ func (followCommand) Help() string {
   attn follow runs/fra.run --open
 
 The page plots loss, learning rate and tokens per second while another process trains. It
-also shows how the last checkpoint translates a text, and which tokens its heads attend to.
+also shows how the last checkpoint translates a text, which tokens its heads attend to,
+and how these heads formed: a slider over the recorded steps.
 The server runs until Ctrl-C, and only reads the run. The only line on standard output is
 the URL of the page. Anyone with this URL can open the page; requests without its token are
 rejected.`
@@ -57,12 +54,20 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: drawHeads}
+	projector := train.Projector{Dir: cmd.Dir}
 	server := view.NewTraining(cmd.Dir, func(width float64) (any, error) {
 		page, err := cmd.page(width)
 		if err == nil {
 			page.Note, page.Sample = last.Read(ctx)
+			page.Film = filmOf(projector.Read())
 		}
 		return page, err
+	}, func(step int) (any, error) {
+		f, err := projector.Read()
+		if err != nil {
+			return nil, err
+		}
+		return frameOf(f, step)
 	})
 	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
@@ -79,18 +84,4 @@ func (cmd *followCommand) page(width float64) (curve.Page, error) {
 		return curve.Page{}, err
 	}
 	return run.Page(time.Now(), width)
-}
-
-// drawHeads draws the heads of a layer side by side.
-func drawHeads(record *heads.Record, layer int) (string, error) {
-	l := &record.Layers[layer]
-	f := viz.Figure{Inline: true}
-	for h := range l.Heads {
-		p := newPanel(l, h, l.Head(h))
-		p.Title = fmt.Sprintf("head %d", l.Number(h))
-		f.Panels = append(f.Panels, p)
-	}
-	var svg strings.Builder
-	err := shortMarks(f, record.Special).SVG(&svg)
-	return svg.String(), err
 }

@@ -56,6 +56,7 @@ func TestModelsAreSpared(t *testing.T) {
 		"heads":  {"pipeline": "--model pipeline --data similar", "run": "--model run --data pairs"},
 		"prune":  {"pipeline": "--model pipeline --data similar --limit 10 --out new", "run": "--model run --data pairs --out new"},
 		"export": {"run": "--model run"},
+		"train":  {"run": "--resume --out run"},
 		"apply":  {"shards": "--in texts --heads 2 --layer shards"},
 	}
 	parser := kong.Must(&commands{}, options(console{})...)

@@ -157,7 +157,7 @@ func TestTrainKilled(t *testing.T) {
 				states["nothing"]++
 				continue
 			}
-			if err != nil || len(names) != 8 {
+			if err != nil || len(names) != 9 {
 				t.Fatalf("%s: %d files, error %v", what, len(names), err)
 			}
 			// Resume each distinct state only once.
@@ -263,7 +263,7 @@ func TestKilledBySystem(t *testing.T) {
 		command(t, append(begin, out)...)
 	}
 	expectOutcome(t, fmt.Sprintf("killed %d times", kills), out, outcome(t, whole))
-	if files := readAll(t, out); len(files) != 8 {
-		t.Errorf("left are %d files, want 8", len(files))
+	if files := readAll(t, out); len(files) != 9 {
+		t.Errorf("left are %d files, want 9", len(files))
 	}
 }

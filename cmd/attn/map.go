@@ -33,7 +33,9 @@ type mapCommand struct {
 	JSON    string  `name:"json" help:"Write the tokens and matrices as JSON." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	Embed   string  `name:"embed" help:"Write the page of attn view as an HTML fragment, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png"`
+	Film    string  `name:"film" help:"Write a WebP animation of these heads while the model was trained, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" needs:"model" excludes:"text,target,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
+	Dark    bool    `help:"Draw --png or --film on a dark ground." group:"Files, - for standard output" needs:"png|film"`
+	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png and --film beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png|film"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
 	ASCII   bool    `name:"ascii" help:"Draw with ASCII characters only, without colours." group:"On the terminal" excludes:"color=truecolor,color=256,color=16"`
@@ -53,6 +55,7 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --embed heads.html "5 march 2019"
   attn map --weights run.safetensors --kind encoder --mean layers
   attn map --weights run.safetensors --kind encoder --divergence --csv heads.csv
+  attn map --model runs/dates --all --film heads.webp
 
 The map is drawn in the terminal, unless a flag names a file. Rows are queries: the
 tokens that attend. Columns are keys: the tokens that are attended to. --png draws Latin,
@@ -70,6 +73,9 @@ func (cmd *mapCommand) choice() panels.Choice {
 }
 
 func (cmd *mapCommand) Run(ctx context.Context, c console) error {
+	if cmd.Film != "" {
+		return cmd.film(c)
+	}
 	record, err := cmd.record(ctx, c)
 	if err != nil {
 		return err
@@ -87,7 +93,7 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	}
 	written, err := c.writeFiles(
 		atomicfile.File{Path: cmd.SVG, Write: drawn.SVG},
-		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return drawn.PNG(w, 2) }},
+		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return cmd.png(w, drawn) }},
 		atomicfile.File{Path: cmd.HTML, Write: drawn.HTML},
 		atomicfile.File{Path: cmd.CSV, Write: figure.CSV},
 		atomicfile.File{Path: cmd.JSON, Write: figure.JSON},

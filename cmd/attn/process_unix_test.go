@@ -221,7 +221,7 @@ func TestSecondInterruption(t *testing.T) {
 // holdsRun fails the test unless a directory contains exactly the files of a run.
 func holdsRun(t *testing.T, dir string) {
 	t.Helper()
-	if files := readAll(t, dir); len(files) != 8 || files[train.RecipeFile] == "" {
-		t.Errorf("%s has %d files, want 8", dir, len(files))
+	if files := readAll(t, dir); len(files) != 9 || files[train.RecipeFile] == "" {
+		t.Errorf("%s has %d files, want 9", dir, len(files))
 	}
 }

@@ -18,6 +18,7 @@ type trainCommand struct {
 	Resume    bool           `help:"Resume the run in the directory; --epochs may be increased." excludes:"force,prepare"`
 	Force     bool           `help:"Overwrite an existing model."`
 	SaveEvery train.Interval `default:"1m" help:"Write a checkpoint within an epoch after this time, such as 30s or 5m, or this number of steps, such as 500; 0 saves only after each epoch." placeholder:"TIME|STEPS"`
+	Film      string         `help:"At the end, write a WebP animation of how the heads of the last cross-attention layer formed (default none; attn map --film draws any heads later)." placeholder:"FILE" writes:"file" excludes:"prepare"`
 	JSON      bool           `name:"json" help:"Write JSON to standard output, one object per line."`
 	Steps     bool           `help:"With --json, also write an object for each step." needs:"json"`
 	Prepare   bool           `help:"Write the untrained model and the tokenized pairs, and exit, to train elsewhere; see docs/scale-training.md."`
@@ -39,7 +40,7 @@ plots the losses; attn follow plots them live in the browser.`
 // Validate is called by the parser.
 func (cmd *trainCommand) Validate() error {
 	cmd.Out = cmp.Or(cmd.Out, cmd.directory())
-	return nil
+	return checkFilm(cmd.Film)
 }
 
 func (cmd *trainCommand) Run(ctx context.Context, c console) error {
@@ -48,6 +49,9 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	defer s.Close()
+	if cmd.Film != "" && s.Film() == nil {
+		return usage("--film requires attention and test pairs of fewer tokens; this run records no heads")
+	}
 	learn := len(s.Data.Learn)
 	if cmd.Prepare {
 		if err := s.Prepare(); err != nil {
@@ -75,6 +79,9 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	m, err := s.Measure(ctx)
 	if err == nil {
 		err = cmd.show(ctx, c, s, m)
+	}
+	if err == nil && cmd.Film != "" {
+		err = cmd.drawFilm(s.Dir)
 	}
 	if errors.Is(err, context.Canceled) {
 		return interrupted{"interrupted during evaluation; the model is saved, evaluate it with: attn train --resume --out " + quoted(s.Dir)}

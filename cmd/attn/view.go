@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/attn-go/attn/heads"
@@ -86,7 +88,11 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		models = append(models, view.Model{Name: filepath.Base(filepath.Clean(dir)), Source: source})
 	}
 	model := models[0].Source
-	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
+	film, err := train.ReadFilm(cmd.Model[0])
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return view.Options{}, err
+	}
+	o := view.Options{Film: film, Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
 	if p := model.(modelSource); p.m.Translator == nil {
 		o.MaxText, o.Keep = recording.MaxText, 2*(recording.MaxKept+64<<20) // room for two, to compare them
 		switch z := p.m.Sizes(); {

@@ -88,9 +88,26 @@ func (s *Server) start(*http.Request) (any, error) {
 		models = append(models, m.Name)
 	}
 	return map[string]any{
-		"name": s.options.Name, "models": models, "maxText": s.options.MaxText,
+		"film": s.film(), "name": s.options.Name, "models": models, "maxText": s.options.MaxText,
 		"columns": s.columns(), "records": records, "palette": palette(), "second": s.options.Second,
 	}, nil
+}
+
+// film describes the recording of the training to the page. All frames have the layers and tokens of
+// the record, which is the first; frame n has the id "fn".
+func (s *Server) film() any {
+	f := s.options.Film
+	if f == nil {
+		return nil
+	}
+	steps, losses := []int{}, []strictjson.Number{}
+	for _, x := range f.Frames {
+		steps, losses = append(steps, x.Step), append(losses, strictjson.Number(x.Loss))
+	}
+	record := s.store.get(frameID(0)).outline
+	record.Unread = true // the page requests the warnings of each frame
+	record.Warnings = []string{}
+	return map[string]any{"steps": steps, "losses": losses, "record": record}
 }
 
 // palette returns colours as red, green and blue: for weights from 0 to 1, and for

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/attn-go/attn/heads"
@@ -168,12 +170,13 @@ func (e *entry) axes(layer int) (q, k *axis) {
 // the most recently used records of typed texts, up to a number of bytes.
 type store struct {
 	fixed []*entry
+	film  *heads.Film            // its frames become entries on request
 	typed recent[string, *entry] // by id
 	memo  *memo
 }
 
 func newStore(o Options, most int) *store {
-	s := &store{typed: recent[string, *entry]{most: most}, memo: newMemo()}
+	s := &store{film: o.Film, typed: recent[string, *entry]{most: most}, memo: newMemo()}
 	add := func(r *heads.Record, f *heads.File) {
 		e := newEntry(fmt.Sprintf("r%d", len(s.fixed)), r)
 		e.file, e.memo, e.scores = f, s.memo, o.Scores
@@ -205,7 +208,23 @@ func (s *store) get(id string) *entry {
 			return e
 		}
 	}
-	e, _ := s.typed.get(id)
+	if e, ok := s.typed.get(id); ok {
+		return e
+	}
+	return s.frame(id)
+}
+
+// frameID returns the id of the record of a frame of the film.
+func frameID(n int) string { return fmt.Sprintf("f%d", n) }
+
+// frame returns the record of a frame by its id, or nil if there is none.
+func (s *store) frame(id string) *entry {
+	n, err := strconv.Atoi(strings.TrimPrefix(id, "f"))
+	if err != nil || s.film == nil || n < 0 || n >= len(s.film.Frames) || id != frameID(n) {
+		return nil
+	}
+	e := newEntry(id, s.film.Frames[n].Record)
+	s.add(e)
 	return e
 }
 

@@ -14,6 +14,9 @@ import (
 // pixels. encoding/json must be able to encode it.
 type Training func(width float64) (any, error)
 
+// Frame returns a frame of the recording of a run for the page, as JSON like Training.
+type Frame func(step int) (any, error)
+
 //go:embed training
 var trainingPage embed.FS
 
@@ -21,13 +24,13 @@ var trainingPage embed.FS
 const leastPicture, mostPicture = 300, 1600
 
 // NewTraining returns a server for a page that shows the progress of a training run.
-func NewTraining(name string, t Training) *Server {
+func NewTraining(name string, t Training, f Frame) *Server {
 	s := &Server{options: Options{Name: name}, secret: newSecret()}
-	s.handler = s.guard(s.trainingRoutes(t))
+	s.handler = s.guard(s.trainingRoutes(t, f))
 	return s
 }
 
-func (s *Server) trainingRoutes(t Training) http.Handler {
+func (s *Server) trainingRoutes(t Training, f Frame) http.Handler {
 	sub, err := fs.Sub(trainingPage, "training")
 	if err != nil {
 		panic(err) // the name above is wrong
@@ -48,6 +51,13 @@ func (s *Server) trainingRoutes(t Training) http.Handler {
 		}
 		run, err := t(float64(width))
 		return map[string]any{"name": s.options.Name, "run": run}, err
+	}))
+	mux.HandleFunc("GET /api/frame", respond(func(r *http.Request) (any, error) {
+		step, err := strconv.Atoi(r.URL.Query().Get("step"))
+		if err != nil || step < 0 {
+			return nil, bad("step is not a number of steps")
+		}
+		return f(step)
 	}))
 	return mux
 }

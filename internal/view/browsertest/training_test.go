@@ -1,12 +1,14 @@
 package browsertest
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/attn-go/attn/internal/view"
 )
@@ -14,7 +16,7 @@ import (
 // The page of a training run updates itself, without errors.
 func TestTraining(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var asked, frames atomic.Int64
 	svg := `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="300" height="20" viewBox="0 0 300 20"><script>alert(1)</script><path class="c1" color="#000" d="M0 0h9"/><g class="strips" fill-opacity="0">` +
 		`<path data-x="7" d="M0 0h9v9z"><title>step 7: training 0.5, validation 0.25</title></path><path data-x="9" d="M9 0h9v9z"><title>step 9: training 0.25</title></path>` +
 		`<path data-x="7" d="M0 9h9v9z"><title>step 7: rate 0.125</title></path></g></svg>`
@@ -24,11 +26,17 @@ func TestTraining(t *testing.T) {
 		if n > 1 {
 			run["chart"], run["facts"] = svg, []map[string]string{{"name": "training loss", "value": "<b>0.25</b>"}}
 		}
+		if n > 1 {
+			run["film"] = map[string]any{"steps": []int{0, 4, 1225}, "losses": []any{nil, 2.5, 0.25}, "title": "cross attention", "text": "a → <i>b"}
+		}
 		if n > 2 {
 			run["status"], run["over"] = "done", true
 			run["note"], run["sample"] = "Why it is lower.", map[string]string{"source": "le <i>chat", "written": "the cat", "heads": `<svg xmlns="http://www.w3.org/2000/svg"/>`, "title": "cross"}
 		}
 		return run, nil
+	}, func(step int) (any, error) {
+		frames.Add(1)
+		return map[string]string{"picture": fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg"><text>%d</text></svg>`, step), "text": "largest weights <b>0.5</b>"}, nil
 	})
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -58,6 +66,28 @@ func TestTraining(t *testing.T) {
 	}
 	if got := js[string](b, `document.getElementById("sample").innerText`); !strings.Contains(got, "le <i>chat → the cat") || js[int](b, `document.querySelectorAll("#heads svg").length`) != 1 {
 		t.Errorf("the sample is %q", got)
+	}
+	// The recording: the last frame first, then others by slider, keys and playing.
+	frame := func(name, number string) {
+		b.Helper()
+		b.wait(`document.getElementById("now").textContent === "` + name + `" && document.getElementById("frame").textContent === "` + number + `"`)
+	}
+	frame("step 1,225, loss 0.2500", "1225")
+	if got := js[string](b, `document.getElementById("film").innerText`); !strings.Contains(got, "a → <i>b") || !strings.Contains(got, "largest weights <b>0.5</b>") {
+		t.Errorf("the recording is %q", got)
+	}
+	js[any](b, `(() => { const e = document.getElementById("step"); e.value = 0; e.dispatchEvent(new Event("input")); })(), null`)
+	frame("step 0", "0")
+	b.do(chromedp.Focus(chromedp.CSS("#step")), chromedp.KeyEvent(kb.ArrowRight))
+	frame("step 4, loss 2.5000", "4")
+	if got := js[string](b, `document.getElementById("step").getAttribute("aria-valuetext")`); got != "step 4, loss 2.5000" {
+		t.Errorf("the slider says %q", got)
+	}
+	b.click("#play")
+	frame("step 1,225, loss 0.2500", "1225")
+	b.wait(`document.getElementById("play").textContent === "Play"`)
+	if n := frames.Load(); n != 3 {
+		t.Errorf("%d frames were requested, want 3", n)
 	}
 	if got := js[string](b, `document.getElementById("note").textContent`); got != "Why it is lower." {
 		t.Errorf("the note is %q", got)

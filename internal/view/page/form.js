@@ -63,7 +63,7 @@ function given() {
   const field = choice("r", "Examples");
   const select = fields.get("r");
   select.prepend(el("option", { value: "", text: "typed", hidden: true }));
-  select.addEventListener("change", () => change({ s: "", t: "" }));
+  select.addEventListener("change", () => change({ s: "", t: "", f: "" }));
   field.classList.add("given");
   return field;
 }
@@ -119,7 +119,8 @@ export function tellTexts(a, b) {
 
 function submit() {
   const value = (key) => fields.get(key)?.value.trim() ?? state[key];
-  const patch = { s: value("s"), t: value("t") };
+  const patch = { s: value("s"), t: value("t"), f: "" };
+  if (state.cmp === "text" && patch.s === shown.s) patch.f = state.f; // a step beside a text
   if (state.cmp === "text") Object.assign(patch, { s2: value("s2"), t2: value("t2") });
   change({ ...patch, z: "", tok: "" });
 }

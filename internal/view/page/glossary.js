@@ -25,6 +25,7 @@ const words = [
   ["divergence", "how differently two heads attend: the Jensen–Shannon divergence of their weights, averaged over the queries, in nats; 0 for equal heads, 0.69 (ln 2) for heads that attend to different keys"],
   ["difference", "weights of the first head minus weights of the second: orange is more than 0, blue is less"],
   ["total variation", "half the sum of absolute differences, averaged over the queries: 0 for equal heads, 1 for heads that attend to different keys"],
+  ["training", "the weights of one text at recorded steps of the training; the slider chooses the step, and the loss is that of the training at this step"],
   ["measure", "a number for a head, averaged over the visible queries; – means that the measure does not apply or is not a number"],
 ];
 

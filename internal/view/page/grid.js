@@ -29,13 +29,14 @@ let sight = null;
 
 // showGrid draws the heads of a record.
 export function showGrid(next) {
-  if (record !== next) {
+  if (record?.layers !== next.layers) {
     record = next;
     build();
     drawn = "";
   }
+  record = next; // frames of a recording share their layers
   size();
-  const wanted = [lens(), state.c, theme(), state.g, state.go, state.g === "divergence" ? Object.values(place("a")) : ""].join();
+  const wanted = [record.id, lens(), state.c, theme(), state.g, state.go, state.g === "divergence" ? Object.values(place("a")) : ""].join();
   if (drawn !== wanted) {
     drawn = wanted;
     arrange();

@@ -11,6 +11,7 @@ import { prepareMeasured } from "./measured.js";
 import { panel } from "./panel.js";
 import { sameHead, whyNoVectors } from "./tokens.js";
 import { prepareTable, showTable } from "./table.js";
+import { frameRecord, prepareFilm, showFilm } from "./film.js";
 import { busy, prepareForm, showForm, tellTexts } from "./form.js";
 import { prepareExport } from "./export.js";
 
@@ -29,6 +30,8 @@ const whisper = byId("notes").appendChild(el("p", { class: "unseen", "aria-live"
 async function recordOf(side) {
   const second = side === "b" && state.cmp === "text";
   const [s, t, r] = second ? [state.s2, state.t2, state.r2] : [state.s, state.t, state.r], model = Number(state.p);
+  const frame = second || model > 0 ? null : frameRecord(s || given.records.length);
+  if (frame) return frame;
   if (given.models.length && s) return fetchRecord(s, t, model);
   const record = given.records[Number(r)] ?? (second ? null : given.records[0]) ?? null;
   return record && given.models.length && model > 0 ? fetchRecord(record.source, "", model) : record;
@@ -64,7 +67,7 @@ async function render() {
   notes.dataset.ready = "";
   document.body.classList.toggle("blank", !records.a);
   showForm();
-  tellTexts(records.a, state.cmp === "text" ? records.b : null);
+  tellTexts(unasked(records.a) ? null : records.a, state.cmp === "text" ? records.b : null);
   if (!records.a) {
     byId("text-s")?.focus();
     return;
@@ -72,6 +75,7 @@ async function render() {
   setDefaults(records.a);
   offer(records.a);
   follow(records.b && sameHead(records.a, place("a"), records.b));
+  showFilm(records.a);
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
   showTable(active);
@@ -91,6 +95,9 @@ function offer(record) {
   tab.setAttribute("aria-disabled", String(!!tab.title));
 }
 
+// unasked reports whether a record is shown only because no text and no step was chosen.
+const unasked = (record) => record?.frame !== undefined && !state.f;
+
 // problems shows warnings about the records and errors.
 function problems(list, failure) {
   const box = byId("notes");
@@ -98,7 +105,7 @@ function problems(list, failure) {
   const lines = [...new Set(list.filter(Boolean).flatMap((r) => r.warnings))];
   if (failure) box.append(el("p", { class: "note bad", text: failure }));
   if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "Errors in the attention weights: " }), lines.join("; ")));
-  if (given.models.length && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to." }));
+  if (given.models.length && !failure && list.every((r) => !r || unasked(r))) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to." }));
 }
 
 // paint draws the loaded panels; two panels share one colour scale and get a third panel with their difference.
@@ -212,6 +219,7 @@ function wire() {
         if (state.tok) change({ tok: "" });
         else if (state.z) change({ z: "" });
         else if (state.cmp) change({ cmp: "", side: "a" });
+        else if (state.f) change({ f: "" });
         else typing?.blur();
       }
     } else if ((event.key === "[" || event.key === "]") && !typing) step(0, event.key === "]" ? 1 : -1, false);
@@ -250,6 +258,7 @@ async function open() {
   preview = prepareGrid();
   wire();
   prepareForm(given);
+  prepareFilm(given);
   prepareTable(given.columns);
   prepareGlossary(given.columns);
   prepareExport(() => ({

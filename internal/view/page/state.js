@@ -3,6 +3,7 @@
 const defaults = {
   s: "", t: "", // typed texts; if s is empty, record r is shown
   r: "0",
+  f: "", // the recorded step of the training to show, instead of text or record
   s2: "", t2: "", r2: "1", // the second text of a comparison
   a: "", b: "", // layer.head or layer.summary of the two sides; "" is the default of the record, "=" in b is the head of side a
   side: "a", // the side that a click in the overview changes
@@ -25,7 +26,7 @@ const defaults = {
 
 const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text", "neurons"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
   w: ["", "1"], vw: ["", "1"], m: ["", "1"], go: ["", "down", "up"], gz: ["", "1", "2", "3"], side: ["a", "b"], theme: ["", "light", "dark"] };
-const shapes = { a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
+const shapes = { a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, f: /^\d{0,15}$/, r2: /^\d+$/,
   g: /^[a-z]*\d*$/, z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+\d*-?)?$/ };
 
 export const state = { ...defaults };

@@ -78,6 +78,75 @@ function sample({ source, written, heads, title }) {
   picture('heads', heads);
 }
 
+// The recording of the run: its frames are requested when they are shown. A frame is known by step and loss, because
+// another run may replace this one.
+let film = { steps: [] }, shown = -1, playing = 0;
+const frames = new Map();
+const calm = matchMedia('(prefers-reduced-motion: reduce)');
+
+const nameOf = (i) => `step ${film.steps[i].toLocaleString('en')}` + (film.losses[i] === null ? '' : `, loss ${film.losses[i].toFixed(4)}`);
+
+function fetchFrame(i) {
+  const key = `${film.text} ${film.steps[i]} ${film.losses[i]}`;
+  if (!frames.has(key)) {
+    frames.set(key, fetch(`api/frame?step=${film.steps[i]}`).then(async (answer) => {
+      const told = await answer.json();
+      if (!answer.ok) throw new Error(told.error);
+      return told;
+    }));
+    frames.get(key).catch(() => frames.delete(key));
+  }
+  return frames.get(key);
+}
+
+// show draws a frame, unless another one is wanted when it arrives.
+async function show(i) {
+  shown = i;
+  $('step').value = i;
+  $('step').setAttribute('aria-valuetext', nameOf(i));
+  $('now').textContent = nameOf(i);
+  try {
+    const { picture: svg, text } = await fetchFrame(i);
+    if (shown !== i) return;
+    picture('frame', svg);
+    $('largest').textContent = text;
+  } catch (error) {
+    if (shown !== i) return;
+    picture('frame', '');
+    $('largest').textContent = error.message;
+  }
+}
+
+function pause() {
+  playing++;
+  $('play').textContent = 'Play';
+}
+
+async function play() {
+  const mine = ++playing;
+  $('play').textContent = 'Pause';
+  for (let i = shown < film.steps.length - 1 ? shown : 0; i < film.steps.length; i++) {
+    await Promise.all([show(i), new Promise((done) => setTimeout(done, calm.matches ? 1000 : 100))]);
+    if (mine !== playing) return;
+  }
+  pause();
+}
+
+// recorded takes a new version of the recording; a slider at its end stays there.
+function recorded(next) {
+  const list = next.steps ?? [], end = shown < 0 || shown === film.steps.length - 1, before = film.steps[shown];
+  $('film').hidden = !list.length && !next.error;
+  $('filmed').textContent = next.error ?? next.text;
+  for (const id of ['play', 'step', 'now']) $(id).hidden = !list.length;
+  const same = JSON.stringify(film) === JSON.stringify(next);
+  film = { ...next, steps: list };
+  if (same || !list.length) return;
+  $('film-title').textContent = next.title;
+  $('step').max = list.length - 1;
+  const at = list.findIndex((step) => step >= before);
+  show(end || at < 0 ? list.length - 1 : at);
+}
+
 async function ask() {
   const width = Math.min(1600, Math.max(300, Math.floor($('chart').clientWidth)));
   let pause = 1000;
@@ -92,6 +161,7 @@ async function ask() {
     facts(run.facts);
     chart(run.chart);
     $('note').textContent = run.chart ? run.note : '';
+    recorded(run.film ?? {});
     sample(run.sample ?? {});
     if (run.over) pause = 5000; // it may be resumed
   } catch (error) {
@@ -118,5 +188,10 @@ $('chart').addEventListener('keydown', (event) => {
   $('told').setAttribute('role', 'status');
   tell(steps[from < 0 ? steps.length - 1 : Math.min(steps.length - 1, Math.max(0, from + move))]);
 });
+$('step').addEventListener('input', () => {
+  pause();
+  show(Number($('step').value));
+});
+$('play').addEventListener('click', () => ($('play').textContent === 'Play' ? play() : pause()));
 addEventListener('resize', () => { drawn.chart = null; });
 ask();

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"image/png"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/film"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/panels"
+	"github.com/attn-go/attn/train"
+	"github.com/attn-go/attn/viz"
+)
+
+// checkFilm returns a usage error unless --film names a file of the format that is written.
+func checkFilm(path string) error {
+	if path == "" || path == "-" || strings.EqualFold(filepath.Ext(path), ".webp") {
+		return nil
+	}
+	return usage("--film %s, want a name that ends in .webp", quoted(path))
+}
+
+// readFilm returns the recording of the run in a directory.
+func readFilm(dir string) (*heads.Film, error) {
+	f, err := train.ReadFilm(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, input.Errorf(dir, "contains no %s, which attn train writes", train.FilmFile)
+	}
+	return f, err
+}
+
+// drawFilm writes the file of --film from the saved recording, as attn map --layer -1 --all does.
+func (cmd *trainCommand) drawFilm(dir string) error {
+	f, err := readFilm(dir)
+	if err != nil {
+		return err
+	}
+	last := -1
+	return writeFilm(cmd.Film, nil, f, panels.Choice{Layer: &last, All: true}, "", viz.OnLight)
+}
+
+// Validate is called by the parser.
+func (cmd *mapCommand) Validate() error { return checkFilm(cmd.Film) }
+
+// film writes the file of --film.
+func (cmd *mapCommand) film(c console) error {
+	f, err := readFilm(cmd.Model)
+	if err != nil {
+		return err
+	}
+	choice := cmd.choice()
+	choice.Largest = false // one scale for all frames
+	return writeFilm(cmd.Film, c.out, f, choice, cmd.Font, cmd.ground())
+}
+
+// ground returns the ground of --png and --film.
+func (cmd *mapCommand) ground() viz.Ground {
+	if cmd.Dark {
+		return viz.OnDark
+	}
+	return viz.OnLight
+}
+
+// png writes the file of --png.
+func (cmd *mapCommand) png(w io.Writer, drawn viz.Figure) error {
+	img, err := drawn.Image(2, cmd.ground())
+	if err != nil {
+		return err
+	}
+	return png.Encode(w, img)
+}
+
+// writeFilm draws the chosen heads of a recording to a file.
+func writeFilm(path string, out io.Writer, f *heads.Film, choice panels.Choice, font string, on viz.Ground) error {
+	figure, err := film.Pictures(f, choice, font)
+	if err != nil {
+		return err
+	}
+	write := func(w io.Writer) error { return film.Write(w, f, figure, on) }
+	if path == "-" {
+		return write(out)
+	}
+	return atomicfile.Write(path, write)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/panels"
+	"github.com/attn-go/attn/viz"
+)
+
+// filmOf describes a recording to the page of attn follow.
+func filmOf(f *heads.Film, err error) (page curve.Film) {
+	if err != nil {
+		return curve.Film{Error: err.Error()}
+	} else if f == nil {
+		return page
+	}
+	r := f.Frames[0].Record
+	l := r.Layers[len(r.Layers)-1] // cross-attention comes last
+	page.Title, page.Text = viz.LayerName(l.Kind.String(), l.Index), panels.Choice{}.Title(r)
+	for _, x := range f.Frames {
+		page.Steps, page.Losses = append(page.Steps, x.Step), append(page.Losses, curve.Number(x.Loss))
+	}
+	return page
+}
+
+// frameOf draws the frame of a step of a recording for the page of attn follow.
+func frameOf(f *heads.Film, step int) (page curve.Frame, err error) {
+	var at int
+	if f != nil {
+		at = slices.IndexFunc(f.Frames, func(x heads.Frame) bool { return x.Step == step })
+	}
+	if f == nil || at < 0 {
+		return page, fmt.Errorf("the recording has no frame of step %d", step)
+	}
+	r := f.Frames[at].Record
+	last := len(r.Layers) - 1
+	l := &r.Layers[last]
+	var numbers []string
+	for h := range l.Heads {
+		numbers = append(numbers, fmt.Sprintf("head %d %.2f", l.Number(h), l.Measure(h, r.Special).Confidence))
+	}
+	page.Text = "Confidence, the largest weight of a query, mean over the queries: " + strings.Join(numbers, ", ")
+	page.Picture, err = drawHeads(r, last)
+	return page, err
+}
+
+// drawHeads draws the heads of a layer side by side.
+func drawHeads(record *heads.Record, layer int) (string, error) {
+	l := &record.Layers[layer]
+	f := viz.Figure{Inline: true}
+	for h := range l.Heads {
+		p := newPanel(l, h, l.Head(h))
+		p.Title = fmt.Sprintf("head %d", l.Number(h))
+		f.Panels = append(f.Panels, p)
+	}
+	var svg strings.Builder
+	err := shortMarks(f, record.Special).SVG(&svg)
+	return svg.String(), err
+}
