@@ -243,6 +243,24 @@ func TestSiteModel(t *testing.T) {
 	}
 }
 
+// From a folder, where Chromium runs no modules, a page says so, and shows text and still pictures.
+func TestSiteFolder(t *testing.T) {
+	findBrowser(t)
+	dir, err := theSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, 1280, 900)
+	b.do(chromedp.Navigate("file://" + filepath.Join(dir, "regression.html")))
+	b.wait(`document.querySelector("#notes .note")?.textContent.includes("python3 -m http.server")`)
+	if got := js[string](b, `getComputedStyle(document.querySelector(".live")).backgroundColor`); got != "rgb(255, 255, 255)" {
+		t.Errorf("the style is missing: cards are %s", got)
+	}
+	b.mu.Lock()
+	b.problems = nil // Chromium complains about each module
+	b.mu.Unlock()
+}
+
 // A search finds sections, and its link leads to one.
 func TestSiteSearch(t *testing.T) {
 	w := watch(t, 380, 800)
