@@ -85,7 +85,8 @@ var order = []string{
 	"internal/tools/targets",
 	"internal/tools/words",
 	"internal/conformance", // a repository tool, like those before it
-	"bench/compare",        // another repository tool
+	"bench/compare",        // repository tools, too
+	"bench/wasm",
 }
 
 // packages parses every package of the module by directory, without tests.

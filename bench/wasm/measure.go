@@ -125,12 +125,16 @@ func reverse(ctx context.Context) (float64, error) {
 		}
 	}
 	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)
-	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64}
+	config := models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64,
+	}
 	model, err := models.NewTranslator(config, letters, letters, rng)
 	if err != nil {
 		return 0, err
 	}
-	t, err := train.NewTrainer(model, pairs, train.Settings{Epochs: 10, Batch: 32, LR: 0.003, Warmup: 100, Clip: 1, Seed: 3})
+	t, err := train.NewTrainer(model, pairs, train.Settings{
+		Epochs: 10, Batch: 32, LR: 0.003, Warmup: 100, Clip: 1, Seed: 3,
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +174,7 @@ func record(ctx context.Context) (float64, error) {
 	}
 	// A model that is not trained translates to as many tokens as it may.
 	err = t.Run(ctx, func(p train.Progress) error {
-		if p.Total == 600 {
+		if p.Total == 300 {
 			return errEnough
 		}
 		return nil

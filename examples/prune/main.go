@@ -48,7 +48,9 @@ func run(dir string) error {
 	}
 	// lesson: importance
 	// The importance of a head is the increase in loss when it is removed.
-	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}})
+	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
+		Methods: []prune.Method{prune.LeaveOneOut},
+	})
 	if err != nil {
 		return err
 	}

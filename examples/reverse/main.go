@@ -52,7 +52,9 @@ func run(dir string) error {
 	training, test := strings(4000, rng), strings(100, rng)
 	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)
 	// lesson: learn
-	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64}
+	config := models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64,
+	}
 	model, err := models.NewTranslator(config, letters, letters, rng)
 	if err != nil {
 		return err
@@ -74,7 +76,9 @@ func run(dir string) error {
 	fmt.Printf("%.0f%% of new strings are reversed correctly\n", 100*metrics.ExactMatch)
 
 	// lesson: record
-	record, err := model.Record("abcdefgh", "hgfedcba", heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
+	record, err := model.Record("abcdefgh", "hgfedcba", heads.RecorderOptions{
+		Kinds: []heads.Kind{heads.Cross},
+	})
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,12 @@
 // specification. Kernels written in assembly for AVX2 with FMA, for AVX-512 and for NEON replace it
 // on processors that support them. The best implementation for the machine is chosen when the
 // program starts. The environment variable ATTN_SIMD overrides the choice: generic, avx2, avx512,
-// amx (tile units) or neon. If the machine does not support the named implementation, the program
-// exits at its start with status 2. The build tag purego leaves the assembly out.
+// amx (tile units), neon or wasm. If the machine does not support the named implementation, the
+// program exits at its start with status 2. The build tag purego leaves the assembly out.
+//
+// A program for WebAssembly has vectors if it is built with the tag wasmsimd and its host supplies
+// the kernels in wasm/kernels.wasm with wasm/kernels.js, which works in pages, workers and Node. In
+// an engine without vectors it runs generic Go.
 //
 // A table in the directory _asm lists the kernels and the implementations of each. The assembly,
 // the declarations of its functions and the Go code that chooses between implementations are

@@ -87,8 +87,8 @@ func choose(name string, has []implementation) (implementation, error) {
 		name, strings.Join(known, ", "))
 }
 
-// Implementation returns the name of the implementation in use: "generic", "avx2", "avx512", "amx"
-// or "neon". If the system does not grant tile units, it returns "avx512" instead of "amx".
+// Implementation returns the name of the implementation in use: "generic", "avx2", "avx512", "amx",
+// "neon" or "wasm". If the system does not grant tile units, it returns "avx512" instead of "amx".
 func Implementation() string {
 	if active == amx && !hasTiles() {
 		return avx512.String()

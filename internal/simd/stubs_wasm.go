@@ -9,7 +9,8 @@ import "unsafe"
 // kernelsSum identifies the kernels of this version.
 const kernelsSum = 1387605785
 
-// kernelsAvailable returns 0 if the engine has no vectors, otherwise what identifies the kernels of the host.
+// kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of
+// the host's kernels.
 //
 //go:wasmimport attn available
 func kernelsAvailable() int32
@@ -414,7 +415,15 @@ func scaleRowsWASM(dst *float32, dstRow int, src *float32, srcRow, rows, n int, 
 
 //go:wasmimport attn scaleRows
 //go:noescape
-func scaleRowsImport(dst *float32, dstRow int32, src *float32, srcRow int32, rows int32, n int32, factor *float32)
+func scaleRowsImport(
+	dst *float32,
+	dstRow int32,
+	src *float32,
+	srcRow int32,
+	rows int32,
+	n int32,
+	factor *float32,
+)
 
 // streamRowsWASM sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
 // multiple of 64 bytes; AVX2 and AVX-512 bypass the caches.
@@ -424,7 +433,15 @@ func streamRowsWASM(dst *float32, dstRow int, src *float32, srcRow, rows, n int,
 
 //go:wasmimport attn streamRows
 //go:noescape
-func streamRowsImport(dst *float32, dstRow int32, src *float32, srcRow int32, rows int32, n int32, factor *float32)
+func streamRowsImport(
+	dst *float32,
+	dstRow int32,
+	src *float32,
+	srcRow int32,
+	rows int32,
+	n int32,
+	factor *float32,
+)
 
 // hideWASM sets x[i] = -Inf where seen[i] is false.
 func hideWASM(x *float32, seen *bool, n int) {
@@ -487,7 +504,15 @@ func normWASM(dst, x, gain, shift *float32, n int, mean, inv float32) {
 
 //go:wasmimport attn norm
 //go:noescape
-func normImport(dst *float32, x *float32, gain *float32, shift *float32, n int32, mean float32, inv float32)
+func normImport(
+	dst *float32,
+	x *float32,
+	gain *float32,
+	shift *float32,
+	n int32,
+	mean float32,
+	inv float32,
+)
 
 // normSumsWASM returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
 // with 1 to piece elements.
@@ -499,7 +524,15 @@ func normSumsWASM(dy, x, gain *float32, n int, mean, inv float32) (flat, along f
 
 //go:wasmimport attn normSums
 //go:noescape
-func normSumsImport(dy *float32, x *float32, gain *float32, n int32, mean float32, inv float32, results *float32)
+func normSumsImport(
+	dy *float32,
+	x *float32,
+	gain *float32,
+	n int32,
+	mean float32,
+	inv float32,
+	results *float32,
+)
 
 // normGradWASM sets dx[i] += inv·(gain[i]·dy[i] - flat - along·u[i]).
 func normGradWASM(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32) {
@@ -508,7 +541,17 @@ func normGradWASM(dx, dy, x, gain *float32, n int, mean, inv, flat, along float3
 
 //go:wasmimport attn normGrad
 //go:noescape
-func normGradImport(dx *float32, dy *float32, x *float32, gain *float32, n int32, mean float32, inv float32, flat float32, along float32)
+func normGradImport(
+	dx *float32,
+	dy *float32,
+	x *float32,
+	gain *float32,
+	n int32,
+	mean float32,
+	inv float32,
+	flat float32,
+	along float32,
+)
 
 // layerNormWASM normalises rows: each is norm of the row of x, with the mean
 // and inv = 1/√(Σ (x[i]-mean)²/d + eps) of that row, which it also returns.
@@ -519,7 +562,18 @@ func layerNormWASM(dst, x, gain, shift, mean, inv *float32, d, rows int, size, e
 
 //go:wasmimport attn layerNorm
 //go:noescape
-func layerNormImport(dst *float32, x *float32, gain *float32, shift *float32, mean *float32, inv *float32, d int32, rows int32, size float32, eps float32)
+func layerNormImport(
+	dst *float32,
+	x *float32,
+	gain *float32,
+	shift *float32,
+	mean *float32,
+	inv *float32,
+	d int32,
+	rows int32,
+	size float32,
+	eps float32,
+)
 
 // layerNormGradWASM sets dx += inv·(gain·dy - flat - along·u) for each row,
 // where flat and along are the means of gain·dy and of gain·dy·u. A row whose
@@ -530,7 +584,17 @@ func layerNormGradWASM(dx, dy, x, gain, mean, inv *float32, d, rows int, size fl
 
 //go:wasmimport attn layerNormGrad
 //go:noescape
-func layerNormGradImport(dx *float32, dy *float32, x *float32, gain *float32, mean *float32, inv *float32, d int32, rows int32, size float32)
+func layerNormGradImport(
+	dx *float32,
+	dy *float32,
+	x *float32,
+	gain *float32,
+	mean *float32,
+	inv *float32,
+	d int32,
+	rows int32,
+	size float32,
+)
 
 // sumRowsWASM sets dst[j] += x[r·stride+j] for all rows r, in their order.
 func sumRowsWASM(dst, x *float32, n, rows, stride int) {
@@ -569,7 +633,17 @@ func normGainsWASM(dgain, dshift, dy, x *float32, n int, mean, inv *float32, row
 
 //go:wasmimport attn normGains
 //go:noescape
-func normGainsImport(dgain *float32, dshift *float32, dy *float32, x *float32, n int32, mean *float32, inv *float32, rows int32, stride int32)
+func normGainsImport(
+	dgain *float32,
+	dshift *float32,
+	dy *float32,
+	x *float32,
+	n int32,
+	mean *float32,
+	inv *float32,
+	rows int32,
+	stride int32,
+)
 
 // dropoutWASM sets dst[i] = keep·x[i] where draw i of key is at least
 // threshold, and 0 elsewhere.

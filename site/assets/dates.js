@@ -70,7 +70,6 @@ let ending = null;
 const judge = later(250, async () => {
   ending?.abort();
   const mine = (ending = new AbortController());
-  byId("exact").textContent = byId("loss").textContent = "…";
   try {
     const q = await ask("dates.measure", { off, dates }, (f) => !mine.signal.aborted && (byId("exact").textContent = `${f.exact} of ${f.texts}`), mine.signal);
     if (mine.signal.aborted) return;
@@ -84,6 +83,7 @@ const judge = later(250, async () => {
 
 function changed() {
   byId("on").textContent = `${12 - off.length} of 12`;
+  byId("exact").textContent = byId("loss").textContent = "…";
   save();
   read();
   judge();
@@ -120,6 +120,7 @@ byId("layer-off").onclick = () => {
 
 const method = byId("method"), map = heatmap({ title: "Importance", rowTitle: "layer", columnTitle: "head", largest: 56, digits: 4 });
 byId("scores").append(map.node);
+map.node.hidden = true;
 method.append(...methods.map(([name]) => el("option", { value: name, text: name.replaceAll("-", " ") })));
 method.onchange = () => {
   byId("method-words").textContent = methods.find(([name]) => name === method.value)[1];
@@ -137,6 +138,7 @@ async function rank() {
     const r = await ask("dates.importance", { dates, method: method.value }, (f) => (byId("rank-progress").textContent = `${f.done} of ${f.all} batches`), mine.signal);
     ranking = r;
     const weights = r.heads.map((h) => h.score), signed = weights.some((w) => w < 0) && method.value === "leave-one-out";
+    map.node.hidden = false;
     map.show({ weights, rows: ["encoder", "decoder", "cross"], columns: ["0", "1", "2", "3"], ...(signed ? { low: Math.min(...weights) } : {}) });
     byId("order").replaceChildren(el("h3", { text: "From least to most important" }), el("ol", { class: "small" },
       ...r.order.map((head) => el("li", { text: `${short(head)}: ${number(r.heads.find((h) => same(h, head)).score, 4)}` }))));

@@ -82,7 +82,9 @@ func TestTraining(t *testing.T) {
 	pairs := reversed(4000, rng)
 	reversed(100, rng)
 	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)
-	config := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64}
+	config := models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 2, Layers: 1, Hidden: 64,
+	}
 	model, err := models.NewTranslator(config, letters, letters, rng)
 	if err != nil {
 		t.Fatal(err)
@@ -128,12 +130,14 @@ func TestTrainingOptions(t *testing.T) {
 		}
 	}
 	look, _ := answered[pageState](t, "train.look", `{"text": "jih", "target": "hij"}`)
-	if l := look.Shown.Layers[len(look.Shown.Layers)-1]; l.Kind != "cross" || strings.Join(l.Queries, " ") != "h i j <eos>" {
+	l := look.Shown.Layers[len(look.Shown.Layers)-1]
+	if l.Kind != "cross" || strings.Join(l.Queries, " ") != "h i j <eos>" {
 		t.Errorf("%s attention, queries %q", l.Kind, l.Queries)
 	}
 	for args, want := range map[string]string{
-		`{"task": "none"}`: "no task", `{"task": "reverse", "seeds": 1}`: "unknown field", `{"task": "reverse", "score": "x"}`: "want one of scaled",
-		`{"task": "reverse", "seed": -1}`: "cannot unmarshal", `[`: "unexpected EOF",
+		`{"task": "none"}`: "no task", `{"task": "reverse", "seeds": 1}`: "unknown field",
+		`{"task": "reverse", "score": "x"}`: "want one of scaled",
+		`{"task": "reverse", "seed": -1}`:   "cannot unmarshal", `[`: "unexpected EOF",
 	} {
 		if got := failure("train.start", args); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", args, got, want)
@@ -214,7 +218,8 @@ func TestDates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.Texts != 60 || float64(q.Exact) != 60*float64(want.ExactMatch) || math.Abs(q.Loss-float64(want.Loss)) > 1e-6 || len(frames) != 2 {
+	exact, distance := 60*float64(want.ExactMatch), math.Abs(q.Loss-float64(want.Loss))
+	if q.Texts != 60 || float64(q.Exact) != exact || distance > 1e-6 || len(frames) != 2 {
 		t.Errorf("%+v after %d frames, want %+v", q, len(frames), want)
 	}
 	s, _ := answered[speed](t, "dates.speed", string(args))

@@ -88,7 +88,7 @@ func wasmType(typ string) wasm.Type {
 // writeParts writes the functions for parts of vectors.
 func writeParts(m *wasm.Module) {
 	f := m.Func("loadPart", []wasm.Type{wasm.I32, wasm.I32}, []wasm.Type{wasm.V128})
-	partOf(f, f.ParamX(1), func() { f.Return(f.LoadV(f.ParamX(0), 0)) }, loadingPart(f, f.ParamX(0), f.Return1))
+	partOf(f, f.ParamX(1), func() { f.Return(f.LoadV(f.ParamX(0), 0)) }, loadingPart(f, f.ParamX(0), f.ReturnV))
 	f.Return(f.Zero())
 	wasmLoadPart = f
 
@@ -302,7 +302,7 @@ func (f *wasmFunc) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
 	return op(v, v.Shuffle(v, 1, 0, 3, 2))
 }
 
-// sum is fold for a sum.
+// total is fold for a sum.
 func (f *wasmFunc) total(all []wasm.V) wasm.V { return f.fold(all, wasm.V.Add) }
 
 // repeat writes a loop that runs n times. n must be at least 1.
@@ -342,7 +342,7 @@ func wasmStubs(sum int32) []byte {
 	w := newWriter(wasmBuild + " && !purego")
 	w.line("import \"unsafe\"\n")
 	w.line("// kernelsSum identifies the kernels of this version.\nconst kernelsSum = %d\n", sum)
-	w.line("// kernelsAvailable returns 0 if the engine has no vectors, otherwise what identifies the kernels of the host.")
+	w.comment("kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of the host's kernels.")
 	w.line("//\n//go:wasmimport attn available\nfunc kernelsAvailable() int32\n")
 	for _, f := range families {
 		for _, k := range f.kernels {
@@ -383,8 +383,11 @@ func (w *writer) imported(k *kernel) {
 	default:
 		w.line("%s", call)
 	}
-	w.line("}\n\n//go:wasmimport attn %s\n//go:noescape\nfunc %sImport(%s) %s\n",
-		k.name, k.name, strings.Join(params, ", "), result)
+	list := strings.Join(params, ", ")
+	if len(list) > 90 {
+		list = "\n" + strings.Join(params, ",\n") + ",\n"
+	}
+	w.line("}\n\n//go:wasmimport attn %s\n//go:noescape\nfunc %sImport(%s) %s\n", k.name, k.name, list, result)
 }
 
 // wasmPointers are the types of pointers that an imported function cannot have.

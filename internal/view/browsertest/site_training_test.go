@@ -25,7 +25,8 @@ func TestSiteReverse(t *testing.T) {
 	w.requests()
 	button := func(text string) {
 		w.Helper()
-		js[bool](w.tab, fmt.Sprintf(`[...document.querySelectorAll("#train button")].find((b) => b.textContent === %q).click(), true`, text))
+		const find = `[...document.querySelectorAll("#train button")].find((b) => b.textContent === %q)`
+		js[bool](w.tab, fmt.Sprintf(find+".click(), true", text))
 	}
 	button("One step")
 	w.wait(`document.querySelector("#train dd").textContent.startsWith("21 ")`)
@@ -37,14 +38,16 @@ func TestSiteReverse(t *testing.T) {
 	if got := w.hash(); got != "#step="+strings.ReplaceAll(strings.Fields(step())[0], ",", "") {
 		t.Errorf("the address has %s at step %s", got, step())
 	}
-	w.set("reverse-text", strings.Repeat("x", 10_000))
-	w.wait(`document.querySelector("#train .problem").textContent === "The text has 10,000 characters; the model reads at most 64."`)
-	w.set("reverse-text", "")
-	w.wait(`document.querySelector("#train .problem").textContent === "The text is empty."`)
-	w.set("reverse-text", "abc🙂")
-	w.wait(`document.querySelector("#train .problem").textContent.includes("🙂")`)
+	for _, c := range [][2]string{
+		{strings.Repeat("x", 10_000), "The text has 10,000 characters; the model reads at most 64."},
+		{"", "The text is empty."}, {"abc🙂", "🙂"},
+	} {
+		w.set("reverse-text", c[0])
+		w.wait(fmt.Sprintf(`document.querySelector("#train .problem").textContent.includes(%q)`, c[1]))
+	}
 	w.set("reverse-network", "gru")
-	w.wait(`document.querySelectorAll("#train .head").length === 1 && document.querySelector("#train dd").textContent === "0 of 1,250"`)
+	w.wait(`document.querySelectorAll("#train .head").length === 1`)
+	w.wait(`document.querySelector("#train dd").textContent === "0 of 1,250"`)
 	if asked := w.requests(); len(asked) > 0 {
 		t.Errorf("requests after loading: %v", asked)
 	}
@@ -60,8 +63,8 @@ func TestSiteDates(t *testing.T) {
 	w.set("text", "14 de septiembre de 2005")
 	w.wait(`document.getElementById("output").textContent === "2005-09-14"`)
 	for text, want := range map[string]string{
-		"": "The text is empty.", strings.Repeat("5", 10_000): "The text has 10,000 characters; the model reads at most 64.",
-		"5 May 2011 🙂": "🙂",
+		"": "The text is empty.", "5 May 2011 🙂": "🙂",
+		strings.Repeat("5", 10_000): "The text has 10,000 characters; the model reads at most 64.",
 	} {
 		w.set("text", text)
 		w.wait(fmt.Sprintf(`document.getElementById("text-problem").textContent.includes(%q)`, want))
@@ -69,9 +72,10 @@ func TestSiteDates(t *testing.T) {
 	w.set("text", "Tuesday, 5 March 2019")
 	w.wait(`document.getElementById("output").textContent === "2019-03-05" && document.getElementById("text-problem").hidden`)
 
-	// Without the four most important heads of the decoder, nearly nothing is right.
-	js[bool](w.tab, `document.querySelectorAll("#grid input[type=checkbox]").forEach((box, i) => i >= 4 && i < 8 && box.click()), true`)
-	w.wait(`document.getElementById("on").textContent === "8 of 12" && /^\d+ \(/.test(document.getElementById("exact").textContent)`)
+	// Without the decoder's self-attention, nearly nothing is right.
+	js[bool](w.tab, `document.querySelectorAll("#grid input").forEach((box, i) => i >= 4 && i < 8 && box.click()), true`)
+	w.wait(`document.getElementById("on").textContent === "8 of 12"`)
+	w.wait(`/^\d+ \(/.test(document.getElementById("exact").textContent)`)
 	if got := w.text("#exact"); len(strings.Fields(got)[0]) > 2 {
 		t.Errorf("without the decoder's self-attention %s dates are right", got)
 	}

@@ -159,8 +159,8 @@ func (f *Func) Return(results ...value) {
 	f.emit(opReturn)
 }
 
-// Return1 ends the function with a vector as its result.
-func (f *Func) Return1(v V) { f.Return(v) }
+// ReturnV ends the function with a vector as its result.
+func (f *Func) ReturnV(v V) { f.Return(v) }
 
 // call calls a function of the same module. Its result, if it has one, is left on the stack.
 func (f *Func) call(g *Func, args ...value) {
@@ -252,9 +252,6 @@ func (x X) Plus(n int) X { return x.constant(opI32Add, n) }
 // Shl returns x << n.
 func (x X) Shl(n int) X { return x.constant(opI32Shl, n) }
 
-// AndInt returns x & n.
-func (x X) AndInt(n int) X { return x.constant(opI32And, n) }
-
 // Advance adds n to x.
 func (x X) Advance(n int) { x.Set(x.Plus(n)) }
 
@@ -283,14 +280,6 @@ func (f *Func) Load(p X, offset int) X {
 	f.emit(opI32Load, 2)
 	f.code = append(f.code, unsigned(offset)...)
 	return f.popX()
-}
-
-// StoreX writes an integer.
-func (f *Func) StoreX(p X, offset int, x X) {
-	f.get(p.local)
-	f.get(x.local)
-	f.emit(opI32Store, 2)
-	f.code = append(f.code, unsigned(offset)...)
 }
 
 // An F is a local float32.
@@ -395,9 +384,6 @@ func (f *Func) LoadOne(p X, offset int) V { return f.load(v128Load32Zero, p, off
 // LoadTwo reads two floats; other lanes become 0.
 func (f *Func) LoadTwo(p X, offset int) V { return f.load(v128Load64Zero, p, offset) }
 
-// LoadBytes reads eight signed integers of 8 bits as integers of 16 bits.
-func (f *Func) LoadBytes(p X, offset int) V { return f.load(v128Load8x8S, p, offset) }
-
 // LoadHalves reads four integers of 16 bits as integers of 32 bits.
 func (f *Func) LoadHalves(p X, offset int) V { return f.load(v128Load16x4U, p, offset) }
 
@@ -430,7 +416,7 @@ func (f *Func) storeLane(op int, v V, lane int, p X, offset int) {
 	f.vectorOp(op, append(append([]byte{0}, unsigned(offset)...), byte(lane))...)
 }
 
-// Op1 returns the result of an instruction with one operand.
+// op1 returns the result of an instruction with one operand.
 func (v V) op1(op int) V {
 	v.f.get(v.local)
 	v.f.vectorOp(op)
@@ -465,8 +451,6 @@ func (v V) Copy() V {
 
 // Accumulate adds w to v.
 func (v V) Accumulate(w V) { v.Set(v.Add(w)) }
-
-// Add, Sub, Mul and Div compute with four floats.
 
 // Add returns v + w.
 func (v V) Add(w V) V { return v.op2(f32x4Add, w) }
@@ -528,15 +512,6 @@ func (v V) Where(mask, w V) V {
 // ShlInts shifts four integers to the left.
 func (v V) ShlInts(n int) V { return v.shift(i32x4Shl, n) }
 
-// ShrInts shifts four unsigned integers to the right.
-func (v V) ShrInts(n int) V { return v.shift(i32x4ShrU, n) }
-
-// AddInts adds four integers.
-func (v V) AddInts(w V) V { return v.op2(i32x4Add, w) }
-
-// SubInts subtracts four integers.
-func (v V) SubInts(w V) V { return v.op2(i32x4Sub, w) }
-
 // MoreInts compares four signed integers.
 func (v V) MoreInts(w V) V { return v.op2(i32x4GtS, w) }
 
@@ -561,15 +536,13 @@ func (v V) HighHalves() V { return v.op1(i32x4ExtendHighS) }
 // Floats converts four signed integers.
 func (v V) Floats() V { return v.op1(f32x4ConvertS) }
 
-// AddWide, MulWide and ShrWide compute with two integers of 64 bits.
-
-// AddWide returns v + w.
+// AddWide adds two integers of 64 bits.
 func (v V) AddWide(w V) V { return v.op2(i64x2Add, w) }
 
-// MulWide returns v · w.
+// MulWide multiplies two integers of 64 bits.
 func (v V) MulWide(w V) V { return v.op2(i64x2Mul, w) }
 
-// ShrWide returns v >> n, unsigned.
+// ShrWide shifts two unsigned integers of 64 bits to the right.
 func (v V) ShrWide(n int) V { return v.shift(i64x2ShrU, n) }
 
 // Any returns whether v has a bit that is not 0.

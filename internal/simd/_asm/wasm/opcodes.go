@@ -16,14 +16,12 @@ const (
 	opLocalSet     = 0x21
 	opLocalTee     = 0x22
 	opI32Load      = 0x28
-	opI32Store     = 0x36
 	opI32Const     = 0x41
 	opI32Eqz       = 0x45
 	opI32Eq        = 0x46
 	opI32LtS       = 0x48
 	opI32GeS       = 0x4e
 	opI32Add       = 0x6a
-	opI32And       = 0x71
 	opI32Shl       = 0x74
 	opVector       = 0xfd // the prefix of the instructions below
 )
@@ -31,7 +29,6 @@ const (
 // Instructions of vectors.
 const (
 	v128Load         = 0x00
-	v128Load8x8S     = 0x01
 	v128Load16x4U    = 0x04
 	v128Load32Splat  = 0x09
 	v128Store        = 0x0b
@@ -62,9 +59,6 @@ const (
 	i32x4ExtendLowS  = 0xa7
 	i32x4ExtendHighS = 0xa8
 	i32x4Shl         = 0xab
-	i32x4ShrU        = 0xad
-	i32x4Add         = 0xae
-	i32x4Sub         = 0xb1
 	i64x2ShrU        = 0xcd
 	i64x2Add         = 0xce
 	i64x2Mul         = 0xd5
