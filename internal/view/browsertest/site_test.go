@@ -109,7 +109,7 @@ func (b *tab) set(id string, value any) {
 func TestSitePages(t *testing.T) {
 	url := site(t)
 	w := watch(t, 1280, 900)
-	pages := "index regression scores reverse dates masks minilm search docs/index docs/view readme DESIGN"
+	pages := "index regression scores reverse dates masks minilm search docs/index docs/view DESIGN"
 	for page := range strings.FieldsSeq(pages) {
 		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+page+".html"))
 		w.wait(`document.readyState === "complete"`)
