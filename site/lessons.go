@@ -106,8 +106,27 @@ func (b *build) lessons() error {
 			return fmt.Errorf("lesson %s: %w", l.Name, err)
 		}
 	}
-	return b.render(page{Path: "index.html", Title: "attn", Lessons: lessonPages, Scripts: []string{"page.js"},
+	install, err := b.install()
+	if err != nil {
+		return err
+	}
+	return b.render(page{Path: "index.html", Title: "attn", Lessons: lessonPages, Body: install, Scripts: []string{"page.js"},
 		Description: "Attention for Go: lessons that compute in the browser, and documentation."})
+}
+
+// install renders the section of README that says how to install attn.
+func (b *build) install() (template.HTML, error) {
+	text, err := os.ReadFile(filepath.Join(b.root, "README.md"))
+	if err != nil {
+		return "", err
+	}
+	_, section, found := strings.Cut(string(text), "\n## Install\n")
+	if !found {
+		return "", fmt.Errorf("README.md has no section Install")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	r, err := b.markdown([]byte("## Install\n"+section), "README.md", "index.html")
+	return template.HTML(r.html), err
 }
 
 // lessonBody renders a section with its live figures. The picture after a live comment is the still

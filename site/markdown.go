@@ -133,11 +133,8 @@ func documentPath(file string) (string, bool) {
 	if path.Ext(name) != ".md" || !slices.Contains([]string{"", "docs/", "bench/"}, dir) {
 		return "", false
 	}
-	switch {
-	case file == "README.md":
-		return "readme.html", true
-	case name == "README.md":
-		return dir + "index.html", true
+	if name == "README.md" {
+		return dir + "index.html", true // at the top, the page of all lessons
 	}
 	return dir + strings.TrimSuffix(name, ".md") + ".html", true
 }
@@ -160,7 +157,7 @@ func (b *build) documents() error {
 			return err
 		}
 		source = filepath.ToSlash(source)
-		if source == lessonsFile {
+		if source == lessonsFile || source == "README.md" { // they have their own pages
 			continue
 		}
 		if texts[source], err = os.ReadFile(f); err != nil {

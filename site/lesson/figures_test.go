@@ -69,7 +69,8 @@ func TestRegressionLearn(t *testing.T) {
 	if frames != 201 || good.Step != 200 {
 		t.Errorf("%d frames, %d steps", frames, good.Step)
 	}
-	if good.W < 2 || good.W > 8 || trap.W < 2*good.W || trap.SelfToo > 0.9*good.SelfToo || trap.Error < good.Error {
+	// CI runs this test natively and as WebAssembly: the learnt w is the same within 0.001.
+	if math.Abs(float64(good.W)-5.6188) > 1e-3 || trap.W < 2*good.W || trap.SelfToo > 0.9*good.SelfToo || trap.Error < good.Error {
 		t.Errorf("from others w %v, loss %v, error %v; with itself w %v, loss %v, error %v",
 			good.W, good.SelfToo, good.Error, trap.W, trap.SelfToo, trap.Error)
 	}

@@ -1,3 +1,5 @@
+//go:build !js || translator
+
 package main
 
 import (

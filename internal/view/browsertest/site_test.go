@@ -109,7 +109,7 @@ func (b *tab) set(id string, value any) {
 func TestSitePages(t *testing.T) {
 	url := site(t)
 	w := watch(t, 1280, 900)
-	pages := "index regression scores reverse dates masks minilm search docs/index docs/view readme DESIGN"
+	pages := "index regression scores reverse dates masks minilm search docs/index docs/view DESIGN"
 	for page := range strings.FieldsSeq(pages) {
 		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+page+".html"))
 		w.wait(`document.readyState === "complete"`)
@@ -241,6 +241,24 @@ func TestSiteModel(t *testing.T) {
 	if got := w.text("#answer"); !strings.Contains(got, "0.90") {
 		t.Errorf("the answer is %q", got)
 	}
+}
+
+// From a folder, where Chromium runs no modules, a page says so, and shows text and still pictures.
+func TestSiteFolder(t *testing.T) {
+	findBrowser(t)
+	dir, err := theSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, 1280, 900)
+	b.do(chromedp.Navigate("file://" + filepath.Join(dir, "regression.html")))
+	b.wait(`document.querySelector("#notes .note")?.textContent.includes("python3 -m http.server")`)
+	if got := js[string](b, `getComputedStyle(document.querySelector(".live")).backgroundColor`); got != "rgb(255, 255, 255)" {
+		t.Errorf("the style is missing: cards are %s", got)
+	}
+	b.mu.Lock()
+	b.problems = nil // Chromium complains about each module
+	b.mu.Unlock()
 }
 
 // A search finds sections, and its link leads to one.
