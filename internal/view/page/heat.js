@@ -63,6 +63,7 @@ export function heatView(say, tell) {
     // letters, are squeezed instead of turning all labels.
     const fit = (w, size, letters) => w * letters + (w > 1 ? 0.5 * letters : 2) <= size;
     const fitsUpright = (size, letters) => 0.6 * wideK * letters + 2 <= size && widthsK.filter((w) => !fit(w, size, letters)).length <= 0.2 * widthsK.length;
+    const singles = widthsK.filter((w) => w > 1).length <= 0.2 * widthsK.length;
     let letters = largestFont, left = 0, size = 0;
     for (let turn = 0; turn < 3; turn++) { // the size of labels depends on the cells, and the cells on the labels
       left = Math.ceil(titled + Math.min(120, width * 0.28, wideQ * letters) + 8);
@@ -71,8 +72,9 @@ export function heatView(say, tell) {
       const most = largestCell * (state.z ? Math.min(Math.max(1, all.rows / (all.r1 - all.r0)), Math.max(1, all.cols / (all.c1 - all.c0))) : 1);
       size = Math.max(0.02, Math.min(most, fits(rows, cols)));
       letters = Math.max(least, Math.min(largestFont, Math.floor(size / 1.2)));
-      const letter = Math.max(0.5, ...widthsK.filter((w) => w <= 1)), standing = Math.max(least, Math.min(letters, Math.floor((size - 2) / letter)));
-      if (fitsUpright(size, standing)) letters = standing; // a smaller font keeps single letters upright
+      let standing = letters; // a smaller font keeps single letters upright
+      while (singles && standing > least && !fitsUpright(size, standing)) standing--;
+      if (fitsUpright(size, standing)) letters = standing;
     }
     const upright = fitsUpright(size, letters), top = Math.ceil(titled + (upright ? letters + 9 : turned(letters)));
     const step = size >= 1.1 * letters ? 1 : Math.ceil((1.3 * letters) / size);
