@@ -9,8 +9,8 @@ import (
 // Variables are the environment variables in which schedulers pass the number of a task, from 0.
 var Variables = []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"}
 
-// Numbers returns which of n shards to process: the given one, or the one of the first of Variables that is set, or
-// all. lookup is os.LookupEnv.
+// Numbers returns which of n shards to process: the given number, or the number in the first of Variables that is set,
+// or all. lookup is os.LookupEnv.
 //
 // Errors: *flags.Error if there is no such shard.
 func Numbers(given *int, n int, lookup func(string) (string, bool)) (list []int, err error) {
