@@ -10,7 +10,7 @@ export function ticks(low, high, n = 5) {
   return list;
 }
 
-const short = (x) => (Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(0) : String(Number(x.toPrecision(4)))).replace("-", "−");
+const short = (x) => (Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(0) : String(Number(x.toPrecision(4)))).replace(/^(-?\d)(\d{3})$/, "$1,$2").replace("-", "−");
 
 /**
  * Returns a chart. Colours are 0 to 4: quiet, accent, other, good, bad.

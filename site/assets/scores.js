@@ -166,7 +166,7 @@ byId("size").addEventListener("input", () => {
   size = Number(byId("size").value);
   drawScaling();
   save();
-  say(`E ${2 ** size}: the largest weight is ${number(sizes?.[size].largest[0])} unscaled, ${number(sizes?.[size].largest[1])} scaled.`);
+  say(`E ${2 ** size}: the largest weight, mean of 64 queries, is ${number(sizes?.[size].largest[0])} unscaled, ${number(sizes?.[size].largest[1])} scaled.`);
 });
 byId("vectors").addEventListener("click", () => {
   vectors++;
