@@ -5,7 +5,7 @@ import { chart } from "./chart.js";
 import { handle, place } from "./drag.js";
 import { heatmap } from "./heatmap.js";
 
-const xRange = [0, 5], yRange = [-2, 6], steps = 300, rate = 0.5, usual = 30;
+const xRange = [0, 5], yRange = [-2, 6], steps = 300, rate = 0.5, usual = 50; // as in examples/regression
 const curve = chart({ x: "x", y: "y", height: 320, onDraw: () => drawPoints() });
 const loss = chart({ title: "Loss while learning", x: "step", y: "squared error", height: 260 });
 const map = heatmap({ title: "Weights", rowTitle: "place x (query)", columnTitle: "observation at x (key)", largest: 14 });

@@ -178,7 +178,11 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       take({ ...s, losses: [] }, false);
       if (s.shown.unknown.length) fail({ message: `the model has never seen ${s.shown.unknown.map((c) => `“${c}”`).join(" ")}` });
       if (!busy()) save();
-    }, fail);
+    }, (e) => {
+      fail(e);
+      values.output.textContent = "–";
+      values.output.classList.remove("good");
+    });
   });
   text.oninput = retext;
   check.onclick = () => inTurn(async () => {
