@@ -70,7 +70,9 @@ func (b *build) markdown(source []byte, from, out string) (rendered, error) {
 			name := string(id.([]byte))
 			r.sections = append(r.sections, section{Page: out, ID: name, Title: plain(n, source), level: n.Level})
 		}
-		if n.Parent() == tree && n.Kind() != ast.KindHeading {
+		code, _ := n.(*ast.FencedCodeBlock)
+		formula := code != nil && string(code.Language(source)) == "math" // TeX is not for readers
+		if n.Parent() == tree && n.Kind() != ast.KindHeading && !formula {
 			if len(r.sections) == 0 {
 				r.sections = append(r.sections, section{Page: out})
 			}

@@ -10,7 +10,7 @@ export function ticks(low, high, n = 5) {
   return list;
 }
 
-const short = (x) => (Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(0) : String(Number(x.toPrecision(4)))).replace("-", "−");
+const short = (x) => (Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(0) : String(Number(x.toPrecision(4)))).replace(/^(-?\d)(\d{3})$/, "$1,$2").replace("-", "−");
 
 /**
  * Returns a chart. Colours are 0 to 4: quiet, accent, other, good, bad.
@@ -66,7 +66,7 @@ export function chart({ title = "", x: xName, y: yName, height = 260, level = "h
             pen = "L";
           }
         }
-        return [svg("path", { class: ink, d: path, stroke: "currentColor", "stroke-dasharray": l.dashed ? "5 4" : null })];
+        return [svg("path", { class: ink, d: path, stroke: "currentColor", "stroke-dasharray": l.dashed ? "5 4" : null }), ...(l.x.length === 1 && !(log && l.y[0] <= 0) ? [svg("circle", { class: ink, cx: px(l.x[0]), cy: py(l.y[0]), r: 3, fill: "currentColor" })] : [])]; // a single value is a dot
       }));
       names.replaceChildren(...lines.map((l) => el("li", { class: `ink-${l.colour ?? 1}${l.points ? " dots" : ""}${l.dashed ? " dashes" : ""}` }, el("span", { text: l.name }))));
       picture.setAttribute("aria-label", summary ?? `${title || yName}: ` + lines.map((l) => `${l.name}, ${l.x.length} values, the last ${number(l.y.at(-1), 3)}`).join("; "));

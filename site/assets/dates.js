@@ -124,6 +124,7 @@ map.node.hidden = true;
 method.append(...methods.map(([name]) => el("option", { value: name, text: name.replaceAll("-", " ") })));
 method.onchange = () => {
   byId("method-words").textContent = methods.find(([name]) => name === method.value)[1];
+  if (ranking && ranking.method !== method.value) byId("rank-progress").textContent = `The numbers below are still by ${ranking.method.replaceAll("-", " ")}: measure again.`;
   save();
 };
 
@@ -135,12 +136,12 @@ async function rank() {
   byId("rank").disabled = true;
   byId("rank-progress").textContent = "Measuring …";
   try {
-    const r = await ask("dates.importance", { dates, method: method.value }, (f) => (byId("rank-progress").textContent = `${f.done} of ${f.all} batches`), mine.signal);
-    ranking = r;
-    const weights = r.heads.map((h) => h.score), signed = weights.some((w) => w < 0) && method.value === "leave-one-out";
+    const by = method.value, r = await ask("dates.importance", { dates, method: by }, (f) => (byId("rank-progress").textContent = `${f.done} of ${f.all} batches`), mine.signal);
+    ranking = { ...r, method: by };
+    const weights = r.heads.map((h) => h.score), signed = weights.some((w) => w < 0);
     map.node.hidden = false;
     map.show({ weights, rows: ["encoder", "decoder", "cross"], columns: ["0", "1", "2", "3"], ...(signed ? { low: Math.min(...weights) } : {}) });
-    byId("order").replaceChildren(el("h3", { text: "From least to most important" }), el("ol", { class: "small" },
+    byId("order").replaceChildren(el("h3", { text: `From least to most important, by ${by.replaceAll("-", " ")}` }), el("ol", { class: "small" },
       ...r.order.map((head) => el("li", { text: `${short(head)}: ${number(r.heads.find((h) => same(h, head)).score, 4)}` }))));
     byId("rank-progress").textContent = `Measured in ${duration(r.seconds)}.`;
     curve.points = [];
@@ -162,7 +163,7 @@ byId("curve").append(curve.node);
 
 function drawCurve() {
   const points = curve.points.toSorted((a, b) => a.k - b.k);
-  curve.show({ lines: [{ name: `least important first, by ${method.value.replaceAll("-", " ")}`, x: points.map((p) => p.k), y: points.map((p) => p.percent) },
+  curve.show({ lines: [{ name: `least important first, by ${(ranking?.method ?? method.value).replaceAll("-", " ")}`, x: points.map((p) => p.k), y: points.map((p) => p.percent) },
     { name: "measured", x: points.map((p) => p.k), y: points.map((p) => p.percent), points: true }], xRange: [0, 12], yRange: [0, 100],
     summary: points.length ? points.map((p) => `${p.k} removed: ${number(p.percent, 1)}%`).join(", ") : "Nothing is measured yet." });
 }

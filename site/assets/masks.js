@@ -1,6 +1,6 @@
 // Lesson 5: masks, relative positions, layouts and a cache.
 
-import { ask, byId, calm, complain, el, latest, number, onTheme, readout, say, state } from "./page.js";
+import { ask, byId, calm, complain, el, grouped, latest, number, onTheme, readout, say, state } from "./page.js";
 import { chart } from "./chart.js";
 import { css, inkOn, rgb } from "./colour.js";
 import { heatmap } from "./heatmap.js";
@@ -62,7 +62,7 @@ const build = latest(async () => {
   const alone = labels.filter((_, i) => r.hidden.slice(i * tokens, (i + 1) * tokens).every(Boolean)).length;
   const words = `${count} of ${tokens * tokens} pairs are visible.` + (alone ? ` ${alone} ${alone === 1 ? "query sees" : "queries see"} no key: weights and output are 0.` : "");
   byId("visible").textContent = words;
-  const parts = [r.mask && `Mask: ${r.mask}`, r.change && `Changes: []attn.ScoreChange{${r.change}}`].filter(Boolean);
+  const parts = [r.score && `Score: ${r.score}`, r.mask && `Mask: ${r.mask}`, r.change && `Changes: []attn.ScoreChange{${r.change}}`].filter(Boolean);
   byId("expression").textContent = `out := attn.Attend(nil, q, k, v, attn.Options{${parts.join(", ")}})`;
   say(words);
 });
@@ -79,8 +79,8 @@ const layouts = latest(async () => {
     grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 60px))`;
     for (const [b, i] of l.vectors) {
       const box = el("span", { class: b === one ? "here" : "away", text: i }), colour = rgb(0.2 + (0.6 * b) / 3);
-      box.style.background = css(colour);
-      box.style.color = inkOn(colour);
+      box.style.background = b === one ? css(colour) : `color-mix(in srgb, ${css(colour)} 35%, var(--card))`;
+      if (b === one) box.style.color = inkOn(colour);
       grid.append(box);
     }
     const places = l.vectors.flatMap(([b], at) => (b === one ? [at] : []));
@@ -102,11 +102,11 @@ const grow = latest(async () => {
   if (!r) return;
   const labels = Array.from({ length: steps }, (_, i) => String(i)), most = Number(byId("steps").max);
   rows.show({ rows: labels, columns: labels, weights: r.weights, hidden: r.hidden });
-  readout(byId("cache-read"), [["keys in the cache", steps], ["scores of this step", steps], ["scores so far", r.with], ["without a cache", r.without], ["the whole sequence at once gives", r.same ? "the same bits" : "other bits"]]);
+  readout(byId("cache-read"), [["keys in the cache", steps], ["scores of this step", steps], ["scores so far", grouped(r.with)], ["without a cache", grouped(r.without)], ["the whole sequence at once gives", r.same ? "the same bits" : "other bits"]]);
   const x = Array.from({ length: most }, (_, i) => i + 1), all = (n) => (n * (n + 1) * (n + 2)) / 6, one = (n) => (n * (n + 1)) / 2;
   work.show({ lines: [{ name: "without a cache", x, y: x.map(all), colour: 2 }, { name: "with a cache", x, y: x.map(one), colour: 1 }, { name: "now", x: [steps, steps], y: [r.without, r.with], colour: 0, points: true }],
-    summary: `After ${steps} tokens: ${r.with} scores with a cache, ${r.without} without.` });
-  say(`${steps} tokens: ${r.with} scores with a cache, ${r.without} without.`);
+    summary: `After ${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.` });
+  say(`${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.`);
 });
 
 let playing = 0;

@@ -37,6 +37,9 @@ export function number(x, digits = 2) {
   return x.toFixed(digits).replace(/^-(?=.*[1-9])/, "−").replace(/^-/, "");
 }
 
+/** Formats a whole number with a comma between thousands. */
+export const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
+
 /** Fills a <dl class="readout"> with names and values. */
 export function readout(list, rows) {
   list.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: String(value) }))));

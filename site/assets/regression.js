@@ -5,7 +5,7 @@ import { chart } from "./chart.js";
 import { handle, place } from "./drag.js";
 import { heatmap } from "./heatmap.js";
 
-const xRange = [0, 5], yRange = [-2, 6], steps = 300, rate = 0.5, usual = 30;
+const xRange = [0, 5], yRange = [-2, 6], steps = 300, rate = 0.5, usual = 50; // as in examples/regression
 const curve = chart({ x: "x", y: "y", height: 320, onDraw: () => drawPoints() });
 const loss = chart({ title: "Loss while learning", x: "step", y: "squared error", height: 260 });
 const map = heatmap({ title: "Weights", rowTitle: "place x (query)", columnTitle: "observation at x (key)", largest: 14 });
@@ -25,7 +25,7 @@ function save() {
 
 /** Reads the state of the address. */
 async function load() {
-  w = Math.max(0.1, Math.min(40, state.get("w", 1)));
+  w = Math.max(0.1, Math.min(1000, state.get("w", 1)));
   x = Math.max(0, Math.min(5, state.get("x", 2.5)));
   seed = Math.max(0, Math.min(1e6, Math.round(state.get("seed", 1))));
   noise = Math.max(0, Math.min(1.5, state.get("noise", 0.5)));
@@ -78,7 +78,7 @@ function draw() {
     summary: shown ? `The estimate from ${n} observations. At ${number(x)} it is ${number(shown.out[at])}, the truth ${number(shown.truth[at])}.` : "No observations." });
   const weights = points.x.map((_, j) => weight(j)), most = weights.indexOf(Math.max(...weights));
   readout(byId("curve-read"), shown ? [["estimate at x", number(shown.out[at])], ["truth", number(shown.truth[at])], ["largest weight", number(weights[most], 3)], ["of the observation at", number(points.x[most])],
-    ["distance from the truth", number(shown.error, 3)]] : [["observations", "none"]]);
+    ["squared error against the truth", number(shown.error, 3)]] : [["observations", "none"]]);
   byId("learn").disabled = n === 0;
   drawLearning();
 }
@@ -111,10 +111,10 @@ function drawPoints() {
 function drawLearning() {
   const trap = byId("trap").checked;
   readout(byId("learn-read"), [["step", history.length ? history.at(-1).step : 0], ["w", number(w)], [trap ? "loss, itself included" : "loss, from the others", shown ? number(trap ? shown.selfToo : shown.loss, 3) : "–"],
-    ["distance from the truth", shown ? number(shown.error, 3) : "–"]]);
+    ["squared error against the truth", shown ? number(shown.error, 3) : "–"]]);
   const list = history.length ? history : shown ? [{ step: 0, loss: shown.loss, selfToo: shown.selfToo, error: shown.error }] : [];
   loss.show({ lines: [{ name: trap ? "loss, itself included" : "loss, from the others", x: list.map((h) => h.step), y: list.map((h) => (trap ? h.selfToo : h.loss)), colour: 1 },
-    { name: "distance from the truth", x: list.map((h) => h.step), y: list.map((h) => h.error), colour: 2 }], xRange: [0, steps], yRange: [0, Math.max(0.5, ...list.map((h) => Math.max(h.loss, h.error)))] });
+    { name: "against the truth", x: list.map((h) => h.step), y: list.map((h) => h.error), colour: 2 }], xRange: [0, steps], yRange: [0, Math.max(0.5, ...list.map((h) => Math.max(h.loss, h.error)))] });
   if (!shown) return map.show({ weights: [], rows: [], columns: [] });
   const n = shown.keys.x.length, every = 2; // each second place is a row
   const order = shown.keys.x.map((_, j) => j).sort((a, b) => shown.keys.x[a] - shown.keys.x[b]), rows = shown.x.filter((_, i) => i % every === 0);
@@ -259,7 +259,7 @@ byId("learn").addEventListener("click", async () => {
         draw();
       });
     }, mine.signal);
-    if (learning === mine) say(`Step ${history.at(-1).step}: w is ${number(w)}, the distance from the truth is ${number(shown.error, 3)}.`);
+    if (learning === mine) say(`Step ${history.at(-1).step}: w is ${number(w)}, the squared error against the truth is ${number(shown.error, 3)}.`);
   } catch (problem) {
     complain(problem.message);
   }

@@ -18,7 +18,7 @@ const arrows = svg("g"), picture = svg("svg", { viewBox: `0 0 ${side} ${side}`, 
 byId("plane").append(picture);
 
 /** Returns a vector with a handle at its end. */
-function vector(name, ink, get, set) {
+function vector(name, ink, get, set, padding = () => false) {
   const line = svg("line", { class: ink, stroke: "currentColor", "stroke-width": 2, x1: px(0), y1: py(0) });
   const dot = svg("circle", { r: 6, fill: "currentColor" }), hit = svg("circle", { r: 16, fill: "transparent" }), text = svg("text", { class: "name", text: name === "query" ? "q" : name.at(-1) });
   const limit = (v) => Math.max(-reach, Math.min(reach, Math.round(v * 100) / 100));
@@ -46,10 +46,11 @@ function vector(name, ink, get, set) {
     }
     text.setAttribute("x", Math.max(8, Math.min(side - 12, px(x) + 10)));
     text.setAttribute("y", Math.max(14, Math.min(side - 4, py(y) - 8)));
-    grip.setAttribute("aria-label", `${name}: ${number(x)}, ${number(y)}`);
+    for (const node of [line, grip]) node.setAttribute("opacity", padding() ? 0.35 : 1);
+    grip.setAttribute("aria-label", `${name}: ${number(x)}, ${number(y)}${padding() ? ", padding" : ""}`);
   };
 }
-const draws = [...start.keys.map((_, j) => vector(`key ${letters[j]}`, "ink-2", () => plane.keys[j], (v) => (plane.keys[j] = v))),
+const draws = [...start.keys.map((_, j) => vector(`key ${letters[j]}`, "ink-2", () => plane.keys[j], (v) => (plane.keys[j] = v), () => j >= valid)),
   vector("query", "ink-1", () => plane.query, (v) => (plane.query = v))];
 
 const compare = latest(async () => {
@@ -72,7 +73,7 @@ function table() {
   const columns = [...letters].map((l, j) => (j < valid ? l : `${l} (padding)`)), hidden = [...letters].map((_, j) => j >= valid);
   if (byId("what").value === "scores")
     byId("compare").replaceChildren(el("table", { class: "weights" }, el("caption", { class: "unseen", text: "Scores of each key" }), el("thead", {}, el("tr", {}, el("td"), ...columns.map((c) => el("th", { scope: "col", text: c })))),
-      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: s.name }), ...s.scores.map((v) => el("td", { text: number(v) })))))));
+      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: s.name }), ...s.scores.map((v, j) => el("td", { text: j < valid ? number(v) : "−∞" })))))));
   else byId("compare").replaceChildren(weightTable({ rows: list.map((s) => s.name), columns, weights: list.map((s) => s.weights), hidden, caption: "Weight of each key" }));
 }
 
@@ -166,7 +167,7 @@ byId("size").addEventListener("input", () => {
   size = Number(byId("size").value);
   drawScaling();
   save();
-  say(`E ${2 ** size}: the largest weight is ${number(sizes?.[size].largest[0])} unscaled, ${number(sizes?.[size].largest[1])} scaled.`);
+  say(`E ${2 ** size}: the largest weight, mean of 64 queries, is ${number(sizes?.[size].largest[0])} unscaled, ${number(sizes?.[size].largest[1])} scaled.`);
 });
 byId("vectors").addEventListener("click", () => {
   vectors++;

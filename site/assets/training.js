@@ -1,10 +1,8 @@
 // A model that trains in the page: controls, numbers, the curve of its loss, and its heads as they form.
 
-import { ask, calm, complain, el, later, number, say, state } from "./page.js";
+import { ask, calm, complain, el, grouped, later, number, say, state } from "./page.js";
 import { chart } from "./chart.js";
 import { headGrid } from "./headgrid.js";
-
-const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** Writes an error of the program as a sentence. */
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
@@ -61,7 +59,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   function controls() {
     go.textContent = busy() ? "Pause" : at >= steps && at > 0 ? "Trained" : at > 0 ? "Continue" : "Train";
     go.disabled = !busy() && at >= steps && at > 0;
-    one.disabled = busy() || at >= steps;
+    one.disabled = busy() || (started && at >= steps);
     check.disabled = busy();
     until.max = steps;
     node.setAttribute("aria-busy", String(busy()));
@@ -101,7 +99,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       y.push(part.reduce((a, b) => a + b, 0) / part.length);
     }
     curve.show({ lines: [{ name: width > 1 ? `mean of ${width} steps` : "loss of a step", x, y }], xRange: [0, Math.max(100, at)], log: true,
-      summary: y.length ? `The loss fell from ${number(y[0], 2)} to ${number(y.at(-1), 3)} in ${at} steps.` : "No step yet." });
+      summary: y.length ? `The loss fell from ${number(y[0], 2)} to ${number(y.at(-1), 3)} in ${grouped(at)} steps.` : "No step yet." });
     if (shown) grid.show(shown.layers);
   }
 
@@ -136,7 +134,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     run = null;
     save();
     controls();
-    say(`Step ${at}, loss ${values.loss.textContent}, writes ${values.output.textContent}.`);
+    say(`Step ${grouped(at)}, loss ${values.loss.textContent}, writes ${values.output.textContent}.`);
   }
 
   function save() {
@@ -180,7 +178,11 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       take({ ...s, losses: [] }, false);
       if (s.shown.unknown.length) fail({ message: `the model has never seen ${s.shown.unknown.map((c) => `“${c}”`).join(" ")}` });
       if (!busy()) save();
-    }, fail);
+    }, (e) => {
+      fail(e);
+      values.output.textContent = "–";
+      values.output.classList.remove("good");
+    });
   });
   text.oninput = retext;
   check.onclick = () => inTurn(async () => {

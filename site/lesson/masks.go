@@ -87,12 +87,13 @@ func masksBuild(_ context.Context, args json.RawMessage, _ func(any)) (any, erro
 	if a.Random {
 		q, k = tensor.Randn(rng, 1, a.Length, size), tensor.Randn(rng, 1, a.Length, size)
 	}
-	change := ""
+	change, scoring := "", ""
 	switch {
 	case a.ALiBi != nil:
 		o.Changes, change = []attn.ScoreChange{position.ALiBi(*a.ALiBi)}, fmt.Sprintf("position.ALiBi(%g)", *a.ALiBi)
 	case a.T5:
 		config := position.T5Config{Causal: a.Causal || a.Prefix != nil, MaxDistance: 16}
+		o.Score, scoring = score.Dot(), "score.Dot()" // T5 does not scale
 		o.Changes = []attn.ScoreChange{position.T5Bias(table, config)}
 		change = fmt.Sprintf("position.T5Bias(table, position.T5Config{Causal: %v, MaxDistance: 16})", config.Causal)
 	}
@@ -105,6 +106,7 @@ func masksBuild(_ context.Context, args json.RawMessage, _ func(any)) (any, erro
 		"hidden":  hidden(o.Mask, attn.Sizes{B: 1, Lq: a.Length, Lk: a.Length}),
 		"mask":    expression,
 		"change":  change,
+		"score":   scoring,
 	}, nil
 }
 

@@ -159,7 +159,7 @@ func TestSiteRegression(t *testing.T) {
 	w.click("#clear")
 	w.wait(`document.querySelector("#curve-read dd").textContent === "none"`)
 	w.click("#fresh")
-	w.wait(`document.querySelectorAll("#curve .grip").length === 30`)
+	w.wait(`document.querySelectorAll("#curve .grip").length === 50`)
 	w.click("#learn")
 	w.wait(`document.querySelector("#learn").textContent === "Learn" && location.hash.includes("w=")`)
 	if got := w.text("#learn-read dd"); got != "300" {
