@@ -56,7 +56,7 @@ func (t Target) goal(layers []*attn.MultiHead, e *Experiment, dir string) (Goal,
 			return Goal{}, flags.Errorf("--keep %d, but the model has %d heads", left, all)
 		}
 	case t.Share != nil:
-		left = all - int(*t.Share*float64(all)+0.5)
+		left = all - int(float64(*t.Share*float64(all))+0.5)
 	case t.Speed != nil:
 		return Goal{Speed: *t.Speed}, nil
 	case t.MaxDrop != nil:

@@ -55,6 +55,8 @@ var allowed = map[string]string{
 	"internal/pruning.Count":           whole,
 	"internal/pruning.attentionOf":     whole,
 	"internal/pruning.layerOperations": whole,
+	"models.(*recurrent).Operations":   whole,
+	"models.transformer.Operations":    whole,
 }
 
 func main() {
