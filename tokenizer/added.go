@@ -138,6 +138,7 @@ func (a *addedTokens) text(id int) string {
 // literal are not cut out.
 func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 	var pieces []piece
+	size := 0 // of the normalized pieces
 	for _, p := range a.raw.split(nil, whole, literal) {
 		if p.token != none {
 			pieces = append(pieces, p)
@@ -151,6 +152,8 @@ func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 		}
 		if n != nil {
 			n.normalize(&p)
+			size += len(p.s)
+			checkGrowth(len(whole.s), size)
 		}
 		pieces = a.normal.split(pieces, p, literal)
 	}

@@ -77,6 +77,8 @@ func TestHostileSize(t *testing.T) {
 		"prefix":  {"normalizer", `{"type": "Prepend", "prepend": "` + strings.Repeat("x", 1_000_000) + `"}`, "the text becomes too long"},
 		"bytes": {"pre_tokenizer", strings.ReplaceAll(sequence(`{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},`,
 			`{"type": "Split", "pattern": {"String": "b"}, "behavior": "Isolated", "invert": false}`, 60), "normalizers", "pretokenizers"), "the text becomes too long"},
+		"pieces": {"added_tokens", `[{"id": 1, "content": "é", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}], ` +
+			`"normalizer": {"type": "Prepend", "prepend": "` + strings.Repeat("x", 60_000) + `"}`, "the text becomes too long"},
 		"written": {"decoder", strings.ReplaceAll(sequence(replace+",", replace, 60), "normalizers", "decoders"), "times as long, want at most 64"},
 	} {
 		runtime.ReadMemStats(&before)

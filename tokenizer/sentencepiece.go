@@ -262,6 +262,7 @@ type pieceNormalizer struct {
 	suffix bool  // the space is added after the text instead of before it
 	// firstOnly adds a space only before the piece at the beginning of a text, and not after a special token.
 	firstOnly bool
+	decodes   bool // it normalizes decoded texts, which cannot fail: see pieceRules.checkDecoding
 }
 
 const metaSpace = "▁"
@@ -308,6 +309,9 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		}
 		if text != "" {
 			wasSpace = n.extraSpaces && strings.HasSuffix(text, " ")
+		}
+		if !n.decodes {
+			checkGrowth(len(s), w.s.Len()+len(text))
 		}
 		w.put(text, from)
 		done += size

@@ -25,7 +25,7 @@ func newPieceDecoder(f *pieceFile, m *pieceModel) *pieceDecoder {
 		allLeading: f.before.extraSpaces,
 	}
 	if f.behind != nil {
-		d.behind = &pieceNormalizer{pieceRules: *f.behind}
+		d.behind = &pieceNormalizer{pieceRules: *f.behind, decodes: true}
 	}
 	return d
 }

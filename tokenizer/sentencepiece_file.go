@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -168,7 +169,22 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 	if p.behind != nil && p.behind.chars.units == nil {
 		p.behind = nil // as in the reference
 	}
+	if p.behind != nil {
+		if err := p.behind.checkDecoding(); err != nil {
+			return nil, within("denormalizer_spec", err)
+		}
+	}
 	return p, nil
+}
+
+// checkDecoding limits the length of decoded texts, because Decode cannot fail.
+func (r *pieceRules) checkDecoding() error {
+	for text := range strings.SplitSeq(r.chars.texts, "\x00") {
+		if len(text) > mostGrowth {
+			return fmt.Errorf("replaces a text by one of %d bytes, want at most %d", len(text), mostGrowth)
+		}
+	}
+	return nil
 }
 
 func readPiece(data []byte) (filePiece, error) {

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -211,6 +212,46 @@ func wirePieces(pieces ...string) []byte {
 	return data
 }
 
+// longRules returns a field of a SentencePiece model with rules that replace "a" by a text of n bytes.
+func longRules(field, n int) []byte {
+	units := make([]uint32, 98)
+	units[0] = 1 << 10
+	units[1^'a'] = 'a' | 1<<8 | 1<<10 // its text is at the place in the next unit, 0
+	data := binary.LittleEndian.AppendUint32(nil, uint32(4*len(units)))
+	for _, u := range units {
+		data = binary.LittleEndian.AppendUint32(data, u)
+	}
+	data = append(append(data, strings.Repeat("x", n)...), 0)
+	wire := func(number int, data []byte) []byte {
+		return append(binary.AppendUvarint([]byte{byte(number<<3 | wireBytes)}, uint64(len(data))), data...)
+	}
+	return wire(field, wire(2, data))
+}
+
+// A small SentencePiece model cannot take much memory, neither for a text nor for its decoding.
+func TestHostilePieces(t *testing.T) {
+	good := wirePieces("<unk>", "a", "b")
+	open := func(rules []byte) *Tokenizer {
+		t.Helper()
+		tok, err := pieceTokenizer(append(slices.Clone(good), rules...))
+		if err == nil {
+			err = tok.setSpecial(nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok
+	}
+	tok := open(longRules(3, 100_000))
+	if _, err := tok.Encode(strings.Repeat("a", 1000), Options{}); err == nil || !strings.Contains(err.Error(), "the text becomes too long") {
+		t.Errorf("error %v", err)
+	}
+	const n = 5000
+	if got := open(longRules(5, 64)).Decode(slices.Repeat([]int{1}, n)); got != metaSpace+strings.Repeat("x", 64*n) {
+		t.Errorf("%d bytes are decoded", len(got))
+	}
+}
+
 func TestPieceFilesRefused(t *testing.T) {
 	good := wirePieces("<unk>", "a", "b")
 	if _, err := pieceTokenizer(good); err != nil {
@@ -232,6 +273,7 @@ func TestPieceFilesRefused(t *testing.T) {
 		"trainer field": {with(field(2, 0xe0, 3, 1)), "trainer_spec: has the unknown field 60"},
 		"rules field":   {with(field(3, 7<<3, 1)), "normalizer_spec: has the unknown field 7"},
 		"decoder field": {with(field(5, 7<<3, 1)), "denormalizer_spec: has the unknown field 7"},
+		"long decoder":  {with(longRules(5, 65)), "denormalizer_spec: replaces a text by one of 65 bytes, want at most 64"},
 		"piece field":   {with(field(1, 4<<3, 1)), "piece 3: has the unknown field 4"},
 		"words":         {with(field(2, 3<<3, 3)), "model_type is 3, want 1 \\(unigram\\) or 2 \\(BPE\\)"},
 		"piece type":    {with(field(1, 3<<3, 7)), "piece 3: has type 7, want 1 to 6"},

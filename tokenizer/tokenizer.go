@@ -241,12 +241,19 @@ func (t *Tokenizer) words(text string, literal []Span) []piece {
 		return pieces
 	}
 	words := make([]piece, 0, len(text)/4+len(pieces))
+	size, normal := 0, 0 // of the words, and of the pieces that they are from
 	for _, p := range pieces {
 		if p.token != none {
 			words = append(words, p)
 			continue
 		}
+		done := len(words)
 		words = t.preTokenizer.preTokenize(words, p)
+		for _, w := range words[done:] {
+			size += len(w.s)
+		}
+		normal += len(p.s)
+		checkGrowth(normal, size)
 	}
 	return words
 }

@@ -52,8 +52,15 @@ type film struct {
 // if the model has no attention that can be recorded.
 func (s *Session) newFilm() (*film, error) {
 	f := &film{pair: s.Data.example(), keep: map[string]bool{}}
+	if s.resumed {
+		if err := f.read(s.Dir, s.Trainer.Total()); err != nil {
+			return nil, err
+		}
+	}
 	all, err := s.Model.Record(f.pair.Source, f.pair.Target, heads.RecorderOptions{OnRequest: true})
-	if err != nil {
+	if err != nil && len(f.Frames) > 0 {
+		return nil, f.wrong(s, err)
+	} else if err != nil {
 		return nil, nil // a model without heads
 	}
 	order := slices.Clone(all.Layers)
@@ -70,22 +77,28 @@ func (s *Session) newFilm() (*film, error) {
 	if len(f.keep) == 0 {
 		return nil, nil // the texts are too long
 	}
-	if s.resumed {
-		err = f.read(s)
-	}
-	return f, err
+	return f, f.check(s)
 }
 
-// read reads the saved frames of a resumed run, up to its current step.
-func (f *film) read(s *Session) error {
-	path := filepath.Join(s.Dir, FilmFile)
-	saved, err := ReadFilm(s.Dir)
+// read reads the saved frames of a resumed run, up to its current step. They keep their
+// text if the test pairs have changed.
+func (f *film) read(dir string, step int) error {
+	saved, err := ReadFilm(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the run was started by a version that did not record
 	} else if err != nil {
-		return input.BadFile(path, err)
+		return input.BadFile(filepath.Join(dir, FilmFile), err)
 	}
-	f.Frames = slices.DeleteFunc(saved.Frames, func(x heads.Frame) bool { return x.Step > s.Trainer.Total() })
+	f.Frames = slices.DeleteFunc(saved.Frames, func(x heads.Frame) bool { return x.Step > step })
+	if len(f.Frames) > 0 {
+		r := f.Frames[0].Record
+		f.pair = seq2seq.Pair{Source: r.Source, Target: r.Target}
+	}
+	return nil
+}
+
+// check returns an error if the saved frames are of another model.
+func (f *film) check(s *Session) error {
 	if len(f.Frames) == 0 {
 		return nil
 	}
@@ -96,9 +109,14 @@ func (f *film) read(s *Session) error {
 	first := f.Frames[0]
 	probe := heads.Film{Frames: []heads.Frame{first}}
 	if err := probe.Add(heads.Frame{Step: first.Step + 1, Record: now}); err != nil {
-		return input.Errorf(path, "was made with another model or text: %v", err)
+		return f.wrong(s, err)
 	}
 	return nil
+}
+
+// wrong returns the error for saved frames that the session cannot continue.
+func (f *film) wrong(s *Session, err error) error {
+	return input.Errorf(filepath.Join(s.Dir, FilmFile), "was made with another model or text: %v", err)
 }
 
 // record returns the current attention of a model.

@@ -143,6 +143,39 @@ func TestFilmResumed(t *testing.T) {
 	}
 }
 
+// A run whose test pairs have changed records the text that it began with.
+func TestFilmKeepsText(t *testing.T) {
+	r := toyRecipe(t)
+	r.Valid = filepath.Join(t.TempDir(), "valid.tsv")
+	valid := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(r.Valid, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	valid("a b c\tc b a\n")
+	dir := finished(t, r, func(*Session) {})
+	valid("c a b a\tb a b\n")
+	s, err := Reopen(dir, func(r Recipe) (Recipe, error) {
+		r.Training.Epochs++
+		return r, nil
+	}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Train(context.Background(), &watch{}); err != nil {
+		t.Fatal(err)
+	}
+	film, err := ReadFilm(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := film.Frames[0].Record; len(film.Frames) < 6 || r.Source != "a b c" || r.Target != "c b a" {
+		t.Errorf("%d frames of %q", len(film.Frames), r.Source)
+	}
+}
+
 // The layers of a frame are bounded; cross-attention comes first.
 func TestFilmedLayers(t *testing.T) {
 	r := toyRecipe(t)

@@ -137,6 +137,7 @@ async function rank() {
   byId("rank-progress").textContent = "Measuring …";
   try {
     const by = method.value, r = await ask("dates.importance", { dates, method: by }, (f) => (byId("rank-progress").textContent = `${f.done} of ${f.all} batches`), mine.signal);
+    pruning?.abort(); // it removes heads in the earlier order
     ranking = { ...r, method: by };
     const weights = r.heads.map((h) => h.score), signed = weights.some((w) => w < 0);
     map.node.hidden = false;
@@ -174,8 +175,10 @@ let pruning = null;
 async function removed(count, signal) {
   const gone = ranking.order.slice(0, count);
   const q = await ask("dates.measure", { off: gone, dates }, null, signal);
-  curve.points = [...curve.points.filter((p) => p.k !== count), { k: count, percent: (100 * q.exact) / q.texts }];
-  drawCurve();
+  if (!signal.aborted) {
+    curve.points = [...curve.points.filter((p) => p.k !== count), { k: count, percent: (100 * q.exact) / q.texts }];
+    drawCurve();
+  }
   return [gone, q];
 }
 
@@ -232,7 +235,7 @@ async function load() {
   last = location.hash;
   model ??= await ask("dates.open", {});
   text.value = state.get("text", usual);
-  off = state.get("off").split(",").map(parseHead).filter(Boolean);
+  off = state.get("off").split(",").map(parseHead).filter((head, i, all) => head && all.findIndex((h) => h && same(h, head)) === i);
   chosen = parseHead(state.get("look")) ?? chosen;
   method.value = methods.some(([name]) => name === state.get("method")) ? state.get("method") : methods[0][0];
   k.value = byId("k-out").textContent = String(Math.max(0, Math.min(12, Math.round(state.get("k", 0)))));

@@ -166,7 +166,7 @@ export function complain(text) {
 
 // The worker.
 
-let worker = null, count = 0, isReady = null;
+let worker = null, count = 0, isReady = null, broken = null;
 const waiting = new Map();
 
 function start() {
@@ -174,7 +174,7 @@ function start() {
   isReady = new Promise((resolve, reject) => {
     worker = new Worker(new URL("worker.js", import.meta.url), { name: document.body.dataset.program });
     const fail = (text) => {
-      const problem = new Error(`The program of this lesson cannot run: ${text}`);
+      const problem = (broken = new Error(`The program of this lesson cannot run: ${text}`));
       complain(problem.message);
       reject(problem);
       for (const w of waiting.values()) w.reject(problem);
@@ -215,10 +215,13 @@ export function ready() {
 export function ask(call, args = null, onFrame, signal) {
   start();
   return new Promise((resolve, reject) => {
+    if (broken) return reject(broken);
     const id = ++count;
     waiting.set(id, { resolve, reject, onFrame });
     worker.postMessage({ id, call, args });
-    signal?.addEventListener("abort", () => worker.postMessage({ id: ++count, call: "cancel", args: id }));
+    const cancel = () => worker.postMessage({ id: ++count, call: "cancel", args: id });
+    if (signal?.aborted) cancel(); // such a signal has no more events
+    else signal?.addEventListener("abort", cancel);
   });
 }
 

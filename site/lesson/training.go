@@ -114,7 +114,7 @@ func startTraining(ctx context.Context, args json.RawMessage, _ func(any)) (any,
 
 // endRun ends the run that is under way, if there is one.
 func endRun() {
-	if current != nil && current.stop != nil {
+	for current != nil && current.stop != nil { // several calls may wait: each ends the one before it
 		current.stop()
 		<-current.done
 	}
@@ -150,12 +150,13 @@ func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (an
 	}
 	endRun()
 	t := current
-	ctx, t.stop = context.WithCancel(ctx)
-	t.done = make(chan struct{})
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	t.stop, t.done = stop, done
 	defer func() {
-		t.stop()
+		stop()
 		t.stop = nil
-		close(t.done)
+		close(done)
 	}()
 	if o.To == 0 || o.To > t.steps {
 		o.To = t.steps

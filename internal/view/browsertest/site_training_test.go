@@ -45,6 +45,14 @@ func TestSiteReverse(t *testing.T) {
 		w.set("reverse-text", c[0])
 		w.wait(fmt.Sprintf(`document.querySelector("#train .problem").textContent.includes(%q)`, c[1]))
 	}
+	// A pause that comes before the worker has begun to train also counts: the test is still running.
+	button("Test on 100 new texts")
+	button("Continue")
+	button("Pause")
+	w.wait(`document.querySelector("#train button").textContent === "Continue"`)
+	if n := js[int](w.tab, `Number(document.querySelector("#train dd").textContent.split(" ")[0].replace(",", ""))`); n > 500 {
+		t.Errorf("the training went on to step %d", n)
+	}
 	w.set("reverse-network", "gru")
 	w.wait(`document.querySelectorAll("#train .head").length === 1`)
 	w.wait(`document.querySelector("#train dd").textContent === "0 of 1,250"`)
@@ -90,12 +98,19 @@ func TestSiteDates(t *testing.T) {
 	w.set("k", 4)
 	w.wait(`document.getElementById("pruned-speed").textContent.includes("×")`)
 	w.wait(`document.getElementById("parameters").textContent === "74,688 (−18%)"`)
+	// Another method that is not measured yet does not name the order that was.
+	js[bool](w.tab, `(document.getElementById("method").value = "random", document.getElementById("method").dispatchEvent(new Event("change")), true)`)
+	w.set("k", 5)
+	w.wait(`document.querySelector("#curve svg").getAttribute("aria-label").includes("5 removed")`)
+	if got := w.text("#curve .names"); !strings.Contains(got, "by leave one out") {
+		t.Errorf("the curve is named %q", got)
+	}
 	if asked := w.requests(); len(asked) > 0 {
 		t.Errorf("requests after loading: %v", asked)
 	}
 
 	// Another tab with the same address has the same heads off; the new model trains there.
-	w.lesson(url + "dates.html#off=cross-1&t-step=3")
+	w.lesson(url + "dates.html#off=cross-1,cross-1,nothing&t-step=3")
 	w.wait(`document.getElementById("on").textContent === "11 of 12"`)
 	w.wait(`document.querySelector("#train dd").textContent === "3 of 5,008"`)
 }

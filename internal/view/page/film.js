@@ -48,7 +48,10 @@ export function showFilm(record) {
   about.textContent = record?.frame === undefined ? `recorded with ${film.record.source} → ${film.record.target}` : "";
   if (!playing) return;
   if (record?.frame === undefined || at === film.steps.length - 1) pause();
-  else timer = setTimeout(() => go(at + 1), calm.matches ? 1000 : 100);
+  else {
+    clearTimeout(timer); // of an earlier rendering of this step
+    timer = setTimeout(() => go(at + 1), calm.matches ? 1000 : 100);
+  }
 }
 
 function go(at) {

@@ -33,7 +33,8 @@ func (f *Func) emit(b ...byte) {
 // the value on the stack instead.
 func (f *Func) get(local int) {
 	n := unsigned(local)
-	if at := f.set - len(n) - 1; f.set == len(f.code) && at >= 0 && slices.Equal(f.code[at+1:], n) {
+	at := f.set - len(n) - 1
+	if f.set == len(f.code) && at >= 0 && f.code[at] == opLocalSet && slices.Equal(f.code[at+1:], n) {
 		f.code[at] = opLocalTee
 		f.set = 0
 		return

@@ -42,3 +42,13 @@ func TestLocals(t *testing.T) {
 		t.Errorf("code\n% x with %d locals, want\n% x with 1", f.code, len(f.locals), want)
 	}
 }
+
+// The last byte of a local with a long number is not taken for another local.
+func TestManyLocals(t *testing.T) {
+	f := new(Module).Func("f", []Type{I32, I32}, nil)
+	f.pop(129) // 0x81 0x01
+	f.get(1)
+	if want := []byte{opLocalSet, 0x81, 0x01, opLocalGet, 1}; !bytes.Equal(f.code, want) {
+		t.Errorf("code % x, want % x", f.code, want)
+	}
+}
