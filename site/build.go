@@ -289,7 +289,12 @@ func (b *build) weight(name string, seen map[string]bool) (sum int) {
 	return sum + f.compressed
 }
 
-// report prints the sizes of the site, and fails past a budget.
+// overBudget is the error for pages that exceed their budgets.
+type overBudget []string
+
+func (e overBudget) Error() string { return "too large: " + strings.Join(e, "; ") }
+
+// report prints the sizes of the site. It returns an overBudget past a budget.
 func (b *build) report(w io.Writer) error {
 	var names []string
 	total := 0
@@ -313,7 +318,7 @@ func (b *build) report(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "%d\t\t  %d other files\n", rest, max(0, len(names)-16))
 	fmt.Fprintf(t, "%d\t\t  everything; budget %d\n", total, siteBudget)
-	var over []string
+	var over overBudget
 	for _, l := range lessonPages {
 		n, budget := b.weight(l.Path(), map[string]bool{}), l.budget()
 		fmt.Fprintf(t, "%d\t\t  to open %s; budget %d\n", n, l.Path(), budget)
@@ -328,7 +333,7 @@ func (b *build) report(w io.Writer) error {
 		over = append(over, fmt.Sprintf("the site has %d bytes, the budget is %d", total, siteBudget))
 	}
 	if over != nil {
-		return fmt.Errorf("too large: %s", strings.Join(over, "; "))
+		return over
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -184,7 +185,7 @@ func TestBudget(t *testing.T) {
 	b.files["assets/page.js"].compressed = programs[0].budget
 	var table bytes.Buffer
 	err := b.report(&table)
-	if err == nil || !strings.Contains(err.Error(), "regression.html needs") ||
+	if _, ok := errors.AsType[overBudget](err); !ok || !strings.Contains(err.Error(), "regression.html needs") ||
 		!strings.Contains(table.String(), "everything") {
 		t.Errorf("%v\n%s", err, table.String())
 	}
