@@ -47,15 +47,15 @@ func addProduct(dx, dy, f []float32) {
 		simd.MulAdd(dx, dy, f)
 		return
 	}
-	var felt [256]float32
+	var factors [256]float32
 	for len(dy) > 0 {
-		n := min(len(dy), len(felt))
+		n := min(len(dy), len(factors))
 		for i, d := range dy[:n] {
-			if felt[i] = 0; d != 0 {
-				felt[i] = f[i]
+			if factors[i] = 0; d != 0 {
+				factors[i] = f[i]
 			}
 		}
-		simd.MulAdd(dx[:n], dy[:n], felt[:n])
+		simd.MulAdd(dx[:n], dy[:n], factors[:n])
 		dx, dy, f = dx[n:], dy[n:], f[n:]
 	}
 }

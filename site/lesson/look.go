@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -116,7 +117,10 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 	s.Seconds = time.Since(start).Seconds()
 	for i := range record.Layers {
 		l := &record.Layers[i]
-		x := shownLayer{Name: l.Name, Kind: l.Kind.String(), Queries: l.Queries, Keys: l.Keys, Numbers: m.HeadNumbers(l.Name)}
+		x := shownLayer{
+			Name: l.Name, Kind: l.Kind.String(), Numbers: m.HeadNumbers(l.Name),
+			Queries: labels(l.Queries, record.Special), Keys: labels(l.Keys, record.Special),
+		}
 		for h := range l.Heads {
 			x.Heads = append(x.Heads, l.Head(h))
 		}
@@ -126,4 +130,15 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 		s.Layers = append(s.Layers, x)
 	}
 	return s, nil
+}
+
+// labels returns tokens as all pictures of attn label them: ∎ is a special token that ends the text, if the text has no
+// other.
+func labels(tokens, special []string) []string {
+	last := len(tokens) - 1
+	isSpecial := func(token string) bool { return slices.Contains(special, token) }
+	if last < 0 || slices.IndexFunc(tokens, isSpecial) != last {
+		return tokens
+	}
+	return append(slices.Clone(tokens[:last]), "∎")
 }

@@ -131,7 +131,7 @@ func TestTrainingOptions(t *testing.T) {
 	}
 	look, _ := answered[pageState](t, "train.look", `{"text": "jih", "target": "hij"}`)
 	l := look.Shown.Layers[len(look.Shown.Layers)-1]
-	if l.Kind != "cross" || strings.Join(l.Queries, " ") != "h i j <eos>" {
+	if l.Kind != "cross" || strings.Join(l.Queries, " ") != "h i j ∎" {
 		t.Errorf("%s attention, queries %q", l.Kind, l.Queries)
 	}
 	for args, want := range map[string]string{
