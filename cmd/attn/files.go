@@ -4,7 +4,6 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
-	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/terminal"
 	"github.com/attn-go/attn/models"
@@ -21,9 +20,7 @@ var (
 	columns    = terminal.Columns
 	terminalOf = terminal.For
 
-	checkText  = filter.Check
-	newPanel   = panels.New
-	shortMarks = panels.ShortMarks
+	checkText = filter.Check
 )
 
 // runFiles returns the names of the files that attn train and attn prune write to the directory of

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/attn-go/attn/internal/film"
 )
 
 // The page of attn follow gets the steps of a recording, and a picture and numbers of each.
@@ -17,7 +19,7 @@ func TestFollowedFilm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := filmOf(f, nil)
+	page := film.Describe(f, nil)
 	if n := len(page.Steps); n < 3 || page.Steps[0] != 0 || len(page.Losses) != n || page.Losses[0].Known() || !page.Losses[1].Known() {
 		t.Errorf("steps %v, losses %v", page.Steps, page.Losses)
 	}
@@ -25,21 +27,21 @@ func TestFollowedFilm(t *testing.T) {
 		t.Errorf("%q, %q", page.Title, page.Text)
 	}
 	for _, step := range page.Steps {
-		frame, err := frameOf(f, step)
+		frame, err := film.Draw(f, step)
 		if err != nil || !strings.Contains(frame.Picture, "</svg>") || !strings.Contains(frame.Text, "head 0 0.") {
 			t.Errorf("step %d: %v, %q, %.100s", step, err, frame.Text, frame.Picture)
 		}
 	}
-	if _, err := frameOf(f, 2); err == nil {
+	if _, err := film.Draw(f, 2); err == nil {
 		t.Error("a frame of a step that was not recorded")
 	}
-	if _, err := frameOf(nil, 0); err == nil {
+	if _, err := film.Draw(nil, 0); err == nil {
 		t.Error("a frame without a recording")
 	}
-	if page := filmOf(nil, errors.New("film.safetensors: broken")); page.Error != "film.safetensors: broken" || page.Steps != nil {
+	if page := film.Describe(nil, errors.New("film.safetensors: broken")); page.Error != "film.safetensors: broken" || page.Steps != nil {
 		t.Errorf("%+v", page)
 	}
-	if page := filmOf(nil, nil); page.Error != "" || page.Steps != nil {
+	if page := film.Describe(nil, nil); page.Error != "" || page.Steps != nil {
 		t.Errorf("%+v", page)
 	}
 }

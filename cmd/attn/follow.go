@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/film"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/train"
@@ -53,13 +54,13 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	if _, err := cmd.page(leastWidth); err != nil {
 		return err
 	}
-	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: drawHeads}
+	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: film.Heads}
 	projector := train.Projector{Dir: cmd.Dir}
 	server := view.NewTraining(cmd.Dir, func(width float64) (any, error) {
 		page, err := cmd.page(width)
 		if err == nil {
 			page.Note, page.Sample = last.Read(ctx)
-			page.Film = filmOf(projector.Read())
+			page.Film = film.Describe(projector.Read())
 		}
 		return page, err
 	}, func(step int) (any, error) {
@@ -67,7 +68,7 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 		if err != nil {
 			return nil, err
 		}
-		return frameOf(f, step)
+		return film.Draw(f, step)
 	})
 	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }

@@ -104,10 +104,9 @@ func run(ctx context.Context, args []string, c console) int {
 		err = usage("%w", err)
 	}
 	if err == nil {
-		err = parsed.Run(c)
-	}
-	if err == nil {
-		return exitOK
+		if err = parsed.Run(c); err == nil {
+			return exitOK
+		}
 	}
 	code := exitCode(err)
 	if code == exitInterrupted && !errors.As(err, new(interrupted)) {

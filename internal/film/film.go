@@ -1,4 +1,5 @@
-// Package film draws the recording of a training run as an animated WebP picture.
+// Package film draws the recording of a training run: as an animated WebP picture, and frame by frame for the page of
+// attn follow.
 package film
 
 import (

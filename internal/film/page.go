@@ -1,4 +1,4 @@
-package main
+package film
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// filmOf describes a recording to the page of attn follow.
-func filmOf(f *heads.Film, err error) (page curve.Film) {
+// Describe describes a recording, or the error of reading it, to the page of attn follow.
+func Describe(f *heads.Film, err error) (page curve.Film) {
 	if err != nil {
 		return curve.Film{Error: err.Error()}
 	} else if f == nil {
@@ -27,8 +27,10 @@ func filmOf(f *heads.Film, err error) (page curve.Film) {
 	return page
 }
 
-// frameOf draws the frame of a step of a recording for the page of attn follow.
-func frameOf(f *heads.Film, step int) (page curve.Frame, err error) {
+// Draw draws the frame of a step of a recording for the page of attn follow.
+//
+// Errors: a step without a frame.
+func Draw(f *heads.Film, step int) (page curve.Frame, err error) {
 	var at int
 	if f != nil {
 		at = slices.IndexFunc(f.Frames, func(x heads.Frame) bool { return x.Step == step })
@@ -44,20 +46,20 @@ func frameOf(f *heads.Film, step int) (page curve.Frame, err error) {
 		numbers = append(numbers, fmt.Sprintf("head %d %.2f", l.Number(h), l.Measure(h, r.Special).Confidence))
 	}
 	page.Text = "Confidence, the largest weight of a query, mean over the queries: " + strings.Join(numbers, ", ")
-	page.Picture, err = drawHeads(r, last)
+	page.Picture, err = Heads(r, last)
 	return page, err
 }
 
-// drawHeads draws the heads of a layer side by side.
-func drawHeads(record *heads.Record, layer int) (string, error) {
+// Heads draws the heads of a layer of a record side by side, as SVG.
+func Heads(record *heads.Record, layer int) (string, error) {
 	l := &record.Layers[layer]
 	f := viz.Figure{Inline: true}
 	for h := range l.Heads {
-		p := newPanel(l, h, l.Head(h))
+		p := panels.New(l, h, l.Head(h))
 		p.Title = fmt.Sprintf("head %d", l.Number(h))
 		f.Panels = append(f.Panels, p)
 	}
 	var svg strings.Builder
-	err := shortMarks(f, record.Special).SVG(&svg)
+	err := panels.ShortMarks(f, record.Special).SVG(&svg)
 	return svg.String(), err
 }
