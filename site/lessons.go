@@ -51,7 +51,7 @@ var lessonPages = []lesson{
 	{3, "reverse", "Encoder and decoder",
 		"A small translator learns to write strings backwards while you watch its heads form."},
 	{4, "dates", "Multi-head attention",
-		"Type a date in any of ten languages, look at every head, and remove the ones that do not matter."},
+		"Type a date in any of ten languages, see every head, and remove the heads that do not matter."},
 	{5, "masks", "Masks, layouts and positions",
 		"Who may attend to whom, where numbers are in memory, and what a cache saves."},
 	{6, "minilm", "A real model, opened",

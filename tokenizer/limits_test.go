@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -156,5 +157,29 @@ func TestLookup(t *testing.T) {
 	}
 	if tok.Size() != 26 {
 		t.Errorf("size is %d, want 26", tok.Size())
+	}
+}
+
+// A small SentencePiece model cannot take much memory, neither for a text nor for its decoding.
+func TestHostilePieces(t *testing.T) {
+	good := wirePieces("<unk>", "a", "b")
+	open := func(rules []byte) *Tokenizer {
+		t.Helper()
+		tok, err := pieceTokenizer(append(slices.Clone(good), rules...))
+		if err == nil {
+			err = tok.setSpecial(nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok
+	}
+	tok := open(longRules(3, 100_000))
+	if _, err := tok.Encode(strings.Repeat("a", 1000), Options{}); err == nil || !strings.Contains(err.Error(), "the text becomes too long") {
+		t.Errorf("error %v", err)
+	}
+	const n = 5000
+	if got := open(longRules(5, 64)).Decode(slices.Repeat([]int{1}, n)); got != metaSpace+strings.Repeat("x", 64*n) {
+		t.Errorf("%d bytes are decoded", len(got))
 	}
 }

@@ -228,30 +228,6 @@ func longRules(field, n int) []byte {
 	return wire(field, wire(2, data))
 }
 
-// A small SentencePiece model cannot take much memory, neither for a text nor for its decoding.
-func TestHostilePieces(t *testing.T) {
-	good := wirePieces("<unk>", "a", "b")
-	open := func(rules []byte) *Tokenizer {
-		t.Helper()
-		tok, err := pieceTokenizer(append(slices.Clone(good), rules...))
-		if err == nil {
-			err = tok.setSpecial(nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tok
-	}
-	tok := open(longRules(3, 100_000))
-	if _, err := tok.Encode(strings.Repeat("a", 1000), Options{}); err == nil || !strings.Contains(err.Error(), "the text becomes too long") {
-		t.Errorf("error %v", err)
-	}
-	const n = 5000
-	if got := open(longRules(5, 64)).Decode(slices.Repeat([]int{1}, n)); got != metaSpace+strings.Repeat("x", 64*n) {
-		t.Errorf("%d bytes are decoded", len(got))
-	}
-}
-
 func TestPieceFilesRefused(t *testing.T) {
 	good := wirePieces("<unk>", "a", "b")
 	if _, err := pieceTokenizer(good); err != nil {

@@ -224,7 +224,7 @@ func measureDates(ctx context.Context, args json.RawMessage, frame func(any)) (a
 		total.Texts += q.Texts
 		total.Exact += q.Exact
 		total.Seconds += q.Seconds
-		sum += q.Loss * float64(len(pairs)) // all dates have the same number of tokens
+		sum += float64(q.Loss * float64(len(pairs))) // all dates have the same number of tokens
 		total.Loss = sum / float64(from+len(pairs))
 		frame(total)
 		pause()

@@ -29,7 +29,7 @@ func (w weights) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		n := int(x*10_000 + 0.5)
+		n := int(float32(x*10_000) + 0.5)
 		if n >= 10_000 {
 			text = append(text, '1')
 			continue

@@ -80,7 +80,7 @@ func regressionData(_ context.Context, args json.RawMessage, _ func(any)) (any, 
 	slices.SortFunc(x, cmp.Compare[float32])
 	o := observations{X: x, Y: make([]float32, a.N)}
 	for i, v := range x {
-		o.Y[i] = float32(truth(float64(v)) + a.Noise*rng.NormFloat64())
+		o.Y[i] = float32(truth(float64(v)) + float64(a.Noise*rng.NormFloat64()))
 	}
 	return o, nil
 }

@@ -143,10 +143,10 @@ func scoresScaling(_ context.Context, args json.RawMessage, _ func(any)) (any, e
 				largest, slope := 0.0, 0.0
 				for _, v := range w[i : i+keys] {
 					largest = max(largest, float64(v))
-					slope += float64(v) * (1 - float64(v))
+					slope += float64(float64(v) * (1 - float64(v)))
 				}
-				s.Largest[which] += largest / queries
-				s.Slope[which] += slope / queries
+				s.Largest[which] += float64(largest / queries)
+				s.Slope[which] += float64(slope / queries)
 			}
 			if which == 0 {
 				s.Plain = w[:keys]

@@ -194,7 +194,7 @@ func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (an
 }
 
 // rounded returns a loss with the digits that a chart and a line of text show.
-func rounded(x float64) float64 { return float64(int(x*1e4+0.5)) / 1e4 }
+func rounded(x float64) float64 { return float64(int(float64(x*1e4)+0.5)) / 1e4 }
 
 // lookAtTraining sets the text of the frames, and returns a frame.
 func lookAtTraining(ctx context.Context, args json.RawMessage, _ func(any)) (any, error) {
@@ -248,7 +248,7 @@ func measure(ctx context.Context, m *models.Model, pairs []seq2seq.Pair) (*quali
 		return nil, err
 	}
 	return &quality{
-		Texts: metrics.Sources, Exact: int(float64(metrics.ExactMatch)*float64(metrics.Sources) + 0.5),
+		Texts: metrics.Sources, Exact: int(float64(float64(metrics.ExactMatch)*float64(metrics.Sources)) + 0.5),
 		Loss: float64(metrics.Loss), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
