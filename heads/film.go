@@ -151,9 +151,13 @@ func checkSteps(steps []int) error {
 	return nil
 }
 
+// ErrNotFilm is the error for a readable safetensors file that is not a film. Such a file may contain a record.
+var ErrNotFilm = errors.New("is not a film: its metadata do not have both " + quote.Text(keySteps) + " and " +
+	quote.Text(keyLosses) + "; want the film.safetensors of a run of attn train")
+
 // ReadFilm reads a film from a file that Write has written.
 //
-// Errors: a file in another format, with its path; errors of the operating system.
+// Errors: ErrNotFilm, wrapped, or another error in the format, with the path; errors of the operating system.
 func ReadFilm(path string) (*Film, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -177,7 +181,7 @@ func filmFrom(f *safetensors.Reader) (*Film, error) {
 		text, given := f.Metadata()[part.key]
 		switch {
 		case !given:
-			return nil, fmt.Errorf("no metadata %s, want a film of attn train", quote.Text(part.key))
+			return nil, ErrNotFilm
 		case len(text) > maxJSON:
 			return nil, fmt.Errorf("metadata %s has %d bytes, want at most %d", quote.Text(part.key), len(text), maxJSON)
 		}

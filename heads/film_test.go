@@ -92,7 +92,8 @@ func TestReadFilmRefuses(t *testing.T) {
 		change func(f *safetensors.File)
 		want   string
 	}{
-		"no steps":   {func(f *safetensors.File) { delete(f.Metadata, "steps") }, `no metadata "steps", want a film of attn train`},
+		"no steps":   {func(f *safetensors.File) { delete(f.Metadata, "steps") }, `is not a film: its metadata do not have both "steps" and "losses"; want the film.safetensors`},
+		"no losses":  {func(f *safetensors.File) { delete(f.Metadata, "losses") }, `is not a film: `},
 		"steps":      {func(f *safetensors.File) { f.Metadata["steps"] = "[4, 0]" }, "steps[1] is 0, want more than 4"},
 		"losses":     {func(f *safetensors.File) { f.Metadata["losses"] = "[1]" }, "2 steps and 1 losses, want 1 to 4096 of both"},
 		"not a list": {func(f *safetensors.File) { f.Metadata["steps"] = "{}" }, `metadata "steps": `},
@@ -117,6 +118,38 @@ func TestReadFilmRefuses(t *testing.T) {
 		var format *safetensors.FormatError
 		if !errors.As(err, &format) || format.Path != path || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+		if errors.Is(err, ErrNotFilm) != (name == "no steps" || name == "no losses") {
+			t.Errorf("%s: is ErrNotFilm: %v", name, errors.Is(err, ErrNotFilm))
+		}
+	}
+}
+
+// A film is not read as a record, and a file that is cut off is not read at all.
+func TestFilmIsNoRecord(t *testing.T) {
+	var b bytes.Buffer
+	if err := filmed(t, 0, 4).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "film.safetensors")
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func(string) error{
+		"Read": func(path string) error { _, err := Read(path); return err },
+		"Open": func(path string) error { _, err := Open(path); return err },
+	} {
+		const want = "is a film of 2 steps, want a record; read it with ReadFilm"
+		if err := read(path); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	for n := range b.Len() {
+		if err := os.WriteFile(path, b.Bytes()[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadFilm(path); err == nil || !strings.Contains(err.Error(), path+": ") || errors.Is(err, ErrNotFilm) {
+			t.Fatalf("%d of %d bytes: %v", n, b.Len(), err)
 		}
 	}
 }

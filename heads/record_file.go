@@ -316,6 +316,9 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		shape = []int{1, shape[0], shape[1]}
 	case 3:
 	case 4:
+		if _, film := f.Metadata()[keySteps]; film && shape[0] != 1 {
+			return l, fmt.Errorf("is a film of %d steps, want a record; read it with ReadFilm", shape[0])
+		}
 		if shape[0] != 1 {
 			return l, fmt.Errorf("shape %v is a batch of %d, want one sequence", shape, shape[0])
 		}

@@ -5,6 +5,7 @@ import (
 	"image/png"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -27,11 +28,25 @@ func checkFilm(path string) error {
 
 // readFilm returns the recording of the run in a directory.
 func readFilm(dir string) (*heads.Film, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, input.Errorf(dir, "is a file, want the directory of a run; use --weights for a file")
+	}
 	f, err := train.ReadFilm(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, input.Errorf(dir, "contains no %s, which attn train writes", train.FilmFile)
 	}
 	return f, err
+}
+
+// readWeights returns the record in a file of --weights. That of a film is its last frame.
+func readWeights(path string) (*heads.Record, error) {
+	f, err := heads.ReadFilm(path)
+	if errors.Is(err, heads.ErrNotFilm) {
+		return heads.Read(path)
+	} else if err != nil {
+		return nil, err
+	}
+	return f.Frames[len(f.Frames)-1].Record, nil
 }
 
 // drawFilm writes the file of --film from the saved recording, as attn map --layer -1 --all does.
@@ -49,7 +64,11 @@ func (cmd *mapCommand) Validate() error { return checkFilm(cmd.Film) }
 
 // film writes the file of --film.
 func (cmd *mapCommand) film(c console) error {
-	f, err := readFilm(cmd.Model)
+	read, path := readFilm, cmd.Model
+	if cmd.Weights != "" {
+		read, path = heads.ReadFilm, cmd.Weights
+	}
+	f, err := read(path)
 	if err != nil {
 		return err
 	}

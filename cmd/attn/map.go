@@ -13,7 +13,7 @@ import (
 
 type mapCommand struct {
 	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run" either:"source"`
-	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run" either:"source" reads:"tensors" stdin:""`
+	Weights string  `help:"File of recorded weights, instead of a model: of a film.safetensors, the last step, or all with --film." placeholder:"FILE" group:"What to run" either:"source" reads:"tensors" stdin:""`
 	Target  *string `help:"Translation to feed to the decoder, instead of the one it generates." placeholder:"TEXT" group:"What to run" needs:"model"`
 	Pair    *string `help:"Second text, for a pretrained encoder." placeholder:"TEXT" group:"What to run" needs:"model"`
 	Steps   int     `name:"generate" help:"With a pretrained decoder, generate N tokens after the text, and draw what they attend to." placeholder:"N" group:"What to run" want:"at least 1" needs:"model" excludes:"pair"`
@@ -33,7 +33,7 @@ type mapCommand struct {
 	JSON    string  `name:"json" help:"Write the tokens and matrices as JSON." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	Embed   string  `name:"embed" help:"Write the page of attn view as an HTML fragment, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	Film    string  `name:"film" help:"Write a WebP animation of these heads while the model was trained, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" needs:"model" excludes:"text,target,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
+	Film    string  `name:"film" help:"Write a WebP animation of these heads while the model was trained, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" excludes:"text,target,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
 	Dark    bool    `help:"Draw --png or --film on a dark ground." group:"Files, - for standard output" needs:"png|film"`
 	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png and --film beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png|film"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
@@ -56,6 +56,7 @@ func (mapCommand) Help() string {
   attn map --weights run.safetensors --kind encoder --mean layers
   attn map --weights run.safetensors --kind encoder --divergence --csv heads.csv
   attn map --model runs/dates --all --film heads.webp
+  attn map --weights runs/dates/film.safetensors --kind encoder --all --film heads.webp
 
 The map is drawn in the terminal, unless a flag names a file. Rows are queries: the
 tokens that attend. Columns are keys: the tokens that are attended to. --png draws Latin,

@@ -11,7 +11,7 @@ import (
 // record returns the recorded weights, from a file or from a run of the model.
 func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, error) {
 	if cmd.Weights != "" {
-		return heads.Read(cmd.Weights)
+		return readWeights(cmd.Weights)
 	}
 	from, err := openSource(cmd.Model, c, cmd.Steps)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 type viewCommand struct {
 	Model   []string `help:"Directory of the model; repeat the flag to compare models." placeholder:"DIR" sep:"none" either:"source"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
+	Weights []string `help:"Safetensors file with weights [H Lq Lk], or film.safetensors of a run; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
 	Pair    *string  `help:"Second text of each pair, for a pretrained encoder." placeholder:"TEXT" needs:"text"`
@@ -32,6 +32,7 @@ func (viewCommand) Help() string {
   attn view --model bert-base-uncased --pair "It weights keys." "What is attention?"
   attn view --model gpt2 --generate 20 "The cat sat on"
   attn view --weights bert.safetensors --open
+  attn view --weights runs/dates/film.safetensors
   attn view --model runs/dates --model runs/dates-pruned "5/3/19"
   attn view --model runs/dates --importance heads.json "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
@@ -70,6 +71,16 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		for i, path := range cmd.Weights {
 			if len(cmd.Weights) > 1 {
 				shown.Tell("opening files", i, len(cmd.Weights))
+			}
+			film, err := heads.ReadFilm(path)
+			switch {
+			case err == nil && o.Film != nil:
+				return o, usage("--weights %s is a second film, want at most one", quoted(path))
+			case err == nil:
+				o.Film = film
+				continue
+			case !errors.Is(err, heads.ErrNotFilm):
+				return o, err
 			}
 			f, err := heads.Open(path) // closed by the system when the program ends
 			if err != nil {

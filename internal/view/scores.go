@@ -48,6 +48,9 @@ func (o *Options) ReadScores(path string) error {
 	for _, f := range o.Files {
 		records = append(records, f.Record)
 	}
+	if o.Film != nil {
+		records = append(records, o.Film.Frames[0].Record)
+	}
 	shown := "" // a layer
 	for _, record := range records {
 		for _, l := range record.Layers {

@@ -171,12 +171,13 @@ func (e *entry) axes(layer int) (q, k *axis) {
 type store struct {
 	fixed []*entry
 	film  *heads.Film            // its frames become entries on request
+	last  []Scores               // of the last frame, which is the trained model
 	typed recent[string, *entry] // by id
 	memo  *memo
 }
 
 func newStore(o Options, most int) *store {
-	s := &store{film: o.Film, typed: recent[string, *entry]{most: most}, memo: newMemo()}
+	s := &store{film: o.Film, last: o.Scores, typed: recent[string, *entry]{most: most}, memo: newMemo()}
 	add := func(r *heads.Record, f *heads.File) {
 		e := newEntry(fmt.Sprintf("r%d", len(s.fixed)), r)
 		e.file, e.memo, e.scores = f, s.memo, o.Scores
@@ -224,6 +225,9 @@ func (s *store) frame(id string) *entry {
 		return nil
 	}
 	e := newEntry(id, s.film.Frames[n].Record)
+	if n == len(s.film.Frames)-1 {
+		e.scores = s.last
+	}
 	s.add(e)
 	return e
 }

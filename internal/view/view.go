@@ -77,7 +77,7 @@ type Options struct {
 	Second Second
 	// Others are models to compare with Source.
 	Others []Model
-	// Film is the recording of the training of Source, which the page can scrub; nil if there is none.
+	// Film is the recording of a training, of Source if there is one, which the page can scrub; nil if there is none.
 	Film *heads.Film
 	// Scores are scores of the heads of the records, and of records from Source.
 	Scores []Scores

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -105,6 +106,26 @@ func TestFilm(t *testing.T) {
 		t.Error("the page is wider than the window")
 	}
 	b.shoot("film-narrow")
+}
+
+// The recording alone, without its model, has the slider too.
+func TestFilmOfFile(t *testing.T) {
+	t.Parallel()
+	address, end := startView(t, "--weights", filepath.Join(trained(t), train.FilmFile))
+	defer end()
+	b := open(t, 1280, 800)
+	b.visit(address)
+	if now := b.text("#film output"); !strings.HasPrefix(now, "step ") {
+		t.Errorf("the page begins with %q", now)
+	}
+	final := b.text(".facts")
+	b.visit(address + "#f=0")
+	if now := b.text("#film output"); !strings.HasPrefix(now, "step 0 of ") || b.text(".facts") == final {
+		t.Errorf("step 0 is %q, with the measures %s", now, b.text(".facts"))
+	}
+	if !js[bool](b, `document.getElementById("ask").hidden && document.querySelector("#notes .note") === null`) {
+		t.Errorf("the page without a model has a form, or the note %q", b.text("#notes .note"))
+	}
 }
 
 // A model without a recording has no slider.
