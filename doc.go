@@ -1,5 +1,5 @@
 // Package attn computes attention on CPUs, forward and backward: dot-product, additive,
-// bilinear, Gaussian and other scores; self-attention and cross attention with one or many
+// bilinear, Gaussian and other scores; self-attention and cross-attention with one or many
 // heads, and grouped-query attention; rotary positions (RoPE), ALiBi and relative
 // positions; padding, causal, sliding window and other masks; biases, soft-cap, attention
 // sinks, dropout and a KV cache.

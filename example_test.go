@@ -112,7 +112,7 @@ func Example_encoderDecoder() {
 	// on padding: 0.000
 }
 
-// Cross attention of a transformer: queries from the decoder, keys and values
+// Cross-attention of a transformer: queries from the decoder, keys and values
 // from the encoder.
 func Example_multiHeadCross() {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -21,21 +21,6 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-func Example_readme() {
-	rng := rand.New(rand.NewPCG(1, 2))
-	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 128, Heads: 8, Dropout: 0.1}, rng)
-	x := tensor.Randn(rng, 2, 6, 128) // two sequences of six vectors
-	tape := tensor.NewTape(tensor.Train)
-	tape.Seed(1, 0) // dropout depends on the run's seed and the step
-	y := layer.Forward(tape, x, x, x, attn.Options{Mask: mask.Lengths(3, 6), Weights: true})
-	tape.Backward(tensor.Mean(tape, tensor.Square(tape, y.Out)), nil)
-	fmt.Println(y.Out.Shape(), y.Weights.Shape(), layer.Q.Weight.Grad().Shape())
-	// Output: [2 6 128] [2 8 6 6] [128 128]
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
 // Example_files writes and reads the files of heads.md, onnx.md and pytorch.md.
 func Example_files() {
 	dir, err := os.MkdirTemp("", "attn")

@@ -117,6 +117,29 @@ func TestCode(t *testing.T) {
 	}
 }
 
+// TestReadme: README can be read in minutes, and its code is whole programs.
+func TestReadme(t *testing.T) {
+	text := pages(t)["README.md"]
+	if n := len(strings.Fields(text)); n > 900 {
+		t.Errorf("README has %d words, want at most 900", n)
+	}
+	code := block.FindAllStringSubmatch(text, -1)
+	if len(code) == 0 {
+		t.Error("README has no Go")
+	}
+	for _, m := range code {
+		if !strings.HasPrefix(m[1], "package main\n") {
+			t.Errorf("README has Go that is not a whole program:\n%s", m[1])
+		}
+	}
+	first, _, _ := strings.Cut(text, "\n## See")
+	for _, want := range []string{"cross-attention", "grouped-query", "go get github.com/attn-go/attn "} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first screen of README lacks %q", want)
+		}
+	}
+}
+
 var comment = regexp.MustCompile(`(?m)\s*//.*$`)
 
 // flat returns code without comments, and without the white space at the ends of lines.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,33 @@ func TestResults(t *testing.T) {
 	for line := range strings.Lines(string(renderResults(history))) {
 		if !strings.HasPrefix(line, "|") && utf8.RuneCountInString(line) > 121 {
 			t.Errorf("line of %d columns: %s", utf8.RuneCountInString(line), line)
+		}
+	}
+}
+
+// README's ratios are those of the table that its chart shows.
+func TestReadmeRatios(t *testing.T) {
+	history, err := readHistory("../history")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(readme)), " ")
+	rows := pictured(history).Rows
+	for work, sentence := range map[string]string{
+		"sdpa B1 H12 L512 E64":                " %.3g × PyTorch for 12 heads of 512 tokens",
+		"additive B8 H1 L512 E128 hidden 128": " %.2g × for additive attention",
+		"sdpa B1 H12 L512 E64 dropout 0.1":    " %.3g × with dropout",
+	} {
+		at := slices.IndexFunc(rows, func(r row) bool { return r.Work == work })
+		if at < 0 || len(rows[at].Peers) == 0 {
+			t.Fatalf("the newest table has no %s", work)
+		}
+		if want := fmt.Sprintf(sentence, rows[at].Peers[0].Ratio); !strings.Contains(text, want) {
+			t.Errorf("README lacks %q", want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Command reverse trains an encoder–decoder to reverse strings. It draws its cross attention into
+// Command reverse trains an encoder–decoder to reverse strings. It draws its cross-attention into
 // the directory given as an argument: an anti-diagonal, because the first letter written is the last
 // one read.
 package main
