@@ -25,7 +25,7 @@ func newBERT(b *Builder) Network {
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
 	in := base.At("embeddings")
-	e := bertNames.encoder(base, z, z.Positions, fromZero, eps, act, attn.Options{})
+	e := bertNames.encoder(base, z, z.Positions, nil, eps, act, attn.Options{})
 
 	tied := s.Bool("tie_word_embeddings", true)
 	pool := bertPooler(base, z) // of the first token; text classifiers need it
@@ -99,9 +99,9 @@ var bertNames = encoderNames{
 // rows; there are token types if z has some.
 func (n encoderNames) encoder(
 	base *Builder, z Sizes, rows int, place func(ids []int) []int, eps float32, act Activation, o attn.Options,
-) *encoder {
+) *stack {
 	in := base.At("embeddings")
-	e := &encoder{
+	e := &stack{
 		sizes:     z,
 		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
 		positions: in.Embedding("position_embeddings", rows, z.Width),
@@ -110,21 +110,22 @@ func (n encoderNames) encoder(
 	if z.Types > 0 {
 		e.types = in.Embedding("token_type_embeddings", z.Types, z.Width)
 	}
-	e.norm = in.LayerNorm("LayerNorm", z.Width, eps)
+	e.wordsNorm = in.LayerNorm("LayerNorm", z.Width, eps)
 	for i := range z.Layers {
 		b := base.At(fmt.Sprintf("%s.%d", n.layers, i))
 		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections}
 		if n.pruned {
 			c = b.Kept(i, c)
 		}
-		e.blocks = append(e.blocks, &PostNorm{
-			Self:     b.MultiHead(c, n.maps),
-			SelfNorm: b.LayerNorm(n.selfNorm, z.Width, eps),
-			FF: &nn.FeedForward{
+		e.blocks = append(e.blocks, &block{
+			self:     b.MultiHead(c, n.maps),
+			selfNorm: b.LayerNorm(n.selfNorm, z.Width, eps),
+			ff: &nn.FeedForward{
 				In: b.Linear(n.in, z.Width, z.Hidden), Activation: act, Out: b.Linear(n.out, z.Hidden, z.Width),
 			},
-			FFNorm:  b.LayerNorm(n.ffNorm, z.Width, eps),
-			Options: o,
+			ffNorm:   b.LayerNorm(n.ffNorm, z.Width, eps),
+			postNorm: true,
+			options:  o,
 		})
 	}
 	in.Unread(in.Name("position_ids"))

@@ -267,36 +267,18 @@ func (p *Probe) Network() (n Network, ok bool) {
 	case p.model.Family.Pruning == NoPruning:
 		return nil, false
 	}
-	switch whole := p.model.Network.(type) {
-	case *encoder:
-		small := *whole
-		small.blocks, ok = attending(whole.blocks, p.layers)
-		return &small, ok
-	case *decoder:
-		small := *whole
-		small.blocks, ok = attending(whole.blocks, p.layers)
-		return &small, ok
+	whole, ok := p.model.Network.(*stack)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
-}
-
-// attending returns copies of blocks with the given attention layers.
-func attending(blocks []Block, layers []*attn.MultiHead) (list []Block, ok bool) {
-	for i, b := range blocks {
-		switch b := b.(type) {
-		case *PostNorm:
-			small := *b
-			small.Self = layers[i]
-			list = append(list, &small)
-		case *PreNorm:
-			small := *b
-			small.Self = layers[i]
-			list = append(list, &small)
-		default:
-			return nil, false
-		}
+	small := *whole
+	small.blocks = make([]*block, len(whole.blocks))
+	for i, b := range whole.blocks {
+		less := *b
+		less.self = p.layers[i]
+		small.blocks[i] = &less
 	}
-	return list, true
+	return &small, true
 }
 
 // Parameters returns the number of parameters, without those of removed heads if the model has a

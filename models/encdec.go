@@ -12,8 +12,8 @@ import (
 // encoderDecoder is the common structure of all encoder–decoders: an encoder, which reads the
 // source, and a decoder, which writes the target and also attends to the encoder's output.
 type encoderDecoder struct {
-	source, target *decoder // source is the encoder, whose attention is not causal
-	start          int      // the token with which a target begins
+	source, target *stack // source is the encoder, whose attention is not causal
+	start          int    // the token with which a target begins
 }
 
 // Hidden returns the states of the tokens of x.Targets.
@@ -23,8 +23,7 @@ func (e *encoderDecoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 	if y.IDs == nil {
 		y.IDs = slices.Repeat([][]int{{e.start}}, len(x.IDs))
 	}
-	call := Call{Run: &r, Lens: y.lens(), memory: m}
-	return through(t, e.target.embed(t, y, &r), e.target.blocks, e.target.norm, call)
+	return e.target.run(t, y, &r, m)
 }
 
 // read runs the encoder and returns the keys and values that the decoder attends to.
@@ -41,7 +40,7 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{Observe: r.Observe, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates})
 	m := &memory{lens: Batch{IDs: x.IDs}.lens()}
 	for _, b := range e.target.blocks {
-		m.kv = append(m.kv, crossOf(b).Project(t, h, h))
+		m.kv = append(m.kv, b.cross.Project(t, h, h))
 	}
 	if cache != nil {
 		cache.memory = m
@@ -68,9 +67,9 @@ func wantTargets(x Batch, read []int) {
 // Attention returns the attention layers of the encoder, then self-attention and cross-attention
 // of each block of the decoder.
 func (e *encoderDecoder) Attention() []*attn.MultiHead {
-	layers := attentionOf(e.source.blocks)
+	layers := e.source.Attention()
 	for _, b := range e.target.blocks {
-		layers = append(layers, b.Attention(), crossOf(b))
+		layers = append(layers, b.self, b.cross)
 	}
 	return layers
 }
@@ -109,24 +108,6 @@ func (m *memory) choose(sequences []int) *memory {
 	}
 	return chosen
 }
-
-// attendAcross is cross-attention: from x to the source.
-func (c Call) attendAcross(t *tensor.Tape, cross *attn.MultiHead, x *tensor.Tensor) *tensor.Tensor {
-	o := c.Run.options(attn.Options{}, cross, c.Lens)
-	o.KeyLens = c.memory.lens
-	return cross.Query(t, x, c.memory.kv[c.Number], o).Out
-}
-
-// crossOf returns the cross-attention of a block.
-func crossOf(b Block) *attn.MultiHead {
-	return b.(interface{ CrossAttention() *attn.MultiHead }).CrossAttention()
-}
-
-// crossName is the name of the cross-attention of a decoder's block.
-func crossName(block int) string { return fmt.Sprintf("decoder.%d.cross", block) }
-
-// encoderName is the name of the attention of an encoder's block.
-func encoderName(block int) string { return fmt.Sprintf("encoder.%d.self", block) }
 
 // startToken returns the setting for the first token of a target.
 func startToken(s *Settings, usual, vocabulary int) int {

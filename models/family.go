@@ -33,8 +33,11 @@ type Table []Family
 // custom family, append it: append(Families(), mine). A program that does not call Families, and loads
 // no model, does not contain the families.
 func Families() Table {
-	encoders := Table{bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily}
-	return append(encoders, decoderFamilies()...)
+	return Table{
+		bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily,
+		gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family,
+		gemma3WithImages, marianFamily, t5Family,
+	}
 }
 
 // Find returns the family of a model_type.

@@ -75,7 +75,7 @@ func newGemma3WithImages(b *Builder) Network {
 	text := &Builder{b.Config.Part("text_config"), b.building, b.prefix}
 	if text.Config == nil {
 		b.Config.Fail("text_config", "is missing, want an object")
-		return new(decoder)
+		return new(stack)
 	}
 	text.Config.Only("model_type", gemma3Family.Type)
 	text.Config.Ignore(harmless...)

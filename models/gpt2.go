@@ -43,7 +43,7 @@ func newGPT2(b *Builder) Network {
 	perRoot, perLayer := s.Bool("scale_attn_weights", true), s.Bool("scale_attn_by_inverse_layer_idx", false)
 
 	base := b.Within("transformer")
-	d := &decoder{
+	d := &stack{
 		sizes:     z,
 		positions: base.Embedding("wpe", z.Positions, z.Width),
 		norm:      base.LayerNorm("ln_f", z.Width, eps),
@@ -57,18 +57,18 @@ func newGPT2(b *Builder) Network {
 		if perLayer {
 			scale /= float64(i + 1)
 		}
-		d.blocks = append(d.blocks, &PreNorm{
-			SelfNorm: at.LayerNorm("ln_1", z.Width, eps),
-			Self: at.MultiHead(at.Kept(i, attn.MultiHeadConfig{
+		d.blocks = append(d.blocks, &block{
+			selfNorm: at.LayerNorm("ln_1", z.Width, eps),
+			self: at.MultiHead(at.Kept(i, attn.MultiHeadConfig{
 				Name: decoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections, Score: score.DotScale(float32(scale)),
 			}), Maps{QKV: "attn.c_attn", Out: "attn.c_proj", Transposed: true}),
-			FFNorm: at.LayerNorm("ln_2", z.Width, eps),
-			FF: &nn.FeedForward{
+			ffNorm: at.LayerNorm("ln_2", z.Width, eps),
+			ff: &nn.FeedForward{
 				In:         at.Transposed("mlp.c_fc", z.Width, z.Hidden),
 				Activation: act,
 				Out:        at.Transposed("mlp.c_proj", z.Hidden, z.Width),
 			},
-			Options: attn.Options{Mask: mask.Causal()},
+			options: attn.Options{Mask: mask.Causal()},
 		})
 		// The causal mask, and a number used for −Inf.
 		base.Unread(at.Name("attn.bias"), at.Name("attn.masked_bias"))

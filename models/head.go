@@ -110,8 +110,8 @@ func (b *Builder) tokenHead(z Sizes) *TaskHead {
 // words returns the map from hidden states to tokens, a linear map called name. If it is tied,
 // its matrix is that of the embedding, a tensor called same, and the bias is the tensor called
 // bias, if present; the file may contain copies. Otherwise it has its own matrix and bias.
-func (b *Builder) words(name, bias string, e *nn.Embedding, same string, tied bool, z Sizes) *nn.Linear {
-	l, own := &nn.Linear{Weight: e.Weight}, name+".bias"
+func (b *Builder) words(name, bias string, e words, same string, tied bool, z Sizes) *nn.Linear {
+	l, own := &nn.Linear{Weight: e.(*nn.Embedding).Weight}, name+".bias"
 	if tied {
 		b.Tied(b.Name(name+".weight"), same)
 	} else {

@@ -44,7 +44,7 @@ func newMarian(b *Builder) Network {
 			Positions:  s.SizeOr("max_position_embeddings", 1024),
 		}.oneToOne()
 	}
-	e := &encoderDecoder{source: &decoder{sizes: sizes("encoder")}, target: &decoder{sizes: sizes("decoder")}}
+	e := &encoderDecoder{source: &stack{sizes: sizes("encoder")}, target: &stack{sizes: sizes("decoder")}}
 	from, to := e.source, e.target
 	from.sizes.Kind, to.sizes.Kind = heads.Encoder, heads.Decoder
 	to.sizes.Vocabulary = s.SizeOr("decoder_vocab_size", from.sizes.Vocabulary)
@@ -77,24 +77,25 @@ func newMarian(b *Builder) Network {
 	for i := range to.sizes.Layers {
 		at := base.At(fmt.Sprintf("decoder.layers.%d", i))
 		block := marianBlock(at, decoderName(i), to.sizes, act, eps)
-		block.Options.Mask = mask.Causal()
-		block.Cross, block.CrossNorm = marianAttention(at, crossName(i), "encoder_attn", to.sizes, eps)
+		block.options.Mask = mask.Causal()
+		block.cross, block.crossNorm = marianAttention(at, crossName(i), "encoder_attn", to.sizes, eps)
 		to.blocks = append(to.blocks, block)
 	}
 	return e
 }
 
 // marianBlock is a layer of either stack, without cross-attention.
-func marianBlock(b *Builder, name string, z Sizes, act Activation, eps float32) *PostNorm {
-	p := &PostNorm{
-		FF: &nn.FeedForward{
+func marianBlock(b *Builder, name string, z Sizes, act Activation, eps float32) *block {
+	p := &block{
+		ff: &nn.FeedForward{
 			In:         b.Linear("fc1", z.Width, z.Hidden),
 			Activation: act,
 			Out:        b.Linear("fc2", z.Hidden, z.Width),
 		},
-		FFNorm: b.LayerNorm("final_layer_norm", z.Width, eps),
+		ffNorm:   b.LayerNorm("final_layer_norm", z.Width, eps),
+		postNorm: true,
 	}
-	p.Self, p.SelfNorm = marianAttention(b, name, "self_attn", z, eps)
+	p.self, p.selfNorm = marianAttention(b, name, "self_attn", z, eps)
 	return p
 }
 
@@ -113,11 +114,4 @@ func marianPositions(b *Builder, z Sizes) words {
 		return &nn.Embedding{Weight: b.Fixed(name, z.Positions, z.Width)}
 	}
 	return sinusoids{z.Width, true}
-}
-
-// twoStacks rejects settings that turn an encoder–decoder into something else.
-func twoStacks(s *Settings) {
-	s.Only("is_encoder_decoder", true)
-	s.Only("is_decoder", false)
-	noCross(s)
 }

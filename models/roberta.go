@@ -50,7 +50,7 @@ func (z *Sizes) behindPadding(s *Settings, pad int) int {
 
 // robertaHead is the head whose tensors are in the file. The head for masked words always uses
 // GELU.
-func robertaHead(b *Builder, e *encoder, embeddings string, eps float32) *TaskHead {
+func robertaHead(b *Builder, e *stack, embeddings string, eps float32) *TaskHead {
 	s, z := b.Config, e.sizes
 	tied := s.Bool("tie_word_embeddings", true)
 	switch {

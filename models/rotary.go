@@ -7,7 +7,6 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -18,7 +17,7 @@ import (
 type rotaryDecoder struct {
 	Sizes
 	position   func(block int) attn.Position
-	window     func(block int) int // keys that a query attends to, 0 for all; nil means all everywhere
+	window     func(block int) int // keys that a query attends to, 0 for all; nil means all in all blocks
 	eps        float32             // of the norms
 	activation Activation
 	tied       bool // the map to logits is the embedding matrix
@@ -85,12 +84,11 @@ func (m *rotaryDecoder) readBias(s *Settings) {
 // build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m rotaryDecoder) build(base, top *Builder) Network {
 	z := m.Sizes
-	d := &decoder{
+	d := &stack{
 		sizes:   z,
 		scale:   m.scale,
 		norm:    m.norm(base, "norm", z.Width),
 		softCap: m.logitCap,
-		windows: m.window,
 	}
 	d.words, d.logits = base.Words("embed_tokens", z.Vocabulary, z.Width)
 	for i := range z.Layers {
@@ -103,7 +101,7 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 }
 
 // block makes block number i.
-func (m rotaryDecoder) block(b *Builder, i int) Block {
+func (m rotaryDecoder) block(b *Builder, i int) *block {
 	z := m.Sizes
 	c := attn.MultiHeadConfig{
 		Name: decoderName(i), Width: z.Width, Heads: z.Heads, KVHeads: z.KVHeads, HeadSize: z.HeadSize,
@@ -112,32 +110,33 @@ func (m rotaryDecoder) block(b *Builder, i int) Block {
 	if m.queryNorm {
 		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", z.HeadSize), m.norm(b, "self_attn.k_norm", z.HeadSize)
 	}
-	how := attn.Options{Mask: mask.Causal(), SoftCap: m.softCap}
+	window := 0
 	if m.window != nil {
-		how.Mask = decoderMask(m.window(i))
+		window = m.window(i)
 	}
 	linear := b.Matrix
 	if m.ffBias {
 		linear = b.Linear
 	}
-	p := &PreNorm{
-		SelfNorm: m.norm(b, "input_layernorm", z.Width),
-		Self:     b.MultiHead(b.Kept(i, c), Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}),
-		FF: &GatedFeedForward{
+	p := &block{
+		selfNorm: m.norm(b, "input_layernorm", z.Width),
+		self:     b.MultiHead(b.Kept(i, c), Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}),
+		ff: &GatedFeedForward{
 			Gate:       linear("mlp.gate_proj", z.Width, z.Hidden),
 			Up:         linear("mlp.up_proj", z.Width, z.Hidden),
 			Down:       linear("mlp.down_proj", z.Hidden, z.Width),
 			Activation: m.activation,
 		},
-		Options: how,
+		window:  window,
+		options: attn.Options{Mask: decoderMask(window), SoftCap: m.softCap},
 	}
 	if !m.normAfter { // despite its name, this is the norm before the feed-forward network
-		p.FFNorm = m.norm(b, "post_attention_layernorm", z.Width)
+		p.ffNorm = m.norm(b, "post_attention_layernorm", z.Width)
 		return p
 	}
-	p.SelfAfter = m.norm(b, "post_attention_layernorm", z.Width)
-	p.FFNorm = m.norm(b, "pre_feedforward_layernorm", z.Width)
-	p.FFAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
+	p.selfAfter = m.norm(b, "post_attention_layernorm", z.Width)
+	p.ffNorm = m.norm(b, "pre_feedforward_layernorm", z.Width)
+	p.ffAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
 	return p
 }
 

@@ -70,13 +70,13 @@ func newT5(b *Builder) Network {
 }
 
 // t5Stack is the encoder or the decoder.
-func t5Stack(b *Builder, z Sizes, table words) *decoder {
+func t5Stack(b *Builder, z Sizes, table words) *stack {
 	s, name, causal := b.Config, encoderName, z.Kind == heads.Decoder
 	if causal {
 		name = decoderName
 	}
 	eps := s.Eps("layer_norm_epsilon", 1e-6)
-	d := &decoder{sizes: z, words: table, norm: b.RMSNorm("final_layer_norm", z.Width, eps)}
+	d := &stack{sizes: z, words: table, norm: b.RMSNorm("final_layer_norm", z.Width, eps)}
 	bias := position.T5Bias(
 		b.Tensor("block.0.layer.0.SelfAttention.relative_attention_bias.weight", s.SizeOr("relative_attention_num_buckets", 32), z.Heads),
 		position.T5Config{Causal: causal, MaxDistance: s.SizeOr("relative_attention_max_distance", 128)},
@@ -89,18 +89,18 @@ func t5Stack(b *Builder, z Sizes, table words) *decoder {
 	}
 	for i := range z.Layers {
 		at := b.At(fmt.Sprintf("block.%d", i))
-		p := &PreNorm{
-			SelfNorm: at.RMSNorm("layer.0.layer_norm", z.Width, eps),
-			Self:     attention(at, name(i), "layer.0.SelfAttention"),
-			Options:  attn.Options{Changes: []attn.ScoreChange{bias}},
+		p := &block{
+			selfNorm: at.RMSNorm("layer.0.layer_norm", z.Width, eps),
+			self:     attention(at, name(i), "layer.0.SelfAttention"),
+			options:  attn.Options{Changes: []attn.ScoreChange{bias}},
 		}
 		last := "layer.1"
 		if causal {
-			p.Options.Mask = mask.Causal()
-			p.CrossNorm, p.Cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
+			p.options.Mask = mask.Causal()
+			p.crossNorm, p.cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
 			last = "layer.2"
 		}
-		p.FFNorm, p.FF = at.RMSNorm(last+".layer_norm", z.Width, eps), t5FeedForward(at.At(last+".DenseReluDense"), z)
+		p.ffNorm, p.ff = at.RMSNorm(last+".layer_norm", z.Width, eps), t5FeedForward(at.At(last+".DenseReluDense"), z)
 		d.blocks = append(d.blocks, p)
 	}
 	return d

@@ -24,8 +24,8 @@ func (m transformerGraphs) starts() int {
 // state is the keys and values of each layer that has heads.
 func (m transformerGraphs) state() (encoded, own []port) {
 	for _, b := range m.encoderDecoder.target.blocks {
-		encoded = append(encoded, kvPorts(crossOf(b), "encoded")...)
-		own = append(own, kvPorts(b.Attention(), "read")...)
+		encoded = append(encoded, kvPorts(b.cross, "encoded")...)
+		own = append(own, kvPorts(b.self, "read")...)
 	}
 	return encoded, own
 }
@@ -65,15 +65,15 @@ func (m transformerGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []o
 	x := m.positioned(g, "source", m.source, source, g.Count(g.Int(0), n))
 	visible := onnx.Attention{}.And(g, g.ValidLens(lengths, n))
 	for i, b := range m.source.blocks {
-		g, b := g.In("encoder."+strconv.Itoa(i)), b.(*PreNorm)
-		h := norm(g, "norm1", b.SelfNorm, x)
-		x = g.Add(x, g.In("self").MultiHead(b.Self, h, h, h, visible))
-		x = g.Add(x, g.In("ff").FeedForward(b.FF.(*nn.FeedForward), norm(g, "norm2", b.FFNorm, x)))
+		g := g.In("encoder." + strconv.Itoa(i))
+		h := norm(g, "norm1", b.selfNorm, x)
+		x = g.Add(x, g.In("self").MultiHead(b.self, h, h, h, visible))
+		x = g.Add(x, g.In("ff").FeedForward(b.ff.(*nn.FeedForward), norm(g, "norm2", b.ffNorm, x)))
 	}
 	x = norm(g, "encoder.norm", m.source.norm, x)
 	var encoded []onnx.Value
 	for i, b := range m.encoderDecoder.target.blocks {
-		encoded = append(encoded, kvValues(g.In("decoder."+strconv.Itoa(i)+".cross").Project(crossOf(b), x, x))...)
+		encoded = append(encoded, kvValues(g.In("decoder."+strconv.Itoa(i)+".cross").Project(b.cross, x, x))...)
 	}
 	return encoded
 }
@@ -87,12 +87,12 @@ func (m transformerGraphs) read(
 	earlier := onnx.Attention{}.And(g, g.Causal(l, read))
 	var next []onnx.Value
 	for i, b := range m.encoderDecoder.target.blocks {
-		g, b := g.In("decoder."+strconv.Itoa(i)), b.(*PreNorm)
-		y, kv := g.In("self").Extend(b.Self, norm(g, "norm1", b.SelfNorm, x), takeKV(b.Self, &own), earlier)
+		g := g.In("decoder." + strconv.Itoa(i))
+		y, kv := g.In("self").Extend(b.self, norm(g, "norm1", b.selfNorm, x), takeKV(b.self, &own), earlier)
 		next = append(next, kvValues(kv)...)
 		x = g.Add(x, y)
-		x = g.Add(x, g.In("cross").Query(b.Cross, norm(g, "norm2", b.CrossNorm, x), takeKV(b.Cross, &encoded), visible))
-		x = g.Add(x, g.In("ff").FeedForward(b.FF.(*nn.FeedForward), norm(g, "norm3", b.FFNorm, x)))
+		x = g.Add(x, g.In("cross").Query(b.cross, norm(g, "norm2", b.crossNorm, x), takeKV(b.cross, &encoded), visible))
+		x = g.Add(x, g.In("ff").FeedForward(b.ff.(*nn.FeedForward), norm(g, "norm3", b.ffNorm, x)))
 	}
 	return norm(g, "decoder.norm", m.encoderDecoder.target.norm, x), next
 }
@@ -103,9 +103,9 @@ func norm(g *onnx.Graph, name string, l Layer, x onnx.Value) onnx.Value {
 }
 
 // table returns the embeddings of a stack.
-func (m transformerGraphs) table(d *decoder) *nn.Embedding { return d.words.(*nn.Embedding) }
+func (m transformerGraphs) table(d *stack) *nn.Embedding { return d.words.(*nn.Embedding) }
 
 // positioned embeds tokens at the given positions.
-func (m transformerGraphs) positioned(g *onnx.Graph, name string, d *decoder, ids, positions onnx.Value) onnx.Value {
+func (m transformerGraphs) positioned(g *onnx.Graph, name string, d *stack, ids, positions onnx.Value) onnx.Value {
 	return g.Add(embedGraph(g, name, m.table(d), ids), g.Sinusoids(positions, d.sizes.Width))
 }

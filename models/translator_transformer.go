@@ -61,35 +61,33 @@ var transformerFamily = translatorFamily{
 type transformer struct{ *encoderDecoder }
 
 func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
-	stack := func(kind heads.Kind, table *nn.Embedding) *decoder {
+	empty := func(kind heads.Kind, table *nn.Embedding) *stack {
 		z := Sizes{
 			Kind: kind, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden,
 			Vocabulary: table.Weight.Dim(0),
 		}.oneToOne()
-		return &decoder{
+		return &stack{
 			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: sinusoids{width: c.Width},
 			dropout: c.Dropout, norm: nn.NewLayerNorm(c.Width),
 		}
 	}
 	source, target := newEmbeddings(c, rng)
-	e := &encoderDecoder{source: stack(heads.Encoder, source), target: stack(heads.Decoder, target), start: seq2seq.BOS}
+	e := &encoderDecoder{source: empty(heads.Encoder, source), target: empty(heads.Decoder, target), start: seq2seq.BOS}
 	e.target.logits = &nn.Linear{Weight: target.Weight}
-	for i := range c.Layers {
-		e.source.blocks = append(e.source.blocks, &PreNorm{
-			SelfNorm: nn.NewLayerNorm(c.Width), FFNorm: nn.NewLayerNorm(c.Width), Dropout: c.Dropout,
-			Self: newHeads(c, encoderName(i), rng),
-			FF:   nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
+	add := func(s *stack, name string) *block {
+		s.blocks = append(s.blocks, &block{
+			selfNorm: nn.NewLayerNorm(c.Width), ffNorm: nn.NewLayerNorm(c.Width), dropout: c.Dropout,
+			self: newHeads(c, name, rng),
 		})
+		return s.blocks[len(s.blocks)-1]
 	}
 	for i := range c.Layers {
-		e.target.blocks = append(e.target.blocks, &PreNorm{
-			SelfNorm: nn.NewLayerNorm(c.Width), CrossNorm: nn.NewLayerNorm(c.Width), FFNorm: nn.NewLayerNorm(c.Width),
-			Dropout: c.Dropout,
-			Self:    newHeads(c, decoderName(i), rng),
-			Cross:   newHeads(c, crossName(i), rng),
-			FF:      nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
-			Options: attn.Options{Mask: mask.Causal()},
-		})
+		add(e.source, encoderName(i)).ff = nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng)
+	}
+	for i := range c.Layers {
+		b := add(e.target, decoderName(i))
+		b.options.Mask, b.crossNorm, b.cross = mask.Causal(), nn.NewLayerNorm(c.Width), newHeads(c, crossName(i), rng)
+		b.ff = nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng)
 	}
 	return transformer{e}
 }
@@ -148,23 +146,23 @@ func (m transformer) Params() nn.Params {
 	add := func(name string, module any) { parts = append(parts, nn.Named{Name: name, Module: module.(nn.Module)}) }
 	add("source", m.source.words)
 	add("target", m.target.words)
-	for _, stack := range []struct {
+	for _, s := range []struct {
 		name string
-		*decoder
+		*stack
 	}{{"encoder", m.source}, {"decoder", m.target}} {
-		for i, b := range stack.blocks {
-			b, at, last := b.(*PreNorm), fmt.Sprintf("%s.%d.", stack.name, i), "norm2"
-			add(at+"norm1", b.SelfNorm)
-			add(at+"self", b.Self)
-			if b.Cross != nil {
-				add(at+"norm2", b.CrossNorm)
-				add(at+"cross", b.Cross)
+		for i, b := range s.blocks {
+			at, last := fmt.Sprintf("%s.%d.", s.name, i), "norm2"
+			add(at+"norm1", b.selfNorm)
+			add(at+"self", b.self)
+			if b.cross != nil {
+				add(at+"norm2", b.crossNorm)
+				add(at+"cross", b.cross)
 				last = "norm3"
 			}
-			add(at+last, b.FFNorm)
-			add(at+"ff", b.FF)
+			add(at+last, b.ffNorm)
+			add(at+"ff", b.ff)
 		}
-		add(stack.name+".norm", stack.norm)
+		add(s.name+".norm", s.norm)
 	}
 	return nn.Join(parts...)
 }

@@ -1,0 +1,207 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// stack is a transformer: embeddings, blocks, a final norm and a head. In a decoder, attention is
+// causal. Each family sets the fields; parts that it lacks are nil or zero. An encoder–decoder
+// has two stacks.
+type stack struct {
+	sizes     Sizes
+	words     words
+	scale     float32               // of the token embeddings, 0 means 1
+	types     *nn.Embedding         // of token types
+	positions words                 // nil if the blocks have their own
+	place     func(ids []int) []int // positions of the tokens of a sequence; nil means 0, 1, 2, …
+	wordsNorm Layer                 // of the sum of the embeddings
+	dropout   float32               // of the embeddings, in training
+	blocks    []*block
+	norm      Layer
+	head      *TaskHead
+	logits    *nn.Linear     // in place of head, the map to the logits of the next token
+	shrink    float32        // of the states for logits, 0 means 1
+	shift     *tensor.Tensor // [1 V], added to the logits
+	softCap   float32        // of the logits, 0 means none
+}
+
+func (s *stack) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
+	if r.State != nil && s.sizes.Kind != heads.Decoder {
+		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "cache", Got: "given", Want: "nil: the layers of an encoder are not causal"})
+	}
+	return inParts(t, x, &r, s.sizes.Width, func(t *tensor.Tape, x Batch) *tensor.Tensor { return s.run(t, x, &r, nil) })
+}
+
+// run computes Hidden for the whole batch at once. m is the source that the blocks attend to.
+// States between the blocks are passed to the Run's callback.
+func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tensor {
+	c := call{Run: r, lens: batch.lens(), memory: m}
+	x := s.embed(t, batch, r)
+	r.state(0, x)
+	begin := t.Mark()
+	for i, b := range s.blocks {
+		c.number = i
+		if r.States != nil { // the callback may keep x
+			begin = t.Mark()
+		}
+		x = b.forward(t, x, c)
+		if i == len(s.blocks)-1 {
+			x = optional(t, s.norm, x)
+		}
+		if r.Observe == nil && r.Inspect == nil { // and no callback has received internal tensors
+			x = t.Release(begin, x)
+		}
+		r.state(i+1, x)
+	}
+	return x
+}
+
+// embed returns the sum of the embeddings.
+func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
+	b, l := len(x.IDs), x.longest()
+	before := make([]int, b) // tokens of each sequence read in earlier runs
+	if r.State != nil {
+		before = r.State.Lens()
+	}
+	places := make([][]int, b)
+	for i, ids := range x.IDs {
+		if n := before[i] + len(ids); s.sizes.Positions > 0 && n > s.sizes.Positions {
+			panic(&tensor.ShapeError{
+				Op: "models: Hidden", Arg: fmt.Sprintf("sequence %d", i), What: "number of tokens", Got: []int{n},
+				Want: fmt.Sprintf("at most %d", s.sizes.Positions),
+			})
+		}
+		if s.place != nil {
+			places[i] = s.place(ids)
+			continue
+		}
+		for j := range ids {
+			places[i] = append(places[i], before[i]+j)
+		}
+	}
+	h := s.words.Forward(t, x.ids(), b, l)
+	if s.scale != 0 {
+		h = tensor.Scale(t, h, s.scale)
+	}
+	if s.types != nil {
+		h = tensor.Add(t, h, s.types.Forward(t, x.types(), b, l))
+	}
+	if s.positions != nil {
+		h = tensor.Add(t, h, s.positions.Forward(t, x.flat(places), b, l))
+	}
+	return tensor.Dropout(t, optional(t, s.wordsNorm, h), s.dropout)
+}
+
+func (s *stack) Attention() []*attn.MultiHead {
+	layers := make([]*attn.MultiHead, len(s.blocks))
+	for i, b := range s.blocks {
+		layers[i] = b.self
+	}
+	return layers
+}
+
+func (s *stack) Sizes() Sizes { return s.sizes }
+
+// Window returns how many keys a query of a block attends to, 0 for all.
+func (s *stack) Window(block int) int { return s.blocks[block].window }
+
+// Head returns the head, nil for a bare model.
+func (s *stack) Head() *TaskHead {
+	if s.logits == nil {
+		return s.head
+	}
+	return &TaskHead{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+		if s.shrink != 0 {
+			hidden = tensor.Scale(t, hidden, s.shrink)
+		}
+		y := s.logits.Forward(t, hidden)
+		if s.shift != nil {
+			y = tensor.Add(t, y, tensor.Reshape(t, s.shift, 1, 1, s.sizes.Vocabulary))
+		}
+		if s.softCap == 0 {
+			return y
+		}
+		return tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, y, 1/s.softCap)), s.softCap)
+	}}
+}
+
+// makeLogits adds the map to logits, lm_head, unless it is tied to the embeddings, whose full
+// name is given: the stack then has it already. The files of a bare model, such as many
+// text-embedding models, have no map to logits.
+func (s *stack) makeLogits(b *Builder, tied bool, embeddings string) {
+	switch {
+	case tied:
+		b.Tied(b.Name("lm_head.weight"), embeddings)
+	case b.bare() && !b.Has("lm_head.weight"):
+		s.logits = nil
+	default:
+		s.logits = b.Matrix("lm_head", s.sizes.Width, s.sizes.Vocabulary)
+	}
+}
+
+// behindPadding places tokens at pad+1, pad+2, …, and padding tokens at pad, as RoBERTa does.
+func behindPadding(pad int) func(ids []int) []int {
+	return func(ids []int) []int {
+		at, n := make([]int, len(ids)), pad
+		for i, id := range ids {
+			if at[i] = pad; id != pad {
+				n++
+				at[i] = n
+			}
+		}
+		return at
+	}
+}
+
+// bothWays rejects settings that add causal attention or cross-attention to an encoder.
+func bothWays(s *Settings) {
+	s.Only("is_decoder", false)
+	s.Only("is_encoder_decoder", false)
+	noCross(s)
+	s.Only("position_embedding_type", "absolute")
+}
+
+// oneWay rejects settings that add an encoder or cross-attention to a decoder.
+func oneWay(s *Settings) {
+	s.Ignore("is_decoder", "pad_token_id")
+	s.Only("is_encoder_decoder", false)
+	noCross(s)
+}
+
+// twoStacks rejects settings that turn an encoder–decoder into something else.
+func twoStacks(s *Settings) {
+	s.Only("is_encoder_decoder", true)
+	s.Only("is_decoder", false)
+	noCross(s)
+}
+
+// noCross rejects settings that add cross-attention.
+func noCross(s *Settings) {
+	s.Only("add_cross_attention", false)
+	s.Only("tie_encoder_decoder", false)
+	s.Only("cross_attention_hidden_size")
+}
+
+// encoderName is the name of the attention of an encoder's block.
+func encoderName(block int) string { return fmt.Sprintf("encoder.%d.self", block) }
+
+// decoderName is the name of the attention of a decoder's block.
+func decoderName(block int) string { return fmt.Sprintf("decoder.%d.self", block) }
+
+// crossName is the name of the cross-attention of a decoder's block.
+func crossName(block int) string { return fmt.Sprintf("decoder.%d.cross", block) }
+
+// decoderMask lets a query attend to itself and the keys before it: at most window keys in total,
+// unless window is 0.
+func decoderMask(window int) attn.Mask {
+	if window > 0 {
+		return mask.Window(window-1, 0)
+	}
+	return mask.Causal()
+}
