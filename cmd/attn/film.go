@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"image/png"
 	"io"
 	"io/fs"
@@ -49,21 +51,39 @@ func readWeights(path string) (*heads.Record, error) {
 	return f.Frames[len(f.Frames)-1].Record, nil
 }
 
+// resumeHint returns the command that resumes the run in a directory, or evaluates it if no epoch is left.
+func (cmd *trainCommand) resumeHint(dir string) string {
+	line := "attn train --resume --out " + quoted(dir)
+	if cmd.Film != "" {
+		line += " --film " + quoted(cmd.Film)
+	}
+	return line
+}
+
+// filmHint returns the end of a message: the command that draws the film of an interrupted run. Drawing takes seconds, so
+// an interruption does not start it.
+func (cmd *trainCommand) filmHint(dir string) string {
+	if cmd.Film == "" {
+		return ""
+	}
+	return fmt.Sprintf("; draw what is recorded with: attn map --model %s --layer -1 --all --film %s", quoted(dir), quoted(cmd.Film))
+}
+
 // drawFilm writes the file of --film from the saved recording, as attn map --layer -1 --all does.
-func (cmd *trainCommand) drawFilm(dir string) error {
+func (cmd *trainCommand) drawFilm(ctx context.Context, dir string) error {
 	f, err := readFilm(dir)
 	if err != nil {
 		return err
 	}
 	last := -1
-	return writeFilm(cmd.Film, nil, f, panels.Choice{Layer: &last, All: true}, "", viz.OnLight)
+	return writeFilm(ctx, cmd.Film, nil, f, panels.Choice{Layer: &last, All: true}, "", viz.OnLight)
 }
 
 // Validate is called by the parser.
 func (cmd *mapCommand) Validate() error { return checkFilm(cmd.Film) }
 
 // film writes the file of --film.
-func (cmd *mapCommand) film(c console) error {
+func (cmd *mapCommand) film(ctx context.Context, c console) error {
 	read, path := readFilm, cmd.Model
 	if cmd.Weights != "" {
 		read, path = heads.ReadFilm, cmd.Weights
@@ -74,7 +94,7 @@ func (cmd *mapCommand) film(c console) error {
 	}
 	choice := cmd.choice()
 	choice.Largest = false // one scale for all frames
-	return writeFilm(cmd.Film, c.out, f, choice, cmd.Font, cmd.ground())
+	return writeFilm(ctx, cmd.Film, c.out, f, choice, cmd.Font, cmd.ground())
 }
 
 // ground returns the ground of --png and --film.
@@ -95,12 +115,12 @@ func (cmd *mapCommand) png(w io.Writer, drawn viz.Figure) error {
 }
 
 // writeFilm draws the chosen heads of a recording to a file.
-func writeFilm(path string, out io.Writer, f *heads.Film, choice panels.Choice, font string, on viz.Ground) error {
+func writeFilm(ctx context.Context, path string, out io.Writer, f *heads.Film, choice panels.Choice, font string, on viz.Ground) error {
 	figure, err := film.Pictures(f, choice, font)
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return film.Write(w, f, figure, on) }
+	write := func(w io.Writer) error { return film.Write(ctx, w, f, figure, on) }
 	if path == "-" {
 		return write(out)
 	}

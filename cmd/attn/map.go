@@ -75,7 +75,7 @@ func (cmd *mapCommand) choice() panels.Choice {
 
 func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if cmd.Film != "" {
-		return cmd.film(c)
+		return cmd.film(ctx, c)
 	}
 	record, err := cmd.record(ctx, c)
 	if err != nil {

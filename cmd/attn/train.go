@@ -72,7 +72,7 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 		return interrupted{"interrupted before the first step; nothing was saved"}
 	case errors.Is(err, context.Canceled):
 		epochs, steps := s.Trainer.Done()
-		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all progress is saved, resume with: attn train --resume --out %s", epochs, steps, quoted(s.Dir))}
+		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all progress is saved, resume with: %s", epochs, steps, cmd.resumeHint(s.Dir)) + cmd.filmHint(s.Dir)}
 	case err != nil:
 		return err
 	}
@@ -81,10 +81,12 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 		err = cmd.show(ctx, c, s, m)
 	}
 	if err == nil && cmd.Film != "" {
-		err = cmd.drawFilm(s.Dir)
+		if err = cmd.drawFilm(ctx, s.Dir); errors.Is(err, context.Canceled) {
+			return interrupted{"interrupted while drawing; the model is saved" + cmd.filmHint(s.Dir)}
+		}
 	}
 	if errors.Is(err, context.Canceled) {
-		return interrupted{"interrupted during evaluation; the model is saved, evaluate it with: attn train --resume --out " + quoted(s.Dir)}
+		return interrupted{"interrupted during evaluation; the model is saved, evaluate it with: " + cmd.resumeHint(s.Dir) + cmd.filmHint(s.Dir)}
 	}
 	return err
 }

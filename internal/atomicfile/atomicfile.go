@@ -22,6 +22,9 @@ import (
 // buffer without a copy.
 const bufferSize = 1 << 16
 
+// block is the number of bytes that a full disk does not have.
+const block = 1 << 12
+
 // Write replaces the file at path with the output of write. At any time, and even after a crash of the machine, a
 // reader of path finds either the old content or the complete new one.
 //
@@ -46,6 +49,37 @@ type File struct {
 // file only when all of them are on disk. An error of a writer or a full disk therefore cannot leave a mix of new and
 // old files. Only a crash between the renames can, and they follow one another immediately.
 func WriteAll(files ...File) error { return replace(create, files...) }
+
+// Ready returns the error with which Write would fail at once, for instance because the folder is read-only or the disk
+// is full, so that a long job can fail before it starts. It leaves no file.
+func Ready(path string) error {
+	target, err := resolve(path)
+	if err == nil {
+		err = try(create, filepath.Dir(target))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// try returns an error unless a file of a block can be written to a folder. It removes this file.
+func try(create func(string) (file, error), dir string) error {
+	var f file
+	temp, err := makeTemp(dir, func(name string) (err error) {
+		f, err = create(name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer discard(temp)
+	_, err = f.Write(make([]byte, block))
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return cause(err)
+}
 
 func replace(create func(string) (file, error), files ...File) error {
 	var left []staged // files that are not renamed yet

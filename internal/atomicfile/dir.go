@@ -37,17 +37,16 @@ const (
 // ErrInUse says that another process, or another part of this process, has locked a directory.
 var ErrInUse = errors.New("another process is writing there")
 
-// Writable creates a directory if needed and returns an error if no file can be written there, so that a long job can
-// fail before it starts.
+// Writable creates a directory if needed and returns an error if no file can be written there, for instance because the
+// disk is full, so that a long job can fail before it starts.
 func Writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".attn-*.tmp")
-	if err != nil {
-		return fmt.Errorf("write to %s: %w", dir, errors.Unwrap(err))
+	if err := try(create, dir); err != nil {
+		return fmt.Errorf("write to %s: %w", dir, err)
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return nil
 }
 
 // Lock creates the directory if needed and locks it until Unlock, or until the process ends. It completes a

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,4 +79,37 @@ func TestDiskErrorKeepsOld(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A job that tries its output first fails before it starts, and changes nothing.
+func TestReady(t *testing.T) {
+	path := oldFile(t)
+	dir := filepath.Dir(path)
+	for _, p := range []string{path, filepath.Join(dir, "new")} {
+		if err := Ready(p); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range []struct{ path, want string }{
+		{dir, "is a folder, want a file"},
+		{filepath.Join(dir, "no", "x"), "no such file or directory"},
+		{os.DevNull, "is not a regular file"},
+	} {
+		err := Ready(c.path)
+		if err == nil || !strings.HasPrefix(err.Error(), "write "+c.path+": ") || runtime.GOOS != "windows" && !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("error %v, want write %s: %s", err, c.path, c.want)
+		}
+	}
+	for name, disk := range map[string]failing{"write": {write: syscall.ENOSPC}, "close": {close: syscall.ENOSPC}} {
+		err := try(func(name string) (file, error) {
+			f, err := os.Create(name)
+			disk.File = f
+			return &disk, err
+		}, dir)
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("full at %s: %v", name, err)
+		}
+	}
+	expect(t, path, before)
+	expectFiles(t, dir, filepath.Base(path))
 }

@@ -4,6 +4,7 @@ package film
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -37,13 +38,16 @@ const (
 // seconds. figure returns the picture of a record; its title becomes the step and the loss. A CSS pixel
 // is two pixels, or one if the picture would be too large.
 //
-// Errors: those of figure, of viz.Figure.Image and of w; a picture that is too large for WebP.
-func Write(w io.Writer, f *heads.Film, figure func(*heads.Record) (viz.Figure, error), on viz.Ground) error {
+// Errors: those of figure, of viz.Figure.Image and of w; that of ctx if it ends; a picture that is too large for WebP.
+func Write(ctx context.Context, w io.Writer, f *heads.Film, figure func(*heads.Record) (viz.Figure, error), on viz.Ground) error {
 	if len(f.Frames) == 0 {
 		return errors.New("film: no frames")
 	}
 	scale := 2.
 	draw := func(x heads.Frame) (*image.RGBA, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		drawn, err := figure(x.Record)
 		if err != nil {
 			return nil, err

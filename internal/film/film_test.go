@@ -2,6 +2,7 @@ package film
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"image"
@@ -85,7 +86,7 @@ func TestWrite(t *testing.T) {
 	f := filmOf(t, 0.5, 0.625, 0.75, 1)
 	for _, on := range []viz.Ground{viz.OnLight, viz.OnDark} {
 		var b bytes.Buffer
-		if err := Write(&b, f, figure, on); err != nil {
+		if err := Write(t.Context(), &b, f, figure, on); err != nil {
 			t.Fatal(err)
 		}
 		frames := play(t, b.Bytes())
@@ -121,12 +122,17 @@ func difference(a *image.NRGBA, b *image.RGBA) (most int) {
 }
 
 func TestWriteFails(t *testing.T) {
-	if err := Write(new(bytes.Buffer), &heads.Film{}, figure, viz.OnLight); err == nil {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Write(ended, new(bytes.Buffer), filmOf(t, 1), figure, viz.OnLight); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of its context, Write returns %v", err)
+	}
+	if err := Write(t.Context(), new(bytes.Buffer), &heads.Film{}, figure, viz.OnLight); err == nil {
 		t.Error("a film without frames is written")
 	}
 	broken := errors.New("broken")
 	fails := func(*heads.Record) (viz.Figure, error) { return viz.Figure{}, broken }
-	if err := Write(new(bytes.Buffer), filmOf(t, 1), fails, viz.OnLight); !errors.Is(err, broken) {
+	if err := Write(t.Context(), new(bytes.Buffer), filmOf(t, 1), fails, viz.OnLight); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 	many := func(r *heads.Record) (viz.Figure, error) {
@@ -137,7 +143,7 @@ func TestWriteFails(t *testing.T) {
 		}
 		return f, nil
 	}
-	if err := Write(new(bytes.Buffer), filmOf(t, 1), many, viz.OnLight); err == nil || !strings.Contains(err.Error(), "want at most 4194304 pixels, 16384 on a side") {
+	if err := Write(t.Context(), new(bytes.Buffer), filmOf(t, 1), many, viz.OnLight); err == nil || !strings.Contains(err.Error(), "want at most 4194304 pixels, 16384 on a side") {
 		t.Errorf("error %v", err)
 	}
 }

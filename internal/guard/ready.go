@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// Ready returns an error if a file is a folder or its directory does not exist. It is called before
-// long work.
+// Ready returns an error if a file is a folder, or if no file can be written to its directory. It is called before long
+// work.
 func Ready(files []Place) error {
 	for _, f := range files {
 		if f.Path == "" || f.Path == "-" {
@@ -22,6 +24,9 @@ func Ready(files []Place) error {
 			return fmt.Errorf("write %s: %w", f.Path, errors.Unwrap(err))
 		} else if !info.IsDir() {
 			return fmt.Errorf("write %s: %s is not a folder", f.Path, dir)
+		}
+		if err := atomicfile.Ready(f.Path); err != nil {
+			return err
 		}
 	}
 	return nil
