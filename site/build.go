@@ -6,9 +6,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"html"
 	"html/template"
 	"image/color"
 	"io"
@@ -22,6 +20,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -167,7 +166,7 @@ func (b *build) copyAssets() error {
 		if err != nil {
 			return err
 		}
-		if page, ok := strings.CutSuffix(name, ".html.gz"); ok {
+		if page, ok := strings.CutSuffix(name, ".json.gz"); ok {
 			if data, err = exported(data); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -183,25 +182,18 @@ func (b *build) copyAssets() error {
 	})
 }
 
-// frame finds the page in what attn map --embed writes.
-var frame = regexp.MustCompile(`(?s)^<div><iframe [^>]* srcdoc="([^"]*)"`)
-
-// exported returns the page in a compressed file of attn map --embed. A file can have a policy that
-// differs from that of the page around it, which srcdoc cannot.
+// exported returns the page of attn view with the compressed data of an exported page, so that the lesson shows the
+// page of this version. The data are the element "frozen" of what attn map --embed writes.
 func exported(packed []byte) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(r)
+	data, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
-	m := frame.FindSubmatch(text)
-	if m == nil {
-		return nil, errors.New("there is no frame with a page, as attn map --embed writes it")
-	}
-	return []byte(html.UnescapeString(string(m[1]))), nil
+	return view.PageOf(data)
 }
 
 // palette writes the colours of package viz, so that the site, the terminal and pictures agree.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -86,8 +87,19 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Go escapes < in JSON, so no text can end the script.
-	return bytes.Replace(s.frozen, []byte(frozenMark), data, 1), nil
+	return PageOf(data)
+}
+
+// PageOf returns the page of this program with the data of an exported page: the JSON of its element "frozen".
+func PageOf(data []byte) ([]byte, error) {
+	if !json.Valid(data) || bytes.IndexByte(data, '<') >= 0 { // Go escapes < in JSON, so no text can end the script
+		return nil, errors.New("view: the data of an exported page must be JSON without <")
+	}
+	shell, err := frozenPage()
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Replace(shell, []byte(frozenMark), data, 1), nil
 }
 
 // layers returns each layer of the entries given at the start.

@@ -79,3 +79,16 @@ func TestPageTooLarge(t *testing.T) {
 		t.Errorf("904 tokens: %v", err)
 	}
 }
+
+// Data that could end the script of the page, or that are no JSON, are refused.
+func TestPageOf(t *testing.T) {
+	page, err := PageOf([]byte(`{"address":"","answers":{}}`))
+	if err != nil || !strings.Contains(string(page), `id="frozen">{"address":"","answers":{}}</script>`) {
+		t.Errorf("%v", err)
+	}
+	for _, bad := range []string{"", "{", `{"address":"</script>"}`} {
+		if _, err := PageOf([]byte(bad)); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}

@@ -243,6 +243,31 @@ func TestSiteModel(t *testing.T) {
 	}
 }
 
+// The frame of lesson 6 draws all heads before anybody scrolls to it: a page may be printed unread. Without its
+// sandbox, the test can look into the frame.
+func TestSiteFrame(t *testing.T) {
+	url := site(t)
+	for _, width := range []int{380, 1440} {
+		w := watch(t, width, 500)
+		w.lesson(url + "minilm.html")
+		js[bool](w.tab, `(() => {
+			const frame = document.getElementById("heads"), open = frame.cloneNode();
+			open.removeAttribute("sandbox");
+			frame.replaceWith(open);
+			return true;
+		})()`)
+		w.wait(`document.getElementById("heads").contentDocument?.body?.dataset.drawn !== undefined`)
+		w.wait(`document.getElementById("heads").contentDocument.querySelectorAll(".thumb canvas").length === 6 * 14 + 1`)
+		w.wait(`[...document.getElementById("heads").contentDocument.querySelectorAll(".thumb canvas")].every((c) => c.width > 4)`)
+		if below := js[bool](w.tab, `document.getElementById("heads").getBoundingClientRect().top > innerHeight + 200`); !below {
+			t.Errorf("at %d pixels the frame is in view: the test shows nothing", width)
+		}
+		if wide := js[int](w.tab, `document.getElementById("heads").contentDocument.documentElement.scrollWidth`); wide > width {
+			t.Errorf("at %d pixels the page in the frame is %d wide", width, wide)
+		}
+	}
+}
+
 // From a folder, where Chromium runs no modules, a page says so, and shows text and still pictures.
 func TestSiteFolder(t *testing.T) {
 	findBrowser(t)
@@ -298,6 +323,11 @@ func TestSiteShots(t *testing.T) {
 				b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+name+".html#"+hash))
 				b.wait(`document.body?.dataset.lesson === undefined || document.body.dataset.drawn !== undefined`)
 				js[bool](b, "new Promise((done) => setTimeout(() => done(true), 600))")
+				// Chromium does not paint a frame that has never been in view.
+				js[bool](b, `new Promise((done) => {
+					document.querySelector("iframe")?.scrollIntoView();
+					setTimeout(() => done(scrollTo(0, 0) ?? true), 600);
+				})`)
 				b.shoot(fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(name, "/", "-"), theme, width))
 				if wide := js[int](b, "document.documentElement.scrollWidth"); wide > width {
 					t.Errorf("%s at %d is %d pixels wide", page, width, wide)

@@ -1,10 +1,10 @@
 // The overview of all heads, by kind and layer: as thumbnails, or coloured, and if wanted sorted, by a measure. The
-// data of a layer is fetched when the layer scrolls into view.
+// data of a layer is fetched from a server when the layer scrolls into view.
 
 import { byId, el, later } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
 import { theme } from "./colour.js";
-import { check, thumbs } from "./data.js";
+import { check, frozen, thumbs } from "./data.js";
 import { gridKey, measured, ranked, shade, values } from "./measured.js";
 import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
@@ -46,8 +46,10 @@ export function showGrid(next) {
     }, { rootMargin: "200px" });
     for (const row of rows) {
       row.values = null;
-      if (row.shown || ranked()) draw(row, wanted); // update rows drawn before, even out of view
-      sight.observe(row.node);
+      // Rows that were drawn before, even out of view. An exported page has all data: it draws every row at once, since
+      // in a frame it may be printed or photographed without ever being scrolled into view.
+      if (row.shown || ranked() || frozen) draw(row, wanted);
+      else sight.observe(row.node);
     }
   }
   mark();
