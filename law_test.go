@@ -59,6 +59,7 @@ var order = []string{
 	"internal/pruning/reports",
 	"internal/view",
 	"internal/curve",
+	"internal/curve/chart",
 	"internal/film",
 	"train",
 	"internal/trace",

@@ -82,14 +82,10 @@ func (m *metrics) add(line any) error {
 // fresh returns the lines that have not been written to Options.JSON.
 func (m *metrics) fresh() [][]byte { return m.lines[m.told:] }
 
-// files returns the metrics file and its picture.
-func (m *metrics) files() []atomicfile.File {
-	files := []atomicfile.File{{Path: curve.File, Write: func(w io.Writer) error {
+// file returns the metrics file.
+func (m *metrics) file() atomicfile.File {
+	return atomicfile.File{Path: curve.File, Write: func(w io.Writer) error {
 		_, err := w.Write(bytes.Join(m.lines, nil))
 		return err
-	}}}
-	if h := curve.Parse(m.lines); h.Drawable() {
-		files = append(files, atomicfile.File{Path: curve.PictureFile, Write: h.Picture})
-	}
-	return files
+	}}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/viz"
 )
 
 // mostSampled is the limit on the weights of a model, in bytes, for a Sampler to load it after each
@@ -24,8 +23,8 @@ type Sample = curve.Sample
 type Sampler struct {
 	Dir  string
 	Text string // if empty, a source of the run's test pairs
-	// Draw returns a picture of a layer of attention.
-	Draw func(record *heads.Record, layer int) (string, error)
+	// Draw returns the title of a layer of attention and its picture.
+	Draw func(record *heads.Record, layer int) (title, picture string, err error)
 
 	mu     sync.Mutex
 	saved  time.Time // time of the checkpoint that was read last
@@ -87,7 +86,6 @@ func (s *Sampler) read(ctx context.Context) (sample Sample, err error) {
 	if err != nil || last < 0 {
 		return sample, nil // it has no attention
 	}
-	sample.Title = viz.LayerName(record.Layers[last].Kind.String(), record.Layers[last].Index)
-	sample.Heads, err = s.Draw(record, last)
+	sample.Title, sample.Heads, err = s.Draw(record, last)
 	return sample, err
 }

@@ -16,13 +16,13 @@ import (
 )
 
 // draw replaces the drawing of a picture.
-func draw(record *heads.Record, layer int) (string, error) {
+func draw(record *heads.Record, layer int) (title, picture string, err error) {
 	l := record.Layers[layer]
 	var sum float32
 	for h := range l.Heads {
 		sum += l.Head(h)[0]
 	}
-	return fmt.Sprintf("%d heads of %s attention, %d: %v", l.Heads, l.Kind, len(record.Layers), sum), nil
+	return l.Kind.String(), fmt.Sprintf("%d heads, %d: %v", l.Heads, len(record.Layers), sum), nil
 }
 
 // The page shows the output of each checkpoint, and reads a checkpoint only once.
@@ -58,7 +58,7 @@ func TestSampler(t *testing.T) {
 	if !strings.Contains(note, "with dropout 0.05;") {
 		t.Errorf("note %q", note)
 	}
-	if first.Source != data.Example() || first.Written == "" || first.Title != "cross attention, layer 0" || !strings.HasPrefix(first.Heads, "4 heads of cross attention, 1: ") {
+	if first.Source != data.Example() || first.Written == "" || first.Title != "cross" || !strings.HasPrefix(first.Heads, "4 heads, 1: ") {
 		t.Errorf("sample %+v", first)
 	}
 	weights := filepath.Join(dir, models.WeightsFile)

@@ -58,6 +58,9 @@ type Options struct {
 	// line after each step. It may be nil.
 	JSON  io.Writer
 	Steps bool
+	// Picture draws the lines of metrics.jsonl for metrics.svg, which is written with each save once there is a
+	// step to draw. If Picture is nil, there is no such file.
+	Picture func(w io.Writer, metrics [][]byte) error
 }
 
 // Interval is how often a run is saved within an epoch: after a number of steps or after a
@@ -261,11 +264,19 @@ func (s *Session) save(others ...atomicfile.File) error {
 
 // write replaces files, together with the metrics.
 func (s *Session) write(files ...atomicfile.File) error {
-	var gone []string
-	if s.film == nil { // there may be one of an earlier run
-		gone = []string{FilmFile}
+	files = append(files, s.metrics.file())
+	var gone []string // files of an earlier run that this one does not replace
+	if s.film == nil {
+		gone = append(gone, FilmFile)
 	}
-	if err := s.store.Replace(append(files, s.metrics.files()...), gone...); err != nil {
+	if draw := s.options.Picture; draw != nil && curve.Parse(s.metrics.lines).Drawable() {
+		files = append(files, atomicfile.File{Path: curve.PictureFile, Write: func(w io.Writer) error {
+			return draw(w, s.metrics.lines)
+		}})
+	} else {
+		gone = append(gone, curve.PictureFile)
+	}
+	if err := s.store.Replace(files, gone...); err != nil {
 		return err
 	}
 	text := bytes.Join(s.metrics.fresh(), nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,6 +125,42 @@ func TestSessionInterrupted(t *testing.T) {
 		if k, last := kinds(saved); !slices.Equal(k, all) || last != final {
 			t.Errorf("interrupted after step %d: lines %v, the last %s; want %v, %s", stop, k, last, all, final)
 		}
+	}
+}
+
+// A session draws its metrics with the function that it is given. Without one, no picture of an earlier run is left.
+func TestSessionPicture(t *testing.T) {
+	r, dir := toyRecipe(t), filepath.Join(t.TempDir(), "run")
+	for _, o := range []Options{
+		{Picture: func(w io.Writer, metrics [][]byte) error {
+			_, err := w.Write(bytes.Join(metrics, nil))
+			return err
+		}},
+		{Force: true},
+	} {
+		s, err := Create(dir, r, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Train(context.Background(), &watch{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if has(dir, curve.PictureFile) != (o.Picture != nil) {
+			t.Errorf("with a function %v, there is a picture: %v", o.Picture != nil, has(dir, curve.PictureFile))
+		}
+		if o.Picture != nil && !bytes.Equal(loadFile(t, dir, curve.PictureFile), loadFile(t, dir, curve.File)) {
+			t.Error("the picture is not of the metrics")
+		}
+	}
+	broken := errors.New("full")
+	s, err := Create(dir, r, Options{Force: true, Picture: func(io.Writer, [][]byte) error { return broken }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Train(context.Background(), &watch{}); !errors.Is(err, broken) {
+		t.Errorf("a picture that fails: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/curve/chart"
 	"github.com/attn-go/attn/internal/film"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
@@ -54,7 +55,7 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	if _, err := cmd.page(leastWidth); err != nil {
 		return err
 	}
-	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: film.Heads}
+	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: film.Layer}
 	projector := train.Projector{Dir: cmd.Dir}
 	server := view.NewTraining(cmd.Dir, func(width float64) (any, error) {
 		page, err := cmd.page(width)
@@ -77,12 +78,12 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 const leastWidth = 300
 
 // page returns the current page. A directory without a run is no error: training may start later.
-func (cmd *followCommand) page(width float64) (curve.Page, error) {
+func (cmd *followCommand) page(width float64) (chart.Page, error) {
 	run, err := curve.Read(cmd.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return curve.Page{Status: "no run here yet", Facts: []curve.Fact{}}, nil
+		return chart.Page{Status: "no run here yet", Facts: []chart.Fact{}}, nil
 	} else if err != nil {
-		return curve.Page{}, err
+		return chart.Page{}, err
 	}
-	return run.Page(time.Now(), width)
+	return chart.NewPage(run, time.Now(), width)
 }

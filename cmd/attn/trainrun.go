@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/attn-go/attn/internal/curve/chart"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
@@ -14,7 +15,7 @@ import (
 func (cmd *trainCommand) open(c console) (s *train.Session, err error) {
 	o := train.Options{
 		Force: cmd.Force, Reserved: []string{reportFile, unfinishedFile},
-		Prepare: cmd.Prepare, Every: cmd.SaveEvery, Steps: cmd.Steps,
+		Prepare: cmd.Prepare, Every: cmd.SaveEvery, Steps: cmd.Steps, Picture: chart.Picture,
 	}
 	if cmd.JSON {
 		o.JSON = c.out

@@ -1,5 +1,5 @@
-// Package curve reads and draws the progress of a training run: the lines of metrics.jsonl, their
-// picture, and the file through which another process can follow the run.
+// Package curve reads the progress of a training run: the lines of metrics.jsonl, and the file through which another
+// process can follow the run.
 package curve
 
 import (
@@ -11,6 +11,9 @@ import (
 
 // File is the name of the metrics file in a run's directory: one JSON object per line, with a kind.
 const File = "metrics.jsonl"
+
+// PictureFile is the name of the picture of the metrics in a run's directory.
+const PictureFile = "metrics.svg"
 
 // Kind is the kind of a line.
 type Kind string
@@ -78,6 +81,9 @@ type History struct {
 	Epochs []Epoch
 	Final  *Final // nil if there is none, or if an epoch follows it
 }
+
+// Drawable reports whether there is anything to draw.
+func (h History) Drawable() bool { return len(h.Steps) > 0 }
 
 // Lines returns the complete lines of a file. It omits an incomplete last line.
 func Lines(data []byte) (lines [][]byte) {

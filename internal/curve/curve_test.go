@@ -2,19 +2,14 @@ package curve
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // history is the history of a run of three epochs with 41 steps each.
@@ -22,11 +17,10 @@ func history() (h History) {
 	for i := range 123 {
 		step := i + 1
 		h.Steps = append(h.Steps, Step{
-			Kind: KindStep, Step: step, TrainLoss: Number(0.3 + 4/math.Sqrt(float64(step)) + 0.05*math.Sin(float64(7*i))),
-			LR: 0.002 * min(float64(step)/40, math.Sqrt(40/float64(step))), Tokens: 1200 + 10*(i%7), Seconds: 0.05 + 0.001*float64(i%5),
+			Kind: KindStep, Step: step, TrainLoss: 2, LR: 0.002, Tokens: 1200 + i, Seconds: 0.05,
 		})
 		if step%41 == 0 {
-			h.Epochs = append(h.Epochs, Epoch{Kind: KindEpoch, Epoch: step / 41, Step: step, TrainLoss: 1, ValidLoss: Number(0.2 + 3/math.Sqrt(float64(step))), Tokens: 50000, Seconds: 2})
+			h.Epochs = append(h.Epochs, Epoch{Kind: KindEpoch, Epoch: step / 41, Step: step, TrainLoss: 1, ValidLoss: 1.5, Tokens: 50000, Seconds: 2})
 		}
 	}
 	return h
@@ -75,68 +69,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestPicture(t *testing.T) {
-	short := History{Steps: history().Steps[:1]}
-	gap := history()
-	gap.Epochs[1].ValidLoss = strictjson.NaN
-	flat := History{Steps: history().Steps}
-	for i := range flat.Steps {
-		flat.Steps[i].TrainLoss = 2.5
-	}
-	for name, h := range map[string]History{"whole": history(), "short": short, "gap": gap, "flat": flat, "unmeasured": {Steps: history().Steps}} {
-		var b strings.Builder
-		if err := h.Picture(&b); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		text := b.String()
-		if err := xml.Unmarshal([]byte(text), new(struct{})); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, says := range []string{"loss, nats per token", "learning rate", "step"} {
-			if !strings.Contains(text, says) {
-				t.Errorf("%s: the picture does not say %q", name, says)
-			}
-		}
-		if got, want := strings.Contains(text, "validation"), len(h.Epochs) > 0; got != want {
-			t.Errorf("%s: the validation loss is drawn: %v, want %v", name, got, want)
-		}
-		if dir := os.Getenv("SHOTS"); dir != "" {
-			if err := os.WriteFile(filepath.Join(dir, "curve_"+name+".svg"), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := (History{}).Picture(io.Discard); err == nil || (History{}).Drawable() {
-		t.Error("a picture of nothing")
-	}
-	// The axis is logarithmic where the loss falls far, and only there.
-	if c := history().charts(usualWidth)[0]; !c.YAxis.Log {
-		t.Error("the axis is not logarithmic")
-	}
-	if c := flat.charts(usualWidth)[0]; c.YAxis.Log {
-		t.Error("the axis of equal losses is logarithmic")
-	}
-}
-
-// The charts share the x axis of the last one, and show the numbers of each point under the pointer.
-func TestSharedAxis(t *testing.T) {
-	p, err := Run{History: history()}.Page(time.Time{}, 700)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(p.Chart, ">step</text>"); n != 1 {
-		t.Errorf("%d axes of steps are named, want 1", n)
-	}
-	for _, name := range []string{"training", "learning rate", "tokens per second"} {
-		if n := strings.Count(p.Chart, "<title>step 41: "+name+" "); n != 1 {
-			t.Errorf("%d places tell the %s of step 41, want 1", n, name)
-		}
-	}
-	if strings.Contains(p.Chart, "<style") {
-		t.Error("a picture within the page has a style, which its policy forbids")
-	}
-}
-
 // The page explains why training loss is above validation loss.
 func TestLossNote(t *testing.T) {
 	for with, want := range map[[2]float32]string{
@@ -147,14 +79,6 @@ func TestLossNote(t *testing.T) {
 		if got := LossNote(with[0], with[1]); !strings.HasSuffix(got, want) {
 			t.Errorf("%v: %s, want %s", with, got, want)
 		}
-	}
-}
-
-// A point of one step, at the end of an epoch, is not a spike in the picture.
-func TestMeans(t *testing.T) {
-	h := History{Steps: []Step{{Step: 8, TrainLoss: 3}, {Step: 16, TrainLoss: 2}, {Step: 18, TrainLoss: 7}, {Step: 24, TrainLoss: 1}}}
-	if got, want := fmt.Sprint(h.means()), "[{8 8 3} {8 18 3} {6 24 1}]"; got != want {
-		t.Errorf("means %s, want %s", got, want)
 	}
 }
 
@@ -201,34 +125,9 @@ func TestRead(t *testing.T) {
 	points(123) // saved meanwhile
 	live.Recent = append(h.Steps[100:], Step{Kind: KindStep, Step: 124, TrainLoss: 1})
 	write(live)
-	r := points(124)
-	now := live.Time.Add(3 * time.Second)
-	if text, over := r.status(now); text != "training" || over {
-		t.Errorf("status %q, over: %v", text, over)
-	}
-	if text, over := r.status(now.Add(time.Minute)); text != "no update for 1m3s" || over {
-		t.Errorf("status %q, over: %v", text, over)
-	}
-	p, err := r.Page(now, 500)
-	if err != nil || !strings.Contains(p.Chart, "tokens per second") {
-		t.Errorf("page %.200v, %v", p, err)
-	}
-	facts := fmt.Sprint(p.Facts)
-	if want := "[{epoch 1 of 3} {step 20 of 123} {training loss 1.5000} {validation loss 0.4705} {learning rate 0.001} {tokens per second 23.5k} {left 41s}]"; facts != want {
-		t.Errorf("facts\n%s, want\n%s", facts, want)
-	}
+	points(124)
 	RemoveLive(dir)
-	r = points(123)
-	if text, over := r.status(now); text != "not running" || !over {
-		t.Errorf("status %q, over: %v", text, over)
-	}
-	if facts, want := fmt.Sprint(r.facts()), "[{step 123} {training loss 1.0000} {validation loss 0.4705} {learning rate 0.00114} {tokens per second 25.0k}]"; facts != want {
-		t.Errorf("facts\n%s, want\n%s", facts, want)
-	}
-	r.Final = &Final{ExactMatch: 0.5}
-	if text, _ := r.status(now); text != "done" {
-		t.Errorf("status %q", text)
-	}
+	points(123)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%v is left, %v", entries, err)

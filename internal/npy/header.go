@@ -33,10 +33,20 @@ const (
 	groups = 5 // per member
 )
 
-// dictionary is compiled when the first file is read.
-var dictionary = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^ *\{` + member + `,` + member + `,` + member + `(?:, *)?\} *\n?$`)
-})
+// compiled is the expression of dictionary. A sync.OnceValue would have an initializer, which would link package
+// regexp into every program that has arrays.
+var compiled struct {
+	sync.Once
+	*regexp.Regexp
+}
+
+// dictionary returns the expression of a header. It is compiled when the first file is read.
+func dictionary() *regexp.Regexp {
+	compiled.Do(func() {
+		compiled.Regexp = regexp.MustCompile(`^ *\{` + member + `,` + member + `,` + member + `(?:, *)?\} *\n?$`)
+	})
+	return compiled.Regexp
+}
 
 // parseHeader parses the dictionary of a header, which must have each of its three keys exactly once.
 func parseHeader(text string) (h array, err error) {

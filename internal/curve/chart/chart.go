@@ -1,15 +1,14 @@
-package curve
+// Package chart draws the metrics of a training run, for the picture in its directory and for the page of attn follow.
+package chart
 
 import (
 	"errors"
 	"io"
 	"math"
 
+	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/viz"
 )
-
-// PictureFile is the name of the picture in a run's directory.
-const PictureFile = "metrics.svg"
 
 // Sizes of the charts, in CSS pixels.
 const (
@@ -18,16 +17,20 @@ const (
 	rateHeight = 80
 )
 
-// Picture draws losses and learning rate over the steps. Nothing in it depends on the speed of
-// the machine, so two runs of one recipe have the same picture.
+// Picture draws losses and learning rate over the steps, from the lines of a run's metrics. Nothing in it depends on
+// the speed of the machine, so two runs of one recipe have the same picture.
 //
-// Errors: a history that is not Drawable.
-func (h History) Picture(w io.Writer) error {
+// Errors: lines without a step.
+func Picture(w io.Writer, metrics [][]byte) error {
+	h := history{curve.Parse(metrics)}
 	if !h.Drawable() {
-		return errors.New("curve: no steps to draw")
+		return errors.New("chart: no steps to draw")
 	}
 	return stacked(h.charts(usualWidth)).SVG(w)
 }
+
+// history is the history of a run while it is drawn.
+type history struct{ curve.History }
 
 // stacked arranges charts over the same steps below each other; only the last has x labels.
 func stacked(charts []viz.Chart) viz.Multiples {
@@ -37,11 +40,8 @@ func stacked(charts []viz.Chart) viz.Multiples {
 	return viz.Multiples{Charts: charts, Columns: 1}
 }
 
-// Drawable reports whether there is anything to draw.
-func (h History) Drawable() bool { return len(h.Steps) > 0 }
-
 // charts returns the charts of losses and learning rate.
-func (h History) charts(width float64) []viz.Chart {
+func (h history) charts(width float64) []viz.Chart {
 	train, lr := viz.Line{Name: "training"}, viz.Line{}
 	for _, p := range h.means() {
 		train.X, train.Y = append(train.X, float64(p.end)), append(train.Y, p.loss)
@@ -65,7 +65,7 @@ func (h History) charts(width float64) []viz.Chart {
 }
 
 // chart returns a chart over all steps so far.
-func (h History) chart(width, height float64, y string, l viz.Line) viz.Chart {
+func (h history) chart(width, height float64, y string, l viz.Line) viz.Chart {
 	return viz.Chart{
 		X: "step", Y: y, Width: width, Height: height, Lines: []viz.Line{l}, Bare: true, Hover: true,
 		XAxis: viz.Axis{High: float64(h.Steps[len(h.Steps)-1].Step)},
@@ -80,7 +80,7 @@ type mean struct {
 
 // means returns the losses of the points. A point of few steps, at the end of an epoch, is noisy:
 // it is merged with the point before.
-func (h History) means() (list []mean) {
+func (h history) means() (list []mean) {
 	before := 0
 	for _, s := range h.Steps {
 		p := mean{s.Step - before, s.Step, float64(s.TrainLoss)}

@@ -1,4 +1,4 @@
-package curve
+package chart
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/viz"
 )
@@ -18,22 +19,22 @@ type Fact struct {
 
 // Page is the content of a page about a run.
 type Page struct {
-	Status string `json:"status"`
-	Over   bool   `json:"over"` // nothing will change unless the run is resumed
-	Facts  []Fact `json:"facts"`
-	Chart  string `json:"chart"` // SVG; empty if there is nothing to draw
-	Note   string `json:"note"`  // about the chart
-	Film   Film   `json:"film"`
-	Sample Sample `json:"sample"`
+	Status string       `json:"status"`
+	Over   bool         `json:"over"` // nothing will change unless the run is resumed
+	Facts  []Fact       `json:"facts"`
+	Chart  string       `json:"chart"` // SVG; empty if there is nothing to draw
+	Note   string       `json:"note"`  // about the chart
+	Film   Film         `json:"film"`
+	Sample curve.Sample `json:"sample"`
 }
 
 // Film describes the recording of the run.
 type Film struct {
-	Steps  []int    `json:"steps"` // empty if there is no recording
-	Losses []Number `json:"losses"`
-	Title  string   `json:"title"` // of the pictures
-	Text   string   `json:"text"`  // that the model reads and writes
-	Error  string   `json:"error,omitempty"`
+	Steps  []int          `json:"steps"` // empty if there is no recording
+	Losses []curve.Number `json:"losses"`
+	Title  string         `json:"title"` // of the pictures
+	Text   string         `json:"text"`  // that the model reads and writes
+	Error  string         `json:"error,omitempty"`
 }
 
 // Frame is a frame of a Film.
@@ -42,41 +43,18 @@ type Frame struct {
 	Text    string `json:"text"`    // numbers of its heads
 }
 
-// Sample is an output of the last checkpoint.
-type Sample struct {
-	Source  string `json:"source"` // empty if there is no sample
-	Written string `json:"written"`
-	Heads   string `json:"heads"` // SVG of its attention; empty if there is none
-	Title   string `json:"title"` // of Heads
-}
-
-// LossNote explains why training loss and validation loss differ.
-func LossNote(dropout, smoothing float32) string {
-	var with []string
-	if dropout > 0 {
-		with = append(with, fmt.Sprintf("dropout %g", dropout))
-	}
-	if smoothing > 0 {
-		with = append(with, fmt.Sprintf("label smoothing %g", smoothing))
-	}
-	training, validation := "", ""
-	if with != nil {
-		training = ", with " + strings.Join(with, " and ")
-		validation = [...]string{" without it", " without either"}[len(with)-1]
-	}
-	return fmt.Sprintf("Training loss is a mean over the steps before each point%s; validation loss is measured at the end of an epoch%s, so it can be lower.", training, validation)
-}
-
 // silence is how old the progress of a run may be before the page says so.
 const silence = 15 * time.Second
 
-// Page returns the content of a page of the given width at a given time.
-func (r Run) Page(now time.Time, width float64) (p Page, err error) {
+// NewPage returns the content of a page about a run, of the given width at a given time.
+func NewPage(state curve.Run, now time.Time, width float64) (p Page, err error) {
+	r := run{state}
 	p.Status, p.Over = r.status(now)
 	p.Facts = r.facts()
 	if r.Drawable() {
 		var b strings.Builder
-		all := stacked(append(r.charts(width), r.speed(width)))
+		h := history{r.History}
+		all := stacked(append(h.charts(width), h.speed(width)))
 		all.Charts[0].Inline = true
 		err = all.SVG(&b)
 		p.Chart = b.String()
@@ -84,8 +62,11 @@ func (r Run) Page(now time.Time, width float64) (p Page, err error) {
 	return p, err
 }
 
+// run is a run while its page is written.
+type run struct{ curve.Run }
+
 // status describes the state of the run.
-func (r Run) status(now time.Time) (text string, over bool) {
+func (r run) status(now time.Time) (text string, over bool) {
 	switch {
 	case r.Live != nil && now.Sub(r.Live.Time) > silence:
 		return fmt.Sprintf("no update for %v", now.Sub(r.Live.Time).Round(time.Second)), false
@@ -100,7 +81,7 @@ func (r Run) status(now time.Time) (text string, over bool) {
 }
 
 // facts lists the numbers of the run.
-func (r Run) facts() []Fact {
+func (r run) facts() []Fact {
 	var list []Fact
 	add := func(name, format string, values ...any) {
 		list = append(list, Fact{name, fmt.Sprintf(format, values...)})
@@ -108,13 +89,13 @@ func (r Run) facts() []Fact {
 	loss, lr, rate := strictjson.NaN, math.NaN(), strictjson.NaN
 	if n := len(r.Steps); n > 0 {
 		s := r.Steps[n-1]
-		loss, lr, rate = s.TrainLoss, s.LR, Number(s.Rate())
+		loss, lr, rate = s.TrainLoss, s.LR, curve.Number(s.Rate())
 		if r.Live == nil {
 			add("step", "%d", s.Step)
 		}
 	}
 	if n := len(r.Epochs); n > 0 && r.Live == nil { // a whole epoch is more precise than the last point
-		loss, rate = r.Epochs[n-1].TrainLoss, Number(r.Epochs[n-1].Rate())
+		loss, rate = r.Epochs[n-1].TrainLoss, curve.Number(r.Epochs[n-1].Rate())
 	}
 	if l := r.Live; l != nil {
 		add("epoch", "%d of %d", l.Epoch, l.Epochs)
@@ -145,10 +126,10 @@ func (r Run) facts() []Fact {
 }
 
 // speed draws tokens per second.
-func (r Run) speed(width float64) viz.Chart {
+func (h history) speed(width float64) viz.Chart {
 	var l viz.Line
-	for _, s := range r.Steps {
+	for _, s := range h.Steps {
 		l.X, l.Y = append(l.X, float64(s.Step)), append(l.Y, s.Rate())
 	}
-	return r.chart(width, rateHeight, "tokens per second", l)
+	return h.chart(width, rateHeight, "tokens per second", l)
 }
