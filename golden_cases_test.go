@@ -145,9 +145,9 @@ func goldenDropout(s *sheet) {
 func goldenEncoderDecoder(s *sheet) {
 	gru := func(name string) *nn.GRU {
 		param := func(p string) *tensor.Tensor { return s.leaf("param." + name + "." + p + "_l0") }
-		return &nn.GRU{
+		return &nn.GRU{CellWeights: nn.CellWeights{
 			WeightIH: param("weight_ih"), WeightHH: param("weight_hh"), BiasIH: param("bias_ih"), BiasHH: param("bias_hh"),
-		}
+		}}
 	}
 	tape := tensortest.Tape(tensor.Train)
 	enc, last := gru("enc").Forward(tape, s.leaf("in.src"), nil, nil, nn.Forward)

@@ -92,15 +92,6 @@ func (x Batch) flat(rows [][]int) []int {
 	return all
 }
 
-// places returns the result of place for each sequence, padded with 0.
-func (x Batch) places(place func(ids []int) []int) []int {
-	rows := make([][]int, len(x.IDs))
-	for i, ids := range x.IDs {
-		rows[i] = place(ids)
-	}
-	return x.flat(rows)
-}
-
 // Check returns an error unless a model of these sizes can run on a batch. It reports as an
 // error, for tokens from a user, everything that Hidden would panic about.
 func (z Sizes) Check(x Batch) error {

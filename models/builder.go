@@ -179,12 +179,35 @@ func (b *Builder) Linear(name string, in, out int) *nn.Linear {
 	return l
 }
 
+// Transposed is Linear for a weight that the file stores transposed: [in out].
+func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
+	bias := b.Tensor(name+".bias", out)
+	l := b.matrix(name+".weight", true, in, out)
+	l.Bias = bias
+	return l
+}
+
 // Matrix is Linear without a bias.
 func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
-	if b.packed() {
-		return &nn.Linear{Packed: b.matrix(name+".weight", false, in, out)[0]}
+	return b.matrix(name+".weight", false, in, out)
+}
+
+// matrix returns a map from in to out features whose weight is the named tensor, without a weight
+// in the first call of a Family.New.
+func (b *Builder) matrix(name string, transposed bool, in, out int) *nn.Linear {
+	shape := []int{out, in}
+	if transposed {
+		slices.Reverse(shape)
 	}
-	return &nn.Linear{Weight: b.Tensor(name+".weight", out, in)}
+	switch {
+	case !b.want(name, shape...) || b.plan:
+		return new(nn.Linear)
+	case b.packed():
+		return &nn.Linear{Packed: b.pack(name, transposed, in, out)[0]}
+	}
+	l := nn.ZeroLinear(in, out, false, nil)
+	b.entry(name, transposed, l.Weight)
+	return l
 }
 
 // LayerNorm returns a normalisation: name.weight and name.bias, which old files call gamma
@@ -305,20 +328,9 @@ func (b *Builder) finish() error {
 	if len(b.wrong) > 0 {
 		return b.wrong[0]
 	}
-	for _, info := range b.r.Tensors() {
-		if b.read[info.Name] {
-			continue
-		}
-		unread, err := b.skip.Skips(info.Name)
-		if err != nil {
-			return err
-		}
-		if !unread {
-			b.mismatch.Unread = append(b.mismatch.Unread, info.Name)
-		}
+	var err error
+	if b.mismatch.Unread, err = b.skip.Leftover(b.r, b.read); err != nil || b.mismatch.Empty() {
+		return err
 	}
-	if m := &b.mismatch; len(m.Missing)+len(m.Misshapen)+len(m.Unread) > 0 {
-		return m
-	}
-	return nil
+	return &b.mismatch
 }

@@ -58,13 +58,9 @@ func Describe(dir string, o Options) (*Description, error) {
 	}
 	types := map[safetensors.DType]bool{}
 	for _, info := range d.r.Tensors() {
-		size := 1
-		for _, d := range info.Shape {
-			size *= d
-		}
-		all.Bytes += size * info.DType.Bits() / 8
+		all.Bytes += info.Len() * info.DType.Bits() / 8
 		if b.read[info.Name] {
-			all.Parameters += size
+			all.Parameters += info.Len()
 			types[info.DType] = true
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
-	"github.com/attn-go/attn/tensor"
 )
 
 // gpt2Family is GPT-2: learnt positions, LayerNorm before both parts of a block, and biases
@@ -75,18 +74,4 @@ func newGPT2(b *Builder) Network {
 	}
 	d.makeLogits(b, s.Bool("tie_word_embeddings", true), base.Name("wte.weight"))
 	return d
-}
-
-// Transposed is Linear for a weight that the file stores transposed: [in out].
-func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
-	l := &nn.Linear{Bias: b.Tensor(name+".bias", out)}
-	if b.packed() {
-		l.Packed = b.matrix(name+".weight", true, in, out)[0]
-		return l
-	}
-	if b.want(name+".weight", in, out) && !b.plan {
-		l.Weight = tensor.Zeros(out, in).Param()
-		b.entry(name+".weight", true, l.Weight)
-	}
-	return l
 }

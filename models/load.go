@@ -215,10 +215,7 @@ func (b *Builder) checkTies() error {
 		if !there || !slices.Equal(info.Shape, same.Shape) {
 			return bad("has shape %v, but is to be the same as %s of shape %v", info.Shape, quote.Text(tie[1]), same.Shape)
 		}
-		n := 1
-		for _, d := range info.Shape {
-			n *= d
-		}
+		n := info.Len()
 		const most = 1 << 13
 		errs := make([]error, (n+most-1)/most)
 		par.For(len(errs), 16, func(lo, hi int) {

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -18,8 +19,7 @@ import (
 // are the trained values, in float32. With Config as its config.json, any program that can load
 // the original can load the file.
 //
-// Errors: those of safetensors.Open, because the directory is read again; those of w; after
-// training, those of the folder for temporary files, where the parameters are stored for a while.
+// Errors: those of safetensors.Open, because the directory is read again; those of w.
 func (p *Probe) WriteMasked(w io.Writer) error {
 	gone, kept := map[string][]span{}, p.Kept() // by tensor, the columns to set to zero
 	for _, l := range p.model.Attention() {
@@ -56,24 +56,31 @@ func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(
 	}
 	read := r.Tensor
 	if m.trained {
-		learnt, done, err := m.learnt()
+		trained, err := nn.Stream(m, nn.SaveOptions{Names: StateDict})
 		if err != nil {
 			return err
 		}
-		defer done()
+		at := map[string]int{}
+		for i, x := range trained.Tensors {
+			at[x.Name] = i
+		}
 		// A duplicate of a tied tensor was not trained, and loaders do not need it. Tensors that
 		// were not read are kept, for example those of an image model.
 		s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool { return slices.Contains(m.tied, x.Name) })
 		for i, x := range s.Tensors {
-			if now, ok := learnt.Lookup(x.Name); ok {
-				s.Tensors[i] = now
+			if n, ok := at[x.Name]; ok {
+				s.Tensors[i] = trained.Tensors[n]
 			}
 		}
 		read = func(name string) (*safetensors.Tensor, error) {
-			if _, ok := learnt.Lookup(name); ok {
-				return learnt.Tensor(name)
+			n, ok := at[name]
+			if !ok {
+				return r.Tensor(name)
 			}
-			return r.Tensor(name)
+			var data bytes.Buffer
+			err := trained.Data(&data, n)
+			x := trained.Tensors[n]
+			return &safetensors.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: data.Bytes()}, err
 		}
 	}
 	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // this keeps the alignment

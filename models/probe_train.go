@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/prune"
-	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -112,22 +109,4 @@ func (p *Probe) renew() {
 		}
 		p.layers[i] = small
 	}
-}
-
-// learnt writes the parameters to a file in a temporary folder and returns its reader. The caller
-// must call done at the end.
-func (m *Model) learnt() (r *safetensors.Reader, done func(), err error) {
-	dir, err := os.MkdirTemp("", "attn-weights-")
-	if err != nil {
-		return nil, nil, err
-	}
-	path := filepath.Join(dir, "model.safetensors")
-	if err = nn.Save(path, m, nn.SaveOptions{Names: StateDict}); err == nil {
-		r, err = safetensors.Open(path)
-	}
-	if err != nil {
-		os.RemoveAll(dir)
-		return nil, nil, err
-	}
-	return r, func() { r.Close(); os.RemoveAll(dir) }, nil
 }

@@ -63,7 +63,7 @@ func ExampleGRU() {
 // A plain recurrent layer, with ReLU instead of tanh, that adds up its inputs.
 func ExampleRNN() {
 	one := func() *tensor.Tensor { return tensor.Full(1, 1, 1) }
-	sum := &nn.RNN{WeightIH: one(), WeightHH: one(), Activation: nn.ReLU} // h' = max(0, x + h)
+	sum := &nn.RNN{CellWeights: nn.CellWeights{WeightIH: one(), WeightHH: one()}, Activation: nn.ReLU} // h' = max(0, x + h)
 	x := tensor.New([]float32{1, 2, -5, 3}, 1, 4, 1)
 
 	out, last := sum.Forward(nil, x, nil, nil, nn.Forward)

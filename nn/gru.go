@@ -19,25 +19,14 @@ import (
 // Source: Cho et al., "Learning Phrase Representations using RNN Encoder–Decoder", 2014,
 // https://arxiv.org/abs/1406.1078. The reset gate is applied after the recurrent product, as in PyTorch and cuDNN.
 type GRU struct {
-	WeightIH *tensor.Tensor // [3H D]
-	WeightHH *tensor.Tensor // [3H H]
-	BiasIH   *tensor.Tensor // [3H], or nil for none
-	BiasHH   *tensor.Tensor // [3H], or nil for none
+	CellWeights
 }
 
 // NewGRU returns a layer from in features to hidden units, initialised as in PyTorch: all parameters uniform in
 // ±1/√hidden.
 func NewGRU(in, hidden int, rng *rand.Rand) *GRU {
-	w := newCellWeights(in, hidden, 3, rng)
-	return &GRU{WeightIH: w.ih, WeightHH: w.hh, BiasIH: w.bih, BiasHH: w.bhh}
+	return &GRU{CellWeights: newCellWeights(in, hidden, 3, rng)}
 }
-
-func (g *GRU) weights() cellWeights {
-	return cellWeights{"nn: GRU", g.WeightIH, g.WeightHH, g.BiasIH, g.BiasHH}
-}
-
-// Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
-func (g *GRU) Params() Params { return g.weights().params() }
 
 // Forward runs the layer over a batch of sequences, from the state h0 (nil for zeros). If lens is not nil, it gives
 // the length of each sequence: after it, the output is zero and the state does not change. lens must not change until
@@ -50,14 +39,14 @@ func (g *GRU) Params() Params { return g.weights().params() }
 //	out   [B L H]  the state after each step
 //	last  [B H]    the state after the last step of each sequence
 func (g *GRU) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
-	out, states := g.weights().unroll(t, gruCell{}, x, []Var{{"h0", h0}}, lens, dir)
+	out, states := g.unroll(t, gruCell{}, x, []Var{{"h0", h0}}, lens, dir)
 	return out, states[0]
 }
 
 // gruCell keeps r, z and n for the backward pass.
 type gruCell struct{}
 
-func (gruCell) sizes() cellSizes { return cellSizes{gates: 3, states: 1, kept: 3} }
+func (gruCell) kind() cellKind { return cellKind{op: "nn: GRU", gates: 3, states: 1, kept: 3} }
 
 func (gruCell) forward(s cellStep) {
 	h := len(s.after)

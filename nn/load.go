@@ -94,19 +94,11 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 		}
 		read[name] = true
 	}
-	for _, info := range r.Tensors() {
-		if !strings.HasPrefix(info.Name, o.Prefix) || read[info.Name] {
-			continue
-		}
-		unread, err := o.Skips(info.Name)
-		if err != nil {
-			return err
-		}
-		if !unread {
-			mismatch.Unread = append(mismatch.Unread, info.Name)
-		}
+	var err error
+	if mismatch.Unread, err = o.Leftover(r, read); err != nil {
+		return err
 	}
-	if len(mismatch.Missing)+len(mismatch.Misshapen)+len(mismatch.Unread) > 0 {
+	if !mismatch.Empty() {
 		return bad(&mismatch)
 	}
 	for i := range dict {
@@ -121,18 +113,23 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 	return nil
 }
 
-// Skips reports whether a tensor may be left unread. It returns an error if Unread contains an invalid pattern.
-func (o LoadOptions) Skips(name string) (bool, error) {
-	for _, pattern := range o.Unread {
-		ok, err := path.Match(pattern, name)
-		if err != nil {
-			return false, fmt.Errorf("nn: Load: Unread has %q: %w", pattern, err)
+// Leftover returns the names of the tensors of a file, under Prefix, that are neither in read nor in Unread. It returns
+// an error if Unread contains an invalid pattern.
+func (o LoadOptions) Leftover(r *safetensors.Reader, read map[string]bool) (names []string, err error) {
+	for _, info := range r.Tensors() {
+		left := strings.HasPrefix(info.Name, o.Prefix) && !read[info.Name]
+		for i := 0; left && i < len(o.Unread); i++ {
+			match, err := path.Match(o.Unread[i], info.Name)
+			if err != nil {
+				return nil, fmt.Errorf("nn: Load: Unread has %q: %w", o.Unread[i], err)
+			}
+			left = !match && o.Unread[i] != info.Name
 		}
-		if ok || pattern == name {
-			return true, nil
+		if left {
+			names = append(names, info.Name)
 		}
 	}
-	return false, nil
+	return names, nil
 }
 
 // pieceLength is the largest number of elements that a task reads. It is large enough that two processors rarely touch
@@ -230,6 +227,9 @@ type Misshapen struct {
 	Name      string
 	Got, Want []int
 }
+
+// Empty reports whether there are no differences.
+func (e *MismatchError) Empty() bool { return len(e.Missing)+len(e.Misshapen)+len(e.Unread) == 0 }
 
 // Error names the first few of each kind, in one line.
 func (e *MismatchError) Error() string {

@@ -21,25 +21,14 @@ import (
 // Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, Neural Computation 9. The forget gate f is from
 // Gers et al., "Learning to Forget", 2000, Neural Computation 12.
 type LSTM struct {
-	WeightIH *tensor.Tensor // [4H D]
-	WeightHH *tensor.Tensor // [4H H]
-	BiasIH   *tensor.Tensor // [4H], or nil for none
-	BiasHH   *tensor.Tensor // [4H], or nil for none
+	CellWeights
 }
 
 // NewLSTM returns a layer from in features to hidden units, initialised as in PyTorch: all parameters uniform in
 // ±1/√hidden.
 func NewLSTM(in, hidden int, rng *rand.Rand) *LSTM {
-	w := newCellWeights(in, hidden, 4, rng)
-	return &LSTM{WeightIH: w.ih, WeightHH: w.hh, BiasIH: w.bih, BiasHH: w.bhh}
+	return &LSTM{CellWeights: newCellWeights(in, hidden, 4, rng)}
 }
-
-func (m *LSTM) weights() cellWeights {
-	return cellWeights{"nn: LSTM", m.WeightIH, m.WeightHH, m.BiasIH, m.BiasHH}
-}
-
-// Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
-func (m *LSTM) Params() Params { return m.weights().params() }
 
 // Forward runs the layer over a batch of sequences, from the state h0 and the memory c0 (each nil for zeros). If lens
 // is not nil, it gives the length of each sequence: after it, the output is zero, and state and memory do not change.
@@ -52,14 +41,14 @@ func (m *LSTM) Params() Params { return m.weights().params() }
 //	out    [B L H]  the state after each step
 //	h, c   [B H]    state and memory after the last step of each sequence
 func (m *LSTM) Forward(t *tensor.Tape, x, h0, c0 *tensor.Tensor, lens []int, dir Direction) (out, h, c *tensor.Tensor) {
-	out, states := m.weights().unroll(t, lstmCell{}, x, []Var{{"h0", h0}, {"c0", c0}}, lens, dir)
+	out, states := m.unroll(t, lstmCell{}, x, []Var{{"h0", h0}, {"c0", c0}}, lens, dir)
 	return out, states[0], states[1]
 }
 
 // lstmCell uses h and c as its states. It leaves i, f, g and o in rec and keeps tanh(c').
 type lstmCell struct{}
 
-func (lstmCell) sizes() cellSizes { return cellSizes{gates: 4, states: 2, kept: 1} }
+func (lstmCell) kind() cellKind { return cellKind{op: "nn: LSTM", gates: 4, states: 2, kept: 1} }
 
 func (lstmCell) forward(s cellStep) {
 	n := len(s.kept)

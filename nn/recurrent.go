@@ -21,8 +21,7 @@ const (
 
 // A cell is the part in which recurrent layers differ: the arithmetic of one step of one sequence.
 type cell interface {
-	// sizes returns the number of vectors of H numbers in the rows of a step.
-	sizes() cellSizes
+	kind() cellKind
 	// forward sets s.after. It may overwrite s.rec.
 	forward(s cellStep)
 	// backward receives the gradient d of s.after, and s as forward left it; it does not change s. It sets the
@@ -31,11 +30,12 @@ type cell interface {
 	backward(s cellStep, d, drec, din []float32)
 }
 
-// cellSizes are sizes in units of vectors of H numbers.
-type cellSizes struct {
-	gates  int // in the rows in and rec
-	states int // in before and after; the first is the output
-	kept   int // in kept
+// cellKind is a kind of cells. Sizes are in units of vectors of H numbers.
+type cellKind struct {
+	op     string // the layer, for error messages
+	gates  int    // in the rows in and rec
+	states int    // in before and after; the first is the output
+	kept   int    // in kept
 }
 
 // cellStep contains the rows of numbers of one step of one sequence.
@@ -46,40 +46,49 @@ type cellStep struct {
 	kept          []float32 // written by forward for backward
 }
 
-// cellWeights are the parameters of a recurrent layer; the rows of the gates are stacked. A bias may be nil.
-type cellWeights struct {
-	op       string         // the layer, for error messages
-	ih, hh   *tensor.Tensor // [gates·H D], [gates·H H]
-	bih, bhh *tensor.Tensor // [gates·H]
+// CellWeights are the parameters of a recurrent layer. The rows of its gates are stacked as in PyTorch: a GRU has three
+// gates, an LSTM four, and an RNN one.
+type CellWeights struct {
+	WeightIH *tensor.Tensor // [gates·H D]
+	WeightHH *tensor.Tensor // [gates·H H]
+	BiasIH   *tensor.Tensor // [gates·H], or nil for none
+	BiasHH   *tensor.Tensor // [gates·H], or nil for none
 }
 
 // newCellWeights initialises as PyTorch does: all parameters uniform in ±1/√hidden.
-func newCellWeights(in, hidden, gates int, rng *rand.Rand) cellWeights {
-	return cellWeights{
-		ih:  torchInit(rng, hidden, gates*hidden, in),
-		hh:  torchInit(rng, hidden, gates*hidden, hidden),
-		bih: torchInit(rng, hidden, gates*hidden),
-		bhh: torchInit(rng, hidden, gates*hidden),
+func newCellWeights(in, hidden, gates int, rng *rand.Rand) CellWeights {
+	return CellWeights{
+		WeightIH: torchInit(rng, hidden, gates*hidden, in),
+		WeightHH: torchInit(rng, hidden, gates*hidden, hidden),
+		BiasIH:   torchInit(rng, hidden, gates*hidden),
+		BiasHH:   torchInit(rng, hidden, gates*hidden),
 	}
 }
 
-func (w cellWeights) params() Params {
-	return Vars{{"weight_ih", w.ih}, {"weight_hh", w.hh}, {"bias_ih", w.bih}, {"bias_hh", w.bhh}}.Params()
+func (w *CellWeights) vars() Vars {
+	return Vars{{"weight_ih", w.WeightIH}, {"weight_hh", w.WeightHH}, {"bias_ih", w.BiasIH}, {"bias_hh", w.BiasHH}}
 }
+
+// Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
+func (w *CellWeights) Params() Params { return w.vars().Params() }
+
+// TorchState returns the table of torch.nn.GRU, LSTM or RNN with one layer. For more, see TorchRecurrent. The file does
+// not contain the nonlinearity of an RNN.
+func (w *CellWeights) TorchState() (StateDict, error) { return TorchRecurrent(w, 0, Forward) }
 
 // unroll runs a cell over a batch of sequences and returns the outputs [B L H] and the last states. start contains a
 // state [B H], or nil for zeros, for each state of the cell; its names are for error messages.
-func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Var, lens []int, dir Direction) (out *tensor.Tensor, last []*tensor.Tensor) {
-	size := c.sizes()
-	w.check(size.gates, x, start, lens)
-	b, l, h := x.Dim(0), x.Dim(1), w.hh.Dim(1)
+func (w *CellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Var, lens []int, dir Direction) (out *tensor.Tensor, last []*tensor.Tensor) {
+	size := c.kind()
+	w.check(size, x, start, lens)
+	b, l, h := x.Dim(0), x.Dim(1), w.WeightHH.Dim(1)
 
 	// The input's part of the gates does not depend on the state: one product.
-	gates := tensor.Linear(t, x, w.ih, w.bih) // [B L gates·H]
+	gates := tensor.Linear(t, x, w.WeightIH, w.BiasIH) // [B L gates·H]
 	p := &cellPass{cell: c, b: b, l: l, h: h, g: size.gates * h, s: size.states * h, k: size.kept * h}
-	p.lens, p.dir, p.in, p.whh = lens, dir, gates.Data(), w.hh.Data()
-	if w.bhh != nil {
-		p.bhh = w.bhh.Data()
+	p.lens, p.dir, p.in, p.whh = lens, dir, gates.Data(), w.WeightHH.Data()
+	if w.BiasHH != nil {
+		p.bhh = w.BiasHH.Data()
 	}
 	p.states = t.Floats((l + 1) * b * p.s)
 	p.rec = t.Floats(l * b * p.g)
@@ -105,7 +114,7 @@ func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Va
 		last = append(last, y)
 	}
 
-	leaves := []*tensor.Tensor{gates, w.hh, w.bhh}
+	leaves := []*tensor.Tensor{gates, w.WeightHH, w.BiasHH}
 	for _, s := range start {
 		leaves = append(leaves, s.Tensor)
 	}
@@ -119,7 +128,7 @@ func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Va
 			for v, s := range start {
 				dstart[v] = t.GradOf(s.Tensor)
 			}
-			p.backward(t, dout, dlast, t.GradOf(gates), t.GradOf(w.hh), t.GradOf(w.bhh), dstart)
+			p.backward(t, dout, dlast, t.GradOf(gates), t.GradOf(w.WeightHH), t.GradOf(w.BiasHH), dstart)
 			clear(dlast) // the next pass may not start at a last state
 		})
 		for v, y := range last {
@@ -135,14 +144,15 @@ func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Va
 }
 
 // check panics with a *tensor.ShapeError unless the parameters of the layer and the arguments of Forward match.
-func (w cellWeights) check(gates int, x *tensor.Tensor, start []Var, lens []int) {
+func (w *CellWeights) check(kind cellKind, x *tensor.Tensor, start []Var, lens []int) {
 	bad := func(arg, what string, got []int, want string, args ...any) {
-		panic(&tensor.ShapeError{Op: w.op, Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
+		panic(&tensor.ShapeError{Op: kind.op, Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
 	}
-	for _, v := range []Var{{"weight_ih", w.ih}, {"weight_hh", w.hh}, {"x", x}} {
-		tensor.Want(w.op, v.Name, v.Tensor)
+	params := w.vars()
+	for _, v := range append(params[:2:2], Var{"x", x}) {
+		tensor.Want(kind.op, v.Name, v.Tensor)
 	}
-	hh, ih := w.hh.Shape(), w.ih.Shape()
+	gates, hh, ih := kind.gates, w.WeightHH.Shape(), w.WeightIH.Shape()
 	if len(hh) != 2 || hh[0] != gates*hh[1] {
 		bad("weight_hh", "", hh, "[%d·H H]", gates)
 	}
@@ -150,7 +160,7 @@ func (w cellWeights) check(gates int, x *tensor.Tensor, start []Var, lens []int)
 	if len(ih) != 2 || ih[0] != gates*h {
 		bad("weight_ih", "", ih, "[%d D] for H=%d", gates*h, h)
 	}
-	for _, v := range []Var{{"bias_ih", w.bih}, {"bias_hh", w.bhh}} {
+	for _, v := range params[2:] {
 		if bias := v.Tensor; bias != nil && !slices.Equal(bias.Shape(), []int{gates * h}) {
 			bad(v.Name, "", bias.Shape(), "[%d] for H=%d", gates*h, h)
 		}

@@ -45,9 +45,11 @@ func TestRecurrentErrors(t *testing.T) {
 		}
 	}
 	for want, f := range map[string]func(){
-		"nn: LSTM: x ":       lstm(nil, nil, nil, nil),
-		"nn: LSTM: weight_":  func() { new(nn.LSTM).Forward(nil, z(2, 5, 3), nil, nil, nil, nn.Forward) },
-		"nn: RNN: weight_ih": func() { (&nn.RNN{WeightHH: z(7, 7)}).Forward(nil, z(2, 5, 3), nil, nil, nn.Forward) },
+		"nn: LSTM: x ":      lstm(nil, nil, nil, nil),
+		"nn: LSTM: weight_": func() { new(nn.LSTM).Forward(nil, z(2, 5, 3), nil, nil, nil, nn.Forward) },
+		"nn: RNN: weight_ih": func() {
+			(&nn.RNN{CellWeights: nn.CellWeights{WeightHH: z(7, 7)}}).Forward(nil, z(2, 5, 3), nil, nil, nn.Forward)
+		},
 	} {
 		if err := tensor.Catch(f); !strings.HasPrefix(fmt.Sprint(err), want) {
 			t.Errorf("error %v, want one that begins with %s", err, want)

@@ -15,11 +15,8 @@ import (
 //
 // Source: Elman, "Finding Structure in Time", 1990, Cognitive Science 14.
 type RNN struct {
-	WeightIH   *tensor.Tensor // [H D]
-	WeightHH   *tensor.Tensor // [H H]
-	BiasIH     *tensor.Tensor // [H], or nil for none
-	BiasHH     *tensor.Tensor // [H], or nil for none
-	Activation Activation     // f; the zero value is Tanh
+	CellWeights
+	Activation Activation // f; the zero value is Tanh
 }
 
 // Activation is the nonlinearity of an RNN.
@@ -34,16 +31,8 @@ const (
 // NewRNN returns a layer with tanh from in features to hidden units, initialised as in PyTorch: all parameters
 // uniform in ±1/√hidden.
 func NewRNN(in, hidden int, rng *rand.Rand) *RNN {
-	w := newCellWeights(in, hidden, 1, rng)
-	return &RNN{WeightIH: w.ih, WeightHH: w.hh, BiasIH: w.bih, BiasHH: w.bhh}
+	return &RNN{CellWeights: newCellWeights(in, hidden, 1, rng)}
 }
-
-func (r *RNN) weights() cellWeights {
-	return cellWeights{"nn: RNN", r.WeightIH, r.WeightHH, r.BiasIH, r.BiasHH}
-}
-
-// Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
-func (r *RNN) Params() Params { return r.weights().params() }
 
 // Forward runs the layer over a batch of sequences, from the state h0 (nil for zeros). If lens is not nil, it gives
 // the length of each sequence: after it, the output is zero and the state does not change. lens must not change until
@@ -59,14 +48,14 @@ func (r *RNN) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Dire
 	if r.Activation > ReLU {
 		panic(&tensor.ShapeError{Op: "nn: RNN", Arg: "Activation", What: "value", Got: []int{int(r.Activation)}, Want: "Tanh or ReLU"})
 	}
-	out, states := r.weights().unroll(t, rnnCell{r.Activation}, x, []Var{{"h0", h0}}, lens, dir)
+	out, states := r.unroll(t, rnnCell{r.Activation}, x, []Var{{"h0", h0}}, lens, dir)
 	return out, states[0]
 }
 
 // rnnCell keeps nothing: both derivatives can be computed from the result.
 type rnnCell struct{ f Activation }
 
-func (rnnCell) sizes() cellSizes { return cellSizes{gates: 1, states: 1} }
+func (rnnCell) kind() cellKind { return cellKind{op: "nn: RNN", gates: 1, states: 1} }
 
 func (c rnnCell) forward(s cellStep) {
 	simd.Add(s.after, s.in, s.rec)

@@ -34,7 +34,7 @@ type SaveOptions struct {
 // Errors: a number that DType cannot represent; a layer without elements, because it takes its widths from its first
 // batch; a module that Names does not support; a duplicate name; an I/O error.
 func Save(path string, m Module, o SaveOptions) error {
-	s, err := o.stream(m)
+	s, err := Stream(m, o)
 	if err != nil {
 		return err
 	}
@@ -49,15 +49,17 @@ func SaveTo(w io.Writer, m Module, o SaveOptions) error {
 	if o.FileBytes != 0 {
 		return errors.New("nn: SaveTo: FileBytes is for Save: a writer is one file")
 	}
-	s, err := o.stream(m)
+	s, err := Stream(m, o)
 	if err != nil {
 		return err
 	}
 	return s.Write(w)
 }
 
-// stream returns a file whose data are converted as they are written.
-func (o SaveOptions) stream(m Module) (*safetensors.Stream, error) {
+// Stream returns the file that Save writes. The parameters are converted when they are written.
+//
+// Errors: those of Save, except I/O errors.
+func Stream(m Module, o SaveOptions) (*safetensors.Stream, error) {
 	dict, err := stateDict(o.Names, m)
 	if err != nil {
 		return nil, err

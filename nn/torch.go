@@ -50,16 +50,6 @@ func (e *Embedding) TorchState() (StateDict, error) { return OwnNames(e) }
 // TorchState returns the table of torch.nn.LayerNorm.
 func (n *LayerNorm) TorchState() (StateDict, error) { return OwnNames(n) }
 
-// TorchState returns the table of torch.nn.GRU with one layer. For more, see
-// TorchRecurrent.
-func (g *GRU) TorchState() (StateDict, error) { return TorchRecurrent(g, 0, Forward) }
-
-// TorchState returns the table of torch.nn.LSTM with one layer.
-func (m *LSTM) TorchState() (StateDict, error) { return TorchRecurrent(m, 0, Forward) }
-
-// TorchState returns the table of torch.nn.RNN with one layer. The file does not contain the nonlinearity.
-func (r *RNN) TorchState() (StateDict, error) { return TorchRecurrent(r, 0, Forward) }
-
 // TorchRecurrent returns the table of one layer and direction of PyTorch's recurrent modules, which number their
 // names: "weight_ih_l0", and "weight_ih_l1_reverse" for layer 1 in direction Backward. The gates of m must be stacked
 // in PyTorch's order: r, z, n for a GRU.

@@ -317,7 +317,7 @@ func TestGraph(t *testing.T) {
 	gain := tensor.Randn(rng, width)
 	ff := nn.NewFeedForward(width, 17, 0, rng)
 	gru, back := nn.NewGRU(width, 7, rng), nn.NewGRU(width, 7, rng)
-	bare := &nn.GRU{WeightIH: gru.WeightIH, WeightHH: gru.WeightHH}
+	bare := &nn.GRU{CellWeights: nn.CellWeights{WeightIH: gru.WeightIH, WeightHH: gru.WeightHH}}
 	ids, lens, h0 := []int{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8}, []int{4, 0, 3}, tensor.Randn(rng, 3, 7)
 	eachOpset(t, func(t *testing.T, opset int) {
 		model, err := onnx.New("parts", opset)

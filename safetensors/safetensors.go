@@ -105,6 +105,15 @@ type Info struct {
 	Shape []int
 }
 
+// Len returns the number of elements. It may overflow for an Info that is not of a Reader.
+func (t Info) Len() int {
+	n := 1
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
 // Tensor is a named array. Data contains its elements in little-endian, row-major order, with the last index running
 // fastest. An empty Shape is a single number; a dimension of 0 makes Data empty.
 type Tensor struct {

@@ -74,11 +74,7 @@ func sameLogits(name string, got, want []float32, vocabulary int) error {
 
 // normalWeights writes numbers of about ±0.3, in float32.
 func normalWeights(w io.Writer, info safetensors.Info, rng *rand.Rand) error {
-	n := 1
-	for _, d := range info.Shape {
-		n *= d
-	}
-	weights := make([]float32, n)
+	weights := make([]float32, info.Len())
 	for i := range weights {
 		weights[i] = float32(0.3 * rng.NormFloat64())
 	}

@@ -209,10 +209,7 @@ func (s shape) write(dir string, dtype safetensors.DType, weights func(io.Writer
 
 // randomWeights writes numbers of about ±0.03, and 1 for the gains of norms.
 func randomWeights(w io.Writer, info safetensors.Info) error {
-	n, one := 1, []byte{0, 0, 0x80, 0x3f}[4-info.DType.Bits()/8:]
-	for _, d := range info.Shape {
-		n *= d
-	}
+	n, one := info.Len(), []byte{0, 0, 0x80, 0x3f}[4-info.DType.Bits()/8:]
 	if strings.Contains(strings.ToLower(info.Name), "norm.weight") {
 		_, err := w.Write(bytes.Repeat(one, n))
 		return err
