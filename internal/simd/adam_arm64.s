@@ -20,21 +20,20 @@ TEXT ·adamWNEON(SB), NOSPLIT, $0-48
 	MOVD v+24(FP), R3
 	MOVD s+40(FP), R4
 	WORD $0x4d40c880 // ld1r {v0.4s}, [x4]
-	ADD $4, R4
-	WORD $0x4d40c881 // ld1r {v1.4s}, [x4]
-	ADD $4, R4
-	WORD $0x4d40c882 // ld1r {v2.4s}, [x4]
-	ADD $4, R4
-	WORD $0x4d40c883 // ld1r {v3.4s}, [x4]
-	ADD $4, R4
-	WORD $0x4d40c884 // ld1r {v4.4s}, [x4]
-	ADD $4, R4
-	WORD $0x4d40c885 // ld1r {v5.4s}, [x4]
-	ADD $4, R4
-	WORD $0x4d40c886 // ld1r {v6.4s}, [x4]
-	ADD $4, R4
-	WORD $0x4d40c887 // ld1r {v7.4s}, [x4]
-	ADD $4, R4
+	ADD $4, R4, R5
+	WORD $0x4d40c8a1 // ld1r {v1.4s}, [x5]
+	ADD $8, R4, R5
+	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
+	ADD $12, R4, R5
+	WORD $0x4d40c8a3 // ld1r {v3.4s}, [x5]
+	ADD $16, R4, R5
+	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
+	ADD $20, R4, R5
+	WORD $0x4d40c8a5 // ld1r {v5.4s}, [x5]
+	ADD $24, R4, R5
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
+	ADD $28, R4, R5
+	WORD $0x4d40c8a7 // ld1r {v7.4s}, [x5]
 	MOVD n+32(FP), R5
 	SUBS $8, R5, R5
 	BLT after3

@@ -86,514 +86,26 @@ TEXT ·reluGradNEON(SB), NOSPLIT, $0-32
 	MOVD dx+0(FP), R0
 	MOVD dy+8(FP), R1
 	MOVD x+16(FP), R2
-	MOVD n+24(FP), R3
-	SUBS $8, R3, R3
-	BLT after3
-
-loop2:
-	WORD $0x3dc00040 // ldr q0, [x2]
-	WORD $0x4ea0c800 // fcmgt v0.4s, v0.4s, #0.0
-	WORD $0x3dc00001 // ldr q1, [x0]
-	WORD $0x3dc00022 // ldr q2, [x1]
-	WORD $0x4e21d442 // fadd v2.4s, v2.4s, v1.4s
-	WORD $0x6ea01c41 // bit v1.16b, v2.16b, v0.16b
-	WORD $0x3d800001 // str q1, [x0]
-	WORD $0x3dc00440 // ldr q0, [x2, #16]
-	WORD $0x4ea0c800 // fcmgt v0.4s, v0.4s, #0.0
-	WORD $0x3dc00401 // ldr q1, [x0, #16]
-	WORD $0x3dc00422 // ldr q2, [x1, #16]
-	WORD $0x4e21d442 // fadd v2.4s, v2.4s, v1.4s
-	WORD $0x6ea01c41 // bit v1.16b, v2.16b, v0.16b
-	WORD $0x3d800401 // str q1, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	ADD $32, R2
-	SUBS $8, R3, R3
-	BGE loop2
-
-after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
-	BLT after5
-
-loop4:
-	WORD $0x3dc00040 // ldr q0, [x2]
-	WORD $0x4ea0c800 // fcmgt v0.4s, v0.4s, #0.0
-	WORD $0x3dc00001 // ldr q1, [x0]
-	WORD $0x3dc00022 // ldr q2, [x1]
-	WORD $0x4e21d442 // fadd v2.4s, v2.4s, v1.4s
-	WORD $0x6ea01c41 // bit v1.16b, v2.16b, v0.16b
-	WORD $0x3d800001 // str q1, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R3, R3
-	BGE loop4
-
-after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
-	WORD $0xfd400040 // ldr d0, [x2]
-	TBZ $0, R3, done7
-	ADD $8, R2, R4
-	WORD $0x4d408080 // ld1 {v0.s}[2], [x4]
-	JMP done7
-
-single6:
-	WORD $0xbd400040 // ldr s0, [x2]
-
-done7:
-	WORD $0x4ea0c800 // fcmgt v0.4s, v0.4s, #0.0
-	TBZ $1, R3, single8
-	WORD $0xfd400001 // ldr d1, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d408081 // ld1 {v1.s}[2], [x4]
-	JMP done9
-
-single8:
-	WORD $0xbd400001 // ldr s1, [x0]
-
-done9:
-	TBZ $1, R3, single10
-	WORD $0xfd400022 // ldr d2, [x1]
-	TBZ $0, R3, done11
-	ADD $8, R1, R4
-	WORD $0x4d408082 // ld1 {v2.s}[2], [x4]
-	JMP done11
-
-single10:
-	WORD $0xbd400022 // ldr s2, [x1]
-
-done11:
-	WORD $0x4e21d442 // fadd v2.4s, v2.4s, v1.4s
-	WORD $0x6ea01c41 // bit v1.16b, v2.16b, v0.16b
-	TBZ $1, R3, single12
-	WORD $0xfd000001 // str d1, [x0]
-	TBZ $0, R3, done13
-	ADD $8, R0, R4
-	WORD $0x4d008081 // st1 {v1.s}[2], [x4]
-	JMP done13
-
-single12:
-	WORD $0xbd000001 // str s1, [x0]
-
-done13:
-
-end1:
-	RET
-
-// softmaxMeanNEON returns Σ y[i]·dy[i] over all i where y[i] is not 0.
-//
-// func softmaxMeanNEON(dy, y *float32, n int) float32
-TEXT ·softmaxMeanNEON(SB), NOSPLIT, $0-28
-	MOVD dy+0(FP), R0
-	MOVD y+8(FP), R1
 	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	MOVD n+16(FP), R2
-	SUBS $32, R2, R2
-	BLT after11
-
-loop10:
-	WORD $0x3dc00028 // ldr q8, [x1]
-	WORD $0x3dc00009 // ldr q9, [x0]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd00 // fmla v0.4s, v8.4s, v9.4s
-	WORD $0x3dc00428 // ldr q8, [x1, #16]
-	WORD $0x3dc00409 // ldr q9, [x0, #16]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd01 // fmla v1.4s, v8.4s, v9.4s
-	WORD $0x3dc00828 // ldr q8, [x1, #32]
-	WORD $0x3dc00809 // ldr q9, [x0, #32]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd02 // fmla v2.4s, v8.4s, v9.4s
-	WORD $0x3dc00c28 // ldr q8, [x1, #48]
-	WORD $0x3dc00c09 // ldr q9, [x0, #48]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd03 // fmla v3.4s, v8.4s, v9.4s
-	WORD $0x3dc01028 // ldr q8, [x1, #64]
-	WORD $0x3dc01009 // ldr q9, [x0, #64]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd04 // fmla v4.4s, v8.4s, v9.4s
-	WORD $0x3dc01428 // ldr q8, [x1, #80]
-	WORD $0x3dc01409 // ldr q9, [x0, #80]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd05 // fmla v5.4s, v8.4s, v9.4s
-	WORD $0x3dc01828 // ldr q8, [x1, #96]
-	WORD $0x3dc01809 // ldr q9, [x0, #96]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd06 // fmla v6.4s, v8.4s, v9.4s
-	WORD $0x3dc01c28 // ldr q8, [x1, #112]
-	WORD $0x3dc01c09 // ldr q9, [x0, #112]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd07 // fmla v7.4s, v8.4s, v9.4s
-	ADD $128, R0
-	ADD $128, R1
-	SUBS $32, R2, R2
-	BGE loop10
-
-after11:
-	ADD $32, R2
-	CMP $4, R2
-	BLT rest2
-	WORD $0x3dc00028 // ldr q8, [x1]
-	WORD $0x3dc00009 // ldr q9, [x0]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd00 // fmla v0.4s, v8.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
-	BLT rest3
-	WORD $0x3dc00428 // ldr q8, [x1, #16]
-	WORD $0x3dc00409 // ldr q9, [x0, #16]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd01 // fmla v1.4s, v8.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
-	BLT rest4
-	WORD $0x3dc00828 // ldr q8, [x1, #32]
-	WORD $0x3dc00809 // ldr q9, [x0, #32]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd02 // fmla v2.4s, v8.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
-	BLT rest5
-	WORD $0x3dc00c28 // ldr q8, [x1, #48]
-	WORD $0x3dc00c09 // ldr q9, [x0, #48]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd03 // fmla v3.4s, v8.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
-	BLT rest6
-	WORD $0x3dc01028 // ldr q8, [x1, #64]
-	WORD $0x3dc01009 // ldr q9, [x0, #64]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd04 // fmla v4.4s, v8.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
-	BLT rest7
-	WORD $0x3dc01428 // ldr q8, [x1, #80]
-	WORD $0x3dc01409 // ldr q9, [x0, #80]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd05 // fmla v5.4s, v8.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
-	BLT rest8
-	WORD $0x3dc01828 // ldr q8, [x1, #96]
-	WORD $0x3dc01809 // ldr q9, [x0, #96]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd06 // fmla v6.4s, v8.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
-	BLT rest9
-	WORD $0x3dc01c28 // ldr q8, [x1, #112]
-	WORD $0x3dc01c09 // ldr q9, [x0, #112]
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd07 // fmla v7.4s, v8.4s, v9.4s
-	SUB $4, R2
-	JMP done1
-
-rest2:
-	CBZ R2, done1
-	TBZ $1, R2, single12
-	WORD $0xfd400028 // ldr d8, [x1]
-	TBZ $0, R2, done13
-	ADD $8, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done13
-
-single12:
-	WORD $0xbd400028 // ldr s8, [x1]
-
-done13:
-	TBZ $1, R2, single14
-	WORD $0xfd400009 // ldr d9, [x0]
-	TBZ $0, R2, done15
-	ADD $8, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done15
-
-single14:
-	WORD $0xbd400009 // ldr s9, [x0]
-
-done15:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd00 // fmla v0.4s, v8.4s, v9.4s
-	JMP done1
-
-rest3:
-	CBZ R2, done1
-	TBZ $1, R2, single16
-	WORD $0xfd400828 // ldr d8, [x1, #16]
-	TBZ $0, R2, done17
-	ADD $24, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done17
-
-single16:
-	WORD $0xbd401028 // ldr s8, [x1, #16]
-
-done17:
-	TBZ $1, R2, single18
-	WORD $0xfd400809 // ldr d9, [x0, #16]
-	TBZ $0, R2, done19
-	ADD $24, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done19
-
-single18:
-	WORD $0xbd401009 // ldr s9, [x0, #16]
-
-done19:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd01 // fmla v1.4s, v8.4s, v9.4s
-	JMP done1
-
-rest4:
-	CBZ R2, done1
-	TBZ $1, R2, single20
-	WORD $0xfd401028 // ldr d8, [x1, #32]
-	TBZ $0, R2, done21
-	ADD $40, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done21
-
-single20:
-	WORD $0xbd402028 // ldr s8, [x1, #32]
-
-done21:
-	TBZ $1, R2, single22
-	WORD $0xfd401009 // ldr d9, [x0, #32]
-	TBZ $0, R2, done23
-	ADD $40, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done23
-
-single22:
-	WORD $0xbd402009 // ldr s9, [x0, #32]
-
-done23:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd02 // fmla v2.4s, v8.4s, v9.4s
-	JMP done1
-
-rest5:
-	CBZ R2, done1
-	TBZ $1, R2, single24
-	WORD $0xfd401828 // ldr d8, [x1, #48]
-	TBZ $0, R2, done25
-	ADD $56, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done25
-
-single24:
-	WORD $0xbd403028 // ldr s8, [x1, #48]
-
-done25:
-	TBZ $1, R2, single26
-	WORD $0xfd401809 // ldr d9, [x0, #48]
-	TBZ $0, R2, done27
-	ADD $56, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done27
-
-single26:
-	WORD $0xbd403009 // ldr s9, [x0, #48]
-
-done27:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd03 // fmla v3.4s, v8.4s, v9.4s
-	JMP done1
-
-rest6:
-	CBZ R2, done1
-	TBZ $1, R2, single28
-	WORD $0xfd402028 // ldr d8, [x1, #64]
-	TBZ $0, R2, done29
-	ADD $72, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done29
-
-single28:
-	WORD $0xbd404028 // ldr s8, [x1, #64]
-
-done29:
-	TBZ $1, R2, single30
-	WORD $0xfd402009 // ldr d9, [x0, #64]
-	TBZ $0, R2, done31
-	ADD $72, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done31
-
-single30:
-	WORD $0xbd404009 // ldr s9, [x0, #64]
-
-done31:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd04 // fmla v4.4s, v8.4s, v9.4s
-	JMP done1
-
-rest7:
-	CBZ R2, done1
-	TBZ $1, R2, single32
-	WORD $0xfd402828 // ldr d8, [x1, #80]
-	TBZ $0, R2, done33
-	ADD $88, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done33
-
-single32:
-	WORD $0xbd405028 // ldr s8, [x1, #80]
-
-done33:
-	TBZ $1, R2, single34
-	WORD $0xfd402809 // ldr d9, [x0, #80]
-	TBZ $0, R2, done35
-	ADD $88, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done35
-
-single34:
-	WORD $0xbd405009 // ldr s9, [x0, #80]
-
-done35:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd05 // fmla v5.4s, v8.4s, v9.4s
-	JMP done1
-
-rest8:
-	CBZ R2, done1
-	TBZ $1, R2, single36
-	WORD $0xfd403028 // ldr d8, [x1, #96]
-	TBZ $0, R2, done37
-	ADD $104, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done37
-
-single36:
-	WORD $0xbd406028 // ldr s8, [x1, #96]
-
-done37:
-	TBZ $1, R2, single38
-	WORD $0xfd403009 // ldr d9, [x0, #96]
-	TBZ $0, R2, done39
-	ADD $104, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done39
-
-single38:
-	WORD $0xbd406009 // ldr s9, [x0, #96]
-
-done39:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd06 // fmla v6.4s, v8.4s, v9.4s
-	JMP done1
-
-rest9:
-	CBZ R2, done1
-	TBZ $1, R2, single40
-	WORD $0xfd403828 // ldr d8, [x1, #112]
-	TBZ $0, R2, done41
-	ADD $120, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
-	JMP done41
-
-single40:
-	WORD $0xbd407028 // ldr s8, [x1, #112]
-
-done41:
-	TBZ $1, R2, single42
-	WORD $0xfd403809 // ldr d9, [x0, #112]
-	TBZ $0, R2, done43
-	ADD $120, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done43
-
-single42:
-	WORD $0xbd407009 // ldr s9, [x0, #112]
-
-done43:
-	WORD $0x4ea0d90a // fcmeq v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d29 // bic v9.16b, v9.16b, v10.16b
-	WORD $0x4e29cd07 // fmla v7.4s, v8.4s, v9.4s
-
-done1:
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x6e004008 // ext v8.16b, v0.16b, v0.16b, #8
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x6e002008 // ext v8.16b, v0.16b, v0.16b, #4
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	FMOVS F0, ret+24(FP)
-	RET
-
-// softmaxGradNEON sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0.
-//
-// func softmaxGradNEON(dx, dy, y *float32, n int, mean float32)
-TEXT ·softmaxGradNEON(SB), NOSPLIT, $0-36
-	MOVD dx+0(FP), R0
-	MOVD dy+8(FP), R1
-	MOVD y+16(FP), R2
-	FMOVS mean+32(FP), F0
-	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	MOVD n+24(FP), R3
 	SUBS $8, R3, R3
 	BLT after3
 
 loop2:
 	WORD $0x3dc00041 // ldr q1, [x2]
-	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
 	WORD $0x3dc00003 // ldr q3, [x0]
-	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e22d464 // fadd v4.4s, v3.4s, v2.4s
-	WORD $0x4ea0d821 // fcmeq v1.4s, v1.4s, #0.0
-	WORD $0x6ea11c64 // bit v4.16b, v3.16b, v1.16b
-	WORD $0x3d800004 // str q4, [x0]
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
+	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
+	WORD $0x3d800003 // str q3, [x0]
 	WORD $0x3dc00441 // ldr q1, [x2, #16]
-	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
 	WORD $0x3dc00403 // ldr q3, [x0, #16]
-	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e22d464 // fadd v4.4s, v3.4s, v2.4s
-	WORD $0x4ea0d821 // fcmeq v1.4s, v1.4s, #0.0
-	WORD $0x6ea11c64 // bit v4.16b, v3.16b, v1.16b
-	WORD $0x3d800404 // str q4, [x0, #16]
+	WORD $0x3dc00424 // ldr q4, [x1, #16]
+	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
+	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
+	WORD $0x3d800403 // str q3, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
 	ADD $32, R2
@@ -607,14 +119,12 @@ after3:
 
 loop4:
 	WORD $0x3dc00041 // ldr q1, [x2]
-	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
 	WORD $0x3dc00003 // ldr q3, [x0]
-	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e22d464 // fadd v4.4s, v3.4s, v2.4s
-	WORD $0x4ea0d821 // fcmeq v1.4s, v1.4s, #0.0
-	WORD $0x6ea11c64 // bit v4.16b, v3.16b, v1.16b
-	WORD $0x3d800004 // str q4, [x0]
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
+	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
+	WORD $0x3d800003 // str q3, [x0]
 	ADD $16, R0
 	ADD $16, R1
 	ADD $16, R2
@@ -635,33 +145,526 @@ single6:
 	WORD $0xbd400041 // ldr s1, [x2]
 
 done7:
+	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
 	TBZ $1, R3, single8
-	WORD $0xfd400022 // ldr d2, [x1]
+	WORD $0xfd400003 // ldr d3, [x0]
 	TBZ $0, R3, done9
-	ADD $8, R1, R4
-	WORD $0x4d408082 // ld1 {v2.s}[2], [x4]
+	ADD $8, R0, R4
+	WORD $0x4d408083 // ld1 {v3.s}[2], [x4]
 	JMP done9
 
 single8:
-	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd400003 // ldr s3, [x0]
 
 done9:
 	TBZ $1, R3, single10
-	WORD $0xfd400003 // ldr d3, [x0]
+	WORD $0xfd400024 // ldr d4, [x1]
 	TBZ $0, R3, done11
-	ADD $8, R0, R4
-	WORD $0x4d408083 // ld1 {v3.s}[2], [x4]
+	ADD $8, R1, R4
+	WORD $0x4d408084 // ld1 {v4.s}[2], [x4]
 	JMP done11
 
 single10:
-	WORD $0xbd400003 // ldr s3, [x0]
+	WORD $0xbd400024 // ldr s4, [x1]
 
 done11:
-	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e22d464 // fadd v4.4s, v3.4s, v2.4s
-	WORD $0x4ea0d821 // fcmeq v1.4s, v1.4s, #0.0
-	WORD $0x6ea11c64 // bit v4.16b, v3.16b, v1.16b
+	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
+	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
+	TBZ $1, R3, single12
+	WORD $0xfd000003 // str d3, [x0]
+	TBZ $0, R3, done13
+	ADD $8, R0, R4
+	WORD $0x4d008083 // st1 {v3.s}[2], [x4]
+	JMP done13
+
+single12:
+	WORD $0xbd000003 // str s3, [x0]
+
+done13:
+
+end1:
+	RET
+
+// softmaxMeanNEON returns Σ y[i]·dy[i] over all i where y[i] is not 0.
+//
+// func softmaxMeanNEON(dy, y *float32, n int) float32
+TEXT ·softmaxMeanNEON(SB), NOSPLIT, $0-28
+	MOVD dy+0(FP), R0
+	MOVD y+8(FP), R1
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	WORD $0x4f000402 // movi v2.4s, #0x0
+	WORD $0x4f000403 // movi v3.4s, #0x0
+	WORD $0x4f000404 // movi v4.4s, #0x0
+	WORD $0x4f000405 // movi v5.4s, #0x0
+	WORD $0x4f000406 // movi v6.4s, #0x0
+	WORD $0x4f000407 // movi v7.4s, #0x0
+	WORD $0x4f000408 // movi v8.4s, #0x0
+	MOVD n+16(FP), R2
+	SUBS $32, R2, R2
+	BLT after11
+
+loop10:
+	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x3dc0000a // ldr q10, [x0]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x3dc0040a // ldr q10, [x0, #16]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd42 // fmla v2.4s, v10.4s, v9.4s
+	WORD $0x3dc00829 // ldr q9, [x1, #32]
+	WORD $0x3dc0080a // ldr q10, [x0, #32]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
+	WORD $0x3dc00c29 // ldr q9, [x1, #48]
+	WORD $0x3dc00c0a // ldr q10, [x0, #48]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd44 // fmla v4.4s, v10.4s, v9.4s
+	WORD $0x3dc01029 // ldr q9, [x1, #64]
+	WORD $0x3dc0100a // ldr q10, [x0, #64]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
+	WORD $0x3dc01429 // ldr q9, [x1, #80]
+	WORD $0x3dc0140a // ldr q10, [x0, #80]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd46 // fmla v6.4s, v10.4s, v9.4s
+	WORD $0x3dc01829 // ldr q9, [x1, #96]
+	WORD $0x3dc0180a // ldr q10, [x0, #96]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
+	WORD $0x3dc01c29 // ldr q9, [x1, #112]
+	WORD $0x3dc01c0a // ldr q10, [x0, #112]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
+	ADD $128, R0
+	ADD $128, R1
+	SUBS $32, R2, R2
+	BGE loop10
+
+after11:
+	ADD $32, R2
+	CMP $4, R2
+	BLT rest2
+	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x3dc0000a // ldr q10, [x0]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
+	SUB $4, R2
+	CMP $4, R2
+	BLT rest3
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x3dc0040a // ldr q10, [x0, #16]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd42 // fmla v2.4s, v10.4s, v9.4s
+	SUB $4, R2
+	CMP $4, R2
+	BLT rest4
+	WORD $0x3dc00829 // ldr q9, [x1, #32]
+	WORD $0x3dc0080a // ldr q10, [x0, #32]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
+	SUB $4, R2
+	CMP $4, R2
+	BLT rest5
+	WORD $0x3dc00c29 // ldr q9, [x1, #48]
+	WORD $0x3dc00c0a // ldr q10, [x0, #48]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd44 // fmla v4.4s, v10.4s, v9.4s
+	SUB $4, R2
+	CMP $4, R2
+	BLT rest6
+	WORD $0x3dc01029 // ldr q9, [x1, #64]
+	WORD $0x3dc0100a // ldr q10, [x0, #64]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
+	SUB $4, R2
+	CMP $4, R2
+	BLT rest7
+	WORD $0x3dc01429 // ldr q9, [x1, #80]
+	WORD $0x3dc0140a // ldr q10, [x0, #80]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd46 // fmla v6.4s, v10.4s, v9.4s
+	SUB $4, R2
+	CMP $4, R2
+	BLT rest8
+	WORD $0x3dc01829 // ldr q9, [x1, #96]
+	WORD $0x3dc0180a // ldr q10, [x0, #96]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
+	SUB $4, R2
+	CMP $4, R2
+	BLT rest9
+	WORD $0x3dc01c29 // ldr q9, [x1, #112]
+	WORD $0x3dc01c0a // ldr q10, [x0, #112]
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
+	SUB $4, R2
+	JMP done1
+
+rest2:
+	CBZ R2, done1
+	TBZ $1, R2, single12
+	WORD $0xfd400029 // ldr d9, [x1]
+	TBZ $0, R2, done13
+	ADD $8, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done13
+
+single12:
+	WORD $0xbd400029 // ldr s9, [x1]
+
+done13:
+	TBZ $1, R2, single14
+	WORD $0xfd40000a // ldr d10, [x0]
+	TBZ $0, R2, done15
+	ADD $8, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done15
+
+single14:
+	WORD $0xbd40000a // ldr s10, [x0]
+
+done15:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
+	JMP done1
+
+rest3:
+	CBZ R2, done1
+	TBZ $1, R2, single16
+	WORD $0xfd400829 // ldr d9, [x1, #16]
+	TBZ $0, R2, done17
+	ADD $24, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done17
+
+single16:
+	WORD $0xbd401029 // ldr s9, [x1, #16]
+
+done17:
+	TBZ $1, R2, single18
+	WORD $0xfd40080a // ldr d10, [x0, #16]
+	TBZ $0, R2, done19
+	ADD $24, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done19
+
+single18:
+	WORD $0xbd40100a // ldr s10, [x0, #16]
+
+done19:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd42 // fmla v2.4s, v10.4s, v9.4s
+	JMP done1
+
+rest4:
+	CBZ R2, done1
+	TBZ $1, R2, single20
+	WORD $0xfd401029 // ldr d9, [x1, #32]
+	TBZ $0, R2, done21
+	ADD $40, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done21
+
+single20:
+	WORD $0xbd402029 // ldr s9, [x1, #32]
+
+done21:
+	TBZ $1, R2, single22
+	WORD $0xfd40100a // ldr d10, [x0, #32]
+	TBZ $0, R2, done23
+	ADD $40, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done23
+
+single22:
+	WORD $0xbd40200a // ldr s10, [x0, #32]
+
+done23:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
+	JMP done1
+
+rest5:
+	CBZ R2, done1
+	TBZ $1, R2, single24
+	WORD $0xfd401829 // ldr d9, [x1, #48]
+	TBZ $0, R2, done25
+	ADD $56, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done25
+
+single24:
+	WORD $0xbd403029 // ldr s9, [x1, #48]
+
+done25:
+	TBZ $1, R2, single26
+	WORD $0xfd40180a // ldr d10, [x0, #48]
+	TBZ $0, R2, done27
+	ADD $56, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done27
+
+single26:
+	WORD $0xbd40300a // ldr s10, [x0, #48]
+
+done27:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd44 // fmla v4.4s, v10.4s, v9.4s
+	JMP done1
+
+rest6:
+	CBZ R2, done1
+	TBZ $1, R2, single28
+	WORD $0xfd402029 // ldr d9, [x1, #64]
+	TBZ $0, R2, done29
+	ADD $72, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done29
+
+single28:
+	WORD $0xbd404029 // ldr s9, [x1, #64]
+
+done29:
+	TBZ $1, R2, single30
+	WORD $0xfd40200a // ldr d10, [x0, #64]
+	TBZ $0, R2, done31
+	ADD $72, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done31
+
+single30:
+	WORD $0xbd40400a // ldr s10, [x0, #64]
+
+done31:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
+	JMP done1
+
+rest7:
+	CBZ R2, done1
+	TBZ $1, R2, single32
+	WORD $0xfd402829 // ldr d9, [x1, #80]
+	TBZ $0, R2, done33
+	ADD $88, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done33
+
+single32:
+	WORD $0xbd405029 // ldr s9, [x1, #80]
+
+done33:
+	TBZ $1, R2, single34
+	WORD $0xfd40280a // ldr d10, [x0, #80]
+	TBZ $0, R2, done35
+	ADD $88, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done35
+
+single34:
+	WORD $0xbd40500a // ldr s10, [x0, #80]
+
+done35:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd46 // fmla v6.4s, v10.4s, v9.4s
+	JMP done1
+
+rest8:
+	CBZ R2, done1
+	TBZ $1, R2, single36
+	WORD $0xfd403029 // ldr d9, [x1, #96]
+	TBZ $0, R2, done37
+	ADD $104, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done37
+
+single36:
+	WORD $0xbd406029 // ldr s9, [x1, #96]
+
+done37:
+	TBZ $1, R2, single38
+	WORD $0xfd40300a // ldr d10, [x0, #96]
+	TBZ $0, R2, done39
+	ADD $104, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done39
+
+single38:
+	WORD $0xbd40600a // ldr s10, [x0, #96]
+
+done39:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
+	JMP done1
+
+rest9:
+	CBZ R2, done1
+	TBZ $1, R2, single40
+	WORD $0xfd403829 // ldr d9, [x1, #112]
+	TBZ $0, R2, done41
+	ADD $120, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	JMP done41
+
+single40:
+	WORD $0xbd407029 // ldr s9, [x1, #112]
+
+done41:
+	TBZ $1, R2, single42
+	WORD $0xfd40380a // ldr d10, [x0, #112]
+	TBZ $0, R2, done43
+	ADD $120, R0, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	JMP done43
+
+single42:
+	WORD $0xbd40700a // ldr s10, [x0, #112]
+
+done43:
+	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
+	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
+	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
+
+done1:
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x6e014029 // ext v9.16b, v1.16b, v1.16b, #8
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x6e012029 // ext v9.16b, v1.16b, v1.16b, #4
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	FMOVS F1, ret+24(FP)
+	RET
+
+// softmaxGradNEON sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0.
+//
+// func softmaxGradNEON(dx, dy, y *float32, n int, mean float32)
+TEXT ·softmaxGradNEON(SB), NOSPLIT, $0-36
+	MOVD dx+0(FP), R0
+	MOVD dy+8(FP), R1
+	MOVD y+16(FP), R2
+	FMOVS mean+32(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	MOVD n+24(FP), R3
+	SUBS $8, R3, R3
+	BLT after3
+
+loop2:
+	WORD $0x3dc00042 // ldr q2, [x2]
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x3dc00004 // ldr q4, [x0]
+	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
+	WORD $0x3d800004 // str q4, [x0]
+	WORD $0x3dc00442 // ldr q2, [x2, #16]
+	WORD $0x3dc00423 // ldr q3, [x1, #16]
+	WORD $0x3dc00404 // ldr q4, [x0, #16]
+	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
+	WORD $0x3d800404 // str q4, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R3, R3
+	BGE loop2
+
+after3:
+	ADD $8, R3
+	SUBS $4, R3, R3
+	BLT after5
+
+loop4:
+	WORD $0x3dc00042 // ldr q2, [x2]
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x3dc00004 // ldr q4, [x0]
+	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
+	WORD $0x3d800004 // str q4, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R3, R3
+	BGE loop4
+
+after5:
+	ADD $4, R3
+	CBZ R3, end1
+	TBZ $1, R3, single6
+	WORD $0xfd400042 // ldr d2, [x2]
+	TBZ $0, R3, done7
+	ADD $8, R2, R4
+	WORD $0x4d408082 // ld1 {v2.s}[2], [x4]
+	JMP done7
+
+single6:
+	WORD $0xbd400042 // ldr s2, [x2]
+
+done7:
+	TBZ $1, R3, single8
+	WORD $0xfd400023 // ldr d3, [x1]
+	TBZ $0, R3, done9
+	ADD $8, R1, R4
+	WORD $0x4d408083 // ld1 {v3.s}[2], [x4]
+	JMP done9
+
+single8:
+	WORD $0xbd400023 // ldr s3, [x1]
+
+done9:
+	TBZ $1, R3, single10
+	WORD $0xfd400004 // ldr d4, [x0]
+	TBZ $0, R3, done11
+	ADD $8, R0, R4
+	WORD $0x4d408084 // ld1 {v4.s}[2], [x4]
+	JMP done11
+
+single10:
+	WORD $0xbd400004 // ldr s4, [x0]
+
+done11:
+	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
+	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
+	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
 	TBZ $1, R3, single12
 	WORD $0xfd000004 // str d4, [x0]
 	TBZ $0, R3, done13

@@ -21,19 +21,19 @@ TEXT ·axpyNEON(SB), NOSPLIT, $0-32
 loop2:
 	WORD $0x3dc00001 // ldr q1, [x0]
 	WORD $0x3dc00022 // ldr q2, [x1]
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
 	WORD $0x3d800022 // str q2, [x1]
 	WORD $0x3dc00401 // ldr q1, [x0, #16]
 	WORD $0x3dc00422 // ldr q2, [x1, #16]
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
 	WORD $0x3d800422 // str q2, [x1, #16]
 	WORD $0x3dc00801 // ldr q1, [x0, #32]
 	WORD $0x3dc00822 // ldr q2, [x1, #32]
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
 	WORD $0x3d800822 // str q2, [x1, #32]
 	WORD $0x3dc00c01 // ldr q1, [x0, #48]
 	WORD $0x3dc00c22 // ldr q2, [x1, #48]
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
 	WORD $0x3d800c22 // str q2, [x1, #48]
 	ADD $64, R0
 	ADD $64, R1
@@ -48,7 +48,7 @@ after3:
 loop4:
 	WORD $0x3dc00001 // ldr q1, [x0]
 	WORD $0x3dc00022 // ldr q2, [x1]
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
 	WORD $0x3d800022 // str q2, [x1]
 	ADD $16, R0
 	ADD $16, R1
@@ -80,7 +80,7 @@ single8:
 	WORD $0xbd400022 // ldr s2, [x1]
 
 done9:
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
 	TBZ $1, R2, single10
 	WORD $0xfd000022 // str d2, [x1]
 	TBZ $0, R2, done11
@@ -100,9 +100,9 @@ end1:
 //
 // func scaleNEON(dst *float32, a float32, x *float32, n int)
 TEXT ·scaleNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
 	FMOVS a+8(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	MOVD dst+0(FP), R0
 	MOVD x+16(FP), R1
 	MOVD n+24(FP), R2
 	SUBS $16, R2, R2
@@ -110,16 +110,16 @@ TEXT ·scaleNEON(SB), NOSPLIT, $0-32
 
 loop2:
 	WORD $0x3dc00021 // ldr q1, [x1]
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800001 // str q1, [x0]
 	WORD $0x3dc00421 // ldr q1, [x1, #16]
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800401 // str q1, [x0, #16]
 	WORD $0x3dc00821 // ldr q1, [x1, #32]
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800801 // str q1, [x0, #32]
 	WORD $0x3dc00c21 // ldr q1, [x1, #48]
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800c01 // str q1, [x0, #48]
 	ADD $64, R0
 	ADD $64, R1
@@ -133,7 +133,7 @@ after3:
 
 loop4:
 	WORD $0x3dc00021 // ldr q1, [x1]
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800001 // str q1, [x0]
 	ADD $16, R0
 	ADD $16, R1
@@ -154,7 +154,7 @@ single6:
 	WORD $0xbd400021 // ldr s1, [x1]
 
 done7:
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	TBZ $1, R2, single8
 	WORD $0xfd000001 // str d1, [x0]
 	TBZ $0, R2, done9
@@ -174,12 +174,12 @@ end1:
 //
 // func scaleShiftNEON(dst *float32, a float32, x *float32, b float32, n int)
 TEXT ·scaleShiftNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
 	FMOVS a+8(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	MOVD x+16(FP), R1
 	FMOVS b+24(FP), F1
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
-	MOVD dst+0(FP), R0
-	MOVD x+16(FP), R1
 	MOVD n+32(FP), R2
 	SUBS $16, R2, R2
 	BLT after3

@@ -461,52 +461,52 @@ TEXT ·dotNEON(SB), NOSPLIT, $0-28
 loop18:
 	WORD $0x3dc00010 // ldr q16, [x0]
 	WORD $0x3dc00031 // ldr q17, [x1]
-	WORD $0x4e31ce00 // fmla v0.4s, v16.4s, v17.4s
+	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
 	WORD $0x3dc00410 // ldr q16, [x0, #16]
 	WORD $0x3dc00431 // ldr q17, [x1, #16]
-	WORD $0x4e31ce01 // fmla v1.4s, v16.4s, v17.4s
+	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
 	WORD $0x3dc00810 // ldr q16, [x0, #32]
 	WORD $0x3dc00831 // ldr q17, [x1, #32]
-	WORD $0x4e31ce02 // fmla v2.4s, v16.4s, v17.4s
+	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
 	WORD $0x3dc00c10 // ldr q16, [x0, #48]
 	WORD $0x3dc00c31 // ldr q17, [x1, #48]
-	WORD $0x4e31ce03 // fmla v3.4s, v16.4s, v17.4s
+	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
 	WORD $0x3dc01010 // ldr q16, [x0, #64]
 	WORD $0x3dc01031 // ldr q17, [x1, #64]
-	WORD $0x4e31ce04 // fmla v4.4s, v16.4s, v17.4s
+	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
 	WORD $0x3dc01410 // ldr q16, [x0, #80]
 	WORD $0x3dc01431 // ldr q17, [x1, #80]
-	WORD $0x4e31ce05 // fmla v5.4s, v16.4s, v17.4s
+	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
 	WORD $0x3dc01810 // ldr q16, [x0, #96]
 	WORD $0x3dc01831 // ldr q17, [x1, #96]
-	WORD $0x4e31ce06 // fmla v6.4s, v16.4s, v17.4s
+	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
 	WORD $0x3dc01c10 // ldr q16, [x0, #112]
 	WORD $0x3dc01c31 // ldr q17, [x1, #112]
-	WORD $0x4e31ce07 // fmla v7.4s, v16.4s, v17.4s
+	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
 	WORD $0x3dc02010 // ldr q16, [x0, #128]
 	WORD $0x3dc02031 // ldr q17, [x1, #128]
-	WORD $0x4e31ce08 // fmla v8.4s, v16.4s, v17.4s
+	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
 	WORD $0x3dc02410 // ldr q16, [x0, #144]
 	WORD $0x3dc02431 // ldr q17, [x1, #144]
-	WORD $0x4e31ce09 // fmla v9.4s, v16.4s, v17.4s
+	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
 	WORD $0x3dc02810 // ldr q16, [x0, #160]
 	WORD $0x3dc02831 // ldr q17, [x1, #160]
-	WORD $0x4e31ce0a // fmla v10.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
 	WORD $0x3dc02c10 // ldr q16, [x0, #176]
 	WORD $0x3dc02c31 // ldr q17, [x1, #176]
-	WORD $0x4e31ce0b // fmla v11.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
 	WORD $0x3dc03010 // ldr q16, [x0, #192]
 	WORD $0x3dc03031 // ldr q17, [x1, #192]
-	WORD $0x4e31ce0c // fmla v12.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
 	WORD $0x3dc03410 // ldr q16, [x0, #208]
 	WORD $0x3dc03431 // ldr q17, [x1, #208]
-	WORD $0x4e31ce0d // fmla v13.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
 	WORD $0x3dc03810 // ldr q16, [x0, #224]
 	WORD $0x3dc03831 // ldr q17, [x1, #224]
-	WORD $0x4e31ce0e // fmla v14.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
 	WORD $0x3dc03c10 // ldr q16, [x0, #240]
 	WORD $0x3dc03c31 // ldr q17, [x1, #240]
-	WORD $0x4e31ce0f // fmla v15.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
 	ADD $256, R0
 	ADD $256, R1
 	SUBS $64, R2, R2
@@ -518,97 +518,97 @@ after19:
 	BLT rest2
 	WORD $0x3dc00010 // ldr q16, [x0]
 	WORD $0x3dc00031 // ldr q17, [x1]
-	WORD $0x4e31ce00 // fmla v0.4s, v16.4s, v17.4s
+	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest3
 	WORD $0x3dc00410 // ldr q16, [x0, #16]
 	WORD $0x3dc00431 // ldr q17, [x1, #16]
-	WORD $0x4e31ce01 // fmla v1.4s, v16.4s, v17.4s
+	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest4
 	WORD $0x3dc00810 // ldr q16, [x0, #32]
 	WORD $0x3dc00831 // ldr q17, [x1, #32]
-	WORD $0x4e31ce02 // fmla v2.4s, v16.4s, v17.4s
+	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest5
 	WORD $0x3dc00c10 // ldr q16, [x0, #48]
 	WORD $0x3dc00c31 // ldr q17, [x1, #48]
-	WORD $0x4e31ce03 // fmla v3.4s, v16.4s, v17.4s
+	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest6
 	WORD $0x3dc01010 // ldr q16, [x0, #64]
 	WORD $0x3dc01031 // ldr q17, [x1, #64]
-	WORD $0x4e31ce04 // fmla v4.4s, v16.4s, v17.4s
+	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest7
 	WORD $0x3dc01410 // ldr q16, [x0, #80]
 	WORD $0x3dc01431 // ldr q17, [x1, #80]
-	WORD $0x4e31ce05 // fmla v5.4s, v16.4s, v17.4s
+	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest8
 	WORD $0x3dc01810 // ldr q16, [x0, #96]
 	WORD $0x3dc01831 // ldr q17, [x1, #96]
-	WORD $0x4e31ce06 // fmla v6.4s, v16.4s, v17.4s
+	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest9
 	WORD $0x3dc01c10 // ldr q16, [x0, #112]
 	WORD $0x3dc01c31 // ldr q17, [x1, #112]
-	WORD $0x4e31ce07 // fmla v7.4s, v16.4s, v17.4s
+	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest10
 	WORD $0x3dc02010 // ldr q16, [x0, #128]
 	WORD $0x3dc02031 // ldr q17, [x1, #128]
-	WORD $0x4e31ce08 // fmla v8.4s, v16.4s, v17.4s
+	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest11
 	WORD $0x3dc02410 // ldr q16, [x0, #144]
 	WORD $0x3dc02431 // ldr q17, [x1, #144]
-	WORD $0x4e31ce09 // fmla v9.4s, v16.4s, v17.4s
+	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest12
 	WORD $0x3dc02810 // ldr q16, [x0, #160]
 	WORD $0x3dc02831 // ldr q17, [x1, #160]
-	WORD $0x4e31ce0a // fmla v10.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest13
 	WORD $0x3dc02c10 // ldr q16, [x0, #176]
 	WORD $0x3dc02c31 // ldr q17, [x1, #176]
-	WORD $0x4e31ce0b // fmla v11.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest14
 	WORD $0x3dc03010 // ldr q16, [x0, #192]
 	WORD $0x3dc03031 // ldr q17, [x1, #192]
-	WORD $0x4e31ce0c // fmla v12.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest15
 	WORD $0x3dc03410 // ldr q16, [x0, #208]
 	WORD $0x3dc03431 // ldr q17, [x1, #208]
-	WORD $0x4e31ce0d // fmla v13.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest16
 	WORD $0x3dc03810 // ldr q16, [x0, #224]
 	WORD $0x3dc03831 // ldr q17, [x1, #224]
-	WORD $0x4e31ce0e // fmla v14.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
 	BLT rest17
 	WORD $0x3dc03c10 // ldr q16, [x0, #240]
 	WORD $0x3dc03c31 // ldr q17, [x1, #240]
-	WORD $0x4e31ce0f // fmla v15.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
 	SUB $4, R2
 	JMP done1
 
@@ -636,7 +636,7 @@ single22:
 	WORD $0xbd400031 // ldr s17, [x1]
 
 done23:
-	WORD $0x4e31ce00 // fmla v0.4s, v16.4s, v17.4s
+	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
 	JMP done1
 
 rest3:
@@ -663,7 +663,7 @@ single26:
 	WORD $0xbd401031 // ldr s17, [x1, #16]
 
 done27:
-	WORD $0x4e31ce01 // fmla v1.4s, v16.4s, v17.4s
+	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
 	JMP done1
 
 rest4:
@@ -690,7 +690,7 @@ single30:
 	WORD $0xbd402031 // ldr s17, [x1, #32]
 
 done31:
-	WORD $0x4e31ce02 // fmla v2.4s, v16.4s, v17.4s
+	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
 	JMP done1
 
 rest5:
@@ -717,7 +717,7 @@ single34:
 	WORD $0xbd403031 // ldr s17, [x1, #48]
 
 done35:
-	WORD $0x4e31ce03 // fmla v3.4s, v16.4s, v17.4s
+	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
 	JMP done1
 
 rest6:
@@ -744,7 +744,7 @@ single38:
 	WORD $0xbd404031 // ldr s17, [x1, #64]
 
 done39:
-	WORD $0x4e31ce04 // fmla v4.4s, v16.4s, v17.4s
+	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
 	JMP done1
 
 rest7:
@@ -771,7 +771,7 @@ single42:
 	WORD $0xbd405031 // ldr s17, [x1, #80]
 
 done43:
-	WORD $0x4e31ce05 // fmla v5.4s, v16.4s, v17.4s
+	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
 	JMP done1
 
 rest8:
@@ -798,7 +798,7 @@ single46:
 	WORD $0xbd406031 // ldr s17, [x1, #96]
 
 done47:
-	WORD $0x4e31ce06 // fmla v6.4s, v16.4s, v17.4s
+	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
 	JMP done1
 
 rest9:
@@ -825,7 +825,7 @@ single50:
 	WORD $0xbd407031 // ldr s17, [x1, #112]
 
 done51:
-	WORD $0x4e31ce07 // fmla v7.4s, v16.4s, v17.4s
+	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
 	JMP done1
 
 rest10:
@@ -852,7 +852,7 @@ single54:
 	WORD $0xbd408031 // ldr s17, [x1, #128]
 
 done55:
-	WORD $0x4e31ce08 // fmla v8.4s, v16.4s, v17.4s
+	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
 	JMP done1
 
 rest11:
@@ -879,7 +879,7 @@ single58:
 	WORD $0xbd409031 // ldr s17, [x1, #144]
 
 done59:
-	WORD $0x4e31ce09 // fmla v9.4s, v16.4s, v17.4s
+	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
 	JMP done1
 
 rest12:
@@ -906,7 +906,7 @@ single62:
 	WORD $0xbd40a031 // ldr s17, [x1, #160]
 
 done63:
-	WORD $0x4e31ce0a // fmla v10.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
 	JMP done1
 
 rest13:
@@ -933,7 +933,7 @@ single66:
 	WORD $0xbd40b031 // ldr s17, [x1, #176]
 
 done67:
-	WORD $0x4e31ce0b // fmla v11.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
 	JMP done1
 
 rest14:
@@ -960,7 +960,7 @@ single70:
 	WORD $0xbd40c031 // ldr s17, [x1, #192]
 
 done71:
-	WORD $0x4e31ce0c // fmla v12.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
 	JMP done1
 
 rest15:
@@ -987,7 +987,7 @@ single74:
 	WORD $0xbd40d031 // ldr s17, [x1, #208]
 
 done75:
-	WORD $0x4e31ce0d // fmla v13.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
 	JMP done1
 
 rest16:
@@ -1014,7 +1014,7 @@ single78:
 	WORD $0xbd40e031 // ldr s17, [x1, #224]
 
 done79:
-	WORD $0x4e31ce0e // fmla v14.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
 	JMP done1
 
 rest17:
@@ -1041,7 +1041,7 @@ single82:
 	WORD $0xbd40f031 // ldr s17, [x1, #240]
 
 done83:
-	WORD $0x4e31ce0f // fmla v15.4s, v16.4s, v17.4s
+	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
 
 done1:
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s

@@ -1,41 +1,28 @@
 package main
 
-import (
-	. "github.com/mmcloughlin/avo/build"
-	. "github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/reg"
-)
-
 // adamW writes the step of AdamW. The scalars are the fields of adamScalars in package simd, in the
 // same order.
-func adamW(s isa) {
-	p, g, m, v, scalars := pointer("p"), pointer("grad"), pointer("m"), pointer("v"), pointer("s")
-	var f [8]reg.VecVirtual
-	for i := range f {
-		f[i] = s.vec()
-		VBROADCASTSS(Mem{Base: scalars, Disp: 4 * i}, f[i])
+func adamW(p program) {
+	x, g, m, v, scalars := p.pointer("p"), p.pointer("grad"), p.pointer("m"), p.pointer("v"), p.pointer("s")
+	var c [8]vec
+	for i := range c {
+		c[i] = p.load(scalars, i)
 	}
-	keep, beta1, beta2, oneBeta1, oneBeta2, rate, rootScale, epsilon := f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
-	st := s.along("n")
-	st.each(1, func(i int, k *mask) {
-		gi, mi, vi, pi := s.vec(), s.vec(), s.vec(), s.vec()
-		s.load(st.at(g, i), k, gi)
-		s.load(st.at(m, i), k, mi)
-		s.load(st.at(v, i), k, vi)
-		s.load(st.at(p, i), k, pi)
-		VMULPS(beta1, mi, mi)
-		VFMADD231PS(oneBeta1, gi, mi)
-		s.store(mi, k, st.at(m, i))
-		VMULPS(gi, gi, gi)
-		VMULPS(beta2, vi, vi)
-		VFMADD231PS(oneBeta2, gi, vi)
-		s.store(vi, k, st.at(v, i))
-		VSQRTPS(vi, vi)
-		VFMADD213PS(epsilon, rootScale, vi)
-		VMULPS(rate, mi, mi)
-		VDIVPS(vi, mi, mi)
-		VFMSUB213PS(mi, keep, pi) // p·keep - step
-		s.store(pi, k, st.at(p, i))
+	keep, beta1, beta2, oneBeta1, oneBeta2, rate, rootScale, epsilon := c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+	p.along("n", x, g, m, v).each(p.by(1, 2, 1), func(s step) {
+		gi, mi, vi, xi := s.load(g), s.load(m), s.load(v), s.load(x)
+		p.mul(mi, mi, beta1)
+		p.addProduct(mi, gi, oneBeta1)
+		s.store(mi, m)
+		p.mul(gi, gi, gi)
+		p.mul(vi, vi, beta2)
+		p.addProduct(vi, gi, oneBeta2)
+		s.store(vi, v)
+		p.sqrt(vi, vi)
+		root := p.mulAdd(vi, rootScale, p.spare(epsilon))
+		p.mul(mi, mi, rate)
+		p.div(mi, mi, root)
+		s.store(p.mulSub(xi, keep, mi), x)
 	})
-	s.end()
+	p.end()
 }

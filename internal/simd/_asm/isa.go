@@ -434,3 +434,13 @@ func (s isa) returnNone(v reg.VecVirtual) {
 	Store(ok, ReturnIndex(0))
 	s.end()
 }
+
+// addWhere adds x to sum in the lanes of m. It overwrites x.
+func (s isa) addWhere(m mask, x, sum reg.VecVirtual) {
+	if s.lanes == 16 {
+		VADDPS(x, sum, m.k, sum)
+		return
+	}
+	VADDPS(x, sum, x)
+	VBLENDVPS(m.y, x, sum, sum)
+}

@@ -1,75 +1,44 @@
 package main
 
-import (
-	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/reg"
-)
-
-func relu(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	zero := s.zero()
-	s.unary(dst, x, 4, func(v reg.VecVirtual) reg.VecVirtual {
-		VMAXPS(v, zero, v) // keeps NaN and -0
-		VADDPS(zero, v, v) // turns -0 into 0
+func relu(p program) {
+	dst, x, zero := p.pointer("dst"), p.pointer("x"), p.zero()
+	unary(p, dst, x, 4, func(v vec) vec {
+		p.atLeast(v, zero)
+		p.plusZero(v, zero)
 		return v
 	})
 }
 
-func reluGrad(s isa) {
-	dx, dy, x := pointer("dx"), pointer("dy"), pointer("x")
-	zero := s.zero()
-	st := s.along("n")
-	st.each(2, func(i int, m *mask) {
-		v, d, sum := s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
-		positive := s.compare(less, v, zero)
-		s.load(st.at(dx, i), m, d)
-		s.load(st.at(dy, i), m, sum)
-		s.addWhere(positive, sum, d)
-		s.store(d, m, st.at(dx, i))
+func reluGrad(p program) {
+	dx, dy, x, zero := p.pointer("dx"), p.pointer("dy"), p.pointer("x"), p.zero()
+	p.along("n", dx, dy, x).each(2, func(s step) {
+		positive := p.positive(s.load(x), zero)
+		old, d := s.load(dx), s.load(dy)
+		p.addWhere(positive, d, old)
+		s.store(old, dx)
 	})
-	s.end()
+	p.end()
 }
 
-func softmaxMean(s isa) {
-	dy, y := pointer("dy"), pointer("y")
-	zero := s.zero()
-	acc := s.accumulators(32)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		w, d := s.vec(), s.vec()
-		s.load(st.at(y, i), m, w)
-		s.load(st.at(dy, i), m, d)
-		s.keep(s.compare(notEqual, w, zero), d)
-		VFMADD231PS(w, d, acc[i])
+func softmaxMean(p program) {
+	dy, y, zero, sums := p.pointer("dy"), p.pointer("y"), p.zero(), p.sums(32)
+	p.along("n", dy, y).inLanes(len(sums), func(i int, s step) {
+		w, d := s.load(y), s.load(dy)
+		p.keep(p.nonzero(w, zero), d)
+		p.addProduct(sums[i], d, w)
 	})
-	s.returnFirst(s.fold(acc, addPS))
+	p.returnSum(sums)
 }
 
-func softmaxGrad(s isa) {
-	dx, dy, y := pointer("dx"), pointer("dy"), pointer("y")
-	mean := s.broadcast("mean")
-	zero := s.zero()
-	st := s.along("n")
-	st.each(2, func(i int, m *mask) {
-		w, d, sum := s.vec(), s.vec(), s.vec()
-		s.load(st.at(y, i), m, w)
-		s.load(st.at(dy, i), m, d)
-		s.load(st.at(dx, i), m, sum)
-		VSUBPS(mean, d, d)
-		VMULPS(w, d, d)
-		s.addWhere(s.compare(notEqual, w, zero), d, sum)
-		s.store(sum, m, st.at(dx, i))
+func softmaxGrad(p program) {
+	dx, dy, y := p.pointer("dx"), p.pointer("dy"), p.pointer("y")
+	mean, zero := p.broadcast("mean"), p.zero()
+	p.along("n", dx, dy, y).each(2, func(s step) {
+		w, d, sum := s.load(y), s.load(dy), s.load(dx)
+		p.sub(d, d, mean)
+		p.mul(d, d, w)
+		p.addWhere(p.nonzero(w, zero), d, sum)
+		s.store(sum, dx)
 	})
-	s.end()
-}
-
-// addWhere adds x to sum in the lanes of m. It overwrites x.
-func (s isa) addWhere(m mask, x, sum reg.VecVirtual) {
-	if s.lanes == 16 {
-		VADDPS(x, sum, m.k, sum)
-		return
-	}
-	VADDPS(x, sum, x)
-	VBLENDVPS(m.y, x, sum, sum)
+	p.end()
 }

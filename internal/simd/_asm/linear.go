@@ -1,59 +1,49 @@
 package main
 
-import (
-	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/reg"
-)
-
-func axpy(s isa) {
-	a, x, y := s.broadcast("a"), pointer("x"), pointer("y")
-	st := s.along("n")
-	st.each(4, func(i int, m *mask) {
-		xi, yi := s.vec(), s.vec()
-		s.load(st.at(x, i), m, xi)
-		s.load(st.at(y, i), m, yi)
-		VFMADD231PS(xi, a, yi)
-		s.store(yi, m, st.at(y, i))
+func axpy(p program) {
+	a, x, y := p.broadcast("a"), p.pointer("x"), p.pointer("y")
+	p.along("n", x, y).each(4, func(s step) {
+		xi, yi := s.load(x), s.load(y)
+		p.addProduct(yi, a, xi)
+		s.store(yi, y)
 	})
-	s.end()
+	p.end()
 }
 
-func scale(s isa) {
-	dst, a, x := pointer("dst"), s.broadcast("a"), pointer("x")
-	s.unary(dst, x, 4, func(v reg.VecVirtual) reg.VecVirtual {
-		VMULPS(v, a, v)
+func scale(p program) {
+	dst, a, x := p.pointer("dst"), p.broadcast("a"), p.pointer("x")
+	unary(p, dst, x, 4, func(v vec) vec {
+		p.mul(v, a, v)
 		return v
 	})
 }
 
-func scaleShift(s isa) {
-	dst, a, x := pointer("dst"), s.broadcast("a"), pointer("x")
-	b := s.broadcast("b")
-	s.unary(dst, x, 4, func(v reg.VecVirtual) reg.VecVirtual {
-		VFMADD213PS(b, a, v)
-		return v
-	})
+func scaleShift(p program) {
+	dst, a, x := p.pointer("dst"), p.broadcast("a"), p.pointer("x")
+	b := p.broadcast("b")
+	unary(p, dst, x, 4, func(v vec) vec { return p.mulAdd(v, a, p.spare(b)) })
 }
 
-func add(s isa) { s.zip(false, func(x, y, _ reg.VecVirtual) { VADDPS(y, x, x) }) }
+func add(p program) { zip(p, func(x, y vec) { p.add(x, x, y) }) }
 
-func mul(s isa) { s.zip(false, func(x, y, _ reg.VecVirtual) { VMULPS(y, x, x) }) }
+func mul(p program) { zip(p, func(x, y vec) { p.mul(x, x, y) }) }
 
-func mulAdd(s isa) { s.zip(true, func(x, y, dst reg.VecVirtual) { VFMADD213PS(dst, y, x) }) }
-
-// zip writes a loop in which op sets x to the new value of dst. If read, dst has its old value.
-func (s isa) zip(read bool, op func(x, y, dst reg.VecVirtual)) {
-	dst, x, y := pointer("dst"), pointer("x"), pointer("y")
-	st := s.along("n")
-	st.each(4, func(i int, m *mask) {
-		xi, yi, di := s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, xi)
-		s.load(st.at(y, i), m, yi)
-		if read {
-			s.load(st.at(dst, i), m, di)
-		}
-		op(xi, yi, di)
-		s.store(xi, m, st.at(dst, i))
+// zip writes the loop in which op sets x to the new value of dst.
+func zip(p program, op func(x, y vec)) {
+	dst, x, y := p.pointer("dst"), p.pointer("x"), p.pointer("y")
+	p.along("n", dst, x, y).each(4, func(s step) {
+		xi, yi := s.load(x), s.load(y)
+		op(xi, yi)
+		s.store(xi, dst)
 	})
-	s.end()
+	p.end()
+}
+
+func mulAdd(p program) {
+	dst, x, y := p.pointer("dst"), p.pointer("x"), p.pointer("y")
+	p.along("n", dst, x, y).each(4, func(s step) {
+		xi, yi, sum := s.load(x), s.load(y), s.load(dst)
+		s.store(p.mulAdd(xi, yi, sum), dst)
+	})
+	p.end()
 }

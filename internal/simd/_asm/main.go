@@ -11,10 +11,11 @@
 // in package simd that reports whether the processor supports it, and the code of its kernels. For
 // other kernels, those of another implementation are used.
 //
-// Every kernel for amd64 is written once, with vectors of the length of the instruction set. Avo
-// generates it twice: for AVX2 and for AVX-512. The kernels for arm64 are in the files that begin
-// with neon; package a64 generates them. The kernels for WebAssembly are in the files that begin with
-// wasm; package wasm writes them as a module.
+// Simple kernels are functions of a program, and written once for all instruction sets. Other kernels
+// for amd64 are functions of isa, with vectors of the length of the instruction set. Avo generates
+// them twice: for AVX2 and for AVX-512. Other kernels for arm64 are in the files that begin with neon;
+// package a64 generates them. Other kernels for WebAssembly are in the files that begin with wasm;
+// package wasm writes them as a module.
 package main
 
 import (

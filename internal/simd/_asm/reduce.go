@@ -20,29 +20,19 @@ func (s isa) accumulators(n int) []reg.VecVirtual {
 	return acc
 }
 
-func sum(s isa) {
-	x := pointer("x")
-	acc := s.accumulators(sumLanes)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		VADDPS(v, acc[i], acc[i])
-	})
-	s.returnFirst(s.fold(acc, addPS))
+func sum(p program) {
+	x, sums := p.pointer("x"), p.sums(sumLanes)
+	p.along("n", x).inLanes(len(sums), func(i int, s step) { p.add(sums[i], sums[i], s.load(x)) })
+	p.returnSum(sums)
 }
 
-func dot(s isa) {
-	x, y := pointer("x"), pointer("y")
-	acc := s.accumulators(sumLanes)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		xi, yi := s.vec(), s.vec()
-		s.load(st.at(x, i), m, xi)
-		s.load(st.at(y, i), m, yi)
-		VFMADD231PS(xi, yi, acc[i])
+func dot(p program) {
+	x, y, sums := p.pointer("x"), p.pointer("y"), p.sums(sumLanes)
+	p.along("n", x, y).inLanes(len(sums), func(i int, s step) {
+		xi, yi := s.load(x), s.load(y)
+		p.addProduct(sums[i], yi, xi)
 	})
-	s.returnFirst(s.fold(acc, addPS))
+	p.returnSum(sums)
 }
 
 // maximum writes a loop that separately records whether it has seen a NaN, because VMAXPS drops a
@@ -90,15 +80,12 @@ func maximum(s isa) {
 }
 
 // finite writes the loop that looks for x-x != 0, which is true for infinities and NaN.
-func finite(s isa) {
-	x := pointer("x")
-	seen := s.zero()
-	st := s.along("n")
-	st.each(4, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		VSUBPS(v, v, v)
-		s.or(v, seen, seen)
+func finite(p program) {
+	x, seen := p.pointer("x"), p.zero()
+	p.along("n", x).each(4, func(s step) {
+		v := s.load(x)
+		p.sub(v, v, v)
+		p.or(seen, v)
 	})
-	s.returnNone(seen)
+	p.returnNone(seen)
 }

@@ -16,6 +16,7 @@ type Func struct {
 	scope  []int // locals of the current scope
 	code   []byte
 	set    int // the index after an instruction that sets a local, if that is the last; otherwise 0
+	into   *V  // the local of the next vector, if not a new one
 	depth  int // of blocks
 }
 

@@ -13,10 +13,19 @@ type V struct {
 
 func (v V) at() int { return v.local }
 
+// NewV returns an undefined vector.
+func (f *Func) NewV() V { return V{f, f.local(V128)} }
+
+// Into makes v the local of the next result that is a vector.
+func (f *Func) Into(v V) { f.into = &v }
+
 func (f *Func) popV() V {
-	v := V{f, f.local(V128)}
+	v := f.into
+	if f.into = nil; v == nil {
+		v = &V{f, f.local(V128)}
+	}
 	f.pop(v.local)
-	return v
+	return *v
 }
 
 // vectorOp appends an instruction with the prefix of vectors.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// An avxProgram writes with AVX2 or AVX-512. A vec is a register or, as the last operand of an
+// operation only, memory.
+type avxProgram struct{ isa }
+
+func register(v vec) reg.VecVirtual { return v.(reg.VecVirtual) }
+
+func base(x ptr) reg.GPVirtual { return x.(reg.GPVirtual) }
+
+func (s avxProgram) pointer(name string) ptr   { return pointer(name) }
+func (s avxProgram) broadcast(name string) vec { return s.isa.broadcast(name) }
+func (s avxProgram) vec() vec                  { return s.isa.vec() }
+func (s avxProgram) zero() vec                 { return s.isa.zero() }
+func (s avxProgram) sums(lanes int) []vec      { return vecs(s.accumulators(lanes)) }
+
+func (s avxProgram) add(d, a, b vec)        { VADDPS(b.(Op), register(a), register(d)) }
+func (s avxProgram) sub(d, a, b vec)        { VSUBPS(b.(Op), register(a), register(d)) }
+func (s avxProgram) mul(d, a, b vec)        { VMULPS(b.(Op), register(a), register(d)) }
+func (s avxProgram) div(d, a, b vec)        { VDIVPS(b.(Op), register(a), register(d)) }
+func (s avxProgram) sqrt(d, a vec)          { VSQRTPS(register(a), register(d)) }
+func (s avxProgram) addProduct(d, a, b vec) { VFMADD231PS(b.(Op), register(a), register(d)) }
+func (s avxProgram) mulAdd(a, b, c vec) vec { VFMADD213PS(c.(Op), register(b), register(a)); return a }
+func (s avxProgram) mulSub(a, b, c vec) vec { VFMSUB213PS(c.(Op), register(b), register(a)); return a }
+func (s avxProgram) atLeast(d, a vec)       { VMAXPS(register(d), register(a), register(d)) }
+func (s avxProgram) plusZero(d, zero vec)   { s.add(d, d, zero) }
+func (s avxProgram) or(d, a vec)            { s.isa.or(register(a), register(d), register(d)) }
+func (s avxProgram) spare(c vec) vec        { return c }
+
+func (s avxProgram) nonzero(a, zero vec) lanes {
+	return s.compare(notEqual, register(a), register(zero))
+}
+func (s avxProgram) positive(a, zero vec) lanes { return s.compare(less, register(a), register(zero)) }
+func (s avxProgram) keep(l lanes, d vec)        { s.isa.keep(l.(mask), register(d)) }
+func (s avxProgram) addWhere(l lanes, a, d vec) { s.isa.addWhere(l.(mask), register(a), register(d)) }
+
+func (s avxProgram) along(length string, _ ...ptr) loop { return avxLoop{s.isa.along(length)} }
+
+func (s avxProgram) load(x ptr, i int) vec {
+	v := s.isa.vec()
+	VBROADCASTSS(Mem{Base: base(x), Disp: 4 * i}, v)
+	return v
+}
+
+func (s avxProgram) returnSum(sums []vec) {
+	acc := make([]reg.VecVirtual, len(sums))
+	for i, v := range sums {
+		acc[i] = register(v)
+	}
+	s.returnFirst(s.fold(acc, addPS))
+}
+
+func (s avxProgram) returnNone(v vec) { s.isa.returnNone(register(v)) }
+
+func (s avxProgram) by(amd64, _, _ int) int { return amd64 }
+
+// vecs converts vectors of an instruction set.
+func vecs[V any](all []V) []vec {
+	v := make([]vec, len(all))
+	for i := range all {
+		v[i] = all[i]
+	}
+	return v
+}
+
+type avxLoop struct{ stream }
+
+func (l avxLoop) each(unroll int, body func(s step)) {
+	l.stream.each(unroll, func(i int, m *mask) { body(avxStep{l.stream, i, m}) })
+}
+
+func (l avxLoop) inLanes(count int, body func(i int, s step)) {
+	l.stream.inLanes(count, func(i int, m *mask) { body(i, avxStep{l.stream, i, m}) })
+}
+
+type avxStep struct {
+	st stream
+	i  int
+	m  *mask
+}
+
+func (t avxStep) load(x ptr) vec {
+	v := t.st.s.vec()
+	t.st.s.load(t.st.at(base(x), t.i), t.m, v)
+	return v
+}
+
+func (t avxStep) store(v vec, x ptr) { t.st.s.store(register(v), t.m, t.st.at(base(x), t.i)) }

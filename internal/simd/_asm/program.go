@@ -1,0 +1,80 @@
+package main
+
+// A program writes a kernel for one instruction set. The simple kernels are functions of a program:
+// each is written once, for AVX2, AVX-512, NEON and WebAssembly. Kernels whose speed depends on the
+// number of registers, or on instructions that only one processor has, are written for each.
+//
+// Operations have the destination first. It may be one of the operands, and the other vectors are
+// not changed unless the comment says so.
+type program interface {
+	pointer(name string) ptr   // loads a parameter: a pointer or an integer
+	broadcast(name string) vec // a parameter, a float, in all lanes
+	vec() vec                  // a new vector, undefined
+	zero() vec
+	sums(lanes int) []vec // zeros: vectors for so many sums, or for fewer if there are few registers
+
+	add(d, a, b vec)           // a + b
+	sub(d, a, b vec)           // a - b
+	mul(d, a, b vec)           // a·b
+	div(d, a, b vec)           // a/b
+	sqrt(d, a vec)             // √a
+	addProduct(d, a, b vec)    // d + a·b
+	mulAdd(a, b, c vec) vec    // a·b + c, in the place of a or of c
+	mulSub(a, b, c vec) vec    // a·b - c, in the place of a or of c
+	atLeast(d, a vec)          // the larger of d and a, NaN if d is NaN; for equal zeros either
+	plusZero(d, zero vec)      // 0 for -0, after atLeast
+	or(d, a vec)               // the bits of either
+	spare(c vec) vec           // c, for mulAdd and mulSub to overwrite if they overwrite this operand
+	nonzero(a, zero vec) lanes // where a is not 0
+	positive(a, zero vec) lanes
+	keep(l lanes, d vec)        // 0 elsewhere
+	addWhere(l lanes, a, d vec) // d + a there; overwrites a
+
+	// along starts a loop over slices whose length is in the named parameter, and may advance the
+	// pointers.
+	along(length string, slices ...ptr) loop
+
+	load(x ptr, i int) vec // float i after x, in all lanes
+	returnSum(sums []vec)  // ends the kernel with the sum of all lanes, the furthest apart first
+	returnNone(v vec)      // ends the kernel with whether all bits of v are 0
+	end()                  // ends the kernel
+
+	// by returns the number for the instruction set.
+	by(amd64, neon, wasm int) int
+}
+
+// Registers of a program, in the type of its instruction set.
+type (
+	ptr   any // a pointer or an integer
+	vec   any // a vector of floats
+	lanes any // some lanes of a vector
+)
+
+// A loop goes along slices.
+type loop interface {
+	// each calls body to write the code for one vector of a step of unroll vectors, then for single
+	// vectors, and then for the remainder.
+	each(unroll int, body func(s step))
+	// inLanes is each for count vectors, and vector i of the slices is number i % count of body, also
+	// the last and incomplete one.
+	inLanes(count int, body func(i int, s step))
+}
+
+// A step is one vector of each slice of a loop, or the first lanes of one.
+type step interface {
+	load(x ptr) vec // lanes after the end are 0
+	store(v vec, x ptr)
+}
+
+// shared is for kernels that are written once for all instruction sets.
+func shared(write func(p program)) code {
+	return avx(func(s isa) { write(avxProgram{s}) }).
+		neon(func(f *neonFunc) { write(neonProgram{f}) }).
+		wasm(func(f *wasmFunc) { write(wasmProgram{f}) })
+}
+
+// unary writes the loop that sets dst to op(x), and ends the kernel.
+func unary(p program, dst, x ptr, unroll int, op func(v vec) vec) {
+	p.along("n", dst, x).each(unroll, func(s step) { s.store(op(s.load(x)), dst) })
+	p.end()
+}
