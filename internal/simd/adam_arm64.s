@@ -55,9 +55,9 @@ loop2:
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
 	WORD $0x6e25dd29 // fmul v9.4s, v9.4s, v5.4s
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
-	WORD $0x6ea0f929 // fneg v9.4s, v9.4s
-	WORD $0x4e20cd69 // fmla v9.4s, v11.4s, v0.4s
-	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
+	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
+	WORD $0x3d80000d // str q13, [x0]
 	WORD $0x3dc00428 // ldr q8, [x1, #16]
 	WORD $0x3dc00449 // ldr q9, [x2, #16]
 	WORD $0x3dc0046a // ldr q10, [x3, #16]
@@ -74,9 +74,9 @@ loop2:
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
 	WORD $0x6e25dd29 // fmul v9.4s, v9.4s, v5.4s
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
-	WORD $0x6ea0f929 // fneg v9.4s, v9.4s
-	WORD $0x4e20cd69 // fmla v9.4s, v11.4s, v0.4s
-	WORD $0x3d800409 // str q9, [x0, #16]
+	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
+	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
+	WORD $0x3d80040d // str q13, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
 	ADD $32, R2
@@ -106,9 +106,9 @@ loop4:
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
 	WORD $0x6e25dd29 // fmul v9.4s, v9.4s, v5.4s
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
-	WORD $0x6ea0f929 // fneg v9.4s, v9.4s
-	WORD $0x4e20cd69 // fmla v9.4s, v11.4s, v0.4s
-	WORD $0x3d800009 // str q9, [x0]
+	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
+	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
+	WORD $0x3d80000d // str q13, [x0]
 	ADD $16, R0
 	ADD $16, R1
 	ADD $16, R2
@@ -195,17 +195,17 @@ done17:
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
 	WORD $0x6e25dd29 // fmul v9.4s, v9.4s, v5.4s
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
-	WORD $0x6ea0f929 // fneg v9.4s, v9.4s
-	WORD $0x4e20cd69 // fmla v9.4s, v11.4s, v0.4s
+	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
+	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
 	TBZ $1, R5, single18
-	WORD $0xfd000009 // str d9, [x0]
+	WORD $0xfd00000d // str d13, [x0]
 	TBZ $0, R5, done19
 	ADD $8, R0, R6
-	WORD $0x4d0080c9 // st1 {v9.s}[2], [x6]
+	WORD $0x4d0080cd // st1 {v13.s}[2], [x6]
 	JMP done19
 
 single18:
-	WORD $0xbd000009 // str s9, [x0]
+	WORD $0xbd00000d // str s13, [x0]
 
 done19:
 

@@ -15,6 +15,7 @@
 //
 // func additiveExpNEON(dst, x *float32, n int, limit, factor float32) bool
 TEXT ·additiveExpNEON(SB), NOSPLIT, $0-33
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	FMOVS limit+24(FP), F0
@@ -23,15 +24,14 @@ TEXT ·additiveExpNEON(SB), NOSPLIT, $0-33
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x6ea0f802 // fneg v2.4s, v0.4s
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc00044 // ldr q4, [x2]
-	WORD $0x3dc00445 // ldr q5, [x2, #16]
-	WORD $0x3dc00846 // ldr q6, [x2, #32]
-	WORD $0x3dc00c47 // ldr q7, [x2, #48]
-	WORD $0x3dc01048 // ldr q8, [x2, #64]
-	WORD $0x3dc01449 // ldr q9, [x2, #80]
-	MOVD n+16(FP), R3
-	SUBS $4, R3, R3
+	WORD $0x3dc00344 // ldr q4, [x26]
+	WORD $0x3dc00745 // ldr q5, [x26, #16]
+	WORD $0x3dc00b46 // ldr q6, [x26, #32]
+	WORD $0x3dc00f47 // ldr q7, [x26, #48]
+	WORD $0x3dc01348 // ldr q8, [x26, #64]
+	WORD $0x3dc01749 // ldr q9, [x26, #80]
+	MOVD n+16(FP), R2
+	SUBS $4, R2, R2
 	BLT after3
 
 loop2:
@@ -43,24 +43,24 @@ loop2:
 	WORD $0x4eaa1c63 // orr v3.16b, v3.16b, v10.16b
 	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
 	WORD $0x4ea4f56b // fmin v11.4s, v11.4s, v4.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe4ac // fcmgt v12.4s, v5.4s, v11.4s
 	WORD $0x4e27cd6e // fmla v14.4s, v11.4s, v7.4s
 	WORD $0x4ea6d5cd // fsub v13.4s, v14.4s, v6.4s
 	WORD $0x4ea8cdab // fmls v11.4s, v13.4s, v8.4s
 	WORD $0x4ea9cdab // fmls v11.4s, v13.4s, v9.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
@@ -69,17 +69,17 @@ loop2:
 	WORD $0x3d80000b // str q11, [x0]
 	ADD $16, R0
 	ADD $16, R1
-	SUBS $4, R3, R3
+	SUBS $4, R2, R2
 	BGE loop2
 
 after3:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single4
+	ADD $4, R2
+	CBZ R2, end1
+	TBZ $1, R2, single4
 	WORD $0xfd40002a // ldr d10, [x1]
-	TBZ $0, R3, done5
-	ADD $8, R1, R4
-	WORD $0x4d40808a // ld1 {v10.s}[2], [x4]
+	TBZ $0, R2, done5
+	ADD $8, R1, R3
+	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
 	JMP done5
 
 single4:
@@ -93,34 +93,34 @@ done5:
 	WORD $0x4eaa1c63 // orr v3.16b, v3.16b, v10.16b
 	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
 	WORD $0x4ea4f56b // fmin v11.4s, v11.4s, v4.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe4ac // fcmgt v12.4s, v5.4s, v11.4s
 	WORD $0x4e27cd6e // fmla v14.4s, v11.4s, v7.4s
 	WORD $0x4ea6d5cd // fsub v13.4s, v14.4s, v6.4s
 	WORD $0x4ea8cdab // fmls v11.4s, v13.4s, v8.4s
 	WORD $0x4ea9cdab // fmls v11.4s, v13.4s, v9.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
 	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
-	TBZ $1, R3, single6
+	TBZ $1, R2, single6
 	WORD $0xfd00000b // str d11, [x0]
-	TBZ $0, R3, done7
-	ADD $8, R0, R4
-	WORD $0x4d00808b // st1 {v11.s}[2], [x4]
+	TBZ $0, R2, done7
+	ADD $8, R0, R3
+	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
 	JMP done7
 
 single6:
@@ -130,10 +130,10 @@ done7:
 
 end1:
 	WORD $0x6eb0a863 // umaxv s3, v3.4s
-	WORD $0x1e260064 // fmov w4, s3
-	CMP $0, R4
-	CSET EQ, R4
-	MOVB R4, ret+32(FP)
+	WORD $0x1e260063 // fmov w3, s3
+	CMP $0, R3
+	CSET EQ, R3
+	MOVB R3, ret+32(FP)
 	RET
 
 // additiveKeysNEON replaces k by G in the first half of each row f of a panel
@@ -142,60 +142,60 @@ end1:
 //
 // func additiveKeysNEON(panel, w *float32, h, vectors int)
 TEXT ·additiveKeysNEON(SB), NOSPLIT, $0-32
+	MOVD $constants<>(SB), R26
 	MOVD panel+0(FP), R0
 	MOVD w+8(FP), R1
 	MOVD h+16(FP), R2
-	MOVD $constants<>(SB), R3
-	WORD $0x3dc03060 // ldr q0, [x3, #192]
-	WORD $0x3dc03461 // ldr q1, [x3, #208]
-	WORD $0x3dc03862 // ldr q2, [x3, #224]
-	WORD $0x3dc03c63 // ldr q3, [x3, #240]
-	WORD $0x3dc00064 // ldr q4, [x3]
-	WORD $0x3dc00465 // ldr q5, [x3, #16]
-	WORD $0x3dc00866 // ldr q6, [x3, #32]
-	WORD $0x3dc00c67 // ldr q7, [x3, #48]
-	WORD $0x3dc01068 // ldr q8, [x3, #64]
-	WORD $0x3dc01469 // ldr q9, [x3, #80]
+	WORD $0x3dc03340 // ldr q0, [x26, #192]
+	WORD $0x3dc03741 // ldr q1, [x26, #208]
+	WORD $0x3dc03b42 // ldr q2, [x26, #224]
+	WORD $0x3dc03f43 // ldr q3, [x26, #240]
+	WORD $0x3dc00344 // ldr q4, [x26]
+	WORD $0x3dc00745 // ldr q5, [x26, #16]
+	WORD $0x3dc00b46 // ldr q6, [x26, #32]
+	WORD $0x3dc00f47 // ldr q7, [x26, #48]
+	WORD $0x3dc01348 // ldr q8, [x26, #64]
+	WORD $0x3dc01749 // ldr q9, [x26, #80]
 
 row1:
-	MOVD vectors+24(FP), R5
+	MOVD vectors+24(FP), R4
 	WORD $0x4d40c82a // ld1r {v10.4s}, [x1]
-	MOVD R0, R4
+	MOVD R0, R3
 
 vector2:
-	WORD $0x3dc0008b // ldr q11, [x4]
+	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0f56b // fmin v11.4s, v11.4s, v0.4s
 	WORD $0x4e21f56b // fmax v11.4s, v11.4s, v1.4s
 	WORD $0x6e22dd6b // fmul v11.4s, v11.4s, v2.4s
 	WORD $0x4ea4f56b // fmin v11.4s, v11.4s, v4.4s
-	WORD $0x3dc0086e // ldr q14, [x3, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe4ac // fcmgt v12.4s, v5.4s, v11.4s
 	WORD $0x4e27cd6e // fmla v14.4s, v11.4s, v7.4s
 	WORD $0x4ea6d5cd // fsub v13.4s, v14.4s, v6.4s
 	WORD $0x4ea8cdab // fmls v11.4s, v13.4s, v8.4s
 	WORD $0x4ea9cdab // fmls v11.4s, v13.4s, v9.4s
-	WORD $0x3dc0186f // ldr q15, [x3, #96]
-	WORD $0x3dc01c70 // ldr q16, [x3, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0206f // ldr q15, [x3, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02470 // ldr q16, [x3, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0286f // ldr q15, [x3, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c70 // ldr q16, [x3, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c6f // ldr q15, [x3, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
 	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
-	WORD $0x3d80008b // str q11, [x4]
+	WORD $0x3d80006b // str q11, [x3]
 	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
-	WORD $0x3d80088b // str q11, [x4, #32]
-	ADD $16, R4
-	SUBS $1, R5, R5
+	WORD $0x3d80086b // str q11, [x3, #32]
+	ADD $16, R3
+	SUBS $1, R4, R4
 	BNE vector2
 	ADD $64, R0
 	ADD $4, R1
@@ -1274,49 +1274,49 @@ done36:
 //
 // func additiveTileGradNEON(t *gradArgs)
 TEXT ·additiveTileGradNEON(SB), NOSPLIT, $0-8
+	MOVD $constants<>(SB), R26
 	MOVD t+0(FP), R0
 	MOVD 40(R0), R1
 	MOVD 56(R0), R2
 	MOVD 8(R0), R3
 	MOVD 16(R0), R4
 	MOVD 64(R0), R5
-	MOVD $constants<>(SB), R6
-	WORD $0x3dc040c0 // ldr q0, [x6, #256]
-	WORD $0x3dc044c1 // ldr q1, [x6, #272]
-	MOVD 72(R0), R7
-	CMP $4, R7
+	WORD $0x3dc04340 // ldr q0, [x26, #256]
+	WORD $0x3dc04741 // ldr q1, [x26, #272]
+	MOVD 72(R0), R6
+	CMP $4, R6
 	BNE rows1
-	MOVD 24(R0), R8
-	WORD $0x3dc00102 // ldr q2, [x8]
-	ADD R1, R8
-	WORD $0x3dc00103 // ldr q3, [x8]
-	ADD R1, R8
-	WORD $0x3dc00104 // ldr q4, [x8]
-	ADD R1, R8
-	WORD $0x3dc00105 // ldr q5, [x8]
-	ADD R1, R8
-	MOVD 32(R0), R8
-	WORD $0x3dc00106 // ldr q6, [x8]
-	ADD R1, R8
-	WORD $0x3dc00107 // ldr q7, [x8]
-	ADD R1, R8
-	WORD $0x3dc00108 // ldr q8, [x8]
-	ADD R1, R8
-	WORD $0x3dc00109 // ldr q9, [x8]
-	ADD R1, R8
-	MOVD (R0), R8
-	WORD $0x3dc0010a // ldr q10, [x8]
-	ADD R1, R8
-	WORD $0x3dc0010b // ldr q11, [x8]
-	ADD R1, R8
-	WORD $0x3dc0010c // ldr q12, [x8]
-	ADD R1, R8
-	WORD $0x3dc0010d // ldr q13, [x8]
-	ADD R1, R8
-	MOVD 48(R0), R8
+	MOVD 24(R0), R7
+	WORD $0x3dc000e2 // ldr q2, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e3 // ldr q3, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e5 // ldr q5, [x7]
+	ADD R1, R7
+	MOVD 32(R0), R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e7 // ldr q7, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	ADD R1, R7
+	MOVD (R0), R7
+	WORD $0x3dc000ea // ldr q10, [x7]
+	ADD R1, R7
+	WORD $0x3dc000eb // ldr q11, [x7]
+	ADD R1, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	ADD R1, R7
+	WORD $0x3dc000ed // ldr q13, [x7]
+	ADD R1, R7
+	MOVD 48(R0), R7
+	ADD R2, R7, R8
 	ADD R2, R8, R9
 	ADD R2, R9, R10
-	ADD R2, R10, R11
 
 key2:
 	WORD $0x3dc0006e // ldr q14, [x3]
@@ -1331,7 +1331,7 @@ key2:
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd400111 // ldr s17, [x8]
+	WORD $0xbd4000f1 // ldr s17, [x7]
 	WORD $0x4f911242 // fmla v2.4s, v18.4s, v17.s[0]
 	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
 	WORD $0x4f9112a6 // fmla v6.4s, v21.4s, v17.s[0]
@@ -1345,7 +1345,7 @@ key2:
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd400131 // ldr s17, [x9]
+	WORD $0xbd400111 // ldr s17, [x8]
 	WORD $0x4f911243 // fmla v3.4s, v18.4s, v17.s[0]
 	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
@@ -1359,7 +1359,7 @@ key2:
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd400151 // ldr s17, [x10]
+	WORD $0xbd400131 // ldr s17, [x9]
 	WORD $0x4f911244 // fmla v4.4s, v18.4s, v17.s[0]
 	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
 	WORD $0x4f9112a8 // fmla v8.4s, v21.4s, v17.s[0]
@@ -1373,66 +1373,66 @@ key2:
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd400171 // ldr s17, [x11]
+	WORD $0xbd400151 // ldr s17, [x10]
 	WORD $0x4f911245 // fmla v5.4s, v18.4s, v17.s[0]
 	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
 	WORD $0x4f9112a9 // fmla v9.4s, v21.4s, v17.s[0]
 	WORD $0x3d80008f // str q15, [x4]
 	ADD R1, R3
 	ADD R1, R4
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
 	ADD $4, R10
-	ADD $4, R11
 	SUBS $1, R5, R5
 	BNE key2
-	MOVD 24(R0), R12
-	WORD $0x3d800182 // str q2, [x12]
-	ADD R1, R12
-	WORD $0x3d800183 // str q3, [x12]
-	ADD R1, R12
-	WORD $0x3d800184 // str q4, [x12]
-	ADD R1, R12
-	WORD $0x3d800185 // str q5, [x12]
-	ADD R1, R12
-	MOVD 32(R0), R12
-	WORD $0x3d800186 // str q6, [x12]
-	ADD R1, R12
-	WORD $0x3d800187 // str q7, [x12]
-	ADD R1, R12
-	WORD $0x3d800188 // str q8, [x12]
-	ADD R1, R12
-	WORD $0x3d800189 // str q9, [x12]
-	ADD R1, R12
+	MOVD 24(R0), R11
+	WORD $0x3d800162 // str q2, [x11]
+	ADD R1, R11
+	WORD $0x3d800163 // str q3, [x11]
+	ADD R1, R11
+	WORD $0x3d800164 // str q4, [x11]
+	ADD R1, R11
+	WORD $0x3d800165 // str q5, [x11]
+	ADD R1, R11
+	MOVD 32(R0), R11
+	WORD $0x3d800166 // str q6, [x11]
+	ADD R1, R11
+	WORD $0x3d800167 // str q7, [x11]
+	ADD R1, R11
+	WORD $0x3d800168 // str q8, [x11]
+	ADD R1, R11
+	WORD $0x3d800169 // str q9, [x11]
+	ADD R1, R11
 	RET
 
 rows1:
-	CMP $3, R7
+	CMP $3, R6
 	BNE rows3
-	MOVD 24(R0), R8
-	WORD $0x3dc00102 // ldr q2, [x8]
-	ADD R1, R8
-	WORD $0x3dc00103 // ldr q3, [x8]
-	ADD R1, R8
-	WORD $0x3dc00104 // ldr q4, [x8]
-	ADD R1, R8
-	MOVD 32(R0), R8
-	WORD $0x3dc00105 // ldr q5, [x8]
-	ADD R1, R8
-	WORD $0x3dc00106 // ldr q6, [x8]
-	ADD R1, R8
-	WORD $0x3dc00107 // ldr q7, [x8]
-	ADD R1, R8
-	MOVD (R0), R8
-	WORD $0x3dc00108 // ldr q8, [x8]
-	ADD R1, R8
-	WORD $0x3dc00109 // ldr q9, [x8]
-	ADD R1, R8
-	WORD $0x3dc0010a // ldr q10, [x8]
-	ADD R1, R8
-	MOVD 48(R0), R8
+	MOVD 24(R0), R7
+	WORD $0x3dc000e2 // ldr q2, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e3 // ldr q3, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	ADD R1, R7
+	MOVD 32(R0), R7
+	WORD $0x3dc000e5 // ldr q5, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e7 // ldr q7, [x7]
+	ADD R1, R7
+	MOVD (R0), R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	ADD R1, R7
+	WORD $0x3dc000ea // ldr q10, [x7]
+	ADD R1, R7
+	MOVD 48(R0), R7
+	ADD R2, R7, R8
 	ADD R2, R8, R9
-	ADD R2, R9, R10
 
 key4:
 	WORD $0x3dc0006b // ldr q11, [x3]
@@ -1447,7 +1447,7 @@ key4:
 	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
 	WORD $0x4eb1ce12 // fmls v18.4s, v16.4s, v17.4s
 	WORD $0x4eb2ce4f // fmls v15.4s, v18.4s, v18.4s
-	WORD $0xbd40010e // ldr s14, [x8]
+	WORD $0xbd4000ee // ldr s14, [x7]
 	WORD $0x4f8e11e2 // fmla v2.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1245 // fmla v5.4s, v18.4s, v14.s[0]
@@ -1461,7 +1461,7 @@ key4:
 	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
 	WORD $0x4eb1ce12 // fmls v18.4s, v16.4s, v17.4s
 	WORD $0x4eb2ce4f // fmls v15.4s, v18.4s, v18.4s
-	WORD $0xbd40012e // ldr s14, [x9]
+	WORD $0xbd40010e // ldr s14, [x8]
 	WORD $0x4f8e11e3 // fmla v3.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1246 // fmla v6.4s, v18.4s, v14.s[0]
@@ -1475,54 +1475,54 @@ key4:
 	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
 	WORD $0x4eb1ce12 // fmls v18.4s, v16.4s, v17.4s
 	WORD $0x4eb2ce4f // fmls v15.4s, v18.4s, v18.4s
-	WORD $0xbd40014e // ldr s14, [x10]
+	WORD $0xbd40012e // ldr s14, [x9]
 	WORD $0x4f8e11e4 // fmla v4.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1247 // fmla v7.4s, v18.4s, v14.s[0]
 	WORD $0x3d80008c // str q12, [x4]
 	ADD R1, R3
 	ADD R1, R4
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
 	SUBS $1, R5, R5
 	BNE key4
-	MOVD 24(R0), R11
-	WORD $0x3d800162 // str q2, [x11]
-	ADD R1, R11
-	WORD $0x3d800163 // str q3, [x11]
-	ADD R1, R11
-	WORD $0x3d800164 // str q4, [x11]
-	ADD R1, R11
-	MOVD 32(R0), R11
-	WORD $0x3d800165 // str q5, [x11]
-	ADD R1, R11
-	WORD $0x3d800166 // str q6, [x11]
-	ADD R1, R11
-	WORD $0x3d800167 // str q7, [x11]
-	ADD R1, R11
+	MOVD 24(R0), R10
+	WORD $0x3d800142 // str q2, [x10]
+	ADD R1, R10
+	WORD $0x3d800143 // str q3, [x10]
+	ADD R1, R10
+	WORD $0x3d800144 // str q4, [x10]
+	ADD R1, R10
+	MOVD 32(R0), R10
+	WORD $0x3d800145 // str q5, [x10]
+	ADD R1, R10
+	WORD $0x3d800146 // str q6, [x10]
+	ADD R1, R10
+	WORD $0x3d800147 // str q7, [x10]
+	ADD R1, R10
 	RET
 
 rows3:
-	CMP $2, R7
+	CMP $2, R6
 	BNE rows5
-	MOVD 24(R0), R8
-	WORD $0x3dc00102 // ldr q2, [x8]
-	ADD R1, R8
-	WORD $0x3dc00103 // ldr q3, [x8]
-	ADD R1, R8
-	MOVD 32(R0), R8
-	WORD $0x3dc00104 // ldr q4, [x8]
-	ADD R1, R8
-	WORD $0x3dc00105 // ldr q5, [x8]
-	ADD R1, R8
-	MOVD (R0), R8
-	WORD $0x3dc00106 // ldr q6, [x8]
-	ADD R1, R8
-	WORD $0x3dc00107 // ldr q7, [x8]
-	ADD R1, R8
-	MOVD 48(R0), R8
-	ADD R2, R8, R9
+	MOVD 24(R0), R7
+	WORD $0x3dc000e2 // ldr q2, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e3 // ldr q3, [x7]
+	ADD R1, R7
+	MOVD 32(R0), R7
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e5 // ldr q5, [x7]
+	ADD R1, R7
+	MOVD (R0), R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e7 // ldr q7, [x7]
+	ADD R1, R7
+	MOVD 48(R0), R7
+	ADD R2, R7, R8
 
 key6:
 	WORD $0x3dc00068 // ldr q8, [x3]
@@ -1537,7 +1537,7 @@ key6:
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x4eaecdaf // fmls v15.4s, v13.4s, v14.4s
 	WORD $0x4eafcdec // fmls v12.4s, v15.4s, v15.4s
-	WORD $0xbd40010b // ldr s11, [x8]
+	WORD $0xbd4000eb // ldr s11, [x7]
 	WORD $0x4f8b1182 // fmla v2.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b1189 // fmla v9.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11e4 // fmla v4.4s, v15.4s, v11.s[0]
@@ -1551,40 +1551,40 @@ key6:
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x4eaecdaf // fmls v15.4s, v13.4s, v14.4s
 	WORD $0x4eafcdec // fmls v12.4s, v15.4s, v15.4s
-	WORD $0xbd40012b // ldr s11, [x9]
+	WORD $0xbd40010b // ldr s11, [x8]
 	WORD $0x4f8b1183 // fmla v3.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b1189 // fmla v9.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11e5 // fmla v5.4s, v15.4s, v11.s[0]
 	WORD $0x3d800089 // str q9, [x4]
 	ADD R1, R3
 	ADD R1, R4
+	ADD $4, R7
 	ADD $4, R8
-	ADD $4, R9
 	SUBS $1, R5, R5
 	BNE key6
-	MOVD 24(R0), R10
-	WORD $0x3d800142 // str q2, [x10]
-	ADD R1, R10
-	WORD $0x3d800143 // str q3, [x10]
-	ADD R1, R10
-	MOVD 32(R0), R10
-	WORD $0x3d800144 // str q4, [x10]
-	ADD R1, R10
-	WORD $0x3d800145 // str q5, [x10]
-	ADD R1, R10
+	MOVD 24(R0), R9
+	WORD $0x3d800122 // str q2, [x9]
+	ADD R1, R9
+	WORD $0x3d800123 // str q3, [x9]
+	ADD R1, R9
+	MOVD 32(R0), R9
+	WORD $0x3d800124 // str q4, [x9]
+	ADD R1, R9
+	WORD $0x3d800125 // str q5, [x9]
+	ADD R1, R9
 	RET
 
 rows5:
-	MOVD 24(R0), R8
-	WORD $0x3dc00102 // ldr q2, [x8]
-	ADD R1, R8
-	MOVD 32(R0), R8
-	WORD $0x3dc00103 // ldr q3, [x8]
-	ADD R1, R8
-	MOVD (R0), R8
-	WORD $0x3dc00104 // ldr q4, [x8]
-	ADD R1, R8
-	MOVD 48(R0), R8
+	MOVD 24(R0), R7
+	WORD $0x3dc000e2 // ldr q2, [x7]
+	ADD R1, R7
+	MOVD 32(R0), R7
+	WORD $0x3dc000e3 // ldr q3, [x7]
+	ADD R1, R7
+	MOVD (R0), R7
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	ADD R1, R7
+	MOVD 48(R0), R7
 
 key7:
 	WORD $0x3dc00065 // ldr q5, [x3]
@@ -1599,22 +1599,22 @@ key7:
 	WORD $0x4e2afceb // frecps v11.4s, v7.4s, v10.4s
 	WORD $0x4eabcd4c // fmls v12.4s, v10.4s, v11.4s
 	WORD $0x4eaccd89 // fmls v9.4s, v12.4s, v12.4s
-	WORD $0xbd400108 // ldr s8, [x8]
+	WORD $0xbd4000e8 // ldr s8, [x7]
 	WORD $0x4f881122 // fmla v2.4s, v9.4s, v8.s[0]
 	WORD $0x4f881126 // fmla v6.4s, v9.4s, v8.s[0]
 	WORD $0x4f881183 // fmla v3.4s, v12.4s, v8.s[0]
 	WORD $0x3d800086 // str q6, [x4]
 	ADD R1, R3
 	ADD R1, R4
-	ADD $4, R8
+	ADD $4, R7
 	SUBS $1, R5, R5
 	BNE key7
-	MOVD 24(R0), R9
-	WORD $0x3d800122 // str q2, [x9]
-	ADD R1, R9
-	MOVD 32(R0), R9
-	WORD $0x3d800123 // str q3, [x9]
-	ADD R1, R9
+	MOVD 24(R0), R8
+	WORD $0x3d800102 // str q2, [x8]
+	ADD R1, R8
+	MOVD 32(R0), R8
+	WORD $0x3d800103 // str q3, [x8]
+	ADD R1, R8
 	RET
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000

@@ -12,26 +12,26 @@
 //
 // func dropoutNEON(dst, x *float32, n int, key uint64, threshold uint32, keep float32)
 TEXT ·dropoutNEON(SB), NOSPLIT, $0-40
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	FMOVS keep+36(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc00041 // ldr q1, [x2]
-	WORD $0x3dc00443 // ldr q3, [x2, #16]
-	WORD $0x3dc00844 // ldr q4, [x2, #32]
-	MOVD key+24(FP), R3
-	WORD $0x4e080c65 // dup v5.2d, x3
+	WORD $0x3dc00341 // ldr q1, [x26]
+	WORD $0x3dc00743 // ldr q3, [x26, #16]
+	WORD $0x3dc00b44 // ldr q4, [x26, #32]
+	MOVD key+24(FP), R2
+	WORD $0x4e080c45 // dup v5.2d, x2
 	WORD $0x4ee58463 // add v3.2d, v3.2d, v5.2d
 	WORD $0x4ee58484 // add v4.2d, v4.2d, v5.2d
-	MOVWU threshold+32(FP), R3
-	WORD $0x4e040c62 // dup v2.4s, w3
-	WORD $0x3dc00c45 // ldr q5, [x2, #48]
-	WORD $0x3dc01046 // ldr q6, [x2, #64]
-	WORD $0x3dc01447 // ldr q7, [x2, #80]
-	WORD $0x3dc01848 // ldr q8, [x2, #96]
-	MOVD n+16(FP), R3
-	SUBS $4, R3, R3
+	MOVWU threshold+32(FP), R2
+	WORD $0x4e040c42 // dup v2.4s, w2
+	WORD $0x3dc00f45 // ldr q5, [x26, #48]
+	WORD $0x3dc01346 // ldr q6, [x26, #64]
+	WORD $0x3dc01747 // ldr q7, [x26, #80]
+	WORD $0x3dc01b48 // ldr q8, [x26, #96]
+	MOVD n+16(FP), R2
+	SUBS $4, R2, R2
 	BLT after3
 
 loop2:
@@ -79,12 +79,12 @@ loop2:
 	WORD $0x3d800009 // str q9, [x0]
 	ADD $16, R0
 	ADD $16, R1
-	SUBS $4, R3, R3
+	SUBS $4, R2, R2
 	BGE loop2
 
 after3:
-	ADD $4, R3
-	CBZ R3, end1
+	ADD $4, R2
+	CBZ R2, end1
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x6f62056c // ushr v12.2d, v11.2d, #30
 	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
@@ -123,11 +123,11 @@ after3:
 	WORD $0x4ee18484 // add v4.2d, v4.2d, v1.2d
 	WORD $0x4e8c596a // uzp2 v10.4s, v11.4s, v12.4s
 	WORD $0x6ea23d4a // cmhs v10.4s, v10.4s, v2.4s
-	TBZ $1, R3, single4
+	TBZ $1, R2, single4
 	WORD $0xfd400029 // ldr d9, [x1]
-	TBZ $0, R3, done5
-	ADD $8, R1, R4
-	WORD $0x4d408089 // ld1 {v9.s}[2], [x4]
+	TBZ $0, R2, done5
+	ADD $8, R1, R3
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
 	JMP done5
 
 single4:
@@ -136,11 +136,11 @@ single4:
 done5:
 	WORD $0x6e20dd29 // fmul v9.4s, v9.4s, v0.4s
 	WORD $0x4e2a1d29 // and v9.16b, v9.16b, v10.16b
-	TBZ $1, R3, single6
+	TBZ $1, R2, single6
 	WORD $0xfd000009 // str d9, [x0]
-	TBZ $0, R3, done7
-	ADD $8, R0, R4
-	WORD $0x4d008089 // st1 {v9.s}[2], [x4]
+	TBZ $0, R2, done7
+	ADD $8, R0, R3
+	WORD $0x4d008069 // st1 {v9.s}[2], [x3]
 	JMP done7
 
 single6:
@@ -156,27 +156,27 @@ end1:
 //
 // func dropoutAddNEON(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)
 TEXT ·dropoutAddNEON(SB), NOSPLIT, $0-48
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
 	FMOVS keep+44(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	MOVD $constants<>(SB), R3
-	WORD $0x3dc00061 // ldr q1, [x3]
-	WORD $0x3dc00463 // ldr q3, [x3, #16]
-	WORD $0x3dc00864 // ldr q4, [x3, #32]
-	MOVD key+32(FP), R4
-	WORD $0x4e080c85 // dup v5.2d, x4
+	WORD $0x3dc00341 // ldr q1, [x26]
+	WORD $0x3dc00743 // ldr q3, [x26, #16]
+	WORD $0x3dc00b44 // ldr q4, [x26, #32]
+	MOVD key+32(FP), R3
+	WORD $0x4e080c65 // dup v5.2d, x3
 	WORD $0x4ee58463 // add v3.2d, v3.2d, v5.2d
 	WORD $0x4ee58484 // add v4.2d, v4.2d, v5.2d
-	MOVWU threshold+40(FP), R4
-	WORD $0x4e040c82 // dup v2.4s, w4
-	WORD $0x3dc00c65 // ldr q5, [x3, #48]
-	WORD $0x3dc01066 // ldr q6, [x3, #64]
-	WORD $0x3dc01467 // ldr q7, [x3, #80]
-	WORD $0x3dc01868 // ldr q8, [x3, #96]
-	MOVD n+24(FP), R4
-	SUBS $4, R4, R4
+	MOVWU threshold+40(FP), R3
+	WORD $0x4e040c62 // dup v2.4s, w3
+	WORD $0x3dc00f45 // ldr q5, [x26, #48]
+	WORD $0x3dc01346 // ldr q6, [x26, #64]
+	WORD $0x3dc01747 // ldr q7, [x26, #80]
+	WORD $0x3dc01b48 // ldr q8, [x26, #96]
+	MOVD n+24(FP), R3
+	SUBS $4, R3, R3
 	BLT after3
 
 loop2:
@@ -227,12 +227,12 @@ loop2:
 	ADD $16, R0
 	ADD $16, R1
 	ADD $16, R2
-	SUBS $4, R4, R4
+	SUBS $4, R3, R3
 	BGE loop2
 
 after3:
-	ADD $4, R4
-	CBZ R4, end1
+	ADD $4, R3
+	CBZ R3, end1
 	WORD $0x4ea31c6c // mov v12.16b, v3.16b
 	WORD $0x6f62058d // ushr v13.2d, v12.2d, #30
 	WORD $0x6e2d1d8c // eor v12.16b, v12.16b, v13.16b
@@ -271,22 +271,22 @@ after3:
 	WORD $0x4ee18484 // add v4.2d, v4.2d, v1.2d
 	WORD $0x4e8d598b // uzp2 v11.4s, v12.4s, v13.4s
 	WORD $0x6ea23d6b // cmhs v11.4s, v11.4s, v2.4s
-	TBZ $1, R4, single4
+	TBZ $1, R3, single4
 	WORD $0xfd400029 // ldr d9, [x1]
-	TBZ $0, R4, done5
-	ADD $8, R1, R5
-	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
+	TBZ $0, R3, done5
+	ADD $8, R1, R4
+	WORD $0x4d408089 // ld1 {v9.s}[2], [x4]
 	JMP done5
 
 single4:
 	WORD $0xbd400029 // ldr s9, [x1]
 
 done5:
-	TBZ $1, R4, single6
+	TBZ $1, R3, single6
 	WORD $0xfd40004a // ldr d10, [x2]
-	TBZ $0, R4, done7
-	ADD $8, R2, R5
-	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
+	TBZ $0, R3, done7
+	ADD $8, R2, R4
+	WORD $0x4d40808a // ld1 {v10.s}[2], [x4]
 	JMP done7
 
 single6:
@@ -296,11 +296,11 @@ done7:
 	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
 	WORD $0x4e2ad52a // fadd v10.4s, v9.4s, v10.4s
 	WORD $0x6eab1d49 // bit v9.16b, v10.16b, v11.16b
-	TBZ $1, R4, single8
+	TBZ $1, R3, single8
 	WORD $0xfd000009 // str d9, [x0]
-	TBZ $0, R4, done9
-	ADD $8, R0, R5
-	WORD $0x4d0080a9 // st1 {v9.s}[2], [x5]
+	TBZ $0, R3, done9
+	ADD $8, R0, R4
+	WORD $0x4d008089 // st1 {v9.s}[2], [x4]
 	JMP done9
 
 single8:

@@ -14,40 +14,40 @@
 //
 // func expNEON(dst, x *float32, n int)
 TEXT ·expNEON(SB), NOSPLIT, $0-24
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc00040 // ldr q0, [x2]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
-	WORD $0x3dc00842 // ldr q2, [x2, #32]
-	WORD $0x3dc00c43 // ldr q3, [x2, #48]
-	WORD $0x3dc01044 // ldr q4, [x2, #64]
-	WORD $0x3dc01445 // ldr q5, [x2, #80]
-	MOVD n+16(FP), R3
-	SUBS $8, R3, R3
+	WORD $0x3dc00340 // ldr q0, [x26]
+	WORD $0x3dc00741 // ldr q1, [x26, #16]
+	WORD $0x3dc00b42 // ldr q2, [x26, #32]
+	WORD $0x3dc00f43 // ldr q3, [x26, #48]
+	WORD $0x3dc01344 // ldr q4, [x26, #64]
+	WORD $0x3dc01745 // ldr q5, [x26, #80]
+	MOVD n+16(FP), R2
+	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00849 // ldr q9, [x2, #32]
+	WORD $0x3dc00b49 // ldr q9, [x26, #32]
 	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
 	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
 	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
 	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
 	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
-	WORD $0x3dc0184a // ldr q10, [x2, #96]
-	WORD $0x3dc01c4b // ldr q11, [x2, #112]
+	WORD $0x3dc01b4a // ldr q10, [x26, #96]
+	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0204a // ldr q10, [x2, #128]
+	WORD $0x3dc0234a // ldr q10, [x26, #128]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc0244b // ldr q11, [x2, #144]
+	WORD $0x3dc0274b // ldr q11, [x26, #144]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0284a // ldr q10, [x2, #160]
+	WORD $0x3dc02b4a // ldr q10, [x26, #160]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc02c4a // ldr q10, [x2, #176]
+	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
 	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
 	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
@@ -55,24 +55,24 @@ loop2:
 	WORD $0x3d800006 // str q6, [x0]
 	WORD $0x3dc00426 // ldr q6, [x1, #16]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00849 // ldr q9, [x2, #32]
+	WORD $0x3dc00b49 // ldr q9, [x26, #32]
 	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
 	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
 	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
 	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
 	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
-	WORD $0x3dc0184a // ldr q10, [x2, #96]
-	WORD $0x3dc01c4b // ldr q11, [x2, #112]
+	WORD $0x3dc01b4a // ldr q10, [x26, #96]
+	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0204a // ldr q10, [x2, #128]
+	WORD $0x3dc0234a // ldr q10, [x26, #128]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc0244b // ldr q11, [x2, #144]
+	WORD $0x3dc0274b // ldr q11, [x26, #144]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0284a // ldr q10, [x2, #160]
+	WORD $0x3dc02b4a // ldr q10, [x26, #160]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc02c4a // ldr q10, [x2, #176]
+	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
 	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
 	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
@@ -80,35 +80,35 @@ loop2:
 	WORD $0x3d800406 // str q6, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
-	SUBS $8, R3, R3
+	SUBS $8, R2, R2
 	BGE loop2
 
 after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
+	ADD $8, R2
+	SUBS $4, R2, R2
 	BLT after5
 
 loop4:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00849 // ldr q9, [x2, #32]
+	WORD $0x3dc00b49 // ldr q9, [x26, #32]
 	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
 	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
 	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
 	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
 	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
-	WORD $0x3dc0184a // ldr q10, [x2, #96]
-	WORD $0x3dc01c4b // ldr q11, [x2, #112]
+	WORD $0x3dc01b4a // ldr q10, [x26, #96]
+	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0204a // ldr q10, [x2, #128]
+	WORD $0x3dc0234a // ldr q10, [x26, #128]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc0244b // ldr q11, [x2, #144]
+	WORD $0x3dc0274b // ldr q11, [x26, #144]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0284a // ldr q10, [x2, #160]
+	WORD $0x3dc02b4a // ldr q10, [x26, #160]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc02c4a // ldr q10, [x2, #176]
+	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
 	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
 	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
@@ -116,17 +116,17 @@ loop4:
 	WORD $0x3d800006 // str q6, [x0]
 	ADD $16, R0
 	ADD $16, R1
-	SUBS $4, R3, R3
+	SUBS $4, R2, R2
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
+	ADD $4, R2
+	CBZ R2, end1
+	TBZ $1, R2, single6
 	WORD $0xfd400026 // ldr d6, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d408086 // ld1 {v6.s}[2], [x4]
+	TBZ $0, R2, done7
+	ADD $8, R1, R3
+	WORD $0x4d408066 // ld1 {v6.s}[2], [x3]
 	JMP done7
 
 single6:
@@ -134,33 +134,33 @@ single6:
 
 done7:
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00849 // ldr q9, [x2, #32]
+	WORD $0x3dc00b49 // ldr q9, [x26, #32]
 	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
 	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
 	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
 	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
 	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
-	WORD $0x3dc0184a // ldr q10, [x2, #96]
-	WORD $0x3dc01c4b // ldr q11, [x2, #112]
+	WORD $0x3dc01b4a // ldr q10, [x26, #96]
+	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0204a // ldr q10, [x2, #128]
+	WORD $0x3dc0234a // ldr q10, [x26, #128]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc0244b // ldr q11, [x2, #144]
+	WORD $0x3dc0274b // ldr q11, [x26, #144]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc0284a // ldr q10, [x2, #160]
+	WORD $0x3dc02b4a // ldr q10, [x26, #160]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
-	WORD $0x3dc02c4a // ldr q10, [x2, #176]
+	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
 	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
 	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
 	WORD $0x4e671cc6 // bic v6.16b, v6.16b, v7.16b
-	TBZ $1, R3, single8
+	TBZ $1, R2, single8
 	WORD $0xfd000006 // str d6, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d008086 // st1 {v6.s}[2], [x4]
+	TBZ $0, R2, done9
+	ADD $8, R0, R3
+	WORD $0x4d008066 // st1 {v6.s}[2], [x3]
 	JMP done9
 
 single8:
@@ -176,47 +176,47 @@ end1:
 //
 // func expSumNEON(dst, x *float32, n int, shift float32) float32
 TEXT ·expSumNEON(SB), NOSPLIT, $0-36
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	FMOVS shift+24(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc00041 // ldr q1, [x2]
-	WORD $0x3dc00442 // ldr q2, [x2, #16]
-	WORD $0x3dc00843 // ldr q3, [x2, #32]
-	WORD $0x3dc00c44 // ldr q4, [x2, #48]
-	WORD $0x3dc01045 // ldr q5, [x2, #64]
-	WORD $0x3dc01446 // ldr q6, [x2, #80]
+	WORD $0x3dc00341 // ldr q1, [x26]
+	WORD $0x3dc00742 // ldr q2, [x26, #16]
+	WORD $0x3dc00b43 // ldr q3, [x26, #32]
+	WORD $0x3dc00f44 // ldr q4, [x26, #48]
+	WORD $0x3dc01345 // ldr q5, [x26, #64]
+	WORD $0x3dc01746 // ldr q6, [x26, #80]
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
-	MOVD n+16(FP), R3
-	SUBS $16, R3, R3
+	MOVD n+16(FP), R2
+	SUBS $16, R2, R2
 	BLT after7
 
 loop6:
 	WORD $0x3dc0002b // ldr q11, [x1]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
@@ -226,24 +226,24 @@ loop6:
 	WORD $0x3dc0042b // ldr q11, [x1, #16]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
@@ -253,24 +253,24 @@ loop6:
 	WORD $0x3dc0082b // ldr q11, [x1, #32]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
@@ -280,24 +280,24 @@ loop6:
 	WORD $0x3dc00c2b // ldr q11, [x1, #48]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
@@ -306,140 +306,140 @@ loop6:
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	ADD $64, R0
 	ADD $64, R1
-	SUBS $16, R3, R3
+	SUBS $16, R2, R2
 	BGE loop6
 
 after7:
-	ADD $16, R3
-	CMP $4, R3
+	ADD $16, R2
+	CMP $4, R2
 	BLT rest2
 	WORD $0x3dc0002b // ldr q11, [x1]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
 	WORD $0x3d80000b // str q11, [x0]
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest3
 	WORD $0x3dc0042b // ldr q11, [x1, #16]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
 	WORD $0x3d80040b // str q11, [x0, #16]
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest4
 	WORD $0x3dc0082b // ldr q11, [x1, #32]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
 	WORD $0x3d80080b // str q11, [x0, #32]
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest5
 	WORD $0x3dc00c2b // ldr q11, [x1, #48]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
 	WORD $0x3d800c0b // str q11, [x0, #48]
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	SUB $4, R3
+	SUB $4, R2
 	JMP done1
 
 rest2:
-	CBZ R3, done1
-	TBZ $1, R3, single8
+	CBZ R2, done1
+	TBZ $1, R2, single8
 	WORD $0xfd40002b // ldr d11, [x1]
-	TBZ $0, R3, done9
-	ADD $8, R1, R4
-	WORD $0x4d40808b // ld1 {v11.s}[2], [x4]
+	TBZ $0, R2, done9
+	ADD $8, R1, R3
+	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
 	JMP done9
 
 single8:
@@ -448,53 +448,53 @@ single8:
 done9:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R3, single10
+	TBZ $1, R2, single10
 	WORD $0xfd00000b // str d11, [x0]
-	TBZ $0, R3, done11
-	ADD $8, R0, R4
-	WORD $0x4d00808b // st1 {v11.s}[2], [x4]
+	TBZ $0, R2, done11
+	ADD $8, R0, R3
+	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
 	JMP done11
 
 single10:
 	WORD $0xbd00000b // str s11, [x0]
 
 done11:
-	WORD $0x3dc0304d // ldr q13, [x2, #192]
-	WORD $0x4e040c6c // dup v12.4s, w3
+	WORD $0x3dc0334d // ldr q13, [x26, #192]
+	WORD $0x4e040c4c // dup v12.4s, w2
 	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
 	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
 	JMP done1
 
 rest3:
-	CBZ R3, done1
-	TBZ $1, R3, single12
+	CBZ R2, done1
+	TBZ $1, R2, single12
 	WORD $0xfd40082b // ldr d11, [x1, #16]
-	TBZ $0, R3, done13
-	ADD $24, R1, R4
-	WORD $0x4d40808b // ld1 {v11.s}[2], [x4]
+	TBZ $0, R2, done13
+	ADD $24, R1, R3
+	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
 	JMP done13
 
 single12:
@@ -503,53 +503,53 @@ single12:
 done13:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R3, single14
+	TBZ $1, R2, single14
 	WORD $0xfd00080b // str d11, [x0, #16]
-	TBZ $0, R3, done15
-	ADD $24, R0, R4
-	WORD $0x4d00808b // st1 {v11.s}[2], [x4]
+	TBZ $0, R2, done15
+	ADD $24, R0, R3
+	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
 	JMP done15
 
 single14:
 	WORD $0xbd00100b // str s11, [x0, #16]
 
 done15:
-	WORD $0x3dc0304d // ldr q13, [x2, #192]
-	WORD $0x4e040c6c // dup v12.4s, w3
+	WORD $0x3dc0334d // ldr q13, [x26, #192]
+	WORD $0x4e040c4c // dup v12.4s, w2
 	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
 	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
 	JMP done1
 
 rest4:
-	CBZ R3, done1
-	TBZ $1, R3, single16
+	CBZ R2, done1
+	TBZ $1, R2, single16
 	WORD $0xfd40102b // ldr d11, [x1, #32]
-	TBZ $0, R3, done17
-	ADD $40, R1, R4
-	WORD $0x4d40808b // ld1 {v11.s}[2], [x4]
+	TBZ $0, R2, done17
+	ADD $40, R1, R3
+	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
 	JMP done17
 
 single16:
@@ -558,53 +558,53 @@ single16:
 done17:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R3, single18
+	TBZ $1, R2, single18
 	WORD $0xfd00100b // str d11, [x0, #32]
-	TBZ $0, R3, done19
-	ADD $40, R0, R4
-	WORD $0x4d00808b // st1 {v11.s}[2], [x4]
+	TBZ $0, R2, done19
+	ADD $40, R0, R3
+	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
 	JMP done19
 
 single18:
 	WORD $0xbd00200b // str s11, [x0, #32]
 
 done19:
-	WORD $0x3dc0304d // ldr q13, [x2, #192]
-	WORD $0x4e040c6c // dup v12.4s, w3
+	WORD $0x3dc0334d // ldr q13, [x26, #192]
+	WORD $0x4e040c4c // dup v12.4s, w2
 	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
 	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
 	JMP done1
 
 rest5:
-	CBZ R3, done1
-	TBZ $1, R3, single20
+	CBZ R2, done1
+	TBZ $1, R2, single20
 	WORD $0xfd40182b // ldr d11, [x1, #48]
-	TBZ $0, R3, done21
-	ADD $56, R1, R4
-	WORD $0x4d40808b // ld1 {v11.s}[2], [x4]
+	TBZ $0, R2, done21
+	ADD $56, R1, R3
+	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
 	JMP done21
 
 single20:
@@ -613,41 +613,41 @@ single20:
 done21:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3dc00b4e // ldr q14, [x26, #32]
 	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
 	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
 	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
 	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
 	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
-	WORD $0x3dc0184f // ldr q15, [x2, #96]
-	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01b4f // ldr q15, [x26, #96]
+	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0204f // ldr q15, [x2, #128]
+	WORD $0x3dc0234f // ldr q15, [x26, #128]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02750 // ldr q16, [x26, #144]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0284f // ldr q15, [x2, #160]
+	WORD $0x3dc02b4f // ldr q15, [x26, #160]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02f50 // ldr q16, [x26, #176]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02c4f // ldr q15, [x2, #176]
+	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
 	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
 	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R3, single22
+	TBZ $1, R2, single22
 	WORD $0xfd00180b // str d11, [x0, #48]
-	TBZ $0, R3, done23
-	ADD $56, R0, R4
-	WORD $0x4d00808b // st1 {v11.s}[2], [x4]
+	TBZ $0, R2, done23
+	ADD $56, R0, R3
+	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
 	JMP done23
 
 single22:
 	WORD $0xbd00300b // str s11, [x0, #48]
 
 done23:
-	WORD $0x3dc0304d // ldr q13, [x2, #192]
-	WORD $0x4e040c6c // dup v12.4s, w3
+	WORD $0x3dc0334d // ldr q13, [x26, #192]
+	WORD $0x4e040c4c // dup v12.4s, w2
 	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
 	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
@@ -667,42 +667,42 @@ done1:
 //
 // func sigmoidNEON(dst, x *float32, n int)
 TEXT ·sigmoidNEON(SB), NOSPLIT, $0-24
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc00040 // ldr q0, [x2]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
-	WORD $0x3dc00842 // ldr q2, [x2, #32]
-	WORD $0x3dc00c43 // ldr q3, [x2, #48]
-	WORD $0x3dc01044 // ldr q4, [x2, #64]
-	WORD $0x3dc01445 // ldr q5, [x2, #80]
-	WORD $0x3dc03446 // ldr q6, [x2, #208]
-	MOVD n+16(FP), R3
-	SUBS $8, R3, R3
+	WORD $0x3dc00340 // ldr q0, [x26]
+	WORD $0x3dc00741 // ldr q1, [x26, #16]
+	WORD $0x3dc00b42 // ldr q2, [x26, #32]
+	WORD $0x3dc00f43 // ldr q3, [x26, #48]
+	WORD $0x3dc01344 // ldr q4, [x26, #64]
+	WORD $0x3dc01745 // ldr q5, [x26, #80]
+	WORD $0x3dc03746 // ldr q6, [x26, #208]
+	MOVD n+16(FP), R2
+	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
 	WORD $0x3dc00027 // ldr q7, [x1]
 	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
 	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc0084a // ldr q10, [x2, #32]
+	WORD $0x3dc00b4a // ldr q10, [x26, #32]
 	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
 	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
 	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
 	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
 	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc0184b // ldr q11, [x2, #96]
-	WORD $0x3dc01c4c // ldr q12, [x2, #112]
+	WORD $0x3dc01b4b // ldr q11, [x26, #96]
+	WORD $0x3dc01f4c // ldr q12, [x26, #112]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0204b // ldr q11, [x2, #128]
+	WORD $0x3dc0234b // ldr q11, [x26, #128]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0244c // ldr q12, [x2, #144]
+	WORD $0x3dc0274c // ldr q12, [x26, #144]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0284b // ldr q11, [x2, #160]
+	WORD $0x3dc02b4b // ldr q11, [x26, #160]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc02c4c // ldr q12, [x2, #176]
+	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
@@ -713,24 +713,24 @@ loop2:
 	WORD $0x3dc00427 // ldr q7, [x1, #16]
 	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
 	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc0084a // ldr q10, [x2, #32]
+	WORD $0x3dc00b4a // ldr q10, [x26, #32]
 	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
 	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
 	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
 	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
 	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc0184b // ldr q11, [x2, #96]
-	WORD $0x3dc01c4c // ldr q12, [x2, #112]
+	WORD $0x3dc01b4b // ldr q11, [x26, #96]
+	WORD $0x3dc01f4c // ldr q12, [x26, #112]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0204b // ldr q11, [x2, #128]
+	WORD $0x3dc0234b // ldr q11, [x26, #128]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0244c // ldr q12, [x2, #144]
+	WORD $0x3dc0274c // ldr q12, [x26, #144]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0284b // ldr q11, [x2, #160]
+	WORD $0x3dc02b4b // ldr q11, [x26, #160]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc02c4c // ldr q12, [x2, #176]
+	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
@@ -740,36 +740,36 @@ loop2:
 	WORD $0x3d800407 // str q7, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
-	SUBS $8, R3, R3
+	SUBS $8, R2, R2
 	BGE loop2
 
 after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
+	ADD $8, R2
+	SUBS $4, R2, R2
 	BLT after5
 
 loop4:
 	WORD $0x3dc00027 // ldr q7, [x1]
 	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
 	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc0084a // ldr q10, [x2, #32]
+	WORD $0x3dc00b4a // ldr q10, [x26, #32]
 	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
 	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
 	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
 	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
 	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc0184b // ldr q11, [x2, #96]
-	WORD $0x3dc01c4c // ldr q12, [x2, #112]
+	WORD $0x3dc01b4b // ldr q11, [x26, #96]
+	WORD $0x3dc01f4c // ldr q12, [x26, #112]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0204b // ldr q11, [x2, #128]
+	WORD $0x3dc0234b // ldr q11, [x26, #128]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0244c // ldr q12, [x2, #144]
+	WORD $0x3dc0274c // ldr q12, [x26, #144]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0284b // ldr q11, [x2, #160]
+	WORD $0x3dc02b4b // ldr q11, [x26, #160]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc02c4c // ldr q12, [x2, #176]
+	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
@@ -779,17 +779,17 @@ loop4:
 	WORD $0x3d800007 // str q7, [x0]
 	ADD $16, R0
 	ADD $16, R1
-	SUBS $4, R3, R3
+	SUBS $4, R2, R2
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
+	ADD $4, R2
+	CBZ R2, end1
+	TBZ $1, R2, single6
 	WORD $0xfd400027 // ldr d7, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d408087 // ld1 {v7.s}[2], [x4]
+	TBZ $0, R2, done7
+	ADD $8, R1, R3
+	WORD $0x4d408067 // ld1 {v7.s}[2], [x3]
 	JMP done7
 
 single6:
@@ -798,35 +798,35 @@ single6:
 done7:
 	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
 	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc0084a // ldr q10, [x2, #32]
+	WORD $0x3dc00b4a // ldr q10, [x26, #32]
 	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
 	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
 	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
 	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
 	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc0184b // ldr q11, [x2, #96]
-	WORD $0x3dc01c4c // ldr q12, [x2, #112]
+	WORD $0x3dc01b4b // ldr q11, [x26, #96]
+	WORD $0x3dc01f4c // ldr q12, [x26, #112]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0204b // ldr q11, [x2, #128]
+	WORD $0x3dc0234b // ldr q11, [x26, #128]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0244c // ldr q12, [x2, #144]
+	WORD $0x3dc0274c // ldr q12, [x26, #144]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0284b // ldr q11, [x2, #160]
+	WORD $0x3dc02b4b // ldr q11, [x26, #160]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc02c4c // ldr q12, [x2, #176]
+	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02c4b // ldr q11, [x2, #176]
+	WORD $0x3dc02f4b // ldr q11, [x26, #176]
 	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
 	WORD $0x4e681ce7 // bic v7.16b, v7.16b, v8.16b
 	WORD $0x4e26d4e7 // fadd v7.4s, v7.4s, v6.4s
 	WORD $0x6e27fcc7 // fdiv v7.4s, v6.4s, v7.4s
-	TBZ $1, R3, single8
+	TBZ $1, R2, single8
 	WORD $0xfd000007 // str d7, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d008087 // st1 {v7.s}[2], [x4]
+	TBZ $0, R2, done9
+	ADD $8, R0, R3
+	WORD $0x4d008067 // st1 {v7.s}[2], [x3]
 	JMP done9
 
 single8:
@@ -842,23 +842,23 @@ end1:
 //
 // func tanhNEON(dst, x *float32, n int)
 TEXT ·tanhNEON(SB), NOSPLIT, $0-24
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc03840 // ldr q0, [x2, #224]
-	WORD $0x3dc03c41 // ldr q1, [x2, #240]
-	WORD $0x3dc03442 // ldr q2, [x2, #208]
-	WORD $0x3dc02c43 // ldr q3, [x2, #176]
-	WORD $0x3dc04044 // ldr q4, [x2, #256]
-	WORD $0x3dc01045 // ldr q5, [x2, #64]
-	WORD $0x3dc01446 // ldr q6, [x2, #80]
-	WORD $0x3dc04447 // ldr q7, [x2, #272]
-	MOVD n+16(FP), R3
-	SUBS $8, R3, R3
+	WORD $0x3dc03b40 // ldr q0, [x26, #224]
+	WORD $0x3dc03f41 // ldr q1, [x26, #240]
+	WORD $0x3dc03742 // ldr q2, [x26, #208]
+	WORD $0x3dc02f43 // ldr q3, [x26, #176]
+	WORD $0x3dc04344 // ldr q4, [x26, #256]
+	WORD $0x3dc01345 // ldr q5, [x26, #64]
+	WORD $0x3dc01746 // ldr q6, [x26, #80]
+	WORD $0x3dc04747 // ldr q7, [x26, #272]
+	MOVD n+16(FP), R2
+	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
-	WORD $0x3dc03c4b // ldr q11, [x2, #240]
+	WORD $0x3dc03f4b // ldr q11, [x26, #240]
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x4ea0f909 // fabs v9.4s, v8.4s
 	WORD $0x4ea0f529 // fmin v9.4s, v9.4s, v0.4s
@@ -867,14 +867,14 @@ loop2:
 	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
 	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
 	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc0484c // ldr q12, [x2, #288]
-	WORD $0x3dc04c4d // ldr q13, [x2, #304]
+	WORD $0x3dc04b4c // ldr q12, [x26, #288]
+	WORD $0x3dc04f4d // ldr q13, [x26, #304]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0504c // ldr q12, [x2, #320]
+	WORD $0x3dc0534c // ldr q12, [x26, #320]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0544d // ldr q13, [x2, #336]
+	WORD $0x3dc0574d // ldr q13, [x26, #336]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0584c // ldr q12, [x2, #352]
+	WORD $0x3dc05b4c // ldr q12, [x26, #352]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
 	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
 	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
@@ -885,7 +885,7 @@ loop2:
 	WORD $0x6e2bfdef // fdiv v15.4s, v15.4s, v11.4s
 	WORD $0x6ea71d0f // bit v15.16b, v8.16b, v7.16b
 	WORD $0x3d80000f // str q15, [x0]
-	WORD $0x3dc03c4b // ldr q11, [x2, #240]
+	WORD $0x3dc03f4b // ldr q11, [x26, #240]
 	WORD $0x3dc00428 // ldr q8, [x1, #16]
 	WORD $0x4ea0f909 // fabs v9.4s, v8.4s
 	WORD $0x4ea0f529 // fmin v9.4s, v9.4s, v0.4s
@@ -894,14 +894,14 @@ loop2:
 	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
 	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
 	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc0484c // ldr q12, [x2, #288]
-	WORD $0x3dc04c4d // ldr q13, [x2, #304]
+	WORD $0x3dc04b4c // ldr q12, [x26, #288]
+	WORD $0x3dc04f4d // ldr q13, [x26, #304]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0504c // ldr q12, [x2, #320]
+	WORD $0x3dc0534c // ldr q12, [x26, #320]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0544d // ldr q13, [x2, #336]
+	WORD $0x3dc0574d // ldr q13, [x26, #336]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0584c // ldr q12, [x2, #352]
+	WORD $0x3dc05b4c // ldr q12, [x26, #352]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
 	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
 	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
@@ -914,16 +914,16 @@ loop2:
 	WORD $0x3d80040f // str q15, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
-	SUBS $8, R3, R3
+	SUBS $8, R2, R2
 	BGE loop2
 
 after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
+	ADD $8, R2
+	SUBS $4, R2, R2
 	BLT after5
 
 loop4:
-	WORD $0x3dc03c4b // ldr q11, [x2, #240]
+	WORD $0x3dc03f4b // ldr q11, [x26, #240]
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x4ea0f909 // fabs v9.4s, v8.4s
 	WORD $0x4ea0f529 // fmin v9.4s, v9.4s, v0.4s
@@ -932,14 +932,14 @@ loop4:
 	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
 	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
 	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc0484c // ldr q12, [x2, #288]
-	WORD $0x3dc04c4d // ldr q13, [x2, #304]
+	WORD $0x3dc04b4c // ldr q12, [x26, #288]
+	WORD $0x3dc04f4d // ldr q13, [x26, #304]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0504c // ldr q12, [x2, #320]
+	WORD $0x3dc0534c // ldr q12, [x26, #320]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0544d // ldr q13, [x2, #336]
+	WORD $0x3dc0574d // ldr q13, [x26, #336]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0584c // ldr q12, [x2, #352]
+	WORD $0x3dc05b4c // ldr q12, [x26, #352]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
 	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
 	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
@@ -952,18 +952,18 @@ loop4:
 	WORD $0x3d80000f // str q15, [x0]
 	ADD $16, R0
 	ADD $16, R1
-	SUBS $4, R3, R3
+	SUBS $4, R2, R2
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	WORD $0x3dc03c4b // ldr q11, [x2, #240]
-	TBZ $1, R3, single6
+	ADD $4, R2
+	CBZ R2, end1
+	WORD $0x3dc03f4b // ldr q11, [x26, #240]
+	TBZ $1, R2, single6
 	WORD $0xfd400028 // ldr d8, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d408088 // ld1 {v8.s}[2], [x4]
+	TBZ $0, R2, done7
+	ADD $8, R1, R3
+	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
 	JMP done7
 
 single6:
@@ -977,14 +977,14 @@ done7:
 	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
 	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
 	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc0484c // ldr q12, [x2, #288]
-	WORD $0x3dc04c4d // ldr q13, [x2, #304]
+	WORD $0x3dc04b4c // ldr q12, [x26, #288]
+	WORD $0x3dc04f4d // ldr q13, [x26, #304]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0504c // ldr q12, [x2, #320]
+	WORD $0x3dc0534c // ldr q12, [x26, #320]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0544d // ldr q13, [x2, #336]
+	WORD $0x3dc0574d // ldr q13, [x26, #336]
 	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0584c // ldr q12, [x2, #352]
+	WORD $0x3dc05b4c // ldr q12, [x26, #352]
 	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
 	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
 	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
@@ -994,11 +994,11 @@ done7:
 	WORD $0x4e23d5eb // fadd v11.4s, v15.4s, v3.4s
 	WORD $0x6e2bfdef // fdiv v15.4s, v15.4s, v11.4s
 	WORD $0x6ea71d0f // bit v15.16b, v8.16b, v7.16b
-	TBZ $1, R3, single8
+	TBZ $1, R2, single8
 	WORD $0xfd00000f // str d15, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d00808f // st1 {v15.s}[2], [x4]
+	TBZ $0, R2, done9
+	ADD $8, R0, R3
+	WORD $0x4d00806f // st1 {v15.s}[2], [x3]
 	JMP done9
 
 single8:

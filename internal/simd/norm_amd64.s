@@ -1570,9 +1570,9 @@ row1:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+32, R9
-	JL           after6
+	JL           after5
 
-loop5:
+loop4:
 	VMOVUPS     (DX)(R10*4), Z8
 	VMOVUPS     (BX)(R10*4), Z9
 	VMOVUPS     (CX)(R10*4), Z10
@@ -1593,12 +1593,12 @@ loop5:
 	VFMADD231PS Z8, Z9, Z6
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop5
+	JGE         loop4
 
-after6:
+after5:
 	ADDQ        $+32, R9
 	CMPQ        R9, $+16
-	JL          rest40
+	JL          rest30
 	VMOVUPS     (DX)(R10*4), Z8
 	VMOVUPS     (BX)(R10*4), Z9
 	VMOVUPS     (CX)(R10*4), Z10
@@ -1610,7 +1610,7 @@ after6:
 	VFMADD231PS Z8, Z9, Z5
 	SUBQ        $+16, R9
 	CMPQ        R9, $+16
-	JL          rest41
+	JL          rest31
 	VMOVUPS     64(DX)(R10*4), Z8
 	VMOVUPS     64(BX)(R10*4), Z9
 	VMOVUPS     64(CX)(R10*4), Z10
@@ -1621,11 +1621,11 @@ after6:
 	VADDPS      Z9, Z4, Z4
 	VFMADD231PS Z8, Z9, Z6
 	SUBQ        $+16, R9
-	JMP         done3
+	JMP         done2
 
-rest40:
+rest30:
 	TESTQ       R9, R9
-	JZ          done3
+	JZ          done2
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1638,11 +1638,11 @@ rest40:
 	VMULPS      Z10, Z9, Z9
 	VADDPS      Z9, Z3, Z3
 	VFMADD231PS Z8, Z9, Z5
-	JMP         done3
+	JMP         done2
 
-rest41:
+rest31:
 	TESTQ       R9, R9
-	JZ          done3
+	JZ          done2
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1656,10 +1656,10 @@ rest41:
 	VADDPS      Z9, Z4, Z4
 	VFMADD231PS Z8, Z9, Z6
 
-done3:
+done2:
 	VPTESTMD      c7fffffff<>+0(SB), Z7, K1
 	KORTESTW      K1, K1
-	JZ            next2
+	JZ            none6
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y8
 	VADDPS        Y8, Y3, Y3
@@ -1751,7 +1751,7 @@ after11:
 	VMOVUPS      Z13, K1, (AX)(R10*4)
 
 end7:
-next2:
+none6:
 	MOVQ d+48(FP), R9
 	LEAQ (AX)(R9*4), AX
 	LEAQ (CX)(R9*4), CX
@@ -1794,9 +1794,9 @@ row1:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+32, R9
-	JL           after6
+	JL           after5
 
-loop5:
+loop4:
 	VMOVUPS     (DX)(R10*4), Y12
 	VMOVUPS     (BX)(R10*4), Y13
 	VMOVUPS     (CX)(R10*4), Y14
@@ -1835,12 +1835,12 @@ loop5:
 	VFMADD231PS Y12, Y13, Y10
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop5
+	JGE         loop4
 
-after6:
+after5:
 	ADDQ        $+32, R9
 	CMPQ        R9, $+8
-	JL          rest40
+	JL          rest30
 	VMOVUPS     (DX)(R10*4), Y12
 	VMOVUPS     (BX)(R10*4), Y13
 	VMOVUPS     (CX)(R10*4), Y14
@@ -1852,7 +1852,7 @@ after6:
 	VFMADD231PS Y12, Y13, Y7
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest41
+	JL          rest31
 	VMOVUPS     32(DX)(R10*4), Y12
 	VMOVUPS     32(BX)(R10*4), Y13
 	VMOVUPS     32(CX)(R10*4), Y14
@@ -1864,7 +1864,7 @@ after6:
 	VFMADD231PS Y12, Y13, Y8
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest42
+	JL          rest32
 	VMOVUPS     64(DX)(R10*4), Y12
 	VMOVUPS     64(BX)(R10*4), Y13
 	VMOVUPS     64(CX)(R10*4), Y14
@@ -1876,7 +1876,7 @@ after6:
 	VFMADD231PS Y12, Y13, Y9
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest43
+	JL          rest33
 	VMOVUPS     96(DX)(R10*4), Y12
 	VMOVUPS     96(BX)(R10*4), Y13
 	VMOVUPS     96(CX)(R10*4), Y14
@@ -1887,11 +1887,11 @@ after6:
 	VADDPS      Y13, Y6, Y6
 	VFMADD231PS Y12, Y13, Y10
 	SUBQ        $+8, R9
-	JMP         done3
+	JMP         done2
 
-rest40:
+rest30:
 	TESTQ       R9, R9
-	JZ          done3
+	JZ          done2
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1906,11 +1906,11 @@ rest40:
 	VMULPS      Y12, Y14, Y14
 	VADDPS      Y14, Y3, Y3
 	VFMADD231PS Y13, Y14, Y7
-	JMP         done3
+	JMP         done2
 
-rest41:
+rest31:
 	TESTQ       R9, R9
-	JZ          done3
+	JZ          done2
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1925,11 +1925,11 @@ rest41:
 	VMULPS      Y12, Y14, Y14
 	VADDPS      Y14, Y4, Y4
 	VFMADD231PS Y13, Y14, Y8
-	JMP         done3
+	JMP         done2
 
-rest42:
+rest32:
 	TESTQ       R9, R9
-	JZ          done3
+	JZ          done2
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1944,11 +1944,11 @@ rest42:
 	VMULPS      Y12, Y14, Y14
 	VADDPS      Y14, Y5, Y5
 	VFMADD231PS Y13, Y14, Y9
-	JMP         done3
+	JMP         done2
 
-rest43:
+rest33:
 	TESTQ       R9, R9
-	JZ          done3
+	JZ          done2
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1964,9 +1964,9 @@ rest43:
 	VADDPS      Y14, Y6, Y6
 	VFMADD231PS Y13, Y14, Y10
 
-done3:
+done2:
 	VPTEST       c7fffffff<>+0(SB), Y11
-	JZ           next2
+	JZ           none6
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -2060,7 +2060,7 @@ after11:
 	VMASKMOVPS   Y9, Y5, (AX)(R10*4)
 
 end7:
-next2:
+none6:
 	MOVQ d+48(FP), R9
 	LEAQ (AX)(R9*4), AX
 	LEAQ (CX)(R9*4), CX

@@ -11,10 +11,10 @@
 //
 // func sumSquaresAboutNEON(x *float32, n int, mean float32) float32
 TEXT ·sumSquaresAboutNEON(SB), NOSPLIT, $0-28
+	MOVD $constants<>(SB), R26
 	MOVD x+0(FP), R0
 	FMOVS mean+16(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	MOVD $constants<>(SB), R1
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
@@ -31,8 +31,8 @@ TEXT ·sumSquaresAboutNEON(SB), NOSPLIT, $0-28
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4f000410 // movi v16.4s, #0x0
-	MOVD n+8(FP), R2
-	SUBS $64, R2, R2
+	MOVD n+8(FP), R1
+	SUBS $64, R1, R1
 	BLT after19
 
 loop18:
@@ -85,116 +85,116 @@ loop18:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
 	ADD $256, R0
-	SUBS $64, R2, R2
+	SUBS $64, R1, R1
 	BGE loop18
 
 after19:
-	ADD $64, R2
-	CMP $4, R2
+	ADD $64, R1
+	CMP $4, R1
 	BLT rest2
 	WORD $0x3dc00011 // ldr q17, [x0]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest3
 	WORD $0x3dc00411 // ldr q17, [x0, #16]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest4
 	WORD $0x3dc00811 // ldr q17, [x0, #32]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest5
 	WORD $0x3dc00c11 // ldr q17, [x0, #48]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest6
 	WORD $0x3dc01011 // ldr q17, [x0, #64]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest7
 	WORD $0x3dc01411 // ldr q17, [x0, #80]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest8
 	WORD $0x3dc01811 // ldr q17, [x0, #96]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest9
 	WORD $0x3dc01c11 // ldr q17, [x0, #112]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest10
 	WORD $0x3dc02011 // ldr q17, [x0, #128]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest11
 	WORD $0x3dc02411 // ldr q17, [x0, #144]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest12
 	WORD $0x3dc02811 // ldr q17, [x0, #160]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest13
 	WORD $0x3dc02c11 // ldr q17, [x0, #176]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest14
 	WORD $0x3dc03011 // ldr q17, [x0, #192]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest15
 	WORD $0x3dc03411 // ldr q17, [x0, #208]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest16
 	WORD $0x3dc03811 // ldr q17, [x0, #224]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R1
+	CMP $4, R1
 	BLT rest17
 	WORD $0x3dc03c11 // ldr q17, [x0, #240]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
-	SUB $4, R2
+	SUB $4, R1
 	JMP done1
 
 rest2:
-	CBZ R2, done1
-	TBZ $1, R2, single20
+	CBZ R1, done1
+	TBZ $1, R1, single20
 	WORD $0xfd400011 // ldr d17, [x0]
-	TBZ $0, R2, done21
-	ADD $8, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done21
+	ADD $8, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done21
 
 single20:
@@ -202,20 +202,20 @@ single20:
 
 done21:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
 	JMP done1
 
 rest3:
-	CBZ R2, done1
-	TBZ $1, R2, single22
+	CBZ R1, done1
+	TBZ $1, R1, single22
 	WORD $0xfd400811 // ldr d17, [x0, #16]
-	TBZ $0, R2, done23
-	ADD $24, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done23
+	ADD $24, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done23
 
 single22:
@@ -223,20 +223,20 @@ single22:
 
 done23:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
 	JMP done1
 
 rest4:
-	CBZ R2, done1
-	TBZ $1, R2, single24
+	CBZ R1, done1
+	TBZ $1, R1, single24
 	WORD $0xfd401011 // ldr d17, [x0, #32]
-	TBZ $0, R2, done25
-	ADD $40, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done25
+	ADD $40, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done25
 
 single24:
@@ -244,20 +244,20 @@ single24:
 
 done25:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
 	JMP done1
 
 rest5:
-	CBZ R2, done1
-	TBZ $1, R2, single26
+	CBZ R1, done1
+	TBZ $1, R1, single26
 	WORD $0xfd401811 // ldr d17, [x0, #48]
-	TBZ $0, R2, done27
-	ADD $56, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done27
+	ADD $56, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done27
 
 single26:
@@ -265,20 +265,20 @@ single26:
 
 done27:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
 	JMP done1
 
 rest6:
-	CBZ R2, done1
-	TBZ $1, R2, single28
+	CBZ R1, done1
+	TBZ $1, R1, single28
 	WORD $0xfd402011 // ldr d17, [x0, #64]
-	TBZ $0, R2, done29
-	ADD $72, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done29
+	ADD $72, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done29
 
 single28:
@@ -286,20 +286,20 @@ single28:
 
 done29:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
 	JMP done1
 
 rest7:
-	CBZ R2, done1
-	TBZ $1, R2, single30
+	CBZ R1, done1
+	TBZ $1, R1, single30
 	WORD $0xfd402811 // ldr d17, [x0, #80]
-	TBZ $0, R2, done31
-	ADD $88, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done31
+	ADD $88, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done31
 
 single30:
@@ -307,20 +307,20 @@ single30:
 
 done31:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
 	JMP done1
 
 rest8:
-	CBZ R2, done1
-	TBZ $1, R2, single32
+	CBZ R1, done1
+	TBZ $1, R1, single32
 	WORD $0xfd403011 // ldr d17, [x0, #96]
-	TBZ $0, R2, done33
-	ADD $104, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done33
+	ADD $104, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done33
 
 single32:
@@ -328,20 +328,20 @@ single32:
 
 done33:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
 	JMP done1
 
 rest9:
-	CBZ R2, done1
-	TBZ $1, R2, single34
+	CBZ R1, done1
+	TBZ $1, R1, single34
 	WORD $0xfd403811 // ldr d17, [x0, #112]
-	TBZ $0, R2, done35
-	ADD $120, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done35
+	ADD $120, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done35
 
 single34:
@@ -349,20 +349,20 @@ single34:
 
 done35:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
 	JMP done1
 
 rest10:
-	CBZ R2, done1
-	TBZ $1, R2, single36
+	CBZ R1, done1
+	TBZ $1, R1, single36
 	WORD $0xfd404011 // ldr d17, [x0, #128]
-	TBZ $0, R2, done37
-	ADD $136, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done37
+	ADD $136, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done37
 
 single36:
@@ -370,20 +370,20 @@ single36:
 
 done37:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
 	JMP done1
 
 rest11:
-	CBZ R2, done1
-	TBZ $1, R2, single38
+	CBZ R1, done1
+	TBZ $1, R1, single38
 	WORD $0xfd404811 // ldr d17, [x0, #144]
-	TBZ $0, R2, done39
-	ADD $152, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done39
+	ADD $152, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done39
 
 single38:
@@ -391,20 +391,20 @@ single38:
 
 done39:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
 	JMP done1
 
 rest12:
-	CBZ R2, done1
-	TBZ $1, R2, single40
+	CBZ R1, done1
+	TBZ $1, R1, single40
 	WORD $0xfd405011 // ldr d17, [x0, #160]
-	TBZ $0, R2, done41
-	ADD $168, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done41
+	ADD $168, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done41
 
 single40:
@@ -412,20 +412,20 @@ single40:
 
 done41:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
 	JMP done1
 
 rest13:
-	CBZ R2, done1
-	TBZ $1, R2, single42
+	CBZ R1, done1
+	TBZ $1, R1, single42
 	WORD $0xfd405811 // ldr d17, [x0, #176]
-	TBZ $0, R2, done43
-	ADD $184, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done43
+	ADD $184, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done43
 
 single42:
@@ -433,20 +433,20 @@ single42:
 
 done43:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
 	JMP done1
 
 rest14:
-	CBZ R2, done1
-	TBZ $1, R2, single44
+	CBZ R1, done1
+	TBZ $1, R1, single44
 	WORD $0xfd406011 // ldr d17, [x0, #192]
-	TBZ $0, R2, done45
-	ADD $200, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done45
+	ADD $200, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done45
 
 single44:
@@ -454,20 +454,20 @@ single44:
 
 done45:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
 	JMP done1
 
 rest15:
-	CBZ R2, done1
-	TBZ $1, R2, single46
+	CBZ R1, done1
+	TBZ $1, R1, single46
 	WORD $0xfd406811 // ldr d17, [x0, #208]
-	TBZ $0, R2, done47
-	ADD $216, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done47
+	ADD $216, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done47
 
 single46:
@@ -475,20 +475,20 @@ single46:
 
 done47:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
 	JMP done1
 
 rest16:
-	CBZ R2, done1
-	TBZ $1, R2, single48
+	CBZ R1, done1
+	TBZ $1, R1, single48
 	WORD $0xfd407011 // ldr d17, [x0, #224]
-	TBZ $0, R2, done49
-	ADD $232, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done49
+	ADD $232, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done49
 
 single48:
@@ -496,20 +496,20 @@ single48:
 
 done49:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
 	JMP done1
 
 rest17:
-	CBZ R2, done1
-	TBZ $1, R2, single50
+	CBZ R1, done1
+	TBZ $1, R1, single50
 	WORD $0xfd407811 // ldr d17, [x0, #240]
-	TBZ $0, R2, done51
-	ADD $248, R0, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $0, R1, done51
+	ADD $248, R0, R2
+	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
 	JMP done51
 
 single50:
@@ -517,8 +517,8 @@ single50:
 
 done51:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00033 // ldr q19, [x1]
-	WORD $0x4e040c52 // dup v18.4s, w2
+	WORD $0x3dc00353 // ldr q19, [x26]
+	WORD $0x4e040c32 // dup v18.4s, w1
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
@@ -554,11 +554,11 @@ TEXT ·normNEON(SB), NOSPLIT, $0-48
 	MOVD x+8(FP), R1
 	MOVD gain+16(FP), R2
 	MOVD shift+24(FP), R3
-	MOVD n+32(FP), R4
 	FMOVS mean+40(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	FMOVS inv+44(FP), F1
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	MOVD n+32(FP), R4
 	SUBS $8, R4, R4
 	BLT after3
 
@@ -568,14 +568,14 @@ loop2:
 	WORD $0x3dc00064 // ldr q4, [x3]
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
 	WORD $0x3d800004 // str q4, [x0]
 	WORD $0x3dc00422 // ldr q2, [x1, #16]
 	WORD $0x3dc00443 // ldr q3, [x2, #16]
 	WORD $0x3dc00464 // ldr q4, [x3, #16]
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
 	WORD $0x3d800404 // str q4, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
@@ -595,7 +595,7 @@ loop4:
 	WORD $0x3dc00064 // ldr q4, [x3]
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
 	WORD $0x3d800004 // str q4, [x0]
 	ADD $16, R0
 	ADD $16, R1
@@ -642,7 +642,7 @@ single10:
 done11:
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
+	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
 	TBZ $1, R4, single12
 	WORD $0xfd000004 // str d4, [x0]
 	TBZ $0, R4, done13
@@ -1232,7 +1232,6 @@ TEXT ·normGradNEON(SB), NOSPLIT, $0-56
 	FMOVS along+52(FP), F3
 	WORD $0x4e040463 // dup v3.4s, v3.s[0]
 	MOVD n+32(FP), R4
-	WORD $0x6ea0f842 // fneg v2.4s, v2.4s
 	SUBS $8, R4, R4
 	BLT after3
 
@@ -1243,7 +1242,7 @@ loop2:
 	WORD $0x3dc00007 // ldr q7, [x0]
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea21c48 // mov v8.16b, v2.16b
+	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
@@ -1254,7 +1253,7 @@ loop2:
 	WORD $0x3dc00407 // ldr q7, [x0, #16]
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea21c48 // mov v8.16b, v2.16b
+	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
@@ -1278,7 +1277,7 @@ loop4:
 	WORD $0x3dc00007 // ldr q7, [x0]
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea21c48 // mov v8.16b, v2.16b
+	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
@@ -1339,7 +1338,7 @@ single12:
 done13:
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea21c48 // mov v8.16b, v2.16b
+	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
@@ -1364,19 +1363,19 @@ end1:
 //
 // func layerNormNEON(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
 TEXT ·layerNormNEON(SB), NOSPLIT, $0-72
+	MOVD $constants<>(SB), R26
+	FMOVS size+64(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS eps+68(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	WORD $0x3dc00742 // ldr q2, [x26, #16]
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD gain+16(FP), R2
 	MOVD shift+24(FP), R3
 	MOVD mean+32(FP), R4
 	MOVD inv+40(FP), R5
-	FMOVS size+64(FP), F0
-	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	FMOVS eps+68(FP), F1
-	WORD $0x4e040421 // dup v1.4s, v1.s[0]
-	MOVD $constants<>(SB), R6
-	WORD $0x3dc004c2 // ldr q2, [x6, #16]
-	MOVD rows+56(FP), R7
+	MOVD rows+56(FP), R6
 
 row1:
 	WORD $0x4f000403 // movi v3.4s, #0x0
@@ -1387,199 +1386,199 @@ row1:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
-	MOVD R1, R8
-	MOVD d+48(FP), R9
-	SUBS $32, R9, R9
+	MOVD R1, R7
+	MOVD d+48(FP), R8
+	SUBS $32, R8, R8
 	BLT after12
 
 loop11:
-	WORD $0x3dc0010b // ldr q11, [x8]
+	WORD $0x3dc000eb // ldr q11, [x7]
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	WORD $0x3dc0050b // ldr q11, [x8, #16]
+	WORD $0x3dc004eb // ldr q11, [x7, #16]
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	WORD $0x3dc0090b // ldr q11, [x8, #32]
+	WORD $0x3dc008eb // ldr q11, [x7, #32]
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	WORD $0x3dc00d0b // ldr q11, [x8, #48]
+	WORD $0x3dc00ceb // ldr q11, [x7, #48]
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	WORD $0x3dc0110b // ldr q11, [x8, #64]
+	WORD $0x3dc010eb // ldr q11, [x7, #64]
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	WORD $0x3dc0150b // ldr q11, [x8, #80]
+	WORD $0x3dc014eb // ldr q11, [x7, #80]
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0190b // ldr q11, [x8, #96]
+	WORD $0x3dc018eb // ldr q11, [x7, #96]
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	WORD $0x3dc01d0b // ldr q11, [x8, #112]
+	WORD $0x3dc01ceb // ldr q11, [x7, #112]
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	ADD $128, R8
-	SUBS $32, R9, R9
+	ADD $128, R7
+	SUBS $32, R8, R8
 	BGE loop11
 
 after12:
-	ADD $32, R9
-	CMP $4, R9
+	ADD $32, R8
+	CMP $4, R8
 	BLT rest3
-	WORD $0x3dc0010b // ldr q11, [x8]
+	WORD $0x3dc000eb // ldr q11, [x7]
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	SUB $4, R9
-	CMP $4, R9
+	SUB $4, R8
+	CMP $4, R8
 	BLT rest4
-	WORD $0x3dc0050b // ldr q11, [x8, #16]
+	WORD $0x3dc004eb // ldr q11, [x7, #16]
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	SUB $4, R9
-	CMP $4, R9
+	SUB $4, R8
+	CMP $4, R8
 	BLT rest5
-	WORD $0x3dc0090b // ldr q11, [x8, #32]
+	WORD $0x3dc008eb // ldr q11, [x7, #32]
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	SUB $4, R9
-	CMP $4, R9
+	SUB $4, R8
+	CMP $4, R8
 	BLT rest6
-	WORD $0x3dc00d0b // ldr q11, [x8, #48]
+	WORD $0x3dc00ceb // ldr q11, [x7, #48]
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	SUB $4, R9
-	CMP $4, R9
+	SUB $4, R8
+	CMP $4, R8
 	BLT rest7
-	WORD $0x3dc0110b // ldr q11, [x8, #64]
+	WORD $0x3dc010eb // ldr q11, [x7, #64]
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	SUB $4, R9
-	CMP $4, R9
+	SUB $4, R8
+	CMP $4, R8
 	BLT rest8
-	WORD $0x3dc0150b // ldr q11, [x8, #80]
+	WORD $0x3dc014eb // ldr q11, [x7, #80]
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	SUB $4, R9
-	CMP $4, R9
+	SUB $4, R8
+	CMP $4, R8
 	BLT rest9
-	WORD $0x3dc0190b // ldr q11, [x8, #96]
+	WORD $0x3dc018eb // ldr q11, [x7, #96]
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	SUB $4, R9
-	CMP $4, R9
+	SUB $4, R8
+	CMP $4, R8
 	BLT rest10
-	WORD $0x3dc01d0b // ldr q11, [x8, #112]
+	WORD $0x3dc01ceb // ldr q11, [x7, #112]
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	SUB $4, R9
+	SUB $4, R8
 	JMP done2
 
 rest3:
-	CBZ R9, done2
-	TBZ $1, R9, single13
-	WORD $0xfd40010b // ldr d11, [x8]
-	TBZ $0, R9, done14
-	ADD $8, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single13
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R8, done14
+	ADD $8, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done14
 
 single13:
-	WORD $0xbd40010b // ldr s11, [x8]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done14:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	JMP done2
 
 rest4:
-	CBZ R9, done2
-	TBZ $1, R9, single15
-	WORD $0xfd40090b // ldr d11, [x8, #16]
-	TBZ $0, R9, done16
-	ADD $24, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single15
+	WORD $0xfd4008eb // ldr d11, [x7, #16]
+	TBZ $0, R8, done16
+	ADD $24, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done16
 
 single15:
-	WORD $0xbd40110b // ldr s11, [x8, #16]
+	WORD $0xbd4010eb // ldr s11, [x7, #16]
 
 done16:
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
 	JMP done2
 
 rest5:
-	CBZ R9, done2
-	TBZ $1, R9, single17
-	WORD $0xfd40110b // ldr d11, [x8, #32]
-	TBZ $0, R9, done18
-	ADD $40, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single17
+	WORD $0xfd4010eb // ldr d11, [x7, #32]
+	TBZ $0, R8, done18
+	ADD $40, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done18
 
 single17:
-	WORD $0xbd40210b // ldr s11, [x8, #32]
+	WORD $0xbd4020eb // ldr s11, [x7, #32]
 
 done18:
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
 	JMP done2
 
 rest6:
-	CBZ R9, done2
-	TBZ $1, R9, single19
-	WORD $0xfd40190b // ldr d11, [x8, #48]
-	TBZ $0, R9, done20
-	ADD $56, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single19
+	WORD $0xfd4018eb // ldr d11, [x7, #48]
+	TBZ $0, R8, done20
+	ADD $56, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done20
 
 single19:
-	WORD $0xbd40310b // ldr s11, [x8, #48]
+	WORD $0xbd4030eb // ldr s11, [x7, #48]
 
 done20:
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
 	JMP done2
 
 rest7:
-	CBZ R9, done2
-	TBZ $1, R9, single21
-	WORD $0xfd40210b // ldr d11, [x8, #64]
-	TBZ $0, R9, done22
-	ADD $72, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single21
+	WORD $0xfd4020eb // ldr d11, [x7, #64]
+	TBZ $0, R8, done22
+	ADD $72, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done22
 
 single21:
-	WORD $0xbd40410b // ldr s11, [x8, #64]
+	WORD $0xbd4040eb // ldr s11, [x7, #64]
 
 done22:
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
 	JMP done2
 
 rest8:
-	CBZ R9, done2
-	TBZ $1, R9, single23
-	WORD $0xfd40290b // ldr d11, [x8, #80]
-	TBZ $0, R9, done24
-	ADD $88, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single23
+	WORD $0xfd4028eb // ldr d11, [x7, #80]
+	TBZ $0, R8, done24
+	ADD $88, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done24
 
 single23:
-	WORD $0xbd40510b // ldr s11, [x8, #80]
+	WORD $0xbd4050eb // ldr s11, [x7, #80]
 
 done24:
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
 	JMP done2
 
 rest9:
-	CBZ R9, done2
-	TBZ $1, R9, single25
-	WORD $0xfd40310b // ldr d11, [x8, #96]
-	TBZ $0, R9, done26
-	ADD $104, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single25
+	WORD $0xfd4030eb // ldr d11, [x7, #96]
+	TBZ $0, R8, done26
+	ADD $104, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done26
 
 single25:
-	WORD $0xbd40610b // ldr s11, [x8, #96]
+	WORD $0xbd4060eb // ldr s11, [x7, #96]
 
 done26:
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
 	JMP done2
 
 rest10:
-	CBZ R9, done2
-	TBZ $1, R9, single27
-	WORD $0xfd40390b // ldr d11, [x8, #112]
-	TBZ $0, R9, done28
-	ADD $120, R8, R10
-	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
+	CBZ R8, done2
+	TBZ $1, R8, single27
+	WORD $0xfd4038eb // ldr d11, [x7, #112]
+	TBZ $0, R8, done28
+	ADD $120, R7, R9
+	WORD $0x4d40812b // ld1 {v11.s}[2], [x9]
 	JMP done28
 
 single27:
-	WORD $0xbd40710b // ldr s11, [x8, #112]
+	WORD $0xbd4070eb // ldr s11, [x7, #112]
 
 done28:
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
@@ -1592,10 +1591,10 @@ done2:
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x6e03406d // ext v13.16b, v3.16b, v3.16b, #8
-	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
-	WORD $0x6e03206d // ext v13.16b, v3.16b, v3.16b, #4
-	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
+	WORD $0x6e03406c // ext v12.16b, v3.16b, v3.16b, #8
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x6e03206c // ext v12.16b, v3.16b, v3.16b, #4
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
 	WORD $0x4e04046b // dup v11.4s, v3.s[0]
 	WORD $0x6e20fd6b // fdiv v11.4s, v11.4s, v0.4s
 	WORD $0xbd00008b // str s11, [x4]
@@ -1607,258 +1606,258 @@ done2:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
-	MOVD R1, R10
-	MOVD d+48(FP), R11
-	SUBS $32, R11, R11
+	MOVD R1, R9
+	MOVD d+48(FP), R10
+	SUBS $32, R10, R10
 	BLT after39
 
 loop38:
-	WORD $0x3dc0014d // ldr q13, [x10]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda3 // fmla v3.4s, v13.4s, v13.4s
-	WORD $0x3dc0054d // ldr q13, [x10, #16]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda4 // fmla v4.4s, v13.4s, v13.4s
-	WORD $0x3dc0094d // ldr q13, [x10, #32]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda5 // fmla v5.4s, v13.4s, v13.4s
-	WORD $0x3dc00d4d // ldr q13, [x10, #48]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda6 // fmla v6.4s, v13.4s, v13.4s
-	WORD $0x3dc0114d // ldr q13, [x10, #64]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda7 // fmla v7.4s, v13.4s, v13.4s
-	WORD $0x3dc0154d // ldr q13, [x10, #80]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda8 // fmla v8.4s, v13.4s, v13.4s
-	WORD $0x3dc0194d // ldr q13, [x10, #96]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda9 // fmla v9.4s, v13.4s, v13.4s
-	WORD $0x3dc01d4d // ldr q13, [x10, #112]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcdaa // fmla v10.4s, v13.4s, v13.4s
-	ADD $128, R10
-	SUBS $32, R11, R11
+	WORD $0x3dc0012c // ldr q12, [x9]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd83 // fmla v3.4s, v12.4s, v12.4s
+	WORD $0x3dc0052c // ldr q12, [x9, #16]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd84 // fmla v4.4s, v12.4s, v12.4s
+	WORD $0x3dc0092c // ldr q12, [x9, #32]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd85 // fmla v5.4s, v12.4s, v12.4s
+	WORD $0x3dc00d2c // ldr q12, [x9, #48]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd86 // fmla v6.4s, v12.4s, v12.4s
+	WORD $0x3dc0112c // ldr q12, [x9, #64]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd87 // fmla v7.4s, v12.4s, v12.4s
+	WORD $0x3dc0152c // ldr q12, [x9, #80]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd88 // fmla v8.4s, v12.4s, v12.4s
+	WORD $0x3dc0192c // ldr q12, [x9, #96]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd89 // fmla v9.4s, v12.4s, v12.4s
+	WORD $0x3dc01d2c // ldr q12, [x9, #112]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd8a // fmla v10.4s, v12.4s, v12.4s
+	ADD $128, R9
+	SUBS $32, R10, R10
 	BGE loop38
 
 after39:
-	ADD $32, R11
-	CMP $4, R11
+	ADD $32, R10
+	CMP $4, R10
 	BLT rest30
-	WORD $0x3dc0014d // ldr q13, [x10]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda3 // fmla v3.4s, v13.4s, v13.4s
-	SUB $4, R11
-	CMP $4, R11
+	WORD $0x3dc0012c // ldr q12, [x9]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd83 // fmla v3.4s, v12.4s, v12.4s
+	SUB $4, R10
+	CMP $4, R10
 	BLT rest31
-	WORD $0x3dc0054d // ldr q13, [x10, #16]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda4 // fmla v4.4s, v13.4s, v13.4s
-	SUB $4, R11
-	CMP $4, R11
+	WORD $0x3dc0052c // ldr q12, [x9, #16]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd84 // fmla v4.4s, v12.4s, v12.4s
+	SUB $4, R10
+	CMP $4, R10
 	BLT rest32
-	WORD $0x3dc0094d // ldr q13, [x10, #32]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda5 // fmla v5.4s, v13.4s, v13.4s
-	SUB $4, R11
-	CMP $4, R11
+	WORD $0x3dc0092c // ldr q12, [x9, #32]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd85 // fmla v5.4s, v12.4s, v12.4s
+	SUB $4, R10
+	CMP $4, R10
 	BLT rest33
-	WORD $0x3dc00d4d // ldr q13, [x10, #48]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda6 // fmla v6.4s, v13.4s, v13.4s
-	SUB $4, R11
-	CMP $4, R11
+	WORD $0x3dc00d2c // ldr q12, [x9, #48]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd86 // fmla v6.4s, v12.4s, v12.4s
+	SUB $4, R10
+	CMP $4, R10
 	BLT rest34
-	WORD $0x3dc0114d // ldr q13, [x10, #64]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda7 // fmla v7.4s, v13.4s, v13.4s
-	SUB $4, R11
-	CMP $4, R11
+	WORD $0x3dc0112c // ldr q12, [x9, #64]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd87 // fmla v7.4s, v12.4s, v12.4s
+	SUB $4, R10
+	CMP $4, R10
 	BLT rest35
-	WORD $0x3dc0154d // ldr q13, [x10, #80]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda8 // fmla v8.4s, v13.4s, v13.4s
-	SUB $4, R11
-	CMP $4, R11
+	WORD $0x3dc0152c // ldr q12, [x9, #80]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd88 // fmla v8.4s, v12.4s, v12.4s
+	SUB $4, R10
+	CMP $4, R10
 	BLT rest36
-	WORD $0x3dc0194d // ldr q13, [x10, #96]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcda9 // fmla v9.4s, v13.4s, v13.4s
-	SUB $4, R11
-	CMP $4, R11
+	WORD $0x3dc0192c // ldr q12, [x9, #96]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd89 // fmla v9.4s, v12.4s, v12.4s
+	SUB $4, R10
+	CMP $4, R10
 	BLT rest37
-	WORD $0x3dc01d4d // ldr q13, [x10, #112]
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x4e2dcdaa // fmla v10.4s, v13.4s, v13.4s
-	SUB $4, R11
+	WORD $0x3dc01d2c // ldr q12, [x9, #112]
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x4e2ccd8a // fmla v10.4s, v12.4s, v12.4s
+	SUB $4, R10
 	JMP done29
 
 rest30:
-	CBZ R11, done29
-	TBZ $1, R11, single40
-	WORD $0xfd40014d // ldr d13, [x10]
-	TBZ $0, R11, done41
-	ADD $8, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single40
+	WORD $0xfd40012c // ldr d12, [x9]
+	TBZ $0, R10, done41
+	ADD $8, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done41
 
 single40:
-	WORD $0xbd40014d // ldr s13, [x10]
+	WORD $0xbd40012c // ldr s12, [x9]
 
 done41:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcda3 // fmla v3.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd83 // fmla v3.4s, v12.4s, v12.4s
 	JMP done29
 
 rest31:
-	CBZ R11, done29
-	TBZ $1, R11, single42
-	WORD $0xfd40094d // ldr d13, [x10, #16]
-	TBZ $0, R11, done43
-	ADD $24, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single42
+	WORD $0xfd40092c // ldr d12, [x9, #16]
+	TBZ $0, R10, done43
+	ADD $24, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done43
 
 single42:
-	WORD $0xbd40114d // ldr s13, [x10, #16]
+	WORD $0xbd40112c // ldr s12, [x9, #16]
 
 done43:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcda4 // fmla v4.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd84 // fmla v4.4s, v12.4s, v12.4s
 	JMP done29
 
 rest32:
-	CBZ R11, done29
-	TBZ $1, R11, single44
-	WORD $0xfd40114d // ldr d13, [x10, #32]
-	TBZ $0, R11, done45
-	ADD $40, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single44
+	WORD $0xfd40112c // ldr d12, [x9, #32]
+	TBZ $0, R10, done45
+	ADD $40, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done45
 
 single44:
-	WORD $0xbd40214d // ldr s13, [x10, #32]
+	WORD $0xbd40212c // ldr s12, [x9, #32]
 
 done45:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcda5 // fmla v5.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd85 // fmla v5.4s, v12.4s, v12.4s
 	JMP done29
 
 rest33:
-	CBZ R11, done29
-	TBZ $1, R11, single46
-	WORD $0xfd40194d // ldr d13, [x10, #48]
-	TBZ $0, R11, done47
-	ADD $56, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single46
+	WORD $0xfd40192c // ldr d12, [x9, #48]
+	TBZ $0, R10, done47
+	ADD $56, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done47
 
 single46:
-	WORD $0xbd40314d // ldr s13, [x10, #48]
+	WORD $0xbd40312c // ldr s12, [x9, #48]
 
 done47:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcda6 // fmla v6.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd86 // fmla v6.4s, v12.4s, v12.4s
 	JMP done29
 
 rest34:
-	CBZ R11, done29
-	TBZ $1, R11, single48
-	WORD $0xfd40214d // ldr d13, [x10, #64]
-	TBZ $0, R11, done49
-	ADD $72, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single48
+	WORD $0xfd40212c // ldr d12, [x9, #64]
+	TBZ $0, R10, done49
+	ADD $72, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done49
 
 single48:
-	WORD $0xbd40414d // ldr s13, [x10, #64]
+	WORD $0xbd40412c // ldr s12, [x9, #64]
 
 done49:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcda7 // fmla v7.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd87 // fmla v7.4s, v12.4s, v12.4s
 	JMP done29
 
 rest35:
-	CBZ R11, done29
-	TBZ $1, R11, single50
-	WORD $0xfd40294d // ldr d13, [x10, #80]
-	TBZ $0, R11, done51
-	ADD $88, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single50
+	WORD $0xfd40292c // ldr d12, [x9, #80]
+	TBZ $0, R10, done51
+	ADD $88, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done51
 
 single50:
-	WORD $0xbd40514d // ldr s13, [x10, #80]
+	WORD $0xbd40512c // ldr s12, [x9, #80]
 
 done51:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcda8 // fmla v8.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd88 // fmla v8.4s, v12.4s, v12.4s
 	JMP done29
 
 rest36:
-	CBZ R11, done29
-	TBZ $1, R11, single52
-	WORD $0xfd40314d // ldr d13, [x10, #96]
-	TBZ $0, R11, done53
-	ADD $104, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single52
+	WORD $0xfd40312c // ldr d12, [x9, #96]
+	TBZ $0, R10, done53
+	ADD $104, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done53
 
 single52:
-	WORD $0xbd40614d // ldr s13, [x10, #96]
+	WORD $0xbd40612c // ldr s12, [x9, #96]
 
 done53:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcda9 // fmla v9.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd89 // fmla v9.4s, v12.4s, v12.4s
 	JMP done29
 
 rest37:
-	CBZ R11, done29
-	TBZ $1, R11, single54
-	WORD $0xfd40394d // ldr d13, [x10, #112]
-	TBZ $0, R11, done55
-	ADD $120, R10, R12
-	WORD $0x4d40818d // ld1 {v13.s}[2], [x12]
+	CBZ R10, done29
+	TBZ $1, R10, single54
+	WORD $0xfd40392c // ldr d12, [x9, #112]
+	TBZ $0, R10, done55
+	ADD $120, R9, R11
+	WORD $0x4d40816c // ld1 {v12.s}[2], [x11]
 	JMP done55
 
 single54:
-	WORD $0xbd40714d // ldr s13, [x10, #112]
+	WORD $0xbd40712c // ldr s12, [x9, #112]
 
 done55:
-	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
-	WORD $0x3dc000cf // ldr q15, [x6]
-	WORD $0x4e040d6e // dup v14.4s, w11
-	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
-	WORD $0x4e2e1dad // and v13.16b, v13.16b, v14.16b
-	WORD $0x4e2dcdaa // fmla v10.4s, v13.4s, v13.4s
+	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
+	WORD $0x3dc0034e // ldr q14, [x26]
+	WORD $0x4e040d4d // dup v13.4s, w10
+	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
+	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
+	WORD $0x4e2ccd8a // fmla v10.4s, v12.4s, v12.4s
 
 done29:
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
@@ -1878,114 +1877,114 @@ done29:
 	WORD $0x6ea1f98c // fsqrt v12.4s, v12.4s
 	WORD $0x6e2cfc4c // fdiv v12.4s, v2.4s, v12.4s
 	WORD $0xbd0000ac // str s12, [x5]
-	MOVD R0, R12
-	MOVD R1, R13
-	MOVD R2, R14
-	MOVD R3, R15
-	MOVD d+48(FP), R16
-	SUBS $8, R16, R16
+	MOVD R0, R11
+	MOVD R1, R12
+	MOVD R2, R13
+	MOVD R3, R14
+	MOVD d+48(FP), R15
+	SUBS $8, R15, R15
 	BLT after58
 
 loop57:
-	WORD $0x3dc001ad // ldr q13, [x13]
-	WORD $0x3dc001ce // ldr q14, [x14]
-	WORD $0x3dc001ef // ldr q15, [x15]
+	WORD $0x3dc0018d // ldr q13, [x12]
+	WORD $0x3dc001ae // ldr q14, [x13]
+	WORD $0x3dc001cf // ldr q15, [x14]
 	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
 	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
-	WORD $0x4e2ecdaf // fmla v15.4s, v13.4s, v14.4s
-	WORD $0x3d80018f // str q15, [x12]
-	WORD $0x3dc005ad // ldr q13, [x13, #16]
-	WORD $0x3dc005ce // ldr q14, [x14, #16]
-	WORD $0x3dc005ef // ldr q15, [x15, #16]
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x3d80016f // str q15, [x11]
+	WORD $0x3dc0058d // ldr q13, [x12, #16]
+	WORD $0x3dc005ae // ldr q14, [x13, #16]
+	WORD $0x3dc005cf // ldr q15, [x14, #16]
 	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
 	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
-	WORD $0x4e2ecdaf // fmla v15.4s, v13.4s, v14.4s
-	WORD $0x3d80058f // str q15, [x12, #16]
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x3d80056f // str q15, [x11, #16]
+	ADD $32, R11
 	ADD $32, R12
 	ADD $32, R13
 	ADD $32, R14
-	ADD $32, R15
-	SUBS $8, R16, R16
+	SUBS $8, R15, R15
 	BGE loop57
 
 after58:
-	ADD $8, R16
-	SUBS $4, R16, R16
+	ADD $8, R15
+	SUBS $4, R15, R15
 	BLT after60
 
 loop59:
-	WORD $0x3dc001ad // ldr q13, [x13]
-	WORD $0x3dc001ce // ldr q14, [x14]
-	WORD $0x3dc001ef // ldr q15, [x15]
+	WORD $0x3dc0018d // ldr q13, [x12]
+	WORD $0x3dc001ae // ldr q14, [x13]
+	WORD $0x3dc001cf // ldr q15, [x14]
 	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
 	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
-	WORD $0x4e2ecdaf // fmla v15.4s, v13.4s, v14.4s
-	WORD $0x3d80018f // str q15, [x12]
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x3d80016f // str q15, [x11]
+	ADD $16, R11
 	ADD $16, R12
 	ADD $16, R13
 	ADD $16, R14
-	ADD $16, R15
-	SUBS $4, R16, R16
+	SUBS $4, R15, R15
 	BGE loop59
 
 after60:
-	ADD $4, R16
-	CBZ R16, end56
-	TBZ $1, R16, single61
-	WORD $0xfd4001ad // ldr d13, [x13]
-	TBZ $0, R16, done62
-	ADD $8, R13, R17
-	WORD $0x4d40822d // ld1 {v13.s}[2], [x17]
+	ADD $4, R15
+	CBZ R15, end56
+	TBZ $1, R15, single61
+	WORD $0xfd40018d // ldr d13, [x12]
+	TBZ $0, R15, done62
+	ADD $8, R12, R16
+	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
 	JMP done62
 
 single61:
-	WORD $0xbd4001ad // ldr s13, [x13]
+	WORD $0xbd40018d // ldr s13, [x12]
 
 done62:
-	TBZ $1, R16, single63
-	WORD $0xfd4001ce // ldr d14, [x14]
-	TBZ $0, R16, done64
-	ADD $8, R14, R17
-	WORD $0x4d40822e // ld1 {v14.s}[2], [x17]
+	TBZ $1, R15, single63
+	WORD $0xfd4001ae // ldr d14, [x13]
+	TBZ $0, R15, done64
+	ADD $8, R13, R16
+	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
 	JMP done64
 
 single63:
-	WORD $0xbd4001ce // ldr s14, [x14]
+	WORD $0xbd4001ae // ldr s14, [x13]
 
 done64:
-	TBZ $1, R16, single65
-	WORD $0xfd4001ef // ldr d15, [x15]
-	TBZ $0, R16, done66
-	ADD $8, R15, R17
-	WORD $0x4d40822f // ld1 {v15.s}[2], [x17]
+	TBZ $1, R15, single65
+	WORD $0xfd4001cf // ldr d15, [x14]
+	TBZ $0, R15, done66
+	ADD $8, R14, R16
+	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
 	JMP done66
 
 single65:
-	WORD $0xbd4001ef // ldr s15, [x15]
+	WORD $0xbd4001cf // ldr s15, [x14]
 
 done66:
 	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
 	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
-	WORD $0x4e2ecdaf // fmla v15.4s, v13.4s, v14.4s
-	TBZ $1, R16, single67
-	WORD $0xfd00018f // str d15, [x12]
-	TBZ $0, R16, done68
-	ADD $8, R12, R17
-	WORD $0x4d00822f // st1 {v15.s}[2], [x17]
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	TBZ $1, R15, single67
+	WORD $0xfd00016f // str d15, [x11]
+	TBZ $0, R15, done68
+	ADD $8, R11, R16
+	WORD $0x4d00820f // st1 {v15.s}[2], [x16]
 	JMP done68
 
 single67:
-	WORD $0xbd00018f // str s15, [x12]
+	WORD $0xbd00016f // str s15, [x11]
 
 done68:
 
 end56:
-	MOVD d+48(FP), R8
-	ADD R8<<2, R0
-	ADD R8<<2, R1
+	MOVD d+48(FP), R16
+	ADD R16<<2, R1
+	ADD R16<<2, R0
 	ADD $4, R4
 	ADD $4, R5
-	SUBS $1, R7, R7
+	SUBS $1, R6, R6
 	BNE row1
 	RET
 
@@ -1995,14 +1994,14 @@ end56:
 //
 // func layerNormGradNEON(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
 TEXT ·layerNormGradNEON(SB), NOSPLIT, $0-68
+	FMOVS size+64(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	MOVD dx+0(FP), R0
 	MOVD dy+8(FP), R1
 	MOVD x+16(FP), R2
 	MOVD gain+24(FP), R3
 	MOVD mean+32(FP), R4
 	MOVD inv+40(FP), R5
-	FMOVS size+64(FP), F0
-	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	MOVD rows+56(FP), R6
 
 row1:
@@ -2030,9 +2029,9 @@ row1:
 	MOVD R3, R9
 	MOVD d+48(FP), R10
 	SUBS $32, R10, R10
-	BLT after13
+	BLT after12
 
-loop12:
+loop11:
 	WORD $0x3dc00114 // ldr q20, [x8]
 	WORD $0x3dc00135 // ldr q21, [x9]
 	WORD $0x3dc000f6 // ldr q22, [x7]
@@ -2109,12 +2108,12 @@ loop12:
 	ADD $128, R8
 	ADD $128, R9
 	SUBS $32, R10, R10
-	BGE loop12
+	BGE loop11
 
-after13:
+after12:
 	ADD $32, R10
 	CMP $4, R10
-	BLT rest4
+	BLT rest3
 	WORD $0x3dc00114 // ldr q20, [x8]
 	WORD $0x3dc00135 // ldr q21, [x9]
 	WORD $0x3dc000f6 // ldr q22, [x7]
@@ -2126,7 +2125,7 @@ after13:
 	WORD $0x4e34ceab // fmla v11.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest5
+	BLT rest4
 	WORD $0x3dc00514 // ldr q20, [x8, #16]
 	WORD $0x3dc00535 // ldr q21, [x9, #16]
 	WORD $0x3dc004f6 // ldr q22, [x7, #16]
@@ -2138,7 +2137,7 @@ after13:
 	WORD $0x4e34ceac // fmla v12.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest6
+	BLT rest5
 	WORD $0x3dc00914 // ldr q20, [x8, #32]
 	WORD $0x3dc00935 // ldr q21, [x9, #32]
 	WORD $0x3dc008f6 // ldr q22, [x7, #32]
@@ -2150,7 +2149,7 @@ after13:
 	WORD $0x4e34cead // fmla v13.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest7
+	BLT rest6
 	WORD $0x3dc00d14 // ldr q20, [x8, #48]
 	WORD $0x3dc00d35 // ldr q21, [x9, #48]
 	WORD $0x3dc00cf6 // ldr q22, [x7, #48]
@@ -2162,7 +2161,7 @@ after13:
 	WORD $0x4e34ceae // fmla v14.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest8
+	BLT rest7
 	WORD $0x3dc01114 // ldr q20, [x8, #64]
 	WORD $0x3dc01135 // ldr q21, [x9, #64]
 	WORD $0x3dc010f6 // ldr q22, [x7, #64]
@@ -2174,7 +2173,7 @@ after13:
 	WORD $0x4e34ceaf // fmla v15.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest9
+	BLT rest8
 	WORD $0x3dc01514 // ldr q20, [x8, #80]
 	WORD $0x3dc01535 // ldr q21, [x9, #80]
 	WORD $0x3dc014f6 // ldr q22, [x7, #80]
@@ -2186,7 +2185,7 @@ after13:
 	WORD $0x4e34ceb0 // fmla v16.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest10
+	BLT rest9
 	WORD $0x3dc01914 // ldr q20, [x8, #96]
 	WORD $0x3dc01935 // ldr q21, [x9, #96]
 	WORD $0x3dc018f6 // ldr q22, [x7, #96]
@@ -2198,7 +2197,7 @@ after13:
 	WORD $0x4e34ceb1 // fmla v17.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest11
+	BLT rest10
 	WORD $0x3dc01d14 // ldr q20, [x8, #112]
 	WORD $0x3dc01d35 // ldr q21, [x9, #112]
 	WORD $0x3dc01cf6 // ldr q22, [x7, #112]
@@ -2209,344 +2208,344 @@ after13:
 	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
 	WORD $0x4e34ceb2 // fmla v18.4s, v21.4s, v20.4s
 	SUB $4, R10
-	JMP done3
+	JMP done2
 
-rest4:
-	CBZ R10, done3
-	TBZ $1, R10, single14
+rest3:
+	CBZ R10, done2
+	TBZ $1, R10, single13
 	WORD $0xfd400114 // ldr d20, [x8]
-	TBZ $0, R10, done15
+	TBZ $0, R10, done14
 	ADD $8, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done15
+	JMP done14
 
-single14:
+single13:
 	WORD $0xbd400114 // ldr s20, [x8]
 
-done15:
-	TBZ $1, R10, single16
+done14:
+	TBZ $1, R10, single15
 	WORD $0xfd400135 // ldr d21, [x9]
-	TBZ $0, R10, done17
+	TBZ $0, R10, done16
 	ADD $8, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done17
+	JMP done16
 
-single16:
+single15:
 	WORD $0xbd400135 // ldr s21, [x9]
 
-done17:
-	TBZ $1, R10, single18
+done16:
+	TBZ $1, R10, single17
 	WORD $0xfd4000f6 // ldr d22, [x7]
-	TBZ $0, R10, done19
+	TBZ $0, R10, done18
 	ADD $8, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done19
+	JMP done18
 
-single18:
+single17:
 	WORD $0xbd4000f6 // ldr s22, [x7]
 
-done19:
+done18:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
 	WORD $0x4e34ceab // fmla v11.4s, v21.4s, v20.4s
-	JMP done3
+	JMP done2
 
-rest5:
-	CBZ R10, done3
-	TBZ $1, R10, single20
+rest4:
+	CBZ R10, done2
+	TBZ $1, R10, single19
 	WORD $0xfd400914 // ldr d20, [x8, #16]
-	TBZ $0, R10, done21
+	TBZ $0, R10, done20
 	ADD $24, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done21
+	JMP done20
 
-single20:
+single19:
 	WORD $0xbd401114 // ldr s20, [x8, #16]
 
-done21:
-	TBZ $1, R10, single22
+done20:
+	TBZ $1, R10, single21
 	WORD $0xfd400935 // ldr d21, [x9, #16]
-	TBZ $0, R10, done23
+	TBZ $0, R10, done22
 	ADD $24, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done23
+	JMP done22
 
-single22:
+single21:
 	WORD $0xbd401135 // ldr s21, [x9, #16]
 
-done23:
-	TBZ $1, R10, single24
+done22:
+	TBZ $1, R10, single23
 	WORD $0xfd4008f6 // ldr d22, [x7, #16]
-	TBZ $0, R10, done25
+	TBZ $0, R10, done24
 	ADD $24, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done25
+	JMP done24
 
-single24:
+single23:
 	WORD $0xbd4010f6 // ldr s22, [x7, #16]
 
-done25:
+done24:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
 	WORD $0x4e34ceac // fmla v12.4s, v21.4s, v20.4s
-	JMP done3
+	JMP done2
 
-rest6:
-	CBZ R10, done3
-	TBZ $1, R10, single26
+rest5:
+	CBZ R10, done2
+	TBZ $1, R10, single25
 	WORD $0xfd401114 // ldr d20, [x8, #32]
-	TBZ $0, R10, done27
+	TBZ $0, R10, done26
 	ADD $40, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done27
+	JMP done26
 
-single26:
+single25:
 	WORD $0xbd402114 // ldr s20, [x8, #32]
 
-done27:
-	TBZ $1, R10, single28
+done26:
+	TBZ $1, R10, single27
 	WORD $0xfd401135 // ldr d21, [x9, #32]
-	TBZ $0, R10, done29
+	TBZ $0, R10, done28
 	ADD $40, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done29
+	JMP done28
 
-single28:
+single27:
 	WORD $0xbd402135 // ldr s21, [x9, #32]
 
-done29:
-	TBZ $1, R10, single30
+done28:
+	TBZ $1, R10, single29
 	WORD $0xfd4010f6 // ldr d22, [x7, #32]
-	TBZ $0, R10, done31
+	TBZ $0, R10, done30
 	ADD $40, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done31
+	JMP done30
 
-single30:
+single29:
 	WORD $0xbd4020f6 // ldr s22, [x7, #32]
 
-done31:
+done30:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d4a5 // fadd v5.4s, v5.4s, v21.4s
 	WORD $0x4e34cead // fmla v13.4s, v21.4s, v20.4s
-	JMP done3
+	JMP done2
 
-rest7:
-	CBZ R10, done3
-	TBZ $1, R10, single32
+rest6:
+	CBZ R10, done2
+	TBZ $1, R10, single31
 	WORD $0xfd401914 // ldr d20, [x8, #48]
-	TBZ $0, R10, done33
+	TBZ $0, R10, done32
 	ADD $56, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done33
+	JMP done32
 
-single32:
+single31:
 	WORD $0xbd403114 // ldr s20, [x8, #48]
 
-done33:
-	TBZ $1, R10, single34
+done32:
+	TBZ $1, R10, single33
 	WORD $0xfd401935 // ldr d21, [x9, #48]
-	TBZ $0, R10, done35
+	TBZ $0, R10, done34
 	ADD $56, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done35
+	JMP done34
 
-single34:
+single33:
 	WORD $0xbd403135 // ldr s21, [x9, #48]
 
-done35:
-	TBZ $1, R10, single36
+done34:
+	TBZ $1, R10, single35
 	WORD $0xfd4018f6 // ldr d22, [x7, #48]
-	TBZ $0, R10, done37
+	TBZ $0, R10, done36
 	ADD $56, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done37
+	JMP done36
 
-single36:
+single35:
 	WORD $0xbd4030f6 // ldr s22, [x7, #48]
 
-done37:
+done36:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d4c6 // fadd v6.4s, v6.4s, v21.4s
 	WORD $0x4e34ceae // fmla v14.4s, v21.4s, v20.4s
-	JMP done3
+	JMP done2
 
-rest8:
-	CBZ R10, done3
-	TBZ $1, R10, single38
+rest7:
+	CBZ R10, done2
+	TBZ $1, R10, single37
 	WORD $0xfd402114 // ldr d20, [x8, #64]
-	TBZ $0, R10, done39
+	TBZ $0, R10, done38
 	ADD $72, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done39
+	JMP done38
 
-single38:
+single37:
 	WORD $0xbd404114 // ldr s20, [x8, #64]
 
-done39:
-	TBZ $1, R10, single40
+done38:
+	TBZ $1, R10, single39
 	WORD $0xfd402135 // ldr d21, [x9, #64]
-	TBZ $0, R10, done41
+	TBZ $0, R10, done40
 	ADD $72, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done41
+	JMP done40
 
-single40:
+single39:
 	WORD $0xbd404135 // ldr s21, [x9, #64]
 
-done41:
-	TBZ $1, R10, single42
+done40:
+	TBZ $1, R10, single41
 	WORD $0xfd4020f6 // ldr d22, [x7, #64]
-	TBZ $0, R10, done43
+	TBZ $0, R10, done42
 	ADD $72, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done43
+	JMP done42
 
-single42:
+single41:
 	WORD $0xbd4040f6 // ldr s22, [x7, #64]
 
-done43:
+done42:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d4e7 // fadd v7.4s, v7.4s, v21.4s
 	WORD $0x4e34ceaf // fmla v15.4s, v21.4s, v20.4s
-	JMP done3
+	JMP done2
 
-rest9:
-	CBZ R10, done3
-	TBZ $1, R10, single44
+rest8:
+	CBZ R10, done2
+	TBZ $1, R10, single43
 	WORD $0xfd402914 // ldr d20, [x8, #80]
-	TBZ $0, R10, done45
+	TBZ $0, R10, done44
 	ADD $88, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done45
+	JMP done44
 
-single44:
+single43:
 	WORD $0xbd405114 // ldr s20, [x8, #80]
 
-done45:
-	TBZ $1, R10, single46
+done44:
+	TBZ $1, R10, single45
 	WORD $0xfd402935 // ldr d21, [x9, #80]
-	TBZ $0, R10, done47
+	TBZ $0, R10, done46
 	ADD $88, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done47
+	JMP done46
 
-single46:
+single45:
 	WORD $0xbd405135 // ldr s21, [x9, #80]
 
-done47:
-	TBZ $1, R10, single48
+done46:
+	TBZ $1, R10, single47
 	WORD $0xfd4028f6 // ldr d22, [x7, #80]
-	TBZ $0, R10, done49
+	TBZ $0, R10, done48
 	ADD $88, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done49
+	JMP done48
 
-single48:
+single47:
 	WORD $0xbd4050f6 // ldr s22, [x7, #80]
 
-done49:
+done48:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d508 // fadd v8.4s, v8.4s, v21.4s
 	WORD $0x4e34ceb0 // fmla v16.4s, v21.4s, v20.4s
-	JMP done3
+	JMP done2
 
-rest10:
-	CBZ R10, done3
-	TBZ $1, R10, single50
+rest9:
+	CBZ R10, done2
+	TBZ $1, R10, single49
 	WORD $0xfd403114 // ldr d20, [x8, #96]
-	TBZ $0, R10, done51
+	TBZ $0, R10, done50
 	ADD $104, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done51
+	JMP done50
 
-single50:
+single49:
 	WORD $0xbd406114 // ldr s20, [x8, #96]
 
-done51:
-	TBZ $1, R10, single52
+done50:
+	TBZ $1, R10, single51
 	WORD $0xfd403135 // ldr d21, [x9, #96]
-	TBZ $0, R10, done53
+	TBZ $0, R10, done52
 	ADD $104, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done53
+	JMP done52
 
-single52:
+single51:
 	WORD $0xbd406135 // ldr s21, [x9, #96]
 
-done53:
-	TBZ $1, R10, single54
+done52:
+	TBZ $1, R10, single53
 	WORD $0xfd4030f6 // ldr d22, [x7, #96]
-	TBZ $0, R10, done55
+	TBZ $0, R10, done54
 	ADD $104, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done55
+	JMP done54
 
-single54:
+single53:
 	WORD $0xbd4060f6 // ldr s22, [x7, #96]
 
-done55:
+done54:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d529 // fadd v9.4s, v9.4s, v21.4s
 	WORD $0x4e34ceb1 // fmla v17.4s, v21.4s, v20.4s
-	JMP done3
+	JMP done2
 
-rest11:
-	CBZ R10, done3
-	TBZ $1, R10, single56
+rest10:
+	CBZ R10, done2
+	TBZ $1, R10, single55
 	WORD $0xfd403914 // ldr d20, [x8, #112]
-	TBZ $0, R10, done57
+	TBZ $0, R10, done56
 	ADD $120, R8, R11
 	WORD $0x4d408174 // ld1 {v20.s}[2], [x11]
-	JMP done57
+	JMP done56
 
-single56:
+single55:
 	WORD $0xbd407114 // ldr s20, [x8, #112]
 
-done57:
-	TBZ $1, R10, single58
+done56:
+	TBZ $1, R10, single57
 	WORD $0xfd403935 // ldr d21, [x9, #112]
-	TBZ $0, R10, done59
+	TBZ $0, R10, done58
 	ADD $120, R9, R11
 	WORD $0x4d408175 // ld1 {v21.s}[2], [x11]
-	JMP done59
+	JMP done58
 
-single58:
+single57:
 	WORD $0xbd407135 // ldr s21, [x9, #112]
 
-done59:
-	TBZ $1, R10, single60
+done58:
+	TBZ $1, R10, single59
 	WORD $0xfd4038f6 // ldr d22, [x7, #112]
-	TBZ $0, R10, done61
+	TBZ $0, R10, done60
 	ADD $120, R7, R11
 	WORD $0x4d408176 // ld1 {v22.s}[2], [x11]
-	JMP done61
+	JMP done60
 
-single60:
+single59:
 	WORD $0xbd4070f6 // ldr s22, [x7, #112]
 
-done61:
+done60:
 	WORD $0x4eb61e73 // orr v19.16b, v19.16b, v22.16b
 	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
 	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
@@ -2554,11 +2553,11 @@ done61:
 	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
 	WORD $0x4e34ceb2 // fmla v18.4s, v21.4s, v20.4s
 
-done3:
+done2:
 	WORD $0x4f215673 // shl v19.4s, v19.4s, #1
 	WORD $0x6eb0aa73 // umaxv s19, v19.4s
 	WORD $0x1e26026b // fmov w11, s19
-	CBZ R11, next2
+	CBZ R11, none61
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
@@ -2566,12 +2565,12 @@ done3:
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x6e034074 // ext v20.16b, v3.16b, v3.16b, #8
-	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	WORD $0x6e032074 // ext v20.16b, v3.16b, v3.16b, #4
-	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	WORD $0x4e040464 // dup v4.4s, v3.s[0]
-	WORD $0x6e20fc84 // fdiv v4.4s, v4.4s, v0.4s
+	WORD $0x6e034075 // ext v21.16b, v3.16b, v3.16b, #8
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	WORD $0x6e032075 // ext v21.16b, v3.16b, v3.16b, #4
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	WORD $0x4e040474 // dup v20.4s, v3.s[0]
+	WORD $0x6e20fe94 // fdiv v20.4s, v20.4s, v0.4s
 	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
@@ -2579,44 +2578,43 @@ done3:
 	WORD $0x4e2dd56b // fadd v11.4s, v11.4s, v13.4s
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x6e0b4174 // ext v20.16b, v11.16b, v11.16b, #8
-	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	WORD $0x6e0b2174 // ext v20.16b, v11.16b, v11.16b, #4
-	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	WORD $0x4e04056c // dup v12.4s, v11.s[0]
-	WORD $0x6e20fd8c // fdiv v12.4s, v12.4s, v0.4s
+	WORD $0x6e0b4176 // ext v22.16b, v11.16b, v11.16b, #8
+	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
+	WORD $0x6e0b2176 // ext v22.16b, v11.16b, v11.16b, #4
+	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
+	WORD $0x4e040575 // dup v21.4s, v11.s[0]
+	WORD $0x6e20feb5 // fdiv v21.4s, v21.4s, v0.4s
 	MOVD R0, R12
 	MOVD R1, R13
 	MOVD R2, R14
 	MOVD R3, R15
 	MOVD d+48(FP), R16
-	WORD $0x6ea0f884 // fneg v4.4s, v4.4s
 	SUBS $8, R16, R16
 	BLT after64
 
 loop63:
-	WORD $0x3dc001d4 // ldr q20, [x14]
-	WORD $0x3dc001f5 // ldr q21, [x15]
-	WORD $0x3dc001b6 // ldr q22, [x13]
-	WORD $0x3dc00197 // ldr q23, [x12]
-	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
-	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
-	WORD $0x4ea41c98 // mov v24.16b, v4.16b
-	WORD $0x4e36ceb8 // fmla v24.4s, v21.4s, v22.4s
-	WORD $0x4eacce98 // fmls v24.4s, v20.4s, v12.4s
-	WORD $0x4e22cf17 // fmla v23.4s, v24.4s, v2.4s
-	WORD $0x3d800197 // str q23, [x12]
-	WORD $0x3dc005d4 // ldr q20, [x14, #16]
-	WORD $0x3dc005f5 // ldr q21, [x15, #16]
-	WORD $0x3dc005b6 // ldr q22, [x13, #16]
-	WORD $0x3dc00597 // ldr q23, [x12, #16]
-	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
-	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
-	WORD $0x4ea41c98 // mov v24.16b, v4.16b
-	WORD $0x4e36ceb8 // fmla v24.4s, v21.4s, v22.4s
-	WORD $0x4eacce98 // fmls v24.4s, v20.4s, v12.4s
-	WORD $0x4e22cf17 // fmla v23.4s, v24.4s, v2.4s
-	WORD $0x3d800597 // str q23, [x12, #16]
+	WORD $0x3dc001d6 // ldr q22, [x14]
+	WORD $0x3dc001f7 // ldr q23, [x15]
+	WORD $0x3dc001b8 // ldr q24, [x13]
+	WORD $0x3dc00199 // ldr q25, [x12]
+	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
+	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
+	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
+	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
+	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
+	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
+	WORD $0x3d800199 // str q25, [x12]
+	WORD $0x3dc005d6 // ldr q22, [x14, #16]
+	WORD $0x3dc005f7 // ldr q23, [x15, #16]
+	WORD $0x3dc005b8 // ldr q24, [x13, #16]
+	WORD $0x3dc00599 // ldr q25, [x12, #16]
+	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
+	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
+	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
+	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
+	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
+	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
+	WORD $0x3d800599 // str q25, [x12, #16]
 	ADD $32, R12
 	ADD $32, R13
 	ADD $32, R14
@@ -2630,17 +2628,17 @@ after64:
 	BLT after66
 
 loop65:
-	WORD $0x3dc001d4 // ldr q20, [x14]
-	WORD $0x3dc001f5 // ldr q21, [x15]
-	WORD $0x3dc001b6 // ldr q22, [x13]
-	WORD $0x3dc00197 // ldr q23, [x12]
-	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
-	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
-	WORD $0x4ea41c98 // mov v24.16b, v4.16b
-	WORD $0x4e36ceb8 // fmla v24.4s, v21.4s, v22.4s
-	WORD $0x4eacce98 // fmls v24.4s, v20.4s, v12.4s
-	WORD $0x4e22cf17 // fmla v23.4s, v24.4s, v2.4s
-	WORD $0x3d800197 // str q23, [x12]
+	WORD $0x3dc001d6 // ldr q22, [x14]
+	WORD $0x3dc001f7 // ldr q23, [x15]
+	WORD $0x3dc001b8 // ldr q24, [x13]
+	WORD $0x3dc00199 // ldr q25, [x12]
+	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
+	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
+	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
+	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
+	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
+	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
+	WORD $0x3d800199 // str q25, [x12]
 	ADD $16, R12
 	ADD $16, R13
 	ADD $16, R14
@@ -2652,74 +2650,74 @@ after66:
 	ADD $4, R16
 	CBZ R16, end62
 	TBZ $1, R16, single67
-	WORD $0xfd4001d4 // ldr d20, [x14]
+	WORD $0xfd4001d6 // ldr d22, [x14]
 	TBZ $0, R16, done68
 	ADD $8, R14, R17
-	WORD $0x4d408234 // ld1 {v20.s}[2], [x17]
+	WORD $0x4d408236 // ld1 {v22.s}[2], [x17]
 	JMP done68
 
 single67:
-	WORD $0xbd4001d4 // ldr s20, [x14]
+	WORD $0xbd4001d6 // ldr s22, [x14]
 
 done68:
 	TBZ $1, R16, single69
-	WORD $0xfd4001f5 // ldr d21, [x15]
+	WORD $0xfd4001f7 // ldr d23, [x15]
 	TBZ $0, R16, done70
 	ADD $8, R15, R17
-	WORD $0x4d408235 // ld1 {v21.s}[2], [x17]
+	WORD $0x4d408237 // ld1 {v23.s}[2], [x17]
 	JMP done70
 
 single69:
-	WORD $0xbd4001f5 // ldr s21, [x15]
+	WORD $0xbd4001f7 // ldr s23, [x15]
 
 done70:
 	TBZ $1, R16, single71
-	WORD $0xfd4001b6 // ldr d22, [x13]
+	WORD $0xfd4001b8 // ldr d24, [x13]
 	TBZ $0, R16, done72
 	ADD $8, R13, R17
-	WORD $0x4d408236 // ld1 {v22.s}[2], [x17]
+	WORD $0x4d408238 // ld1 {v24.s}[2], [x17]
 	JMP done72
 
 single71:
-	WORD $0xbd4001b6 // ldr s22, [x13]
+	WORD $0xbd4001b8 // ldr s24, [x13]
 
 done72:
 	TBZ $1, R16, single73
-	WORD $0xfd400197 // ldr d23, [x12]
+	WORD $0xfd400199 // ldr d25, [x12]
 	TBZ $0, R16, done74
 	ADD $8, R12, R17
-	WORD $0x4d408237 // ld1 {v23.s}[2], [x17]
+	WORD $0x4d408239 // ld1 {v25.s}[2], [x17]
 	JMP done74
 
 single73:
-	WORD $0xbd400197 // ldr s23, [x12]
+	WORD $0xbd400199 // ldr s25, [x12]
 
 done74:
-	WORD $0x4ea1d694 // fsub v20.4s, v20.4s, v1.4s
-	WORD $0x6e22de94 // fmul v20.4s, v20.4s, v2.4s
-	WORD $0x4ea41c98 // mov v24.16b, v4.16b
-	WORD $0x4e36ceb8 // fmla v24.4s, v21.4s, v22.4s
-	WORD $0x4eacce98 // fmls v24.4s, v20.4s, v12.4s
-	WORD $0x4e22cf17 // fmla v23.4s, v24.4s, v2.4s
+	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
+	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
+	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
+	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
+	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
+	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
 	TBZ $1, R16, single75
-	WORD $0xfd000197 // str d23, [x12]
+	WORD $0xfd000199 // str d25, [x12]
 	TBZ $0, R16, done76
 	ADD $8, R12, R17
-	WORD $0x4d008237 // st1 {v23.s}[2], [x17]
+	WORD $0x4d008239 // st1 {v25.s}[2], [x17]
 	JMP done76
 
 single75:
-	WORD $0xbd000197 // str s23, [x12]
+	WORD $0xbd000199 // str s25, [x12]
 
 done76:
 
 end62:
 
-next2:
-	MOVD d+48(FP), R7
-	ADD R7<<2, R0
-	ADD R7<<2, R1
-	ADD R7<<2, R2
+none61:
+	MOVD d+48(FP), R17
+	ADD R17<<2, R0
+	ADD R17<<2, R1
+	ADD R17<<2, R2
 	ADD $4, R4
 	ADD $4, R5
 	SUBS $1, R6, R6

@@ -14,23 +14,23 @@
 //
 // func geluNEON(dst, x *float32, n int)
 TEXT ·geluNEON(SB), NOSPLIT, $0-24
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc00040 // ldr q0, [x2]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
-	WORD $0x3dc00842 // ldr q2, [x2, #32]
-	WORD $0x3dc00c43 // ldr q3, [x2, #48]
-	WORD $0x3dc01044 // ldr q4, [x2, #64]
-	WORD $0x3dc01445 // ldr q5, [x2, #80]
-	WORD $0x3dc01846 // ldr q6, [x2, #96]
-	WORD $0x3dc01c47 // ldr q7, [x2, #112]
-	WORD $0x3dc02048 // ldr q8, [x2, #128]
-	WORD $0x3dc02449 // ldr q9, [x2, #144]
-	WORD $0x3dc0284a // ldr q10, [x2, #160]
+	WORD $0x3dc00340 // ldr q0, [x26]
+	WORD $0x3dc00741 // ldr q1, [x26, #16]
+	WORD $0x3dc00b42 // ldr q2, [x26, #32]
+	WORD $0x3dc00f43 // ldr q3, [x26, #48]
+	WORD $0x3dc01344 // ldr q4, [x26, #64]
+	WORD $0x3dc01745 // ldr q5, [x26, #80]
+	WORD $0x3dc01b46 // ldr q6, [x26, #96]
+	WORD $0x3dc01f47 // ldr q7, [x26, #112]
+	WORD $0x3dc02348 // ldr q8, [x26, #128]
+	WORD $0x3dc02749 // ldr q9, [x26, #144]
+	WORD $0x3dc02b4a // ldr q10, [x26, #160]
 	WORD $0x4f00040b // movi v11.4s, #0x0
-	MOVD n+16(FP), R3
-	SUBS $8, R3, R3
+	MOVD n+16(FP), R2
+	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
@@ -43,24 +43,24 @@ loop2:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00852 // ldr q18, [x2, #32]
+	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
 	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
 	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
 	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
 	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
-	WORD $0x3dc02c53 // ldr q19, [x2, #176]
-	WORD $0x3dc03054 // ldr q20, [x2, #192]
+	WORD $0x3dc02f53 // ldr q19, [x26, #176]
+	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03453 // ldr q19, [x2, #208]
+	WORD $0x3dc03753 // ldr q19, [x26, #208]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc03854 // ldr q20, [x2, #224]
+	WORD $0x3dc03b54 // ldr q20, [x26, #224]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03c53 // ldr q19, [x2, #240]
+	WORD $0x3dc03f53 // ldr q19, [x26, #240]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc04053 // ldr q19, [x2, #256]
+	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
 	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
 	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
@@ -69,22 +69,22 @@ loop2:
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
 	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04451 // ldr q17, [x2, #272]
-	WORD $0x3dc04852 // ldr q18, [x2, #288]
+	WORD $0x3dc04751 // ldr q17, [x26, #272]
+	WORD $0x3dc04b52 // ldr q18, [x26, #288]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04c51 // ldr q17, [x2, #304]
+	WORD $0x3dc04f51 // ldr q17, [x26, #304]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05052 // ldr q18, [x2, #320]
+	WORD $0x3dc05352 // ldr q18, [x26, #320]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05451 // ldr q17, [x2, #336]
+	WORD $0x3dc05751 // ldr q17, [x26, #336]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05852 // ldr q18, [x2, #352]
+	WORD $0x3dc05b52 // ldr q18, [x26, #352]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05c51 // ldr q17, [x2, #368]
+	WORD $0x3dc05f51 // ldr q17, [x26, #368]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06052 // ldr q18, [x2, #384]
+	WORD $0x3dc06352 // ldr q18, [x26, #384]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06451 // ldr q17, [x2, #400]
+	WORD $0x3dc06751 // ldr q17, [x26, #400]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
@@ -100,24 +100,24 @@ loop2:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00852 // ldr q18, [x2, #32]
+	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
 	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
 	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
 	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
 	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
-	WORD $0x3dc02c53 // ldr q19, [x2, #176]
-	WORD $0x3dc03054 // ldr q20, [x2, #192]
+	WORD $0x3dc02f53 // ldr q19, [x26, #176]
+	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03453 // ldr q19, [x2, #208]
+	WORD $0x3dc03753 // ldr q19, [x26, #208]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc03854 // ldr q20, [x2, #224]
+	WORD $0x3dc03b54 // ldr q20, [x26, #224]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03c53 // ldr q19, [x2, #240]
+	WORD $0x3dc03f53 // ldr q19, [x26, #240]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc04053 // ldr q19, [x2, #256]
+	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
 	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
 	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
@@ -126,22 +126,22 @@ loop2:
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
 	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04451 // ldr q17, [x2, #272]
-	WORD $0x3dc04852 // ldr q18, [x2, #288]
+	WORD $0x3dc04751 // ldr q17, [x26, #272]
+	WORD $0x3dc04b52 // ldr q18, [x26, #288]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04c51 // ldr q17, [x2, #304]
+	WORD $0x3dc04f51 // ldr q17, [x26, #304]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05052 // ldr q18, [x2, #320]
+	WORD $0x3dc05352 // ldr q18, [x26, #320]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05451 // ldr q17, [x2, #336]
+	WORD $0x3dc05751 // ldr q17, [x26, #336]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05852 // ldr q18, [x2, #352]
+	WORD $0x3dc05b52 // ldr q18, [x26, #352]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05c51 // ldr q17, [x2, #368]
+	WORD $0x3dc05f51 // ldr q17, [x26, #368]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06052 // ldr q18, [x2, #384]
+	WORD $0x3dc06352 // ldr q18, [x26, #384]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06451 // ldr q17, [x2, #400]
+	WORD $0x3dc06751 // ldr q17, [x26, #400]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
@@ -150,12 +150,12 @@ loop2:
 	WORD $0x3d80040c // str q12, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
-	SUBS $8, R3, R3
+	SUBS $8, R2, R2
 	BGE loop2
 
 after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
+	ADD $8, R2
+	SUBS $4, R2, R2
 	BLT after5
 
 loop4:
@@ -168,24 +168,24 @@ loop4:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00852 // ldr q18, [x2, #32]
+	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
 	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
 	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
 	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
 	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
-	WORD $0x3dc02c53 // ldr q19, [x2, #176]
-	WORD $0x3dc03054 // ldr q20, [x2, #192]
+	WORD $0x3dc02f53 // ldr q19, [x26, #176]
+	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03453 // ldr q19, [x2, #208]
+	WORD $0x3dc03753 // ldr q19, [x26, #208]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc03854 // ldr q20, [x2, #224]
+	WORD $0x3dc03b54 // ldr q20, [x26, #224]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03c53 // ldr q19, [x2, #240]
+	WORD $0x3dc03f53 // ldr q19, [x26, #240]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc04053 // ldr q19, [x2, #256]
+	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
 	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
 	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
@@ -194,22 +194,22 @@ loop4:
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
 	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04451 // ldr q17, [x2, #272]
-	WORD $0x3dc04852 // ldr q18, [x2, #288]
+	WORD $0x3dc04751 // ldr q17, [x26, #272]
+	WORD $0x3dc04b52 // ldr q18, [x26, #288]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04c51 // ldr q17, [x2, #304]
+	WORD $0x3dc04f51 // ldr q17, [x26, #304]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05052 // ldr q18, [x2, #320]
+	WORD $0x3dc05352 // ldr q18, [x26, #320]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05451 // ldr q17, [x2, #336]
+	WORD $0x3dc05751 // ldr q17, [x26, #336]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05852 // ldr q18, [x2, #352]
+	WORD $0x3dc05b52 // ldr q18, [x26, #352]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05c51 // ldr q17, [x2, #368]
+	WORD $0x3dc05f51 // ldr q17, [x26, #368]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06052 // ldr q18, [x2, #384]
+	WORD $0x3dc06352 // ldr q18, [x26, #384]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06451 // ldr q17, [x2, #400]
+	WORD $0x3dc06751 // ldr q17, [x26, #400]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
@@ -218,17 +218,17 @@ loop4:
 	WORD $0x3d80000c // str q12, [x0]
 	ADD $16, R0
 	ADD $16, R1
-	SUBS $4, R3, R3
+	SUBS $4, R2, R2
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
+	ADD $4, R2
+	CBZ R2, end1
+	TBZ $1, R2, single6
 	WORD $0xfd40002c // ldr d12, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d40808c // ld1 {v12.s}[2], [x4]
+	TBZ $0, R2, done7
+	ADD $8, R1, R3
+	WORD $0x4d40806c // ld1 {v12.s}[2], [x3]
 	JMP done7
 
 single6:
@@ -243,24 +243,24 @@ done7:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00852 // ldr q18, [x2, #32]
+	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
 	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
 	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
 	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
 	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
-	WORD $0x3dc02c53 // ldr q19, [x2, #176]
-	WORD $0x3dc03054 // ldr q20, [x2, #192]
+	WORD $0x3dc02f53 // ldr q19, [x26, #176]
+	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03453 // ldr q19, [x2, #208]
+	WORD $0x3dc03753 // ldr q19, [x26, #208]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc03854 // ldr q20, [x2, #224]
+	WORD $0x3dc03b54 // ldr q20, [x26, #224]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc03c53 // ldr q19, [x2, #240]
+	WORD $0x3dc03f53 // ldr q19, [x26, #240]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
-	WORD $0x3dc04053 // ldr q19, [x2, #256]
+	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
 	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
 	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
@@ -269,32 +269,32 @@ done7:
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
 	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04451 // ldr q17, [x2, #272]
-	WORD $0x3dc04852 // ldr q18, [x2, #288]
+	WORD $0x3dc04751 // ldr q17, [x26, #272]
+	WORD $0x3dc04b52 // ldr q18, [x26, #288]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04c51 // ldr q17, [x2, #304]
+	WORD $0x3dc04f51 // ldr q17, [x26, #304]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05052 // ldr q18, [x2, #320]
+	WORD $0x3dc05352 // ldr q18, [x26, #320]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05451 // ldr q17, [x2, #336]
+	WORD $0x3dc05751 // ldr q17, [x26, #336]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05852 // ldr q18, [x2, #352]
+	WORD $0x3dc05b52 // ldr q18, [x26, #352]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05c51 // ldr q17, [x2, #368]
+	WORD $0x3dc05f51 // ldr q17, [x26, #368]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06052 // ldr q18, [x2, #384]
+	WORD $0x3dc06352 // ldr q18, [x26, #384]
 	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06451 // ldr q17, [x2, #400]
+	WORD $0x3dc06751 // ldr q17, [x26, #400]
 	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
 	WORD $0x4eb1cdac // fmls v12.4s, v13.4s, v17.4s
-	TBZ $1, R3, single8
+	TBZ $1, R2, single8
 	WORD $0xfd00000c // str d12, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d00808c // st1 {v12.s}[2], [x4]
+	TBZ $0, R2, done9
+	ADD $8, R0, R3
+	WORD $0x4d00806c // st1 {v12.s}[2], [x3]
 	JMP done9
 
 single8:
@@ -309,24 +309,24 @@ end1:
 //
 // func geluGradNEON(dst, x *float32, n int)
 TEXT ·geluGradNEON(SB), NOSPLIT, $0-24
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD $constants<>(SB), R2
-	WORD $0x3dc00040 // ldr q0, [x2]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
-	WORD $0x3dc00842 // ldr q2, [x2, #32]
-	WORD $0x3dc00c43 // ldr q3, [x2, #48]
-	WORD $0x3dc01044 // ldr q4, [x2, #64]
-	WORD $0x3dc01445 // ldr q5, [x2, #80]
-	WORD $0x3dc01846 // ldr q6, [x2, #96]
-	WORD $0x3dc01c47 // ldr q7, [x2, #112]
-	WORD $0x3dc02048 // ldr q8, [x2, #128]
-	WORD $0x3dc02449 // ldr q9, [x2, #144]
-	WORD $0x3dc0284a // ldr q10, [x2, #160]
-	WORD $0x3dc0684b // ldr q11, [x2, #416]
-	WORD $0x3dc06c4c // ldr q12, [x2, #432]
-	MOVD n+16(FP), R3
-	SUBS $8, R3, R3
+	WORD $0x3dc00340 // ldr q0, [x26]
+	WORD $0x3dc00741 // ldr q1, [x26, #16]
+	WORD $0x3dc00b42 // ldr q2, [x26, #32]
+	WORD $0x3dc00f43 // ldr q3, [x26, #48]
+	WORD $0x3dc01344 // ldr q4, [x26, #64]
+	WORD $0x3dc01745 // ldr q5, [x26, #80]
+	WORD $0x3dc01b46 // ldr q6, [x26, #96]
+	WORD $0x3dc01f47 // ldr q7, [x26, #112]
+	WORD $0x3dc02348 // ldr q8, [x26, #128]
+	WORD $0x3dc02749 // ldr q9, [x26, #144]
+	WORD $0x3dc02b4a // ldr q10, [x26, #160]
+	WORD $0x3dc06b4b // ldr q11, [x26, #416]
+	WORD $0x3dc06f4c // ldr q12, [x26, #432]
+	MOVD n+16(FP), R2
+	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
@@ -339,24 +339,24 @@ loop2:
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
 	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00853 // ldr q19, [x2, #32]
+	WORD $0x3dc00b53 // ldr q19, [x26, #32]
 	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
 	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
 	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
 	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
 	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02c54 // ldr q20, [x2, #176]
-	WORD $0x3dc03055 // ldr q21, [x2, #192]
+	WORD $0x3dc02f54 // ldr q20, [x26, #176]
+	WORD $0x3dc03355 // ldr q21, [x26, #192]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03454 // ldr q20, [x2, #208]
+	WORD $0x3dc03754 // ldr q20, [x26, #208]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03855 // ldr q21, [x2, #224]
+	WORD $0x3dc03b55 // ldr q21, [x26, #224]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03c54 // ldr q20, [x2, #240]
+	WORD $0x3dc03f54 // ldr q20, [x26, #240]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04055 // ldr q21, [x2, #256]
+	WORD $0x3dc04355 // ldr q21, [x26, #256]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
 	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
 	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
@@ -365,22 +365,22 @@ loop2:
 	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
 	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
 	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04452 // ldr q18, [x2, #272]
-	WORD $0x3dc04853 // ldr q19, [x2, #288]
+	WORD $0x3dc04752 // ldr q18, [x26, #272]
+	WORD $0x3dc04b53 // ldr q19, [x26, #288]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04c52 // ldr q18, [x2, #304]
+	WORD $0x3dc04f52 // ldr q18, [x26, #304]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05053 // ldr q19, [x2, #320]
+	WORD $0x3dc05353 // ldr q19, [x26, #320]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05452 // ldr q18, [x2, #336]
+	WORD $0x3dc05752 // ldr q18, [x26, #336]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05853 // ldr q19, [x2, #352]
+	WORD $0x3dc05b53 // ldr q19, [x26, #352]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05c52 // ldr q18, [x2, #368]
+	WORD $0x3dc05f52 // ldr q18, [x26, #368]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06053 // ldr q19, [x2, #384]
+	WORD $0x3dc06353 // ldr q19, [x26, #384]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06452 // ldr q18, [x2, #400]
+	WORD $0x3dc06752 // ldr q18, [x26, #400]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
 	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
 	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
@@ -400,24 +400,24 @@ loop2:
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
 	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00853 // ldr q19, [x2, #32]
+	WORD $0x3dc00b53 // ldr q19, [x26, #32]
 	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
 	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
 	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
 	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
 	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02c54 // ldr q20, [x2, #176]
-	WORD $0x3dc03055 // ldr q21, [x2, #192]
+	WORD $0x3dc02f54 // ldr q20, [x26, #176]
+	WORD $0x3dc03355 // ldr q21, [x26, #192]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03454 // ldr q20, [x2, #208]
+	WORD $0x3dc03754 // ldr q20, [x26, #208]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03855 // ldr q21, [x2, #224]
+	WORD $0x3dc03b55 // ldr q21, [x26, #224]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03c54 // ldr q20, [x2, #240]
+	WORD $0x3dc03f54 // ldr q20, [x26, #240]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04055 // ldr q21, [x2, #256]
+	WORD $0x3dc04355 // ldr q21, [x26, #256]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
 	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
 	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
@@ -426,22 +426,22 @@ loop2:
 	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
 	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
 	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04452 // ldr q18, [x2, #272]
-	WORD $0x3dc04853 // ldr q19, [x2, #288]
+	WORD $0x3dc04752 // ldr q18, [x26, #272]
+	WORD $0x3dc04b53 // ldr q19, [x26, #288]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04c52 // ldr q18, [x2, #304]
+	WORD $0x3dc04f52 // ldr q18, [x26, #304]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05053 // ldr q19, [x2, #320]
+	WORD $0x3dc05353 // ldr q19, [x26, #320]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05452 // ldr q18, [x2, #336]
+	WORD $0x3dc05752 // ldr q18, [x26, #336]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05853 // ldr q19, [x2, #352]
+	WORD $0x3dc05b53 // ldr q19, [x26, #352]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05c52 // ldr q18, [x2, #368]
+	WORD $0x3dc05f52 // ldr q18, [x26, #368]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06053 // ldr q19, [x2, #384]
+	WORD $0x3dc06353 // ldr q19, [x26, #384]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06452 // ldr q18, [x2, #400]
+	WORD $0x3dc06752 // ldr q18, [x26, #400]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
 	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
 	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
@@ -454,12 +454,12 @@ loop2:
 	WORD $0x3d800414 // str q20, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
-	SUBS $8, R3, R3
+	SUBS $8, R2, R2
 	BGE loop2
 
 after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
+	ADD $8, R2
+	SUBS $4, R2, R2
 	BLT after5
 
 loop4:
@@ -472,24 +472,24 @@ loop4:
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
 	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00853 // ldr q19, [x2, #32]
+	WORD $0x3dc00b53 // ldr q19, [x26, #32]
 	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
 	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
 	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
 	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
 	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02c54 // ldr q20, [x2, #176]
-	WORD $0x3dc03055 // ldr q21, [x2, #192]
+	WORD $0x3dc02f54 // ldr q20, [x26, #176]
+	WORD $0x3dc03355 // ldr q21, [x26, #192]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03454 // ldr q20, [x2, #208]
+	WORD $0x3dc03754 // ldr q20, [x26, #208]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03855 // ldr q21, [x2, #224]
+	WORD $0x3dc03b55 // ldr q21, [x26, #224]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03c54 // ldr q20, [x2, #240]
+	WORD $0x3dc03f54 // ldr q20, [x26, #240]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04055 // ldr q21, [x2, #256]
+	WORD $0x3dc04355 // ldr q21, [x26, #256]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
 	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
 	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
@@ -498,22 +498,22 @@ loop4:
 	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
 	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
 	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04452 // ldr q18, [x2, #272]
-	WORD $0x3dc04853 // ldr q19, [x2, #288]
+	WORD $0x3dc04752 // ldr q18, [x26, #272]
+	WORD $0x3dc04b53 // ldr q19, [x26, #288]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04c52 // ldr q18, [x2, #304]
+	WORD $0x3dc04f52 // ldr q18, [x26, #304]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05053 // ldr q19, [x2, #320]
+	WORD $0x3dc05353 // ldr q19, [x26, #320]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05452 // ldr q18, [x2, #336]
+	WORD $0x3dc05752 // ldr q18, [x26, #336]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05853 // ldr q19, [x2, #352]
+	WORD $0x3dc05b53 // ldr q19, [x26, #352]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05c52 // ldr q18, [x2, #368]
+	WORD $0x3dc05f52 // ldr q18, [x26, #368]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06053 // ldr q19, [x2, #384]
+	WORD $0x3dc06353 // ldr q19, [x26, #384]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06452 // ldr q18, [x2, #400]
+	WORD $0x3dc06752 // ldr q18, [x26, #400]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
 	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
 	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
@@ -526,17 +526,17 @@ loop4:
 	WORD $0x3d800014 // str q20, [x0]
 	ADD $16, R0
 	ADD $16, R1
-	SUBS $4, R3, R3
+	SUBS $4, R2, R2
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
+	ADD $4, R2
+	CBZ R2, end1
+	TBZ $1, R2, single6
 	WORD $0xfd40002d // ldr d13, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d40808d // ld1 {v13.s}[2], [x4]
+	TBZ $0, R2, done7
+	ADD $8, R1, R3
+	WORD $0x4d40806d // ld1 {v13.s}[2], [x3]
 	JMP done7
 
 single6:
@@ -551,24 +551,24 @@ done7:
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
 	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00853 // ldr q19, [x2, #32]
+	WORD $0x3dc00b53 // ldr q19, [x26, #32]
 	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
 	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
 	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
 	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
 	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02c54 // ldr q20, [x2, #176]
-	WORD $0x3dc03055 // ldr q21, [x2, #192]
+	WORD $0x3dc02f54 // ldr q20, [x26, #176]
+	WORD $0x3dc03355 // ldr q21, [x26, #192]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03454 // ldr q20, [x2, #208]
+	WORD $0x3dc03754 // ldr q20, [x26, #208]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03855 // ldr q21, [x2, #224]
+	WORD $0x3dc03b55 // ldr q21, [x26, #224]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03c54 // ldr q20, [x2, #240]
+	WORD $0x3dc03f54 // ldr q20, [x26, #240]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04055 // ldr q21, [x2, #256]
+	WORD $0x3dc04355 // ldr q21, [x26, #256]
 	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04054 // ldr q20, [x2, #256]
+	WORD $0x3dc04354 // ldr q20, [x26, #256]
 	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
 	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
 	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
@@ -577,22 +577,22 @@ done7:
 	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
 	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
 	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04452 // ldr q18, [x2, #272]
-	WORD $0x3dc04853 // ldr q19, [x2, #288]
+	WORD $0x3dc04752 // ldr q18, [x26, #272]
+	WORD $0x3dc04b53 // ldr q19, [x26, #288]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04c52 // ldr q18, [x2, #304]
+	WORD $0x3dc04f52 // ldr q18, [x26, #304]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05053 // ldr q19, [x2, #320]
+	WORD $0x3dc05353 // ldr q19, [x26, #320]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05452 // ldr q18, [x2, #336]
+	WORD $0x3dc05752 // ldr q18, [x26, #336]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05853 // ldr q19, [x2, #352]
+	WORD $0x3dc05b53 // ldr q19, [x26, #352]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05c52 // ldr q18, [x2, #368]
+	WORD $0x3dc05f52 // ldr q18, [x26, #368]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06053 // ldr q19, [x2, #384]
+	WORD $0x3dc06353 // ldr q19, [x26, #384]
 	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06452 // ldr q18, [x2, #400]
+	WORD $0x3dc06752 // ldr q18, [x26, #400]
 	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
 	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
 	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
@@ -602,11 +602,11 @@ done7:
 	WORD $0x6e2bddef // fmul v15.4s, v15.4s, v11.4s
 	WORD $0x6eac1dae // bit v14.16b, v13.16b, v12.16b
 	WORD $0x4e2fcdd4 // fmla v20.4s, v14.4s, v15.4s
-	TBZ $1, R3, single8
+	TBZ $1, R2, single8
 	WORD $0xfd000014 // str d20, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d008094 // st1 {v20.s}[2], [x4]
+	TBZ $0, R2, done9
+	ADD $8, R0, R3
+	WORD $0x4d008074 // st1 {v20.s}[2], [x3]
 	JMP done9
 
 single8:

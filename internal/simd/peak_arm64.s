@@ -10,10 +10,10 @@
 //
 // func fmaLoopNEON(n int)
 TEXT ·fmaLoopNEON(SB), NOSPLIT, $0-8
+	MOVD $constants<>(SB), R26
 	MOVD n+0(FP), R0
-	MOVD $constants<>(SB), R1
-	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00340 // ldr q0, [x26]
+	WORD $0x3dc00741 // ldr q1, [x26, #16]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b

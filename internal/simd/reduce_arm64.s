@@ -1070,9 +1070,9 @@ done1:
 //
 // func maximumNEON(x *float32, n int) float32
 TEXT ·maximumNEON(SB), NOSPLIT, $0-20
+	MOVD $constants<>(SB), R26
 	MOVD x+0(FP), R0
-	MOVD $constants<>(SB), R1
-	WORD $0x3dc00020 // ldr q0, [x1]
+	WORD $0x3dc00340 // ldr q0, [x26]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -1081,8 +1081,8 @@ TEXT ·maximumNEON(SB), NOSPLIT, $0-20
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	MOVD n+8(FP), R2
-	SUBS $32, R2, R2
+	MOVD n+8(FP), R1
+	SUBS $32, R1, R1
 	BLT after3
 
 loop2:
@@ -1103,37 +1103,37 @@ loop2:
 	WORD $0x3dc01c09 // ldr q9, [x0, #112]
 	WORD $0x4e29f508 // fmax v8.4s, v8.4s, v9.4s
 	ADD $128, R0
-	SUBS $32, R2, R2
+	SUBS $32, R1, R1
 	BGE loop2
 
 after3:
-	ADD $32, R2
-	SUBS $4, R2, R2
+	ADD $32, R1
+	SUBS $4, R1, R1
 	BLT after5
 
 loop4:
 	WORD $0x3dc00009 // ldr q9, [x0]
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
 	ADD $16, R0
-	SUBS $4, R2, R2
+	SUBS $4, R1, R1
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
+	ADD $4, R1
+	CBZ R1, end1
+	TBZ $1, R1, single6
 	WORD $0xfd400009 // ldr d9, [x0]
-	TBZ $0, R2, done7
-	ADD $8, R0, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	TBZ $0, R1, done7
+	ADD $8, R0, R2
+	WORD $0x4d408049 // ld1 {v9.s}[2], [x2]
 	JMP done7
 
 single6:
 	WORD $0xbd400009 // ldr s9, [x0]
 
 done7:
-	WORD $0x3dc0042b // ldr q11, [x1, #16]
-	WORD $0x4e040c4a // dup v10.4s, w2
+	WORD $0x3dc0074b // ldr q11, [x26, #16]
+	WORD $0x4e040c2a // dup v10.4s, w1
 	WORD $0x6eab354a // cmhi v10.4s, v10.4s, v11.4s
 	WORD $0x6eea1c09 // bif v9.16b, v0.16b, v10.16b
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s

@@ -12,12 +12,12 @@
 //
 // func rowMaxNEON(dst, x *float32, row, rows, n int)
 TEXT ·rowMaxNEON(SB), NOSPLIT, $0-40
+	MOVD $constants<>(SB), R26
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD row+16(FP), R2
-	MOVD $constants<>(SB), R3
-	WORD $0x3dc00060 // ldr q0, [x3]
-	MOVD rows+24(FP), R4
+	WORD $0x3dc00340 // ldr q0, [x26]
+	MOVD rows+24(FP), R3
 
 row1:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -28,60 +28,60 @@ row1:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	MOVD R1, R5
-	MOVD n+32(FP), R6
-	SUBS $32, R6, R6
+	MOVD R1, R4
+	MOVD n+32(FP), R5
+	SUBS $32, R5, R5
 	BLT after4
 
 loop3:
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3dc00089 // ldr q9, [x4]
 	WORD $0x4e29c421 // fmaxnm v1.4s, v1.4s, v9.4s
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3dc00489 // ldr q9, [x4, #16]
 	WORD $0x4e29c442 // fmaxnm v2.4s, v2.4s, v9.4s
-	WORD $0x3dc008a9 // ldr q9, [x5, #32]
+	WORD $0x3dc00889 // ldr q9, [x4, #32]
 	WORD $0x4e29c463 // fmaxnm v3.4s, v3.4s, v9.4s
-	WORD $0x3dc00ca9 // ldr q9, [x5, #48]
+	WORD $0x3dc00c89 // ldr q9, [x4, #48]
 	WORD $0x4e29c484 // fmaxnm v4.4s, v4.4s, v9.4s
-	WORD $0x3dc010a9 // ldr q9, [x5, #64]
+	WORD $0x3dc01089 // ldr q9, [x4, #64]
 	WORD $0x4e29c4a5 // fmaxnm v5.4s, v5.4s, v9.4s
-	WORD $0x3dc014a9 // ldr q9, [x5, #80]
+	WORD $0x3dc01489 // ldr q9, [x4, #80]
 	WORD $0x4e29c4c6 // fmaxnm v6.4s, v6.4s, v9.4s
-	WORD $0x3dc018a9 // ldr q9, [x5, #96]
+	WORD $0x3dc01889 // ldr q9, [x4, #96]
 	WORD $0x4e29c4e7 // fmaxnm v7.4s, v7.4s, v9.4s
-	WORD $0x3dc01ca9 // ldr q9, [x5, #112]
+	WORD $0x3dc01c89 // ldr q9, [x4, #112]
 	WORD $0x4e29c508 // fmaxnm v8.4s, v8.4s, v9.4s
-	ADD $128, R5
-	SUBS $32, R6, R6
+	ADD $128, R4
+	SUBS $32, R5, R5
 	BGE loop3
 
 after4:
-	ADD $32, R6
-	SUBS $4, R6, R6
+	ADD $32, R5
+	SUBS $4, R5, R5
 	BLT after6
 
 loop5:
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3dc00089 // ldr q9, [x4]
 	WORD $0x4e29c421 // fmaxnm v1.4s, v1.4s, v9.4s
-	ADD $16, R5
-	SUBS $4, R6, R6
+	ADD $16, R4
+	SUBS $4, R5, R5
 	BGE loop5
 
 after6:
-	ADD $4, R6
-	CBZ R6, end2
-	TBZ $1, R6, single7
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R6, done8
-	ADD $8, R5, R7
-	WORD $0x4d4080e9 // ld1 {v9.s}[2], [x7]
+	ADD $4, R5
+	CBZ R5, end2
+	TBZ $1, R5, single7
+	WORD $0xfd400089 // ldr d9, [x4]
+	TBZ $0, R5, done8
+	ADD $8, R4, R6
+	WORD $0x4d4080c9 // ld1 {v9.s}[2], [x6]
 	JMP done8
 
 single7:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd400089 // ldr s9, [x4]
 
 done8:
-	WORD $0x3dc0046b // ldr q11, [x3, #16]
-	WORD $0x4e040cca // dup v10.4s, w6
+	WORD $0x3dc0074b // ldr q11, [x26, #16]
+	WORD $0x4e040caa // dup v10.4s, w5
 	WORD $0x6eab354a // cmhi v10.4s, v10.4s, v11.4s
 	WORD $0x6eea1c09 // bif v9.16b, v0.16b, v10.16b
 	WORD $0x4e29c421 // fmaxnm v1.4s, v1.4s, v9.4s
@@ -101,7 +101,7 @@ end2:
 	WORD $0xbd000001 // str s1, [x0]
 	ADD R2, R1
 	ADD $4, R0
-	SUBS $1, R4, R4
+	SUBS $1, R3, R3
 	BNE row1
 	RET
 
@@ -110,16 +110,16 @@ end2:
 //
 // func powerRowsNEON(x *float32, row, rows, n int, c float32, shift, sum *float32)
 TEXT ·powerRowsNEON(SB), NOSPLIT, $0-56
+	MOVD $constants<>(SB), R26
 	MOVD x+0(FP), R0
 	MOVD row+8(FP), R1
-	MOVD shift+40(FP), R2
-	MOVD sum+48(FP), R3
 	FMOVS c+32(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	MOVD $constants<>(SB), R4
-	WORD $0x3dc00881 // ldr q1, [x4, #32]
-	WORD $0x3dc00c82 // ldr q2, [x4, #48]
-	MOVD rows+16(FP), R5
+	MOVD shift+40(FP), R2
+	MOVD sum+48(FP), R3
+	WORD $0x3dc00b41 // ldr q1, [x26, #32]
+	WORD $0x3dc00f42 // ldr q2, [x26, #48]
+	MOVD rows+16(FP), R4
 
 row1:
 	WORD $0x4d40c843 // ld1r {v3.4s}, [x2]
@@ -127,243 +127,243 @@ row1:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
-	MOVD R0, R6
-	MOVD n+24(FP), R7
-	SUBS $16, R7, R7
+	MOVD R0, R5
+	MOVD n+24(FP), R6
+	SUBS $16, R6, R6
 	BLT after8
 
 loop7:
-	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc000a8 // ldr q8, [x5]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3dc004c8 // ldr q8, [x6, #16]
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d8004c8 // str q8, [x6, #16]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3dc008c8 // ldr q8, [x6, #32]
+	WORD $0x3d8004a8 // str q8, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d8008c8 // str q8, [x6, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3dc00cc8 // ldr q8, [x6, #48]
+	WORD $0x3d8008a8 // str q8, [x5, #32]
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d800cc8 // str q8, [x6, #48]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	ADD $64, R6
-	SUBS $16, R7, R7
+	WORD $0x3d800ca8 // str q8, [x5, #48]
+	ADD $64, R5
+	SUBS $16, R6, R6
 	BGE loop7
 
 after8:
-	ADD $16, R7
-	CMP $4, R7
+	ADD $16, R6
+	CMP $4, R6
 	BLT rest3
-	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc000a8 // ldr q8, [x5]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	SUB $4, R7
-	CMP $4, R7
+	WORD $0x3d8000a8 // str q8, [x5]
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest4
-	WORD $0x3dc004c8 // ldr q8, [x6, #16]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d8004c8 // str q8, [x6, #16]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	SUB $4, R7
-	CMP $4, R7
+	WORD $0x3d8004a8 // str q8, [x5, #16]
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest5
-	WORD $0x3dc008c8 // ldr q8, [x6, #32]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d8008c8 // str q8, [x6, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	SUB $4, R7
-	CMP $4, R7
+	WORD $0x3d8008a8 // str q8, [x5, #32]
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest6
-	WORD $0x3dc00cc8 // ldr q8, [x6, #48]
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3d800cc8 // str q8, [x6, #48]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	SUB $4, R7
+	WORD $0x3d800ca8 // str q8, [x5, #48]
+	SUB $4, R6
 	JMP done2
 
 rest3:
-	CBZ R7, done2
-	TBZ $1, R7, single9
-	WORD $0xfd4000c8 // ldr d8, [x6]
-	TBZ $0, R7, done10
-	ADD $8, R6, R8
-	WORD $0x4d408108 // ld1 {v8.s}[2], [x8]
+	CBZ R6, done2
+	TBZ $1, R6, single9
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R6, done10
+	ADD $8, R5, R7
+	WORD $0x4d4080e8 // ld1 {v8.s}[2], [x7]
 	JMP done10
 
 single9:
-	WORD $0xbd4000c8 // ldr s8, [x6]
+	WORD $0xbd4000a8 // ldr s8, [x5]
 
 done10:
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
@@ -372,51 +372,51 @@ done10:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	TBZ $1, R7, single11
-	WORD $0xfd0000c8 // str d8, [x6]
-	TBZ $0, R7, done12
-	ADD $8, R6, R8
-	WORD $0x4d008108 // st1 {v8.s}[2], [x8]
-	JMP done12
-
-single11:
-	WORD $0xbd0000c8 // str s8, [x6]
-
-done12:
-	WORD $0x3dc0048a // ldr q10, [x4, #16]
-	WORD $0x4e040ce9 // dup v9.4s, w7
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040cc9 // dup v9.4s, w6
 	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
 	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	TBZ $1, R6, single11
+	WORD $0xfd0000a8 // str d8, [x5]
+	TBZ $0, R6, done12
+	ADD $8, R5, R7
+	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	JMP done12
+
+single11:
+	WORD $0xbd0000a8 // str s8, [x5]
+
+done12:
 	JMP done2
 
 rest4:
-	CBZ R7, done2
-	TBZ $1, R7, single13
-	WORD $0xfd4008c8 // ldr d8, [x6, #16]
-	TBZ $0, R7, done14
-	ADD $24, R6, R8
-	WORD $0x4d408108 // ld1 {v8.s}[2], [x8]
+	CBZ R6, done2
+	TBZ $1, R6, single13
+	WORD $0xfd4008a8 // ldr d8, [x5, #16]
+	TBZ $0, R6, done14
+	ADD $24, R5, R7
+	WORD $0x4d4080e8 // ld1 {v8.s}[2], [x7]
 	JMP done14
 
 single13:
-	WORD $0xbd4010c8 // ldr s8, [x6, #16]
+	WORD $0xbd4010a8 // ldr s8, [x5, #16]
 
 done14:
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
@@ -425,51 +425,51 @@ done14:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	TBZ $1, R7, single15
-	WORD $0xfd0008c8 // str d8, [x6, #16]
-	TBZ $0, R7, done16
-	ADD $24, R6, R8
-	WORD $0x4d008108 // st1 {v8.s}[2], [x8]
-	JMP done16
-
-single15:
-	WORD $0xbd0010c8 // str s8, [x6, #16]
-
-done16:
-	WORD $0x3dc0048a // ldr q10, [x4, #16]
-	WORD $0x4e040ce9 // dup v9.4s, w7
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040cc9 // dup v9.4s, w6
 	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
 	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R6, single15
+	WORD $0xfd0008a8 // str d8, [x5, #16]
+	TBZ $0, R6, done16
+	ADD $24, R5, R7
+	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	JMP done16
+
+single15:
+	WORD $0xbd0010a8 // str s8, [x5, #16]
+
+done16:
 	JMP done2
 
 rest5:
-	CBZ R7, done2
-	TBZ $1, R7, single17
-	WORD $0xfd4010c8 // ldr d8, [x6, #32]
-	TBZ $0, R7, done18
-	ADD $40, R6, R8
-	WORD $0x4d408108 // ld1 {v8.s}[2], [x8]
+	CBZ R6, done2
+	TBZ $1, R6, single17
+	WORD $0xfd4010a8 // ldr d8, [x5, #32]
+	TBZ $0, R6, done18
+	ADD $40, R5, R7
+	WORD $0x4d4080e8 // ld1 {v8.s}[2], [x7]
 	JMP done18
 
 single17:
-	WORD $0xbd4020c8 // ldr s8, [x6, #32]
+	WORD $0xbd4020a8 // ldr s8, [x5, #32]
 
 done18:
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
@@ -478,51 +478,51 @@ done18:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	TBZ $1, R7, single19
-	WORD $0xfd0010c8 // str d8, [x6, #32]
-	TBZ $0, R7, done20
-	ADD $40, R6, R8
-	WORD $0x4d008108 // st1 {v8.s}[2], [x8]
-	JMP done20
-
-single19:
-	WORD $0xbd0020c8 // str s8, [x6, #32]
-
-done20:
-	WORD $0x3dc0048a // ldr q10, [x4, #16]
-	WORD $0x4e040ce9 // dup v9.4s, w7
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040cc9 // dup v9.4s, w6
 	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
 	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	TBZ $1, R6, single19
+	WORD $0xfd0010a8 // str d8, [x5, #32]
+	TBZ $0, R6, done20
+	ADD $40, R5, R7
+	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	JMP done20
+
+single19:
+	WORD $0xbd0020a8 // str s8, [x5, #32]
+
+done20:
 	JMP done2
 
 rest6:
-	CBZ R7, done2
-	TBZ $1, R7, single21
-	WORD $0xfd4018c8 // ldr d8, [x6, #48]
-	TBZ $0, R7, done22
-	ADD $56, R6, R8
-	WORD $0x4d408108 // ld1 {v8.s}[2], [x8]
+	CBZ R6, done2
+	TBZ $1, R6, single21
+	WORD $0xfd4018a8 // ldr d8, [x5, #48]
+	TBZ $0, R6, done22
+	ADD $56, R5, R7
+	WORD $0x4d4080e8 // ld1 {v8.s}[2], [x7]
 	JMP done22
 
 single21:
-	WORD $0xbd4030c8 // ldr s8, [x6, #48]
+	WORD $0xbd4030a8 // ldr s8, [x5, #48]
 
 done22:
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
@@ -531,38 +531,38 @@ done22:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0108c // ldr q12, [x4, #64]
-	WORD $0x3dc0148d // ldr q13, [x4, #80]
+	WORD $0x3dc0134c // ldr q12, [x26, #64]
+	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0188c // ldr q12, [x4, #96]
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0208c // ldr q12, [x4, #128]
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x3dc0248d // ldr q13, [x4, #144]
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
-	WORD $0x3dc0288c // ldr q12, [x4, #160]
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
 	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
 	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	TBZ $1, R7, single23
-	WORD $0xfd0018c8 // str d8, [x6, #48]
-	TBZ $0, R7, done24
-	ADD $56, R6, R8
-	WORD $0x4d008108 // st1 {v8.s}[2], [x8]
-	JMP done24
-
-single23:
-	WORD $0xbd0030c8 // str s8, [x6, #48]
-
-done24:
-	WORD $0x3dc0048a // ldr q10, [x4, #16]
-	WORD $0x4e040ce9 // dup v9.4s, w7
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040cc9 // dup v9.4s, w6
 	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
 	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R6, single23
+	WORD $0xfd0018a8 // str d8, [x5, #48]
+	TBZ $0, R6, done24
+	ADD $56, R5, R7
+	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	JMP done24
+
+single23:
+	WORD $0xbd0030a8 // str s8, [x5, #48]
+
+done24:
 
 done2:
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
@@ -576,7 +576,7 @@ done2:
 	ADD R1, R0
 	ADD $4, R2
 	ADD $4, R3
-	SUBS $1, R5, R5
+	SUBS $1, R4, R4
 	BNE row1
 	RET
 
@@ -584,127 +584,127 @@ done2:
 //
 // func weightRowsNEON(x *float32, row, rows, n int, c float32, shift, factor *float32)
 TEXT ·weightRowsNEON(SB), NOSPLIT, $0-56
+	MOVD $constants<>(SB), R26
 	MOVD x+0(FP), R0
 	MOVD row+8(FP), R1
-	MOVD shift+40(FP), R2
-	MOVD factor+48(FP), R3
 	FMOVS c+32(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	MOVD $constants<>(SB), R4
-	WORD $0x3dc00881 // ldr q1, [x4, #32]
-	WORD $0x3dc00c82 // ldr q2, [x4, #48]
-	MOVD rows+16(FP), R5
+	MOVD shift+40(FP), R2
+	MOVD factor+48(FP), R3
+	WORD $0x3dc00b41 // ldr q1, [x26, #32]
+	WORD $0x3dc00f42 // ldr q2, [x26, #48]
+	MOVD rows+16(FP), R4
 
 row1:
 	WORD $0x4d40c843 // ld1r {v3.4s}, [x2]
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
-	MOVD R0, R6
-	MOVD n+24(FP), R7
-	SUBS $8, R7, R7
+	MOVD R0, R5
+	MOVD n+24(FP), R6
+	SUBS $8, R6, R6
 	BLT after4
 
 loop3:
-	WORD $0x3dc000c5 // ldr q5, [x6]
+	WORD $0x3dc000a5 // ldr q5, [x5]
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
 	WORD $0x6ea5e446 // fcmgt v6.4s, v2.4s, v5.4s
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
-	WORD $0x3dc01089 // ldr q9, [x4, #64]
-	WORD $0x3dc0148a // ldr q10, [x4, #80]
+	WORD $0x3dc01349 // ldr q9, [x26, #64]
+	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc01889 // ldr q9, [x4, #96]
+	WORD $0x3dc01b49 // ldr q9, [x26, #96]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc01c8a // ldr q10, [x4, #112]
+	WORD $0x3dc01f4a // ldr q10, [x26, #112]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02089 // ldr q9, [x4, #128]
+	WORD $0x3dc02349 // ldr q9, [x26, #128]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc0248a // ldr q10, [x4, #144]
+	WORD $0x3dc0274a // ldr q10, [x26, #144]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02889 // ldr q9, [x4, #160]
+	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
 	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
 	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
 	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
-	WORD $0x3d8000c5 // str q5, [x6]
-	WORD $0x3dc004c5 // ldr q5, [x6, #16]
+	WORD $0x3d8000a5 // str q5, [x5]
+	WORD $0x3dc004a5 // ldr q5, [x5, #16]
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
 	WORD $0x6ea5e446 // fcmgt v6.4s, v2.4s, v5.4s
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
-	WORD $0x3dc01089 // ldr q9, [x4, #64]
-	WORD $0x3dc0148a // ldr q10, [x4, #80]
+	WORD $0x3dc01349 // ldr q9, [x26, #64]
+	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc01889 // ldr q9, [x4, #96]
+	WORD $0x3dc01b49 // ldr q9, [x26, #96]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc01c8a // ldr q10, [x4, #112]
+	WORD $0x3dc01f4a // ldr q10, [x26, #112]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02089 // ldr q9, [x4, #128]
+	WORD $0x3dc02349 // ldr q9, [x26, #128]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc0248a // ldr q10, [x4, #144]
+	WORD $0x3dc0274a // ldr q10, [x26, #144]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02889 // ldr q9, [x4, #160]
+	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
 	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
 	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
 	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
-	WORD $0x3d8004c5 // str q5, [x6, #16]
-	ADD $32, R6
-	SUBS $8, R7, R7
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	ADD $32, R5
+	SUBS $8, R6, R6
 	BGE loop3
 
 after4:
-	ADD $8, R7
-	SUBS $4, R7, R7
+	ADD $8, R6
+	SUBS $4, R6, R6
 	BLT after6
 
 loop5:
-	WORD $0x3dc000c5 // ldr q5, [x6]
+	WORD $0x3dc000a5 // ldr q5, [x5]
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
 	WORD $0x6ea5e446 // fcmgt v6.4s, v2.4s, v5.4s
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
-	WORD $0x3dc01089 // ldr q9, [x4, #64]
-	WORD $0x3dc0148a // ldr q10, [x4, #80]
+	WORD $0x3dc01349 // ldr q9, [x26, #64]
+	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc01889 // ldr q9, [x4, #96]
+	WORD $0x3dc01b49 // ldr q9, [x26, #96]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc01c8a // ldr q10, [x4, #112]
+	WORD $0x3dc01f4a // ldr q10, [x26, #112]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02089 // ldr q9, [x4, #128]
+	WORD $0x3dc02349 // ldr q9, [x26, #128]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc0248a // ldr q10, [x4, #144]
+	WORD $0x3dc0274a // ldr q10, [x26, #144]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02889 // ldr q9, [x4, #160]
+	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
 	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
 	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
 	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
-	WORD $0x3d8000c5 // str q5, [x6]
-	ADD $16, R6
-	SUBS $4, R7, R7
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop5
 
 after6:
-	ADD $4, R7
-	CBZ R7, end2
-	TBZ $1, R7, single7
-	WORD $0xfd4000c5 // ldr d5, [x6]
-	TBZ $0, R7, done8
-	ADD $8, R6, R8
-	WORD $0x4d408105 // ld1 {v5.s}[2], [x8]
+	ADD $4, R6
+	CBZ R6, end2
+	TBZ $1, R6, single7
+	WORD $0xfd4000a5 // ldr d5, [x5]
+	TBZ $0, R6, done8
+	ADD $8, R5, R7
+	WORD $0x4d4080e5 // ld1 {v5.s}[2], [x7]
 	JMP done8
 
 single7:
-	WORD $0xbd4000c5 // ldr s5, [x6]
+	WORD $0xbd4000a5 // ldr s5, [x5]
 
 done8:
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
@@ -713,32 +713,32 @@ done8:
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
-	WORD $0x3dc01089 // ldr q9, [x4, #64]
-	WORD $0x3dc0148a // ldr q10, [x4, #80]
+	WORD $0x3dc01349 // ldr q9, [x26, #64]
+	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc01889 // ldr q9, [x4, #96]
+	WORD $0x3dc01b49 // ldr q9, [x26, #96]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc01c8a // ldr q10, [x4, #112]
+	WORD $0x3dc01f4a // ldr q10, [x26, #112]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02089 // ldr q9, [x4, #128]
+	WORD $0x3dc02349 // ldr q9, [x26, #128]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x3dc0248a // ldr q10, [x4, #144]
+	WORD $0x3dc0274a // ldr q10, [x26, #144]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
-	WORD $0x3dc02889 // ldr q9, [x4, #160]
+	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
 	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
 	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
 	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
-	TBZ $1, R7, single9
-	WORD $0xfd0000c5 // str d5, [x6]
-	TBZ $0, R7, done10
-	ADD $8, R6, R8
-	WORD $0x4d008105 // st1 {v5.s}[2], [x8]
+	TBZ $1, R6, single9
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R6, done10
+	ADD $8, R5, R7
+	WORD $0x4d0080e5 // st1 {v5.s}[2], [x7]
 	JMP done10
 
 single9:
-	WORD $0xbd0000c5 // str s5, [x6]
+	WORD $0xbd0000a5 // str s5, [x5]
 
 done10:
 
@@ -746,7 +746,7 @@ end2:
 	ADD R1, R0
 	ADD $4, R2
 	ADD $4, R3
-	SUBS $1, R5, R5
+	SUBS $1, R4, R4
 	BNE row1
 	RET
 
@@ -759,12 +759,13 @@ TEXT ·gradRowsNEON(SB), NOSPLIT, $0-52
 	MOVD w+8(FP), R1
 	MOVD row+16(FP), R2
 	MOVD mean+40(FP), R3
-	FMOVS factor+48(FP), F0
-	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	FMOVS factor+48(FP), F1
+	WORD $0x4e040421 // dup v1.4s, v1.s[0]
 	MOVD rows+24(FP), R4
 
 row1:
-	WORD $0x4d40c861 // ld1r {v1.4s}, [x3]
+	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
 	MOVD R0, R5
 	MOVD R1, R6
 	MOVD n+32(FP), R7
@@ -772,22 +773,22 @@ row1:
 	BLT after4
 
 loop3:
-	WORD $0x3dc000a2 // ldr q2, [x5]
 	WORD $0x3dc000c3 // ldr q3, [x6]
-	WORD $0x4ea1d442 // fsub v2.4s, v2.4s, v1.4s
-	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4ea0d863 // fcmeq v3.4s, v3.4s, #0.0
-	WORD $0x4e631c42 // bic v2.16b, v2.16b, v3.16b
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3dc004a2 // ldr q2, [x5, #16]
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
+	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea0d865 // fcmeq v5.4s, v3.4s, #0.0
+	WORD $0x4e651c84 // bic v4.16b, v4.16b, v5.16b
+	WORD $0x3d8000a4 // str q4, [x5]
 	WORD $0x3dc004c3 // ldr q3, [x6, #16]
-	WORD $0x4ea1d442 // fsub v2.4s, v2.4s, v1.4s
-	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4ea0d863 // fcmeq v3.4s, v3.4s, #0.0
-	WORD $0x4e631c42 // bic v2.16b, v2.16b, v3.16b
-	WORD $0x3d8004a2 // str q2, [x5, #16]
+	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
+	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea0d865 // fcmeq v5.4s, v3.4s, #0.0
+	WORD $0x4e651c84 // bic v4.16b, v4.16b, v5.16b
+	WORD $0x3d8004a4 // str q4, [x5, #16]
 	ADD $32, R5
 	ADD $32, R6
 	SUBS $8, R7, R7
@@ -799,14 +800,14 @@ after4:
 	BLT after6
 
 loop5:
-	WORD $0x3dc000a2 // ldr q2, [x5]
 	WORD $0x3dc000c3 // ldr q3, [x6]
-	WORD $0x4ea1d442 // fsub v2.4s, v2.4s, v1.4s
-	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4ea0d863 // fcmeq v3.4s, v3.4s, #0.0
-	WORD $0x4e631c42 // bic v2.16b, v2.16b, v3.16b
-	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
+	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea0d865 // fcmeq v5.4s, v3.4s, #0.0
+	WORD $0x4e651c84 // bic v4.16b, v4.16b, v5.16b
+	WORD $0x3d8000a4 // str q4, [x5]
 	ADD $16, R5
 	ADD $16, R6
 	SUBS $4, R7, R7
@@ -816,41 +817,41 @@ after6:
 	ADD $4, R7
 	CBZ R7, end2
 	TBZ $1, R7, single7
-	WORD $0xfd4000a2 // ldr d2, [x5]
+	WORD $0xfd4000c3 // ldr d3, [x6]
 	TBZ $0, R7, done8
-	ADD $8, R5, R8
-	WORD $0x4d408102 // ld1 {v2.s}[2], [x8]
+	ADD $8, R6, R8
+	WORD $0x4d408103 // ld1 {v3.s}[2], [x8]
 	JMP done8
 
 single7:
-	WORD $0xbd4000a2 // ldr s2, [x5]
+	WORD $0xbd4000c3 // ldr s3, [x6]
 
 done8:
 	TBZ $1, R7, single9
-	WORD $0xfd4000c3 // ldr d3, [x6]
+	WORD $0xfd4000a4 // ldr d4, [x5]
 	TBZ $0, R7, done10
-	ADD $8, R6, R8
-	WORD $0x4d408103 // ld1 {v3.s}[2], [x8]
+	ADD $8, R5, R8
+	WORD $0x4d408104 // ld1 {v4.s}[2], [x8]
 	JMP done10
 
 single9:
-	WORD $0xbd4000c3 // ldr s3, [x6]
+	WORD $0xbd4000a4 // ldr s4, [x5]
 
 done10:
-	WORD $0x4ea1d442 // fsub v2.4s, v2.4s, v1.4s
-	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4ea0d863 // fcmeq v3.4s, v3.4s, #0.0
-	WORD $0x4e631c42 // bic v2.16b, v2.16b, v3.16b
+	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
+	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea0d865 // fcmeq v5.4s, v3.4s, #0.0
+	WORD $0x4e651c84 // bic v4.16b, v4.16b, v5.16b
 	TBZ $1, R7, single11
-	WORD $0xfd0000a2 // str d2, [x5]
+	WORD $0xfd0000a4 // str d4, [x5]
 	TBZ $0, R7, done12
 	ADD $8, R5, R8
-	WORD $0x4d008102 // st1 {v2.s}[2], [x8]
+	WORD $0x4d008104 // st1 {v4.s}[2], [x8]
 	JMP done12
 
 single11:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000a4 // str s4, [x5]
 
 done12:
 
@@ -1039,11 +1040,11 @@ end2:
 //
 // func hideNEON(x *float32, seen *bool, n int)
 TEXT ·hideNEON(SB), NOSPLIT, $0-24
+	MOVD $constants<>(SB), R26
 	MOVD x+0(FP), R0
 	MOVD seen+8(FP), R1
 	MOVD n+16(FP), R2
-	MOVD $constants<>(SB), R3
-	WORD $0x3dc00060 // ldr q0, [x3]
+	WORD $0x3dc00340 // ldr q0, [x26]
 	SUBS $16, R2, R2
 	BLT after2
 

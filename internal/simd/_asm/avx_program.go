@@ -18,6 +18,7 @@ func (s avxProgram) pointer(name string) ptr   { return pointer(name) }
 func (s avxProgram) broadcast(name string) vec { return s.isa.broadcast(name) }
 func (s avxProgram) vec() vec                  { return s.isa.vec() }
 func (s avxProgram) zero() vec                 { return s.isa.zero() }
+func (s avxProgram) number(x float64) vec      { return s.numReg(x) }
 func (s avxProgram) sums(lanes int) []vec      { return vecs(s.accumulators(lanes)) }
 
 func (s avxProgram) add(d, a, b vec)        { VADDPS(b.(Op), register(a), register(d)) }
@@ -26,6 +27,7 @@ func (s avxProgram) mul(d, a, b vec)        { VMULPS(b.(Op), register(a), regist
 func (s avxProgram) div(d, a, b vec)        { VDIVPS(b.(Op), register(a), register(d)) }
 func (s avxProgram) sqrt(d, a vec)          { VSQRTPS(register(a), register(d)) }
 func (s avxProgram) addProduct(d, a, b vec) { VFMADD231PS(b.(Op), register(a), register(d)) }
+func (s avxProgram) subProduct(d, a, b vec) { VFNMADD231PS(b.(Op), register(a), register(d)) }
 func (s avxProgram) mulAdd(a, b, c vec) vec { VFMADD213PS(c.(Op), register(b), register(a)); return a }
 func (s avxProgram) mulSub(a, b, c vec) vec { VFMSUB213PS(c.(Op), register(b), register(a)); return a }
 func (s avxProgram) atLeast(d, a vec)       { VMAXPS(register(d), register(a), register(d)) }
@@ -40,7 +42,8 @@ func (s avxProgram) positive(a, zero vec) lanes { return s.compare(less, registe
 func (s avxProgram) keep(l lanes, d vec)        { s.isa.keep(l.(mask), register(d)) }
 func (s avxProgram) addWhere(l lanes, a, d vec) { s.isa.addWhere(l.(mask), register(a), register(d)) }
 
-func (s avxProgram) along(length string, _ ...ptr) loop { return avxLoop{s.isa.along(length)} }
+func (s avxProgram) along(length string, _ ...ptr) loop    { return avxLoop{s.isa.along(length)} }
+func (s avxProgram) alongRow(length string, _ ...ptr) loop { return s.along(length) }
 
 func (s avxProgram) load(x ptr, i int) vec {
 	v := s.isa.vec()
@@ -48,12 +51,87 @@ func (s avxProgram) load(x ptr, i int) vec {
 	return v
 }
 
-func (s avxProgram) returnSum(sums []vec) {
+func (s avxProgram) clear(all []vec) {
+	for _, v := range all {
+		s.isa.clear(register(v))
+	}
+}
+
+func (s avxProgram) power() func(x vec) vec {
+	p := s.isa.power()
+	return func(x vec) vec { return p.apply(register(x)) }
+}
+
+func (s avxProgram) eachRow(body func())  { eachRow(body) }
+func (s avxProgram) advance(x, bytes ptr) { ADDQ(base(bytes), base(x)) }
+
+func (s avxProgram) advanceBy(length string, all ...ptr) {
+	n := pointer(length)
+	for _, x := range all {
+		LEAQ(Mem{Base: base(x), Index: n, Scale: 4}, base(x))
+	}
+}
+
+func (s avxProgram) next(all ...ptr) {
+	for _, x := range all {
+		ADDQ(U8(4), base(x))
+	}
+}
+
+func (s avxProgram) ifAny(v vec, body func()) {
+	none := label("none")
+	if s.lanes == 16 { // only 0 and -0 have no bits other than the sign
+		k := K()
+		VPTESTMD(constant(notSign), register(v), k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(constant(notSign), register(v))
+	}
+	JZ(LabelRef(none))
+	body()
+	Label(none)
+}
+
+// total returns the total in the first lane.
+func (s avxProgram) total(sums []vec) reg.Register {
 	acc := make([]reg.VecVirtual, len(sums))
 	for i, v := range sums {
 		acc[i] = register(v)
 	}
-	s.returnFirst(s.fold(acc, addPS))
+	return s.fold(acc, addPS).AsX()
+}
+
+func (s avxProgram) returnSums(sums ...[]vec) {
+	for i, all := range sums {
+		Store(s.total(all), ReturnIndex(i))
+	}
+	s.end()
+}
+
+func (s avxProgram) storeSum(sums []vec, to ptr) { VMOVSS(s.total(sums), Mem{Base: base(to)}) }
+
+func (s avxProgram) meanOf(sums []vec, size vec, to ptr) vec {
+	mean, sum := s.isa.vec(), s.total(sums)
+	VDIVSS(register(size).AsX(), sum, sum)
+	return s.spread(sum, mean, to)
+}
+
+func (s avxProgram) inverseOf(sums []vec, size, eps, one vec, to ptr) vec {
+	inverse, sum := s.isa.vec(), s.total(sums)
+	VDIVSS(register(size).AsX(), sum, sum)
+	VADDSS(register(eps).AsX(), sum, sum)
+	VSQRTSS(sum, sum, sum)
+	VDIVSS(sum, register(one).AsX(), sum)
+	return s.spread(sum, inverse, to)
+}
+
+// spread stores x, unless to is nil, and sets all lanes of v to it.
+func (s avxProgram) spread(x reg.Register, v reg.VecVirtual, to ptr) vec {
+	if to != nil {
+		VMOVSS(x, Mem{Base: base(to)})
+	}
+	VBROADCASTSS(x, v)
+	return v
 }
 
 func (s avxProgram) returnNone(v vec) { s.isa.returnNone(register(v)) }
@@ -85,10 +163,18 @@ type avxStep struct {
 	m  *mask
 }
 
+func (t avxStep) at(x ptr) Mem { return t.st.at(base(x), t.i) }
+
 func (t avxStep) load(x ptr) vec {
 	v := t.st.s.vec()
-	t.st.s.load(t.st.at(base(x), t.i), t.m, v)
+	t.st.s.load(t.at(x), t.m, v)
 	return v
 }
 
-func (t avxStep) store(v vec, x ptr) { t.st.s.store(register(v), t.m, t.st.at(base(x), t.i)) }
+func (t avxStep) store(v vec, x ptr) { t.st.s.store(register(v), t.m, t.at(x)) }
+
+func (t avxStep) keep(v vec) {
+	if t.m != nil {
+		t.st.s.keep(*t.m, register(v))
+	}
+}

@@ -27,7 +27,7 @@ func softmaxMean(p program) {
 		p.keep(p.nonzero(w, zero), d)
 		p.addProduct(sums[i], d, w)
 	})
-	p.returnSum(sums)
+	p.returnSums(sums)
 }
 
 func softmaxGrad(p program) {

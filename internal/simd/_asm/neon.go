@@ -21,7 +21,7 @@ type neonFunc struct {
 	lanes    int // 4
 	additive int // keys of a panel of additive scores
 	table    *table
-	base     *a64.X // the address of the table, once it is needed
+	hasTable bool // the function loads the address of the table
 }
 
 // vectorBytes is the size of a vector.
@@ -90,20 +90,17 @@ func wide4(low, high uint64) constant4 {
 	return constant4{uint32(low), uint32(low >> 32), uint32(high), uint32(high >> 32)}
 }
 
-// constants loads the address of the table. Loads of constants must come after it, on every path
-// through the function.
-func (f *neonFunc) constants() {
-	x := f.X()
-	f.Do("MOVD", "$"+tableName+"(SB)", x)
-	f.base = &x
-}
+// tableBase is the register with the address of the table.
+const tableBase = a64.Last
 
-// loadConstant sets v to a constant.
+// loadConstant sets v to a constant. The first constant of a function makes it begin by loading the
+// address of the table.
 func (f *neonFunc) loadConstant(v a64.V, c constant4) {
-	if f.base == nil {
-		panic(f.Name() + " loads a constant before the address of the table")
+	if !f.hasTable {
+		f.Begin("MOVD", "$"+tableName+"(SB)", tableBase)
+		f.hasTable = true
 	}
-	f.LDRQ(v, a64.At(*f.base, f.table.offset(c)))
+	f.LDRQ(v, a64.At(tableBase, f.table.offset(c)))
 }
 
 // constant returns a register with a constant.

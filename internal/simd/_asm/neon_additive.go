@@ -8,7 +8,6 @@ func (f *neonFunc) additiveExp() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	high, factor, low, moved := f.broadcast("limit"), f.broadcast("factor"), f.V(), f.zero()
 	f.FNEG(low, high)
-	f.constants()
 	e := f.exponential()
 	f.along("n", dst, x).each(1, func(i int, p *part) {
 		v, c := f.V(), f.V()
@@ -30,7 +29,6 @@ func (f *neonFunc) additiveExp() {
 // has room for both, and contains k in the place of G. A NaN stays NaN.
 func (f *neonFunc) additiveKeys() {
 	panel, w, h := f.pointer("panel"), f.pointer("w"), f.pointer("h")
-	f.constants()
 	high, low := f.num(additiveKeyIn), f.num(-additiveKeyIn)
 	minusTwo, factor := f.num(-2), f.num(additiveKeyBy)
 	e := f.exponential()
@@ -179,7 +177,6 @@ func (f *neonFunc) additiveTileGrad() {
 	field := f.fields(args, gradArg)
 	row, dsRow := field("row"), field("dsRow")
 	fk, dk, keys := field("f"), field("dk"), field("keys")
-	f.constants()
 	half, one := f.num(0.5), f.num(1)
 	// each calls do with the vectors of the rows that start at a pointer in args.
 	each := func(name string, vectors []a64.V, do func(v a64.V, m a64.Mem)) {

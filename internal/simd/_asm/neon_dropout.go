@@ -5,7 +5,6 @@ import "github.com/attn-go/attn/internal/simd/_asm/a64"
 func (f *neonFunc) dropout() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	keep := f.broadcast("keep")
-	f.constants()
 	d := f.draws()
 	f.along("n", dst, x).each(1, func(i int, p *part) {
 		v, kept := f.V(), d.next()
@@ -20,7 +19,6 @@ func (f *neonFunc) dropout() {
 func (f *neonFunc) dropoutAdd() {
 	dst, x, y := f.pointer("dst"), f.pointer("x"), f.pointer("y")
 	keep := f.broadcast("keep")
-	f.constants()
 	d := f.draws()
 	f.along("n", dst, x, y).each(1, func(i int, p *part) {
 		v, sum, kept := f.V(), f.V(), d.next()

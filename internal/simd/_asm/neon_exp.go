@@ -45,14 +45,12 @@ func (e neonExponential) apply(x a64.V) a64.V {
 
 func (f *neonFunc) exp() {
 	dst, x := f.pointer("dst"), f.pointer("x")
-	f.constants()
 	f.unary(dst, x, 2, f.exponential().apply)
 }
 
 func (f *neonFunc) expSum() {
 	dst, x := f.pointer("dst"), f.pointer("x")
 	shift := f.broadcast("shift")
-	f.constants()
 	e := f.exponential()
 	acc := f.accumulators(16)
 	f.along("n", dst, x).inLanes(len(acc), func(i int, p *part) {
@@ -69,7 +67,6 @@ func (f *neonFunc) expSum() {
 
 func (f *neonFunc) sigmoid() {
 	dst, x := f.pointer("dst"), f.pointer("x")
-	f.constants()
 	e, one := f.exponential(), f.num(1)
 	f.unary(dst, x, 2, func(v a64.V) a64.V {
 		f.FNEG(v, v)
@@ -83,7 +80,6 @@ func (f *neonFunc) sigmoid() {
 // tanh writes the loop that isa.tanh describes.
 func (f *neonFunc) tanh() {
 	dst, x := f.pointer("dst"), f.pointer("x")
-	f.constants()
 	high, round, one, two := f.num(tanhHigh), f.num(magic+127), f.num(1), f.num(2)
 	log2e2, ln2Hi, ln2Lo := f.num(2*math.Log2E), f.num(ln2High), f.num(ln2Low)
 	negative := f.constant(bits4(signBit))

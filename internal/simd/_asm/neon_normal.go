@@ -8,7 +8,6 @@ import (
 
 func (f *neonFunc) gelu() {
 	dst, x := f.pointer("dst"), f.pointer("x")
-	f.constants()
 	g, zero := f.gaussian(), f.zero()
 	f.unary(dst, x, 2, func(v a64.V) a64.V {
 		u, bell := g.bell(v)
@@ -22,7 +21,6 @@ func (f *neonFunc) gelu() {
 
 func (f *neonFunc) geluGrad() {
 	dst, x := f.pointer("dst"), f.pointer("x")
-	f.constants()
 	g := f.gaussian()
 	density, negative := f.num(1/math.Sqrt(2*math.Pi)), f.constant(bits4(signBit))
 	f.unary(dst, x, 2, func(v a64.V) a64.V {

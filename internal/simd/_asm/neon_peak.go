@@ -7,7 +7,6 @@ const neonChains = 2 * fmaChains
 // each chain, as many as on amd64. The numbers stay 1.
 func (f *neonFunc) fmaLoop() {
 	n := f.pointer("n")
-	f.constants()
 	one, tiny := f.num(1), f.num(0x1p-30)
 	chains := f.Vs(neonChains)
 	for _, v := range chains {

@@ -15,6 +15,7 @@ func (f neonProgram) pointer(name string) ptr   { return f.neonFunc.pointer(name
 func (f neonProgram) broadcast(name string) vec { return f.neonFunc.broadcast(name) }
 func (f neonProgram) vec() vec                  { return f.V() }
 func (f neonProgram) zero() vec                 { return f.neonFunc.zero() }
+func (f neonProgram) number(x float64) vec      { return f.num(x) }
 func (f neonProgram) sums(lanes int) []vec      { return vecs(f.accumulators(lanes)) }
 
 func (f neonProgram) add(d, a, b vec)        { f.FADD(d.(a64.V), a.(a64.V), b.(a64.V)) }
@@ -23,12 +24,18 @@ func (f neonProgram) mul(d, a, b vec)        { f.FMUL(d.(a64.V), a.(a64.V), b.(a
 func (f neonProgram) div(d, a, b vec)        { f.FDIV(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f neonProgram) sqrt(d, a vec)          { f.FSQRT(d.(a64.V), a.(a64.V)) }
 func (f neonProgram) addProduct(d, a, b vec) { f.FMLA(d.(a64.V), a.(a64.V), b.(a64.V)) }
+func (f neonProgram) subProduct(d, a, b vec) { f.FMLS(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f neonProgram) mulAdd(a, b, c vec) vec { f.addProduct(c, a, b); return c }
-func (f neonProgram) mulSub(a, b, c vec) vec { f.FNEG(c.(a64.V), c.(a64.V)); return f.mulAdd(a, b, c) }
 func (f neonProgram) atLeast(d, a vec)       { f.FMAX(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f neonProgram) plusZero(d, zero vec)   {}
 func (f neonProgram) or(d, a vec)            { f.ORR(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f neonProgram) spare(c vec) vec        { return f.copy(c.(a64.V)) }
+
+func (f neonProgram) mulSub(a, b, c vec) vec {
+	v := f.V()
+	f.FNEG(v, c.(a64.V))
+	return f.mulAdd(a, b, v)
+}
 
 func (f neonProgram) nonzero(a, _ vec) lanes {
 	v := f.V()
@@ -72,12 +79,78 @@ func (f neonProgram) load(x ptr, i int) vec {
 	return v
 }
 
-func (f neonProgram) returnSum(sums []vec) {
+func (f neonProgram) clear(all []vec) {
+	for _, v := range all {
+		f.Clear(v.(a64.V))
+	}
+}
+
+func (f neonProgram) power() func(x vec) vec {
+	p := f.neonFunc.power()
+	return func(x vec) vec { p.apply(x.(a64.V)); return x }
+}
+
+func (f neonProgram) eachRow(body func())  { f.repeat("row", f.neonFunc.pointer("rows"), body) }
+func (f neonProgram) advance(x, bytes ptr) { f.Do("ADD", bytes, x) }
+
+func (f neonProgram) advanceBy(length string, all ...ptr) {
+	f.Scope(func() {
+		n := f.neonFunc.pointer(length)
+		for _, x := range all {
+			f.Do("ADD", n.String()+"<<2", x)
+		}
+	})
+}
+
+func (f neonProgram) next(all ...ptr) {
+	for _, x := range all {
+		f.Do("ADD", 4, x)
+	}
+}
+
+func (f neonProgram) ifAny(v vec, body func()) {
+	none, bits := f.NewLabel("none"), v.(a64.V)
+	f.SHL(bits, bits, 1) // only 0 and -0 have no bits other than the sign
+	f.Do("CBZ", f.anyBit(bits), none)
+	body()
+	f.Bind(none)
+}
+
+// total returns the total in the first lane.
+func (f neonProgram) total(sums []vec) a64.V {
 	acc := make([]a64.V, len(sums))
 	for i, v := range sums {
 		acc[i] = v.(a64.V)
 	}
-	f.returnFirst(f.fold(acc, f.FADD))
+	return f.fold(acc, f.FADD)
+}
+
+func (f neonProgram) returnSums(sums ...[]vec) {
+	for i, all := range sums {
+		f.Do("FMOVS", f.total(all), f.Result(i))
+	}
+	f.Return()
+}
+
+func (f neonProgram) storeSum(sums []vec, to ptr) { f.STRS(f.total(sums), a64.At(to.(a64.X), 0)) }
+
+func (f neonProgram) meanOf(sums []vec, size vec, to ptr) vec {
+	mean := f.V()
+	f.DUP(mean, f.total(sums), 0)
+	f.div(mean, mean, size)
+	if to != nil {
+		f.STRS(mean, a64.At(to.(a64.X), 0))
+	}
+	return mean
+}
+
+func (f neonProgram) inverseOf(sums []vec, size, eps, one vec, to ptr) vec {
+	v := f.meanOf(sums, size, nil)
+	f.add(v, v, eps)
+	f.sqrt(v, v)
+	f.div(v, one, v)
+	f.STRS(v.(a64.V), a64.At(to.(a64.X), 0))
+	return v
 }
 
 func (f neonProgram) returnNone(v vec) { f.neonFunc.returnNone(v.(a64.V)) }
@@ -87,33 +160,51 @@ func (f neonProgram) end() { f.Return() }
 func (f neonProgram) by(_, neon, _ int) int { return neon }
 
 func (f neonProgram) along(length string, slices ...ptr) loop {
-	st := f.neonFunc.along(length)
+	l := neonLoop{f.neonFunc.along(length), map[ptr]a64.X{}}
 	for _, x := range slices {
-		st.slices = append(st.slices, x.(a64.X))
+		l.place[x] = x.(a64.X)
+		l.slices = append(l.slices, x.(a64.X))
 	}
-	return neonLoop{st}
+	return l
 }
 
-type neonLoop struct{ neonStream }
+func (f neonProgram) alongRow(length string, slices ...ptr) loop {
+	l := neonLoop{place: map[ptr]a64.X{}}
+	for _, x := range slices {
+		l.place[x] = f.X()
+		f.Do("MOVD", x, l.place[x])
+		l.slices = append(l.slices, l.place[x])
+	}
+	copies := l.slices
+	l.neonStream = f.neonFunc.along(length, copies...)
+	return l
+}
+
+type neonLoop struct {
+	neonStream
+	place map[ptr]a64.X // the pointers that the loop advances
+}
 
 func (l neonLoop) each(unroll int, body func(s step)) {
-	l.neonStream.each(unroll, func(i int, p *part) { body(neonStep{l.f, i, p}) })
+	l.neonStream.each(unroll, func(i int, p *part) { body(neonStep{l, i, p}) })
 }
 
 func (l neonLoop) inLanes(count int, body func(i int, s step)) {
-	l.neonStream.inLanes(count, func(i int, p *part) { body(i, neonStep{l.f, i, p}) })
+	l.neonStream.inLanes(count, func(i int, p *part) { body(i, neonStep{l, i, p}) })
 }
 
 type neonStep struct {
-	f *neonFunc
+	neonLoop
 	i int
 	p *part
 }
 
 func (t neonStep) load(x ptr) vec {
 	v := t.f.V()
-	t.f.load(v, at(x.(a64.X), t.i), t.p)
+	t.f.load(v, at(t.place[x], t.i), t.p)
 	return v
 }
 
-func (t neonStep) store(v vec, x ptr) { t.f.store(v.(a64.V), at(x.(a64.X), t.i), t.p) }
+func (t neonStep) store(v vec, x ptr) { t.f.store(v.(a64.V), at(t.place[x], t.i), t.p) }
+
+func (t neonStep) keep(v vec) { t.f.keep(t.p, v.(a64.V)) }

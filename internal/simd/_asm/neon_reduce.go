@@ -4,7 +4,6 @@ import "math"
 
 func (f *neonFunc) maximum() {
 	x := f.pointer("x")
-	f.constants()
 	lowest := f.num(math.Inf(-1))
 	acc := f.Vs(8)
 	for _, v := range acc {

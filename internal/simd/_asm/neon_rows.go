@@ -65,9 +65,9 @@ func (f *neonFunc) normGains() {
 		f.Do("MOVD", dy, d)
 		stride := f.pointer("stride")
 		f.downRows("stride", x, func(row a64.X) {
-			u := neonUnit{f, f.V(), f.V()}
-			f.spread(u.mean, mean)
-			f.spread(u.inv, inv)
+			u := unit{neonProgram{f}, f.V(), f.V()}
+			f.spread(u.mean.(a64.V), mean)
+			f.spread(u.inv.(a64.V), inv)
 			for i := range gains {
 				f.Scope(func() {
 					v, di, none := f.V(), f.V(), f.V()

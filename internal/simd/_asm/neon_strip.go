@@ -37,106 +37,9 @@ func (f *neonFunc) eachRow(body func()) {
 	f.Return()
 }
 
-func (f *neonFunc) powerRows() {
-	x, row, shift, sum := f.pointer("x"), f.pointer("row"), f.pointer("shift"), f.pointer("sum")
-	c := f.broadcast("c")
-	f.constants()
-	p := f.power()
-	f.eachRow(func() {
-		m := f.V()
-		f.spread(m, shift)
-		acc := f.accumulators(16)
-		st, here := f.alongCopies("n", x)
-		st.inLanes(len(acc), func(i int, k *part) {
-			v := f.V()
-			f.load(v, at(here[0], i), k)
-			f.FSUB(v, v, m)
-			f.FMUL(v, v, c)
-			p.apply(v)
-			f.store(v, at(here[0], i), k)
-			f.keep(k, v)
-			f.FADD(acc[i], acc[i], v)
-		})
-		f.STRS(f.fold(acc, f.FADD), a64.At(sum, 0))
-		f.Do("ADD", row, x)
-		f.Do("ADD", 4, shift)
-		f.Do("ADD", 4, sum)
-	})
-}
-
-func (f *neonFunc) weightRows() {
-	x, row, shift, factor := f.pointer("x"), f.pointer("row"), f.pointer("shift"), f.pointer("factor")
-	c := f.broadcast("c")
-	f.constants()
-	p := f.power()
-	f.eachRow(func() {
-		m, by := f.V(), f.V()
-		f.spread(m, shift)
-		f.spread(by, factor)
-		st, here := f.alongCopies("n", x)
-		st.each(2, func(i int, k *part) {
-			v := f.V()
-			f.load(v, at(here[0], i), k)
-			f.FSUB(v, v, m)
-			f.FMUL(v, v, c)
-			p.apply(v)
-			f.FMUL(v, v, by)
-			f.store(v, at(here[0], i), k)
-		})
-		f.Do("ADD", row, x)
-		f.Do("ADD", 4, shift)
-		f.Do("ADD", 4, factor)
-	})
-}
-
-func (f *neonFunc) gradRows() {
-	dw, w, row, means := f.pointer("dw"), f.pointer("w"), f.pointer("row"), f.pointer("mean")
-	times := f.broadcast("factor")
-	f.eachRow(func() {
-		mean := f.V()
-		f.spread(mean, means)
-		st, here := f.alongCopies("n", dw, w)
-		st.each(2, func(i int, k *part) {
-			d, wi := f.V(), f.V()
-			f.load(d, at(here[0], i), k)
-			f.load(wi, at(here[1], i), k)
-			f.FSUB(d, d, mean)
-			f.FMUL(d, d, wi)
-			f.FMUL(d, d, times)
-			f.FCMEQ0(wi, wi)
-			f.BIC(d, d, wi)
-			f.store(d, at(here[0], i), k)
-		})
-		f.Do("ADD", row, dw)
-		f.Do("ADD", row, w)
-		f.Do("ADD", 4, means)
-	})
-}
-
-func (f *neonFunc) scaleRows() {
-	dst, dstRow := f.pointer("dst"), f.pointer("dstRow")
-	src, srcRow := f.pointer("src"), f.pointer("srcRow")
-	factor := f.pointer("factor")
-	f.eachRow(func() {
-		by := f.V()
-		f.spread(by, factor)
-		st, here := f.alongCopies("n", dst, src)
-		st.each(4, func(i int, k *part) {
-			v := f.V()
-			f.load(v, at(here[1], i), k)
-			f.FMUL(v, v, by)
-			f.store(v, at(here[0], i), k)
-		})
-		f.Do("ADD", dstRow, dst)
-		f.Do("ADD", srcRow, src)
-		f.Do("ADD", 4, factor)
-	})
-}
-
 // rowMax writes the loop for the largest element of each row. FMAXNM ignores NaN.
 func (f *neonFunc) rowMax() {
 	dst, x, row := f.pointer("dst"), f.pointer("x"), f.pointer("row")
-	f.constants()
 	lowest := f.num(math.Inf(-1))
 	f.eachRow(func() {
 		acc := f.Vs(8)
@@ -161,7 +64,6 @@ func (f *neonFunc) rowMax() {
 // hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.
 func (f *neonFunc) hide() {
 	x, seen, n := f.pointer("x"), f.pointer("seen"), f.pointer("n")
-	f.constants()
 	lowest := f.num(math.Inf(-1))
 	f.whole(n, 16, func() {
 		f.Scope(func() {

@@ -1,5 +1,7 @@
 package main
 
+import "maps"
+
 // A program writes a kernel for one instruction set. The simple kernels are functions of a program:
 // each is written once, for AVX2, AVX-512, NEON and WebAssembly. Kernels whose speed depends on the
 // number of registers, or on instructions that only one processor has, are written for each.
@@ -11,7 +13,9 @@ type program interface {
 	broadcast(name string) vec // a parameter, a float, in all lanes
 	vec() vec                  // a new vector, undefined
 	zero() vec
+	number(x float64) vec
 	sums(lanes int) []vec // zeros: vectors for so many sums, or for fewer if there are few registers
+	clear(all []vec)      // sets all to 0
 
 	add(d, a, b vec)           // a + b
 	sub(d, a, b vec)           // a - b
@@ -19,25 +23,40 @@ type program interface {
 	div(d, a, b vec)           // a/b
 	sqrt(d, a vec)             // √a
 	addProduct(d, a, b vec)    // d + a·b
+	subProduct(d, a, b vec)    // d - a·b
 	mulAdd(a, b, c vec) vec    // a·b + c, in the place of a or of c
-	mulSub(a, b, c vec) vec    // a·b - c, in the place of a or of c
+	mulSub(a, b, c vec) vec    // a·b - c, in the place of a or in a new vector
 	atLeast(d, a vec)          // the larger of d and a, NaN if d is NaN; for equal zeros either
 	plusZero(d, zero vec)      // 0 for -0, after atLeast
 	or(d, a vec)               // the bits of either
-	spare(c vec) vec           // c, for mulAdd and mulSub to overwrite if they overwrite this operand
+	spare(c vec) vec           // c, for mulAdd to overwrite if it overwrites this operand
 	nonzero(a, zero vec) lanes // where a is not 0
 	positive(a, zero vec) lanes
 	keep(l lanes, d vec)        // 0 elsewhere
 	addWhere(l lanes, a, d vec) // d + a there; overwrites a
 
-	// along starts a loop over slices whose length is in the named parameter, and may advance the
-	// pointers.
-	along(length string, slices ...ptr) loop
+	power() func(x vec) vec // 2^x for x up to 127, and 0 below powerLow; overwrites x
 
-	load(x ptr, i int) vec // float i after x, in all lanes
-	returnSum(sums []vec)  // ends the kernel with the sum of all lanes, the furthest apart first
-	returnNone(v vec)      // ends the kernel with whether all bits of v are 0
-	end()                  // ends the kernel
+	// along starts a loop over slices whose length is in the named parameter, and may advance the
+	// pointers. alongRow does not.
+	along(length string, slices ...ptr) loop
+	alongRow(length string, slices ...ptr) loop
+
+	load(x ptr, i int) vec               // float i after x, in all lanes
+	eachRow(body func())                 // repeats body as often as the parameter rows, at least 1, says
+	advance(x, bytes ptr)                // adds bytes to a pointer
+	advanceBy(length string, all ...ptr) // moves pointers by the floats that a parameter says
+	next(all ...ptr)                     // moves pointers by one float
+	ifAny(v vec, body func())            // runs body if any lane of v is neither 0 nor -0; overwrites v
+
+	// The lanes of sums are added the furthest apart first.
+	returnSums(sums ...[]vec)                             // ends the kernel with the totals
+	storeSum(sums []vec, to ptr)                          // stores the total
+	meanOf(sums []vec, size vec, to ptr) vec              // total/size in all lanes; stores it, unless to is nil
+	inverseOf(sums []vec, size, eps, one vec, to ptr) vec // 1/√(total/size + eps), likewise
+
+	returnNone(v vec) // ends the kernel with whether all bits of v are 0
+	end()             // ends the kernel
 
 	// by returns the number for the instruction set.
 	by(amd64, neon, wasm int) int
@@ -64,6 +83,7 @@ type loop interface {
 type step interface {
 	load(x ptr) vec // lanes after the end are 0
 	store(v vec, x ptr)
+	keep(v vec) // sets lanes after the end to 0
 }
 
 // shared is for kernels that are written once for all instruction sets.
@@ -71,6 +91,12 @@ func shared(write func(p program)) code {
 	return avx(func(s isa) { write(avxProgram{s}) }).
 		neon(func(f *neonFunc) { write(neonProgram{f}) }).
 		wasm(func(f *wasmFunc) { write(wasmProgram{f}) })
+}
+
+// replaced returns c with other code for some instruction sets.
+func (c code) replaced(some code) code {
+	maps.Copy(c, some)
+	return c
 }
 
 // unary writes the loop that sets dst to op(x), and ends the kernel.

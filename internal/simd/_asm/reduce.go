@@ -23,7 +23,7 @@ func (s isa) accumulators(n int) []reg.VecVirtual {
 func sum(p program) {
 	x, sums := p.pointer("x"), p.sums(sumLanes)
 	p.along("n", x).inLanes(len(sums), func(i int, s step) { p.add(sums[i], sums[i], s.load(x)) })
-	p.returnSum(sums)
+	p.returnSums(sums)
 }
 
 func dot(p program) {
@@ -32,7 +32,7 @@ func dot(p program) {
 		xi, yi := s.load(x), s.load(y)
 		p.addProduct(sums[i], yi, xi)
 	})
-	p.returnSum(sums)
+	p.returnSums(sums)
 }
 
 // maximum writes a loop that separately records whether it has seen a NaN, because VMAXPS drops a

@@ -69,9 +69,9 @@ func normGains(s isa) {
 			s.load(st.at(dshift, i), m, shifts[i])
 		}
 		s.downRows(st, func(r, at reg.GPVirtual) {
-			u := unit{s, s.vec(), s.vec()}
-			VBROADCASTSS(Mem{Base: mean, Index: r, Scale: 4}, u.mean)
-			VBROADCASTSS(Mem{Base: inv, Index: r, Scale: 4}, u.inv)
+			u := unit{avxProgram{s}, s.vec(), s.vec()}
+			VBROADCASTSS(Mem{Base: mean, Index: r, Scale: 4}, register(u.mean))
+			VBROADCASTSS(Mem{Base: inv, Index: r, Scale: 4}, register(u.inv))
 			for i := range gains {
 				v, d := s.vec(), s.vec()
 				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)

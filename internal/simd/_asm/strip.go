@@ -51,38 +51,31 @@ func (p power) apply(x reg.VecVirtual) reg.VecVirtual {
 // to the next row.
 func eachRow(body func()) { repeat("row", pointer("rows"), body) }
 
-func powerRows(s isa) {
-	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
-	shift, sum := pointer("shift"), pointer("sum")
-	p := s.power()
-	eachRow(func() {
-		p.rowLoop(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
-		ADDQ(row, x)
-		ADDQ(U8(4), shift)
-		ADDQ(U8(4), sum)
+func powerRows(p program) {
+	x, row, c := p.pointer("x"), p.pointer("row"), p.broadcast("c")
+	shift, sum := p.pointer("shift"), p.pointer("sum")
+	power := p.power()
+	p.eachRow(func() {
+		powerRow(p, power, x, shift, sum, c, func(v vec) vec { return v })
+		p.advance(x, row)
+		p.next(shift, sum)
 	})
-	s.end()
+	p.end()
 }
 
-// rowLoop writes the loop over a row of powerRows. It stores stored(v) instead of the powers v.
-func (p power) rowLoop(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
-	s, m := p.s, p.s.vec()
-	VBROADCASTSS(Mem{Base: shift}, m)
-	acc := s.accumulators(16)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, k *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), k, v)
-		VSUBPS(m, v, v)
-		VMULPS(c, v, v)
-		v = p.apply(v)
-		if k != nil {
-			s.keep(*k, v)
-		}
-		VADDPS(v, acc[i], acc[i])
-		s.store(stored(v), k, st.at(x, i))
+// powerRow writes the loop over a row of powerRows. It stores stored(v) instead of the powers v.
+func powerRow(p program, power func(v vec) vec, x, shift, sum ptr, c vec, stored func(v vec) vec) {
+	m, sums := p.load(shift, 0), p.sums(16)
+	p.alongRow("n", x).inLanes(len(sums), func(i int, s step) {
+		v := s.load(x)
+		p.sub(v, v, m)
+		p.mul(v, v, c)
+		v = power(v)
+		s.keep(v)
+		p.add(sums[i], sums[i], v)
+		s.store(stored(v), x)
 	})
-	VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: sum})
+	p.storeSum(sums, sum)
 }
 
 // powerDropRows writes powerRows and dropout as one loop, because the multiplications of one and
@@ -91,83 +84,73 @@ func powerDropRows(s isa) {
 	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
 	shift, sum := pointer("shift"), pointer("sum")
 	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
-	p, d := s.power(), s.unstarted()
+	p := avxProgram{s}
+	power, d := p.power(), s.unstarted()
 	eachRow(func() {
 		d.start(key)
-		p.rowLoop(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {
-			VMULPS_Z(keep, v, d.next().k, v)
+		powerRow(p, power, x, shift, sum, c, func(v vec) vec {
+			VMULPS_Z(keep, register(v), d.next().k, register(v))
 			return v
 		})
-		ADDQ(row, x)
-		ADDQ(U8(4), shift)
-		ADDQ(U8(4), sum)
-		ADDQ(keyRow, key)
+		p.advance(x, row)
+		p.next(shift, sum)
+		p.advance(key, keyRow)
 	})
 	s.end()
 }
 
-func weightRows(s isa) {
-	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
-	shift, factor := pointer("shift"), pointer("factor")
-	p := s.power()
-	eachRow(func() {
-		m, f := s.vec(), s.vec()
-		VBROADCASTSS(Mem{Base: shift}, m)
-		VBROADCASTSS(Mem{Base: factor}, f)
-		st := s.along("n")
-		st.each(1, func(i int, k *mask) {
-			v := s.vec()
-			s.load(st.at(x, i), k, v)
-			VSUBPS(m, v, v)
-			VMULPS(c, v, v)
-			v = p.apply(v)
-			VMULPS(f, v, v)
-			s.store(v, k, st.at(x, i))
+func weightRows(p program) {
+	x, row, c := p.pointer("x"), p.pointer("row"), p.broadcast("c")
+	shift, factor := p.pointer("shift"), p.pointer("factor")
+	power := p.power()
+	p.eachRow(func() {
+		m, f := p.load(shift, 0), p.load(factor, 0)
+		p.alongRow("n", x).each(p.by(1, 2, 1), func(s step) {
+			v := s.load(x)
+			p.sub(v, v, m)
+			p.mul(v, v, c)
+			v = power(v)
+			p.mul(v, v, f)
+			s.store(v, x)
 		})
-		ADDQ(row, x)
-		ADDQ(U8(4), shift)
-		ADDQ(U8(4), factor)
+		p.advance(x, row)
+		p.next(shift, factor)
 	})
-	s.end()
+	p.end()
 }
 
-func gradRows(s isa) {
-	dw, w, row, means := pointer("dw"), pointer("w"), pointer("row"), pointer("mean")
-	zero, times := s.zero(), s.broadcast("factor")
-	eachRow(func() {
-		mean := s.vec()
-		VBROADCASTSS(Mem{Base: means}, mean)
-		st := s.along("n")
-		st.each(2, func(i int, k *mask) {
-			wi, v := s.vec(), s.vec()
-			s.load(st.at(w, i), k, wi)
-			s.load(st.at(dw, i), k, v)
-			VSUBPS(mean, v, v)
-			VMULPS(wi, v, v)
-			VMULPS(times, v, v)
-			seen := s.compare(notEqual, zero, wi)
-			s.keep(seen, v)
-			s.store(v, k, st.at(dw, i))
+func gradRows(p program) {
+	dw, w, row, means := p.pointer("dw"), p.pointer("w"), p.pointer("row"), p.pointer("mean")
+	zero, times := p.zero(), p.broadcast("factor")
+	p.eachRow(func() {
+		mean := p.load(means, 0)
+		p.alongRow("n", dw, w).each(2, func(s step) {
+			wi, v := s.load(w), s.load(dw)
+			p.sub(v, v, mean)
+			p.mul(v, v, wi)
+			p.mul(v, v, times)
+			p.keep(p.nonzero(wi, zero), v)
+			s.store(v, dw)
 		})
-		ADDQ(row, dw)
-		ADDQ(row, w)
-		ADDQ(U8(4), means)
+		p.advance(dw, row)
+		p.advance(w, row)
+		p.next(means)
 	})
-	s.end()
+	p.end()
 }
 
-func scaleRows(s isa) {
-	scaledRows(s, s.store)
-	s.end()
+func scaleRows(p program) {
+	scaledRows(p, step.store)
+	p.end()
 }
 
 // streamRows is scaleRows that bypasses the caches.
 func streamRows(s isa) {
-	scaledRows(s, func(v reg.VecVirtual, k *mask, to Mem) {
-		if k == nil {
-			VMOVNTPS(v, to)
+	scaledRows(avxProgram{s}, func(to step, v vec, x ptr) {
+		if t := to.(avxStep); t.m == nil {
+			VMOVNTPS(register(v), t.at(x))
 		} else {
-			s.store(v, k, to)
+			t.store(v, x)
 		}
 	})
 	SFENCE() // such stores are not ordered with other stores
@@ -176,23 +159,20 @@ func streamRows(s isa) {
 
 // scaledRows writes the loop that multiplies the rows of src by their factors. store writes the
 // code that stores a vector.
-func scaledRows(s isa, store func(v reg.VecVirtual, k *mask, to Mem)) {
-	dst, dstRow := pointer("dst"), pointer("dstRow")
-	src, srcRow := pointer("src"), pointer("srcRow")
-	factor := pointer("factor")
-	eachRow(func() {
-		f := s.vec()
-		VBROADCASTSS(Mem{Base: factor}, f)
-		st := s.along("n")
-		st.each(2, func(i int, k *mask) {
-			v := s.vec()
-			s.load(st.at(src, i), k, v)
-			VMULPS(f, v, v)
-			store(v, k, st.at(dst, i))
+func scaledRows(p program, store func(s step, v vec, x ptr)) {
+	dst, dstRow := p.pointer("dst"), p.pointer("dstRow")
+	src, srcRow := p.pointer("src"), p.pointer("srcRow")
+	factor := p.pointer("factor")
+	p.eachRow(func() {
+		f := p.load(factor, 0)
+		p.alongRow("n", dst, src).each(p.by(2, 4, 4), func(s step) {
+			v := s.load(src)
+			p.mul(v, v, f)
+			store(s, v, dst)
 		})
-		ADDQ(dstRow, dst)
-		ADDQ(srcRow, src)
-		ADDQ(U8(4), factor)
+		p.advance(dst, dstRow)
+		p.advance(src, srcRow)
+		p.next(factor)
 	})
 }
 

@@ -15,6 +15,7 @@ func (f wasmProgram) pointer(name string) ptr   { return f.x(name) }
 func (f wasmProgram) broadcast(name string) vec { return f.wasmFunc.broadcast(name) }
 func (f wasmProgram) vec() vec                  { return f.NewV() }
 func (f wasmProgram) zero() vec                 { return f.Zero() }
+func (f wasmProgram) number(x float64) vec      { return f.Num(x) }
 func (f wasmProgram) sums(int) []vec            { return vecs(f.Zeros(wasmSums)) }
 
 // to returns a, and makes d the place of the next result.
@@ -29,6 +30,7 @@ func (f wasmProgram) mul(d, a, b vec)        { f.to(d, a).Mul(b.(wasm.V)) }
 func (f wasmProgram) div(d, a, b vec)        { f.to(d, a).Div(b.(wasm.V)) }
 func (f wasmProgram) sqrt(d, a vec)          { f.to(d, a).Sqrt() }
 func (f wasmProgram) addProduct(d, a, b vec) { f.add(d, d, a.(wasm.V).Mul(b.(wasm.V))) }
+func (f wasmProgram) subProduct(d, a, b vec) { f.sub(d, d, a.(wasm.V).Mul(b.(wasm.V))) }
 func (f wasmProgram) mulAdd(a, b, c vec) vec { f.add(a, c, a.(wasm.V).Mul(b.(wasm.V))); return a }
 func (f wasmProgram) mulSub(a, b, c vec) vec { f.sub(a, a.(wasm.V).Mul(b.(wasm.V)), c); return a }
 func (f wasmProgram) atLeast(d, a vec)       { f.to(d, d).Max(a.(wasm.V)) }
@@ -62,12 +64,74 @@ func (f wasmProgram) addWhere(l lanes, a, d vec) {
 
 func (f wasmProgram) load(x ptr, i int) vec { return f.LoadSplat(x.(wasm.X), 4*i) }
 
-func (f wasmProgram) returnSum(sums []vec) {
+func (f wasmProgram) clear(all []vec) {
+	for _, v := range all {
+		f.Into(v.(wasm.V))
+		f.Zero()
+	}
+}
+
+func (f wasmProgram) power() func(x vec) vec {
+	p := f.wasmFunc.power()
+	return func(x vec) vec { return p.of(x.(wasm.V)) }
+}
+
+func (f wasmProgram) eachRow(body func())  { f.repeat(f.x("rows").Copy(), body) }
+func (f wasmProgram) advance(x, bytes ptr) { x.(wasm.X).AdvanceBy(bytes.(wasm.X)) }
+
+func (f wasmProgram) advanceBy(length string, all ...ptr) {
+	bytes := f.x(length).Shl(2)
+	for _, x := range all {
+		f.advance(x, bytes)
+	}
+}
+
+func (f wasmProgram) next(all ...ptr) {
+	for _, x := range all {
+		x.(wasm.X).Advance(4)
+	}
+}
+
+func (f wasmProgram) ifAny(v vec, body func()) {
+	f.If(v.(wasm.V).ShlInts(1).Any(), body) // only 0 and -0 have no bits other than the sign
+}
+
+// total returns the total in all lanes.
+func (f wasmProgram) total(sums []vec) wasm.V {
 	all := make([]wasm.V, len(sums))
 	for i, v := range sums {
 		all[i] = v.(wasm.V)
 	}
-	f.Return(f.total(all).First())
+	return f.wasmFunc.total(all)
+}
+
+func (f wasmProgram) returnSums(sums ...[]vec) {
+	if len(sums) == 1 {
+		f.Return(f.total(sums[0]).First())
+		return
+	}
+	results := f.ParamX(len(f.params))
+	for i, all := range sums {
+		f.StoreLane(f.total(all), 0, results, 4*i)
+	}
+	f.Return()
+}
+
+func (f wasmProgram) storeSum(sums []vec, to ptr) { f.StoreLane(f.total(sums), 0, to.(wasm.X), 0) }
+
+func (f wasmProgram) meanOf(sums []vec, size vec, to ptr) vec {
+	mean := f.total(sums).Div(size.(wasm.V))
+	if to != nil {
+		f.StoreLane(mean, 0, to.(wasm.X), 0)
+	}
+	return mean
+}
+
+func (f wasmProgram) inverseOf(sums []vec, size, eps, one vec, to ptr) vec {
+	mean := f.meanOf(sums, size, nil).(wasm.V)
+	inverse := one.(wasm.V).Div(mean.Add(eps.(wasm.V)).Sqrt())
+	f.StoreLane(inverse, 0, to.(wasm.X), 0)
+	return inverse
 }
 
 func (f wasmProgram) returnNone(v vec) { f.Return(v.(wasm.V).Any().Not()) }
@@ -77,29 +141,52 @@ func (f wasmProgram) end() { f.Return() }
 func (f wasmProgram) by(_, _, wasm int) int { return wasm }
 
 func (f wasmProgram) along(length string, slices ...ptr) loop {
-	st := f.wasmFunc.along(length)
+	l := wasmLoop{place: map[ptr]wasm.X{}}
 	for _, x := range slices {
-		st.slices = append(st.slices, x.(wasm.X))
+		l.place[x] = x.(wasm.X)
+		l.slices = append(l.slices, x.(wasm.X))
 	}
-	return wasmLoop{st}
+	l.wasmStream = f.wasmFunc.along(length, l.slices...)
+	return l
 }
 
-type wasmLoop struct{ wasmStream }
+func (f wasmProgram) alongRow(length string, slices ...ptr) loop {
+	l := wasmLoop{place: map[ptr]wasm.X{}}
+	for _, x := range slices {
+		l.place[x] = x.(wasm.X).Copy()
+		l.slices = append(l.slices, l.place[x])
+	}
+	l.wasmStream = f.wasmFunc.along(length, l.slices...)
+	return l
+}
+
+type wasmLoop struct {
+	wasmStream
+	place map[ptr]wasm.X // the pointers that the loop advances
+}
 
 func (l wasmLoop) each(unroll int, body func(s step)) {
-	l.wasmStream.each(unroll, func(i int, n *wasm.X) { body(wasmStep{l.f, i, n}) })
+	l.wasmStream.each(unroll, func(i int, n *wasm.X) { body(wasmStep{l, i, n}) })
 }
 
 func (l wasmLoop) inLanes(count int, body func(i int, s step)) {
-	l.wasmStream.inLanes(count, func(j, i int, n *wasm.X) { body(j, wasmStep{l.f, i, n}) })
+	l.wasmStream.inLanes(count, func(j, i int, n *wasm.X) { body(j, wasmStep{l, i, n}) })
 }
 
 type wasmStep struct {
-	f *wasmFunc
+	wasmLoop
 	i int
 	n *wasm.X
 }
 
-func (t wasmStep) load(x ptr) vec { return t.f.load(x.(wasm.X), t.i, t.n) }
+func (t wasmStep) load(x ptr) vec { return t.f.load(t.place[x], t.i, t.n) }
 
-func (t wasmStep) store(v vec, x ptr) { t.f.store(v.(wasm.V), x.(wasm.X), t.i, t.n) }
+func (t wasmStep) store(v vec, x ptr) { t.f.store(v.(wasm.V), t.place[x], t.i, t.n) }
+
+func (t wasmStep) keep(v vec) {
+	if t.n != nil {
+		first := t.f.ones(*t.n)
+		t.f.Into(v.(wasm.V))
+		v.(wasm.V).And(first)
+	}
+}

@@ -61,10 +61,12 @@ func (f *wasmFunc) normGains() {
 		}
 		mean, inv, dy, x := f.x("mean").Copy(), f.x("inv").Copy(), all[2].Copy(), all[3].Copy()
 		f.downRows(func() {
-			u := wasmUnit{f.LoadSplat(mean, 0), f.LoadSplat(inv, 0)}
+			u := unit{wasmProgram{f}, f.LoadSplat(mean, 0), f.LoadSplat(inv, 0)}
 			for i := range gains {
 				d := f.load(dy, i, n)
-				v := u.of(f.load(x, i, n)).AndNot(d.Equal(zero))
+				v := f.load(x, i, n)
+				u.apply(v)
+				v = v.AndNot(d.Equal(zero))
 				shifts[i].Accumulate(d)
 				gains[i].Accumulate(d.Mul(v))
 			}

@@ -39,67 +39,6 @@ func (f *wasmFunc) eachRow(body func()) {
 	f.Return()
 }
 
-func (f *wasmFunc) powerRows() {
-	x, shift, sum, c := f.x("x"), f.x("shift"), f.x("sum"), f.broadcast("c")
-	p := f.power()
-	f.eachRow(func() {
-		m, sums := f.LoadSplat(shift, 0), f.Zeros(4)
-		st, here := f.alongCopies("n", x)
-		st.inLanes(len(sums), func(j, i int, n *wasm.X) {
-			v := p.of(f.load(here[0], i, n).Sub(m).Mul(c))
-			f.store(v, here[0], i, n)
-			sums[j].Accumulate(f.keep(n, v))
-		})
-		f.StoreLane(f.total(sums), 0, sum, 0)
-		x.AdvanceBy(f.x("row"))
-		shift.Advance(4)
-		sum.Advance(4)
-	})
-}
-
-func (f *wasmFunc) weightRows() {
-	x, shift, factor, c := f.x("x"), f.x("shift"), f.x("factor"), f.broadcast("c")
-	p := f.power()
-	f.eachRow(func() {
-		m, by := f.LoadSplat(shift, 0), f.LoadSplat(factor, 0)
-		st, here := f.alongCopies("n", x)
-		st.each(1, func(i int, n *wasm.X) {
-			f.store(p.of(f.load(here[0], i, n).Sub(m).Mul(c)).Mul(by), here[0], i, n)
-		})
-		x.AdvanceBy(f.x("row"))
-		shift.Advance(4)
-		factor.Advance(4)
-	})
-}
-
-func (f *wasmFunc) gradRows() {
-	dw, w, mean, times, zero := f.x("dw"), f.x("w"), f.x("mean"), f.broadcast("factor"), f.Zero()
-	f.eachRow(func() {
-		m := f.LoadSplat(mean, 0)
-		st, here := f.alongCopies("n", dw, w)
-		st.each(2, func(i int, n *wasm.X) {
-			wi := f.load(here[1], i, n)
-			d := f.load(here[0], i, n).Sub(m).Mul(wi).Mul(times)
-			f.store(d.AndNot(wi.Equal(zero)), here[0], i, n)
-		})
-		dw.AdvanceBy(f.x("row"))
-		w.AdvanceBy(f.x("row"))
-		mean.Advance(4)
-	})
-}
-
-func (f *wasmFunc) scaleRows() {
-	dst, src, factor := f.x("dst"), f.x("src"), f.x("factor")
-	f.eachRow(func() {
-		by := f.LoadSplat(factor, 0)
-		st, here := f.alongCopies("n", dst, src)
-		st.each(4, func(i int, n *wasm.X) { f.store(f.load(here[1], i, n).Mul(by), here[0], i, n) })
-		dst.AdvanceBy(f.x("dstRow"))
-		src.AdvanceBy(f.x("srcRow"))
-		factor.Advance(4)
-	})
-}
-
 // rowMax writes the loop for the largest element of each row. It ignores NaN, except in the lanes
 // that it starts with.
 func (f *wasmFunc) rowMax() {

@@ -65,8 +65,11 @@ func (m Mem) arm() string {
 }
 
 // general lists the general registers that a function without calls may use. R18 is reserved for
-// the system, R27 for Go's assembler, R28 for the goroutine.
-var general = []X{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26}
+// the system, R27 for Go's assembler, R28 for the goroutine, and Last is left to the callers.
+var general = []X{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25}
+
+// Last is the last general register, which X does not return.
+const Last X = 26
 
 const vectors = 32
 
@@ -221,6 +224,14 @@ func (f *Func) Do(op string, operands ...any) {
 		}
 	}
 	f.line(strings.TrimSpace(op + " " + strings.Join(text, ", ")))
+}
+
+// Begin writes an instruction before all others.
+func (f *Func) Begin(op string, operands ...any) {
+	rest := f.text.String()
+	f.text.Reset()
+	f.Do(op, operands...)
+	f.text.WriteString(rest)
 }
 
 // Return writes the end of the function.
