@@ -14,7 +14,7 @@ type program interface {
 	vec() vec                  // a new vector, undefined
 	zero() vec
 	number(x float64) vec
-	sums(lanes int) []vec // zeros: vectors for so many sums, or for fewer if there are few registers
+	sums(lanes int) []vec // zeros: vectors for the sums, fewer on WebAssembly
 	clear(all []vec)      // sets all to 0
 
 	add(d, a, b vec)           // a + b
