@@ -45,18 +45,35 @@ func wordsOf(v *kong.Value) []string {
 	return v.EnumSlice()
 }
 
+// The parser of one command has the same help and flags as the parser of all.
+func TestOneCommandIsAsAmongAll(t *testing.T) {
+	for _, node := range kong.Must(&commands{}, options(console{})...).Model.Leaves(true) {
+		args := append(strings.Fields(node.Path()), "--help")
+		helpOf := func(root any, extra ...kong.Option) string {
+			var out strings.Builder
+			parser := kong.Must(root, slices.Concat(options(console{out: &out}), extra, []kong.Option{kong.Exit(func(int) {})})...)
+			parser.Parse(args) // an error: after --help, which exits elsewhere, arguments are missing
+			return out.String()
+		}
+		root, command := grammar(args)
+		if _, ok := root.(*one); ok == (args[0] == "completion") {
+			t.Errorf("%s: the parser has the root %T", args[0], root)
+		}
+		if got, want := helpOf(root, command), helpOf(&commands{}); got != want || got == "" {
+			t.Errorf("attn %s: alone the help is\n%s\namong all commands\n%s", strings.Join(args, " "), got, want)
+		}
+	}
+}
+
 // The help of every flag of train and bench with a value contains the default.
 func TestHelpShowsDefaults(t *testing.T) {
-	for _, name := range []string{"train", "bench"} {
-		app := kong.Must(&commands{}, options(console{})...)
-		for _, node := range app.Model.Leaves(true) {
-			if node.Name != name {
-				continue
-			}
-			for _, flag := range node.Flags {
-				if help := flags.WithDefault(flag.Value); !flag.IsBool() && !strings.Contains(help, "default") && !strings.Contains(strings.ToLower(help), "without it") {
-					t.Errorf("attn %s --%s: %q tells no default", name, flag.Name, help)
-				}
+	for _, node := range kong.Must(&commands{}, options(console{})...).Model.Leaves(true) {
+		if node.Name != "train" && node.Name != "bench" {
+			continue
+		}
+		for _, flag := range node.Flags {
+			if help := flags.WithDefault(flag.Value); !flag.IsBool() && !strings.Contains(help, "default") && !strings.Contains(strings.ToLower(help), "without it") {
+				t.Errorf("attn %s --%s: %q tells no default", node.Name, flag.Name, help)
 			}
 		}
 	}
