@@ -484,6 +484,7 @@ func TestCacheMapsKeysOnce(t *testing.T) {
 
 // Forks work concurrently, each in a separate goroutine.
 func TestForksConcurrently(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	m, o := relativeLayer(t)
 	rng := newRand(347)
 	x := tensor.Randn(rng, 1, 40, 24)

@@ -8,11 +8,18 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
+
+// TestMain computes on one thread; tests of threads ask for more.
+func TestMain(m *testing.M) {
+	partest.OneThread()
+	m.Run()
+}
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 

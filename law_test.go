@@ -20,6 +20,7 @@ const module = "github.com/attn-go/attn"
 // packages before it. Every new package must be added here.
 var order = []string{
 	"internal/par",
+	"internal/par/partest", // for tests only
 	"internal/pages",
 	"internal/half",
 	"internal/simd",
@@ -152,7 +153,7 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which is not before it in order", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
+				if imported == "tensor/tensortest" || imported == "internal/par/partest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}

@@ -348,6 +348,7 @@ func TestInitOfBiases(t *testing.T) {
 
 // Goroutines may share a layer from its first batch on.
 func TestFirstBatchOfManyGoroutines(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for range 10 {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, QueryWidth: attn.Infer, KeyWidth: attn.Infer, ValueWidth: attn.Infer})
 		x := tensor.Randn(newRand(163), 2, 5, 12)

@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -34,6 +35,7 @@ func TestExtraKeysAndWeights(t *testing.T) {
 	o := attn.Options{Mask: mask.Window(5, 0)}
 	want := m.Forward(nil, x, x, x, o).Out
 	o.Weights = true
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	y := m.Forward(nil, x, x, x, o)
 	tensortest.Same(t, "out", y.Out.Data(), want.Data())
 	each(y.Weights, func(b, h, i, j int, w *float32) {

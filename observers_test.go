@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -180,6 +181,7 @@ func checkObservers(t *testing.T, b, h, lq, lk int, call func(attn.Options) *ten
 
 // The bits of a total do not depend on the order of the rows or on threads.
 func TestReceivedInAnyOrder(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	rng := newRand(227)
 	for _, lq := range []int{1, 2, 3, 5, 8, 13, 31, 64, 77} {
 		const lk = 19

@@ -9,12 +9,19 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
+
+// TestMain computes on one thread; tests of threads ask for more.
+func TestMain(m *testing.M) {
+	partest.OneThread()
+	m.Run()
+}
 
 // toyPairs returns n pairs of a text of 2 to 6 letters and the same letters in reverse. All sources differ.
 // The task needs attention and is learnt in seconds.

@@ -13,7 +13,15 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/rangetable"
+
+	"github.com/attn-go/attn/internal/par/partest"
 )
+
+// TestMain computes on one thread; tests of threads ask for more.
+func TestMain(m *testing.M) {
+	partest.OneThread()
+	m.Run()
+}
 
 var allUnits = []Units{Chars, Words, BPE}
 

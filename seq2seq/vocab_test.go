@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -307,6 +308,7 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 }
 
 func TestVocabularyConcurrently(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	v := BuildVocabulary([]string{"the cat sat on the mat", "a dog on the mat"}, BPE, 0)
 	want := v.Encode("the dog sat on the cat")
 	var all sync.WaitGroup

@@ -6,10 +6,17 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
+
+// TestMain computes on one thread; tests of threads ask for more.
+func TestMain(m *testing.M) {
+	partest.OneThread()
+	m.Run()
+}
 
 // toyPairs makes n pairs of 2 to 6 letters and the same letters reversed, with different sources:
 // a task that needs attention and takes seconds to learn.

@@ -18,12 +18,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
 
-// The scripts run this test program as attn, in a separate process.
+// The scripts run this test program as attn, in a separate process. Each process computes on one thread unless a
+// script sets GOMAXPROCS.
 func TestMain(m *testing.M) {
+	partest.OneThread()
 	testscript.Main(m, map[string]func(){"attn": main, "limited": limited, "occupied": occupied})
 }
 

@@ -9,12 +9,19 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
+
+// TestMain computes on one thread; tests of threads ask for more.
+func TestMain(m *testing.M) {
+	partest.OneThread()
+	m.Run()
+}
 
 // trained returns a translator after short training on dates, and other dates in three parts. All tests share them,
 // because pruning changes no model.
