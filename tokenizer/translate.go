@@ -168,13 +168,15 @@ func (t *translator) quantifier() {
 	}
 }
 
-// escapes matches a backslash with a class, a property, a sign that package regexp also escapes, a sign
-// that package regexp does not escape, or a code.
-var escapes = regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
-	`([-/'"#&!,:;<=>@%~_ ` + "`" + `])|x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))`)
+// escapes returns an expression for a backslash with a class, a property, a sign that package regexp also escapes, a
+// sign that package regexp does not escape, or a code.
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
+		`([-/'"#&!,:;<=>@%~_ ` + "`" + `])|x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))`)
+})
 
 func (t *translator) escape(inside bool) {
-	m := escapes.FindStringSubmatch(t.in)
+	m := escapes().FindStringSubmatch(t.in)
 	if m == nil {
 		t.refuse(noEscape(t.in))
 		return

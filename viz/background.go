@@ -11,13 +11,13 @@ import (
 // the caller does not wait for a terminal that ignores the first request.
 const AskBackground = "\x1b]11;?\x1b\\\x1b[c"
 
-// background matches the answer to OSC 11: up to four hexadecimal digits each of red, green and blue.
-var background = regexp.MustCompile(`\x1b\]11;rgb[^:]*:([[:xdigit:]]{1,4})/([[:xdigit:]]{1,4})/([[:xdigit:]]{1,4})(/[^\x07\x1b]*)?[\x07\x1b]`)
+// background is the answer to OSC 11: up to four hexadecimal digits each of red, green and blue.
+const background = `\x1b\]11;rgb[^:]*:([[:xdigit:]]{1,4})/([[:xdigit:]]{1,4})/([[:xdigit:]]{1,4})(/[^\x07\x1b]*)?[\x07\x1b]`
 
 // ParseBackground reads a terminal's answer to AskBackground. light reports whether the
 // background is light, ok whether the answer names a colour.
 func ParseBackground(reply string) (light, ok bool) {
-	m := background.FindStringSubmatch(reply)
+	m := regexp.MustCompile(background).FindStringSubmatch(reply)
 	if m == nil {
 		return false, false
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 )
@@ -81,34 +82,40 @@ func JoinNegative(args []string) []string {
 	return joined
 }
 
-// messages maps the parser's messages about a value to attn's form: the flag, its value and the expected
-// values.
-var messages = []struct {
+type message struct {
 	parser *regexp.Regexp
 	want   string
-}{
-	{regexp.MustCompile(`^(--[a-z-]+): expected .* but got "EOL" \(<EOL>\)$`), "$1 needs a value"},
-	{regexp.MustCompile(`^(--[a-z-]+): missing value, expecting .*`), "$1 needs a value"},
-	{regexp.MustCompile(`^expected "(<[a-z]+>)"$`), "$1 is missing"},
-	{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit u?int but got "(\d+)"$`), "$1 $2 is too large"},
-	{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit int but got (".*")$`), "$1 $2, want a whole number"},
-	{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit uint but got (".*")$`), "$1 $2, want a whole number, at least 0"},
-	{regexp.MustCompile(`^(--[a-z-]+): expected a float but got (".*") \(string\)$`), "$1 $2, want a number"},
-	{regexp.MustCompile(`^(--[a-z-]+): expected duration but got (".*"): .*`), "$1 $2, want a duration such as 500ms or 2s"},
-	{regexp.MustCompile(`^(--[a-z-]+): bool value must be .* but got (".*")$`), "$1 $2, want true or false"},
 }
 
-var notOneOf = regexp.MustCompile(`^(--[a-z-]+|<[a-z]+>) must be one of (.*) but got (".*")$`)
+// messages returns the parser's messages about a value beside attn's form: the flag, its value and the expected
+// values.
+var messages = sync.OnceValue(func() []message {
+	return []message{
+		{regexp.MustCompile(`^(--[a-z-]+): expected .* but got "EOL" \(<EOL>\)$`), "$1 needs a value"},
+		{regexp.MustCompile(`^(--[a-z-]+): missing value, expecting .*`), "$1 needs a value"},
+		{regexp.MustCompile(`^expected "(<[a-z]+>)"$`), "$1 is missing"},
+		{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit u?int but got "(\d+)"$`), "$1 $2 is too large"},
+		{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit int but got (".*")$`), "$1 $2, want a whole number"},
+		{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit uint but got (".*")$`), "$1 $2, want a whole number, at least 0"},
+		{regexp.MustCompile(`^(--[a-z-]+): expected a float but got (".*") \(string\)$`), "$1 $2, want a number"},
+		{regexp.MustCompile(`^(--[a-z-]+): expected duration but got (".*"): .*`), "$1 $2, want a duration such as 500ms or 2s"},
+		{regexp.MustCompile(`^(--[a-z-]+): bool value must be .* but got (".*")$`), "$1 $2, want true or false"},
+	}
+})
+
+var notOneOf = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(--[a-z-]+|<[a-z]+>) must be one of (.*) but got (".*")$`)
+})
 
 // Plain rewrites an error of the parser in attn's form.
 func Plain(err error) error {
 	text := err.Error()
-	for _, m := range messages {
+	for _, m := range messages() {
 		if m.parser.MatchString(text) {
 			return fmt.Errorf("%s", m.parser.ReplaceAllString(text, m.want))
 		}
 	}
-	if m := notOneOf.FindStringSubmatch(text); m != nil {
+	if m := notOneOf().FindStringSubmatch(text); m != nil {
 		return fmt.Errorf("%s %s, want %s", m[1], m[3], Listed(strings.Split(strings.ReplaceAll(m[2], `"`, ""), ","), "or"))
 	}
 	return err

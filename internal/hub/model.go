@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -24,12 +25,14 @@ type Model struct {
 	hub   *Hub
 }
 
-// name matches the name of a model, optionally preceded by its owner's name.
-var name = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,95}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
+// validName returns an expression for the name of a model, optionally preceded by its owner's name.
+var validName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,95}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
+})
 
 // CheckName returns an error unless model is a valid name.
 func CheckName(model string) error {
-	if !name.MatchString(model) || strings.Contains(model, "..") || strings.HasSuffix(model, ".git") {
+	if !validName().MatchString(model) || strings.Contains(model, "..") || strings.HasSuffix(model, ".git") {
 		return fmt.Errorf("%s, want a name such as sentence-transformers/all-MiniLM-L6-v2", quote.Text(model))
 	}
 	return nil

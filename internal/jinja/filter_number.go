@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/attn-go/attn/internal/quote"
 )
@@ -52,11 +53,13 @@ func toNumber(r *run, v any) any {
 	return 0.0
 }
 
-// dialect matches numbers that Python and Go read differently: 1_000, 0x1p4 and digits outside of ASCII.
-var dialect = regexp.MustCompile(`^[+-]?[0-9.]*(?:[0-9.][_xX]|[^\P{Nd}0-9])`)
+// dialect returns an expression for numbers that Python and Go read differently: 1_000, 0x1p4 and digits outside of ASCII.
+var dialect = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[+-]?[0-9.]*(?:[0-9.][_xX]|[^\P{Nd}0-9])`)
+})
 
 func refuseDialect(s string) {
-	if dialect.MatchString(s) {
+	if dialect().MatchString(s) {
 		fail("the number %s is not supported", quote.Text(s))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -161,9 +162,11 @@ func (l *lexer) raw(begin []string) {
 
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
-// tokenPattern matches a number, a name or an operator.
-var tokenPattern = regexp.MustCompile(`^(?:(\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)|([\pL_][\pL\p{Nd}_]*)|` +
-	`(//|\*\*|==|!=|<=|>=|[-+*/%~<>=.,:|()\[\]{}]))`)
+// tokenPattern returns an expression for a number, a name or an operator.
+var tokenPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)|([\pL_][\pL\p{Nd}_]*)|` +
+		`(//|\*\*|==|!=|<=|>=|[-+*/%~<>=.,:|()\[\]{}]))`)
+})
 
 // expression reads tokens up to the end of a tag.
 func (l *lexer) expression(close string) {
@@ -189,7 +192,7 @@ func (l *lexer) expression(close string) {
 			l.quoted(rest)
 			continue
 		}
-		m := tokenPattern.FindStringSubmatch(rest)
+		m := tokenPattern().FindStringSubmatch(rest)
 		switch {
 		case m == nil:
 			r, _ := utf8.DecodeRuneInString(rest)
