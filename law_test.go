@@ -80,6 +80,7 @@ var order = []string{
 	"internal/importance",
 	"internal/pruning",
 	"examples/regression",
+	"examples/crossattention",
 	"examples/scores",
 	"examples/lengths",
 	"examples/sequencefirst",
