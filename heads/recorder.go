@@ -149,7 +149,7 @@ func (r *Recorder) observe(name string, w *tensor.Tensor) error {
 // the sizes do not match the earlier calls.
 func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 	if n := r.options.Sequence; n < 0 || n >= batch {
-		return nil, fmt.Errorf("sequence %d of a batch of %d was asked for", n, batch)
+		return nil, fmt.Errorf("sequence %d, but the batch has %d", n, batch)
 	}
 	o := r.byName[name]
 	if o == nil {

@@ -39,7 +39,7 @@ func (r *Recorder) Inspect(layer string, p attn.Parts) {
 	}
 	w := p.ValueNorms
 	if n := r.options.Sequence; n < 0 || n >= w.Dim(0) {
-		r.err = fmt.Errorf("heads: layer %s: sequence %d of a batch of %d was asked for", quote.Text(layer), n, w.Dim(0))
+		r.err = fmt.Errorf("heads: layer %s: sequence %d, but the batch has %d", quote.Text(layer), n, w.Dim(0))
 		return
 	}
 	x := r.parts[layer]

@@ -145,7 +145,7 @@ func (p *Probe) Config() ([]byte, error) { return p.model.config(nil) }
 // fewer returns the settings that describe the remaining heads, with nil for a setting to remove,
 // and which programs can load a model with them.
 func (p *Probe) fewer() (set map[string]any, loads string) {
-	const everywhere = "whatever loads the original"
+	const everywhere = "any program that loads the original"
 	m, kept := p.model, p.Kept()
 	gone, counts := map[string][]int{}, map[int]bool{} // removed heads by layer; the different head counts
 	group, removed := 1, false
@@ -182,7 +182,7 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 		z := m.Sizes()
 		set["num_attention_heads"], set["num_key_value_heads"], set["head_dim"], loads = equal[0], equal[0]/group, z.HeadSize, everywhere
 		if z.Width%equal[0] != 0 {
-			loads = fmt.Sprintf("what takes a number of heads that does not divide hidden_size, as transformers before version 5 (%d and %d)", equal[0], z.Width)
+			loads = fmt.Sprintf("programs that accept a number of heads (%d) that does not divide hidden_size (%d), such as transformers before version 5", equal[0], z.Width)
 		}
 	}
 	return set, loads

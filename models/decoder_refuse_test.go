@@ -89,7 +89,7 @@ func TestTokensOption(t *testing.T) {
 		{"llama_longrope", 0, 80, ""},
 		{"llama_longrope", 96, 96, ""},
 		{"gpt2", 0, 64, ""},
-		{"gpt2", 65, 0, "n_positions is 64, want at least the 65 tokens that are asked for"},
+		{"gpt2", 65, 0, "n_positions is 64, want at least the 65 requested tokens"},
 		{"llama2", -1, 0, "models: Options.Tokens is -1, want 0 to 16777216"},
 		{"llama2", 1 << 25, 0, "models: Options.Tokens is 33554432, want 0 to 16777216"},
 	} {

@@ -13,12 +13,12 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// TextExample returns an example of a text for a head that predicts words: of a decoder, each
-// token behind the first; of an encoder, 15% of the text's tokens, at least one, each in
-// the place of which the model reads its mask token. rng draws which.
+// TextExample returns an example of a text for a head that predicts words. A decoder predicts each
+// token after the first. An encoder predicts 15% of the text's tokens, at least one, which rng
+// draws: it reads its mask token instead of them.
 //
-// Differs: BERT was trained with a tenth of these tokens as they are and a tenth replaced
-// by others; what is measured here is prediction alone.
+// Differs: in BERT's training, a tenth of these tokens is unchanged, and another token replaces a
+// tenth. Here all are masked.
 //
 // Errors: those of Encode; a model with another head or, for masked words, whose tokenizer
 // has no mask token; a text without anything to predict.
@@ -64,10 +64,10 @@ func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
 }
 
 // LabelExample returns an example of a text, or of a pair of texts if second is not empty,
-// for a head that classifies texts. label is the name of a class as config.json has it.
+// for a head that classifies texts. label is the name of a class in config.json.
 //
-// Errors: those of Encode; a model with another head, or whose problem_type in config.json is
-// not that each text has one of several classes; a label that it does not have.
+// Errors: those of Encode; a model with another head, with fewer than two classes, or with a
+// problem_type in config.json other than single_label_classification; an unknown label.
 func (m *Model) LabelExample(first, second, label string) (Example, error) {
 	task := m.task()
 	if task != TextClasses && task != NextSentence {
@@ -90,10 +90,10 @@ func (m *Model) LabelExample(first, second, label string) (Example, error) {
 	return x, nil
 }
 
-// TranslationExample returns an example of a source and its target for an encoder–decoder,
-// which is to predict each token of the target, its end included, from those before it.
+// TranslationExample returns an example of a source and its target for an encoder–decoder, which
+// predicts each token of the target, including its end, from the tokens before it.
 //
-// Errors: those of Encode, of either text; another model; a target without tokens.
+// Errors: those of Encode for both texts; a model of another kind; a target without tokens.
 func (m *Model) TranslationExample(source, target string) (Example, error) {
 	if m.Sizes().Decoder == nil {
 		return Example{}, fmt.Errorf("models: TranslationExample: %s is no encoder-decoder, want one; TextExample takes others", m.Family.Name)
@@ -116,7 +116,8 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 	return Example{IDs: exampleOf(e).IDs, Reads: reads, Targets: y.IDs}, nil
 }
 
-// reads returns what a decoder reads of a target that it is to predict.
+// reads returns the input of a decoder that predicts a target: the start token, and the target
+// without its last token.
 func (m *Model) reads(target []int) ([]int, error) {
 	start, err := m.startToken()
 	if err != nil {
@@ -131,7 +132,7 @@ func exampleOf(e *tokenizer.Encoding) Example {
 	return Example{IDs: x.IDs[0], Types: x.Types[0]}
 }
 
-// task returns what the head is for, "nothing" if there is none.
+// task returns the task of the head, "nothing" if there is none.
 func (m *Model) task() Task {
 	if h := m.Head(); h != nil {
 		return h.Task
@@ -139,8 +140,8 @@ func (m *Model) task() Task {
 	return "nothing"
 }
 
-// maskToken returns the id of the token in place of a masked word: the mask_token of
-// tokenizer_config.json, or else one with a usual name.
+// maskToken returns the id of the mask token: the mask_token of tokenizer_config.json, or else one
+// with a common name.
 func (m *Model) maskToken() (int, error) {
 	path := filepath.Join(m.Dir, tokenizerConfigFile)
 	var settings struct {

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -50,7 +51,9 @@ func (m *Model) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err 
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(int) bool) { w.write(g, yield) }, nil
+	return func(yield func(int) bool) {
+		w.write(context.Background(), g, 1, func(_, id int) bool { return yield(id) })
+	}, nil
 }
 
 // generationFile contains settings of generation.

@@ -127,11 +127,7 @@ type Stateful interface {
 // NewState returns the initial state of a network for batch sequences: the state of a Stateful
 // network, or a Cache made by NewCache.
 func NewState(n Network, batch int, c attn.CacheConfig) (State, error) {
-	own := n
-	if m, ok := n.(*Model); ok {
-		own = m.Network
-	}
-	if s, ok := own.(Stateful); ok {
+	if s, ok := inside(n).(Stateful); ok {
 		return s.NewState(), nil
 	}
 	cache, err := NewCache(n, batch, c)
@@ -139,6 +135,14 @@ func NewState(n Network, batch int, c attn.CacheConfig) (State, error) {
 		return nil, err
 	}
 	return cache, nil
+}
+
+// inside returns the network of a Model, or n.
+func inside(n Network) Network {
+	if m, ok := n.(*Model); ok {
+		return m.Network
+	}
+	return n
 }
 
 // Windowed is a Network in which some layers attend to a sliding window. NewCache makes rolling
@@ -171,10 +175,7 @@ func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 		return nil, errors.New("models: NewCache: the layers are not causal, want a decoder")
 	}
 	all := new(Cache)
-	if m, ok := n.(*Model); ok {
-		n = m.Network
-	}
-	sliding, slides := n.(Windowed)
+	sliding, slides := inside(n).(Windowed)
 	for i, layer := range layers {
 		own := c
 		if slides && c.Window == 0 && sliding.Window(i) > 1 {

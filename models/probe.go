@@ -310,34 +310,26 @@ func (p *Probe) Kept() map[string][]int {
 func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	rest := &Probe{model: p.model, aim: p.aim, batches: p.batches, kept: map[string][]int{}}
 	mine := map[string][]int{} // of remaining heads, as in Layers
-	known := 0
-	before := p.Kept()
+	known, before := 0, p.Kept()
 	for _, l := range p.layers {
 		name := l.Config().Name
-		var left []int // of l
+		mine[name] = nil
 		for h := range l.Config().Heads {
 			if slices.Contains(gone, prune.Head{Layer: name, Number: h}) {
 				known++
 				continue
 			}
-			left = append(left, h)
+			mine[name] = append(mine[name], h)
 			rest.kept[name] = append(rest.kept[name], before[name][h])
 		}
-		mine[name] = left
-		if len(left) == l.Config().Heads {
-			rest.layers = append(rest.layers, l)
-			continue
-		}
-		smaller, err := l.Keep(left)
-		if err != nil {
-			return nil, fmt.Errorf("models: Without: %w", err)
-		}
-		rest.layers = append(rest.layers, smaller)
 	}
 	if known != len(gone) {
 		return nil, errors.New("models: Without: a head that the model lacks or that is given twice")
 	}
 	if p.model.Translator == nil {
+		if err := rest.renew(); err != nil {
+			return nil, fmt.Errorf("models: Without: %w", err)
+		}
 		return rest, nil
 	}
 	m, err := p.model.Keep(mine)
@@ -345,4 +337,20 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 		return nil, err
 	}
 	return p.Of(m)
+}
+
+// renew builds the probe's layers from those of its model.
+func (p *Probe) renew() error {
+	p.layers = p.model.Attention()
+	for i, l := range p.layers {
+		left, c := p.kept[l.Config().Name], l.Config()
+		if p.kept == nil || len(left) == c.Heads {
+			continue
+		}
+		var err error
+		if p.layers[i], err = l.Keep(left); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -64,7 +63,7 @@ func (a similarityAim) of(m *Model) (aim, error) {
 
 // states are the vectors, divided by their length: [2B Width].
 func (a similarityAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
-	return nn.L2Norm{Eps: 1e-12}.Forward(t, a.e.pool(t, hidden, b.x.Lens()))
+	return normalized.Forward(t, a.e.pool(t, hidden, b.x.Lens()))
 }
 
 // outputs are the cosines, [B].

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,14 +34,14 @@ var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may
 //
 // Errors: those of Load, because the directory is read again; ErrDiverged; if ctx ends,
 // ctx.Err(). After the last two, p is partly trained.
-func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) error {
+func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) (err error) {
 	if o.Steps < 0 || !(o.Rate > 0) {
 		return fmt.Errorf("models: Train: %d steps at a rate of %v, want at least 0, and more than 0", o.Steps, o.Rate)
 	}
 	if err := p.own(); err != nil {
 		return err
 	}
-	defer p.renew()
+	defer func() { err = cmp.Or(err, p.renew()) }()
 	on := p.On(examples)
 	optimizer := nn.NewAdamW(p.model)
 	optimizer.WeightDecay = 0
@@ -88,25 +89,5 @@ func (p *Probe) own() error {
 	}
 	m.trained = true
 	p.model, p.aim = m, a
-	p.renew()
-	return nil
-}
-
-// renew rebuilds the probe's layers from those of its model.
-func (p *Probe) renew() {
-	p.layers = p.model.Attention()
-	if p.kept == nil {
-		return
-	}
-	for i, l := range p.layers {
-		left := p.kept[l.Config().Name]
-		if len(left) == l.Config().Heads {
-			continue
-		}
-		small, err := l.Keep(left)
-		if err != nil {
-			panic(err) // Without has already kept the same heads
-		}
-		p.layers[i] = small
-	}
+	return p.renew()
 }

@@ -324,7 +324,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
-	if _, err := m.Beam(context.Background(), x.IDs[0], 0, models.Generation{}); err == nil || err.Error() != "models: Beam: 0 beginnings, want at least 1" {
+	if _, err := m.Beam(context.Background(), x.IDs[0], 0, models.Generation{}); err == nil || err.Error() != "models: Beam: 0 hypotheses, want at least 1" {
 		t.Errorf("error %v", err)
 	}
 	ended, end := context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"errors"
 	"iter"
 
@@ -47,7 +48,7 @@ func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], er
 		n := s.rewind(prompt)
 		s.fresh, s.read = len(prompt)-n, nil // during a step, some layers have read more than others
 		w.begin, w.written = prompt[n:], [][]int{prompt[:n:n]}
-		w.write(g, func(id int) bool {
+		w.write(context.Background(), g, 1, func(_, id int) bool {
 			s.read = w.written[0]
 			more := yield(id)
 			if more {

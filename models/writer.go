@@ -113,19 +113,39 @@ func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 	return tensor.Reshape(t, y, y.Dim(0), y.Dim(2))
 }
 
-// write repeatedly draws a token and reads it, until it draws an end token.
-func (w *writer) write(g Generation, yield func(int) bool) {
-	tape, draw := tensor.NewTape(tensor.Infer), newSampler(g.Sampling)
-	for n, next := 0, w.begin; n < w.most; n++ {
-		tape.Reset()
-		scores := w.logits(tape, [][]int{next}).Data()
-		w.ban(scores, w.written[0])
-		id := draw.next(scores)
-		if slices.Contains(g.Ends, id) || !yield(id) {
-			return
-		}
-		next = []int{id}
+// write writes n texts: it repeatedly draws a token of each text and reads it. A text ends with an
+// end token, at the limit, or when take returns false for its number and a token. If ctx ends,
+// write returns ctx.Err().
+func (w *writer) write(ctx context.Context, g Generation, n int, take func(text, id int) bool) error {
+	tape := tensor.NewTape(tensor.Infer)
+	active, next, draw := counted(n), slices.Repeat([][]int{w.begin}, n), make([]*sampler, n)
+	for i := range draw {
+		draw[i] = newSampler(g.Sampling)
 	}
+	for range w.most {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tape.Reset()
+		logits := w.logits(tape, next)
+		v := logits.Dim(1)
+		var going []int
+		for i, text := range active {
+			scores := logits.Data()[i*v:][:v]
+			w.ban(scores, w.written[i])
+			if id := draw[text].next(scores); !slices.Contains(g.Ends, id) && take(text, id) {
+				going, next[i] = append(going, i), []int{id}
+			}
+		}
+		if len(going) == 0 {
+			break
+		}
+		if len(going) < len(active) {
+			active, next = pick(active, going), pick(next, going)
+			w.choose(going)
+		}
+	}
+	return nil
 }
 
 // ban excludes tokens that would complete a bad word.
@@ -175,7 +195,17 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 		if m.Sizes().Decoder != nil {
 			n = translatorBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
 		}
-		if err := m.writeBatch(ctx, sources, order[:n], written, g, limit); err != nil {
+		batch := order[:n]
+		w, err := m.writer("Write", pick(sources, batch), &g, nil)
+		if err == nil {
+			err = w.write(ctx, g, n, func(text, id int) bool {
+				at := batch[text]
+				written[at] = append(written[at], id)
+				most := limit(at)
+				return most == 0 || len(written[at]) < most
+			})
+		}
+		if err != nil {
 			return written, err
 		}
 		order = order[n:]
@@ -202,49 +232,6 @@ func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]stri
 		out[i] = m.Decode(ids)
 	}
 	return out, err
-}
-
-// writeBatch writes the outputs for some of the sources, by number. limit is the maximum number
-// of tokens; 0 means the model's limit.
-func (m *Model) writeBatch(
-	ctx context.Context, sources [][]int, active []int, written [][]int, g Generation, limit func(i int) int,
-) error {
-	w, err := m.writer("Write", pick(sources, active), &g, nil)
-	if err != nil {
-		return err
-	}
-	tape := tensor.NewTape(tensor.Infer)
-	active = slices.Clone(active)
-	next, draw := slices.Repeat([][]int{w.begin}, len(active)), make(map[int]*sampler)
-	for _, at := range active {
-		draw[at] = newSampler(g.Sampling)
-	}
-	for len(active) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		tape.Reset()
-		logits := w.logits(tape, next)
-		v := logits.Dim(1)
-		var going []int
-		for i, at := range active {
-			scores := logits.Data()[i*v:][:v]
-			w.ban(scores, w.written[i])
-			id := draw[at].next(scores)
-			if slices.Contains(g.Ends, id) {
-				continue
-			}
-			written[at] = append(written[at], id)
-			if n, most := len(written[at]), limit(at); n < w.most && (most == 0 || n < most) {
-				going, next[i] = append(going, i), []int{id}
-			}
-		}
-		if len(going) < len(active) {
-			active, next = pick(active, going), pick(next, going)
-			w.choose(going)
-		}
-	}
-	return nil
 }
 
 // hypothesis is a partial or complete text in a beam search.
@@ -278,13 +265,13 @@ var (
 )
 
 // Beam returns the tokens of the most likely continuation of a prompt that beam search finds.
-// beginnings is the number of hypotheses kept at each step. The family's Search compares complete
+// hypotheses is the number of hypotheses kept at each step. The family's Search compares complete
 // texts. Prompts and end tokens work as in Generate; g.Sampling is not used.
 //
-// Errors: those of Generate; beginnings below 1; if ctx ends, ctx.Err().
-func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Generation) ([]int, error) {
-	if beginnings < 1 {
-		return nil, fmt.Errorf("models: Beam: %d beginnings, want at least 1", beginnings)
+// Errors: those of Generate; fewer than one hypothesis; if ctx ends, ctx.Err().
+func (m *Model) Beam(ctx context.Context, prompt []int, hypotheses int, g Generation) ([]int, error) {
+	if hypotheses < 1 {
+		return nil, fmt.Errorf("models: Beam: %d hypotheses, want at least 1", hypotheses)
 	}
 	w, err := m.writer("Beam", [][]int{prompt}, &g, nil)
 	if err != nil {
@@ -294,14 +281,14 @@ func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Genera
 	if by.Score == nil {
 		by = meanSearch
 	}
-	looked, wanted := max(2, 1+len(g.Ends))*beginnings, beginnings
+	looked, wanted := max(2, 1+len(g.Ends))*hypotheses, hypotheses
 	if by.Best {
-		looked, wanted = beginnings, 1
+		looked, wanted = hypotheses, 1
 	}
 	score := func(h hypothesis) float64 { return by.Score(h.logp, len(h.tokens)) }
 	tape := tensor.NewTape(tensor.Infer)
 	alive, next := []hypothesis{{}}, [][]int{w.begin}
-	var whole []hypothesis // the best ones, at most beginnings
+	var whole []hypothesis // the best ones, at most hypotheses
 	for n := 1; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -312,10 +299,10 @@ func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Genera
 		for i, h := range best {
 			switch last := h.tokens[len(h.tokens)-1]; {
 			case slices.Contains(g.Ends, last), n == w.most:
-				if i < beginnings {
+				if i < hypotheses {
 					whole = keep(whole, h, wanted, score)
 				}
-			case len(alive) < beginnings:
+			case len(alive) < hypotheses:
 				alive = append(alive, h)
 			}
 		}
