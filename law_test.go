@@ -93,8 +93,7 @@ var order = []string{
 	"internal/tools/fma",
 	"internal/tools/targets",
 	"internal/tools/words",
-	"internal/conformance", // a repository tool, like those before it
-	"bench/compare",        // repository tools, too
+	"bench/compare", // a repository tool, like those before it
 	"bench/wasm",
 }
 
