@@ -77,7 +77,7 @@ type Vocabulary struct {
 // order of their bytes. BPE includes characters first and then pieces of words, see [tokenizer.TrainBPE].
 // The result depends only on the arguments.
 //
-// Panics: units that ParseUnits would reject.
+// Panics: units that ParseUnits would reject; a text of 2 GiB.
 func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 	if size <= 0 {
 		size = DefaultVocabularySize
@@ -230,12 +230,18 @@ func (v *Vocabulary) Encode(text string) []int {
 
 // words returns the words of a text; with Chars, the whole text.
 func (v *Vocabulary) words(text string) []string {
-	return v.tokens.Words(strings.ToValidUTF8(text, "\uFFFD"))
+	words, err := v.tokens.Words(strings.ToValidUTF8(text, "\uFFFD"))
+	if err != nil {
+		panic("seq2seq: " + err.Error())
+	}
+	return words
 }
 
 // Unknown returns the pieces of text that Encode replaces by UNK, each once, in the order of the text. The
 // pieces are characters, or with Words the words, without the space before them. It returns nil if all
 // pieces are known.
+//
+// Panics: a text of 2 GiB.
 func (v *Vocabulary) Unknown(text string) []string {
 	var list []string
 	add := func(piece string) {

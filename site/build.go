@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"image/color"
@@ -74,8 +75,26 @@ func (b *build) write(name string, data []byte, loads ...string) error {
 		}
 		small = len(packed)
 	}
+	if b.files[name] == nil {
+		if err := b.own(name, target); err != nil {
+			return err
+		}
+	}
 	b.files[name] = &file{len(data), small, loads}
 	return os.WriteFile(target, data, 0o644)
+}
+
+// own adds a file to the list of those that belong to the site. A file that exists already is somebody else's.
+func (b *build) own(name, target string) error {
+	if _, err := os.Lstat(target); err == nil {
+		return fmt.Errorf("%s exists and is not part of the site: it is not overwritten", target)
+	}
+	list, err := os.OpenFile(filepath.Join(b.out, mark), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(list, name)
+	return errors.Join(err, list.Close())
 }
 
 func compress(data []byte) ([]byte, error) {
@@ -215,7 +234,7 @@ func (b *build) palette() error {
 	}
 	lines := strings.SplitAfter(script.String(), "\n")
 	slices.Sort(lines) // a map has no order
-	return b.write(mark, []byte(strings.Join(lines, "")))
+	return b.write("assets/palette.js", []byte(strings.Join(lines, "")))
 }
 
 func appendRGB(list []byte, c color.RGBA) []byte { return append(list, c.R, c.G, c.B) }

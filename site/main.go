@@ -18,12 +18,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 func main() {
 	log.SetFlags(0)
-	out := flag.String("out", "", "build the site into this `directory`; it must be empty, or contain a site")
+	out := flag.String("out", "", "build the site into this `directory`; it must be new, empty, or contain a site")
 	serve := flag.String("serve", "", "serve the site at this `address` after building it")
 	check := flag.Bool("check", false, "fail if a page exceeds its budget of bytes; otherwise this is only reported")
 	update := flag.Bool("update", false, "copy the marked regions of the examples into docs/lessons.md, and stop")
@@ -77,22 +78,52 @@ func goOutput(args ...string) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// mark is a file that only a built site contains. A directory with it may be overwritten.
-const mark = "assets/palette.js"
+// mark is the file that lists the files of a site, one a line, as the build that wrote them left it.
+const mark = ".attn-site"
 
-// newBuild prepares an empty output directory.
+// newBuild prepares the output directory. It must be new, empty, or contain a site: then the files of that site are
+// removed, and only they.
 func newBuild(root, out string) (*build, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	if len(entries) > 0 {
-		if _, err := os.Stat(filepath.Join(out, mark)); err != nil {
-			return nil, fmt.Errorf("%s is not empty and contains no site: nothing is overwritten", out)
-		}
-		if err := os.RemoveAll(out); err != nil {
+		if err := removeSite(out); err != nil {
 			return nil, err
 		}
 	}
 	return &build{root: root, out: out, files: map[string]*file{}}, nil
+}
+
+// removeSite removes the files of an earlier build, and the directories that are empty then.
+func removeSite(out string) error {
+	list, err := os.ReadFile(filepath.Join(out, mark))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is not empty and has no %s, so it contains no site: nothing is overwritten; "+
+			"name a new or empty directory, or one that this command has written", out, mark)
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(out) // no name in the list leads out of it
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var dirs []string
+	for name := range strings.Lines(string(list)) {
+		name = filepath.FromSlash(strings.TrimSuffix(name, "\n"))
+		if err := dir.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for d := filepath.Dir(name); d != "."; d = filepath.Dir(d) {
+			dirs = append(dirs, d)
+		}
+	}
+	slices.SortFunc(dirs, func(x, y string) int { return len(y) - len(x) }) // inner ones first
+	for _, d := range slices.Compact(dirs) {
+		_ = dir.Remove(d) // fails if it contains a file of somebody else
+	}
+	return dir.Remove(mark)
 }

@@ -163,19 +163,56 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// Files of others are not overwritten; a site is.
+// A directory of other files is refused. A rebuild removes the files of the site, and no others.
 func TestOverwrite(t *testing.T) {
 	dir := t.TempDir()
-	other := filepath.Join(dir, "letter.txt")
-	if err := os.WriteFile(other, []byte("dear"), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(path string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("dear"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := newBuild("..", dir); err == nil || !strings.Contains(err.Error(), "not empty") {
+	exists := func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+	write(filepath.Join(dir, "letter.txt"))
+	write(filepath.Join(dir, "assets/palette.js")) // as a site has
+	if _, err := newBuild("..", dir); err == nil || !strings.Contains(err.Error(), "nothing is overwritten") {
 		t.Errorf("a directory with other files: %v", err)
 	}
+
 	b := built(t)
-	if _, err := newBuild("..", b.out); err != nil {
-		t.Error(err)
+	other, inside := filepath.Join(b.out, "letter.txt"), filepath.Join(b.out, "docs/mine/letter.txt")
+	outside := filepath.Join(filepath.Dir(b.out), "letter.txt")
+	for _, path := range []string{other, inside, outside} {
+		write(path)
+	}
+	next, err := newBuild("..", b.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{"index.html", "docs/index.html", "assets", mark} {
+		if exists(filepath.Join(b.out, gone)) {
+			t.Errorf("%s of the earlier site is still there", gone)
+		}
+	}
+	if !exists(other) || !exists(inside) {
+		t.Error("a file that is not part of the site is removed")
+	}
+	write(filepath.Join(b.out, "assets/palette.js"))
+	if err := next.palette(); err == nil || !strings.Contains(err.Error(), "not overwritten") {
+		t.Errorf("a file of somebody else with the name of one of the site: %v", err)
+	}
+	// A list that names files elsewhere removes nothing there.
+	if err := os.WriteFile(filepath.Join(b.out, mark), []byte("../letter.txt\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newBuild("..", b.out); err == nil || !exists(outside) {
+		t.Errorf("a list with a file elsewhere: %v", err)
 	}
 }
 

@@ -123,3 +123,24 @@ func TestHostileTextInDirectory(t *testing.T) {
 		}
 	}
 }
+
+// Words fails like Encode for a text that a file's replacements make too long, and replaces bytes that are not UTF-8.
+func TestWordsOfBadText(t *testing.T) {
+	file := `{"version": "1.0", "normalizer": {"type": "Replace", "pattern": {"String": "x"}, "content": "` + strings.Repeat("y", 1000) + `"},
+		"pre_tokenizer": {"type": "Whitespace"},
+		"model": {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"u": 0}}}`
+	tokens, err := Read(strings.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words, err := tokens.Words("a \xff b"); err != nil || strings.Join(words, "|") != "a|\uFFFD|b" {
+		t.Errorf("%q, %v", words, err)
+	}
+	long := strings.Repeat("x ", 1<<12)
+	if _, err := tokens.Encode(long, Options{}); err == nil {
+		t.Fatal("Encode accepts the text: the test shows nothing")
+	}
+	if words, err := tokens.Words(long); err == nil || !strings.Contains(err.Error(), "becomes too long") {
+		t.Errorf("%d words, %v", len(words), err)
+	}
+}

@@ -235,12 +235,16 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 }
 
 // words normalizes a text and splits it into words. Special tokens within the ranges of literal are ordinary text.
-func (t *Tokenizer) words(text string, literal []Span) []piece {
+func (t *Tokenizer) words(text string, literal []Span) (words []piece, err error) {
+	defer catchGrowth(&err)
+	if len(text) > math.MaxInt32 {
+		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
+	}
 	pieces := t.added.split(newPiece(text), t.normalizer, literal)
 	if t.preTokenizer == nil {
-		return pieces
+		return pieces, nil
 	}
-	words := make([]piece, 0, len(text)/4+len(pieces))
+	words = make([]piece, 0, len(text)/4+len(pieces))
 	size, normal := 0, 0 // of the words, and of the pieces that they are from
 	for _, p := range pieces {
 		if p.token != none {
@@ -255,16 +259,16 @@ func (t *Tokenizer) words(text string, literal []Span) []piece {
 		normal += len(p.s)
 		checkGrowth(normal, size)
 	}
-	return words
+	return words, nil
 }
 
 // cutText returns the tokens of one text, without the special tokens around it.
 func (t *Tokenizer) cutText(text string, literal []Span) (_ []part, err error) {
 	defer catchGrowth(&err)
-	if len(text) > math.MaxInt32 {
-		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
+	pieces, err := t.words(text, literal)
+	if err != nil {
+		return nil, err
 	}
-	pieces := t.words(text, literal)
 	parts := make([]part, 0, len(pieces)+len(text)/6)
 	var tokens []token
 	word := 0

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -205,12 +206,18 @@ func (w wordCutter) body(table *classTable, s string, from int) int {
 }
 
 // Words returns the words of a text as passed to the model: normalized and split, including added tokens.
-func (t *Tokenizer) Words(text string) []string {
+//
+// Errors: a text that becomes too long when it is normalized; a text of 2 GiB or more.
+func (t *Tokenizer) Words(text string) ([]string, error) {
+	pieces, err := t.words(text, nil)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
 	var words []string
-	for _, p := range t.words(text, nil) {
+	for _, p := range pieces {
 		if p.plain(); p.s != "" {
 			words = append(words, p.s)
 		}
 	}
-	return words
+	return words, nil
 }

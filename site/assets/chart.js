@@ -57,7 +57,7 @@ export function chart({ title = "", x: xName, y: yName, height = 260, level = "h
         svg("text", { transform: `translate(11 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: yName }));
       marks.replaceChildren(...lines.flatMap((l) => {
         const ink = `ink-${l.colour ?? 1}`;
-        if (l.points) return l.x.map((v, i) => svg("circle", { class: ink, cx: px(v), cy: Math.max(top, Math.min(height - bottom, py(l.y[i]))), r: l.sizes?.[i] ?? 3.5, fill: "currentColor", "fill-opacity": 0.75 }));
+        if (l.points) return l.x.flatMap((v, i) => (!Number.isFinite(l.y[i]) ? [] : svg("circle", { class: ink, cx: px(v), cy: Math.max(top, Math.min(height - bottom, py(l.y[i]))), r: l.sizes?.[i] ?? 3.5, fill: "currentColor", "fill-opacity": 0.75 })));
         let path = "", pen = "M";
         for (let i = 0; i < l.x.length; i++) {
           if (!Number.isFinite(l.y[i]) || (log && l.y[i] <= 0)) pen = "M";

@@ -56,7 +56,7 @@ export function weightTable({ corner = "", rows, columns, weights, hidden, capti
   head.firstChild.textContent = corner;
   const body = rows.map((name, i) => el("tr", {}, el("th", { scope: "row", text: name }), ...weights[i].map((w, j) => {
     const cell = el("td", { text: hidden?.[j] ? "–" : number(w) });
-    if (!hidden?.[j]) {
+    if (!hidden?.[j] && Number.isFinite(w)) {
       const colour = rgb(w);
       cell.style.background = css(colour);
       cell.style.color = inkOn(colour);

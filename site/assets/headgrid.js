@@ -13,8 +13,9 @@ const axes = {
 /** Returns which cells of a layer the causal mask hides. */
 const masked = (layer) => (layer.kind !== "decoder" ? null : layer.queries.flatMap((_, i) => layer.keys.map((_, j) => j > i)));
 
-/** Returns the mean of the largest weight of each row: 1 if each query attends to one key only. */
+/** Returns the mean of the largest weight of each row: 1 if each query attends to one key only; null without weights. */
 function sharpness(layer, weights) {
+  if (weights.includes(null)) return null;
   const n = layer.keys.length;
   let sum = 0;
   for (let i = 0; i < layer.queries.length; i++) sum += Math.max(...weights.slice(i * n, (i + 1) * n));

@@ -7,6 +7,9 @@ import { headGrid } from "./headgrid.js";
 /** Writes an error of the program as a sentence. */
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
+/** Returns the mean of losses; null if there are none or one is missing, because the training has diverged. */
+const mean = (list) => (list.length === 0 || list.includes(null) ? null : list.reduce((a, b) => a + b, 0) / list.length);
+
 /** Returns how long the computation took. */
 export const duration = (s) => (s < 0.0995 ? `${number(s * 1000, 1)} ms` : s < 60 ? `${number(s, 1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`);
 
@@ -19,7 +22,7 @@ export const duration = (s) => (s < 0.0995 ? `${number(s * 1000, 1)} ms` : s < 6
  */
 export function training(node, { task, prefix = "", networks = [], scores = [], example, answer, hint, test, autostart = true }) {
   const name = (value) => prefix + value, id = (value) => `${task}-${value}`;
-  let at = 0, steps = 0, run = null, losses = [], rate = 0, seconds = 0, shown = null, queue = Promise.resolve(), drawn = 0, heard = 0, started = false, last = null;
+  let at = 0, steps = 0, run = null, losses = [], rate = 0, seconds = 0, shown = null, queue = Promise.resolve(), drawn = 0, heard = 0, started = false, last = null, turn = 0;
 
   const go = el("button", { type: "button", class: "main", text: "Train" });
   const one = el("button", { type: "button", text: "One step" }), again = el("button", { type: "button", text: "Start again" });
@@ -44,6 +47,14 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     el("div", { class: "controls" }, el("label", { for: id("text"), text: hint }, text), check), problem, result, curve.node, grid.node);
   curve.node.hidden = true;
 
+  /** Returns the number of a box, or null and says which numbers it accepts. */
+  function whole(box, what, low, high) {
+    const n = box.value.trim() === "" ? NaN : Number(box.value), good = Number.isInteger(n) && n >= low && n <= high;
+    box.setAttribute("aria-invalid", String(!good));
+    if (good) return n;
+    fail({ message: `${what} must be a whole number from ${grouped(low)} to ${grouped(high)}` });
+    return null;
+  }
   const options = () => ({ task, seed: Number(seed.value) || 1, arch: network.get(), score: score.get() });
   const busy = () => run !== null;
 
@@ -85,8 +96,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     drawn = performance.now();
     curve.node.hidden = false;
     values.step.textContent = `${grouped(at)} of ${grouped(steps)}`;
-    const few = losses.slice(-20), mean = few.reduce((a, b) => a + b, 0) / few.length;
-    values.loss.textContent = few.length ? number(mean, 3) : "–";
+    values.loss.textContent = number(mean(losses.slice(-20)), 3);
     values.rate.textContent = rate ? grouped(Math.round(rate)) : "–";
     values.time.textContent = duration(seconds);
     const right = shown && answer(shown.input);
@@ -96,7 +106,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     for (let i = 0; i < losses.length; i += width) {
       const part = losses.slice(i, i + width);
       x.push(i + part.length);
-      y.push(part.reduce((a, b) => a + b, 0) / part.length);
+      y.push(mean(part));
     }
     curve.show({ lines: [{ name: width > 1 ? `mean of ${width} steps` : "loss of a step", x, y }], xRange: [0, Math.max(100, at)], log: true,
       summary: y.length ? `The loss fell from ${number(y[0], 2)} to ${number(y.at(-1), 3)} in ${grouped(at)} steps.` : "No step yet." });
@@ -105,8 +115,10 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
 
   /** Builds the model anew, and trains it to a step of the address. */
   async function restart(to = 0) {
+    const mine = ++turn;
     run?.abort();
     await inTurn(async () => {
+      if (mine !== turn) return; // started again once more
       losses = [];
       rate = heard = 0;
       result.textContent = "";
@@ -114,8 +126,10 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       started = true;
       take(await ask("train.start", options()), false);
       until.value = steps;
+      until.removeAttribute("aria-invalid");
       await ask("train.look", { text: text.value, target: answer(text.value) }).then((s) => take(s, false), fail);
     });
+    if (mine !== turn) return;
     const [layer, n] = [state.get(name("head")).replace(/-\d+$/, ""), Number(state.get(name("head")).split("-").at(-1))];
     if (layer && shown?.layers.some((l) => l.name === layer && l.numbers.includes(n))) grid.choose({ layer, number: n });
     controls();
@@ -123,15 +137,16 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   }
 
   async function train(to) {
-    run = new AbortController();
+    const mine = turn, now = (run = new AbortController());
     heard = 0;
     controls();
     await inTurn(async () => {
-      const s = await ask("train.run", { to }, take, run.signal);
-      run = null;
-      take(s, false);
+      const s = await ask("train.run", { to }, (f) => mine === turn && take(f), now.signal);
+      if (run === now) run = null;
+      if (mine === turn) take(s, false);
     });
-    run = null;
+    if (run === now) run = null;
+    if (mine !== turn) return; // "Start again" was pressed meanwhile
     save();
     controls();
     say(`Step ${grouped(at)}, loss ${values.loss.textContent}, writes ${values.output.textContent}.`);
@@ -161,24 +176,31 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
 
   go.onclick = async () => {
     if (busy()) return run.abort();
-    if (!started) await restart();
-    const to = Math.round(Number(until.value)) || steps;
-    await train(to > at ? Math.min(to, steps) : steps);
+    if (!(await begun())) return;
+    const to = at >= Number(until.value) && until.value !== "" ? steps : whole(until, "The last step", at + 1, steps);
+    if (to !== null) await train(to);
   };
-  one.onclick = async () => {
-    if (!started) await restart();
-    await train(at + 1);
-  };
-  const anew = () => restart().then(save);
+  one.onclick = async () => (await begun()) && train(at + 1);
+  /** Starts a training if there is none; false if it cannot, or if another one began meanwhile. */
+  async function begun() {
+    if (started) return true;
+    const mine = turn + 1;
+    return whole(seed, "The seed", 1, 999999) !== null && (await restart().then(() => mine === turn && started));
+  }
+  const anew = () => whole(seed, "The seed", 1, 999999) !== null && restart().then(save);
   again.onclick = seed.onchange = network.node.onchange = score.node.onchange = anew;
+  until.onchange = () => whole(until, "The last step", 1, steps || Infinity) !== null && fail(null);
   const retext = later(120, () => {
     if (!started) return;
+    const mine = turn;
     ask("train.look", { text: text.value, target: answer(text.value) }).then((s) => {
+      if (mine !== turn) return;
       fail(null);
       take({ ...s, losses: [] }, false);
       if (s.shown.unknown.length) fail({ message: `the model has never seen ${s.shown.unknown.map((c) => `“${c}”`).join(" ")}` });
       if (!busy()) save();
     }, (e) => {
+      if (mine !== turn) return;
       fail(e);
       values.output.textContent = "–";
       values.output.classList.remove("good");

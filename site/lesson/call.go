@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 )
 
 // handler computes the result of a call. It may send frames before, and returns when ctx ends.
@@ -74,3 +76,29 @@ func parse[T any](args json.RawMessage) (x T, err error) {
 
 // pause lets waiting calls run, such as one that ends the caller. Long computations call it every few milliseconds.
 var pause = func() {}
+
+// real is a number of a result. JSON has no NaN and no infinity: they become null, which the pages show as –.
+type real float64
+
+func (x real) MarshalJSON() ([]byte, error) { return appendReal(nil, float64(x), 64), nil }
+
+// reals are numbers of a figure, with null for those that are not finite.
+type reals []float32
+
+func (list reals) MarshalJSON() ([]byte, error) {
+	text := append(make([]byte, 0, 12*len(list)+2), '[')
+	for i, x := range list {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = appendReal(text, float64(x), 32)
+	}
+	return append(text, ']'), nil
+}
+
+func appendReal(text []byte, x float64, bits int) []byte {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return append(text, "null"...)
+	}
+	return strconv.AppendFloat(text, x, 'g', -1, bits)
+}

@@ -224,8 +224,8 @@ func measureDates(ctx context.Context, args json.RawMessage, frame func(any)) (a
 		total.Texts += q.Texts
 		total.Exact += q.Exact
 		total.Seconds += q.Seconds
-		sum += float64(q.Loss * float64(len(pairs))) // all dates have the same number of tokens
-		total.Loss = sum / float64(from+len(pairs))
+		sum += float64(float64(q.Loss) * float64(len(pairs))) // all dates have the same number of tokens
+		total.Loss = real(sum / float64(from+len(pairs)))
 		frame(total)
 		pause()
 	}
@@ -235,7 +235,7 @@ func measureDates(ctx context.Context, args json.RawMessage, frame func(any)) (a
 // headScore is the importance of a head.
 type headScore struct {
 	prune.Head
-	Score float64 `json:"score"`
+	Score real `json:"score"`
 }
 
 // importanceOfDates returns the importance of the heads of the whole model, and the order in which they are removed.
@@ -273,7 +273,7 @@ func importanceOfDates(ctx context.Context, args json.RawMessage, frame func(any
 	var list []headScore
 	for _, l := range probe.Layers() {
 		for h, s := range scores[0].Values[l.Config().Name] {
-			list = append(list, headScore{prune.Head{Layer: l.Config().Name, Number: h}, s})
+			list = append(list, headScore{prune.Head{Layer: l.Config().Name, Number: h}, real(s)})
 		}
 	}
 	return map[string]any{

@@ -175,3 +175,28 @@ func TestFiguresRefuse(t *testing.T) {
 		}
 	}
 }
+
+// Numbers that are not finite become null, which pages show as –: JSON has no NaN.
+func TestNotFinite(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		from any
+		want string
+	}{
+		{reals{0.25, nan, inf, -1e-7, 0}, `[0.25,null,null,-1e-07,0]`},
+		{reals(nil), `[]`},
+		{[]real{real(nan), 2, -real(inf)}, `[null,2,null]`},
+		{learning{Step: 1, W: real(nan)}, `{"step":1,"w":null,"x":[],"truth":[],"out":[],"weights":[],"error":0,"loss":0,"selfToo":0}`},
+	} {
+		if got, err := json.Marshal(c.from); err != nil || string(got) != c.want {
+			t.Errorf("%v: %s, %v, want %s", c.from, got, err, c.want)
+		}
+	}
+	// A kernel of any width is an answer, not an error.
+	for _, w := range []float32{0, 1e30, math.MaxFloat32} {
+		e := call[map[string]any](t, "regression.estimate", object{"x": []float32{1, 2}, "y": []float32{3, 4}, "w": w}, nil)
+		if len(e["weights"].([]any)) != 2*places {
+			t.Errorf("w %v: %d weights", w, len(e["weights"].([]any)))
+		}
+	}
+}

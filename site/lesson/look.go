@@ -19,7 +19,7 @@ import (
 // maxText is the number of characters that a page may give to a model. The training texts are shorter.
 const maxText = 64
 
-// weights are attention weights, whose JSON has four decimals.
+// weights are attention weights, whose JSON has four decimals, and null for what is not finite.
 type weights []float32
 
 func (w weights) MarshalJSON() ([]byte, error) {
@@ -29,7 +29,11 @@ func (w weights) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		n := int(float32(x*10_000) + 0.5)
+		if x-x != 0 { // NaN or infinite
+			text = append(text, "null"...)
+			continue
+		}
+		n := max(0, int(float32(x*10_000)+0.5))
 		if n >= 10_000 {
 			text = append(text, '1')
 			continue

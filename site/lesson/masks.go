@@ -101,8 +101,8 @@ func masksBuild(_ context.Context, args json.RawMessage, _ func(any)) (any, erro
 	scores := o
 	scores.Mask, scores.Weights = attn.Mask{}, false
 	return map[string]any{
-		"weights": out.Weights.Data(),
-		"scores":  attn.Scores(nil, q, k, scores).Data(),
+		"weights": reals(out.Weights.Data()),
+		"scores":  reals(attn.Scores(nil, q, k, scores).Data()),
 		"hidden":  hidden(o.Mask, attn.Sizes{B: 1, Lq: a.Length, Lk: a.Length}),
 		"mask":    expression,
 		"change":  change,
@@ -112,9 +112,9 @@ func masksBuild(_ context.Context, args json.RawMessage, _ func(any)) (any, erro
 
 // inMemory is one layout of a batch: for each vector in memory order, its sequence and position.
 type inMemory struct {
-	Shape   []int     `json:"shape"`
-	Vectors [][2]int  `json:"vectors"`
-	Weights []float32 `json:"weights"` // [B L L]
+	Shape   []int    `json:"shape"`
+	Vectors [][2]int `json:"vectors"`
+	Weights reals    `json:"weights"` // [B L L]
 }
 
 // masksLayouts runs one layer on the same batch in both layouts.
@@ -161,7 +161,7 @@ func masksLayouts(_ context.Context, args json.RawMessage, _ func(any)) (any, er
 	for i, v := range outs[0].Data() {
 		difference = max(difference, math.Abs(float64(v)-float64(back.Data()[i])))
 	}
-	return map[string]any{"layouts": list, "difference": difference}, nil
+	return map[string]any{"layouts": list, "difference": real(difference)}, nil
 }
 
 // masksCache runs steps of a decoder with a cache, and compares them with the whole sequence under
@@ -191,7 +191,7 @@ func masksCache(_ context.Context, args json.RawMessage, _ func(any)) (any, erro
 	o := attn.Options{Mask: mask.Causal(), Weights: true}
 	whole := tensor.Slice(nil, tokens, 1, 0, a.Steps)
 	reference := layer.Forward(nil, whole, whole, whole, o)
-	weights, same := make([]float32, a.Steps*a.Steps), true
+	weights, same := make(reals, a.Steps*a.Steps), true
 	for i := range a.Steps {
 		y := layer.Extend(nil, tensor.Slice(nil, tokens, 1, i, i+1), cache, o)
 		copy(weights[i*a.Steps:], y.Weights.Data())

@@ -87,13 +87,13 @@ func regressionData(_ context.Context, args json.RawMessage, _ func(any)) (any, 
 
 // estimated is the curve at all places.
 type estimated struct {
-	X       []float32 `json:"x"`
-	Truth   []float32 `json:"truth"`
-	Out     []float32 `json:"out"`
-	Weights []float32 `json:"weights"` // [places, observations]
-	Error   float64   `json:"error"`   // the mean squared distance from the truth
-	Loss    float64   `json:"loss"`    // of the observations, each estimated from the others
-	SelfToo float64   `json:"selfToo"` // of the observations, each estimated from all, itself included
+	X       reals `json:"x"`
+	Truth   reals `json:"truth"`
+	Out     reals `json:"out"`
+	Weights reals `json:"weights"` // [places, observations]
+	Error   real  `json:"error"`   // the mean squared distance from the truth
+	Loss    real  `json:"loss"`    // of the observations, each estimated from the others
+	SelfToo real  `json:"selfToo"` // of the observations, each estimated from all, itself included
 }
 
 // estimate returns the curve for a kernel.
@@ -105,10 +105,10 @@ func estimate(kernel *score.Gaussian, o observations) estimated {
 	for i, v := range at.Data() {
 		t := truth(float64(v))
 		e.Truth = append(e.Truth, float32(t))
-		e.Error += (float64(e.Out[i]) - t) * (float64(e.Out[i]) - t) / places
+		e.Error += real((float64(e.Out[i]) - t) * (float64(e.Out[i]) - t) / places)
 	}
-	e.Loss = float64(nn.MSE(nil, attn.Attend(nil, x, x, y, attn.Options{Score: kernel, Mask: others}).Out, y).Item())
-	e.SelfToo = float64(nn.MSE(nil, attn.Attend(nil, x, x, y, attn.Options{Score: kernel}).Out, y).Item())
+	e.Loss = real(nn.MSE(nil, attn.Attend(nil, x, x, y, attn.Options{Score: kernel, Mask: others}).Out, y).Item())
+	e.SelfToo = real(nn.MSE(nil, attn.Attend(nil, x, x, y, attn.Options{Score: kernel}).Out, y).Item())
 	return e
 }
 
@@ -131,8 +131,8 @@ func regressionEstimate(_ context.Context, args json.RawMessage, _ func(any)) (a
 
 // learning is the state after a step of learning w.
 type learning struct {
-	Step int     `json:"step"`
-	W    float32 `json:"w"`
+	Step int  `json:"step"`
+	W    real `json:"w"`
 	estimated
 }
 
@@ -163,7 +163,7 @@ func regressionLearn(ctx context.Context, args json.RawMessage, frame func(any))
 	}
 	optimizer := nn.NewAdamW(kernel)
 	tape := tensor.NewTape(tensor.Train)
-	state := learning{W: a.W, estimated: estimate(kernel, a.observations)}
+	state := learning{W: real(a.W), estimated: estimate(kernel, a.observations)}
 	frame(state)
 	for step := range min(a.Steps, 2000) {
 		pause()
@@ -174,7 +174,7 @@ func regressionLearn(ctx context.Context, args json.RawMessage, frame func(any))
 		nn.ZeroGrad(kernel)
 		tape.Backward(nn.MSE(tape, attn.Attend(tape, x, x, y, options).Out, y), nil)
 		optimizer.Step(a.Rate)
-		state = learning{step + 1, kernel.W.Item(), estimate(kernel, a.observations)}
+		state = learning{step + 1, real(kernel.W.Item()), estimate(kernel, a.observations)}
 		frame(state)
 	}
 	return state, nil

@@ -22,10 +22,10 @@ func init() {
 
 // compared is one score of a query with all keys.
 type compared struct {
-	Name    string    `json:"name"`
-	Scores  []float32 `json:"scores"`
-	Weights []float32 `json:"weights"`
-	Out     []float32 `json:"out"`
+	Name    string `json:"name"`
+	Scores  reals  `json:"scores"`
+	Weights reals  `json:"weights"`
+	Out     reals  `json:"out"`
 }
 
 // scoresCompare compares a query in the plane with keys by six scores. The first Valid keys are
@@ -107,7 +107,7 @@ func scoresLengths(_ context.Context, args json.RawMessage, _ func(any)) (any, e
 		return nil, errors.New("NaN has reached the output")
 	}
 	return map[string]any{
-		"length": length, "heads": heads, "weights": out.Weights.Data(), "out": sum,
+		"length": length, "heads": heads, "weights": reals(out.Weights.Data()), "out": real(sum),
 		"hidden": hidden(visible, attn.Sizes{B: batch, Lq: length, Lk: length}),
 	}, nil
 }
@@ -115,9 +115,9 @@ func scoresLengths(_ context.Context, args json.RawMessage, _ func(any)) (any, e
 // scaling is what the size of vectors does to a softmax over the same number of keys.
 type scaling struct {
 	E       int        `json:"e"`
-	Scores  []float32  `json:"scores"`  // of one query, unscaled
-	Plain   []float32  `json:"plain"`   // weights without scaling
-	Scaled  []float32  `json:"scaled"`  // weights with 1/√E
+	Scores  reals      `json:"scores"`  // of one query, unscaled
+	Plain   reals      `json:"plain"`   // weights without scaling
+	Scaled  reals      `json:"scaled"`  // weights with 1/√E
 	Largest [2]float64 `json:"largest"` // the largest weight, mean over many queries
 	Slope   [2]float64 `json:"slope"`   // Σ w(1−w), the size of the softmax's gradient, mean over many queries
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -61,14 +62,14 @@ var current *training
 
 // trainingState is the result of train.start and train.run, and a frame of the latter.
 type trainingState struct {
-	Step       int       `json:"step"`
-	Steps      int       `json:"steps"`
-	Parameters int       `json:"parameters,omitempty"`
-	Pairs      int       `json:"pairs,omitempty"` // to learn
-	Losses     []float64 `json:"losses"`          // of the steps since the last frame, nats per token
-	Rate       float64   `json:"rate"`            // tokens per second
-	Seconds    float64   `json:"seconds"`         // of computation so far
-	Shown      *shown    `json:"shown"`
+	Step       int     `json:"step"`
+	Steps      int     `json:"steps"`
+	Parameters int     `json:"parameters,omitempty"`
+	Pairs      int     `json:"pairs,omitempty"` // to learn
+	Losses     []real  `json:"losses"`          // of the steps since the last frame, nats per token
+	Rate       float64 `json:"rate"`            // tokens per second
+	Seconds    float64 `json:"seconds"`         // of computation so far
+	Shown      *shown  `json:"shown"`
 }
 
 // startTraining replaces the training by one with the given options, before its first step.
@@ -120,12 +121,28 @@ func endRun() {
 	}
 }
 
-func (t *training) state(ctx context.Context, losses []float64, rate float64) (*trainingState, error) {
+func (t *training) state(ctx context.Context, losses []real, rate float64) (*trainingState, error) {
 	s, err := look(ctx, t.model, t.text, t.target)
 	if losses == nil {
-		losses = []float64{}
+		losses = []real{}
 	}
 	return &trainingState{Step: t.step, Steps: t.steps, Losses: losses, Rate: rate, Seconds: t.seconds, Shown: s}, err
+}
+
+// locked returns the current training, locked. While a call waits for the end of a step, "Start again" may replace the
+// training: the call then gets the new one.
+func locked() (*training, error) {
+	for {
+		t := current
+		if t == nil {
+			return nil, errNoTraining
+		}
+		t.Lock()
+		if t == current {
+			return t, nil
+		}
+		t.Unlock()
+	}
 }
 
 var errNoTraining = errors.New("no training has been started")
@@ -161,7 +178,7 @@ func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (an
 	if o.To == 0 || o.To > t.steps {
 		o.To = t.steps
 	}
-	var losses []float64
+	var losses []real
 	rate, last := 0., time.Now()
 	t.Lock()
 	defer t.Unlock()
@@ -194,7 +211,7 @@ func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (an
 }
 
 // rounded returns a loss with the digits that a chart and a line of text show.
-func rounded(x float64) float64 { return float64(int(float64(x*1e4)+0.5)) / 1e4 }
+func rounded(x float64) real { return real(math.Round(float64(x*1e4)) / 1e4) }
 
 // lookAtTraining sets the text of the frames, and returns a frame.
 func lookAtTraining(ctx context.Context, args json.RawMessage, _ func(any)) (any, error) {
@@ -205,16 +222,16 @@ func lookAtTraining(ctx context.Context, args json.RawMessage, _ func(any)) (any
 	if err != nil {
 		return nil, err
 	}
-	if current == nil {
-		return nil, errNoTraining
-	}
 	if err := checkText(o.Text); err != nil {
 		return nil, err
 	}
-	current.Lock()
-	defer current.Unlock()
-	current.text, current.target = o.Text, o.Target
-	return current.state(ctx, nil, 0)
+	t, err := locked()
+	if err != nil {
+		return nil, err
+	}
+	defer t.Unlock()
+	t.text, t.target = o.Text, o.Target
+	return t.state(ctx, nil, 0)
 }
 
 // measureTraining returns the share of new texts that the model translates correctly.
@@ -225,19 +242,19 @@ func measureTraining(ctx context.Context, args json.RawMessage, frame func(any))
 	if err != nil {
 		return nil, err
 	}
-	if current == nil {
-		return nil, errNoTraining
+	t, err := locked()
+	if err != nil {
+		return nil, err
 	}
-	current.Lock()
-	defer current.Unlock()
-	return measure(ctx, current.model, current.test[:max(1, min(o.Texts, len(current.test)))])
+	defer t.Unlock()
+	return measure(ctx, t.model, t.test[:max(1, min(o.Texts, len(t.test)))])
 }
 
 // quality is how well a model translates texts that it has not been trained on.
 type quality struct {
 	Texts   int     `json:"texts"`
 	Exact   int     `json:"exact"` // of them
-	Loss    float64 `json:"loss"`  // nats per token
+	Loss    real    `json:"loss"`  // nats per token
 	Seconds float64 `json:"seconds"`
 }
 
@@ -249,7 +266,7 @@ func measure(ctx context.Context, m *models.Model, pairs []seq2seq.Pair) (*quali
 	}
 	return &quality{
 		Texts: metrics.Sources, Exact: int(float64(float64(metrics.ExactMatch)*float64(metrics.Sources)) + 0.5),
-		Loss: float64(metrics.Loss), Seconds: time.Since(start).Seconds(),
+		Loss: real(metrics.Loss), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
 

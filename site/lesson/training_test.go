@@ -98,7 +98,7 @@ func TestTraining(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	_ = trainer.Run(ctx, func(p train.Progress) error {
-		if i := p.Total - 1; losses[i] != rounded(p.StepLoss) {
+		if i := p.Total - 1; losses[i] != float64(rounded(p.StepLoss)) {
 			t.Errorf("step %d: loss %v, package train has %v", p.Total, losses[i], p.StepLoss)
 		}
 		if p.Total == len(losses) {
@@ -218,7 +218,7 @@ func TestDates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, distance := 60*float64(want.ExactMatch), math.Abs(q.Loss-float64(want.Loss))
+	exact, distance := 60*float64(want.ExactMatch), math.Abs(float64(q.Loss)-float64(want.Loss))
 	if q.Texts != 60 || float64(q.Exact) != exact || distance > 1e-6 || len(frames) != 2 {
 		t.Errorf("%+v after %d frames, want %+v", q, len(frames), want)
 	}
@@ -242,7 +242,7 @@ func TestDates(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range scores[0].Flat(probe.Layers()) {
-			if r.Heads[i].Score != want {
+			if float64(r.Heads[i].Score) != want {
 				t.Errorf("%s: %+v, want %v", method, r.Heads[i], want)
 			}
 		}
@@ -263,5 +263,17 @@ func TestWeights(t *testing.T) {
 	text, err := weights{0, 1, 0.5, 0.12345, 0.00004, 0.00005, 0.99999}.MarshalJSON()
 	if want := "[0,1,0.5,0.1235,0,0.0001,1]"; err != nil || string(text) != want {
 		t.Errorf("%s, want %s", text, want)
+	}
+}
+
+// Weights that are not finite are null; those a little outside of 0 to 1 are 0 or 1.
+func TestWeightsNotFinite(t *testing.T) {
+	nan := float32(math.NaN())
+	got, err := json.Marshal(weights{0.25, nan, 1, float32(math.Inf(1)), -1e-6, 1.0001})
+	if want := `[0.25,null,1,null,0,1]`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	if got, err := json.Marshal(rounded(math.NaN())); err != nil || string(got) != "null" {
+		t.Errorf("a loss: %s, %v", got, err)
 	}
 }

@@ -53,6 +53,37 @@ func TestSiteReverse(t *testing.T) {
 	if n := js[int](w.tab, `Number(document.querySelector("#train dd").textContent.split(" ")[0].replace(",", ""))`); n > 500 {
 		t.Errorf("the training went on to step %d", n)
 	}
+	// Boxes say which numbers they accept.
+	w.set("reverse-seed", "0")
+	w.wait(`document.querySelector("#train .problem").textContent === "The seed must be a whole number from 1 to 999,999."`)
+	if step() == "0 of 1,250" {
+		t.Error("a seed that is refused starts another training")
+	}
+	w.set("reverse-seed", "")
+	button("Start again")
+	w.wait(`document.getElementById("reverse-seed").getAttribute("aria-invalid") === "true"`)
+	w.set("reverse-until", "3.5")
+	w.wait(`document.querySelector("#train .problem").textContent === "The last step must be a whole number from 1 to 1,250."`)
+	w.set("reverse-seed", "1")
+	w.wait(`document.querySelector("#train dd").textContent === "0 of 1,250"`)
+	// "Start again" during a step, a new text and a second press: nothing of the old training arrives later.
+	w.set("reverse-until", "1250")
+	button("Train")
+	w.wait(`parseInt(document.querySelector("#train dd").textContent) > 3`)
+	for range 3 {
+		w.set("reverse-text", "abba")
+		js[bool](w.tab, "new Promise((done) => setTimeout(() => done(true), 115))") // the page waits 120 ms for more text
+		button("Start again")
+		button("Start again")
+		js[bool](w.tab, "new Promise((done) => setTimeout(() => done(true), 500))")
+		w.wait(`document.querySelector("#train button").textContent === "Train"`)
+		if got := step(); got != "0 of 1,250" || w.hash() != "#text=abba" {
+			t.Errorf("started again: step %s, address %s", got, w.hash())
+		}
+		button("Train")
+		w.wait(`parseInt(document.querySelector("#train dd").textContent) > 3`)
+	}
+	button("Pause")
 	w.set("reverse-network", "gru")
 	w.wait(`document.querySelectorAll("#train .head").length === 1`)
 	w.wait(`document.querySelector("#train dd").textContent === "0 of 1,250"`)
