@@ -676,68 +676,69 @@ TEXT ·sigmoidNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc00f43 // ldr q3, [x26, #48]
 	WORD $0x3dc01344 // ldr q4, [x26, #64]
 	WORD $0x3dc01745 // ldr q5, [x26, #80]
-	WORD $0x3dc03746 // ldr q6, [x26, #208]
+	WORD $0x4f000406 // movi v6.4s, #0x0
+	WORD $0x3dc03747 // ldr q7, [x26, #208]
 	MOVD n+16(FP), R2
 	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
-	WORD $0x3dc00027 // ldr q7, [x1]
-	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
-	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc00b4a // ldr q10, [x26, #32]
-	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
-	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
-	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
-	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
-	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc01b4b // ldr q11, [x26, #96]
-	WORD $0x3dc01f4c // ldr q12, [x26, #112]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0234b // ldr q11, [x26, #128]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0274c // ldr q12, [x26, #144]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02b4b // ldr q11, [x26, #160]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
+	WORD $0x3dc00b4b // ldr q11, [x26, #32]
+	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
+	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
+	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
+	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
+	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc02f4d // ldr q13, [x26, #176]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02f4b // ldr q11, [x26, #176]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
-	WORD $0x4e681ce7 // bic v7.16b, v7.16b, v8.16b
-	WORD $0x4e26d4e7 // fadd v7.4s, v7.4s, v6.4s
-	WORD $0x6e27fcc7 // fdiv v7.4s, v6.4s, v7.4s
-	WORD $0x3d800007 // str q7, [x0]
-	WORD $0x3dc00427 // ldr q7, [x1, #16]
-	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
-	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc00b4a // ldr q10, [x26, #32]
-	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
-	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
-	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
-	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
-	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc01b4b // ldr q11, [x26, #96]
-	WORD $0x3dc01f4c // ldr q12, [x26, #112]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0234b // ldr q11, [x26, #128]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0274c // ldr q12, [x26, #144]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02b4b // ldr q11, [x26, #160]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
+	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
+	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
+	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
+	WORD $0x3d800008 // str q8, [x0]
+	WORD $0x3dc00428 // ldr q8, [x1, #16]
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
+	WORD $0x3dc00b4b // ldr q11, [x26, #32]
+	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
+	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
+	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
+	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
+	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc02f4d // ldr q13, [x26, #176]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02f4b // ldr q11, [x26, #176]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
-	WORD $0x4e681ce7 // bic v7.16b, v7.16b, v8.16b
-	WORD $0x4e26d4e7 // fadd v7.4s, v7.4s, v6.4s
-	WORD $0x6e27fcc7 // fdiv v7.4s, v6.4s, v7.4s
-	WORD $0x3d800407 // str q7, [x0, #16]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
+	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
+	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
+	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
+	WORD $0x3d800408 // str q8, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
 	SUBS $8, R2, R2
@@ -749,34 +750,34 @@ after3:
 	BLT after5
 
 loop4:
-	WORD $0x3dc00027 // ldr q7, [x1]
-	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
-	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc00b4a // ldr q10, [x26, #32]
-	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
-	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
-	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
-	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
-	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc01b4b // ldr q11, [x26, #96]
-	WORD $0x3dc01f4c // ldr q12, [x26, #112]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0234b // ldr q11, [x26, #128]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0274c // ldr q12, [x26, #144]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02b4b // ldr q11, [x26, #160]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
+	WORD $0x3dc00b4b // ldr q11, [x26, #32]
+	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
+	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
+	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
+	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
+	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc02f4d // ldr q13, [x26, #176]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02f4b // ldr q11, [x26, #176]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
-	WORD $0x4e681ce7 // bic v7.16b, v7.16b, v8.16b
-	WORD $0x4e26d4e7 // fadd v7.4s, v7.4s, v6.4s
-	WORD $0x6e27fcc7 // fdiv v7.4s, v6.4s, v7.4s
-	WORD $0x3d800007 // str q7, [x0]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
+	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
+	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
+	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
+	WORD $0x3d800008 // str q8, [x0]
 	ADD $16, R0
 	ADD $16, R1
 	SUBS $4, R2, R2
@@ -786,51 +787,51 @@ after5:
 	ADD $4, R2
 	CBZ R2, end1
 	TBZ $1, R2, single6
-	WORD $0xfd400027 // ldr d7, [x1]
+	WORD $0xfd400028 // ldr d8, [x1]
 	TBZ $0, R2, done7
 	ADD $8, R1, R3
-	WORD $0x4d408067 // ld1 {v7.s}[2], [x3]
+	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
 	JMP done7
 
 single6:
-	WORD $0xbd400027 // ldr s7, [x1]
+	WORD $0xbd400028 // ldr s8, [x1]
 
 done7:
-	WORD $0x6ea0f8e7 // fneg v7.4s, v7.4s
-	WORD $0x4ea0f4e7 // fmin v7.4s, v7.4s, v0.4s
-	WORD $0x3dc00b4a // ldr q10, [x26, #32]
-	WORD $0x6ea7e428 // fcmgt v8.4s, v1.4s, v7.4s
-	WORD $0x4e23ccea // fmla v10.4s, v7.4s, v3.4s
-	WORD $0x4ea2d549 // fsub v9.4s, v10.4s, v2.4s
-	WORD $0x4ea4cd27 // fmls v7.4s, v9.4s, v4.4s
-	WORD $0x4ea5cd27 // fmls v7.4s, v9.4s, v5.4s
-	WORD $0x3dc01b4b // ldr q11, [x26, #96]
-	WORD $0x3dc01f4c // ldr q12, [x26, #112]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc0234b // ldr q11, [x26, #128]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x3dc0274c // ldr q12, [x26, #144]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02b4b // ldr q11, [x26, #160]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
+	WORD $0x3dc00b4b // ldr q11, [x26, #32]
+	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
+	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
+	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
+	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
+	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x3dc01b4c // ldr q12, [x26, #96]
+	WORD $0x3dc01f4d // ldr q13, [x26, #112]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc0234c // ldr q12, [x26, #128]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc0274d // ldr q13, [x26, #144]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x3dc02b4c // ldr q12, [x26, #160]
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x3dc02f4d // ldr q13, [x26, #176]
+	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
-	WORD $0x4e27cd6c // fmla v12.4s, v11.4s, v7.4s
-	WORD $0x3dc02f4b // ldr q11, [x26, #176]
-	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add67 // fmul v7.4s, v11.4s, v10.4s
-	WORD $0x4e681ce7 // bic v7.16b, v7.16b, v8.16b
-	WORD $0x4e26d4e7 // fadd v7.4s, v7.4s, v6.4s
-	WORD $0x6e27fcc7 // fdiv v7.4s, v6.4s, v7.4s
+	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
+	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
+	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
+	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
 	TBZ $1, R2, single8
-	WORD $0xfd000007 // str d7, [x0]
+	WORD $0xfd000008 // str d8, [x0]
 	TBZ $0, R2, done9
 	ADD $8, R0, R3
-	WORD $0x4d008067 // st1 {v7.s}[2], [x3]
+	WORD $0x4d008068 // st1 {v8.s}[2], [x3]
 	JMP done9
 
 single8:
-	WORD $0xbd000007 // str s7, [x0]
+	WORD $0xbd000008 // str s8, [x0]
 
 done9:
 
@@ -853,65 +854,66 @@ TEXT ·tanhNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc01345 // ldr q5, [x26, #64]
 	WORD $0x3dc01746 // ldr q6, [x26, #80]
 	WORD $0x3dc04747 // ldr q7, [x26, #272]
+	WORD $0x3dc04b48 // ldr q8, [x26, #288]
 	MOVD n+16(FP), R2
 	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
-	WORD $0x3dc03f4b // ldr q11, [x26, #240]
-	WORD $0x3dc00028 // ldr q8, [x1]
-	WORD $0x4ea0f909 // fabs v9.4s, v8.4s
-	WORD $0x4ea0f529 // fmin v9.4s, v9.4s, v0.4s
-	WORD $0x4e24cd2b // fmla v11.4s, v9.4s, v4.4s
-	WORD $0x4ea1d56a // fsub v10.4s, v11.4s, v1.4s
-	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
-	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
-	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc04b4c // ldr q12, [x26, #288]
-	WORD $0x3dc04f4d // ldr q13, [x26, #304]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0534c // ldr q12, [x26, #320]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0574d // ldr q13, [x26, #336]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc05b4c // ldr q12, [x26, #352]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
-	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x4ea2d56f // fsub v15.4s, v11.4s, v2.4s
-	WORD $0x4e2bcd2f // fmla v15.4s, v9.4s, v11.4s
-	WORD $0x4e23d5eb // fadd v11.4s, v15.4s, v3.4s
-	WORD $0x6e2bfdef // fdiv v15.4s, v15.4s, v11.4s
-	WORD $0x6ea71d0f // bit v15.16b, v8.16b, v7.16b
-	WORD $0x3d80000f // str q15, [x0]
-	WORD $0x3dc03f4b // ldr q11, [x26, #240]
-	WORD $0x3dc00428 // ldr q8, [x1, #16]
-	WORD $0x4ea0f909 // fabs v9.4s, v8.4s
-	WORD $0x4ea0f529 // fmin v9.4s, v9.4s, v0.4s
-	WORD $0x4e24cd2b // fmla v11.4s, v9.4s, v4.4s
-	WORD $0x4ea1d56a // fsub v10.4s, v11.4s, v1.4s
-	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
-	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
-	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc04b4c // ldr q12, [x26, #288]
-	WORD $0x3dc04f4d // ldr q13, [x26, #304]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0534c // ldr q12, [x26, #320]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0574d // ldr q13, [x26, #336]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc05b4c // ldr q12, [x26, #352]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
-	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x4ea2d56f // fsub v15.4s, v11.4s, v2.4s
-	WORD $0x4e2bcd2f // fmla v15.4s, v9.4s, v11.4s
-	WORD $0x4e23d5eb // fadd v11.4s, v15.4s, v3.4s
-	WORD $0x6e2bfdef // fdiv v15.4s, v15.4s, v11.4s
-	WORD $0x6ea71d0f // bit v15.16b, v8.16b, v7.16b
-	WORD $0x3d80040f // str q15, [x0, #16]
+	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
+	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
+	WORD $0x4ea11c2f // mov v15.16b, v1.16b
+	WORD $0x4e24cd4f // fmla v15.4s, v10.4s, v4.4s
+	WORD $0x4ea1d5eb // fsub v11.4s, v15.4s, v1.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4ea5cd6a // fmls v10.4s, v11.4s, v5.4s
+	WORD $0x4ea6cd6a // fmls v10.4s, v11.4s, v6.4s
+	WORD $0x3dc04f50 // ldr q16, [x26, #304]
+	WORD $0x3dc05351 // ldr q17, [x26, #320]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05750 // ldr q16, [x26, #336]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x3dc05b51 // ldr q17, [x26, #352]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05f50 // ldr q16, [x26, #368]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x6e2add4c // fmul v12.4s, v10.4s, v10.4s
+	WORD $0x4e2cce0a // fmla v10.4s, v16.4s, v12.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4ea2d5ed // fsub v13.4s, v15.4s, v2.4s
+	WORD $0x4e2fcd4d // fmla v13.4s, v10.4s, v15.4s
+	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
+	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
+	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
+	WORD $0x3d80000d // str q13, [x0]
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
+	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
+	WORD $0x4ea11c2f // mov v15.16b, v1.16b
+	WORD $0x4e24cd4f // fmla v15.4s, v10.4s, v4.4s
+	WORD $0x4ea1d5eb // fsub v11.4s, v15.4s, v1.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4ea5cd6a // fmls v10.4s, v11.4s, v5.4s
+	WORD $0x4ea6cd6a // fmls v10.4s, v11.4s, v6.4s
+	WORD $0x3dc04f50 // ldr q16, [x26, #304]
+	WORD $0x3dc05351 // ldr q17, [x26, #320]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05750 // ldr q16, [x26, #336]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x3dc05b51 // ldr q17, [x26, #352]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05f50 // ldr q16, [x26, #368]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x6e2add4c // fmul v12.4s, v10.4s, v10.4s
+	WORD $0x4e2cce0a // fmla v10.4s, v16.4s, v12.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4ea2d5ed // fsub v13.4s, v15.4s, v2.4s
+	WORD $0x4e2fcd4d // fmla v13.4s, v10.4s, v15.4s
+	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
+	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
+	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
+	WORD $0x3d80040d // str q13, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
 	SUBS $8, R2, R2
@@ -923,33 +925,33 @@ after3:
 	BLT after5
 
 loop4:
-	WORD $0x3dc03f4b // ldr q11, [x26, #240]
-	WORD $0x3dc00028 // ldr q8, [x1]
-	WORD $0x4ea0f909 // fabs v9.4s, v8.4s
-	WORD $0x4ea0f529 // fmin v9.4s, v9.4s, v0.4s
-	WORD $0x4e24cd2b // fmla v11.4s, v9.4s, v4.4s
-	WORD $0x4ea1d56a // fsub v10.4s, v11.4s, v1.4s
-	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
-	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
-	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc04b4c // ldr q12, [x26, #288]
-	WORD $0x3dc04f4d // ldr q13, [x26, #304]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0534c // ldr q12, [x26, #320]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0574d // ldr q13, [x26, #336]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc05b4c // ldr q12, [x26, #352]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
-	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x4ea2d56f // fsub v15.4s, v11.4s, v2.4s
-	WORD $0x4e2bcd2f // fmla v15.4s, v9.4s, v11.4s
-	WORD $0x4e23d5eb // fadd v11.4s, v15.4s, v3.4s
-	WORD $0x6e2bfdef // fdiv v15.4s, v15.4s, v11.4s
-	WORD $0x6ea71d0f // bit v15.16b, v8.16b, v7.16b
-	WORD $0x3d80000f // str q15, [x0]
+	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
+	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
+	WORD $0x4ea11c2f // mov v15.16b, v1.16b
+	WORD $0x4e24cd4f // fmla v15.4s, v10.4s, v4.4s
+	WORD $0x4ea1d5eb // fsub v11.4s, v15.4s, v1.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4ea5cd6a // fmls v10.4s, v11.4s, v5.4s
+	WORD $0x4ea6cd6a // fmls v10.4s, v11.4s, v6.4s
+	WORD $0x3dc04f50 // ldr q16, [x26, #304]
+	WORD $0x3dc05351 // ldr q17, [x26, #320]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05750 // ldr q16, [x26, #336]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x3dc05b51 // ldr q17, [x26, #352]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05f50 // ldr q16, [x26, #368]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x6e2add4c // fmul v12.4s, v10.4s, v10.4s
+	WORD $0x4e2cce0a // fmla v10.4s, v16.4s, v12.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4ea2d5ed // fsub v13.4s, v15.4s, v2.4s
+	WORD $0x4e2fcd4d // fmla v13.4s, v10.4s, v15.4s
+	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
+	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
+	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
+	WORD $0x3d80000d // str q13, [x0]
 	ADD $16, R0
 	ADD $16, R1
 	SUBS $4, R2, R2
@@ -958,51 +960,51 @@ loop4:
 after5:
 	ADD $4, R2
 	CBZ R2, end1
-	WORD $0x3dc03f4b // ldr q11, [x26, #240]
 	TBZ $1, R2, single6
-	WORD $0xfd400028 // ldr d8, [x1]
+	WORD $0xfd400029 // ldr d9, [x1]
 	TBZ $0, R2, done7
 	ADD $8, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
+	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
 	JMP done7
 
 single6:
-	WORD $0xbd400028 // ldr s8, [x1]
+	WORD $0xbd400029 // ldr s9, [x1]
 
 done7:
-	WORD $0x4ea0f909 // fabs v9.4s, v8.4s
-	WORD $0x4ea0f529 // fmin v9.4s, v9.4s, v0.4s
-	WORD $0x4e24cd2b // fmla v11.4s, v9.4s, v4.4s
-	WORD $0x4ea1d56a // fsub v10.4s, v11.4s, v1.4s
-	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
-	WORD $0x4ea5cd49 // fmls v9.4s, v10.4s, v5.4s
-	WORD $0x4ea6cd49 // fmls v9.4s, v10.4s, v6.4s
-	WORD $0x3dc04b4c // ldr q12, [x26, #288]
-	WORD $0x3dc04f4d // ldr q13, [x26, #304]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc0534c // ldr q12, [x26, #320]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x3dc0574d // ldr q13, [x26, #336]
-	WORD $0x4e29cd8d // fmla v13.4s, v12.4s, v9.4s
-	WORD $0x3dc05b4c // ldr q12, [x26, #352]
-	WORD $0x4e29cdac // fmla v12.4s, v13.4s, v9.4s
-	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
-	WORD $0x4e2ecd89 // fmla v9.4s, v12.4s, v14.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x4ea2d56f // fsub v15.4s, v11.4s, v2.4s
-	WORD $0x4e2bcd2f // fmla v15.4s, v9.4s, v11.4s
-	WORD $0x4e23d5eb // fadd v11.4s, v15.4s, v3.4s
-	WORD $0x6e2bfdef // fdiv v15.4s, v15.4s, v11.4s
-	WORD $0x6ea71d0f // bit v15.16b, v8.16b, v7.16b
+	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
+	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
+	WORD $0x4ea11c2f // mov v15.16b, v1.16b
+	WORD $0x4e24cd4f // fmla v15.4s, v10.4s, v4.4s
+	WORD $0x4ea1d5eb // fsub v11.4s, v15.4s, v1.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4ea5cd6a // fmls v10.4s, v11.4s, v5.4s
+	WORD $0x4ea6cd6a // fmls v10.4s, v11.4s, v6.4s
+	WORD $0x3dc04f50 // ldr q16, [x26, #304]
+	WORD $0x3dc05351 // ldr q17, [x26, #320]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05750 // ldr q16, [x26, #336]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x3dc05b51 // ldr q17, [x26, #352]
+	WORD $0x4e2ace11 // fmla v17.4s, v16.4s, v10.4s
+	WORD $0x3dc05f50 // ldr q16, [x26, #368]
+	WORD $0x4e2ace30 // fmla v16.4s, v17.4s, v10.4s
+	WORD $0x6e2add4c // fmul v12.4s, v10.4s, v10.4s
+	WORD $0x4e2cce0a // fmla v10.4s, v16.4s, v12.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4ea2d5ed // fsub v13.4s, v15.4s, v2.4s
+	WORD $0x4e2fcd4d // fmla v13.4s, v10.4s, v15.4s
+	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
+	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
+	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
 	TBZ $1, R2, single8
-	WORD $0xfd00000f // str d15, [x0]
+	WORD $0xfd00000d // str d13, [x0]
 	TBZ $0, R2, done9
 	ADD $8, R0, R3
-	WORD $0x4d00806f // st1 {v15.s}[2], [x3]
+	WORD $0x4d00806d // st1 {v13.s}[2], [x3]
 	JMP done9
 
 single8:
-	WORD $0xbd00000f // str s15, [x0]
+	WORD $0xbd00000d // str s13, [x0]
 
 done9:
 
@@ -1043,16 +1045,18 @@ DATA constants<>+240(SB)/8, $0x4b40007f4b40007f
 DATA constants<>+248(SB)/8, $0x4b40007f4b40007f
 DATA constants<>+256(SB)/8, $0x4038aa3b4038aa3b
 DATA constants<>+264(SB)/8, $0x4038aa3b4038aa3b
-DATA constants<>+272(SB)/8, $0x8000000080000000
-DATA constants<>+280(SB)/8, $0x8000000080000000
-DATA constants<>+288(SB)/8, $0x3ab6ccae3ab6ccae
-DATA constants<>+296(SB)/8, $0x3ab6ccae3ab6ccae
-DATA constants<>+304(SB)/8, $0x3c09141c3c09141c
-DATA constants<>+312(SB)/8, $0x3c09141c3c09141c
-DATA constants<>+320(SB)/8, $0x3d2aaa433d2aaa43
-DATA constants<>+328(SB)/8, $0x3d2aaa433d2aaa43
-DATA constants<>+336(SB)/8, $0x3e2aaa583e2aaa58
-DATA constants<>+344(SB)/8, $0x3e2aaa583e2aaa58
-DATA constants<>+352(SB)/8, $0x3f0000003f000000
-DATA constants<>+360(SB)/8, $0x3f0000003f000000
-GLOBL constants<>(SB), RODATA|NOPTR, $368
+DATA constants<>+272(SB)/8, $0x7fffffff7fffffff
+DATA constants<>+280(SB)/8, $0x7fffffff7fffffff
+DATA constants<>+288(SB)/8, $0x8000000080000000
+DATA constants<>+296(SB)/8, $0x8000000080000000
+DATA constants<>+304(SB)/8, $0x3ab6ccae3ab6ccae
+DATA constants<>+312(SB)/8, $0x3ab6ccae3ab6ccae
+DATA constants<>+320(SB)/8, $0x3c09141c3c09141c
+DATA constants<>+328(SB)/8, $0x3c09141c3c09141c
+DATA constants<>+336(SB)/8, $0x3d2aaa433d2aaa43
+DATA constants<>+344(SB)/8, $0x3d2aaa433d2aaa43
+DATA constants<>+352(SB)/8, $0x3e2aaa583e2aaa58
+DATA constants<>+360(SB)/8, $0x3e2aaa583e2aaa58
+DATA constants<>+368(SB)/8, $0x3f0000003f000000
+DATA constants<>+376(SB)/8, $0x3f0000003f000000
+GLOBL constants<>(SB), RODATA|NOPTR, $384

@@ -401,8 +401,8 @@ after3:
 	VCMPPS       $0x11, Z18, Z22, K2
 	VBLENDMPS    Z2, Z0, K2, Z29
 	VMULPS       Z20, Z1, Z1
-	VPANDD       Z21, Z22, Z22
-	VPORD        Z22, Z15, Z15
+	VPANDD       Z21, Z22, Z0
+	VPORD        Z0, Z15, Z15
 	VFMADD231PS  Z15, Z1, Z29
 	VMOVUPS      Z29, K1, (AX)(BX*4)
 
@@ -534,8 +534,8 @@ after3:
 	VCMPPS       $0x11, Y4, Y7, Y3
 	VBLENDVPS    Y3, Y2, Y0, Y0
 	VMULPS       c3ecc422a<>+0(SB), Y1, Y1
-	VANDPS       c80000000<>+0(SB), Y7, Y7
-	VORPS        Y7, Y8, Y8
+	VANDPS       c80000000<>+0(SB), Y7, Y2
+	VORPS        Y2, Y8, Y8
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 

@@ -35,13 +35,13 @@ TEXT ·geluNEON(SB), NOSPLIT, $0-24
 
 loop2:
 	WORD $0x3dc0002c // ldr q12, [x1]
-	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
-	WORD $0x4eae1dcf // mov v15.16b, v14.16b
-	WORD $0x4eadcdaf // fmls v15.4s, v13.4s, v13.4s
+	WORD $0x6ea0f9cf // fneg v15.4s, v14.4s
+	WORD $0x4e2dcdaf // fmla v15.4s, v13.4s, v13.4s
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
-	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
+	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
 	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
@@ -67,7 +67,7 @@ loop2:
 	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
+	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
 	WORD $0x3dc04751 // ldr q17, [x26, #272]
 	WORD $0x3dc04b52 // ldr q18, [x26, #288]
@@ -89,16 +89,16 @@ loop2:
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eb1cdac // fmls v12.4s, v13.4s, v17.4s
+	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
 	WORD $0x3d80000c // str q12, [x0]
 	WORD $0x3dc0042c // ldr q12, [x1, #16]
-	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
-	WORD $0x4eae1dcf // mov v15.16b, v14.16b
-	WORD $0x4eadcdaf // fmls v15.4s, v13.4s, v13.4s
+	WORD $0x6ea0f9cf // fneg v15.4s, v14.4s
+	WORD $0x4e2dcdaf // fmla v15.4s, v13.4s, v13.4s
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
-	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
+	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
 	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
@@ -124,7 +124,7 @@ loop2:
 	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
+	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
 	WORD $0x3dc04751 // ldr q17, [x26, #272]
 	WORD $0x3dc04b52 // ldr q18, [x26, #288]
@@ -146,7 +146,7 @@ loop2:
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eb1cdac // fmls v12.4s, v13.4s, v17.4s
+	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
 	WORD $0x3d80040c // str q12, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
@@ -160,13 +160,13 @@ after3:
 
 loop4:
 	WORD $0x3dc0002c // ldr q12, [x1]
-	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
-	WORD $0x4eae1dcf // mov v15.16b, v14.16b
-	WORD $0x4eadcdaf // fmls v15.4s, v13.4s, v13.4s
+	WORD $0x6ea0f9cf // fneg v15.4s, v14.4s
+	WORD $0x4e2dcdaf // fmla v15.4s, v13.4s, v13.4s
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
-	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
+	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
 	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
@@ -192,7 +192,7 @@ loop4:
 	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
+	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
 	WORD $0x3dc04751 // ldr q17, [x26, #272]
 	WORD $0x3dc04b52 // ldr q18, [x26, #288]
@@ -214,7 +214,7 @@ loop4:
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eb1cdac // fmls v12.4s, v13.4s, v17.4s
+	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
 	WORD $0x3d80000c // str q12, [x0]
 	ADD $16, R0
 	ADD $16, R1
@@ -235,13 +235,13 @@ single6:
 	WORD $0xbd40002c // ldr s12, [x1]
 
 done7:
-	WORD $0x4ea0f98d // fabs v13.4s, v12.4s
+	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
-	WORD $0x4eae1dcf // mov v15.16b, v14.16b
-	WORD $0x4eadcdaf // fmls v15.4s, v13.4s, v13.4s
+	WORD $0x6ea0f9cf // fneg v15.4s, v14.4s
+	WORD $0x4e2dcdaf // fmla v15.4s, v13.4s, v13.4s
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
-	WORD $0x6e29ddef // fmul v15.4s, v15.4s, v9.4s
+	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
 	WORD $0x3dc00b52 // ldr q18, [x26, #32]
 	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
@@ -267,7 +267,7 @@ done7:
 	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
 	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e28cdb0 // fmla v16.4s, v13.4s, v8.4s
+	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
 	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
 	WORD $0x3dc04751 // ldr q17, [x26, #272]
 	WORD $0x3dc04b52 // ldr q18, [x26, #288]
@@ -289,7 +289,7 @@ done7:
 	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
 	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eb1cdac // fmls v12.4s, v13.4s, v17.4s
+	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
 	TBZ $1, R2, single8
 	WORD $0xfd00000c // str d12, [x0]
 	TBZ $0, R2, done9
@@ -323,135 +323,137 @@ TEXT ·geluGradNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc02348 // ldr q8, [x26, #128]
 	WORD $0x3dc02749 // ldr q9, [x26, #144]
 	WORD $0x3dc02b4a // ldr q10, [x26, #160]
-	WORD $0x3dc06b4b // ldr q11, [x26, #416]
-	WORD $0x3dc06f4c // ldr q12, [x26, #432]
+	WORD $0x4f00040b // movi v11.4s, #0x0
+	WORD $0x3dc01f4c // ldr q12, [x26, #112]
+	WORD $0x3dc06b4d // ldr q13, [x26, #416]
+	WORD $0x3dc06f4e // ldr q14, [x26, #432]
 	MOVD n+16(FP), R2
 	SUBS $8, R2, R2
 	BLT after3
 
 loop2:
-	WORD $0x3dc0002d // ldr q13, [x1]
-	WORD $0x4ea0f9ae // fabs v14.4s, v13.4s
-	WORD $0x4ea6f5ce // fmin v14.4s, v14.4s, v6.4s
-	WORD $0x6e2eddcf // fmul v15.4s, v14.4s, v14.4s
-	WORD $0x4eaf1df0 // mov v16.16b, v15.16b
-	WORD $0x4eaecdd0 // fmls v16.4s, v14.4s, v14.4s
-	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
-	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
-	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00b53 // ldr q19, [x26, #32]
-	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
-	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
-	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
-	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
-	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02f54 // ldr q20, [x26, #176]
-	WORD $0x3dc03355 // ldr q21, [x26, #192]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03754 // ldr q20, [x26, #208]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03b55 // ldr q21, [x26, #224]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03f54 // ldr q20, [x26, #240]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04355 // ldr q21, [x26, #256]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04354 // ldr q20, [x26, #256]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
-	WORD $0x4e711def // bic v15.16b, v15.16b, v17.16b
-	WORD $0x4e30cdef // fmla v15.4s, v15.4s, v16.4s
-	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
-	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
-	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04752 // ldr q18, [x26, #272]
-	WORD $0x3dc04b53 // ldr q19, [x26, #288]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04f52 // ldr q18, [x26, #304]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05353 // ldr q19, [x26, #320]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05752 // ldr q18, [x26, #336]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05b53 // ldr q19, [x26, #352]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05f52 // ldr q18, [x26, #368]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06353 // ldr q19, [x26, #384]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06752 // ldr q18, [x26, #400]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
-	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
-	WORD $0x4eb2d4f4 // fsub v20.4s, v7.4s, v18.4s
-	WORD $0x4ea0e9b5 // fcmlt v21.4s, v13.4s, #0.0
-	WORD $0x6eb51e54 // bit v20.16b, v18.16b, v21.16b
-	WORD $0x6e2bddef // fmul v15.4s, v15.4s, v11.4s
-	WORD $0x6eac1dae // bit v14.16b, v13.16b, v12.16b
-	WORD $0x4e2fcdd4 // fmla v20.4s, v14.4s, v15.4s
-	WORD $0x3d800014 // str q20, [x0]
-	WORD $0x3dc0042d // ldr q13, [x1, #16]
-	WORD $0x4ea0f9ae // fabs v14.4s, v13.4s
-	WORD $0x4ea6f5ce // fmin v14.4s, v14.4s, v6.4s
-	WORD $0x6e2eddcf // fmul v15.4s, v14.4s, v14.4s
-	WORD $0x4eaf1df0 // mov v16.16b, v15.16b
-	WORD $0x4eaecdd0 // fmls v16.4s, v14.4s, v14.4s
-	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
-	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
-	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00b53 // ldr q19, [x26, #32]
-	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
-	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
-	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
-	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
-	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02f54 // ldr q20, [x26, #176]
-	WORD $0x3dc03355 // ldr q21, [x26, #192]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03754 // ldr q20, [x26, #208]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03b55 // ldr q21, [x26, #224]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03f54 // ldr q20, [x26, #240]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04355 // ldr q21, [x26, #256]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04354 // ldr q20, [x26, #256]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
-	WORD $0x4e711def // bic v15.16b, v15.16b, v17.16b
-	WORD $0x4e30cdef // fmla v15.4s, v15.4s, v16.4s
-	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
-	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
-	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04752 // ldr q18, [x26, #272]
-	WORD $0x3dc04b53 // ldr q19, [x26, #288]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04f52 // ldr q18, [x26, #304]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05353 // ldr q19, [x26, #320]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05752 // ldr q18, [x26, #336]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05b53 // ldr q19, [x26, #352]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05f52 // ldr q18, [x26, #368]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06353 // ldr q19, [x26, #384]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06752 // ldr q18, [x26, #400]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
-	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
-	WORD $0x4eb2d4f4 // fsub v20.4s, v7.4s, v18.4s
-	WORD $0x4ea0e9b5 // fcmlt v21.4s, v13.4s, #0.0
-	WORD $0x6eb51e54 // bit v20.16b, v18.16b, v21.16b
-	WORD $0x6e2bddef // fmul v15.4s, v15.4s, v11.4s
-	WORD $0x6eac1dae // bit v14.16b, v13.16b, v12.16b
-	WORD $0x4e2fcdd4 // fmla v20.4s, v14.4s, v15.4s
-	WORD $0x3d800414 // str q20, [x0, #16]
+	WORD $0x3dc0002f // ldr q15, [x1]
+	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
+	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
+	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
+	WORD $0x6ea0fa32 // fneg v18.4s, v17.4s
+	WORD $0x4e30ce12 // fmla v18.4s, v16.4s, v16.4s
+	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
+	WORD $0x3dc00b55 // ldr q21, [x26, #32]
+	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
+	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
+	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
+	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x3dc02f56 // ldr q22, [x26, #176]
+	WORD $0x3dc03357 // ldr q23, [x26, #192]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03756 // ldr q22, [x26, #208]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc03b57 // ldr q23, [x26, #224]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03f56 // ldr q22, [x26, #240]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc04357 // ldr q23, [x26, #256]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc04356 // ldr q22, [x26, #256]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
+	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
+	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
+	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
+	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
+	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
+	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
+	WORD $0x3dc04754 // ldr q20, [x26, #272]
+	WORD $0x3dc04b55 // ldr q21, [x26, #288]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc04f54 // ldr q20, [x26, #304]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05355 // ldr q21, [x26, #320]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05754 // ldr q20, [x26, #336]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05b55 // ldr q21, [x26, #352]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05f54 // ldr q20, [x26, #368]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc06355 // ldr q21, [x26, #384]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc06754 // ldr q20, [x26, #400]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
+	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
+	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
+	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
+	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
+	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
+	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
+	WORD $0x3d800016 // str q22, [x0]
+	WORD $0x3dc0042f // ldr q15, [x1, #16]
+	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
+	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
+	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
+	WORD $0x6ea0fa32 // fneg v18.4s, v17.4s
+	WORD $0x4e30ce12 // fmla v18.4s, v16.4s, v16.4s
+	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
+	WORD $0x3dc00b55 // ldr q21, [x26, #32]
+	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
+	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
+	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
+	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x3dc02f56 // ldr q22, [x26, #176]
+	WORD $0x3dc03357 // ldr q23, [x26, #192]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03756 // ldr q22, [x26, #208]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc03b57 // ldr q23, [x26, #224]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03f56 // ldr q22, [x26, #240]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc04357 // ldr q23, [x26, #256]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc04356 // ldr q22, [x26, #256]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
+	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
+	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
+	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
+	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
+	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
+	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
+	WORD $0x3dc04754 // ldr q20, [x26, #272]
+	WORD $0x3dc04b55 // ldr q21, [x26, #288]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc04f54 // ldr q20, [x26, #304]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05355 // ldr q21, [x26, #320]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05754 // ldr q20, [x26, #336]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05b55 // ldr q21, [x26, #352]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05f54 // ldr q20, [x26, #368]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc06355 // ldr q21, [x26, #384]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc06754 // ldr q20, [x26, #400]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
+	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
+	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
+	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
+	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
+	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
+	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
+	WORD $0x3d800416 // str q22, [x0, #16]
 	ADD $32, R0
 	ADD $32, R1
 	SUBS $8, R2, R2
@@ -463,67 +465,67 @@ after3:
 	BLT after5
 
 loop4:
-	WORD $0x3dc0002d // ldr q13, [x1]
-	WORD $0x4ea0f9ae // fabs v14.4s, v13.4s
-	WORD $0x4ea6f5ce // fmin v14.4s, v14.4s, v6.4s
-	WORD $0x6e2eddcf // fmul v15.4s, v14.4s, v14.4s
-	WORD $0x4eaf1df0 // mov v16.16b, v15.16b
-	WORD $0x4eaecdd0 // fmls v16.4s, v14.4s, v14.4s
-	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
-	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
-	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00b53 // ldr q19, [x26, #32]
-	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
-	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
-	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
-	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
-	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02f54 // ldr q20, [x26, #176]
-	WORD $0x3dc03355 // ldr q21, [x26, #192]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03754 // ldr q20, [x26, #208]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03b55 // ldr q21, [x26, #224]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03f54 // ldr q20, [x26, #240]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04355 // ldr q21, [x26, #256]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04354 // ldr q20, [x26, #256]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
-	WORD $0x4e711def // bic v15.16b, v15.16b, v17.16b
-	WORD $0x4e30cdef // fmla v15.4s, v15.4s, v16.4s
-	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
-	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
-	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04752 // ldr q18, [x26, #272]
-	WORD $0x3dc04b53 // ldr q19, [x26, #288]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04f52 // ldr q18, [x26, #304]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05353 // ldr q19, [x26, #320]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05752 // ldr q18, [x26, #336]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05b53 // ldr q19, [x26, #352]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05f52 // ldr q18, [x26, #368]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06353 // ldr q19, [x26, #384]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06752 // ldr q18, [x26, #400]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
-	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
-	WORD $0x4eb2d4f4 // fsub v20.4s, v7.4s, v18.4s
-	WORD $0x4ea0e9b5 // fcmlt v21.4s, v13.4s, #0.0
-	WORD $0x6eb51e54 // bit v20.16b, v18.16b, v21.16b
-	WORD $0x6e2bddef // fmul v15.4s, v15.4s, v11.4s
-	WORD $0x6eac1dae // bit v14.16b, v13.16b, v12.16b
-	WORD $0x4e2fcdd4 // fmla v20.4s, v14.4s, v15.4s
-	WORD $0x3d800014 // str q20, [x0]
+	WORD $0x3dc0002f // ldr q15, [x1]
+	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
+	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
+	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
+	WORD $0x6ea0fa32 // fneg v18.4s, v17.4s
+	WORD $0x4e30ce12 // fmla v18.4s, v16.4s, v16.4s
+	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
+	WORD $0x3dc00b55 // ldr q21, [x26, #32]
+	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
+	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
+	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
+	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x3dc02f56 // ldr q22, [x26, #176]
+	WORD $0x3dc03357 // ldr q23, [x26, #192]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03756 // ldr q22, [x26, #208]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc03b57 // ldr q23, [x26, #224]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03f56 // ldr q22, [x26, #240]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc04357 // ldr q23, [x26, #256]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc04356 // ldr q22, [x26, #256]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
+	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
+	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
+	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
+	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
+	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
+	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
+	WORD $0x3dc04754 // ldr q20, [x26, #272]
+	WORD $0x3dc04b55 // ldr q21, [x26, #288]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc04f54 // ldr q20, [x26, #304]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05355 // ldr q21, [x26, #320]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05754 // ldr q20, [x26, #336]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05b55 // ldr q21, [x26, #352]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05f54 // ldr q20, [x26, #368]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc06355 // ldr q21, [x26, #384]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc06754 // ldr q20, [x26, #400]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
+	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
+	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
+	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
+	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
+	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
+	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
+	WORD $0x3d800016 // str q22, [x0]
 	ADD $16, R0
 	ADD $16, R1
 	SUBS $4, R2, R2
@@ -533,84 +535,84 @@ after5:
 	ADD $4, R2
 	CBZ R2, end1
 	TBZ $1, R2, single6
-	WORD $0xfd40002d // ldr d13, [x1]
+	WORD $0xfd40002f // ldr d15, [x1]
 	TBZ $0, R2, done7
 	ADD $8, R1, R3
-	WORD $0x4d40806d // ld1 {v13.s}[2], [x3]
+	WORD $0x4d40806f // ld1 {v15.s}[2], [x3]
 	JMP done7
 
 single6:
-	WORD $0xbd40002d // ldr s13, [x1]
+	WORD $0xbd40002f // ldr s15, [x1]
 
 done7:
-	WORD $0x4ea0f9ae // fabs v14.4s, v13.4s
-	WORD $0x4ea6f5ce // fmin v14.4s, v14.4s, v6.4s
-	WORD $0x6e2eddcf // fmul v15.4s, v14.4s, v14.4s
-	WORD $0x4eaf1df0 // mov v16.16b, v15.16b
-	WORD $0x4eaecdd0 // fmls v16.4s, v14.4s, v14.4s
-	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
-	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
-	WORD $0x4ea0f5ef // fmin v15.4s, v15.4s, v0.4s
-	WORD $0x3dc00b53 // ldr q19, [x26, #32]
-	WORD $0x6eafe431 // fcmgt v17.4s, v1.4s, v15.4s
-	WORD $0x4e23cdf3 // fmla v19.4s, v15.4s, v3.4s
-	WORD $0x4ea2d672 // fsub v18.4s, v19.4s, v2.4s
-	WORD $0x4ea4ce4f // fmls v15.4s, v18.4s, v4.4s
-	WORD $0x4ea5ce4f // fmls v15.4s, v18.4s, v5.4s
-	WORD $0x3dc02f54 // ldr q20, [x26, #176]
-	WORD $0x3dc03355 // ldr q21, [x26, #192]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03754 // ldr q20, [x26, #208]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc03b55 // ldr q21, [x26, #224]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc03f54 // ldr q20, [x26, #240]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x3dc04355 // ldr q21, [x26, #256]
-	WORD $0x4e2fce95 // fmla v21.4s, v20.4s, v15.4s
-	WORD $0x3dc04354 // ldr q20, [x26, #256]
-	WORD $0x4e2fceb4 // fmla v20.4s, v21.4s, v15.4s
-	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6e33de8f // fmul v15.4s, v20.4s, v19.4s
-	WORD $0x4e711def // bic v15.16b, v15.16b, v17.16b
-	WORD $0x4e30cdef // fmla v15.4s, v15.4s, v16.4s
-	WORD $0x4ea71cf1 // mov v17.16b, v7.16b
-	WORD $0x4e28cdd1 // fmla v17.4s, v14.4s, v8.4s
-	WORD $0x6e31fcf1 // fdiv v17.4s, v7.4s, v17.4s
-	WORD $0x3dc04752 // ldr q18, [x26, #272]
-	WORD $0x3dc04b53 // ldr q19, [x26, #288]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc04f52 // ldr q18, [x26, #304]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05353 // ldr q19, [x26, #320]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05752 // ldr q18, [x26, #336]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc05b53 // ldr q19, [x26, #352]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc05f52 // ldr q18, [x26, #368]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x3dc06353 // ldr q19, [x26, #384]
-	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
-	WORD $0x3dc06752 // ldr q18, [x26, #400]
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
-	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
-	WORD $0x6e2fde52 // fmul v18.4s, v18.4s, v15.4s
-	WORD $0x4eb2d4f4 // fsub v20.4s, v7.4s, v18.4s
-	WORD $0x4ea0e9b5 // fcmlt v21.4s, v13.4s, #0.0
-	WORD $0x6eb51e54 // bit v20.16b, v18.16b, v21.16b
-	WORD $0x6e2bddef // fmul v15.4s, v15.4s, v11.4s
-	WORD $0x6eac1dae // bit v14.16b, v13.16b, v12.16b
-	WORD $0x4e2fcdd4 // fmla v20.4s, v14.4s, v15.4s
+	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
+	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
+	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
+	WORD $0x6ea0fa32 // fneg v18.4s, v17.4s
+	WORD $0x4e30ce12 // fmla v18.4s, v16.4s, v16.4s
+	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
+	WORD $0x3dc00b55 // ldr q21, [x26, #32]
+	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
+	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
+	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
+	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x3dc02f56 // ldr q22, [x26, #176]
+	WORD $0x3dc03357 // ldr q23, [x26, #192]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03756 // ldr q22, [x26, #208]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc03b57 // ldr q23, [x26, #224]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc03f56 // ldr q22, [x26, #240]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x3dc04357 // ldr q23, [x26, #256]
+	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
+	WORD $0x3dc04356 // ldr q22, [x26, #256]
+	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
+	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
+	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
+	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
+	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
+	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
+	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
+	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
+	WORD $0x3dc04754 // ldr q20, [x26, #272]
+	WORD $0x3dc04b55 // ldr q21, [x26, #288]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc04f54 // ldr q20, [x26, #304]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05355 // ldr q21, [x26, #320]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05754 // ldr q20, [x26, #336]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc05b55 // ldr q21, [x26, #352]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc05f54 // ldr q20, [x26, #368]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x3dc06355 // ldr q21, [x26, #384]
+	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
+	WORD $0x3dc06754 // ldr q20, [x26, #400]
+	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
+	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
+	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
+	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
+	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
+	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
+	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
+	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
 	TBZ $1, R2, single8
-	WORD $0xfd000014 // str d20, [x0]
+	WORD $0xfd000016 // str d22, [x0]
 	TBZ $0, R2, done9
 	ADD $8, R0, R3
-	WORD $0x4d008074 // st1 {v20.s}[2], [x3]
+	WORD $0x4d008076 // st1 {v22.s}[2], [x3]
 	JMP done9
 
 single8:
-	WORD $0xbd000014 // str s20, [x0]
+	WORD $0xbd000016 // str s22, [x0]
 
 done9:
 
@@ -633,10 +635,10 @@ DATA constants<>+96(SB)/8, $0x4170000041700000
 DATA constants<>+104(SB)/8, $0x4170000041700000
 DATA constants<>+112(SB)/8, $0x3f8000003f800000
 DATA constants<>+120(SB)/8, $0x3f8000003f800000
-DATA constants<>+128(SB)/8, $0x3e87ae143e87ae14
-DATA constants<>+136(SB)/8, $0x3e87ae143e87ae14
-DATA constants<>+144(SB)/8, $0x3f0000003f000000
-DATA constants<>+152(SB)/8, $0x3f0000003f000000
+DATA constants<>+128(SB)/8, $0x7fffffff7fffffff
+DATA constants<>+136(SB)/8, $0x7fffffff7fffffff
+DATA constants<>+144(SB)/8, $0x3e87ae143e87ae14
+DATA constants<>+152(SB)/8, $0x3e87ae143e87ae14
 DATA constants<>+160(SB)/8, $0xbf000000bf000000
 DATA constants<>+168(SB)/8, $0xbf000000bf000000
 DATA constants<>+176(SB)/8, $0x3b3511e83b3511e8

@@ -19,6 +19,9 @@ func (s avxProgram) broadcast(name string) vec { return s.isa.broadcast(name) }
 func (s avxProgram) vec() vec                  { return s.isa.vec() }
 func (s avxProgram) zero() vec                 { return s.isa.zero() }
 func (s avxProgram) number(x float64) vec      { return s.numReg(x) }
+func (s avxProgram) constant(x float64) vec    { return s.num(x) }
+func (s avxProgram) bits(b uint32) vec         { return s.isa.bits(b) }
+func (s avxProgram) ln2() (high, low float64)  { return ln2High, ln2Low }
 func (s avxProgram) sums(lanes int) []vec      { return vecs(s.accumulators(lanes)) }
 
 func (s avxProgram) add(d, a, b vec)        { VADDPS(b.(Op), register(a), register(d)) }
@@ -33,12 +36,39 @@ func (s avxProgram) mulSub(a, b, c vec) vec { VFMSUB213PS(c.(Op), register(b), r
 func (s avxProgram) atLeast(d, a vec)       { VMAXPS(register(d), register(a), register(d)) }
 func (s avxProgram) plusZero(d, zero vec)   { s.add(d, d, zero) }
 func (s avxProgram) or(d, a vec)            { s.isa.or(register(a), register(d), register(d)) }
+func (s avxProgram) and(d, a, b vec)        { s.isa.and(b.(Op), register(a), register(d)) }
+func (s avxProgram) exponent(d vec)         { VPSLLD(U8(23), register(d), register(d)) }
+func (s avxProgram) atMost(d, a vec)        { VMINPS(register(d), register(a), register(d)) }
 func (s avxProgram) spare(c vec) vec        { return c }
+
+func (s avxProgram) copy(a vec) vec {
+	v := s.isa.vec()
+	VMOVUPS(register(a), v)
+	return v
+}
+
+func (s avxProgram) lost(a, square vec) vec {
+	v := register(s.copy(square))
+	VFMSUB231PS(register(a), register(a), v)
+	return v
+}
+
+func (s avxProgram) sign(a, negative vec) vec {
+	v := s.isa.vec()
+	s.and(v, a, negative)
+	return v
+}
+
+func (s avxProgram) setSign(d, sign, _ vec) { s.or(d, sign) }
 
 func (s avxProgram) nonzero(a, zero vec) lanes {
 	return s.compare(notEqual, register(a), register(zero))
 }
 func (s avxProgram) positive(a, zero vec) lanes { return s.compare(less, register(a), register(zero)) }
+func (s avxProgram) negative(a, zero vec) lanes { return s.compare(less, register(zero), register(a)) }
+func (s avxProgram) choose(l lanes, a, b vec) vec {
+	return s.blend(l.(mask), register(a), register(b))
+}
 func (s avxProgram) keep(l lanes, d vec)        { s.isa.keep(l.(mask), register(d)) }
 func (s avxProgram) addWhere(l lanes, a, d vec) { s.isa.addWhere(l.(mask), register(a), register(d)) }
 
@@ -55,6 +85,19 @@ func (s avxProgram) clear(all []vec) {
 	for _, v := range all {
 		s.isa.clear(register(v))
 	}
+}
+
+func (s avxProgram) exponential() func(x vec) vec {
+	e := s.isa.exponential()
+	return func(x vec) vec { return e.apply(register(x)) }
+}
+
+func (s avxProgram) polynomial(c []float64) func(x vec) vec { return s.hornerOf(s.nums(c...)) }
+
+func (s avxProgram) longPolynomial(c []float64) func(x vec) vec { return s.hornerOf(s.memory(c...)) }
+
+func (s avxProgram) hornerOf(c []Op) func(x vec) vec {
+	return func(x vec) vec { return s.horner(register(x), c) }
 }
 
 func (s avxProgram) power() func(x vec) vec {

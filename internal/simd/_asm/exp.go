@@ -73,40 +73,33 @@ func (e exponential) apply(x reg.VecVirtual) reg.VecVirtual {
 	return p
 }
 
-func exp(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	s.unary(dst, x, 1, s.exponential().apply)
+func exp(p program) {
+	dst, x := p.pointer("dst"), p.pointer("x")
+	unary(p, dst, x, p.by(1, 2, 1), p.exponential())
 }
 
-func expSum(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	shift := s.broadcast("shift")
-	e := s.exponential()
-	acc := s.accumulators(16)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		VSUBPS(shift, v, v)
-		v = e.apply(v)
-		s.store(v, m, st.at(dst, i))
-		if m != nil {
-			s.keep(*m, v)
-		}
-		VADDPS(v, acc[i], acc[i])
+func expSum(p program) {
+	dst, x, shift := p.pointer("dst"), p.pointer("x"), p.broadcast("shift")
+	exp, sums := p.exponential(), p.sums(16)
+	p.along("n", dst, x).inLanes(len(sums), func(i int, s step) {
+		v := s.load(x)
+		p.sub(v, v, shift)
+		v = exp(v)
+		s.store(v, dst)
+		s.keep(v)
+		p.add(sums[i], sums[i], v)
 	})
-	s.returnFirst(s.fold(acc, addPS))
+	p.returnSums(sums)
 }
 
-func sigmoid(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	e := s.exponential()
-	zero, one := s.zero(), s.numReg(1)
-	s.unary(dst, x, 1, func(v reg.VecVirtual) reg.VecVirtual {
-		VSUBPS(v, zero, v)
-		v = e.apply(v)
-		VADDPS(one, v, v)
-		VDIVPS(v, one, v)
+func sigmoid(p program) {
+	dst, x := p.pointer("dst"), p.pointer("x")
+	exp, zero, one := p.exponential(), p.zero(), p.number(1)
+	unary(p, dst, x, p.by(1, 2, 1), func(v vec) vec {
+		p.sub(v, zero, v)
+		v = exp(v)
+		p.add(v, v, one)
+		p.div(v, one, v)
 		return v
 	})
 }
@@ -121,34 +114,34 @@ var tanhPoly = []float64{0.5, 0.1666654348373413, 0.04166628047823906, 0.0083666
 //	e = 2^n·q + (2^n-1) = exp(2a)-1;  tanh(a) = e/(e+2)
 //
 // which is also accurate for small a, where n is 0.
-func tanh(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	high, round := s.numReg(tanhHigh), s.numReg(magic+127)
-	one, two := s.num(1), s.num(2)
-	log2e2, ln2Hi, ln2Lo := s.num(2*math.Log2E), s.num(ln2High), s.num(ln2Low)
-	positive, negative := s.bits(notSign), s.bits(signBit)
-	poly := s.nums(tanhPoly...)
-	s.unary(dst, x, 1, func(v reg.VecVirtual) reg.VecVirtual {
-		a, sign, t, n := s.vec(), s.vec(), s.vec(), s.vec()
-		s.and(positive, v, a)
-		s.and(negative, v, sign)
-		VMINPS(a, high, a)
-		VMOVUPS(round, t)
-		VFMADD231PS(log2e2, a, t)
-		VSUBPS(round, t, n)
-		VADDPS(a, a, a)
-		VFNMADD231PS(ln2Hi, n, a)
-		VFNMADD231PS(ln2Lo, n, a)
-		q, square := s.horner(a, poly), s.vec()
-		VMULPS(a, a, square)
-		VFMADD213PS(a, square, q)
-		VPSLLD(U8(23), t, t)
-		less := s.vec()
-		VSUBPS(one, t, less)
-		VFMADD213PS(less, t, q)
-		VADDPS(two, q, less)
-		VDIVPS(less, q, q)
-		s.or(sign, q, q)
+func tanh(p program) {
+	dst, x := p.pointer("dst"), p.pointer("x")
+	high, round := p.number(tanhHigh), p.number(magic+127)
+	one, two, log2e2 := p.constant(1), p.constant(2), p.constant(2*math.Log2E)
+	first, second := p.ln2()
+	ln2Hi, ln2Lo := p.constant(first), p.constant(second)
+	positive, negative := p.bits(notSign), p.bits(signBit)
+	polynomial := p.polynomial(tanhPoly)
+	unary(p, dst, x, p.by(1, 2, 1), func(v vec) vec {
+		a, n, square, less, sum := p.vec(), p.vec(), p.vec(), p.vec(), p.vec()
+		p.and(a, v, positive)
+		sign := p.sign(v, negative)
+		p.atMost(a, high)
+		t := p.copy(round)
+		p.addProduct(t, a, log2e2)
+		p.sub(n, t, round)
+		p.add(a, a, a)
+		p.subProduct(a, n, ln2Hi)
+		p.subProduct(a, n, ln2Lo)
+		q := polynomial(a)
+		p.mul(square, a, a)
+		q = p.mulAdd(q, square, a)
+		p.exponent(t)
+		p.sub(less, t, one)
+		q = p.mulAdd(q, t, less)
+		p.add(sum, q, two)
+		p.div(q, q, sum)
+		p.setSign(q, sign, negative)
 		return q
 	})
 }

@@ -344,17 +344,6 @@ func (st stream) steps(vectors int, body func(vectors int, m *mask)) {
 	ADDQ(I32(vectors*st.s.lanes), st.n)
 }
 
-// unary writes the loop that sets dst to op(x), and returns.
-func (s isa) unary(dst, x reg.GPVirtual, unroll int, op func(v reg.VecVirtual) reg.VecVirtual) {
-	st := s.along("n")
-	st.each(unroll, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		s.store(op(v), m, st.at(dst, i))
-	})
-	s.end()
-}
-
 // inLanes calls body such that vector i of the slice is added to accumulator i % count, including
 // the last, incomplete vector.
 func (st stream) inLanes(count int, body func(i int, m *mask)) {

@@ -231,16 +231,6 @@ func (s neonStream) each(unroll int, body func(i int, p *part)) {
 	})
 }
 
-// unary writes the loop that sets dst to op(x), and returns.
-func (f *neonFunc) unary(dst, x a64.X, unroll int, op func(v a64.V) a64.V) {
-	f.along("n", dst, x).each(unroll, func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
-		f.store(op(v), at(dst, i), p)
-	})
-	f.Return()
-}
-
 // blocks is each for code that processes the vectors of a step together.
 func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
 	f, end := s.f, s.f.NewLabel("end")

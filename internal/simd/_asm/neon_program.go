@@ -16,6 +16,9 @@ func (f neonProgram) broadcast(name string) vec { return f.neonFunc.broadcast(na
 func (f neonProgram) vec() vec                  { return f.V() }
 func (f neonProgram) zero() vec                 { return f.neonFunc.zero() }
 func (f neonProgram) number(x float64) vec      { return f.num(x) }
+func (f neonProgram) constant(x float64) vec    { return f.num(x) }
+func (f neonProgram) bits(b uint32) vec         { return f.neonFunc.constant(bits4(b)) }
+func (f neonProgram) ln2() (high, low float64)  { return ln2High, ln2Low }
 func (f neonProgram) sums(lanes int) []vec      { return vecs(f.accumulators(lanes)) }
 
 func (f neonProgram) add(d, a, b vec)        { f.FADD(d.(a64.V), a.(a64.V), b.(a64.V)) }
@@ -29,12 +32,23 @@ func (f neonProgram) mulAdd(a, b, c vec) vec { f.addProduct(c, a, b); return c }
 func (f neonProgram) atLeast(d, a vec)       { f.FMAX(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f neonProgram) plusZero(d, zero vec)   {}
 func (f neonProgram) or(d, a vec)            { f.ORR(d.(a64.V), d.(a64.V), a.(a64.V)) }
-func (f neonProgram) spare(c vec) vec        { return f.copy(c.(a64.V)) }
+func (f neonProgram) and(d, a, b vec)        { f.AND(d.(a64.V), a.(a64.V), b.(a64.V)) }
+func (f neonProgram) exponent(d vec)         { f.SHL(d.(a64.V), d.(a64.V), 23) }
+func (f neonProgram) atMost(d, a vec)        { f.FMIN(d.(a64.V), d.(a64.V), a.(a64.V)) }
+func (f neonProgram) sign(a, _ vec) vec      { return a }
+func (f neonProgram) copy(a vec) vec         { return f.neonFunc.copy(a.(a64.V)) }
+func (f neonProgram) spare(c vec) vec        { return f.copy(c) }
 
 func (f neonProgram) mulSub(a, b, c vec) vec {
 	v := f.V()
 	f.FNEG(v, c.(a64.V))
 	return f.mulAdd(a, b, v)
+}
+
+func (f neonProgram) lost(a, square vec) vec { return f.mulSub(a, a, square) }
+
+func (f neonProgram) setSign(d, sign, negative vec) {
+	f.BIT(d.(a64.V), sign.(a64.V), negative.(a64.V))
 }
 
 func (f neonProgram) nonzero(a, _ vec) lanes {
@@ -47,6 +61,17 @@ func (f neonProgram) positive(a, _ vec) lanes {
 	v := f.V()
 	f.FCMGT0(v, a.(a64.V))
 	return neonLanes{v, false}
+}
+
+func (f neonProgram) negative(a, _ vec) lanes {
+	v := f.V()
+	f.FCMLT0(v, a.(a64.V))
+	return neonLanes{v, false}
+}
+
+func (f neonProgram) choose(l lanes, a, b vec) vec {
+	f.BIT(b.(a64.V), a.(a64.V), l.(neonLanes).bits)
+	return b
 }
 
 func (f neonProgram) keep(l lanes, d vec) {
@@ -84,6 +109,17 @@ func (f neonProgram) clear(all []vec) {
 		f.Clear(v.(a64.V))
 	}
 }
+
+func (f neonProgram) exponential() func(x vec) vec {
+	e := f.neonFunc.exponential()
+	return func(x vec) vec { return e.apply(x.(a64.V)) }
+}
+
+func (f neonProgram) polynomial(c []float64) func(x vec) vec {
+	return func(x vec) vec { return f.horner(x.(a64.V), c) }
+}
+
+func (f neonProgram) longPolynomial(c []float64) func(x vec) vec { return f.polynomial(c) }
 
 func (f neonProgram) power() func(x vec) vec {
 	p := f.neonFunc.power()

@@ -16,26 +16,47 @@ type program interface {
 	number(x float64) vec
 	sums(lanes int) []vec // zeros: vectors for the sums, fewer on WebAssembly
 	clear(all []vec)      // sets all to 0
+	copy(a vec) vec
 
-	add(d, a, b vec)           // a + b
-	sub(d, a, b vec)           // a - b
-	mul(d, a, b vec)           // a·b
-	div(d, a, b vec)           // a/b
-	sqrt(d, a vec)             // √a
-	addProduct(d, a, b vec)    // d + a·b
-	subProduct(d, a, b vec)    // d - a·b
-	mulAdd(a, b, c vec) vec    // a·b + c, in the place of a or of c
-	mulSub(a, b, c vec) vec    // a·b - c, in the place of a or in a new vector
-	atLeast(d, a vec)          // the larger of d and a, NaN if d is NaN; for equal zeros either
-	plusZero(d, zero vec)      // 0 for -0, after atLeast
-	or(d, a vec)               // the bits of either
+	// constant and bits return a constant that is only the last operand of operations: in memory, if
+	// there are few registers.
+	constant(x float64) vec
+	bits(b uint32) vec
+	ln2() (high, low float64) // of ln 2; the product of high and a small integer is exact
+
+	add(d, a, b vec)          // a + b
+	sub(d, a, b vec)          // a - b
+	mul(d, a, b vec)          // a·b
+	div(d, a, b vec)          // a/b
+	sqrt(d, a vec)            // √a
+	addProduct(d, a, b vec)   // d + a·b
+	subProduct(d, a, b vec)   // d - a·b
+	mulAdd(a, b, c vec) vec   // a·b + c, in the place of a or of c
+	mulSub(a, b, c vec) vec   // a·b - c, in the place of a or in a new vector
+	atLeast(d, a vec)         // the larger of d and a, NaN if d is NaN; for equal zeros either
+	plusZero(d, zero vec)     // 0 for -0, after atLeast
+	or(d, a vec)              // the bits of either
+	and(d, a, b vec)          // the bits of both
+	exponent(d vec)           // d<<23, as integers
+	atMost(d, a vec)          // the smaller of d and a, NaN if d is NaN
+	lost(a, square vec) vec   // a² - square
+	sign(a, negative vec) vec // the sign of a, for setSign, before a is overwritten; negative is its bit
+	setSign(d, sign, negative vec)
 	spare(c vec) vec           // c, for mulAdd to overwrite if it overwrites this operand
 	nonzero(a, zero vec) lanes // where a is not 0
 	positive(a, zero vec) lanes
-	keep(l lanes, d vec)        // 0 elsewhere
-	addWhere(l lanes, a, d vec) // d + a there; overwrites a
+	negative(a, zero vec) lanes
+	choose(l lanes, a, b vec) vec // a there, b elsewhere; overwrites b
+	keep(l lanes, d vec)          // 0 elsewhere
+	addWhere(l lanes, a, d vec)   // d + a there; overwrites a
 
-	power() func(x vec) vec // 2^x for x up to 127, and 0 below powerLow; overwrites x
+	exponential() func(x vec) vec // exp(x), and 0 below expLow; overwrites x
+	power() func(x vec) vec       // 2^x for x up to 127, and 0 below powerLow; overwrites x
+
+	// polynomial returns c[0] + x·(c[1] + x·(c[2] + …)). The constants of a long one are never all in
+	// registers.
+	polynomial(c []float64) func(x vec) vec
+	longPolynomial(c []float64) func(x vec) vec
 
 	// along starts a loop over slices whose length is in the named parameter, and may advance the
 	// pointers. alongRow does not.

@@ -325,14 +325,14 @@ number that rounds, and approximate the rest by a polynomial:
 
 	n = round(x/ln2)    r = x - n·ln2    exp(x) = 2^n·exp(r)    |r| <= ln2/2`,
 		kernels: []kernel{
-			{name: "exp", op: mapOp, pieces: true, code: all(exp, (*neonFunc).exp).wasm((*wasmFunc).exp),
+			{name: "exp", op: mapOp, pieces: true, code: shared(exp),
 				does: "sets dst[i] = exp(x[i])."},
 			{name: "expSum", op: "(dst, x []float32, shift float32) float32", sum: true,
-				code: all(expSum, (*neonFunc).expSum).wasm((*wasmFunc).expSum),
+				code: shared(expSum),
 				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is added to lane i%16."},
-			{name: "sigmoid", op: mapOp, pieces: true, code: all(sigmoid, (*neonFunc).sigmoid).wasm((*wasmFunc).sigmoid),
+			{name: "sigmoid", op: mapOp, pieces: true, code: shared(sigmoid),
 				does: "sets dst[i] = 1/(1+exp(-x[i]))."},
-			{name: "tanh", op: mapOp, pieces: true, code: all(tanh, (*neonFunc).tanh).wasm((*wasmFunc).tanh),
+			{name: "tanh", op: mapOp, pieces: true, code: shared(tanh),
 				does: "sets dst[i] = tanh(x[i]) = sign(x[i])·e/(e+2), where e = exp(2·|x[i]|)-1."},
 		},
 	},
@@ -342,9 +342,9 @@ number that rounds, and approximate the rest by a polynomial:
 
 	Φ(-u) = exp(-u²/2)·t·P(t)`,
 		kernels: []kernel{
-			{name: "gelu", op: mapOp, pieces: true, code: all(gelu, (*neonFunc).gelu).wasm((*wasmFunc).gelu),
+			{name: "gelu", op: mapOp, pieces: true, code: shared(gelu),
 				does: "sets dst[i] = x[i]·Φ(x[i]) = max(x[i], 0) - u·Φ(-u), where u = |x[i]|."},
-			{name: "geluGrad", op: mapOp, pieces: true, code: all(geluGrad, (*neonFunc).geluGrad).wasm((*wasmFunc).geluGrad),
+			{name: "geluGrad", op: mapOp, pieces: true, code: shared(geluGrad),
 				does: "sets dst[i] = Φ(x[i]) + x[i]·exp(-x[i]²/2)/√(2π)."},
 		},
 	},

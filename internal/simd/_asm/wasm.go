@@ -174,14 +174,6 @@ func (f *wasmFunc) ones(n wasm.X) wasm.V {
 	return f.SplatX(n).MoreInts(f.Bits([4]uint32{0, 1, 2, 3}))
 }
 
-// keep returns v with 0 after the first n lanes, if n is not nil.
-func (f *wasmFunc) keep(n *wasm.X, v wasm.V) wasm.V {
-	if n == nil {
-		return v
-	}
-	return v.And(f.ones(*n))
-}
-
 // keepOr returns v with other after the first n lanes, if n is not nil.
 func (f *wasmFunc) keepOr(n *wasm.X, v, other wasm.V) wasm.V {
 	if n == nil {
@@ -242,13 +234,6 @@ func (s wasmStream) each(unroll int, body func(i int, n *wasm.X)) {
 			s.f.Scope(func() { body(i, n) })
 		}
 	})
-}
-
-// unary writes the loop that sets dst to op(x), and returns.
-func (f *wasmFunc) unary(unroll int, op func(v wasm.V) wasm.V) {
-	dst, x := f.x("dst"), f.x("x")
-	f.along("n", dst, x).each(unroll, func(i int, n *wasm.X) { f.store(op(f.load(x, i, n)), dst, i, n) })
-	f.Return()
 }
 
 // whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.

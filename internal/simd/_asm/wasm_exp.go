@@ -39,38 +39,3 @@ func (e wasmExponential) of(x wasm.V) wasm.V {
 	y := r.Mul(r).Mul(horner(r, e.poly[2:])).Add(r.Add(r)).Add(e.poly[0])
 	return y.Mul(t.ShlInts(23)).AndNot(x.Less(e.low))
 }
-
-func (f *wasmFunc) exp() { f.unary(1, f.exponential().of) }
-
-func (f *wasmFunc) expSum() {
-	dst, x, shift := f.x("dst"), f.x("x"), f.broadcast("shift")
-	e, sums := f.exponential(), f.Zeros(4)
-	f.along("n", dst, x).inLanes(len(sums), func(j, i int, n *wasm.X) {
-		v := e.of(f.load(x, i, n).Sub(shift))
-		f.store(v, dst, i, n)
-		sums[j].Accumulate(f.keep(n, v))
-	})
-	f.Return(f.total(sums).First())
-}
-
-func (f *wasmFunc) sigmoid() {
-	e, one := f.exponential(), f.Num(1)
-	f.unary(1, func(v wasm.V) wasm.V { return one.Div(e.of(v.Neg()).Add(one)) })
-}
-
-// tanh writes the loop that isa.tanh describes.
-func (f *wasmFunc) tanh() {
-	high, round, one, two := f.Num(tanhHigh), f.Num(magic+127), f.Num(1), f.Num(2)
-	log2e2, ln2Hi, ln2Lo := f.Num(2*math.Log2E), f.Num(wasmLn2High), f.Num(wasmLn2Low)
-	negative, poly := f.Spread(signBit), f.nums(tanhPoly...)
-	f.unary(1, func(v wasm.V) wasm.V {
-		a := v.Abs().PMin(high)
-		t := a.Mul(log2e2).Add(round)
-		n := t.Sub(round)
-		r := a.Add(a).Sub(n.Mul(ln2Hi)).Sub(n.Mul(ln2Lo))
-		q := horner(r, poly).Mul(r.Mul(r)).Add(r) // exp(r)-1
-		power := t.ShlInts(23)
-		e := q.Mul(power).Add(power.Sub(one))
-		return v.Where(negative, e.Div(e.Add(two)))
-	})
-}

@@ -16,6 +16,9 @@ func (f wasmProgram) broadcast(name string) vec { return f.wasmFunc.broadcast(na
 func (f wasmProgram) vec() vec                  { return f.NewV() }
 func (f wasmProgram) zero() vec                 { return f.Zero() }
 func (f wasmProgram) number(x float64) vec      { return f.Num(x) }
+func (f wasmProgram) constant(x float64) vec    { return f.Num(x) }
+func (f wasmProgram) bits(b uint32) vec         { return f.Spread(b) }
+func (f wasmProgram) ln2() (high, low float64)  { return wasmLn2High, wasmLn2Low }
 func (f wasmProgram) sums(int) []vec            { return vecs(f.Zeros(wasmSums)) }
 
 // to returns a, and makes d the place of the next result.
@@ -36,7 +39,25 @@ func (f wasmProgram) mulSub(a, b, c vec) vec { f.sub(a, a.(wasm.V).Mul(b.(wasm.V
 func (f wasmProgram) atLeast(d, a vec)       { f.to(d, d).Max(a.(wasm.V)) }
 func (f wasmProgram) plusZero(d, zero vec)   {}
 func (f wasmProgram) or(d, a vec)            { f.to(d, d).Or(a.(wasm.V)) }
+func (f wasmProgram) and(d, a, b vec)        { f.to(d, a).And(b.(wasm.V)) }
+func (f wasmProgram) exponent(d vec)         { f.to(d, d).ShlInts(23) }
+func (f wasmProgram) atMost(d, a vec)        { f.to(d, d).PMin(a.(wasm.V)) }
+func (f wasmProgram) sign(a, _ vec) vec      { return a }
+func (f wasmProgram) copy(a vec) vec         { return a.(wasm.V).Copy() }
 func (f wasmProgram) spare(c vec) vec        { return c }
+
+// lost multiplies the upper and lower halves of a, whose products are exact.
+func (f wasmProgram) lost(a, square vec) vec {
+	x := a.(wasm.V)
+	upper := x.And(f.Spread(0xfffff000))
+	lower := x.Sub(upper)
+	cross := upper.Mul(lower)
+	return upper.Mul(upper).Sub(square.(wasm.V)).Add(cross.Add(cross)).Add(lower.Mul(lower))
+}
+
+func (f wasmProgram) setSign(d, sign, negative vec) {
+	f.to(d, sign).Where(negative.(wasm.V), d.(wasm.V))
+}
 
 func (f wasmProgram) nonzero(a, zero vec) lanes {
 	return wasmLanes{a.(wasm.V).Equal(zero.(wasm.V)), true}
@@ -44,6 +65,12 @@ func (f wasmProgram) nonzero(a, zero vec) lanes {
 
 func (f wasmProgram) positive(a, zero vec) lanes {
 	return wasmLanes{zero.(wasm.V).Less(a.(wasm.V)), false}
+}
+
+func (f wasmProgram) negative(a, zero vec) lanes { return f.positive(zero, a) }
+
+func (f wasmProgram) choose(l lanes, a, b vec) vec {
+	return a.(wasm.V).Where(l.(wasmLanes).bits, b.(wasm.V))
 }
 
 func (f wasmProgram) keep(l lanes, d vec) {
@@ -70,6 +97,18 @@ func (f wasmProgram) clear(all []vec) {
 		f.Zero()
 	}
 }
+
+func (f wasmProgram) exponential() func(x vec) vec {
+	e := f.wasmFunc.exponential()
+	return func(x vec) vec { return e.of(x.(wasm.V)) }
+}
+
+func (f wasmProgram) polynomial(c []float64) func(x vec) vec {
+	nums := f.nums(c...)
+	return func(x vec) vec { return horner(x.(wasm.V), nums) }
+}
+
+func (f wasmProgram) longPolynomial(c []float64) func(x vec) vec { return f.polynomial(c) }
 
 func (f wasmProgram) power() func(x vec) vec {
 	p := f.wasmFunc.power()
