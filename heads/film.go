@@ -178,15 +178,11 @@ func filmFrom(f *safetensors.Reader) (*Film, error) {
 		key string
 		to  any
 	}{{keySteps, &steps}, {keyLosses, &losses}} {
-		text, given := f.Metadata()[part.key]
-		switch {
+		switch given, err := metadata(f, part.key, part.to); {
+		case err != nil:
+			return nil, err
 		case !given:
 			return nil, ErrNotFilm
-		case len(text) > maxJSON:
-			return nil, fmt.Errorf("metadata %s has %d bytes, want at most %d", quote.Text(part.key), len(text), maxJSON)
-		}
-		if err := strictjson.Unmarshal([]byte(text), part.to); err != nil {
-			return nil, fmt.Errorf("metadata %s: %w", quote.Text(part.key), err)
 		}
 	}
 	n := len(steps)

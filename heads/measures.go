@@ -180,6 +180,18 @@ func (s *scale) visible(i int) int {
 	return sort.SearchInts(s.keys, s.queries[i]+1)
 }
 
+// Visible returns for each query the number n of keys that it can attend to: the first n keys. In a Decoder
+// these are the keys up to the query's own position, in layers of other kinds all Lk. A record does not
+// contain other masks.
+func (l *Layer) Visible() []int {
+	s := l.scale()
+	list := make([]int, len(l.Queries))
+	for i := range list {
+		list[i] = s.visible(i)
+	}
+	return list
+}
+
 // keyAt returns the index of the key at a position, if there is one.
 func (s *scale) keyAt(place int) (int, bool) { return slices.BinarySearch(s.keys, place) }
 

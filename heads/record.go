@@ -2,6 +2,7 @@ package heads
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
@@ -38,10 +39,8 @@ func ParseKind(s string) (Kind, error) {
 }
 
 func parseKind(s string) (Kind, error) {
-	for k, name := range kindNames {
-		if s == name {
-			return Kind(k), nil
-		}
+	if k := slices.Index(kindNames[:], s); k >= 0 {
+		return Kind(k), nil
 	}
 	return 0, fmt.Errorf("unknown kind %s, want encoder, decoder or cross", quote.Text(s))
 }

@@ -72,20 +72,18 @@ func (l *Layer) validateAxes() error {
 		return fmt.Errorf("%d heads, %d queries, %d keys: want at least one of each", l.Heads, lq, lk)
 	case max(lq, lk) > maxTokens:
 		return fmt.Errorf("%d queries and %d keys, want at most %d", lq, lk, maxTokens)
-	case l.Chosen != nil && len(l.Chosen) != l.Heads:
-		return fmt.Errorf("numbers of %d heads, want %d", len(l.Chosen), l.Heads)
 	}
-	for _, n := range l.Chosen {
-		if n < 0 {
-			return fmt.Errorf("head number %d is negative", n)
+	for _, list := range []struct {
+		name    string
+		numbers []int
+	}{{"head", l.Chosen}, {"key/value head", l.KeyHeads}} {
+		if list.numbers != nil && len(list.numbers) != l.Heads {
+			return fmt.Errorf("numbers of %d %ss, want %d", len(list.numbers), list.name, l.Heads)
 		}
-	}
-	if l.KeyHeads != nil && len(l.KeyHeads) != l.Heads {
-		return fmt.Errorf("key/value heads of %d heads, want %d", len(l.KeyHeads), l.Heads)
-	}
-	for _, n := range l.KeyHeads {
-		if n < 0 {
-			return fmt.Errorf("key/value head number %d is negative", n)
+		for _, n := range list.numbers {
+			if n < 0 {
+				return fmt.Errorf("%s number %d is negative", list.name, n)
+			}
 		}
 	}
 	for _, axis := range []struct {

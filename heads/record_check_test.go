@@ -68,7 +68,7 @@ func TestValidate(t *testing.T) {
 		{func(l *Layer) { l.Heads = 2 }, `layer "b": 1 weights, want 2 heads · 1 queries · 1 keys`},
 		{func(l *Layer) { l.Chosen = []int{1, 2} }, `layer "b": numbers of 2 heads, want 1`},
 		{func(l *Layer) { l.Chosen = []int{-1} }, `layer "b": head number -1 is negative`},
-		{func(l *Layer) { l.KeyHeads = []int{1, 2} }, `layer "b": key/value heads of 2 heads, want 1`},
+		{func(l *Layer) { l.KeyHeads = []int{1, 2} }, `layer "b": numbers of 2 key/value heads, want 1`},
 		{func(l *Layer) { l.KeyHeads = []int{-1} }, `layer "b": key/value head number -1 is negative`},
 		{func(l *Layer) { l.Keys = []string{"\xff"} }, `layer "b": key 0, "\xff", is not UTF-8`},
 		{func(l *Layer) { l.KeyPlaces = []int{1, 2} }, `layer "b": places of 2 key tokens, want 1`},

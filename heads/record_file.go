@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -111,7 +112,7 @@ func (r *Record) file() (*safetensors.File, error) {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(l.Name, []int{l.Heads, len(l.Queries), len(l.Keys)}, l.Weights))
-		j, says := l.json(&texts)
+		j := l.json(&texts)
 		for _, part := range []struct {
 			name  string
 			to    *string
@@ -130,12 +131,11 @@ func (r *Record) file() (*safetensors.File, error) {
 				return nil, fmt.Errorf("layer %s: its %s would have the name of another layer", quote.Text(l.Name), part.name)
 			}
 			f.Tensors = append(f.Tensors, safetensors.FromFloat32s(*part.to, part.shape, part.x))
-			says = true
 		}
 		if j.QueryVectors != "" {
 			j.ScoreScale = l.ScoreScale
 		}
-		if says {
+		if !reflect.ValueOf(j).IsZero() {
 			layers[l.Name] = j
 		}
 	}
@@ -168,23 +168,23 @@ func (r *Record) texts() Texts {
 	return t
 }
 
-// json returns the metadata of a layer, and whether there are any.
-func (l *Layer) json(t *Texts) (j layerJSON, says bool) {
+// json returns the metadata of a layer, without those of its further tensors.
+func (l *Layer) json(t *Texts) layerJSON {
+	j := layerJSON{Heads: l.Chosen, KeyHeads: l.KeyHeads, QueryPlaces: l.QueryPlaces, KeyPlaces: l.KeyPlaces}
 	if kind, said := kindOf(l.Name); !said || kind != l.Kind {
-		j.Kind, says = l.Kind.String(), true
+		j.Kind = l.Kind.String()
 	}
 	if index, said := indexOf(l.Name); !said || index != l.Index {
-		j.Index, says = &l.Index, true
+		j.Index = &l.Index
 	}
 	queries, keys := t.axes(l.Kind)
 	if !slices.Equal(queries, l.Queries) {
-		j.Queries, says = l.Queries, true
+		j.Queries = l.Queries
 	}
 	if !slices.Equal(keys, l.Keys) {
-		j.Keys, says = l.Keys, true
+		j.Keys = l.Keys
 	}
-	j.Heads, j.KeyHeads, j.QueryPlaces, j.KeyPlaces = l.Chosen, l.KeyHeads, l.QueryPlaces, l.KeyPlaces
-	return j, says || j.Heads != nil || j.KeyHeads != nil || j.QueryPlaces != nil || j.KeyPlaces != nil
+	return j
 }
 
 // Read reads a record from a safetensors file that Write or another program has written, see docs/heads.md.
@@ -229,8 +229,7 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 	if len(f.Tensors()) == 0 {
 		return nil, errors.New("no tensors, want one for each attention layer")
 	}
-	metadata := f.Metadata()
-	r := &Record{Source: metadata[keySource], Target: metadata[keyTarget]}
+	r := &Record{Source: f.Metadata()[keySource], Target: f.Metadata()[keyTarget]}
 	var texts Texts
 	layers := map[string]layerJSON{}
 	for _, part := range []struct {
@@ -243,13 +242,8 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 		{keySpecial, &r.Special},
 		{keyLayers, &layers},
 	} {
-		if text, given := metadata[part.key]; given {
-			if len(text) > maxJSON {
-				return nil, fmt.Errorf("metadata %s has %d bytes, want at most %d", quote.Text(part.key), len(text), maxJSON)
-			}
-			if err := strictjson.Unmarshal([]byte(text), part.to); err != nil {
-				return nil, fmt.Errorf("metadata %s: %w", quote.Text(part.key), err)
-			}
+		if _, err := metadata(f, part.key, part.to); err != nil {
+			return nil, err
 		}
 	}
 	parts := map[string]bool{}
@@ -287,6 +281,21 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 	}
 	arrange(r.Layers)
 	return r, nil
+}
+
+// metadata decodes a value of a file's metadata, if the file has it.
+func metadata(f *safetensors.Reader, key string, to any) (given bool, err error) {
+	text, given := f.Metadata()[key]
+	if !given {
+		return false, nil
+	}
+	if len(text) > maxJSON {
+		return true, fmt.Errorf("metadata %s has %d bytes, want at most %d", quote.Text(key), len(text), maxJSON)
+	}
+	if err := strictjson.Unmarshal([]byte(text), to); err != nil {
+		return true, fmt.Errorf("metadata %s: %w", quote.Text(key), err)
+	}
+	return true, nil
 }
 
 // readLayer is a layerReader that reads the weights.

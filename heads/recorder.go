@@ -174,10 +174,7 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 // stack returns the weights of all steps as one layer. Its axes have the right lengths, but no tokens.
 func (o *observed) stack() Layer {
 	l := Layer{Name: o.name, Heads: len(o.chosen)}
-	lq, lk := 0, 0
-	for _, s := range o.steps {
-		lq, lk = lq+s.rows, s.keys // keys only grow
-	}
+	lq, lk := o.sizes()
 	l.Queries, l.Keys = make([]string, lq), make([]string, lk)
 	if len(o.chosen) < o.heads {
 		l.Chosen = slices.Clone(o.chosen)
@@ -193,15 +190,20 @@ func (o *observed) stack() Layer {
 	return l
 }
 
+// sizes returns the numbers of queries and keys of all steps.
+func (o *observed) sizes() (lq, lk int) {
+	for _, s := range o.steps {
+		lq, lk = lq+s.rows, s.keys // keys only grow
+	}
+	return lq, lk
+}
+
 // head returns the weights [Lq Lk] of the i-th kept head, over all steps.
 func (o *observed) head(i int) []float32 {
 	if len(o.steps) == 1 {
 		return o.steps[0].head(o, i)
 	}
-	rows, keys := 0, 0
-	for _, s := range o.steps {
-		rows, keys = rows+s.rows, s.keys
-	}
+	rows, keys := o.sizes()
 	all, row := make([]float32, rows*keys), 0
 	for _, s := range o.steps {
 		for from, weights := 0, s.head(o, i); from < len(weights); from += s.keys {

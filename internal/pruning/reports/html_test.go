@@ -175,9 +175,6 @@ func TestPageHostile(t *testing.T) {
 			t.Errorf("%q moves the cursor", out[i:])
 		}
 	}
-	if got, want := shellWord("a'b $c"), `'a'\''b $c'`; got != want {
-		t.Errorf("for a shell: %s, want %s", got, want)
-	}
 }
 
 // Missing parts are omitted.

@@ -23,7 +23,7 @@ const none = "–"
 
 // functions are the functions that templates call, in addition to methods of a report.
 var functions = map[string]any{
-	"fixed": fixed, "signed": signed, "three": three, "between": between, "betweenSigned": betweenSigned,
+	"fixed": fixed, "signed": signed, "three": three, "between": between(fixed), "betweenSigned": between(signed),
 	"lasted": lasted, "faster": faster, "moment": moment, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
 	"minus":    func(text string) string { return strings.ReplaceAll(text, "-", "−") },
 	"add":      func(a, b int) int { return a + b },
@@ -62,19 +62,14 @@ func signed(v Number, decimals int) string {
 	return text
 }
 
-// between writes an interval if it is known.
-func between(low, high Number, decimals int) string { return interval(low, high, decimals, fixed) }
-
-// betweenSigned is between with signs.
-func betweenSigned(low, high Number, decimals int) string {
-	return interval(low, high, decimals, signed)
-}
-
-func interval(low, high Number, decimals int, write func(Number, int) string) string {
-	if !low.Known() || !high.Known() {
-		return none
+// between returns a function that writes an interval if it is known.
+func between(write func(v Number, decimals int) string) func(low, high Number, decimals int) string {
+	return func(low, high Number, decimals int) string {
+		if !low.Known() || !high.Known() {
+			return none
+		}
+		return write(low, decimals) + " to " + write(high, decimals)
 	}
-	return write(low, decimals) + " to " + write(high, decimals)
 }
 
 // faster writes a ratio of speeds in words.
@@ -140,16 +135,6 @@ func superscript(n int) string {
 	digits := []rune("⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 	return strings.Map(func(c rune) rune { return digits[strings.IndexRune("-0123456789", c)] }, strconv.Itoa(n))
 }
-
-// shellWord quotes a word for a shell if necessary.
-func shellWord(s string) string {
-	if safeWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-var safeWord = regexp.MustCompile(`^[a-zA-Z0-9/._+=:@%][a-zA-Z0-9/._+=:@%-]*$`)
 
 // summaryWidth is the width of an ordinary terminal.
 const summaryWidth = 80
@@ -231,7 +216,7 @@ func (r *Report) Use(dir string) string {
 	if r.Model.Task != "" {
 		command = "view"
 	}
-	return fmt.Sprintf("attn %s --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", command, shellWord(dir), dir)
+	return fmt.Sprintf("attn %s --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", command, quote.Shell(dir), dir)
 }
 
 // Simpler describes how the models of the curves were made if they differ from the result: their
