@@ -2,6 +2,7 @@ package models
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,10 +28,39 @@ type Compact struct {
 	cuts   map[string]cut // by name of the tensor in the file
 }
 
-// cut lists the spans of a tensor that are kept along an axis.
+// cut lists the spans of a tensor that are kept along an axis, in ascending order. A nil keep
+// keeps everything.
 type cut struct {
 	axis int
 	keep []span
+}
+
+// span is a range of elements along an axis of a tensor.
+type span struct{ from, to int }
+
+// pieces calls visit for the consecutive pieces of a tensor, which are kept or not.
+func (c cut) pieces(x *safetensors.Tensor, visit func(data []byte, kept bool) error) error {
+	if c.keep == nil {
+		return visit(x.Data, true)
+	}
+	inner := x.DType.Bits() / 8
+	for _, n := range x.Shape[c.axis+1:] {
+		inner *= n
+	}
+	for row := range slices.Chunk(x.Data, max(1, x.Shape[c.axis]*inner)) {
+		at := 0
+		for _, s := range c.keep {
+			from, to := s.from*inner, s.to*inner
+			if err := cmp.Or(visit(row[at:from], false), visit(row[from:to], true)); err != nil {
+				return err
+			}
+			at = to
+		}
+		if err := visit(row[at:], false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Compact returns the model without the weights of the heads that Without removed. Its Config is
@@ -82,22 +112,29 @@ func (c *Compact) cut(l *attn.MultiHead, left []int) error {
 			parts = append(parts, x.of.Bias)
 		}
 		for _, part := range parts {
-			e, from, err := c.model.entry(config.Name, part)
-			if err != nil {
+			if err := c.model.cut(c.cuts, config.Name, part, x.blocks, x.size, x.out); err != nil {
 				return err
 			}
-			axis := 0
-			if e.Transposed == x.out && part.Rank() == 2 {
-				axis = 1
-			}
-			now := c.cuts[e.Name]
-			now.axis = axis
-			for _, b := range x.blocks {
-				now.keep = append(now.keep, span{from + b*x.size, from + (b+1)*x.size})
-			}
-			c.cuts[e.Name] = now
 		}
 	}
+	return nil
+}
+
+// cut adds to cuts the blocks that are kept of a map of a layer. They have size outputs, or inputs
+// unless out is true.
+func (m *Model) cut(cuts map[string]cut, layer string, x *tensor.Tensor, blocks []int, size int, out bool) error {
+	e, from, err := m.entry(layer, x)
+	if err != nil {
+		return err
+	}
+	c := cut{keep: append([]span{}, cuts[e.Name].keep...)} // not nil, even if no block is kept
+	if e.Transposed == out && x.Rank() == 2 {
+		c.axis = 1
+	}
+	for _, b := range blocks {
+		c.keep = append(c.keep, span{from + b*size, from + (b+1)*size})
+	}
+	cuts[e.Name] = c
 	return nil
 }
 
@@ -115,24 +152,13 @@ func (c *Compact) Write(w io.Writer) error {
 			}
 		}
 	}, func(w io.Writer, x *safetensors.Tensor) error {
-		cut, ok := c.cuts[x.Name]
-		if !ok {
-			_, err := w.Write(x.Data)
-			return err
-		}
-		inner := x.DType.Bits() / 8
-		for _, n := range x.Shape[cut.axis+1:] {
-			inner *= n
-		}
-		row := x.Shape[cut.axis] * inner
-		for data := x.Data; len(data) > 0; data = data[row:] {
-			for _, s := range cut.keep {
-				if _, err := w.Write(data[s.from*inner : s.to*inner]); err != nil {
-					return err
-				}
+		return c.cuts[x.Name].pieces(x, func(data []byte, kept bool) error {
+			if !kept {
+				return nil
 			}
-		}
-		return nil
+			_, err := w.Write(data)
+			return err
+		})
 	})
 }
 

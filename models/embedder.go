@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
@@ -96,15 +95,7 @@ type module struct{ Path, Type string }
 
 // readModules reads the modules.json of a directory.
 func readModules(dir string) (list []module, err error) {
-	path := filepath.Join(dir, PipelineFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
-	}
-	if err := strictjson.Lenient(data, &list); err != nil {
-		return list, &FormatError{path, err}
-	}
-	return list, nil
+	return list, readLenient(filepath.Join(dir, PipelineFile), &list)
 }
 
 // checkModules returns an error for modules that LoadEmbedder does not support.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -21,23 +20,24 @@ import (
 //
 // Errors: those of safetensors.Open, because the directory is read again; those of w.
 func (p *Probe) WriteMasked(w io.Writer) error {
-	gone, kept := map[string][]span{}, p.Kept() // by tensor, the columns to set to zero
+	cuts, kept := map[string]cut{}, p.Kept()
 	for _, l := range p.model.Attention() {
-		if l.Config().Heads == 0 {
-			continue
+		if c := l.Config(); c.Heads > 0 {
+			if err := p.model.cut(cuts, c.Name, l.Out.Weight, kept[c.Name], c.ValueSize, false); err != nil {
+				return err
+			}
 		}
-		e, _, err := p.model.entry(l.Config().Name, l.Out.Weight)
-		if err != nil {
-			return err
-		}
-		gone[e.Name] = columns(l.Config(), kept[l.Config().Name], e.Transposed)
 	}
 	return p.model.rewrite(w, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
-		size := x.DType.Bits() / 8
-		for _, cut := range gone[x.Name] {
-			clear(x.Data[cut.from*size : cut.to*size]) // zero bytes are 0 in every float type
+		err := cuts[x.Name].pieces(x, func(data []byte, kept bool) error {
+			if !kept {
+				clear(data) // zero bytes are 0 in every float type
+			}
+			return nil
+		})
+		if err == nil {
+			_, err = w.Write(x.Data)
 		}
-		_, err := w.Write(x.Data)
 		return err
 	})
 }
@@ -110,27 +110,4 @@ func (m *Model) entry(layer string, x *tensor.Tensor) (e nn.Entry, from int, err
 		}
 	}
 	return e, 0, fmt.Errorf("models: layer %s has a map without a tensor in the file", quote.Text(layer))
-}
-
-// span is a range of elements along an axis of a tensor.
-type span struct{ from, to int }
-
-// columns returns the columns of removed heads in the output map, [D H·E], or [H·E D] if it is
-// transposed.
-func columns(c attn.MultiHeadConfig, kept []int, transposed bool) []span {
-	var list []span
-	for h := range c.Heads {
-		if slices.Contains(kept, h) {
-			continue
-		}
-		if first := h * c.ValueSize; transposed {
-			list = append(list, span{first * c.OutWidth, (first + c.ValueSize) * c.OutWidth})
-		} else {
-			for row := range c.OutWidth {
-				at := row*c.Heads*c.ValueSize + first
-				list = append(list, span{at, at + c.ValueSize})
-			}
-		}
-	}
-	return list
 }

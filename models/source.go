@@ -71,17 +71,22 @@ func openSettings(path string) (*Settings, error) {
 	return s, nil
 }
 
-// readOptional decodes a JSON file into to, if the file exists.
-func readOptional(path string, to any) error {
+// readLenient decodes a JSON file.
+func readLenient(path string, to any) error {
 	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("models: %w", err)
 	}
 	if err := strictjson.Lenient(data, to); err != nil {
 		return &FormatError{path, err}
+	}
+	return nil
+}
+
+// readOptional is readLenient for a file that may be missing; to does not change then.
+func readOptional(path string, to any) error {
+	if err := readLenient(path, to); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
