@@ -40,15 +40,17 @@ func readFilm(dir string) (*heads.Film, error) {
 	return f, err
 }
 
-// readWeights returns the record in a file of --weights. That of a film is its last frame.
-func readWeights(path string) (*heads.Record, error) {
+// readWeights returns the record in a file of --weights. If the file is a film, readWeights returns the record of the
+// last frame, and the film.
+func readWeights(path string) (*heads.Record, *heads.Film, error) {
 	f, err := heads.ReadFilm(path)
 	if errors.Is(err, heads.ErrNotFilm) {
-		return heads.Read(path)
+		r, err := heads.Read(path)
+		return r, nil, err
 	} else if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return f.Frames[len(f.Frames)-1].Record, nil
+	return f.Frames[len(f.Frames)-1].Record, f, nil
 }
 
 // resumeHint returns the command that resumes the run in a directory, or evaluates it if no epoch is left.

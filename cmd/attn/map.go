@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/fonts"
 	"github.com/attn-go/attn/internal/panels"
@@ -77,7 +78,7 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if cmd.Film != "" {
 		return cmd.film(ctx, c)
 	}
-	record, err := cmd.record(ctx, c)
+	record, film, err := cmd.record(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,11 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 			if err != nil {
 				return err
 			}
-			return view.WriteEmbed(ctx, w, choice.Title(record), record, state)
+			o := view.Options{Name: choice.Title(record), Film: film}
+			if film == nil {
+				o.Records = []*heads.Record{record}
+			}
+			return view.WriteEmbed(ctx, w, o, state)
 		}},
 	)
 	if err != nil || written {

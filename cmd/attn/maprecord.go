@@ -8,11 +8,18 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// record returns the recorded weights, from a file or from a run of the model.
-func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, error) {
+// record returns the recorded weights, from a file or from a run of the model. If the file is a film, record also
+// returns the film.
+func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, *heads.Film, error) {
 	if cmd.Weights != "" {
 		return readWeights(cmd.Weights)
 	}
+	r, err := cmd.run(ctx, c)
+	return r, nil, err
+}
+
+// run runs the model and returns its weights.
+func (cmd *mapCommand) run(ctx context.Context, c console) (*heads.Record, error) {
 	from, err := openSource(cmd.Model, c, cmd.Steps)
 	if err != nil {
 		return nil, err

@@ -40,6 +40,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/divergence", s.ofLayer(s.divergence))
 	mux.HandleFunc("GET /api/neurons", s.ofLayer(neurons))
 	mux.HandleFunc("GET /api/check", s.ofLayer(check))
+	mux.HandleFunc("GET /api/film", respond(s.filmAnswers))
 	mux.HandleFunc("GET /api/frozen", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, plainText, s.frozen) // as text, so that it does not run here
 	})

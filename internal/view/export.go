@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/attn-go/attn/heads"
 )
 
 // mostFrozen bounds the weights in an exported page, in bytes.
@@ -21,69 +19,65 @@ const mostFrozen = 12 << 20
 
 // Page returns the page with the records of o as one file, which needs neither the
 // server nor the network. It contains every head, and the variants with merged words and
-// hidden special tokens that fit into 12 MB. state is the part of the page's address
-// after #; nil shows the first head.
+// hidden special tokens that fit into 12 MB. It contains the frames of a film likewise: if not
+// all of them fit, the page says so and, without records, contains the last one.
+// state is the part of the page's address after #; nil shows the first head.
 //
 // Errors: the heads do not fit; the error says how many tokens would.
 func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
-	s, err := New(Options{Name: o.Name, Records: o.Records, Scores: o.Scores})
+	s, err := New(Options{Name: o.Name, Records: o.Records, Film: o.Film, Scores: o.Scores})
 	if err != nil {
 		return nil, err
 	}
-	routes := s.routes()
-	answers, size := map[string][]byte{}, 0
-	take := func(paths ...string) error {
-		for _, path := range paths {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+path, nil)
-			if err != nil {
-				return err
-			}
-			w := &taken{header: http.Header{}}
-			routes.ServeHTTP(w, r)
-			if w.status != http.StatusOK {
-				return fmt.Errorf("view: %s: %s", path, w.body.Bytes())
-			}
-			answers[path] = w.body.Bytes()
-			size += w.body.Len()
-		}
-		return ctx.Err()
+	entries := s.store.fixed
+	if len(entries) == 0 && o.Film != nil {
+		entries = []*entry{s.store.get(frameID(len(o.Film.Frames) - 1))}
 	}
-	if err := take("api/start"); err != nil {
+	a := newAnswers(s)
+	if err := a.take(ctx, "api/start"); err != nil {
 		return nil, err
 	}
-	full := false
+	full, film := false, false
 	for _, l := range []string{
 		"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1", "&values=1",
 	} {
-		for e, layer := range s.store.layers() {
+		for e, layer := range layersOf(entries) {
 			if l == "&values=1" && !e.outline.Layers[layer].Values {
 				continue
 			}
 			_, need := e.maps(layer)
-			if full = full || size+need > mostFrozen; full {
+			if full = full || a.size+need > mostFrozen; full {
 				if l == "" {
-					return nil, tooMuch(s.store)
+					return nil, tooMuch(entries)
 				}
 				continue
 			}
-			if err := take(e.paths(layer, l)...); err != nil {
+			if err := a.take(ctx, e.paths(layer, l)...); err != nil {
 				return nil, err
 			}
 		}
+		if l == "" || film && !full && l != "&values=1" { // a film has no norms of values
+			frames, err := s.frozenFilm(ctx, l, mostFrozen-a.size)
+			if err != nil {
+				return nil, err
+			}
+			a.add(frames)
+			film, full = film || frames != nil, full || film && frames == nil
+		}
 	}
-	for e, layer := range s.store.layers() {
+	for e, layer := range layersOf(entries) {
 		o := e.outline.Layers[layer]
 		q, k := e.axes(layer)
-		if o.Vectors == 0 || size+4*o.Vectors*o.Heads*(len(q.Tokens)+len(k.Tokens)) > mostFrozen {
+		if o.Vectors == 0 || a.size+4*o.Vectors*o.Heads*(len(q.Tokens)+len(k.Tokens)) > mostFrozen {
 			continue
 		}
 		for h := range o.Heads {
-			if err := take(fmt.Sprintf("api/neurons?record=%s&layer=%d&head=%d", e.outline.ID, layer, h)); err != nil {
+			if err := a.take(ctx, fmt.Sprintf("api/neurons?record=%s&layer=%d&head=%d", e.outline.ID, layer, h)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	data, err := json.Marshal(map[string]any{"address": state.Encode(), "answers": answers})
+	data, err := json.Marshal(map[string]any{"address": state.Encode(), "answers": a.list, "film": film})
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +96,89 @@ func PageOf(data []byte) ([]byte, error) {
 	return bytes.Replace(shell, []byte(frozenMark), data, 1), nil
 }
 
-// layers returns each layer of the entries given at the start.
-func (s *store) layers() iter.Seq2[*entry, int] {
+// answers are the answers of a server that a page contains, by address.
+type answers struct {
+	routes http.Handler
+	list   map[string][]byte
+	size   int // bytes in list
+}
+
+func newAnswers(s *Server) *answers { return &answers{routes: s.routes(), list: map[string][]byte{}} }
+
+// take requests answers from the server.
+func (a *answers) take(ctx context.Context, paths ...string) error {
+	for _, path := range paths {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+path, nil)
+		if err != nil {
+			return err
+		}
+		w := &taken{header: http.Header{}}
+		a.routes.ServeHTTP(w, r)
+		if w.status != http.StatusOK {
+			return fmt.Errorf("view: %s: %s", path, w.body.Bytes())
+		}
+		a.add(map[string][]byte{path: w.body.Bytes()})
+	}
+	return ctx.Err()
+}
+
+func (a *answers) add(list map[string][]byte) {
+	for path, body := range list {
+		a.list[path] = body
+		a.size += len(body)
+	}
+}
+
+// frozenFilm returns the answers for all frames of the film in a lens, or nil if there is no film or they take
+// more than most bytes.
+func (s *Server) frozenFilm(ctx context.Context, lens string, most int) (map[string][]byte, error) {
+	if s.options.Film == nil {
+		return nil, nil
+	}
+	a := newAnswers(s)
+	for i := range s.options.Film.Frames {
+		e := s.store.get(frameID(i))
+		for layer := range e.outline.Layers {
+			if _, need := e.maps(layer); a.size+need > most {
+				return nil, nil
+			}
+			// The page requests warnings of each frame, but not through a lens.
+			paths := append(e.paths(layer, lens), fmt.Sprintf("api/check?record=%s&layer=%d", e.outline.ID, layer))
+			if err := a.take(ctx, paths...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if a.size > most {
+		return nil, nil
+	}
+	return a.list, nil
+}
+
+// filmAnswers answers a page that exports itself: as frozenFilm, up to the number of bytes in the request.
+func (s *Server) filmAnswers(r *http.Request) (any, error) {
+	values := r.URL.Query()
+	most, err := number("bytes", values.Get("bytes"), mostFrozen+1)
+	if err != nil {
+		return nil, err
+	}
+	lens := ""
+	for _, key := range []string{"special", "words"} { // in the order of the page's addresses
+		if values.Has(key) {
+			lens += "&" + key + "=" + url.QueryEscape(values.Get(key))
+		}
+	}
+	list, err := s.frozenFilm(r.Context(), lens, most)
+	if err != nil {
+		return nil, bad("%w", err)
+	}
+	return list, nil
+}
+
+// layersOf returns each layer of the entries.
+func layersOf(entries []*entry) iter.Seq2[*entry, int] {
 	return func(yield func(*entry, int) bool) {
-		for _, e := range s.fixed {
+		for _, e := range entries {
 			for layer := range e.outline.Layers {
 				if !yield(e, layer) {
 					return
@@ -145,9 +218,9 @@ func (e *entry) maps(layer int) (n, bytes int) {
 }
 
 // tooMuch returns the error for records that do not fit into a page, with the size that would.
-func tooMuch(s *store) error {
+func tooMuch(entries []*entry) error {
 	maps, bytes, tokens := 0, 0, 0
-	for e, layer := range s.layers() {
+	for e, layer := range layersOf(entries) {
 		q, k := e.axes(layer)
 		n, need := e.maps(layer)
 		maps, bytes, tokens = maps+n, bytes+need, max(tokens, len(q.Tokens), len(k.Tokens))
@@ -179,13 +252,14 @@ func Embed(page []byte, title string) []byte {
 		escape.Replace(title), escape.Replace(string(page)))
 }
 
-// WriteEmbed writes the page with one record as Embed does. state is the part of the page's address after #.
+// WriteEmbed writes the page with the records or the film of o as Embed does. state is the part of the page's address
+// after #.
 //
 // Errors: those of Page.
-func WriteEmbed(ctx context.Context, w io.Writer, title string, r *heads.Record, state url.Values) error {
-	page, err := Page(ctx, Options{Name: title, Records: []*heads.Record{r}}, state)
+func WriteEmbed(ctx context.Context, w io.Writer, o Options, state url.Values) error {
+	page, err := Page(ctx, o, state)
 	if err == nil {
-		_, err = w.Write(Embed(page, "Attention: "+title))
+		_, err = w.Write(Embed(page, "Attention: "+o.Name))
 	}
 	return err
 }

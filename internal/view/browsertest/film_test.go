@@ -91,14 +91,37 @@ func TestFilm(t *testing.T) {
 	}
 	js[any](b, `document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true })), null`)
 	b.wait(`document.querySelector(".sub").textContent.startsWith("5 march 2019")`)
-	// The offline page has the frame, without the slider.
+	// The offline page has the recording.
 	slide(1)
 	facts := b.text(".facts")
 	page := b.download(`[data-export="html"]`, "page.html")
 	b.visit(b.save(page))
-	if got := b.text(".facts"); got != facts || !js[bool](b, `document.getElementById("film").hidden`) {
-		t.Errorf("the offline page shows %q, want %q", got, facts)
+	if got := b.text(".facts"); got != facts || !strings.HasPrefix(now(), "step 1 of") {
+		t.Errorf("the offline page shows %q of %q, want %q", got, now(), facts)
 	}
+	for _, view := range []string{"lines", "text", "map"} {
+		b.click(`[data-view="` + view + `"]`)
+		b.drawn()
+		slide(len(film.Frames) - 1)
+		if got := b.text(".facts"); got != final {
+			t.Errorf("the last step of the offline page shows %q, want %q", got, final)
+		}
+		slide(0)
+		if got := b.text(".facts"); got == final || !strings.HasPrefix(now(), "step 0 of") {
+			t.Errorf("step 0 of the offline page, %q, shows %q", now(), got)
+		}
+		b.choose(`[data-state="x"]`, "hide")
+		b.drawn()
+		b.choose(`[data-state="x"]`, "")
+		b.drawn()
+		if note := b.text("#notes .note"); note != "" {
+			t.Errorf("the offline page says %q", note)
+		}
+	}
+	b.click("#film button")
+	b.wait(fmt.Sprintf(`document.querySelector("#film output").textContent.startsWith("step %d of") && document.querySelector("#film button").textContent === "Play"`, last))
+	b.drawn()
+	b.shoot("film-offline")
 	// Narrow, and in dark colours.
 	b.do(chromedp.EmulateViewport(380, 740))
 	b.visit(address + "#theme=dark&f=4")
@@ -125,6 +148,46 @@ func TestFilmOfFile(t *testing.T) {
 	}
 	if !js[bool](b, `document.getElementById("ask").hidden && document.querySelector("#notes .note") === null`) {
 		t.Errorf("the page without a model has a form, or the note %q", b.text("#notes .note"))
+	}
+}
+
+// An offline page without room for the recording contains one step, and says so.
+func TestFilmTooLarge(t *testing.T) {
+	t.Parallel()
+	film, words := &heads.Film{}, numbered(128)
+	for step := range 90 {
+		l := layer(heads.Encoder, 0, 8, words, words)
+		l.Weights[0] = float32(step)
+		if err := film.Add(heads.Frame{Step: step, Record: &heads.Record{Source: "abc", Layers: []heads.Layer{l}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := open(t, 1280, 800)
+	b.visit(serve(t, view.Options{Name: "large", Film: film}) + "#f=4")
+	facts := b.text(".facts")
+	b.visit(b.save(b.download(`[data-export="html"]`, "page.html")))
+	const want = "step 4 of 89, loss 0.0000The recording is too large for this page, which contains only this step."
+	check := func() {
+		t.Helper()
+		if got := b.text("#film output") + b.text("#film .quiet"); got != want || b.text(".facts") != facts {
+			t.Errorf("the offline page says %q, want %q; measures %q, want %q", got, want, b.text(".facts"), facts)
+		}
+		if !js[bool](b, `document.querySelector("#film input").hidden && document.querySelector("#film button").hidden`) {
+			t.Error("there is a slider")
+		}
+	}
+	check()
+	js[any](b, `document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true })), null`)
+	b.drawn()
+	check()
+	// So does the page that is written without a browser.
+	page, err := view.Page(t.Context(), view.Options{Name: "large", Film: film}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.visit(b.save(string(page)))
+	if got := b.text("#film output") + b.text("#film .quiet"); got != strings.Replace(want, "step 4", "step 89", 1) {
+		t.Errorf("the written page says %q", got)
 	}
 }
 

@@ -135,6 +135,10 @@ export async function row(record, layer, head, i, through) {
   return matrix(await get(rowPath(record, layer, head, i, through), record), 0).values;
 }
 
+// filmAnswers returns the answers for all recorded steps of the training in base64, by address, or null if they take more
+// than the given number of bytes.
+export const filmAnswers = async (bytes, through) => parse(await request(`api/film?bytes=${bytes}${through}`));
+
 export const checkPath = (record, layer) => `api/check?record=${record.id}&layer=${layer}`;
 
 // check returns the errors in the weights of a layer, as text.

@@ -3,8 +3,9 @@
 import { byId, el, number, svg } from "./dom.js";
 import { address, lens } from "./state.js";
 import { ends, legendCSS, legendWords, theme } from "./colour.js";
-import { checkPath, frozen, get, headPath, recordPath, measuresPath, neuronsPath, startPath, thumbsPath } from "./data.js";
+import { checkPath, filmAnswers, frozen, get, headPath, recordPath, measuresPath, neuronsPath, startPath, thumbsPath } from "./data.js";
 import { headsOf } from "./tokens.js";
+import { hasFilm } from "./film.js";
 
 const most = 12 << 20; // bytes of weights in a page
 
@@ -71,7 +72,7 @@ function base64(bytes) {
 }
 
 // page returns a copy of the page that contains the answers it needs: those of the open heads first, then others up to
-// the limit.
+// the limit. The recording of the training is in it as a whole or not at all.
 async function page(panels, records) {
   const answers = {};
   let bytes = 0;
@@ -92,8 +93,9 @@ async function page(panels, records) {
       if (record.unread) await take(checkPath(record, l), record);
     }
   const valued = records.some((r) => r.layers.some((l) => l.values)) ? [lens({ x: "", w: "", vw: "1" })] : [];
-  const lenses = [lens(), ...valued, ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))];
-  fill: for (const through of lenses)
+  const lenses = new Set([lens(), ...valued, ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))]);
+  let film = false;
+  fill: for (const through of lenses) {
     for (const record of records)
       for (let l = 0; l < record.layers.length; l++) {
         const { q, k, summaries } = record.layers[l], heads = headsOf(record.layers[l]);
@@ -104,6 +106,15 @@ async function page(panels, records) {
         if (summaries) await take(thumbsPath(record, l, through, true), record);
         for (const s of summaries ?? []) await take(measuresPath(record, l, through, s), record);
       }
+    const frames = hasFilm() && (film || through === lens()) ? await filmAnswers(Math.max(0, most - bytes), through) : null;
+    if (!frames) continue;
+    film = true;
+    for (const [path, text] of Object.entries(frames)) {
+      if (path in answers) continue;
+      answers[path] = text;
+      bytes += (text.length * 3) / 4;
+    }
+  }
   for (const record of records)
     for (let l = 0; l < record.layers.length; l++) {
       const { q, k, heads, vectors = 0 } = record.layers[l], size = 4 * vectors * heads * (record.axes[q].tokens.length + record.axes[k].tokens.length);
@@ -112,7 +123,7 @@ async function page(panels, records) {
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");
   // A text may contain the closing tag of a script. JSON can escape its <.
-  const data = JSON.stringify({ address: address(), theme: theme(), answers }).replaceAll("<", "\\u003c");
+  const data = JSON.stringify({ address: address(), theme: theme(), answers, film }).replaceAll("<", "\\u003c");
   return shell.slice(0, at) + data + shell.slice(at + 8);
 }
 

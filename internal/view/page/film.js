@@ -16,21 +16,29 @@ root.append(el("b", { text: "Training" }), play, slide, now, about);
 let film = null, playing = false, timer = 0;
 const records = [];
 
-// prepareFilm takes the recording of the server, if it has one. An exported page has the frame that it shows, not the
-// others.
+// single is the only step that an exported page contains if the whole recording is too large, as its index.
+let single = -1;
+
+// prepareFilm takes the recording of the server, if it has one.
 export function prepareFilm(given) {
   film = given.film;
-  root.hidden = !film || !!frozen;
+  root.hidden = !film;
   if (!film) return;
   slide.max = film.steps.length - 1;
   pause();
+  if (!frozen || frozen.film) return;
+  single = state.f ? film.steps.indexOf(Number(state.f)) : film.steps.length - 1;
+  play.hidden = slide.hidden = true;
 }
+
+export const hasFilm = () => !!film;
 
 // frameRecord returns the record of the chosen step, or null if none is chosen. Without another record, the last step is
 // shown.
 export function frameRecord(other) {
   let at = film && state.f ? film.steps.indexOf(Number(state.f)) : -1;
   if (film && at < 0 && !other) at = film.steps.length - 1;
+  if (at >= 0 && single >= 0) at = single;
   if (at < 0) return null;
   // The frames share their layers, so the overview keeps its elements.
   return (records[at] ??= { ...film.record, id: "f" + at, warnings: [], frame: at });
@@ -45,7 +53,9 @@ export function showFilm(record) {
   slide.value = at;
   slide.setAttribute("aria-valuetext", text);
   now.textContent = record?.frame === undefined ? "" : text;
-  about.textContent = record?.frame === undefined ? `recorded with ${film.record.source} → ${film.record.target}` : "";
+  const [recorded, absent] = [`recorded with ${film.record.source} → ${film.record.target}`, "The recording is too large for this page"];
+  if (single < 0) about.textContent = record?.frame === undefined ? recorded : "";
+  else about.textContent = record?.frame === undefined ? absent + "." : absent + ", which contains only this step.";
   if (!playing) return;
   if (record?.frame === undefined || at === film.steps.length - 1) pause();
   else {

@@ -219,7 +219,7 @@ function wire() {
         if (state.tok) change({ tok: "" });
         else if (state.z) change({ z: "" });
         else if (state.cmp) change({ cmp: "", side: "a" });
-        else if (state.f) change({ f: "" });
+        else if (state.f && !frozen) change({ f: "" }); // an exported page may not have the text
         else typing?.blur();
       }
     } else if ((event.key === "[" || event.key === "]") && !typing) step(0, event.key === "]" ? 1 : -1, false);
