@@ -93,7 +93,8 @@ var order = []string{
 	"internal/tools/fma",
 	"internal/tools/targets",
 	"internal/tools/words",
-	"bench/compare", // a repository tool, like those before it
+	"bench/history", // repository tools, like those before them
+	"bench/compare",
 	"bench/wasm",
 }
 

@@ -6,50 +6,68 @@ import (
 	"html"
 	"math"
 	"slices"
+
+	"github.com/attn-go/attn/bench/history"
 )
 
 // This file draws the chart of README: for each row of a table, the time of the other libraries relative to attn, on
 // a logarithmic axis. It shows every row, including those in which attn is slower.
 
-// picture is the file of the chart. pictured returns its table: the AVX-512 table, because most servers have AVX-512.
+// picture is the file of the chart. pictured returns its table and the record with it: the AVX-512 table, because most
+// servers have AVX-512.
 const picture = "docs/performance.svg"
 
-func pictured(history []*record) *table {
-	for _, r := range history {
-		if t := r.find("Operations"); t != nil && r.Kernels == "avx512" {
-			return t
+func pictured(records []*history.Record) (*history.Record, *history.Table) {
+	for _, r := range records {
+		if t := r.Find("Operations"); t != nil && r.Kernels == "avx512" {
+			return r, t
 		}
 	}
-	return new(table)
+	return new(history.Record), new(history.Table)
 }
 
 const (
 	chartLeft, chartRight, chartTop = 284., 16., 58.
 	chartWidth, rowHeight           = 780., 17.
-	leastRatio, mostRatio           = 0.5, 64.
 )
 
+// axis returns the ends of the axis: powers of two around all ratios.
+func axis(t *history.Table) (least, most float64) {
+	least, most = 1, 2
+	for _, r := range t.Rows {
+		for _, f := range r.Peers {
+			for ; f.Ratio > 0 && f.Ratio < least; least /= 2 {
+			}
+			for ; f.Ratio > most; most *= 2 {
+			}
+		}
+	}
+	return least, most
+}
+
 // chart returns a table as SVG, in colors for light and dark pages.
-func (t *table) chart() []byte {
+func chart(r *history.Record, t *history.Table) []byte {
+	least, most := axis(t)
 	height := chartTop + float64(rowHeight*float64(len(t.Rows))) + 34
 	x := func(ratio float64) float64 {
-		share := math.Log(ratio/leastRatio) / math.Log(mostRatio/leastRatio)
-		return chartLeft + float64(min(max(share, 0), 1)*(chartWidth-chartLeft-chartRight))
+		return chartLeft + float64(math.Log(ratio/least)/math.Log(most/least)*(chartWidth-chartLeft-chartRight))
 	}
+	on := html.EscapeString(machine(r))
 	b := new(bytes.Buffer)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" font-family="system-ui, sans-serif" `+
-		`font-size="12" role="img" aria-label="Time of other libraries relative to attn">`+"\n", chartWidth, height)
+		`font-size="12" role="img" aria-label="Time of other libraries relative to attn on %s">`+"\n", chartWidth, height, on)
 	b.WriteString(`<style>.paper{fill:#fff}.text{fill:#1f2328}.note{fill:#57606a}.grid{stroke:#d8dee4}.one{stroke:#1f2328}` +
 		`.p0{fill:#cf4b1b}.p1{fill:#1f6feb}@media (prefers-color-scheme:dark){.paper{fill:#0d1117}.text{fill:#e6edf3}.note{fill:#9198a1}` +
 		`.grid{stroke:#2a313c}.one{stroke:#e6edf3}.p0{fill:#ff8a5c}.p1{fill:#6cb0ff}}</style>` + "\n")
 	fmt.Fprintf(b, `<rect class="paper" width="%g" height="%g"/>`+"\n", chartWidth, height)
+	fmt.Fprintf(b, `<text class="text" x="%g" y="20" text-anchor="end">%s</text>`+"\n", chartLeft-16, on)
 	for i, peer := range t.Peers {
 		at := chartLeft + float64(150*float64(i))
 		fmt.Fprintf(b, `<circle class="p%d" cx="%g" cy="16" r="4.5"/><text class="text" x="%g" y="20">%s %s</text>`+"\n",
 			i%2, at, at+10, html.EscapeString(peer.Name), html.EscapeString(peer.Version))
 	}
 	bottom := height - 30
-	for ratio := leastRatio; ratio <= mostRatio; ratio *= 2 {
+	for ratio := least; ratio <= most; ratio *= 2 {
 		class := "grid"
 		if ratio == 1 {
 			class = "one"

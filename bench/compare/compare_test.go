@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attn-go/attn/bench/history"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -245,11 +246,11 @@ func TestUsage(t *testing.T) {
 }
 
 func TestCells(t *testing.T) {
-	r := row{
+	r := history.Row{
 		Work: "work", Median: 2, Share: "25%", Unsteady: true,
-		Peers: []figure{{Median: 0.5, Ratio: 0.25}, {Median: 123.4, Ratio: 61.7}, {Missing: "why"}},
+		Peers: []history.Figure{{Median: 0.5, Ratio: 0.25}, {Median: 123.4, Ratio: 61.7}, {Missing: "why"}},
 	}
-	if got, want := r.cells(), "| work * | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – |\n"; got != want {
+	if got, want := cells(&r), "| work * | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – |\n"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// 2·10⁶ operations in 2 ms are 1 GFLOP/s, of a peak of 4.

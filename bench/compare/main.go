@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/attn-go/attn/bench/history"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -165,14 +166,14 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	if len(tasks) == 0 {
 		return fmt.Errorf("no work matches %q", s.only)
 	}
-	var history []*record
+	var records []*history.Record
 	if s.gate >= 0 {
 		var err error
-		if history, err = readHistory(s.history); err != nil {
+		if records, err = history.Read(s.history); err != nil {
 			return err
 		}
 	}
-	r := newRecord()
+	r := history.New()
 	var slower, failed error
 	for done := 0; done < len(tasks); {
 		n := done + 1
@@ -187,27 +188,30 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 		if err != nil {
 			return err
 		}
-		r.Tables, done = append(r.Tables, t), n
+		done = n
+		if s.save { // now, so that an interruption loses only the table that is being measured
+			r.Tables = []*history.Table{t}
+			if err := r.Save(s.history); err != nil {
+				return err
+			}
+		}
 		if s.gate >= 0 {
-			if err := r.gate(history, t, s.gate, messages); errors.Is(err, errSlower) {
+			if err := gate(records, r, t, s.gate, messages); errors.Is(err, errSlower) {
 				slower = err
 			} else {
 				failed = errors.Join(failed, err)
 			}
 		}
 	}
-	if s.save {
-		failed = errors.Join(failed, r.save(s.history))
-	}
 	return cmp.Or(failed, slower)
 }
 
 // table measures tasks that are compared with the same libraries.
 func (s settings) table(
-	ctx context.Context, r *record, tasks []task, out io.Writer, say func(i int, name string),
-) (*table, error) {
+	ctx context.Context, r *history.Record, tasks []task, out io.Writer, say func(i int, name string),
+) (*history.Table, error) {
 	how := fmt.Sprintf("Medians over %d rounds of %v a side.", s.rounds, s.time)
-	t := &table{Title: tasks[0].table, Threads: s.threads, How: how}
+	t := &history.Table{Title: tasks[0].table, Threads: s.threads, How: how}
 	if variables := held[simd.Implementation()]; variables != nil {
 		t.Note = fmt.Sprintf("With %s, which ONNX Runtime and llama.cpp do not heed.", strings.Join(variables, ", "))
 	}
@@ -223,9 +227,9 @@ func (s settings) table(
 				return nil, err
 			}
 		}
-		peers, t.Peers = append(peers, p), append(t.Peers, version{p.name, p.version})
+		peers, t.Peers = append(peers, p), append(t.Peers, history.Version{Name: p.name, Version: p.version})
 	}
-	if _, err := io.WriteString(out, t.head(r)); err != nil {
+	if _, err := io.WriteString(out, head(r, t)); err != nil {
 		return nil, err
 	}
 	for i, work := range tasks {
@@ -234,12 +238,12 @@ func (s settings) table(
 		if err != nil {
 			return nil, err
 		}
-		if _, err := io.WriteString(out, row.cells()); err != nil {
+		if _, err := io.WriteString(out, cells(&row)); err != nil {
 			return nil, err
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	_, err := io.WriteString(out, t.notes())
+	_, err := io.WriteString(out, notes(t))
 	return t, err
 }
 
@@ -247,12 +251,12 @@ func (s settings) table(
 const pause = 20 * time.Millisecond
 
 // measure measures one task with all libraries in turn.
-func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, err error) {
+func (s settings) measure(ctx context.Context, t task, peers []*peer) (r history.Row, err error) {
 	defer runtime.GC() // free the memory of this task before the next is measured
 	if t.end != nil {
 		defer func() { err = errors.Join(err, t.end()) }()
 	}
-	r = row{Work: t.name, Peers: make([]figure, len(peers))}
+	r = history.Row{Work: t.name, Peers: make([]history.Figure, len(peers))}
 	for i, p := range peers {
 		r.Peers[i].Missing = p.missing
 	}
@@ -283,7 +287,7 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, er
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", t.name, err)
 			}
-			if r.Peers[i] = (figure{Ran: a.Form, Missing: a.missing()}); r.Peers[i].Missing == "" {
+			if r.Peers[i] = (history.Figure{Ran: a.Form, Missing: a.missing()}); r.Peers[i].Missing == "" {
 				their[i] = append(their[i], a.Median)
 			}
 		}

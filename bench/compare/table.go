@@ -9,11 +9,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/attn-go/attn/bench/history"
 )
 
+// machine returns the processor and the instruction set of a record, such as "Intel Xeon, AVX-512".
+func machine(r *history.Record) string {
+	set := map[string]string{"avx2": "AVX2", "avx512": "AVX-512", "amx": "AMX", "neon": "NEON"}[r.Kernels]
+	return r.Processor() + ", " + cmp.Or(set, r.Kernels)
+}
+
 // head returns the conditions of the measurement, followed by the header of the table.
-func (t *table) head(r *record) string {
+func head(r *history.Record, t *history.Table) string {
 	columns := t.Columns
 	var versions []string
 	if columns == nil {
@@ -35,48 +42,23 @@ func paragraph(text string) string {
 	if text == "" {
 		return ""
 	}
-	return wrapped(text) + "\n"
-}
-
-// wrapped returns a text in lines of at most 120 columns. The second and later lines of a list item are indented.
-func wrapped(text string) string {
-	indent := ""
-	if strings.HasPrefix(text, "- ") {
-		indent = "  "
-	}
-	var all strings.Builder
-	width := 0
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case width+1+n > 120:
-			all.WriteString("\n" + indent)
-			width = len(indent)
-		default:
-			all.WriteByte(' ')
-			width++
-		}
-		all.WriteString(word)
-		width += n
-	}
-	return all.String() + "\n"
+	return history.Wrap(text) + "\n"
 }
 
 // cells returns the row in Markdown. The ratio is the peer's time divided by attn's.
-func (r *row) cells() string {
-	cells := []string{r.Work, ms(r.Median), r.Share}
+func cells(r *history.Row) string {
+	list := []string{r.Work, ms(r.Median), r.Share}
 	if r.Unsteady {
-		cells[0] += " *"
+		list[0] += " *"
 	}
 	for _, p := range r.Peers {
 		if p.Median == 0 {
-			cells = append(cells, "–", "–")
+			list = append(list, "–", "–")
 			continue
 		}
-		cells = append(cells, ms(p.Median), fmt.Sprintf("%.2f×", p.Ratio))
+		list = append(list, ms(p.Median), fmt.Sprintf("%.2f×", p.Ratio))
 	}
-	return "| " + strings.Join(cells, " | ") + " |\n"
+	return "| " + strings.Join(list, " | ") + " |\n"
 }
 
 // ms formats milliseconds with about three significant digits.
@@ -93,8 +75,8 @@ func ms(t float64) string {
 }
 
 // notes lists the rows in which attn is slower, the forms that the peers ran, and the reasons for missing figures.
-func (t *table) notes() string {
-	var notes strings.Builder
+func notes(t *history.Table) string {
+	var all strings.Builder
 	if t.Rows != nil {
 		text := "A ratio above 1 means that attn takes less time."
 		for i, p := range t.Peers {
@@ -106,14 +88,14 @@ func (t *table) notes() string {
 			}
 			text += fmt.Sprintf(" Behind %s: %s.", p.Name, cmp.Or(strings.Join(behind, "; "), "nothing"))
 		}
-		if slices.ContainsFunc(t.Rows, func(r row) bool { return r.Unsteady }) {
+		if slices.ContainsFunc(t.Rows, func(r history.Row) bool { return r.Unsteady }) {
 			text += " In rows with an asterisk, rounds of one side differed by more than a quarter: " +
 				"something else ran on this machine."
 		}
-		notes.WriteString("\n" + wrapped(text))
+		all.WriteString("\n" + history.Wrap(text))
 	}
 	if t.Note != "" {
-		notes.WriteString("\n" + wrapped(t.Note))
+		all.WriteString("\n" + history.Wrap(t.Note))
 	}
 	var ran strings.Builder
 	for i, p := range t.Peers {
@@ -130,25 +112,25 @@ func (t *table) notes() string {
 			work[what] = append(work[what], r.Work)
 		}
 		for _, what := range order {
-			ran.WriteString(wrapped(fmt.Sprintf("- %s, %s: %s", p.Name, what, strings.Join(work[what], "; "))))
+			ran.WriteString(history.Wrap(fmt.Sprintf("- %s, %s: %s", p.Name, what, strings.Join(work[what], "; "))))
 		}
 	}
 	if ran.Len() > 0 {
-		notes.WriteString("\nWhat the others ran:\n\n" + ran.String())
+		all.WriteString("\nWhat the others ran:\n\n" + ran.String())
 	}
-	return notes.String()
+	return all.String()
 }
 
 // markdown returns the whole table.
-func (t *table) markdown(r *record) string {
-	text := t.head(r)
+func markdown(r *history.Record, t *history.Table) string {
+	text := head(r, t)
 	for i := range t.Rows {
-		text += t.Rows[i].cells()
+		text += cells(&t.Rows[i])
 	}
-	for _, cells := range t.Cells {
-		text += "| " + strings.Join(cells, " | ") + " |\n"
+	for _, list := range t.Cells {
+		text += "| " + strings.Join(list, " | ") + " |\n"
 	}
-	return text + t.notes()
+	return text + notes(t)
 }
 
 // results is the file that is rendered from the history; the other constant is its beginning.
@@ -162,14 +144,15 @@ const (
 )
 
 // renderResults returns the newest table of each title and kind of machine in Markdown.
-func renderResults(history []*record) []byte {
+// Tables of bench/wasm are in docs/webassembly.md.
+func renderResults(records []*history.Record) []byte {
 	type part struct{ kind, title, text string }
 	var parts []part
-	for _, r := range history {
+	for _, r := range records {
 		for _, t := range r.Tables {
-			if !slices.ContainsFunc(parts, func(p part) bool { return p.kind == r.kind() && p.title == t.Title }) {
-				text := fmt.Sprintf("\n## %s, %s\n\n%s", t.Title, r.Kernels, t.markdown(r))
-				parts = append(parts, part{r.kind(), t.Title, text})
+			if t.Speeds == nil && !slices.ContainsFunc(parts, func(p part) bool { return p.kind == r.Kind() && p.title == t.Title }) {
+				text := fmt.Sprintf("\n## %s on %s\n\n%s", t.Title, machine(r), markdown(r, t))
+				parts = append(parts, part{r.Kind(), t.Title, text})
 			}
 		}
 	}
@@ -183,13 +166,13 @@ func renderResults(history []*record) []byte {
 
 // render writes the file.
 func render(dir string, messages io.Writer) error {
-	history, err := readHistory(dir)
+	records, err := history.Read(dir)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(messages, "compare: writing", results, "and", picture)
-	if err := os.WriteFile(filepath.FromSlash(results), renderResults(history), 0o644); err != nil {
+	if err := os.WriteFile(filepath.FromSlash(results), renderResults(records), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.FromSlash(picture), pictured(history).chart(), 0o644)
+	return os.WriteFile(filepath.FromSlash(picture), chart(pictured(records)), 0o644)
 }

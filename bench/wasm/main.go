@@ -5,9 +5,12 @@
 //
 //	go run ./bench/wasm
 //	go run ./bench/wasm --browser chromium
+//
+// With --save, it adds them to the history, from which --render writes the table in docs/webassembly.md.
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,8 +18,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/bench/history"
 )
 
 func main() {
@@ -25,24 +31,52 @@ func main() {
 	only := flag.String("only", ".", "regular expression that selects rows by their names")
 	node := flag.String("node", "node", "command that runs Node")
 	browser := flag.String("browser", "", "command that runs a browser, in whose worker to measure instead of in Node")
+	dir := flag.String("history", "bench/history", "directory of earlier measurements")
+	save := flag.Bool("save", false, "save the measurements there")
+	render := flag.Bool("render", false, "write the table in docs/webassembly.md from the history, without measuring")
 	flag.Parse()
-	if err := run(*node, *browser, *only, *rounds); err != nil {
-		log.Fatal(err)
+	var err error
+	switch {
+	case flag.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %s", flag.Arg(0))
+	case *rounds < 1:
+		err = fmt.Errorf("rounds %d, want at least 1", *rounds)
+	case *render:
+		err = renderDocument(*dir, document)
+	default:
+		var table *history.Table
+		if table, err = measured(*node, *browser, *only, *rounds); err != nil {
+			break
+		}
+		fmt.Print(markdown(table))
+		if *save {
+			r := history.New()
+			r.Kernels, r.Tables = kernels, []*history.Table{table}
+			err = r.Save(*dir)
+		}
+	}
+	if err != nil {
+		log.Fatal("wasm: ", err)
 	}
 }
 
 // The two programs, in the order of their columns.
 var programs = []struct{ name, tags string }{{"portable Go", ""}, {"vectors", "wasmsimd"}}
 
-func run(node, browser, only string, rounds int) error {
+// measured runs both programs in turns.
+func measured(node, browser, only string, rounds int) (*history.Table, error) {
+	engine, err := engineOf(cmp.Or(browser, node))
+	if err != nil {
+		return nil, err
+	}
 	simd, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
 	if err != nil {
-		return fmt.Errorf("go list: %w", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	kernels := filepath.Join(strings.TrimSpace(string(simd)), "wasm")
 	dir, err := os.MkdirTemp("", "attn-wasm")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	for i, p := range programs {
@@ -51,7 +85,7 @@ func run(node, browser, only string, rounds int) error {
 		build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
-			return fmt.Errorf("go build -tags %q: %w", p.tags, err)
+			return nil, fmt.Errorf("go build -tags %q: %w", p.tags, err)
 		}
 	}
 	measure := func(program int) (r result, err error) {
@@ -68,7 +102,6 @@ func run(node, browser, only string, rounds int) error {
 		return r, json.Unmarshal(out, &r)
 	}
 	values := make([]map[string][]float64, len(programs))
-	names := make([]string, len(programs))
 	for i := range values {
 		values[i] = map[string][]float64{}
 	}
@@ -76,16 +109,22 @@ func run(node, browser, only string, rounds int) error {
 		for i := range programs {
 			r, err := measure(i)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			names[i] = r.Implementation
 			for name, v := range r.Values {
 				values[i][name] = append(values[i][name], v)
 			}
 		}
 	}
-	fmt.Printf("| | unit | %s (%s) | %s (%s) | ratio |\n|---|---|---|---|---|\n",
-		programs[0].name, names[0], programs[1].name, names[1])
+	return tableOf(values, engine, rounds), nil
+}
+
+// tableOf returns the medians of the values of both programs.
+func tableOf(values []map[string][]float64, engine string, rounds int) *history.Table {
+	t := &history.Table{Title: "WebAssembly", Threads: 1, How: fmt.Sprintf("Medians of %d runs in turns.", rounds)}
+	for _, p := range programs {
+		t.Programs = append(t.Programs, p.name+", "+engine)
+	}
 	for _, row := range rows {
 		if len(values[0][row.name]) == 0 {
 			continue
@@ -95,9 +134,30 @@ func run(node, browser, only string, rounds int) error {
 		if row.time {
 			ratio = 1 / ratio
 		}
-		fmt.Printf("| %s | %s | %.3g | %.3g | %.1f × |\n", row.name, row.unit, before, after, ratio)
+		t.Speeds = append(t.Speeds, history.Speed{Work: row.name, Unit: row.unit,
+			Values: []history.Value{{Value: before}, {Value: after, Ratio: ratio}}})
 	}
-	return nil
+	return t
+}
+
+// version finds the name and the release in what an engine prints: v20.19.5, or Chromium 156.0.7.1 built on Debian.
+var version = regexp.MustCompile(`^(?:v|(.*\S)\s+)(\d+)\.`)
+
+// engineOf returns the name of an engine and its release, such as Node 20.
+func engineOf(command string) (string, error) {
+	text, err := exec.Command(command, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", command, err)
+	}
+	return engineName(command, string(text))
+}
+
+func engineName(command, text string) (string, error) {
+	m := version.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return "", fmt.Errorf("%s --version prints %q, want a release such as v20.19.5 or Chromium 156.0", command, text)
+	}
+	return cmp.Or(m[1], "Node") + " " + m[2], nil
 }
 
 func median(x []float64) float64 {

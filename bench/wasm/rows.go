@@ -15,6 +15,6 @@ var rows = []struct {
 	{"packed panels 32×256×256", "GFLOP/s", false},
 	{"training reverse, width 32", "tokens/s", false},
 	{"training dates, width 64", "tokens/s", false},
-	{"a date translated, heads recorded", "ms", true},
-	{"dates until 97% are exact", "s", true},
+	{"a date translated, all heads recorded", "ms", true},
+	{"training until 97% of the dates are exact", "s", true},
 }

@@ -1,0 +1,260 @@
+// Package history reads and writes earlier measurements: the JSON files beside it, one for each day and kind of machine.
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/strictjson"
+)
+
+// Record contains the measurements of one day on one kind of machine: a file.
+type Record struct {
+	Date string `json:"date"`
+	bench.Machine
+	Processors int      `json:"processors,omitempty"` // 0 if unknown
+	Tables     []*Table `json:"tables"`
+}
+
+// Table contains work that is compared with the same libraries. About is written by hand, and Note may be.
+type Table struct {
+	Title   string    `json:"title"`
+	About   string    `json:"about,omitempty"` // a paragraph before the table
+	Threads int       `json:"threads"`
+	How     string    `json:"how"` // rounds and times
+	Peers   []Version `json:"peers,omitempty"`
+	Rows    []Row     `json:"rows,omitempty"`
+	// Columns and Cells are a table of another kind, as written by attn bench --format markdown.
+	Columns []string   `json:"columns,omitempty"`
+	Cells   [][]string `json:"cells,omitempty"`
+	// Programs and Speeds are a table of programs instead of libraries, as written by bench/wasm.
+	Programs []string `json:"programs,omitempty"`
+	Speeds   []Speed  `json:"speeds,omitempty"`
+	Note     string   `json:"note,omitempty"` // a paragraph after the table
+}
+
+// Version is a library of a table.
+type Version struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Row is a piece of work with its times.
+type Row struct {
+	Work     string   `json:"work"`
+	Median   float64  `json:"ms"`
+	Share    string   `json:"share,omitempty"`    // attn's time relative to a limit of the machine
+	Unsteady bool     `json:"unsteady,omitempty"` // the rounds of one side differed by more than a quarter
+	Peers    []Figure `json:"peers"`
+}
+
+// Figure is the time of a library.
+type Figure struct {
+	Median  float64 `json:"ms,omitempty"`
+	Ratio   float64 `json:"ratio,omitempty"`   // the library's time divided by attn's
+	Ran     string  `json:"ran,omitempty"`     // the fastest form of the work
+	Missing string  `json:"missing,omitempty"` // the reason if there is no figure
+}
+
+// Speed is a piece of work with a value for each program of its table.
+type Speed struct {
+	Work   string  `json:"work"`
+	Unit   string  `json:"unit"`
+	Values []Value `json:"values"`
+}
+
+// Value is a measured number, 0 if there is none. Ratio says how many times faster the program is than the one that it
+// is compared with, 0 for none.
+type Value struct {
+	Value float64 `json:"value,omitempty"`
+	Ratio float64 `json:"ratio,omitempty"`
+}
+
+// New returns a record that describes this machine.
+func New() *Record {
+	return &Record{Date: time.Now().Format(time.DateOnly), Machine: bench.ThisMachine(), Processors: runtime.NumCPU()}
+}
+
+// omitted matches the parts of processor names that are left out.
+var omitted = regexp.MustCompile(`\((R|TM|r|tm)\)|\b(CPU|Processor|\d+-Core)\b|@.*`)
+
+// Processor returns the name of the processor, such as Intel Xeon.
+func (r *Record) Processor() string {
+	return strings.Join(strings.Fields(omitted.ReplaceAllString(r.CPU, " ")), " ")
+}
+
+// Kind names the kind of machine: the processor and the instruction set, such as intel-xeon-avx2.
+func (r *Record) Kind() string {
+	words := strings.FieldsFunc(strings.ToLower(r.Processor()), func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	})
+	return strings.Join(append(words, r.Kernels), "-")
+}
+
+// Find returns the table with a title, or nil.
+func (r *Record) Find(title string) *Table {
+	if i := slices.IndexFunc(r.Tables, func(t *Table) bool { return t.Title == title }); i >= 0 {
+		return r.Tables[i]
+	}
+	return nil
+}
+
+// Read returns the records in a directory, the newest first.
+func Read(dir string) ([]*Record, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*Record
+	for _, name := range slices.Backward(names) { // names begin with the date
+		r, err := readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func readFile(path string) (*Record, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Record)
+	if err := strictjson.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if name := r.Date + "-" + r.Kind() + ".json"; filepath.Base(path) != name {
+		return nil, fmt.Errorf("%s: contains the record of %s", path, name)
+	}
+	for _, t := range r.Tables {
+		if err := t.validate(); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return r, nil
+}
+
+func (t *Table) validate() error {
+	for _, row := range t.Rows {
+		if len(row.Peers) != len(t.Peers) || !(row.Median > 0) {
+			return fmt.Errorf("%s has %v ms and %d peers, want a time and %d",
+				row.Work, row.Median, len(row.Peers), len(t.Peers))
+		}
+	}
+	for _, s := range t.Speeds {
+		if len(s.Values) != len(t.Programs) || slices.ContainsFunc(s.Values, func(v Value) bool { return !(v.Value >= 0 && v.Ratio >= 0) }) {
+			return fmt.Errorf("%s has the values %v, want one for each of %d programs", s.Work, s.Values, len(t.Programs))
+		}
+	}
+	return nil
+}
+
+// Save writes the record into a directory. Tables measured earlier on the same day are kept, unless they were
+// measured again.
+func (r *Record) Save(dir string) error {
+	path := filepath.Join(dir, r.Date+"-"+r.Kind()+".json")
+	before, err := readFile(path)
+	switch {
+	case err == nil:
+		for _, t := range r.Tables {
+			if old := before.Find(t.Title); old == nil {
+				before.Tables = append(before.Tables, t)
+			} else {
+				old.add(t)
+			}
+		}
+		r = before
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	file := atomicfile.JSON(path, r)
+	return atomicfile.Write(path, file.Write)
+}
+
+// add adds a new measurement of the same table. Rows and programs that were not measured again stay, and so does
+// text that was written by hand. Rows of other libraries or another number of threads are dropped.
+func (t *Table) add(now *Table) {
+	old := *t
+	if old.Threads != now.Threads || !slices.Equal(old.Peers, now.Peers) {
+		old.Rows = nil
+	}
+	if old.Threads != now.Threads {
+		old.Programs, old.Speeds = nil, nil
+	}
+	*t = *now
+	t.About, t.Note, t.Rows = cmp.Or(now.About, old.About), cmp.Or(now.Note, old.Note), old.Rows
+	for _, r := range now.Rows {
+		if i := slices.IndexFunc(t.Rows, func(old Row) bool { return old.Work == r.Work }); i >= 0 {
+			t.Rows[i] = r
+		} else {
+			t.Rows = append(t.Rows, r)
+		}
+	}
+	t.Programs, t.Speeds = old.Programs, old.Speeds
+	t.addSpeeds(now.Programs, now.Speeds)
+}
+
+// addSpeeds adds columns and rows to the speeds of a table, or replaces them.
+func (t *Table) addSpeeds(programs []string, speeds []Speed) {
+	t.Programs = slices.Clone(t.Programs)
+	for _, p := range programs {
+		if !slices.Contains(t.Programs, p) {
+			t.Programs = append(t.Programs, p)
+		}
+	}
+	for _, s := range speeds {
+		if !slices.ContainsFunc(t.Speeds, func(old Speed) bool { return old.Work == s.Work }) {
+			t.Speeds = append(t.Speeds, Speed{Work: s.Work, Unit: s.Unit})
+		}
+	}
+	for i := range t.Speeds {
+		s := &t.Speeds[i]
+		s.Values = append(slices.Clone(s.Values), make([]Value, len(t.Programs)-len(s.Values))...)
+		for _, now := range speeds {
+			for p, v := range now.Values {
+				if now.Work == s.Work && v.Value > 0 {
+					s.Values[slices.Index(t.Programs, programs[p])] = v
+				}
+			}
+		}
+	}
+}
+
+// Wrap returns a text in lines of at most 120 columns. The second and later lines of a list item are indented.
+func Wrap(text string) string {
+	indent := ""
+	if strings.HasPrefix(text, "- ") {
+		indent = "  "
+	}
+	var all strings.Builder
+	width := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case width+1+n > 120:
+			all.WriteString("\n" + indent)
+			width = len(indent)
+		default:
+			all.WriteByte(' ')
+			width++
+		}
+		all.WriteString(word)
+		width += n
+	}
+	return all.String() + "\n"
+}

@@ -1,0 +1,88 @@
+package history
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestKind(t *testing.T) {
+	for cpu, want := range map[string]string{
+		"Intel(R) Xeon(R) Processor":              "intel-xeon-avx2",
+		"Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz": "intel-core-i7-8700-avx2",
+		"AMD EPYC 9R14 96-Core Processor":         "amd-epyc-9r14-avx2",
+		"amd64":                                   "amd64-avx2",
+	} {
+		r := Record{}
+		r.CPU, r.Kernels = cpu, "avx2"
+		if got := r.Kind(); got != want {
+			t.Errorf("%s is %s, want %s", cpu, got, want)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"2026-11-22-other.json":       `{"date": "2026-11-22", "cpu": "x", "kernels": "avx2"}`,
+		"2026-11-22-x-avx2.json":      `{"date": "2026-11-22", "cpu": "x", "kernels": "avx2", "tables": [{"title": "t", "rows": [{"work": "w", "ms": 0, "peers": []}]}]}`,
+		"2026-11-22-y-wasm.json":      `{"date": "2026-11-22", "cpu": "y", "kernels": "wasm", "tables": [{"title": "t", "programs": ["a"], "speeds": [{"work": "w", "values": []}]}]}`,
+		"2026-11-23-unknown-key.json": `{"day": "2026-11-23"}`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readFile(path); err == nil || !strings.HasPrefix(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A later measurement of one row replaces that row, and neither the others nor what was written by hand.
+func TestAddToTable(t *testing.T) {
+	peers := []Version{{"PyTorch", "2"}}
+	measured := func(work string, ms float64) Row { return Row{Work: work, Median: ms, Peers: []Figure{{Median: 1}}} }
+	old := &Table{Title: "Operations", About: "by hand", Threads: 2, Peers: peers, Rows: []Row{measured("a", 1), measured("b", 2)}}
+	old.add(&Table{Title: "Operations", Threads: 2, How: "later", Peers: peers, Rows: []Row{measured("a", 3), measured("c", 4)}})
+	if got := []float64{old.Rows[0].Median, old.Rows[1].Median, old.Rows[2].Median}; !slices.Equal(got, []float64{3, 2, 4}) || old.About != "by hand" || old.How != "later" {
+		t.Errorf("%v, %q, %q", got, old.About, old.How)
+	}
+	old.add(&Table{Title: "Operations", Threads: 1, Peers: peers, Rows: []Row{measured("a", 5)}})
+	if len(old.Rows) != 1 || old.Threads != 1 {
+		t.Errorf("%d rows with %d threads, want those of the last measurement alone", len(old.Rows), old.Threads)
+	}
+}
+
+// Programs that are measured one after another fill one table; a later value replaces an earlier one.
+func TestAddSpeeds(t *testing.T) {
+	dir := t.TempDir()
+	save := func(threads int, programs []string, speeds ...Speed) *Table {
+		t.Helper()
+		r := New()
+		r.Kernels = "wasm"
+		r.Tables = []*Table{{Title: "WebAssembly", Threads: threads, Programs: programs, Speeds: speeds}}
+		if err := r.Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		all, err := Read(dir)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d records, %v", len(all), err)
+		}
+		return all[0].Find("WebAssembly")
+	}
+	save(1, []string{"portable", "vectors"}, Speed{"product", "GFLOP/s", []Value{{Value: 2}, {Value: 35}}}, Speed{"training", "tokens/s", []Value{{Value: 5}, {Value: 50}}})
+	got := save(1, []string{"page", "vectors"}, Speed{"until", "s", []Value{{Value: 56}, {}}}, Speed{"product", "GFLOP/s", []Value{{Value: 34}, {Value: 36}}})
+	if want := []string{"portable", "vectors", "page"}; !slices.Equal(got.Programs, want) {
+		t.Errorf("programs %v, want %v", got.Programs, want)
+	}
+	if want := []Speed{{"product", "GFLOP/s", []Value{{Value: 2}, {Value: 36}, {Value: 34}}}, {"training", "tokens/s", []Value{{Value: 5}, {Value: 50}, {}}}, {"until", "s", []Value{{}, {}, {Value: 56}}}}; !reflect.DeepEqual(got.Speeds, want) {
+		t.Errorf("speeds %v, want %v", got.Speeds, want)
+	}
+	if got := save(2, []string{"portable"}, Speed{"product", "GFLOP/s", []Value{{Value: 4}}}); len(got.Programs) != 1 || len(got.Speeds) != 1 {
+		t.Errorf("with two threads: %v, %v", got.Programs, got.Speeds)
+	}
+}
