@@ -219,7 +219,7 @@ func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	}
 	drawn := drawOptions(rng, all, c.eq, ek)
 	options := func() (attn.Options, *rowTotals) {
-		o := drawn.of(func(_ string, x *tensor.Tensor) *tensor.Tensor { return x })
+		o := drawn.options(func(_ string, x *tensor.Tensor) *tensor.Tensor { return x })
 		rows := new(rowTotals)
 		o.Observers, o.QueryLens = []attn.Observer{rows}, queries
 		return o, rows

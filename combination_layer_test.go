@@ -143,7 +143,7 @@ func (c *layerCombination) run(forward func(t *tensor.Tape, q, k, v *tensor.Tens
 		return of[x]
 	}
 	q, k, v := leaf("q", c.q), leaf("k", c.k), leaf("v", c.v)
-	o := c.options.of(leaf)
+	o := c.options.options(leaf)
 	o.KeyLens = c.keyLens
 	y := forward(tape, q, k, v, o)
 	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{c.dout}

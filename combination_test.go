@@ -82,8 +82,8 @@ type drawnOptions struct {
 	words        []string // description of the options
 }
 
-// of returns the options without the score.
-func (d *drawnOptions) of(leaf leaves) attn.Options {
+// options returns the options without the score.
+func (d *drawnOptions) options(leaf leaves) attn.Options {
 	o := attn.Options{Mask: d.mask, Weights: d.weights, LogSumExp: d.lse}
 	for _, f := range d.with {
 		f(&o, leaf)
@@ -319,7 +319,7 @@ func (c *combination) run(attend attend, score attn.Score, params trace) trace {
 		return y
 	}
 	q, k, v := leaf("q", c.q), leaf("k", c.k), leaf("v", c.v)
-	o := c.options.of(leaf)
+	o := c.options.options(leaf)
 	o.Score = score
 	rows := new(rowTotals)
 	o.Observers = append(o.Observers, rows)

@@ -61,14 +61,14 @@ func TestWeightsAgain(t *testing.T) {
 		c := drawCombination(uint64(seed))
 		l := drawLayerCombination(t, uint64(seed))
 		t.Run(c.name, func(t *testing.T) {
-			o := c.options.of(given)
+			o := c.options.options(given)
 			o.Score = c.score()
 			c.backend.run(func() {
 				sameAgain(t, o, func(o attn.Options) { attn.Attend(tensortest.Tape(tensor.Train), c.q, c.k, c.v, o) })
 			})
 		})
 		t.Run(l.name, func(t *testing.T) {
-			o := l.options.of(given)
+			o := l.options.options(given)
 			o.KeyLens = l.keyLens
 			l.backend.run(func() {
 				sameAgain(t, o, func(o attn.Options) { l.layer(nil, l.q, l.k, l.v, o) })

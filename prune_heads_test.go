@@ -137,7 +137,7 @@ func TestGateGradients(t *testing.T) {
 // A query without an upstream gradient adds nothing to any gradient, including its gate's, even
 // if the query and the output of its head are NaN.
 func TestGradientsOfPadding(t *testing.T) {
-	spoil := func(x *tensor.Tensor, axis int, bad float32) *tensor.Tensor { // of the last query
+	overwriteLast := func(x *tensor.Tensor, axis int, bad float32) *tensor.Tensor { // of the last query
 		x = x.Clone()
 		rest := pick(x, axis, 0, x.Dim(axis)-1)
 		shape := append([]int(nil), x.Shape()...)
@@ -148,7 +148,7 @@ func TestGradientsOfPadding(t *testing.T) {
 		eachScore(t, func(t *testing.T, c scoreCase) {
 			clean := newCall(c, usual)
 			clean.dweights = nil
-			clean.dout = spoil(clean.dout, 2, 0)
+			clean.dout = overwriteLast(clean.dout, 2, 0)
 			for _, shape := range [][]int{{usual.h}, {usual.b, usual.h}} {
 				grads := func(c call) trace {
 					c = c.bias(usual.b, usual.h, usual.lq, usual.lk)
@@ -160,7 +160,7 @@ func TestGradientsOfPadding(t *testing.T) {
 					return got
 				}
 				spoilt := clean
-				spoilt.q = spoil(clean.q, 2, bad)
+				spoilt.q = overwriteLast(clean.q, 2, bad)
 				same(t, fmt.Sprint("gates ", shape, " with ", bad), grads(spoilt), grads(clean))
 			}
 		})
@@ -171,7 +171,7 @@ func TestGradientsOfPadding(t *testing.T) {
 			if c.Layout == attn.SequenceFirst {
 				axis = 0
 			}
-			dout = spoil(dout, axis, 0)
+			dout = overwriteLast(dout, axis, 0)
 			grads := func(q *tensor.Tensor) trace {
 				gates := tensor.Randn(newRand(29), m.Config().Heads).Param()
 				got := runLayer(m, q, x, x, dout, attn.Options{Gates: gates})
@@ -179,7 +179,7 @@ func TestGradientsOfPadding(t *testing.T) {
 				delete(got, "out")
 				return got
 			}
-			same(t, fmt.Sprint(name, " with ", bad), grads(spoil(q, axis, bad)), grads(q))
+			same(t, fmt.Sprint(name, " with ", bad), grads(overwriteLast(q, axis, bad)), grads(q))
 		}
 	}
 }

@@ -356,7 +356,7 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 	if j.Index != nil {
 		l.Index = *j.Index
 	}
-	place(&l, others, j.Kind != "", j.Index != nil)
+	identify(&l, others, j.Kind != "", j.Index != nil)
 	queries, keys := texts.axes(l.Kind)
 	for _, axis := range []struct {
 		name         string

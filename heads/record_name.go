@@ -57,9 +57,9 @@ func indexOf(name string) (int, bool) {
 	return 0, false
 }
 
-// place sets the kind and index of a layer from its name and weights, if they are not known yet. others are
+// identify sets the kind and index of a layer from its name and weights, if they are not known yet. others are
 // the layers before it.
-func place(l *Layer, others []Layer, hasKind, hasIndex bool) {
+func identify(l *Layer, others []Layer, hasKind, hasIndex bool) {
 	if !hasKind {
 		var said bool
 		if l.Kind, said = kindOf(l.Name); !said {

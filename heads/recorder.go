@@ -272,7 +272,7 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 		if err := r.parts[o.name].addTo(&l, r.options); err != nil {
 			return nil, fmt.Errorf("heads: layer %s: %w", quote.Text(l.Name), err)
 		}
-		place(&l, record.Layers, false, false)
+		identify(&l, record.Layers, false, false)
 		if !r.wants(l.Kind) {
 			continue
 		}

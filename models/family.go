@@ -58,8 +58,8 @@ func (t Table) Types() []string {
 	return types
 }
 
-// of returns the family that settings name.
-func (t Table) of(s *Settings) (Family, error) {
+// named returns the family that settings name.
+func (t Table) named(s *Settings) (Family, error) {
 	name := s.Text("model_type", "")
 	switch f, ok := t.Find(name); {
 	case ok:

@@ -164,7 +164,7 @@ func open(dir string, o Options) (*source, Family, error) {
 		}
 	}
 	d, err := openSource(dir, func(s *Settings) (err error) {
-		if family, err = o.Families.of(s); err != nil {
+		if family, err = o.Families.named(s); err != nil {
 			return err
 		}
 		s.Ignore(harmless...)

@@ -284,7 +284,7 @@ func (p *Probe) Of(m *Model) (*Probe, error) {
 	if x, y := p.model.Translator, m.Translator; x != nil && y != nil && !x.sameTexts(y) {
 		return nil, errors.New("models: Of: the translators have different vocabularies")
 	}
-	a, err := p.aim.of(m)
+	a, err := p.aim.onModel(m)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ type aim interface {
 	// predicted sets the entries of the batch's examples in list. out are the outputs of a model,
 	// and whole those of the model with all its heads.
 	predicted(t *tensor.Tape, out, whole *tensor.Tensor, b *probeBatch, list []Predicted)
-	// of returns the same aim for another model.
-	of(m *Model) (aim, error)
+	// onModel returns the same aim for another model.
+	onModel(m *Model) (aim, error)
 	// outputs returns the model's outputs: logits or cosines.
 	outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor
 }
@@ -167,7 +167,7 @@ func (e Example) predicted() []int {
 // headAim is the prediction by a model's head. Its loss is the cross entropy.
 type headAim struct{ head *TaskHead }
 
-func (a headAim) of(m *Model) (aim, error) {
+func (a headAim) onModel(m *Model) (aim, error) {
 	head := m.Head()
 	if head == nil || head.Task != a.head.Task {
 		return nil, fmt.Errorf("models: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)

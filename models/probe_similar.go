@@ -11,7 +11,7 @@ import (
 
 // SimilarPair is two texts and their target similarity.
 type SimilarPair struct {
-	First, Second *tokenizer.Encoding // of Embedder.Encode
+	First, Second *tokenizer.Encoding // onModel Embedder.Encode
 	Cosine        float64             // target cosine of the texts' vectors
 }
 
@@ -55,7 +55,7 @@ func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
 // similarityAim is the prediction of similarity by the cosine of two texts' vectors.
 type similarityAim struct{ e *Embedder }
 
-func (a similarityAim) of(m *Model) (aim, error) {
+func (a similarityAim) onModel(m *Model) (aim, error) {
 	e := *a.e
 	e.Model = m
 	return similarityAim{&e}, nil

@@ -80,7 +80,7 @@ func (p *Probe) own() error {
 	if err != nil {
 		return err
 	}
-	a, err := p.aim.of(m)
+	a, err := p.aim.onModel(m)
 	if err != nil {
 		return err
 	}

@@ -154,12 +154,12 @@ func TestOfOtherClasses(t *testing.T) {
 	head := *other.Head()
 	head.Labels = slices.Clone(head.Labels)
 	slices.Reverse(head.Labels)
-	if _, err := (headAim{probes[0].model.Head()}).of(&Model{Network: reversed{other.Network, &head}}); err == nil {
+	if _, err := (headAim{probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
 		t.Error("a model whose classes are in another order is taken")
 	}
 	head = *other.Head()
 	head.Task = TokenClasses
-	if _, err := (headAim{probes[0].model.Head()}).of(&Model{Network: reversed{other.Network, &head}}); err == nil {
+	if _, err := (headAim{probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
 		t.Error("a model with a head for another task is taken")
 	}
 }

@@ -162,11 +162,11 @@ func (r *TopKeys) Of(b, h, i int) (keys []int, weights []float32) {
 // number; for equal weights, the first index gives the larger one. 0 means none.
 type ranked uint64
 
-func rank(w float32, place int) ranked {
-	return ranked(math.Float32bits(w))<<32 | ranked(^uint32(place))
+func rank(w float32, index int) ranked {
+	return ranked(math.Float32bits(w))<<32 | ranked(^uint32(index))
 }
 
-func (x ranked) place() int      { return int(^uint32(x)) }
+func (x ranked) index() int      { return int(^uint32(x)) }
 func (x ranked) weight() float32 { return math.Float32frombits(uint32(x >> 32)) }
 
 // ranking is the largest numbers inserted so far, in descending order.
@@ -266,7 +266,7 @@ func (s *search) choose(places []int32, weights []float32) {
 	}
 	for _, x := range s.best {
 		if x != 0 {
-			s.keys = append(s.keys, int32(x.place()))
+			s.keys = append(s.keys, int32(x.index()))
 		}
 	}
 }

@@ -57,14 +57,14 @@ func (s Scores) Flat(layers []*attn.MultiHead) []float64 {
 	for _, l := range layers {
 		c := l.Config()
 		for h := range c.Heads {
-			all = append(all, s.of(c.Name, h))
+			all = append(all, s.score(c.Name, h))
 		}
 	}
 	return all
 }
 
-// of returns the score of a head; NaN if there is none.
-func (s Scores) of(layer string, head int) float64 {
+// score returns the score of a head; NaN if there is none.
+func (s Scores) score(layer string, head int) float64 {
 	if values := s.Values[layer]; head < len(values) {
 		return values[head]
 	}

@@ -29,7 +29,7 @@ func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
 		for first := 0; first < c.Heads; first += size {
 			sum := 0.
 			for h := first; h < first+size; h++ {
-				sum += s.of(c.Name, h)
+				sum += s.score(c.Name, h)
 			}
 			all = append(all, group{i, first, size, sum})
 			left[i]++

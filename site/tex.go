@@ -12,7 +12,7 @@ import (
 // the same TeX. An unknown command is an error, so nothing is shown wrongly in silence.
 func mathML(tex string) (string, error) {
 	p := texParser{rest: tex}
-	row, err := p.row("")
+	row, err := p.parseRow("")
 	if err != nil {
 		return "", fmt.Errorf("formula %q: %w", strings.TrimSpace(tex), err)
 	}
@@ -34,8 +34,8 @@ var (
 
 type texParser struct{ rest string }
 
-// row parses up to the end, which is "}" in a group, `\right` in brackets, or the end of the text.
-func (p *texParser) row(end string) (string, error) {
+// parseRow parses up to the end, which is "}" in a group, `\right` in brackets, or the end of the text.
+func (p *texParser) parseRow(end string) (string, error) {
 	var out strings.Builder
 	out.WriteString("<mrow>")
 	for {
@@ -89,7 +89,7 @@ func (p *texParser) atom() (string, error) {
 		return "", fmt.Errorf("the end comes too early")
 	case r == '{':
 		p.rest = p.rest[1:]
-		return p.row("}")
+		return p.parseRow("}")
 	case r == '\\':
 		return p.command()
 	case unicode.IsDigit(r):
@@ -154,7 +154,7 @@ func (p *texParser) command() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		inside, err := p.row(`\right`)
+		inside, err := p.parseRow(`\right`)
 		if err != nil {
 			return "", err
 		}

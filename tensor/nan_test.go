@@ -16,8 +16,8 @@ var (
 	inf = float32(math.Inf(1))
 )
 
-// spoil returns a copy of x with the given rows set to bad.
-func spoil(x *tensor.Tensor, bad float32, rows ...int) *tensor.Tensor {
+// overwriteRows returns a copy of x with the given rows set to bad.
+func overwriteRows(x *tensor.Tensor, bad float32, rows ...int) *tensor.Tensor {
 	x, d := x.Clone(), x.Dim(-1)
 	for _, r := range rows {
 		for i := range d {
@@ -37,7 +37,7 @@ func TestHiddenRowsDoNotLeak(t *testing.T) {
 	hidden := []int{1, 2, 8, 15, 16}
 	attend := func(bad float32) []*tensor.Tensor {
 		tape := tensortest.Tape(tensor.Train)
-		q, k, v := q.Clone().Param(), spoil(k, bad, hidden...).Param(), spoil(v, bad, hidden...).Param()
+		q, k, v := q.Clone().Param(), overwriteRows(k, bad, hidden...).Param(), overwriteRows(v, bad, hidden...).Param()
 		weights := tensor.Softmax(tape, hide(tape, tensor.MatMulT(tape, q, k), hidden))
 		out := tensor.Mix(tape, weights, v)
 		tape.Backward(out, dout)
@@ -126,14 +126,14 @@ func TestNothingComesOfRowsWithoutGradient(t *testing.T) {
 		{"LogSoftmax", unary(tensor.LogSoftmax), nil},
 	} {
 		run := func(bad float32) []*tensor.Tensor {
-			operands := []*tensor.Tensor{spoil(x, bad, hidden...).Param()}
+			operands := []*tensor.Tensor{overwriteRows(x, bad, hidden...).Param()}
 			for _, p := range op.shared {
 				operands = append(operands, p.Clone().Param())
 			}
 			tape := tensortest.Tape(tensor.Train)
 			y := op.f(tape, operands)
 			dout := tensor.Randn(rand.New(rand.NewPCG(5, 10)), y.Shape()...)
-			tape.Backward(y, spoil(dout, 0, hidden...))
+			tape.Backward(y, overwriteRows(dout, 0, hidden...))
 			var grads []*tensor.Tensor
 			for _, x := range operands {
 				grads = append(grads, x.Grad())

@@ -166,12 +166,12 @@ func (c Chart) color(i int) int {
 func (c Chart) spans() (x, y span) {
 	x, y = newSpan(), newSpan()
 	add := func(at float64, values ...float64) {
-		px := c.XAxis.place(at)
+		px := c.XAxis.position(at)
 		if px != px || c.XAxis.limited() && (at < c.XAxis.Low || at > c.XAxis.High) {
 			return
 		}
 		for _, v := range values {
-			if py := c.YAxis.place(v); py == py {
+			if py := c.YAxis.position(v); py == py {
 				x.add(px)
 				y.add(py)
 			}
@@ -179,7 +179,7 @@ func (c Chart) spans() (x, y span) {
 	}
 	for _, l := range c.Lines {
 		for i := range l.X {
-			if math.IsNaN(c.YAxis.place(l.Y[i])) {
+			if math.IsNaN(c.YAxis.position(l.Y[i])) {
 				continue
 			}
 			add(l.X[i], l.Y[i])
@@ -196,7 +196,7 @@ func (c Chart) spans() (x, y span) {
 		}
 	}
 	for _, l := range c.Levels {
-		if at := c.YAxis.place(l.Y); at == at {
+		if at := c.YAxis.position(l.Y); at == at {
 			y.add(at)
 		}
 	}

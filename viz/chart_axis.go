@@ -30,8 +30,8 @@ func (a Axis) check(name string) error {
 // limited reports whether the limits are given.
 func (a Axis) limited() bool { return a.Low != a.High }
 
-// place returns the position of a number on the axis, or NaN if it has none.
-func (a Axis) place(v float64) float64 {
+// position returns the position of a number on the axis, or NaN if it has none.
+func (a Axis) position(v float64) float64 {
 	switch {
 	case !finite(v) || a.Log && v <= 0:
 		return math.NaN()
@@ -44,7 +44,7 @@ func (a Axis) place(v float64) float64 {
 // open returns the range of the axis, given the range of the numbers' positions.
 func (a Axis) open(s span, room float64) span {
 	if a.limited() {
-		return span{a.place(a.Low), a.place(a.High)}
+		return span{a.position(a.Low), a.position(a.High)}
 	}
 	if a.Log && !s.empty() {
 		if s.low == s.high {

@@ -40,11 +40,11 @@ type frame struct {
 const inset = 9.
 
 // point returns the position of a pair of numbers on the sheet.
-func (f frame) point(x, y float64) point { return f.at(f.ax.place(x), f.ay.place(y)) }
+func (f frame) point(x, y float64) point { return f.at(f.ax.position(x), f.ay.position(y)) }
 
 // shows reports whether a pair of numbers is in the plot area.
 func (f frame) shows(x, y float64) bool {
-	px, py := f.ax.place(x), f.ay.place(y)
+	px, py := f.ax.position(x), f.ay.position(y)
 	return px == px && py == py && (!f.cut() || f.inside().has(f.at(px, py)))
 }
 
@@ -176,7 +176,7 @@ func (s *sheet) tell(c Chart, f frame) {
 			texts[x] = text + " " + cmp.Or(l.Name, c.Y, "y") + " " + fourDigits(l.Y[i])
 		}
 	}
-	across := func(x float64) float64 { return f.at(f.ax.place(x), f.y.low).x }
+	across := func(x float64) float64 { return f.at(f.ax.position(x), f.y.low).x }
 	places := slices.SortedFunc(maps.Keys(texts), func(a, b float64) int { return cmp.Compare(across(a), across(b)) })
 	for i, x := range places {
 		from, to := f.rectangle.x, f.rectangle.x+f.w
@@ -196,7 +196,7 @@ func (s *sheet) xAxis(c Chart, f frame) {
 	if c.Ticks != nil {
 		values, texts = nil, nil
 		for _, v := range c.Ticks {
-			if at := f.ax.place(v); at >= f.x.low && at <= f.x.high {
+			if at := f.ax.position(v); at >= f.x.low && at <= f.x.high {
 				values = append(values, at)
 				texts = append(texts, plain(v))
 			}
@@ -229,7 +229,7 @@ func (s *sheet) draw(c Chart, f frame) {
 		s.shapes = append(s.shapes, shape{paths: f.area(b), filled: true, tint: lineTint(b.color()), opacity: bandOpacity})
 	}
 	for _, l := range c.Levels {
-		if at := f.ay.place(l.Y); at >= f.y.low && at <= f.y.high {
+		if at := f.ay.position(l.Y); at >= f.y.low && at <= f.y.high {
 			y := f.at(f.x.low, at).y
 			s.shapes = append(s.shapes, level([]point{{f.rectangle.x, y}, {f.rectangle.x + f.w, y}}))
 		}
@@ -266,11 +266,11 @@ func (s *sheet) draw(c Chart, f frame) {
 
 // bar returns the height of an end of an error bar, limited to the plot area.
 func (f frame) bar(x, y float64) float64 {
-	at := f.ay.place(y)
+	at := f.ay.position(y)
 	if at != at { // not on a logarithmic axis
 		at = f.y.low
 	}
-	return f.at(f.ax.place(x), min(max(at, f.y.low), f.y.high)).y
+	return f.at(f.ax.position(x), min(max(at, f.y.low), f.y.high)).y
 }
 
 // pointTitle describes a point in words.
@@ -294,7 +294,7 @@ func fourDigits(v float64) string {
 func (f frame) runs(x, y []float64) (runs [][]point) {
 	open := false
 	for i := range x {
-		if px, py := f.ax.place(x[i]), f.ay.place(y[i]); px != px || py != py {
+		if px, py := f.ax.position(x[i]), f.ay.position(y[i]); px != px || py != py {
 			open = false
 			continue
 		}
@@ -324,7 +324,7 @@ func (f frame) area(b Band) [][]point {
 	low := make([]float64, len(b.X))
 	for i := range b.X {
 		high[i], low[i] = b.High[i], b.Low[i]
-		if math.IsNaN(f.ay.place(low[i])) || math.IsNaN(f.ay.place(high[i])) {
+		if math.IsNaN(f.ay.position(low[i])) || math.IsNaN(f.ay.position(high[i])) {
 			high[i], low[i] = math.NaN(), math.NaN()
 		}
 	}

@@ -43,7 +43,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	f.rectangle = rectangle{-inset, 0, float64(2*columns-1) + 2*inset, float64(4*chartRows - 1)}
 	p := plot{columns: columns, cells: make([]cellDots, columns*chartRows)}
 	for _, l := range c.Levels {
-		if at := f.ay.place(l.Y); at >= f.y.low && at <= f.y.high {
+		if at := f.ay.position(l.Y); at >= f.y.low && at <= f.y.high {
 			y := f.at(f.x.low, at).y
 			for x := 0; x < 2*columns; x += 4 {
 				p.dot(point{float64(x), y}, -1)

@@ -117,8 +117,8 @@ func (f Figure) layout() (*sheet, error) {
 		}
 		x, bottom := edge, y
 		for _, b := range boxes {
-			s.place(b, x, y, y+above)
-			x += b.room() + 18
+			s.addPanel(b, x, y, y+above)
+			x += b.outerWidth() + 18
 			bottom = max(bottom, y+above+b.height())
 		}
 		s.width = max(s.width, x-18+edge)
@@ -261,23 +261,23 @@ func cellSize(rows, columns int, side float64) (cw, ch float64) {
 	if cell*n > side {
 		cell = side / n
 	}
-	stretch := func(n int) float64 { return max(cell, min(14, side/8/float64(n))) }
-	return stretch(columns), stretch(rows)
+	lengthOf := func(n int) float64 { return max(cell, min(14, side/8/float64(n))) }
+	return lengthOf(columns), lengthOf(rows)
 }
 
-// room returns the width of a panel with its labels and its title.
-func (b box) room() float64 {
+// outerWidth returns the width of a panel with its labels and its title.
+func (b box) outerWidth() float64 {
 	return max(b.left+b.width(), min(textWidth(visible(b.Title), panelSize), leastTitle))
 }
 
-// place puts a panel with its text on the sheet: its labels begin at x, its title is below
+// addPanel puts a panel with its text on the sheet: its labels begin at x, its title is below
 // top, and its cells begin at y.
-func (s *sheet) place(b box, x, top, y float64) {
+func (s *sheet) addPanel(b box, x, top, y float64) {
 	b.x, b.y = x+b.left, y
 	s.panels = append(s.panels, b.placed)
 	add := func(c caption) { s.texts = append(s.texts, c) }
 	if b.Title != "" {
-		add(caption{text: fit(b.Title, panelSize, max(b.room(), leastTitle)), x: x, y: top + panelSize, size: panelSize})
+		add(caption{text: fit(b.Title, panelSize, max(b.outerWidth(), leastTitle)), x: x, y: top + panelSize, size: panelSize})
 		top = y - b.above + panelSize + 6
 	} else {
 		top = y - b.above

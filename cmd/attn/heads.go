@@ -69,7 +69,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	shown := progress.NewStages(c.err)
 	defer shown.Clear()
 	o := importance.Options{
-		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.Tell,
+		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.Update,
 	}
 	if cmd.Sums != "" {
 		return cmd.showMerged(c, o)

@@ -40,7 +40,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	}
 	shown := progress.NewStages(c.err)
 	defer shown.Clear()
-	o, err := cmd.options(shown.Tell)
+	o, err := cmd.options(shown.Update)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		defer shown.Clear()
 		for i, path := range cmd.Weights {
 			if len(cmd.Weights) > 1 {
-				shown.Tell("opening files", i, len(cmd.Weights))
+				shown.Update("opening files", i, len(cmd.Weights))
 			}
 			film, err := heads.ReadFilm(path)
 			switch {

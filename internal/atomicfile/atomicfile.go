@@ -96,7 +96,7 @@ func replace(create func(string) (file, error), files ...File) error {
 		left = append(left, s)
 	}
 	for _, f := range files {
-		err := settle(left[0].temp, func() error { return rename(left[0].temp, left[0].target) })
+		err := commit(left[0].temp, func() error { return rename(left[0].temp, left[0].target) })
 		if err != nil {
 			return fmt.Errorf("write %s: %w", f.Path, cause(err))
 		}

@@ -163,7 +163,7 @@ func (d *Dir) Replace(files []File, gone ...string) error {
 		}
 	}
 	syncDir(temp)
-	return settle(temp, func() error {
+	return commit(temp, func() error {
 		if err := rename(temp, filepath.Join(d.path, savedFolder)); err != nil {
 			return fmt.Errorf("write to %s: %w", d.path, cause(err))
 		}

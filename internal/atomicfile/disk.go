@@ -140,8 +140,8 @@ func makeTemp(dir string, make func(name string) error) (string, error) {
 	}
 }
 
-// Renames a temporary file or folder by a call of rename, and removes it from inFlight.
-func settle(temp string, rename func() error) error {
+// commit renames a temporary file or folder by a call of rename, and removes it from inFlight.
+func commit(temp string, rename func() error) error {
 	inFlight.Lock()
 	defer inFlight.Unlock()
 	err := rename()

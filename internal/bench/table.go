@@ -19,7 +19,7 @@ type Column struct {
 	Rank  int
 }
 
-func (c Column) room() int { return max(c.Width, -c.Width) }
+func (c Column) width() int { return max(c.Width, -c.Width) }
 
 // Row is a measurement in a table: a Result or a Comparison.
 type Row interface {
@@ -143,7 +143,7 @@ func (t *Table) write(cells []string) error {
 		if t.hidden[i] {
 			continue
 		}
-		gap := strings.Repeat(" ", max(0, t.columns[i].room()-utf8.RuneCountInString(cell)))
+		gap := strings.Repeat(" ", max(0, t.columns[i].width()-utf8.RuneCountInString(cell)))
 		if t.columns[i].Width < 0 {
 			parts = append(parts, cell+gap)
 		} else {
@@ -174,7 +174,7 @@ func hidden(columns []Column, width int) []bool {
 		}
 		for _, c := range columns {
 			if c.Rank <= next {
-				used += gapBetween + c.room()
+				used += gapBetween + c.width()
 			}
 		}
 		if next == math.MaxInt || used > width {

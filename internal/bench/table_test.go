@@ -44,7 +44,7 @@ func TestHiddenColumns(t *testing.T) {
 				got += ", "
 				used += gapBetween
 			}
-			got, used = got+c.Name, used+c.room()
+			got, used = got+c.Name, used+c.width()
 		}
 		if got != want || used > width {
 			t.Errorf("%d: %s, %d wide, want %s", width, got, used, want)

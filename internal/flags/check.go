@@ -27,7 +27,7 @@ import (
 // empty path or list is an error.
 func Check(parsed *kong.Context) error {
 	line := given(parsed)
-	for _, v := range line.of(line.command) {
+	for _, v := range line.present(line.command) {
 		if err := notEmpty(v); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func Check(parsed *kong.Context) error {
 		}
 	}
 	for _, group := range groups {
-		if len(line.of(group)) != 1 {
+		if len(line.present(group)) != 1 {
 			return fmt.Errorf("want either %s", Listed(names(group), "or"))
 		}
 	}
@@ -48,7 +48,7 @@ func Check(parsed *kong.Context) error {
 			return fmt.Errorf("missing flags: %s=%s", Name(v), v.Tag.PlaceHolder)
 		}
 	}
-	for _, v := range line.of(line.command) {
+	for _, v := range line.present(line.command) {
 		for _, check := range []func(*kong.Value) error{wanted, line.needed, line.excluded} {
 			if err := check(v); err != nil {
 				return err
@@ -73,7 +73,7 @@ func Values(command *kong.Node) []*kong.Value {
 // Given returns the flags and arguments that are on a command line.
 func Given(parsed *kong.Context) []*kong.Value {
 	line := given(parsed)
-	return line.of(line.command)
+	return line.present(line.command)
 }
 
 // Name returns the name of a flag or an argument in messages.
@@ -129,8 +129,8 @@ func given(parsed *kong.Context) commandLine {
 	return line
 }
 
-// of returns the values that are on the command line.
-func (l commandLine) of(values []*kong.Value) []*kong.Value {
+// present returns the values that are on the command line.
+func (l commandLine) present(values []*kong.Value) []*kong.Value {
 	return slices.DeleteFunc(slices.Clone(values), func(v *kong.Value) bool { return !l.has(v.Name) })
 }
 

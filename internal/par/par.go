@@ -155,10 +155,10 @@ func (j *job) claim() {
 	normal = true
 }
 
-// enter reports whether the calling worker may claim chunks of j. If so, the worker must call
-// leave later. The order makes this safe: enter increments inside before it reads open, and the
+// join reports whether the calling worker may claim chunks of j. If so, the worker must call
+// leave later. The order makes this safe: join increments inside before it reads open, and the
 // owner closes the job before it reads inside.
-func (j *job) enter() bool {
+func (j *job) join() bool {
 	if !j.open.Load() {
 		return false
 	}

@@ -164,7 +164,7 @@ func TestForUsesParkedWorkers(t *testing.T) {
 }
 
 func TestWorkersFollowGOMAXPROCS(t *testing.T) {
-	settle := func(want int32) {
+	waitFor := func(want int32) {
 		t.Helper()
 		deadline := time.Now().Add(10 * time.Second)
 		for {
@@ -179,11 +179,11 @@ func TestWorkersFollowGOMAXPROCS(t *testing.T) {
 		}
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(6))
-	settle(5)
+	waitFor(5)
 	runtime.GOMAXPROCS(3)
-	settle(2)
+	waitFor(2)
 	runtime.GOMAXPROCS(5)
-	settle(4)
+	waitFor(4)
 }
 
 func TestForDoesNotAllocate(t *testing.T) {

@@ -82,7 +82,7 @@ func work() {
 func help() bool {
 	for i := range jobs {
 		j := &jobs[i]
-		if !j.enter() {
+		if !j.join() {
 			continue
 		}
 		func() {

@@ -39,9 +39,9 @@ func TestStages(t *testing.T) {
 	var b strings.Builder
 	s := NewStages(&b)
 	for i := range 3 {
-		s.Tell("scoring heads", i, 2)
+		s.Update("scoring heads", i, 2)
 	}
-	s.Tell("measuring attention", 1, 2)
+	s.Update("measuring attention", 1, 2)
 	if want := "scoring heads: 0s\n"; b.String() != want {
 		t.Errorf("the log is %q, want %q", b.String(), want)
 	}

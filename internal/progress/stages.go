@@ -18,8 +18,8 @@ type Stages struct {
 // NewStages returns the progress of work that writes its messages to w.
 func NewStages(w io.Writer) *Stages { return &Stages{line: newLine(w)} }
 
-// Tell shows the progress of a stage.
-func (s *Stages) Tell(name string, done, all int) {
+// Update shows the progress of a stage.
+func (s *Stages) Update(name string, done, all int) {
 	if name != s.name {
 		s.Clear()
 		s.name, s.started, s.spoken = name, time.Now(), time.Now()

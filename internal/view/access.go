@@ -58,9 +58,9 @@ func validPort(host string) bool {
 	return err == nil
 }
 
-// enter exchanges the token in an address for the cookie, and redirects to the address
+// exchangeToken exchanges the token in an address for the cookie, and redirects to the address
 // without the token, which users may copy and browsers may store in their history.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+func (s *Server) exchangeToken(w http.ResponseWriter, r *http.Request) {
 	if !s.isSecret(r.URL.Query().Get(tokenKey)) {
 		deny(w, r, http.StatusForbidden, noToken)
 		return

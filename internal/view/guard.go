@@ -26,7 +26,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case !s.knows(r.Host):
 			deny(w, r, http.StatusMisdirectedRequest, "this server does not answer to that host name")
 		case read && r.URL.Path == "/" && r.URL.Query().Has(tokenKey):
-			s.enter(w, r)
+			s.exchangeToken(w, r)
 		case !s.admits(r):
 			deny(w, r, http.StatusForbidden, noToken)
 		case !read && !sameOrigin(r), isAPI(r) && fromElsewhere(r):

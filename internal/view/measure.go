@@ -108,7 +108,7 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 	for i := range e.scores {
 		x := math.NaN() // summaries have no scores
 		if h, err := strconv.Atoi(name); err == nil {
-			x = e.scores[i].of(&e.record.Layers[layer], h)
+			x = e.scores[i].score(&e.record.Layers[layer], h)
 		}
 		row = append(row, finite(x))
 	}

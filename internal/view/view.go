@@ -51,8 +51,8 @@ type Scores struct {
 	Values map[string][]float64
 }
 
-// of returns the score of head h of a layer, or NaN.
-func (s *Scores) of(l *heads.Layer, h int) float64 {
+// score returns the score of head h of a layer, or NaN.
+func (s *Scores) score(l *heads.Layer, h int) float64 {
 	values := s.Values[l.Name]
 	if len(values) != l.Heads {
 		h = l.Number(h)

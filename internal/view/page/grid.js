@@ -2,7 +2,7 @@
 // data of a layer is fetched from a server when the layer scrolls into view.
 
 import { byId, el, later } from "./dom.js";
-import { change, lens, place, state } from "./state.js";
+import { change, lens, headOn, state } from "./state.js";
 import { theme } from "./colour.js";
 import { check, frozen, thumbs } from "./data.js";
 import { gridKey, measured, ranked, shade, values } from "./measured.js";
@@ -36,7 +36,7 @@ export function showGrid(next) {
   }
   record = next; // frames of a recording share their layers
   size();
-  const wanted = [record.id, lens(), state.c, theme(), state.g, state.go, state.g === "divergence" ? Object.values(place("a")) : ""].join();
+  const wanted = [record.id, lens(), state.c, theme(), state.g, state.go, state.g === "divergence" ? Object.values(headOn("a")) : ""].join();
   if (drawn !== wanted) {
     drawn = wanted;
     arrange();
@@ -261,7 +261,7 @@ function pick(layer, head) {
 
 // mark shows which heads are open.
 function mark() {
-  const a = place("a"), b = place("b");
+  const a = headOn("a"), b = headOn("b");
   const active = twoHeads() && state.side === "b" ? b : a;
   let any = null;
   for (const row of rows) {
@@ -303,7 +303,7 @@ function lines() {
 
 // step opens a neighbour of the open head; past the end of a layer, the nearest head of the next layer.
 export function step(down, across, focus) {
-  const p = place(twoHeads() ? state.side : "a"), all = lines(), is = (c) => c.layer === p.layer && c.head === p.head;
+  const p = headOn(twoHeads() ? state.side : "a"), all = lines(), is = (c) => c.layer === p.layer && c.head === p.head;
   let at = all.findIndex((line) => line.some(is)), from = 0;
   if (at >= 0) from = all[at].findIndex(is);
   else at = ranked() ? 0 : all.findIndex((line) => line[0].layer === p.layer);

@@ -32,11 +32,11 @@ export function heatView(say, tell) {
   const node = el("div", { class: "heat" }, field, printed);
   let what = null, at = null, cell = null, exact = null, untold = false; // whether a screen reader has yet to speak the cell
 
-  // room returns the height available for the rows of the map. It depends only on the window and the panel, not on the
-  // elements above the map: they wrap and load late, so the same head would get several sizes. In a frame of another
-  // page nothing above the map changes, and the map gets the rest of the frame. Height never makes a map much narrower
-  // than its panel, unless the map has more rows than columns.
-  function room(width, rows, cols, labels) {
+  // heightFor returns the height available for the rows of the map. It depends only on the window and the panel, not on
+  // the elements above the map: they wrap and load late, so the same head would get several sizes. In a frame of
+  // another page nothing above the map changes, and the map gets the rest of the frame. Height never makes a map much
+  // narrower than its panel, unless the map has more rows than columns.
+  function heightFor(width, rows, cols, labels) {
     if (paper()) return paper();
     if (embedded) return Math.max(160, window.innerHeight - node.getBoundingClientRect().top - window.scrollY - titled - labels - 68);
     return Math.max(window.innerHeight - 360, 0.62 * width * Math.min(1, rows / Math.max(1, cols)));
@@ -57,7 +57,7 @@ export function heatView(say, tell) {
     const rows = part.r1 - part.r0, cols = part.c1 - part.c0, all = what.whole();
     const wideQ = Math.max(0, ...widths(q, part.r0, part.r1)), widthsK = widths(k, part.c0, part.c1), wideK = Math.max(0, ...widthsK);
     const turned = (letters) => Math.min(100, wideK * letters) + 8;
-    const width = paper() || Math.max(180, node.clientWidth), high = room(width, rows, cols, turned(largestFont));
+    const width = paper() || Math.max(180, node.clientWidth), high = heightFor(width, rows, cols, turned(largestFont));
     const least = window.devicePixelRatio >= 2 ? 7 : 9;
     // A word needs a gap beside it, a single letter almost none. A few longer labels, such as a special token among
     // letters, are squeezed instead of turning all labels.

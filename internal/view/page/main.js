@@ -1,7 +1,7 @@
 // The start of the page: fetches the records and redraws the screen when the state changes.
 
 import { byId, el, embedded, later, onPaper } from "./dom.js";
-import { begin, change, follow, place, setDefaults, state, subscribe } from "./state.js";
+import { begin, change, follow, headOn, setDefaults, state, subscribe } from "./state.js";
 import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { fetchRecord, frozen, start } from "./data.js";
 import { prepareGrid, repaint, showGrid, step } from "./grid.js";
@@ -74,7 +74,7 @@ async function render() {
   }
   setDefaults(records.a);
   offer(records.a);
-  follow(records.b && sameHead(records.a, place("a"), records.b));
+  follow(records.b && sameHead(records.a, headOn("a"), records.b));
   showFilm(records.a);
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
@@ -169,7 +169,7 @@ function applyTheme() {
 function other(kind) {
   if (kind === "model") return { side: "a", b: "=" };
   if (kind !== "head") return { side: "a" };
-  const a = place("a"), b = place("b"), layers = records.a?.layers ?? [], heads = layers[a.layer]?.heads ?? 1;
+  const a = headOn("a"), b = headOn("b"), layers = records.a?.layers ?? [], heads = layers[a.layer]?.heads ?? 1;
   if (b.layer === a.layer && b.head !== a.head && b.head < heads) return { side: "b", b: state.b };
   if (typeof a.head !== "number") return { side: "b", b: `${a.layer}.0` };
   return { side: "b", b: heads > 1 ? `${a.layer}.${(a.head + 1) % heads}` : `${(a.layer + 1) % Math.max(1, layers.length)}.0` };

@@ -1,7 +1,7 @@
 // Colouring of the overview by a measure, and its legend.
 
 import { byId, el, number } from "./dom.js";
-import { place, state } from "./state.js";
+import { headOn, state } from "./state.js";
 import { css, inkOn, ramp } from "./colour.js";
 import { divergence, measures } from "./data.js";
 
@@ -23,7 +23,7 @@ export const ranked = () => state.go !== "" && (measured() >= 0 || state.g === "
 // values returns the measure of each head of a layer; null if it is missing.
 export async function values(record, layer) {
   if (state.g === "divergence") {
-    const from = place("a");
+    const from = headOn("a");
     return divergence(record, layer, from);
   }
   const at = measured();

@@ -103,7 +103,7 @@ export function neuronsView(say, tell) {
       const weight = el("td", { text: p.masked ? "masked" : number(p.weight) });
       weight.style.setProperty("--part", (100 * (p.weight || 0) / most).toFixed(1) + "%");
       const tells = (d) => `dimension ${d}: q ${number(q[d])} · k ${number(p.key[d])} = ${number(p.product[d])}`;
-      return el("tr", { class: p.masked ? "hidden-key" : "", onpointerenter: () => tell({ side: "k", at: place(p.j) }), onpointerleave: () => tell(null) },
+      return el("tr", { class: p.masked ? "hidden-key" : "", onpointerenter: () => tell({ side: "k", at: spanAt(p.j) }), onpointerleave: () => tell(null) },
         el("th", { scope: "row", class: p.mark ? "mark" : "", title: `key ${p.j}`, text: shorten(label, 16) }), el("td", {}, strip(p.key, scale, tells)), el("td", {}, strip(p.product, products, tells)),
         el("td", { text: number(p.score, 2) }), weight);
     }));
@@ -111,7 +111,7 @@ export function neuronsView(say, tell) {
     key.replaceChildren(el("span", { text: `q and k from ${number(-scale)} to ${number(scale)}, products from ${number(-products)} to ${number(products)}; blue is less than 0, orange is more. The score is ${number(what.record.layers[what.layer].scale)} times the sum of the products, before soft-cap, bias and mask.` }));
   }
 
-  const place = (j) => what.k.spans.findIndex(([from, to]) => from <= j && j < to);
+  const spanAt = (j) => what.k.spans.findIndex(([from, to]) => from <= j && j < to);
 
   return {
     node, key, flows: true,

@@ -1,7 +1,7 @@
 // The panel of one head: its name, its measures, and one of the views.
 
 import { el, later, number } from "./dom.js";
-import { lens, place, state } from "./state.js";
+import { lens, headOn, state } from "./state.js";
 import { legend } from "./colour.js";
 import { exact, exactPath, facts, factsPath, head, headPath, neuronsPath, row, rowPath } from "./data.js";
 import { heatView } from "./heat.js";
@@ -51,7 +51,7 @@ export function panel(side, columns, onactive, say, ontell) {
   // have the same scale.
   async function load(record, name) {
     const mine = ++turn;
-    const p = place(state.cmp === "text" ? "a" : side); // two texts are compared in the same head
+    const p = headOn(state.cmp === "text" ? "a" : side); // two texts are compared in the same head
     const layer = record.layers[p.layer];
     const sub = [name, texts(record)].filter(Boolean).join(": ");
     if (!layer || !headsOf(layer).includes(p.head)) {

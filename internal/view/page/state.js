@@ -96,8 +96,8 @@ export function follow(place) {
   followed = place;
 }
 
-// place returns the layer and the head of a side.
-export function place(side) {
+// headOn returns the layer and the head of a side.
+export function headOn(side) {
   if (side === "b" && state.b === "=") return followed ?? { layer: -1, head: -1 };
   if (!state[side]) return first[side];
   const [layer, head] = state[side].split(".");

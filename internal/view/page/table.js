@@ -1,7 +1,7 @@
 // The measures of all heads as a table that can be sorted.
 
 import { byId, el, number } from "./dom.js";
-import { change, lens, place, state } from "./state.js";
+import { change, lens, headOn, state } from "./state.js";
 import { measures } from "./data.js";
 import { headShort, headTitle } from "./tokens.js";
 
@@ -71,7 +71,7 @@ function draw() {
       label, el("span", { class: "arrow", "aria-hidden": "true", text: on ? (falling ? "▼" : "▲") : "" }));
     return el("th", { scope: "col", "aria-sort": on ? (falling ? "descending" : "ascending") : "none" }, button);
   };
-  const a = place("a"), b = place("b");
+  const a = headOn("a"), b = headOn("b");
   const body = sorted.map((r) => {
     const l = record.layers[r.layer];
     const is = (p) => p.layer === r.layer && p.head === r.head;
