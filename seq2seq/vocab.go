@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -149,10 +148,8 @@ func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary
 	case len(merges) > 0:
 		return nil, fmt.Errorf("%d merges, but units are %s", len(merges), quote.Text(string(units)))
 	}
-	v := &Vocabulary{units: units, pieces: pieces, merges: merges}
-	var err error
-	v.tokens, err = tokenizer.Read(bytes.NewReader(v.file()))
-	return v, err
+	tokens, err := tokenizer.NewTrained(string(units), specials, pieces, merges)
+	return &Vocabulary{units, pieces, merges, tokens}, err
 }
 
 // file returns the vocabulary as a tokenizer.json file.

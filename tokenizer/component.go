@@ -20,7 +20,8 @@ type component struct {
 	have  map[string]json.RawMessage
 }
 
-// stage reads the components of one stage.
+// stage reads the components of one stage. Stages are results of functions: as variables they would be part of every
+// program with a tokenizer, together with all components, even if it reads no tokenizer.json.
 type stage[T any] struct {
 	name  string // "normalizer"
 	parts string // "normalizers": the setting of Sequence

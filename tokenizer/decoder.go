@@ -12,20 +12,22 @@ type decoder interface {
 }
 
 // decoderStage reads the decoder of a tokenizer.json.
-var decoderStage = stage[decoder]{
-	name: "decoder", parts: "decoders",
-	join: func(parts []decoder) (decoder, error) { return decoders(parts), nil },
-	kinds: map[string]func() any{
-		"ByteLevel":    func() any { return new(byteLevel) },
-		"Metaspace":    func() any { return new(metaspace) },
-		"WordPiece":    func() any { return new(wordPieceDecoder) },
-		"BPEDecoder":   func() any { return new(bpeDecoder) },
-		"ByteFallback": func() any { return byteFallback{} },
-		"Fuse":         func() any { return fuse{} },
-		"Strip":        func() any { return new(stripDecoder) },
-		"Replace":      func() any { return new(replace) },
-		"CTC":          func() any { return new(ctc) },
-	},
+func decoderStage() stage[decoder] {
+	return stage[decoder]{
+		name: "decoder", parts: "decoders",
+		join: func(parts []decoder) (decoder, error) { return decoders(parts), nil },
+		kinds: map[string]func() any{
+			"ByteLevel":    func() any { return new(byteLevel) },
+			"Metaspace":    func() any { return new(metaspace) },
+			"WordPiece":    func() any { return new(wordPieceDecoder) },
+			"BPEDecoder":   func() any { return new(bpeDecoder) },
+			"ByteFallback": func() any { return byteFallback{} },
+			"Fuse":         func() any { return fuse{} },
+			"Strip":        func() any { return new(stripDecoder) },
+			"Replace":      func() any { return new(replace) },
+			"CTC":          func() any { return new(ctc) },
+		},
+	}
 }
 
 // decoders run one after the other.

@@ -14,14 +14,17 @@ import (
 // takes linear time, if they have the same meaning there.
 
 // scanners are the expressions with handwritten scanners.
-var scanners = map[string]pattern{
-	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2{},
-	cl100k(`\p{N}{1,3}`):  wordsAndDigits{3},
-	cl100k(`\p{N}`):       wordsAndDigits{1},
-	anySpaces:             spaceRun{},
-	wordParts:             wordPart{},
-	wordExpression(false): wordCutter{false},
-	wordExpression(true):  wordCutter{true},
+func scanners() map[string]pattern {
+	return map[string]pattern{
+		`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2{},
+		cl100k(`\p{N}{1,3}`):  wordsAndDigits{3},
+		cl100k(`\p{N}`):       wordsAndDigits{1},
+		anySpaces:             spaceRun{},
+		wordParts:             wordPart{},
+		wordExpression(false): wordCutter{false},
+		wordExpression(true):  wordCutter{true},
+		blanks:                blankRun{},
+	}
 }
 
 // cl100k is the expression of Llama 3 and Qwen, which differ in how they split numbers.
@@ -33,7 +36,7 @@ const lastSpaces = `\s*[\r\n]+|\s+(?!\S)|\s+`
 
 // readExpression returns the pattern of a regular expression.
 func readExpression(expr string) (pattern, error) {
-	if p, ok := scanners[expr]; ok {
+	if p, ok := scanners()[expr]; ok {
 		return p, nil
 	}
 	// This look-ahead leaves one white space to the next word. Package regexp does not have it, but at the

@@ -24,24 +24,26 @@ type token struct {
 }
 
 // modelStage reads the model of a tokenizer.json.
-var modelStage = stage[model]{
-	name: "model",
-	kinds: map[string]func() any{
-		"BPE":       func() any { return new(bpeSettings) },
-		"Unigram":   func() any { return new(unigramSettings) },
-		"WordPiece": func() any { return new(wordPieceSettings) },
-		"WordLevel": func() any { return new(wordLevelSettings) },
-	},
-	// Files from before 2021 have no type.
-	guess: func(have map[string]json.RawMessage) string {
-		switch {
-		case have["merges"] != nil:
-			return "BPE"
-		case have["max_input_chars_per_word"] != nil:
-			return "WordPiece"
-		}
-		return ""
-	},
+func modelStage() stage[model] {
+	return stage[model]{
+		name: "model",
+		kinds: map[string]func() any{
+			"BPE":       func() any { return new(bpeSettings) },
+			"Unigram":   func() any { return new(unigramSettings) },
+			"WordPiece": func() any { return new(wordPieceSettings) },
+			"WordLevel": func() any { return new(wordLevelSettings) },
+		},
+		// Files from before 2021 have no type.
+		guess: func(have map[string]json.RawMessage) string {
+			switch {
+			case have["merges"] != nil:
+				return "BPE"
+			case have["max_input_chars_per_word"] != nil:
+				return "WordPiece"
+			}
+			return ""
+		},
+	}
 }
 
 // wordLevel has only whole words as tokens.

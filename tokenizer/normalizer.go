@@ -11,24 +11,26 @@ type normalizer interface {
 }
 
 // normalizerStage reads the normalizer of a tokenizer.json.
-var normalizerStage = stage[normalizer]{
-	name: "normalizer", parts: "normalizers",
-	join: func(parts []normalizer) (normalizer, error) { return normalizers(parts), nil },
-	kinds: map[string]func() any{
-		"BertNormalizer": func() any { return new(bertNormalizer) },
-		"NFC":            func() any { return unicodeForm{compose: true} },
-		"NFD":            func() any { return unicodeForm{} },
-		"NFKC":           func() any { return unicodeForm{compatible: true, compose: true} },
-		"NFKD":           func() any { return unicodeForm{compatible: true} },
-		"Lowercase":      func() any { return lowercase{} },
-		"StripAccents":   func() any { return stripMarks{mark} },
-		"Strip":          func() any { return new(strip) },
-		"Nmt":            func() any { return nmt{} },
-		"Precompiled":    func() any { return new(precompiled) },
-		"Replace":        func() any { return new(replace) },
-		"Prepend":        func() any { return new(prepend) },
-		"ByteLevel":      func() any { return byteLevelForm{} },
-	},
+func normalizerStage() stage[normalizer] {
+	return stage[normalizer]{
+		name: "normalizer", parts: "normalizers",
+		join: func(parts []normalizer) (normalizer, error) { return normalizers(parts), nil },
+		kinds: map[string]func() any{
+			"BertNormalizer": func() any { return new(bertNormalizer) },
+			"NFC":            func() any { return unicodeForm{compose: true} },
+			"NFD":            func() any { return unicodeForm{} },
+			"NFKC":           func() any { return unicodeForm{compatible: true, compose: true} },
+			"NFKD":           func() any { return unicodeForm{compatible: true} },
+			"Lowercase":      func() any { return lowercase{} },
+			"StripAccents":   func() any { return stripMarks{mark} },
+			"Strip":          func() any { return new(strip) },
+			"Nmt":            func() any { return nmt{} },
+			"Precompiled":    func() any { return new(precompiled) },
+			"Replace":        func() any { return new(replace) },
+			"Prepend":        func() any { return new(prepend) },
+			"ByteLevel":      func() any { return byteLevelForm{} },
+		},
+	}
 }
 
 // normalizers run one after the other.

@@ -38,15 +38,17 @@ type slot struct {
 type trim struct{ prefixSpace bool }
 
 // postProcessorStage reads the post-processor of a tokenizer.json.
-var postProcessorStage = stage[postProcessor]{
-	name: "post-processor", parts: "processors",
-	join: joinPostProcessors,
-	kinds: map[string]func() any{
-		"TemplateProcessing": func() any { return new(templates) },
-		"BertProcessing":     func() any { return new(bertProcessing) },
-		"RobertaProcessing":  func() any { return new(robertaProcessing) },
-		"ByteLevel":          func() any { return &byteLevel{} },
-	},
+func postProcessorStage() stage[postProcessor] {
+	return stage[postProcessor]{
+		name: "post-processor", parts: "processors",
+		join: joinPostProcessors,
+		kinds: map[string]func() any{
+			"TemplateProcessing": func() any { return new(templates) },
+			"BertProcessing":     func() any { return new(bertProcessing) },
+			"RobertaProcessing":  func() any { return new(robertaProcessing) },
+			"ByteLevel":          func() any { return &byteLevel{} },
+		},
+	}
 }
 
 // joinPostProcessors combines several post-processors. The order of trims does not matter, because special

@@ -16,20 +16,22 @@ type preTokenizer interface {
 }
 
 // preTokenizerStage reads the pre-tokenizer of a tokenizer.json.
-var preTokenizerStage = stage[preTokenizer]{
-	name: "pre-tokenizer", parts: "pretokenizers",
-	join: func(parts []preTokenizer) (preTokenizer, error) { return preTokenizers(parts), nil },
-	kinds: map[string]func() any{
-		"BertPreTokenizer":   func() any { return bertWords },
-		"ByteLevel":          func() any { return &byteLevel{Words: true} },
-		"Metaspace":          func() any { return &metaspace{Split: true} },
-		"Split":              func() any { return new(splitter) },
-		"Digits":             func() any { return new(digits) },
-		"Punctuation":        func() any { return new(punctuationMarks) },
-		"Whitespace":         func() any { return preTokenizers{splitter{place{wordsAndSigns{}}, removed, true}} },
-		"WhitespaceSplit":    func() any { return preTokenizers{atSpaces} },
-		"CharDelimiterSplit": func() any { return new(delimiter) },
-	},
+func preTokenizerStage() stage[preTokenizer] {
+	return stage[preTokenizer]{
+		name: "pre-tokenizer", parts: "pretokenizers",
+		join: func(parts []preTokenizer) (preTokenizer, error) { return preTokenizers(parts), nil },
+		kinds: map[string]func() any{
+			"BertPreTokenizer":   func() any { return bertWords },
+			"ByteLevel":          func() any { return &byteLevel{Words: true} },
+			"Metaspace":          func() any { return &metaspace{Split: true} },
+			"Split":              func() any { return new(splitter) },
+			"Digits":             func() any { return new(digits) },
+			"Punctuation":        func() any { return new(punctuationMarks) },
+			"Whitespace":         func() any { return preTokenizers{splitter{place{wordsAndSigns{}}, removed, true}} },
+			"WhitespaceSplit":    func() any { return preTokenizers{atSpaces} },
+			"CharDelimiterSplit": func() any { return new(delimiter) },
+		},
+	}
 }
 
 // bertWords is the pre-tokenizer of BERT. atSpaces is its first half.

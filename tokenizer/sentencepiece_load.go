@@ -44,10 +44,12 @@ func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 }
 
 // pieceClasses are functions that set up the special tokens of tokenizers with one SentencePiece model.
-var pieceClasses = map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
-	"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
-	"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"),
-	"CamembertTokenizer":  fairseqSpecials("CamembertTokenizer"),
+func pieceClasses() map[string]func(s settings, t *Tokenizer) ([]addedToken, error) {
+	return map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
+		"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
+		"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"),
+		"CamembertTokenizer":  fairseqSpecials("CamembertTokenizer"),
+	}
 }
 
 // readPieces returns a function that builds a tokenizer of one of the given classes from a spiece.model, a
@@ -69,7 +71,7 @@ func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, 
 			return nil, fmt.Errorf("has add_dummy_prefix %t, but tokenizer_config.json add_prefix_space %t",
 				p.dummyPrefix, *s.PrefixSpace)
 		}
-		list, err := pieceClasses[class](s, t)
+		list, err := pieceClasses()[class](s, t)
 		if err != nil {
 			return nil, err
 		}

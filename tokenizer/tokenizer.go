@@ -111,13 +111,13 @@ func parseFields(data []byte) (*Tokenizer, error) {
 	}
 	t := &Tokenizer{post: plainPair}
 	err = cmp.Or(
-		readStage(normalizerStage, file.Normalizer, &t.normalizer),
-		readStage(preTokenizerStage, file.PreTokenizer, &t.preTokenizer),
-		readStage(postProcessorStage, file.PostProcessor, &t.post),
-		readStage(decoderStage, file.Decoder, &t.decoder),
+		readStage(normalizerStage(), file.Normalizer, &t.normalizer),
+		readStage(preTokenizerStage(), file.PreTokenizer, &t.preTokenizer),
+		readStage(postProcessorStage(), file.PostProcessor, &t.post),
+		readStage(decoderStage(), file.Decoder, &t.decoder),
 		readSetting("truncation", file.Truncation, &t.truncation, (*truncation).check),
 		readSetting("padding", file.Padding, &t.padding, (*padding).check),
-		readStage(modelStage, file.Model, &t.model),
+		readStage(modelStage(), file.Model, &t.model),
 	)
 	if n := growth(t.decoder); err == nil && n > mostGrowth {
 		err = fmt.Errorf("decoder: a text becomes %.3g times as long, want at most %d", n, mostGrowth)

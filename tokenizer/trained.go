@@ -3,7 +3,10 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Trained returns the tokenizer.json of a vocabulary from TrainWords or TrainBPE, in which the id of a
@@ -54,7 +57,7 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 		decoders = append(decoders, replace("String", token, ""))
 	}
 	// A space at the end, which no text has, is kept: other programs fail if there is nothing to strip it from.
-	decoders = append(decoders, object{"type": "Fuse"}, replace("Regex", " +", " "),
+	decoders = append(decoders, object{"type": "Fuse"}, replace("Regex", blanks, " "),
 		object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
 	data, err := json.Marshal(object{
 		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []object{}, "post_processor": nil,
@@ -69,9 +72,71 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 	return data
 }
 
+// NewTrained returns the tokenizer that Read returns for the file of Trained. A program that calls NewTrained and not
+// Read or Load is smaller, because it does not contain the components of other files.
+//
+// Errors: another kind of words than those of Trained; no special token; a token that occurs twice; merges of tokens
+// that do not exist, or that make none; merges of another kind of words than "bpe".
+func NewTrained(words string, special int, tokens []string, merges [][2]int32) (*Tokenizer, error) {
+	t, err := newTrained(words, special, tokens, merges)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	return t, nil
+}
+
+func newTrained(words string, special int, tokens []string, merges [][2]int32) (*Tokenizer, error) {
+	switch {
+	case words != "char" && words != "word" && words != "bpe":
+		return nil, fmt.Errorf("words %s, want char, word or bpe", quote.Text(words))
+	case words != "bpe" && len(merges) > 0:
+		return nil, fmt.Errorf("%d merges, but words %s", len(merges), words)
+	case special < 1 || special > len(tokens):
+		return nil, fmt.Errorf("%d of %d tokens are special, want at least one", special, len(tokens))
+	}
+	ids := make(map[string]int, len(tokens))
+	for id, token := range tokens {
+		if first, twice := ids[token]; twice {
+			return nil, fmt.Errorf("tokens %d and %d are both %s", first, id, quote.Text(token))
+		}
+		ids[token] = id
+	}
+	pairs := make(mergeList, len(merges))
+	for i, m := range merges {
+		if min(m[0], m[1]) < 0 || int(max(m[0], m[1])) >= len(tokens) {
+			return nil, fmt.Errorf("merge %d joins tokens %d and %d of %d", i, m[0], m[1], len(tokens))
+		}
+		pairs[i] = mergePair{tokens[m[0]], tokens[m[1]]}
+	}
+	vocab, err := newVocabulary(ids)
+	if err != nil {
+		return nil, err
+	}
+	t, unknown := &Tokenizer{post: plainPair}, tokens[special-1]
+	if words == "word" {
+		t.model = &wordLevel{vocab, unknown}
+	} else if t.model, err = (bpeSettings{Vocab: vocab, Merges: pairs, Unknown: &unknown}).finish(); err != nil {
+		return nil, err
+	}
+	normal := normalizers{&replace{place{spaceRun{}}, " "}, &strip{Left: true, Right: true}}
+	if words != "char" {
+		normal = append(normal, &prepend{" "})
+		t.preTokenizer = preTokenizers{&splitter{At: place{wordCutter{words == "word"}}}, &splitter{At: place{wordPart{}}}}
+	}
+	t.normalizer = normal
+	var decode decoders
+	for _, token := range tokens[:special] {
+		decode = append(decode, &replace{place{literal(token)}, ""})
+	}
+	t.decoder = append(decode, fuse{}, &replace{place{blankRun{}}, " "}, &stripDecoder{Char: " ", Start: 1})
+	t.added, err = newAddedTokens(nil, t.model, t.normalizer)
+	return t, err
+}
+
 // The expressions of Trained, which have handwritten scanners.
 const (
 	anySpaces = `\s+`
+	blanks    = ` +`
 	wordParts = ` ?[^ ]{1,64}`
 )
 
@@ -100,6 +165,19 @@ func (spaceRun) next(s string, from int) (start, end int, ok bool) {
 	table := classes()
 	start, end, ok = oneOf(space).next(s, from)
 	return start, runOf(table, s, end, space), ok
+}
+
+// blankRun matches the expression blanks.
+type blankRun struct{}
+
+func (blankRun) next(s string, from int) (start, end int, ok bool) {
+	start = strings.IndexByte(s[from:], ' ') + from
+	if start < from {
+		return 0, 0, false
+	}
+	for end = start; end < len(s) && s[end] == ' '; end++ {
+	}
+	return start, end, true
 }
 
 // wordPart matches the first characters of a word, with an optional space before them.

@@ -62,9 +62,27 @@ func escapedClass(c byte) string {
 	return strings.Join([]string{p["l"], p["m"], p["nd"], p["pc"], otherWords}, " ")
 }
 
+// syntax has the expressions of a translator, compiled when they are first used. Variables with initializers would
+// link package regexp into every program with a tokenizer.
+var syntax struct {
+	sync.Once
+	// quantifiers are *, +, ?, each with an optional ?, and {2,3}.
+	quantifiers *regexp.Regexp
+	// escapes matches a backslash with a class, a property, a sign that package regexp also escapes, a sign
+	// that package regexp does not escape, or a code.
+	escapes *regexp.Regexp
+}
+
+func compileSyntax() {
+	syntax.quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
+	syntax.escapes = regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
+		`([-/'"#&!,:;<=>@%~_ ` + "`" + `])|x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))`)
+}
+
 // translate converts an expression of Oniguruma for package regexp. It returns an error if a part of the
 // expression has another meaning there or is not supported.
 func translate(expr string) (string, error) {
+	syntax.Do(compileSyntax)
 	t := translator{in: expr}
 	for t.in != "" && t.err == nil {
 		t.element()
@@ -154,11 +172,8 @@ func (t *translator) foldable() {
 	t.take(1)
 }
 
-// quantifiers are *, +, ?, each with an optional ?, and {2,3}.
-var quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
-
 func (t *translator) quantifier() {
-	n := len(quantifiers.FindString(t.in))
+	n := len(syntax.quantifiers.FindString(t.in))
 	if n == 0 {
 		t.refuse("{ without a count")
 		return
@@ -168,15 +183,8 @@ func (t *translator) quantifier() {
 	}
 }
 
-// escapes returns an expression for a backslash with a class, a property, a sign that package regexp also escapes, a
-// sign that package regexp does not escape, or a code.
-var escapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
-		`([-/'"#&!,:;<=>@%~_ ` + "`" + `])|x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))`)
-})
-
 func (t *translator) escape(inside bool) {
-	m := escapes().FindStringSubmatch(t.in)
+	m := syntax.escapes.FindStringSubmatch(t.in)
 	if m == nil {
 		t.refuse(noEscape(t.in))
 		return

@@ -151,13 +151,20 @@ func composed(a, b rune) (rune, bool) {
 		trailing < b && b < trailing+trailings:
 		return a + b - trailing, true
 	}
-	r, ok := compositions()[[2]rune{a, b}]
+	compositions.Do(findCompositions)
+	r, ok := compositions.pairs[[2]rune{a, b}]
 	return r, ok
 }
 
-// compositions are the pairs of characters that compose to one, except Hangul.
-var compositions = sync.OnceValue(func() map[[2]rune]rune {
-	pairs := map[[2]rune]rune{}
+// compositions has the pairs of characters that compose to one, except Hangul, from their first use on. An initializer
+// would link package norm into every program with a tokenizer.
+var compositions struct {
+	sync.Once
+	pairs map[[2]rune]rune
+}
+
+func findCompositions() {
+	compositions.pairs = map[[2]rune]rune{}
 	for first, last := range codeRanges(normalized) {
 		for r := first; r <= last; r++ {
 			if 0xac00 <= r && r <= 0xd7a3 || norm.NFC.String(string(r)) != string(r) {
@@ -169,9 +176,8 @@ var compositions = sync.OnceValue(func() map[[2]rune]rune {
 				continue
 			}
 			if front := []rune(norm.NFC.String(string(parts[:n]))); len(front) == 1 {
-				pairs[[2]rune{front[0], parts[n]}] = r
+				compositions.pairs[[2]rune{front[0], parts[n]}] = r
 			}
 		}
 	}
-	return pairs
-})
+}
