@@ -4,7 +4,7 @@ package exact
 
 import (
 	"math"
-	"math/big"
+	"math/bits"
 )
 
 // A number is an integer times 2^lowest; each limb has limbBits bits of the integer.
@@ -75,15 +75,77 @@ func (s *Sum) Mean(n int64) float64 {
 	if s.other != 0 { // true for NaN too
 		return s.other / float64(n)
 	}
-	all := new(big.Int)
-	for i := limbs - 1; i >= 0; i-- {
-		all.Lsh(all, limbBits).Add(all, big.NewInt(s.limbs[i]))
-	}
-	if all.Sign() == 0 {
+	digits, negative := s.absolute()
+	if digits == (number{}) {
 		return 0
 	}
-	num, den := all, big.NewInt(n)
-	den.Lsh(den, -lowest)
-	mean, _ := new(big.Rat).SetFrac(num, den).Float64()
+	divisor := uint64(n)
+	if n < 0 {
+		divisor, negative = -divisor, !negative
+	}
+	rest := digits.divide(divisor)
+	mean := digits.round(rest, divisor)
+	if negative {
+		mean = -mean
+	}
 	return mean
+}
+
+// number is a number that is not negative, by limbs of limbBits bits. Two more than those of a Sum are zero, so that
+// 53 bits can be read from anywhere.
+type number [limbs + 2]uint64
+
+// absolute returns the absolute value of the finite terms, and whether they are negative.
+func (s *Sum) absolute() (n number, negative bool) {
+	t := *s
+	t.carry()
+	if negative = t.limbs[limbs-1] < 0; negative {
+		for i := range t.limbs {
+			t.limbs[i] = -t.limbs[i]
+		}
+		t.carry()
+	}
+	for i, l := range t.limbs {
+		n[i] = uint64(l)
+	}
+	return n, negative
+}
+
+// divide divides n, and returns the remainder.
+func (n *number) divide(by uint64) (rest uint64) {
+	for i := limbs - 1; i >= 0; i-- {
+		n[i], rest = bits.Div64(rest>>limbBits, rest<<limbBits|n[i], by)
+	}
+	return rest
+}
+
+// round returns n + rest/of, which is counted in units of the least float64, rounded to nearest even.
+func (n *number) round(rest, of uint64) float64 {
+	const precision, infinite = 53, 0x7fe
+	last := limbs - 1
+	for last > 0 && n[last] == 0 {
+		last--
+	}
+	shift := max(0, last*limbBits+bits.Len64(n[last])-precision)
+	if shift >= infinite {
+		return math.Inf(1)
+	}
+	at, by := shift/limbBits, shift%limbBits
+	mantissa := n[at]>>by | n[at+1]<<(limbBits-by) | n[at+2]<<(2*limbBits-by)
+	var half, more bool // whether the part that is cut off is at least half a unit, and whether it is not exactly that
+	if shift == 0 {
+		half, more = rest >= of-rest, rest != of-rest
+	} else {
+		at, by := (shift-1)/limbBits, (shift-1)%limbBits
+		half, more = n[at]>>by&1 == 1, rest != 0 || n[at]&(1<<by-1) != 0
+		for _, l := range n[:at] {
+			more = more || l != 0
+		}
+	}
+	// The bits of a float64 are its mantissa, whose leading bit counts as an exponent of 1, and the rest of its exponent.
+	b := uint64(shift)<<(precision-1) + mantissa
+	if half && (more || b&1 == 1) {
+		b++ // to infinity after the largest number
+	}
+	return math.Float64frombits(b)
 }

@@ -41,10 +41,35 @@ func TestSum(t *testing.T) {
 			if got := s.Float64(); got != sum {
 				t.Fatalf("the sum is %v, want %v", got, sum)
 			}
-			r, _ := want.Rat(nil)
-			mean, _ := r.Quo(r, big.NewRat(7, 1)).Float64()
-			if got := s.Mean(7); got != mean {
-				t.Fatalf("a seventh is %v, want %v", got, mean)
+			for _, n := range []int64{7, -3, 1 << 40, math.MaxInt64, math.MinInt64, 1 + rng.Int64N(1<<rng.IntN(63))} {
+				r, _ := want.Rat(nil)
+				mean, _ := r.Quo(r, new(big.Rat).SetInt64(n)).Float64()
+				if got := s.Mean(n); math.Float64bits(got) != math.Float64bits(mean) {
+					t.Fatalf("of %d numbers, the mean is %v, want %v", n, got, mean)
+				}
+			}
+		}
+	}
+}
+
+// Means that are exactly between two numbers become the even one, and those beside it the nearest.
+func TestRounding(t *testing.T) {
+	for _, unit := range []float64{0x1p-1074, 0x1p-1060, 0x1p-1022, 0x1p-500, 1, 0x1p900, 0x1p970} {
+		for _, mantissa := range []float64{0, 1, 2, 3, 1<<52 - 1, 1 << 52, 1<<53 - 2, 1<<53 - 1} {
+			for _, add := range []float64{-1, 0, 1} {
+				for _, sign := range []float64{1, -1} {
+					var s Sum
+					want := new(big.Float).SetPrec(2200)
+					for _, x := range []float64{mantissa * unit, mantissa * unit, unit, add * 0x1p-1074} {
+						s.Add(sign * x)
+						want.Add(want, new(big.Float).SetPrec(2200).SetFloat64(sign*x))
+					}
+					r, _ := want.Rat(nil)
+					mean, _ := r.Quo(r, big.NewRat(2, 1)).Float64()
+					if got := s.Mean(2); got != mean {
+						t.Errorf("half of %v is %v, want %v", want, got, mean)
+					}
+				}
 			}
 		}
 	}
