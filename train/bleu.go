@@ -3,9 +3,9 @@ package train
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // bleuOrder is the longest n-gram that BLEU counts.
@@ -186,22 +186,53 @@ func tokens13a(text string) []string {
 		text = strings.ReplaceAll(text, u[0], u[1])
 	}
 	text = " " + text + " "
-	for _, r := range rules13a {
-		text = r.from.ReplaceAllString(text, r.to)
-	}
+	text = apart(text, isSymbol13a)
+	text = between(text, isNotDigit, isPoint, "", " ")
+	text = between(text, isPoint, isNotDigit, " ", "")
+	text = between(text, isDigit, func(r rune) bool { return r == '-' }, "", " ")
 	return strings.FieldsFunc(text, isSpace13a)
 }
 
-// rules13a separate symbols from words.
-var rules13a = []struct {
-	from *regexp.Regexp
-	to   string
-}{
-	{regexp.MustCompile(`[ -&(-+/:-@\[-\x60{-~]`), " $0 "}, // printable ASCII except letters, digits and ' , - .
-	{regexp.MustCompile(`([^0-9])([.,])`), "$1 $2 "},
-	{regexp.MustCompile(`([.,])([^0-9])`), " $1 $2"},
-	{regexp.MustCompile(`([0-9])(-)`), "$1 $2 "},
+// apart puts spaces around each character of a kind.
+func apart(text string, kind func(r rune) bool) string {
+	var b strings.Builder
+	for i, r := range text {
+		_, n := utf8.DecodeRuneInString(text[i:])
+		if char := text[i : i+n]; kind(r) {
+			b.WriteString(" " + char + " ")
+		} else {
+			b.WriteString(char)
+		}
+	}
+	return b.String()
 }
+
+// between puts a space between two characters of given kinds, and other text before and behind them.
+func between(text string, first, second func(r rune) bool, before, behind string) string {
+	var b strings.Builder
+	for text != "" {
+		r, n := utf8.DecodeRuneInString(text)
+		q, m := utf8.DecodeRuneInString(text[n:])
+		if m > 0 && first(r) && second(q) {
+			b.WriteString(before + text[:n] + " " + text[n:n+m] + behind)
+			n += m
+		} else {
+			b.WriteString(text[:n])
+		}
+		text = text[n:]
+	}
+	return b.String()
+}
+
+// isSymbol13a reports whether a character is printable ASCII, but no letter, no digit, and none of ' , - .
+func isSymbol13a(r rune) bool {
+	return ' ' <= r && r <= '&' || '(' <= r && r <= '+' || r == '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' ||
+		'{' <= r && r <= '~'
+}
+
+func isPoint(r rune) bool    { return r == '.' || r == ',' }
+func isDigit(r rune) bool    { return '0' <= r && r <= '9' }
+func isNotDigit(r rune) bool { return !isDigit(r) }
 
 // isSpace13a also treats the separators U+001C to U+001F as space, as Python does.
 func isSpace13a(r rune) bool {

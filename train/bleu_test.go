@@ -3,7 +3,9 @@ package train
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +93,42 @@ func BenchmarkCorpusBLEU(b *testing.B) {
 	for b.Loop() {
 		if _, err := CorpusBLEU(hypotheses, references); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// The rules of the tokeniser equal the regular expressions of mteval-v13a, overlaps and invalid UTF-8 included.
+func TestRules13a(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 1))
+	rules := []struct {
+		from *regexp.Regexp
+		to   string
+	}{
+		{regexp.MustCompile(`[ -&(-+/:-@\[-\x60{-~]`), " $0 "}, {regexp.MustCompile(`([^0-9])([.,])`), "$1 $2 "},
+		{regexp.MustCompile(`([.,])([^0-9])`), " $1 $2"}, {regexp.MustCompile(`([0-9])(-)`), "$1 $2 "},
+	}
+	want := func(text string) []string {
+		text = " " + text + " "
+		for _, r := range rules {
+			text = r.from.ReplaceAllString(text, r.to)
+		}
+		return strings.FieldsFunc(text, isSpace13a)
+	}
+	texts := []string{"", "a.,b", "1.,2", "1-2--3", "\xff.\xc3,\xa9"}
+	for c := range rune(0x180) {
+		texts = append(texts, string(c), "a"+string(c)+"1.")
+	}
+	pieces := []string{".", ",", "-", "1", "a", " ", "é", "'", "(", "\xff", "\u2014", "世"}
+	for range 2000 {
+		var b strings.Builder
+		for range rng.IntN(12) {
+			b.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		texts = append(texts, b.String())
+	}
+	for _, text := range texts {
+		if got := tokens13a(text); !slices.Equal(got, want(text)) {
+			t.Errorf("%q is %q, want %q", text, got, want(text))
 		}
 	}
 }
