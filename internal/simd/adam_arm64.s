@@ -34,22 +34,26 @@ TEXT ·adamWNEON(SB), NOSPLIT, $0-48
 	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
 	ADD $28, R4, R5
 	WORD $0x4d40c8a7 // ld1r {v7.4s}, [x5]
-	MOVD n+32(FP), R5
-	SUBS $8, R5, R5
+	MOVD R0, R5
+	MOVD R1, R6
+	MOVD R2, R7
+	MOVD R3, R8
+	MOVD n+32(FP), R9
+	SUBS $8, R9, R9
 	BLT after3
 
 loop2:
-	WORD $0x3dc00028 // ldr q8, [x1]
-	WORD $0x3dc00049 // ldr q9, [x2]
-	WORD $0x3dc0006a // ldr q10, [x3]
-	WORD $0x3dc0000b // ldr q11, [x0]
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x3dc0010a // ldr q10, [x8]
+	WORD $0x3dc000ab // ldr q11, [x5]
 	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
 	WORD $0x4e23cd09 // fmla v9.4s, v8.4s, v3.4s
-	WORD $0x3d800049 // str q9, [x2]
+	WORD $0x3d8000e9 // str q9, [x7]
 	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
 	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
 	WORD $0x4e24cd0a // fmla v10.4s, v8.4s, v4.4s
-	WORD $0x3d80006a // str q10, [x3]
+	WORD $0x3d80010a // str q10, [x8]
 	WORD $0x6ea1f94a // fsqrt v10.4s, v10.4s
 	WORD $0x4ea71cec // mov v12.16b, v7.16b
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
@@ -57,18 +61,18 @@ loop2:
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
 	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
 	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
-	WORD $0x3d80000d // str q13, [x0]
-	WORD $0x3dc00428 // ldr q8, [x1, #16]
-	WORD $0x3dc00449 // ldr q9, [x2, #16]
-	WORD $0x3dc0046a // ldr q10, [x3, #16]
-	WORD $0x3dc0040b // ldr q11, [x0, #16]
+	WORD $0x3d8000ad // str q13, [x5]
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x3dc0050a // ldr q10, [x8, #16]
+	WORD $0x3dc004ab // ldr q11, [x5, #16]
 	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
 	WORD $0x4e23cd09 // fmla v9.4s, v8.4s, v3.4s
-	WORD $0x3d800449 // str q9, [x2, #16]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
 	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
 	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
 	WORD $0x4e24cd0a // fmla v10.4s, v8.4s, v4.4s
-	WORD $0x3d80046a // str q10, [x3, #16]
+	WORD $0x3d80050a // str q10, [x8, #16]
 	WORD $0x6ea1f94a // fsqrt v10.4s, v10.4s
 	WORD $0x4ea71cec // mov v12.16b, v7.16b
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
@@ -76,31 +80,31 @@ loop2:
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
 	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
 	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
-	WORD $0x3d80040d // str q13, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	ADD $32, R2
-	ADD $32, R3
-	SUBS $8, R5, R5
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	ADD $32, R5
+	ADD $32, R6
+	ADD $32, R7
+	ADD $32, R8
+	SUBS $8, R9, R9
 	BGE loop2
 
 after3:
-	ADD $8, R5
-	SUBS $4, R5, R5
+	ADD $8, R9
+	SUBS $4, R9, R9
 	BLT after5
 
 loop4:
-	WORD $0x3dc00028 // ldr q8, [x1]
-	WORD $0x3dc00049 // ldr q9, [x2]
-	WORD $0x3dc0006a // ldr q10, [x3]
-	WORD $0x3dc0000b // ldr q11, [x0]
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x3dc0010a // ldr q10, [x8]
+	WORD $0x3dc000ab // ldr q11, [x5]
 	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
 	WORD $0x4e23cd09 // fmla v9.4s, v8.4s, v3.4s
-	WORD $0x3d800049 // str q9, [x2]
+	WORD $0x3d8000e9 // str q9, [x7]
 	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
 	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
 	WORD $0x4e24cd0a // fmla v10.4s, v8.4s, v4.4s
-	WORD $0x3d80006a // str q10, [x3]
+	WORD $0x3d80010a // str q10, [x8]
 	WORD $0x6ea1f94a // fsqrt v10.4s, v10.4s
 	WORD $0x4ea71cec // mov v12.16b, v7.16b
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
@@ -108,86 +112,86 @@ loop4:
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
 	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
 	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
-	WORD $0x3d80000d // str q13, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	ADD $16, R3
-	SUBS $4, R5, R5
+	WORD $0x3d8000ad // str q13, [x5]
+	ADD $16, R5
+	ADD $16, R6
+	ADD $16, R7
+	ADD $16, R8
+	SUBS $4, R9, R9
 	BGE loop4
 
 after5:
-	ADD $4, R5
-	CBZ R5, end1
-	TBZ $1, R5, single6
-	WORD $0xfd400028 // ldr d8, [x1]
-	TBZ $0, R5, done7
-	ADD $8, R1, R6
-	WORD $0x4d4080c8 // ld1 {v8.s}[2], [x6]
+	ADD $4, R9
+	CBZ R9, end1
+	TBZ $1, R9, single6
+	WORD $0xfd4000c8 // ldr d8, [x6]
+	TBZ $0, R9, done7
+	ADD $8, R6, R10
+	WORD $0x4d408148 // ld1 {v8.s}[2], [x10]
 	JMP done7
 
 single6:
-	WORD $0xbd400028 // ldr s8, [x1]
+	WORD $0xbd4000c8 // ldr s8, [x6]
 
 done7:
-	TBZ $1, R5, single8
-	WORD $0xfd400049 // ldr d9, [x2]
-	TBZ $0, R5, done9
-	ADD $8, R2, R6
-	WORD $0x4d4080c9 // ld1 {v9.s}[2], [x6]
+	TBZ $1, R9, single8
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R9, done9
+	ADD $8, R7, R10
+	WORD $0x4d408149 // ld1 {v9.s}[2], [x10]
 	JMP done9
 
 single8:
-	WORD $0xbd400049 // ldr s9, [x2]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done9:
-	TBZ $1, R5, single10
-	WORD $0xfd40006a // ldr d10, [x3]
-	TBZ $0, R5, done11
-	ADD $8, R3, R6
-	WORD $0x4d4080ca // ld1 {v10.s}[2], [x6]
+	TBZ $1, R9, single10
+	WORD $0xfd40010a // ldr d10, [x8]
+	TBZ $0, R9, done11
+	ADD $8, R8, R10
+	WORD $0x4d40814a // ld1 {v10.s}[2], [x10]
 	JMP done11
 
 single10:
-	WORD $0xbd40006a // ldr s10, [x3]
+	WORD $0xbd40010a // ldr s10, [x8]
 
 done11:
-	TBZ $1, R5, single12
-	WORD $0xfd40000b // ldr d11, [x0]
-	TBZ $0, R5, done13
-	ADD $8, R0, R6
-	WORD $0x4d4080cb // ld1 {v11.s}[2], [x6]
+	TBZ $1, R9, single12
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R9, done13
+	ADD $8, R5, R10
+	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
 	JMP done13
 
 single12:
-	WORD $0xbd40000b // ldr s11, [x0]
+	WORD $0xbd4000ab // ldr s11, [x5]
 
 done13:
 	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
 	WORD $0x4e23cd09 // fmla v9.4s, v8.4s, v3.4s
-	TBZ $1, R5, single14
-	WORD $0xfd000049 // str d9, [x2]
-	TBZ $0, R5, done15
-	ADD $8, R2, R6
-	WORD $0x4d0080c9 // st1 {v9.s}[2], [x6]
+	TBZ $1, R9, single14
+	WORD $0xfd0000e9 // str d9, [x7]
+	TBZ $0, R9, done15
+	ADD $8, R7, R10
+	WORD $0x4d008149 // st1 {v9.s}[2], [x10]
 	JMP done15
 
 single14:
-	WORD $0xbd000049 // str s9, [x2]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done15:
 	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
 	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
 	WORD $0x4e24cd0a // fmla v10.4s, v8.4s, v4.4s
-	TBZ $1, R5, single16
-	WORD $0xfd00006a // str d10, [x3]
-	TBZ $0, R5, done17
-	ADD $8, R3, R6
-	WORD $0x4d0080ca // st1 {v10.s}[2], [x6]
+	TBZ $1, R9, single16
+	WORD $0xfd00010a // str d10, [x8]
+	TBZ $0, R9, done17
+	ADD $8, R8, R10
+	WORD $0x4d00814a // st1 {v10.s}[2], [x10]
 	JMP done17
 
 single16:
-	WORD $0xbd00006a // str s10, [x3]
+	WORD $0xbd00010a // str s10, [x8]
 
 done17:
 	WORD $0x6ea1f94a // fsqrt v10.4s, v10.4s
@@ -197,15 +201,15 @@ done17:
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
 	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
 	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
-	TBZ $1, R5, single18
-	WORD $0xfd00000d // str d13, [x0]
-	TBZ $0, R5, done19
-	ADD $8, R0, R6
-	WORD $0x4d0080cd // st1 {v13.s}[2], [x6]
+	TBZ $1, R9, single18
+	WORD $0xfd0000ad // str d13, [x5]
+	TBZ $0, R9, done19
+	ADD $8, R5, R10
+	WORD $0x4d00814d // st1 {v13.s}[2], [x10]
 	JMP done19
 
 single18:
-	WORD $0xbd00000d // str s13, [x0]
+	WORD $0xbd0000ad // str s13, [x5]
 
 done19:
 

@@ -22,118 +22,121 @@ TEXT ·additiveExpNEON(SB), NOSPLIT, $0-33
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	FMOVS factor+28(FP), F1
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
+	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x6ea0f802 // fneg v2.4s, v0.4s
+	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x3dc00344 // ldr q4, [x26]
 	WORD $0x3dc00745 // ldr q5, [x26, #16]
 	WORD $0x3dc00b46 // ldr q6, [x26, #32]
 	WORD $0x3dc00f47 // ldr q7, [x26, #48]
 	WORD $0x3dc01348 // ldr q8, [x26, #64]
 	WORD $0x3dc01749 // ldr q9, [x26, #80]
-	MOVD n+16(FP), R2
-	SUBS $4, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $4, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc0002a // ldr q10, [x1]
-	WORD $0x6eaae40b // fcmgt v11.4s, v0.4s, v10.4s
-	WORD $0x6e601d4b // bsl v11.16b, v10.16b, v0.16b
-	WORD $0x4e22f56b // fmax v11.4s, v11.4s, v2.4s
-	WORD $0x4eabd54a // fsub v10.4s, v10.4s, v11.4s
-	WORD $0x4eaa1c63 // orr v3.16b, v3.16b, v10.16b
-	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
-	WORD $0x4ea4f56b // fmin v11.4s, v11.4s, v4.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe4ac // fcmgt v12.4s, v5.4s, v11.4s
-	WORD $0x4e27cd6e // fmla v14.4s, v11.4s, v7.4s
-	WORD $0x4ea6d5cd // fsub v13.4s, v14.4s, v6.4s
-	WORD $0x4ea8cdab // fmls v11.4s, v13.4s, v8.4s
-	WORD $0x4ea9cdab // fmls v11.4s, v13.4s, v9.4s
-	WORD $0x3dc01b4f // ldr q15, [x26, #96]
-	WORD $0x3dc01f50 // ldr q16, [x26, #112]
-	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0234f // ldr q15, [x26, #128]
-	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02750 // ldr q16, [x26, #144]
-	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02b4f // ldr q15, [x26, #160]
-	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
+	WORD $0x3dc0006a // ldr q10, [x3]
+	WORD $0x6eaae40c // fcmgt v12.4s, v0.4s, v10.4s
+	WORD $0x6e601d4c // bsl v12.16b, v10.16b, v0.16b
+	WORD $0x4e22f58c // fmax v12.4s, v12.4s, v2.4s
+	WORD $0x4eacd54b // fsub v11.4s, v10.4s, v12.4s
+	WORD $0x4eab1c63 // orr v3.16b, v3.16b, v11.16b
+	WORD $0x4e2cd58c // fadd v12.4s, v12.4s, v12.4s
+	WORD $0x4ea4f58c // fmin v12.4s, v12.4s, v4.4s
+	WORD $0x6eace4cd // fcmgt v13.4s, v6.4s, v12.4s
+	WORD $0x4ea51cae // mov v14.16b, v5.16b
+	WORD $0x4e27cd8e // fmla v14.4s, v12.4s, v7.4s
+	WORD $0x4ea5d5cf // fsub v15.4s, v14.4s, v5.4s
+	WORD $0x4ea8cdec // fmls v12.4s, v15.4s, v8.4s
+	WORD $0x4ea9cdec // fmls v12.4s, v15.4s, v9.4s
+	WORD $0x3dc01b50 // ldr q16, [x26, #96]
+	WORD $0x3dc01f51 // ldr q17, [x26, #112]
+	WORD $0x4e2cce11 // fmla v17.4s, v16.4s, v12.4s
+	WORD $0x3dc02350 // ldr q16, [x26, #128]
+	WORD $0x4e2cce30 // fmla v16.4s, v17.4s, v12.4s
+	WORD $0x3dc02751 // ldr q17, [x26, #144]
+	WORD $0x4e2cce11 // fmla v17.4s, v16.4s, v12.4s
+	WORD $0x3dc02b50 // ldr q16, [x26, #160]
+	WORD $0x4e2cce30 // fmla v16.4s, v17.4s, v12.4s
+	WORD $0x3dc02f51 // ldr q17, [x26, #176]
+	WORD $0x4e2cce11 // fmla v17.4s, v16.4s, v12.4s
 	WORD $0x3dc02f50 // ldr q16, [x26, #176]
-	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02f4f // ldr q15, [x26, #176]
-	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
+	WORD $0x4e2cce30 // fmla v16.4s, v17.4s, v12.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
-	WORD $0x3d80000b // str q11, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e6d1e10 // bic v16.16b, v16.16b, v13.16b
+	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
+	WORD $0x3d800050 // str q16, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop2
 
 after3:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single4
-	WORD $0xfd40002a // ldr d10, [x1]
-	TBZ $0, R2, done5
-	ADD $8, R1, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single4
+	WORD $0xfd40006a // ldr d10, [x3]
+	TBZ $0, R4, done5
+	ADD $8, R3, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done5
 
 single4:
-	WORD $0xbd40002a // ldr s10, [x1]
+	WORD $0xbd40006a // ldr s10, [x3]
 
 done5:
-	WORD $0x6eaae40b // fcmgt v11.4s, v0.4s, v10.4s
-	WORD $0x6e601d4b // bsl v11.16b, v10.16b, v0.16b
-	WORD $0x4e22f56b // fmax v11.4s, v11.4s, v2.4s
-	WORD $0x4eabd54a // fsub v10.4s, v10.4s, v11.4s
-	WORD $0x4eaa1c63 // orr v3.16b, v3.16b, v10.16b
-	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
-	WORD $0x4ea4f56b // fmin v11.4s, v11.4s, v4.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe4ac // fcmgt v12.4s, v5.4s, v11.4s
-	WORD $0x4e27cd6e // fmla v14.4s, v11.4s, v7.4s
-	WORD $0x4ea6d5cd // fsub v13.4s, v14.4s, v6.4s
-	WORD $0x4ea8cdab // fmls v11.4s, v13.4s, v8.4s
-	WORD $0x4ea9cdab // fmls v11.4s, v13.4s, v9.4s
-	WORD $0x3dc01b4f // ldr q15, [x26, #96]
-	WORD $0x3dc01f50 // ldr q16, [x26, #112]
-	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc0234f // ldr q15, [x26, #128]
-	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x3dc02750 // ldr q16, [x26, #144]
-	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02b4f // ldr q15, [x26, #160]
-	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
+	WORD $0x6eaae40c // fcmgt v12.4s, v0.4s, v10.4s
+	WORD $0x6e601d4c // bsl v12.16b, v10.16b, v0.16b
+	WORD $0x4e22f58c // fmax v12.4s, v12.4s, v2.4s
+	WORD $0x4eacd54b // fsub v11.4s, v10.4s, v12.4s
+	WORD $0x4eab1c63 // orr v3.16b, v3.16b, v11.16b
+	WORD $0x4e2cd58c // fadd v12.4s, v12.4s, v12.4s
+	WORD $0x4ea4f58c // fmin v12.4s, v12.4s, v4.4s
+	WORD $0x6eace4cd // fcmgt v13.4s, v6.4s, v12.4s
+	WORD $0x4ea51cae // mov v14.16b, v5.16b
+	WORD $0x4e27cd8e // fmla v14.4s, v12.4s, v7.4s
+	WORD $0x4ea5d5cf // fsub v15.4s, v14.4s, v5.4s
+	WORD $0x4ea8cdec // fmls v12.4s, v15.4s, v8.4s
+	WORD $0x4ea9cdec // fmls v12.4s, v15.4s, v9.4s
+	WORD $0x3dc01b50 // ldr q16, [x26, #96]
+	WORD $0x3dc01f51 // ldr q17, [x26, #112]
+	WORD $0x4e2cce11 // fmla v17.4s, v16.4s, v12.4s
+	WORD $0x3dc02350 // ldr q16, [x26, #128]
+	WORD $0x4e2cce30 // fmla v16.4s, v17.4s, v12.4s
+	WORD $0x3dc02751 // ldr q17, [x26, #144]
+	WORD $0x4e2cce11 // fmla v17.4s, v16.4s, v12.4s
+	WORD $0x3dc02b50 // ldr q16, [x26, #160]
+	WORD $0x4e2cce30 // fmla v16.4s, v17.4s, v12.4s
+	WORD $0x3dc02f51 // ldr q17, [x26, #176]
+	WORD $0x4e2cce11 // fmla v17.4s, v16.4s, v12.4s
 	WORD $0x3dc02f50 // ldr q16, [x26, #176]
-	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
-	WORD $0x3dc02f4f // ldr q15, [x26, #176]
-	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
+	WORD $0x4e2cce30 // fmla v16.4s, v17.4s, v12.4s
 	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
-	TBZ $1, R2, single6
-	WORD $0xfd00000b // str d11, [x0]
-	TBZ $0, R2, done7
-	ADD $8, R0, R3
-	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e6d1e10 // bic v16.16b, v16.16b, v13.16b
+	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
+	TBZ $1, R4, single6
+	WORD $0xfd000050 // str d16, [x2]
+	TBZ $0, R4, done7
+	ADD $8, R2, R5
+	WORD $0x4d0080b0 // st1 {v16.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd00000b // str s11, [x0]
+	WORD $0xbd000050 // str s16, [x2]
 
 done7:
 
 end1:
 	WORD $0x6eb0a863 // umaxv s3, v3.4s
-	WORD $0x1e260063 // fmov w3, s3
-	CMP $0, R3
-	CSET EQ, R3
-	MOVB R3, ret+32(FP)
+	WORD $0x1e260065 // fmov w5, s3
+	CMP $0, R5
+	CSET EQ, R5
+	MOVB R5, ret+32(FP)
 	RET
 
 // additiveKeysNEON replaces k by G in the first half of each row f of a panel
@@ -168,12 +171,12 @@ vector2:
 	WORD $0x4e21f56b // fmax v11.4s, v11.4s, v1.4s
 	WORD $0x6e22dd6b // fmul v11.4s, v11.4s, v2.4s
 	WORD $0x4ea4f56b // fmin v11.4s, v11.4s, v4.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe4ac // fcmgt v12.4s, v5.4s, v11.4s
-	WORD $0x4e27cd6e // fmla v14.4s, v11.4s, v7.4s
-	WORD $0x4ea6d5cd // fsub v13.4s, v14.4s, v6.4s
-	WORD $0x4ea8cdab // fmls v11.4s, v13.4s, v8.4s
-	WORD $0x4ea9cdab // fmls v11.4s, v13.4s, v9.4s
+	WORD $0x6eabe4cc // fcmgt v12.4s, v6.4s, v11.4s
+	WORD $0x4ea51cad // mov v13.16b, v5.16b
+	WORD $0x4e27cd6d // fmla v13.4s, v11.4s, v7.4s
+	WORD $0x4ea5d5ae // fsub v14.4s, v13.4s, v5.4s
+	WORD $0x4ea8cdcb // fmls v11.4s, v14.4s, v8.4s
+	WORD $0x4ea9cdcb // fmls v11.4s, v14.4s, v9.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -187,13 +190,13 @@ vector2:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
-	WORD $0x3d80006b // str q11, [x3]
-	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
-	WORD $0x3d80086b // str q11, [x3, #32]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x6e23ddef // fmul v15.4s, v15.4s, v3.4s
+	WORD $0x3d80006f // str q15, [x3]
+	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
+	WORD $0x3d80086f // str q15, [x3, #32]
 	ADD $16, R3
 	SUBS $1, R4, R4
 	BNE vector2
@@ -1619,10 +1622,10 @@ key7:
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000
 DATA constants<>+8(SB)/8, $0x42b2000042b20000
-DATA constants<>+16(SB)/8, $0xc2adf5c3c2adf5c3
-DATA constants<>+24(SB)/8, $0xc2adf5c3c2adf5c3
-DATA constants<>+32(SB)/8, $0x4b40007e4b40007e
-DATA constants<>+40(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+16(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+24(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+32(SB)/8, $0xc2adf5c3c2adf5c3
+DATA constants<>+40(SB)/8, $0xc2adf5c3c2adf5c3
 DATA constants<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA constants<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA constants<>+64(SB)/8, $0x3f3172183f317218

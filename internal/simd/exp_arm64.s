@@ -23,19 +23,21 @@ TEXT ·expNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc00f43 // ldr q3, [x26, #48]
 	WORD $0x3dc01344 // ldr q4, [x26, #64]
 	WORD $0x3dc01745 // ldr q5, [x26, #80]
-	MOVD n+16(FP), R2
-	SUBS $8, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $8, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00026 // ldr q6, [x1]
+	WORD $0x3dc00066 // ldr q6, [x3]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00b49 // ldr q9, [x26, #32]
-	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
-	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
-	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
-	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
-	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
+	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
+	WORD $0x4ea11c28 // mov v8.16b, v1.16b
+	WORD $0x4e23ccc8 // fmla v8.4s, v6.4s, v3.4s
+	WORD $0x4ea1d509 // fsub v9.4s, v8.4s, v1.4s
+	WORD $0x4ea4cd26 // fmls v6.4s, v9.4s, v4.4s
+	WORD $0x4ea5cd26 // fmls v6.4s, v9.4s, v5.4s
 	WORD $0x3dc01b4a // ldr q10, [x26, #96]
 	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
@@ -49,18 +51,18 @@ loop2:
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
 	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
-	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
-	WORD $0x4e671cc6 // bic v6.16b, v6.16b, v7.16b
-	WORD $0x3d800006 // str q6, [x0]
-	WORD $0x3dc00426 // ldr q6, [x1, #16]
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6e28dd4a // fmul v10.4s, v10.4s, v8.4s
+	WORD $0x4e671d4a // bic v10.16b, v10.16b, v7.16b
+	WORD $0x3d80004a // str q10, [x2]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00b49 // ldr q9, [x26, #32]
-	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
-	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
-	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
-	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
-	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
+	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
+	WORD $0x4ea11c28 // mov v8.16b, v1.16b
+	WORD $0x4e23ccc8 // fmla v8.4s, v6.4s, v3.4s
+	WORD $0x4ea1d509 // fsub v9.4s, v8.4s, v1.4s
+	WORD $0x4ea4cd26 // fmls v6.4s, v9.4s, v4.4s
+	WORD $0x4ea5cd26 // fmls v6.4s, v9.4s, v5.4s
 	WORD $0x3dc01b4a // ldr q10, [x26, #96]
 	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
@@ -74,29 +76,29 @@ loop2:
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
 	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
-	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
-	WORD $0x4e671cc6 // bic v6.16b, v6.16b, v7.16b
-	WORD $0x3d800406 // str q6, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	SUBS $8, R2, R2
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6e28dd4a // fmul v10.4s, v10.4s, v8.4s
+	WORD $0x4e671d4a // bic v10.16b, v10.16b, v7.16b
+	WORD $0x3d80044a // str q10, [x2, #16]
+	ADD $32, R2
+	ADD $32, R3
+	SUBS $8, R4, R4
 	BGE loop2
 
 after3:
-	ADD $8, R2
-	SUBS $4, R2, R2
+	ADD $8, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc00026 // ldr q6, [x1]
+	WORD $0x3dc00066 // ldr q6, [x3]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00b49 // ldr q9, [x26, #32]
-	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
-	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
-	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
-	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
-	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
+	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
+	WORD $0x4ea11c28 // mov v8.16b, v1.16b
+	WORD $0x4e23ccc8 // fmla v8.4s, v6.4s, v3.4s
+	WORD $0x4ea1d509 // fsub v9.4s, v8.4s, v1.4s
+	WORD $0x4ea4cd26 // fmls v6.4s, v9.4s, v4.4s
+	WORD $0x4ea5cd26 // fmls v6.4s, v9.4s, v5.4s
 	WORD $0x3dc01b4a // ldr q10, [x26, #96]
 	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
@@ -110,36 +112,36 @@ loop4:
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
 	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
-	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
-	WORD $0x4e671cc6 // bic v6.16b, v6.16b, v7.16b
-	WORD $0x3d800006 // str q6, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6e28dd4a // fmul v10.4s, v10.4s, v8.4s
+	WORD $0x4e671d4a // bic v10.16b, v10.16b, v7.16b
+	WORD $0x3d80004a // str q10, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd400026 // ldr d6, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d408066 // ld1 {v6.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd400066 // ldr d6, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080a6 // ld1 {v6.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd400026 // ldr s6, [x1]
+	WORD $0xbd400066 // ldr s6, [x3]
 
 done7:
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
-	WORD $0x3dc00b49 // ldr q9, [x26, #32]
-	WORD $0x6ea6e427 // fcmgt v7.4s, v1.4s, v6.4s
-	WORD $0x4e23ccc9 // fmla v9.4s, v6.4s, v3.4s
-	WORD $0x4ea2d528 // fsub v8.4s, v9.4s, v2.4s
-	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
-	WORD $0x4ea5cd06 // fmls v6.4s, v8.4s, v5.4s
+	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
+	WORD $0x4ea11c28 // mov v8.16b, v1.16b
+	WORD $0x4e23ccc8 // fmla v8.4s, v6.4s, v3.4s
+	WORD $0x4ea1d509 // fsub v9.4s, v8.4s, v1.4s
+	WORD $0x4ea4cd26 // fmls v6.4s, v9.4s, v4.4s
+	WORD $0x4ea5cd26 // fmls v6.4s, v9.4s, v5.4s
 	WORD $0x3dc01b4a // ldr q10, [x26, #96]
 	WORD $0x3dc01f4b // ldr q11, [x26, #112]
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
@@ -153,18 +155,18 @@ done7:
 	WORD $0x4e26cd4b // fmla v11.4s, v10.4s, v6.4s
 	WORD $0x3dc02f4a // ldr q10, [x26, #176]
 	WORD $0x4e26cd6a // fmla v10.4s, v11.4s, v6.4s
-	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
-	WORD $0x6e29dd46 // fmul v6.4s, v10.4s, v9.4s
-	WORD $0x4e671cc6 // bic v6.16b, v6.16b, v7.16b
-	TBZ $1, R2, single8
-	WORD $0xfd000006 // str d6, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d008066 // st1 {v6.s}[2], [x3]
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6e28dd4a // fmul v10.4s, v10.4s, v8.4s
+	WORD $0x4e671d4a // bic v10.16b, v10.16b, v7.16b
+	TBZ $1, R4, single8
+	WORD $0xfd00004a // str d10, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080aa // st1 {v10.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd000006 // str s6, [x0]
+	WORD $0xbd00004a // str s10, [x2]
 
 done9:
 
@@ -191,20 +193,22 @@ TEXT ·expSumNEON(SB), NOSPLIT, $0-36
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
-	MOVD n+16(FP), R2
-	SUBS $16, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $16, R4, R4
 	BLT after7
 
 loop6:
-	WORD $0x3dc0002b // ldr q11, [x1]
+	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -218,20 +222,20 @@ loop6:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d80000b // str q11, [x0]
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	WORD $0x3dc0042b // ldr q11, [x1, #16]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d80004f // str q15, [x2]
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
+	WORD $0x3dc0046b // ldr q11, [x3, #16]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -245,20 +249,20 @@ loop6:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d80040b // str q11, [x0, #16]
-	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	WORD $0x3dc0082b // ldr q11, [x1, #32]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d80044f // str q15, [x2, #16]
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -272,20 +276,20 @@ loop6:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d80080b // str q11, [x0, #32]
-	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	WORD $0x3dc00c2b // ldr q11, [x1, #48]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d80084f // str q15, [x2, #32]
+	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
+	WORD $0x3dc00c6b // ldr q11, [x3, #48]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -299,29 +303,29 @@ loop6:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d800c0b // str q11, [x0, #48]
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	ADD $64, R0
-	ADD $64, R1
-	SUBS $16, R2, R2
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d800c4f // str q15, [x2, #48]
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
 	BGE loop6
 
 after7:
-	ADD $16, R2
-	CMP $4, R2
+	ADD $16, R4
+	CMP $4, R4
 	BLT rest2
-	WORD $0x3dc0002b // ldr q11, [x1]
+	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -335,23 +339,23 @@ after7:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d80000b // str q11, [x0]
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	SUB $4, R2
-	CMP $4, R2
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d80004f // str q15, [x2]
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest3
-	WORD $0x3dc0042b // ldr q11, [x1, #16]
+	WORD $0x3dc0046b // ldr q11, [x3, #16]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -365,23 +369,23 @@ after7:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d80040b // str q11, [x0, #16]
-	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	SUB $4, R2
-	CMP $4, R2
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d80044f // str q15, [x2, #16]
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest4
-	WORD $0x3dc0082b // ldr q11, [x1, #32]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -395,23 +399,23 @@ after7:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d80080b // str q11, [x0, #32]
-	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	SUB $4, R2
-	CMP $4, R2
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d80084f // str q15, [x2, #32]
+	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest5
-	WORD $0x3dc00c2b // ldr q11, [x1, #48]
+	WORD $0x3dc00c6b // ldr q11, [x3, #48]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -425,35 +429,35 @@ after7:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x3d800c0b // str q11, [x0, #48]
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	SUB $4, R2
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x3d800c4f // str q15, [x2, #48]
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
+	SUB $4, R4
 	JMP done1
 
 rest2:
-	CBZ R2, done1
-	TBZ $1, R2, single8
-	WORD $0xfd40002b // ldr d11, [x1]
-	TBZ $0, R2, done9
-	ADD $8, R1, R3
-	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single8
+	WORD $0xfd40006b // ldr d11, [x3]
+	TBZ $0, R4, done9
+	ADD $8, R3, R5
+	WORD $0x4d4080ab // ld1 {v11.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd40002b // ldr s11, [x1]
+	WORD $0xbd40006b // ldr s11, [x3]
 
 done9:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -467,48 +471,48 @@ done9:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R2, single10
-	WORD $0xfd00000b // str d11, [x0]
-	TBZ $0, R2, done11
-	ADD $8, R0, R3
-	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	TBZ $1, R4, single10
+	WORD $0xfd00004f // str d15, [x2]
+	TBZ $0, R4, done11
+	ADD $8, R2, R5
+	WORD $0x4d0080af // st1 {v15.s}[2], [x5]
 	JMP done11
 
 single10:
-	WORD $0xbd00000b // str s11, [x0]
+	WORD $0xbd00004f // str s15, [x2]
 
 done11:
-	WORD $0x3dc0334d // ldr q13, [x26, #192]
-	WORD $0x4e040c4c // dup v12.4s, w2
-	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
-	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
+	WORD $0x3dc03352 // ldr q18, [x26, #192]
+	WORD $0x4e040c91 // dup v17.4s, w4
+	WORD $0x6eb23631 // cmhi v17.4s, v17.4s, v18.4s
+	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	JMP done1
 
 rest3:
-	CBZ R2, done1
-	TBZ $1, R2, single12
-	WORD $0xfd40082b // ldr d11, [x1, #16]
-	TBZ $0, R2, done13
-	ADD $24, R1, R3
-	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single12
+	WORD $0xfd40086b // ldr d11, [x3, #16]
+	TBZ $0, R4, done13
+	ADD $24, R3, R5
+	WORD $0x4d4080ab // ld1 {v11.s}[2], [x5]
 	JMP done13
 
 single12:
-	WORD $0xbd40102b // ldr s11, [x1, #16]
+	WORD $0xbd40106b // ldr s11, [x3, #16]
 
 done13:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -522,48 +526,48 @@ done13:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R2, single14
-	WORD $0xfd00080b // str d11, [x0, #16]
-	TBZ $0, R2, done15
-	ADD $24, R0, R3
-	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	TBZ $1, R4, single14
+	WORD $0xfd00084f // str d15, [x2, #16]
+	TBZ $0, R4, done15
+	ADD $24, R2, R5
+	WORD $0x4d0080af // st1 {v15.s}[2], [x5]
 	JMP done15
 
 single14:
-	WORD $0xbd00100b // str s11, [x0, #16]
+	WORD $0xbd00104f // str s15, [x2, #16]
 
 done15:
-	WORD $0x3dc0334d // ldr q13, [x26, #192]
-	WORD $0x4e040c4c // dup v12.4s, w2
-	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
-	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
-	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
+	WORD $0x3dc03352 // ldr q18, [x26, #192]
+	WORD $0x4e040c91 // dup v17.4s, w4
+	WORD $0x6eb23631 // cmhi v17.4s, v17.4s, v18.4s
+	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
 	JMP done1
 
 rest4:
-	CBZ R2, done1
-	TBZ $1, R2, single16
-	WORD $0xfd40102b // ldr d11, [x1, #32]
-	TBZ $0, R2, done17
-	ADD $40, R1, R3
-	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single16
+	WORD $0xfd40106b // ldr d11, [x3, #32]
+	TBZ $0, R4, done17
+	ADD $40, R3, R5
+	WORD $0x4d4080ab // ld1 {v11.s}[2], [x5]
 	JMP done17
 
 single16:
-	WORD $0xbd40202b // ldr s11, [x1, #32]
+	WORD $0xbd40206b // ldr s11, [x3, #32]
 
 done17:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -577,48 +581,48 @@ done17:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R2, single18
-	WORD $0xfd00100b // str d11, [x0, #32]
-	TBZ $0, R2, done19
-	ADD $40, R0, R3
-	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	TBZ $1, R4, single18
+	WORD $0xfd00104f // str d15, [x2, #32]
+	TBZ $0, R4, done19
+	ADD $40, R2, R5
+	WORD $0x4d0080af // st1 {v15.s}[2], [x5]
 	JMP done19
 
 single18:
-	WORD $0xbd00200b // str s11, [x0, #32]
+	WORD $0xbd00204f // str s15, [x2, #32]
 
 done19:
-	WORD $0x3dc0334d // ldr q13, [x26, #192]
-	WORD $0x4e040c4c // dup v12.4s, w2
-	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
-	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
-	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	WORD $0x3dc03352 // ldr q18, [x26, #192]
+	WORD $0x4e040c91 // dup v17.4s, w4
+	WORD $0x6eb23631 // cmhi v17.4s, v17.4s, v18.4s
+	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
+	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
 	JMP done1
 
 rest5:
-	CBZ R2, done1
-	TBZ $1, R2, single20
-	WORD $0xfd40182b // ldr d11, [x1, #48]
-	TBZ $0, R2, done21
-	ADD $56, R1, R3
-	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single20
+	WORD $0xfd40186b // ldr d11, [x3, #48]
+	TBZ $0, R4, done21
+	ADD $56, R3, R5
+	WORD $0x4d4080ab // ld1 {v11.s}[2], [x5]
 	JMP done21
 
 single20:
-	WORD $0xbd40302b // ldr s11, [x1, #48]
+	WORD $0xbd40306b // ldr s11, [x3, #48]
 
 done21:
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
-	WORD $0x3dc00b4e // ldr q14, [x26, #32]
-	WORD $0x6eabe44c // fcmgt v12.4s, v2.4s, v11.4s
-	WORD $0x4e24cd6e // fmla v14.4s, v11.4s, v4.4s
-	WORD $0x4ea3d5cd // fsub v13.4s, v14.4s, v3.4s
-	WORD $0x4ea5cdab // fmls v11.4s, v13.4s, v5.4s
-	WORD $0x4ea6cdab // fmls v11.4s, v13.4s, v6.4s
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x4ea21c4d // mov v13.16b, v2.16b
+	WORD $0x4e24cd6d // fmla v13.4s, v11.4s, v4.4s
+	WORD $0x4ea2d5ae // fsub v14.4s, v13.4s, v2.4s
+	WORD $0x4ea5cdcb // fmls v11.4s, v14.4s, v5.4s
+	WORD $0x4ea6cdcb // fmls v11.4s, v14.4s, v6.4s
 	WORD $0x3dc01b4f // ldr q15, [x26, #96]
 	WORD $0x3dc01f50 // ldr q16, [x26, #112]
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
@@ -632,25 +636,25 @@ done21:
 	WORD $0x4e2bcdf0 // fmla v16.4s, v15.4s, v11.4s
 	WORD $0x3dc02f4f // ldr q15, [x26, #176]
 	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
-	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
-	WORD $0x6e2eddeb // fmul v11.4s, v15.4s, v14.4s
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	TBZ $1, R2, single22
-	WORD $0xfd00180b // str d11, [x0, #48]
-	TBZ $0, R2, done23
-	ADD $56, R0, R3
-	WORD $0x4d00806b // st1 {v11.s}[2], [x3]
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	TBZ $1, R4, single22
+	WORD $0xfd00184f // str d15, [x2, #48]
+	TBZ $0, R4, done23
+	ADD $56, R2, R5
+	WORD $0x4d0080af // st1 {v15.s}[2], [x5]
 	JMP done23
 
 single22:
-	WORD $0xbd00300b // str s11, [x0, #48]
+	WORD $0xbd00304f // str s15, [x2, #48]
 
 done23:
-	WORD $0x3dc0334d // ldr q13, [x26, #192]
-	WORD $0x4e040c4c // dup v12.4s, w2
-	WORD $0x6ead358c // cmhi v12.4s, v12.4s, v13.4s
-	WORD $0x4e2c1d6b // and v11.16b, v11.16b, v12.16b
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
+	WORD $0x3dc03352 // ldr q18, [x26, #192]
+	WORD $0x4e040c91 // dup v17.4s, w4
+	WORD $0x6eb23631 // cmhi v17.4s, v17.4s, v18.4s
+	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
 
 done1:
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
@@ -678,20 +682,22 @@ TEXT ·sigmoidNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc01745 // ldr q5, [x26, #80]
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x3dc03747 // ldr q7, [x26, #208]
-	MOVD n+16(FP), R2
-	SUBS $8, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $8, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x3dc00068 // ldr q8, [x3]
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
-	WORD $0x3dc00b4b // ldr q11, [x26, #32]
-	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
-	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
-	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
-	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
-	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
+	WORD $0x4ea11c2a // mov v10.16b, v1.16b
+	WORD $0x4e23cd0a // fmla v10.4s, v8.4s, v3.4s
+	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
+	WORD $0x4ea4cd68 // fmls v8.4s, v11.4s, v4.4s
+	WORD $0x4ea5cd68 // fmls v8.4s, v11.4s, v5.4s
 	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -705,21 +711,21 @@ loop2:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
-	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
-	WORD $0x3d800008 // str q8, [x0]
-	WORD $0x3dc00428 // ldr q8, [x1, #16]
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d80004c // str q12, [x2]
+	WORD $0x3dc00468 // ldr q8, [x3, #16]
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
-	WORD $0x3dc00b4b // ldr q11, [x26, #32]
-	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
-	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
-	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
-	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
-	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
+	WORD $0x4ea11c2a // mov v10.16b, v1.16b
+	WORD $0x4e23cd0a // fmla v10.4s, v8.4s, v3.4s
+	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
+	WORD $0x4ea4cd68 // fmls v8.4s, v11.4s, v4.4s
+	WORD $0x4ea5cd68 // fmls v8.4s, v11.4s, v5.4s
 	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -733,32 +739,32 @@ loop2:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
-	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
-	WORD $0x3d800408 // str q8, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	SUBS $8, R2, R2
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d80044c // str q12, [x2, #16]
+	ADD $32, R2
+	ADD $32, R3
+	SUBS $8, R4, R4
 	BGE loop2
 
 after3:
-	ADD $8, R2
-	SUBS $4, R2, R2
+	ADD $8, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x3dc00068 // ldr q8, [x3]
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
-	WORD $0x3dc00b4b // ldr q11, [x26, #32]
-	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
-	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
-	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
-	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
-	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
+	WORD $0x4ea11c2a // mov v10.16b, v1.16b
+	WORD $0x4e23cd0a // fmla v10.4s, v8.4s, v3.4s
+	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
+	WORD $0x4ea4cd68 // fmls v8.4s, v11.4s, v4.4s
+	WORD $0x4ea5cd68 // fmls v8.4s, v11.4s, v5.4s
 	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -772,39 +778,39 @@ loop4:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
-	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
-	WORD $0x3d800008 // str q8, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	WORD $0x3d80004c // str q12, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd400028 // ldr d8, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d408068 // ld1 {v8.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd400068 // ldr d8, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080a8 // ld1 {v8.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd400028 // ldr s8, [x1]
+	WORD $0xbd400068 // ldr s8, [x3]
 
 done7:
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
-	WORD $0x3dc00b4b // ldr q11, [x26, #32]
-	WORD $0x6ea8e429 // fcmgt v9.4s, v1.4s, v8.4s
-	WORD $0x4e23cd0b // fmla v11.4s, v8.4s, v3.4s
-	WORD $0x4ea2d56a // fsub v10.4s, v11.4s, v2.4s
-	WORD $0x4ea4cd48 // fmls v8.4s, v10.4s, v4.4s
-	WORD $0x4ea5cd48 // fmls v8.4s, v10.4s, v5.4s
+	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
+	WORD $0x4ea11c2a // mov v10.16b, v1.16b
+	WORD $0x4e23cd0a // fmla v10.4s, v8.4s, v3.4s
+	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
+	WORD $0x4ea4cd68 // fmls v8.4s, v11.4s, v4.4s
+	WORD $0x4ea5cd68 // fmls v8.4s, v11.4s, v5.4s
 	WORD $0x3dc01b4c // ldr q12, [x26, #96]
 	WORD $0x3dc01f4d // ldr q13, [x26, #112]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -818,20 +824,20 @@ done7:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02f4c // ldr q12, [x26, #176]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
-	WORD $0x6e2bdd88 // fmul v8.4s, v12.4s, v11.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
-	WORD $0x6e28fce8 // fdiv v8.4s, v7.4s, v8.4s
-	TBZ $1, R2, single8
-	WORD $0xfd000008 // str d8, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d008068 // st1 {v8.s}[2], [x3]
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
+	TBZ $1, R4, single8
+	WORD $0xfd00004c // str d12, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080ac // st1 {v12.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd000008 // str s8, [x0]
+	WORD $0xbd00004c // str s12, [x2]
 
 done9:
 
@@ -855,12 +861,14 @@ TEXT ·tanhNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc01746 // ldr q6, [x26, #80]
 	WORD $0x3dc04747 // ldr q7, [x26, #272]
 	WORD $0x3dc04b48 // ldr q8, [x26, #288]
-	MOVD n+16(FP), R2
-	SUBS $8, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $8, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
 	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
 	WORD $0x4ea11c2f // mov v15.16b, v1.16b
@@ -886,8 +894,8 @@ loop2:
 	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
 	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
 	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
-	WORD $0x3d80000d // str q13, [x0]
-	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x3d80004d // str q13, [x2]
+	WORD $0x3dc00469 // ldr q9, [x3, #16]
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
 	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
 	WORD $0x4ea11c2f // mov v15.16b, v1.16b
@@ -913,19 +921,19 @@ loop2:
 	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
 	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
 	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
-	WORD $0x3d80040d // str q13, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	SUBS $8, R2, R2
+	WORD $0x3d80044d // str q13, [x2, #16]
+	ADD $32, R2
+	ADD $32, R3
+	SUBS $8, R4, R4
 	BGE loop2
 
 after3:
-	ADD $8, R2
-	SUBS $4, R2, R2
+	ADD $8, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
 	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
 	WORD $0x4ea11c2f // mov v15.16b, v1.16b
@@ -951,24 +959,24 @@ loop4:
 	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
 	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
 	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
-	WORD $0x3d80000d // str q13, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x3d80004d // str q13, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd400029 // ldr d9, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd400069 // ldr d9, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd400029 // ldr s9, [x1]
+	WORD $0xbd400069 // ldr s9, [x3]
 
 done7:
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
@@ -996,15 +1004,15 @@ done7:
 	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
 	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
 	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
-	TBZ $1, R2, single8
-	WORD $0xfd00000d // str d13, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d00806d // st1 {v13.s}[2], [x3]
+	TBZ $1, R4, single8
+	WORD $0xfd00004d // str d13, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080ad // st1 {v13.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd00000d // str s13, [x0]
+	WORD $0xbd00004d // str s13, [x2]
 
 done9:
 
@@ -1013,10 +1021,10 @@ end1:
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000
 DATA constants<>+8(SB)/8, $0x42b2000042b20000
-DATA constants<>+16(SB)/8, $0xc2adf5c3c2adf5c3
-DATA constants<>+24(SB)/8, $0xc2adf5c3c2adf5c3
-DATA constants<>+32(SB)/8, $0x4b40007e4b40007e
-DATA constants<>+40(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+16(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+24(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+32(SB)/8, $0xc2adf5c3c2adf5c3
+DATA constants<>+40(SB)/8, $0xc2adf5c3c2adf5c3
 DATA constants<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA constants<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA constants<>+64(SB)/8, $0x3f3172183f317218

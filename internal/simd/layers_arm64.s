@@ -13,66 +13,68 @@ TEXT ·reluNEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	WORD $0x4f000400 // movi v0.4s, #0x0
-	MOVD n+16(FP), R2
-	SUBS $16, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $16, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	WORD $0x3d800001 // str q1, [x0]
-	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3d800041 // str q1, [x2]
+	WORD $0x3dc00461 // ldr q1, [x3, #16]
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	WORD $0x3d800401 // str q1, [x0, #16]
-	WORD $0x3dc00821 // ldr q1, [x1, #32]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3dc00861 // ldr q1, [x3, #32]
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	WORD $0x3d800801 // str q1, [x0, #32]
-	WORD $0x3dc00c21 // ldr q1, [x1, #48]
+	WORD $0x3d800841 // str q1, [x2, #32]
+	WORD $0x3dc00c61 // ldr q1, [x3, #48]
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	WORD $0x3d800c01 // str q1, [x0, #48]
-	ADD $64, R0
-	ADD $64, R1
-	SUBS $16, R2, R2
+	WORD $0x3d800c41 // str q1, [x2, #48]
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
 	BGE loop2
 
 after3:
-	ADD $16, R2
-	SUBS $4, R2, R2
+	ADD $16, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	WORD $0x3d800001 // str q1, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x3d800041 // str q1, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd400021 // ldr d1, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d408061 // ld1 {v1.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd400061 // ldr d1, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd400021 // ldr s1, [x1]
+	WORD $0xbd400061 // ldr s1, [x3]
 
 done7:
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	TBZ $1, R2, single8
-	WORD $0xfd000001 // str d1, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d008061 // st1 {v1.s}[2], [x3]
+	TBZ $1, R4, single8
+	WORD $0xfd000041 // str d1, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080a1 // st1 {v1.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd000001 // str s1, [x0]
+	WORD $0xbd000041 // str s1, [x2]
 
 done9:
 
@@ -87,98 +89,101 @@ TEXT ·reluGradNEON(SB), NOSPLIT, $0-32
 	MOVD dy+8(FP), R1
 	MOVD x+16(FP), R2
 	WORD $0x4f000400 // movi v0.4s, #0x0
-	MOVD n+24(FP), R3
-	SUBS $8, R3, R3
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD n+24(FP), R6
+	SUBS $8, R6, R6
 	BLT after3
 
 loop2:
-	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
-	WORD $0x3dc00003 // ldr q3, [x0]
-	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x3dc00063 // ldr q3, [x3]
+	WORD $0x3dc00084 // ldr q4, [x4]
 	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
 	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
-	WORD $0x3d800003 // str q3, [x0]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
+	WORD $0x3d800063 // str q3, [x3]
+	WORD $0x3dc004a1 // ldr q1, [x5, #16]
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
-	WORD $0x3dc00403 // ldr q3, [x0, #16]
-	WORD $0x3dc00424 // ldr q4, [x1, #16]
+	WORD $0x3dc00463 // ldr q3, [x3, #16]
+	WORD $0x3dc00484 // ldr q4, [x4, #16]
 	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
 	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
-	WORD $0x3d800403 // str q3, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	ADD $32, R2
-	SUBS $8, R3, R3
+	WORD $0x3d800463 // str q3, [x3, #16]
+	ADD $32, R3
+	ADD $32, R4
+	ADD $32, R5
+	SUBS $8, R6, R6
 	BGE loop2
 
 after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
+	ADD $8, R6
+	SUBS $4, R6, R6
 	BLT after5
 
 loop4:
-	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
-	WORD $0x3dc00003 // ldr q3, [x0]
-	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x3dc00063 // ldr q3, [x3]
+	WORD $0x3dc00084 // ldr q4, [x4]
 	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
 	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
-	WORD $0x3d800003 // str q3, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R3, R3
+	WORD $0x3d800063 // str q3, [x3]
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
-	WORD $0xfd400041 // ldr d1, [x2]
-	TBZ $0, R3, done7
-	ADD $8, R2, R4
-	WORD $0x4d408081 // ld1 {v1.s}[2], [x4]
+	ADD $4, R6
+	CBZ R6, end1
+	TBZ $1, R6, single6
+	WORD $0xfd4000a1 // ldr d1, [x5]
+	TBZ $0, R6, done7
+	ADD $8, R5, R7
+	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
 	JMP done7
 
 single6:
-	WORD $0xbd400041 // ldr s1, [x2]
+	WORD $0xbd4000a1 // ldr s1, [x5]
 
 done7:
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
-	TBZ $1, R3, single8
-	WORD $0xfd400003 // ldr d3, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d408083 // ld1 {v3.s}[2], [x4]
+	TBZ $1, R6, single8
+	WORD $0xfd400063 // ldr d3, [x3]
+	TBZ $0, R6, done9
+	ADD $8, R3, R7
+	WORD $0x4d4080e3 // ld1 {v3.s}[2], [x7]
 	JMP done9
 
 single8:
-	WORD $0xbd400003 // ldr s3, [x0]
+	WORD $0xbd400063 // ldr s3, [x3]
 
 done9:
-	TBZ $1, R3, single10
-	WORD $0xfd400024 // ldr d4, [x1]
-	TBZ $0, R3, done11
-	ADD $8, R1, R4
-	WORD $0x4d408084 // ld1 {v4.s}[2], [x4]
+	TBZ $1, R6, single10
+	WORD $0xfd400084 // ldr d4, [x4]
+	TBZ $0, R6, done11
+	ADD $8, R4, R7
+	WORD $0x4d4080e4 // ld1 {v4.s}[2], [x7]
 	JMP done11
 
 single10:
-	WORD $0xbd400024 // ldr s4, [x1]
+	WORD $0xbd400084 // ldr s4, [x4]
 
 done11:
 	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
 	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
-	TBZ $1, R3, single12
-	WORD $0xfd000003 // str d3, [x0]
-	TBZ $0, R3, done13
-	ADD $8, R0, R4
-	WORD $0x4d008083 // st1 {v3.s}[2], [x4]
+	TBZ $1, R6, single12
+	WORD $0xfd000063 // str d3, [x3]
+	TBZ $0, R6, done13
+	ADD $8, R3, R7
+	WORD $0x4d0080e3 // st1 {v3.s}[2], [x7]
 	JMP done13
 
 single12:
-	WORD $0xbd000003 // str s3, [x0]
+	WORD $0xbd000063 // str s3, [x3]
 
 done13:
 
@@ -200,146 +205,148 @@ TEXT ·softmaxMeanNEON(SB), NOSPLIT, $0-28
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
-	MOVD n+16(FP), R2
-	SUBS $32, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $32, R4, R4
 	BLT after11
 
 loop10:
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x3dc0000a // ldr q10, [x0]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x3dc0004a // ldr q10, [x2]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
-	WORD $0x3dc00429 // ldr q9, [x1, #16]
-	WORD $0x3dc0040a // ldr q10, [x0, #16]
+	WORD $0x3dc00469 // ldr q9, [x3, #16]
+	WORD $0x3dc0044a // ldr q10, [x2, #16]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd42 // fmla v2.4s, v10.4s, v9.4s
-	WORD $0x3dc00829 // ldr q9, [x1, #32]
-	WORD $0x3dc0080a // ldr q10, [x0, #32]
+	WORD $0x3dc00869 // ldr q9, [x3, #32]
+	WORD $0x3dc0084a // ldr q10, [x2, #32]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
-	WORD $0x3dc00c29 // ldr q9, [x1, #48]
-	WORD $0x3dc00c0a // ldr q10, [x0, #48]
+	WORD $0x3dc00c69 // ldr q9, [x3, #48]
+	WORD $0x3dc00c4a // ldr q10, [x2, #48]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd44 // fmla v4.4s, v10.4s, v9.4s
-	WORD $0x3dc01029 // ldr q9, [x1, #64]
-	WORD $0x3dc0100a // ldr q10, [x0, #64]
+	WORD $0x3dc01069 // ldr q9, [x3, #64]
+	WORD $0x3dc0104a // ldr q10, [x2, #64]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
-	WORD $0x3dc01429 // ldr q9, [x1, #80]
-	WORD $0x3dc0140a // ldr q10, [x0, #80]
+	WORD $0x3dc01469 // ldr q9, [x3, #80]
+	WORD $0x3dc0144a // ldr q10, [x2, #80]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd46 // fmla v6.4s, v10.4s, v9.4s
-	WORD $0x3dc01829 // ldr q9, [x1, #96]
-	WORD $0x3dc0180a // ldr q10, [x0, #96]
+	WORD $0x3dc01869 // ldr q9, [x3, #96]
+	WORD $0x3dc0184a // ldr q10, [x2, #96]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
-	WORD $0x3dc01c29 // ldr q9, [x1, #112]
-	WORD $0x3dc01c0a // ldr q10, [x0, #112]
+	WORD $0x3dc01c69 // ldr q9, [x3, #112]
+	WORD $0x3dc01c4a // ldr q10, [x2, #112]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
-	ADD $128, R0
-	ADD $128, R1
-	SUBS $32, R2, R2
+	ADD $128, R2
+	ADD $128, R3
+	SUBS $32, R4, R4
 	BGE loop10
 
 after11:
-	ADD $32, R2
-	CMP $4, R2
+	ADD $32, R4
+	CMP $4, R4
 	BLT rest2
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x3dc0000a // ldr q10, [x0]
+	WORD $0x3dc00069 // ldr q9, [x3]
+	WORD $0x3dc0004a // ldr q10, [x2]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest3
-	WORD $0x3dc00429 // ldr q9, [x1, #16]
-	WORD $0x3dc0040a // ldr q10, [x0, #16]
+	WORD $0x3dc00469 // ldr q9, [x3, #16]
+	WORD $0x3dc0044a // ldr q10, [x2, #16]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd42 // fmla v2.4s, v10.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest4
-	WORD $0x3dc00829 // ldr q9, [x1, #32]
-	WORD $0x3dc0080a // ldr q10, [x0, #32]
+	WORD $0x3dc00869 // ldr q9, [x3, #32]
+	WORD $0x3dc0084a // ldr q10, [x2, #32]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest5
-	WORD $0x3dc00c29 // ldr q9, [x1, #48]
-	WORD $0x3dc00c0a // ldr q10, [x0, #48]
+	WORD $0x3dc00c69 // ldr q9, [x3, #48]
+	WORD $0x3dc00c4a // ldr q10, [x2, #48]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd44 // fmla v4.4s, v10.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest6
-	WORD $0x3dc01029 // ldr q9, [x1, #64]
-	WORD $0x3dc0100a // ldr q10, [x0, #64]
+	WORD $0x3dc01069 // ldr q9, [x3, #64]
+	WORD $0x3dc0104a // ldr q10, [x2, #64]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest7
-	WORD $0x3dc01429 // ldr q9, [x1, #80]
-	WORD $0x3dc0140a // ldr q10, [x0, #80]
+	WORD $0x3dc01469 // ldr q9, [x3, #80]
+	WORD $0x3dc0144a // ldr q10, [x2, #80]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd46 // fmla v6.4s, v10.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest8
-	WORD $0x3dc01829 // ldr q9, [x1, #96]
-	WORD $0x3dc0180a // ldr q10, [x0, #96]
+	WORD $0x3dc01869 // ldr q9, [x3, #96]
+	WORD $0x3dc0184a // ldr q10, [x2, #96]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest9
-	WORD $0x3dc01c29 // ldr q9, [x1, #112]
-	WORD $0x3dc01c0a // ldr q10, [x0, #112]
+	WORD $0x3dc01c69 // ldr q9, [x3, #112]
+	WORD $0x3dc01c4a // ldr q10, [x2, #112]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
-	SUB $4, R2
+	SUB $4, R4
 	JMP done1
 
 rest2:
-	CBZ R2, done1
-	TBZ $1, R2, single12
-	WORD $0xfd400029 // ldr d9, [x1]
-	TBZ $0, R2, done13
-	ADD $8, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single12
+	WORD $0xfd400069 // ldr d9, [x3]
+	TBZ $0, R4, done13
+	ADD $8, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done13
 
 single12:
-	WORD $0xbd400029 // ldr s9, [x1]
+	WORD $0xbd400069 // ldr s9, [x3]
 
 done13:
-	TBZ $1, R2, single14
-	WORD $0xfd40000a // ldr d10, [x0]
-	TBZ $0, R2, done15
-	ADD $8, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single14
+	WORD $0xfd40004a // ldr d10, [x2]
+	TBZ $0, R4, done15
+	ADD $8, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done15
 
 single14:
-	WORD $0xbd40000a // ldr s10, [x0]
+	WORD $0xbd40004a // ldr s10, [x2]
 
 done15:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -348,27 +355,27 @@ done15:
 	JMP done1
 
 rest3:
-	CBZ R2, done1
-	TBZ $1, R2, single16
-	WORD $0xfd400829 // ldr d9, [x1, #16]
-	TBZ $0, R2, done17
-	ADD $24, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single16
+	WORD $0xfd400869 // ldr d9, [x3, #16]
+	TBZ $0, R4, done17
+	ADD $24, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done17
 
 single16:
-	WORD $0xbd401029 // ldr s9, [x1, #16]
+	WORD $0xbd401069 // ldr s9, [x3, #16]
 
 done17:
-	TBZ $1, R2, single18
-	WORD $0xfd40080a // ldr d10, [x0, #16]
-	TBZ $0, R2, done19
-	ADD $24, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single18
+	WORD $0xfd40084a // ldr d10, [x2, #16]
+	TBZ $0, R4, done19
+	ADD $24, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done19
 
 single18:
-	WORD $0xbd40100a // ldr s10, [x0, #16]
+	WORD $0xbd40104a // ldr s10, [x2, #16]
 
 done19:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -377,27 +384,27 @@ done19:
 	JMP done1
 
 rest4:
-	CBZ R2, done1
-	TBZ $1, R2, single20
-	WORD $0xfd401029 // ldr d9, [x1, #32]
-	TBZ $0, R2, done21
-	ADD $40, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single20
+	WORD $0xfd401069 // ldr d9, [x3, #32]
+	TBZ $0, R4, done21
+	ADD $40, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done21
 
 single20:
-	WORD $0xbd402029 // ldr s9, [x1, #32]
+	WORD $0xbd402069 // ldr s9, [x3, #32]
 
 done21:
-	TBZ $1, R2, single22
-	WORD $0xfd40100a // ldr d10, [x0, #32]
-	TBZ $0, R2, done23
-	ADD $40, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single22
+	WORD $0xfd40104a // ldr d10, [x2, #32]
+	TBZ $0, R4, done23
+	ADD $40, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done23
 
 single22:
-	WORD $0xbd40200a // ldr s10, [x0, #32]
+	WORD $0xbd40204a // ldr s10, [x2, #32]
 
 done23:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -406,27 +413,27 @@ done23:
 	JMP done1
 
 rest5:
-	CBZ R2, done1
-	TBZ $1, R2, single24
-	WORD $0xfd401829 // ldr d9, [x1, #48]
-	TBZ $0, R2, done25
-	ADD $56, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single24
+	WORD $0xfd401869 // ldr d9, [x3, #48]
+	TBZ $0, R4, done25
+	ADD $56, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done25
 
 single24:
-	WORD $0xbd403029 // ldr s9, [x1, #48]
+	WORD $0xbd403069 // ldr s9, [x3, #48]
 
 done25:
-	TBZ $1, R2, single26
-	WORD $0xfd40180a // ldr d10, [x0, #48]
-	TBZ $0, R2, done27
-	ADD $56, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single26
+	WORD $0xfd40184a // ldr d10, [x2, #48]
+	TBZ $0, R4, done27
+	ADD $56, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done27
 
 single26:
-	WORD $0xbd40300a // ldr s10, [x0, #48]
+	WORD $0xbd40304a // ldr s10, [x2, #48]
 
 done27:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -435,27 +442,27 @@ done27:
 	JMP done1
 
 rest6:
-	CBZ R2, done1
-	TBZ $1, R2, single28
-	WORD $0xfd402029 // ldr d9, [x1, #64]
-	TBZ $0, R2, done29
-	ADD $72, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single28
+	WORD $0xfd402069 // ldr d9, [x3, #64]
+	TBZ $0, R4, done29
+	ADD $72, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done29
 
 single28:
-	WORD $0xbd404029 // ldr s9, [x1, #64]
+	WORD $0xbd404069 // ldr s9, [x3, #64]
 
 done29:
-	TBZ $1, R2, single30
-	WORD $0xfd40200a // ldr d10, [x0, #64]
-	TBZ $0, R2, done31
-	ADD $72, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single30
+	WORD $0xfd40204a // ldr d10, [x2, #64]
+	TBZ $0, R4, done31
+	ADD $72, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done31
 
 single30:
-	WORD $0xbd40400a // ldr s10, [x0, #64]
+	WORD $0xbd40404a // ldr s10, [x2, #64]
 
 done31:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -464,27 +471,27 @@ done31:
 	JMP done1
 
 rest7:
-	CBZ R2, done1
-	TBZ $1, R2, single32
-	WORD $0xfd402829 // ldr d9, [x1, #80]
-	TBZ $0, R2, done33
-	ADD $88, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single32
+	WORD $0xfd402869 // ldr d9, [x3, #80]
+	TBZ $0, R4, done33
+	ADD $88, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done33
 
 single32:
-	WORD $0xbd405029 // ldr s9, [x1, #80]
+	WORD $0xbd405069 // ldr s9, [x3, #80]
 
 done33:
-	TBZ $1, R2, single34
-	WORD $0xfd40280a // ldr d10, [x0, #80]
-	TBZ $0, R2, done35
-	ADD $88, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single34
+	WORD $0xfd40284a // ldr d10, [x2, #80]
+	TBZ $0, R4, done35
+	ADD $88, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done35
 
 single34:
-	WORD $0xbd40500a // ldr s10, [x0, #80]
+	WORD $0xbd40504a // ldr s10, [x2, #80]
 
 done35:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -493,27 +500,27 @@ done35:
 	JMP done1
 
 rest8:
-	CBZ R2, done1
-	TBZ $1, R2, single36
-	WORD $0xfd403029 // ldr d9, [x1, #96]
-	TBZ $0, R2, done37
-	ADD $104, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single36
+	WORD $0xfd403069 // ldr d9, [x3, #96]
+	TBZ $0, R4, done37
+	ADD $104, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done37
 
 single36:
-	WORD $0xbd406029 // ldr s9, [x1, #96]
+	WORD $0xbd406069 // ldr s9, [x3, #96]
 
 done37:
-	TBZ $1, R2, single38
-	WORD $0xfd40300a // ldr d10, [x0, #96]
-	TBZ $0, R2, done39
-	ADD $104, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single38
+	WORD $0xfd40304a // ldr d10, [x2, #96]
+	TBZ $0, R4, done39
+	ADD $104, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done39
 
 single38:
-	WORD $0xbd40600a // ldr s10, [x0, #96]
+	WORD $0xbd40604a // ldr s10, [x2, #96]
 
 done39:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -522,27 +529,27 @@ done39:
 	JMP done1
 
 rest9:
-	CBZ R2, done1
-	TBZ $1, R2, single40
-	WORD $0xfd403829 // ldr d9, [x1, #112]
-	TBZ $0, R2, done41
-	ADD $120, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single40
+	WORD $0xfd403869 // ldr d9, [x3, #112]
+	TBZ $0, R4, done41
+	ADD $120, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
 	JMP done41
 
 single40:
-	WORD $0xbd407029 // ldr s9, [x1, #112]
+	WORD $0xbd407069 // ldr s9, [x3, #112]
 
 done41:
-	TBZ $1, R2, single42
-	WORD $0xfd40380a // ldr d10, [x0, #112]
-	TBZ $0, R2, done43
-	ADD $120, R0, R3
-	WORD $0x4d40806a // ld1 {v10.s}[2], [x3]
+	TBZ $1, R4, single42
+	WORD $0xfd40384a // ldr d10, [x2, #112]
+	TBZ $0, R4, done43
+	ADD $120, R2, R5
+	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
 	JMP done43
 
 single42:
-	WORD $0xbd40700a // ldr s10, [x0, #112]
+	WORD $0xbd40704a // ldr s10, [x2, #112]
 
 done43:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -574,90 +581,93 @@ TEXT ·softmaxGradNEON(SB), NOSPLIT, $0-36
 	FMOVS mean+32(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	WORD $0x4f000401 // movi v1.4s, #0x0
-	MOVD n+24(FP), R3
-	SUBS $8, R3, R3
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD n+24(FP), R6
+	SUBS $8, R6, R6
 	BLT after3
 
 loop2:
-	WORD $0x3dc00042 // ldr q2, [x2]
-	WORD $0x3dc00023 // ldr q3, [x1]
-	WORD $0x3dc00004 // ldr q4, [x0]
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x3dc00083 // ldr q3, [x4]
+	WORD $0x3dc00064 // ldr q4, [x3]
 	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
 	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
 	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
-	WORD $0x3d800004 // str q4, [x0]
-	WORD $0x3dc00442 // ldr q2, [x2, #16]
-	WORD $0x3dc00423 // ldr q3, [x1, #16]
-	WORD $0x3dc00404 // ldr q4, [x0, #16]
+	WORD $0x3d800064 // str q4, [x3]
+	WORD $0x3dc004a2 // ldr q2, [x5, #16]
+	WORD $0x3dc00483 // ldr q3, [x4, #16]
+	WORD $0x3dc00464 // ldr q4, [x3, #16]
 	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
 	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
 	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
-	WORD $0x3d800404 // str q4, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	ADD $32, R2
-	SUBS $8, R3, R3
+	WORD $0x3d800464 // str q4, [x3, #16]
+	ADD $32, R3
+	ADD $32, R4
+	ADD $32, R5
+	SUBS $8, R6, R6
 	BGE loop2
 
 after3:
-	ADD $8, R3
-	SUBS $4, R3, R3
+	ADD $8, R6
+	SUBS $4, R6, R6
 	BLT after5
 
 loop4:
-	WORD $0x3dc00042 // ldr q2, [x2]
-	WORD $0x3dc00023 // ldr q3, [x1]
-	WORD $0x3dc00004 // ldr q4, [x0]
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x3dc00083 // ldr q3, [x4]
+	WORD $0x3dc00064 // ldr q4, [x3]
 	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
 	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
 	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
-	WORD $0x3d800004 // str q4, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R3, R3
+	WORD $0x3d800064 // str q4, [x3]
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
-	WORD $0xfd400042 // ldr d2, [x2]
-	TBZ $0, R3, done7
-	ADD $8, R2, R4
-	WORD $0x4d408082 // ld1 {v2.s}[2], [x4]
+	ADD $4, R6
+	CBZ R6, end1
+	TBZ $1, R6, single6
+	WORD $0xfd4000a2 // ldr d2, [x5]
+	TBZ $0, R6, done7
+	ADD $8, R5, R7
+	WORD $0x4d4080e2 // ld1 {v2.s}[2], [x7]
 	JMP done7
 
 single6:
-	WORD $0xbd400042 // ldr s2, [x2]
+	WORD $0xbd4000a2 // ldr s2, [x5]
 
 done7:
-	TBZ $1, R3, single8
-	WORD $0xfd400023 // ldr d3, [x1]
-	TBZ $0, R3, done9
-	ADD $8, R1, R4
-	WORD $0x4d408083 // ld1 {v3.s}[2], [x4]
+	TBZ $1, R6, single8
+	WORD $0xfd400083 // ldr d3, [x4]
+	TBZ $0, R6, done9
+	ADD $8, R4, R7
+	WORD $0x4d4080e3 // ld1 {v3.s}[2], [x7]
 	JMP done9
 
 single8:
-	WORD $0xbd400023 // ldr s3, [x1]
+	WORD $0xbd400083 // ldr s3, [x4]
 
 done9:
-	TBZ $1, R3, single10
-	WORD $0xfd400004 // ldr d4, [x0]
-	TBZ $0, R3, done11
-	ADD $8, R0, R4
-	WORD $0x4d408084 // ld1 {v4.s}[2], [x4]
+	TBZ $1, R6, single10
+	WORD $0xfd400064 // ldr d4, [x3]
+	TBZ $0, R6, done11
+	ADD $8, R3, R7
+	WORD $0x4d4080e4 // ld1 {v4.s}[2], [x7]
 	JMP done11
 
 single10:
-	WORD $0xbd400004 // ldr s4, [x0]
+	WORD $0xbd400064 // ldr s4, [x3]
 
 done11:
 	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
@@ -665,15 +675,15 @@ done11:
 	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
-	TBZ $1, R3, single12
-	WORD $0xfd000004 // str d4, [x0]
-	TBZ $0, R3, done13
-	ADD $8, R0, R4
-	WORD $0x4d008084 // st1 {v4.s}[2], [x4]
+	TBZ $1, R6, single12
+	WORD $0xfd000064 // str d4, [x3]
+	TBZ $0, R6, done13
+	ADD $8, R3, R7
+	WORD $0x4d0080e4 // st1 {v4.s}[2], [x7]
 	JMP done13
 
 single12:
-	WORD $0xbd000004 // str s4, [x0]
+	WORD $0xbd000064 // str s4, [x3]
 
 done13:
 

@@ -14,82 +14,84 @@ TEXT ·axpyNEON(SB), NOSPLIT, $0-32
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	MOVD x+8(FP), R0
 	MOVD y+16(FP), R1
-	MOVD n+24(FP), R2
-	SUBS $16, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+24(FP), R4
+	SUBS $16, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00001 // ldr q1, [x0]
-	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800022 // str q2, [x1]
-	WORD $0x3dc00401 // ldr q1, [x0, #16]
-	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x3d800062 // str q2, [x3]
+	WORD $0x3dc00441 // ldr q1, [x2, #16]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800422 // str q2, [x1, #16]
-	WORD $0x3dc00801 // ldr q1, [x0, #32]
-	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3d800462 // str q2, [x3, #16]
+	WORD $0x3dc00841 // ldr q1, [x2, #32]
+	WORD $0x3dc00862 // ldr q2, [x3, #32]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800822 // str q2, [x1, #32]
-	WORD $0x3dc00c01 // ldr q1, [x0, #48]
-	WORD $0x3dc00c22 // ldr q2, [x1, #48]
+	WORD $0x3d800862 // str q2, [x3, #32]
+	WORD $0x3dc00c41 // ldr q1, [x2, #48]
+	WORD $0x3dc00c62 // ldr q2, [x3, #48]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800c22 // str q2, [x1, #48]
-	ADD $64, R0
-	ADD $64, R1
-	SUBS $16, R2, R2
+	WORD $0x3d800c62 // str q2, [x3, #48]
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
 	BGE loop2
 
 after3:
-	ADD $16, R2
-	SUBS $4, R2, R2
+	ADD $16, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc00001 // ldr q1, [x0]
-	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800022 // str q2, [x1]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x3d800062 // str q2, [x3]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd400001 // ldr d1, [x0]
-	TBZ $0, R2, done7
-	ADD $8, R0, R3
-	WORD $0x4d408061 // ld1 {v1.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd400041 // ldr d1, [x2]
+	TBZ $0, R4, done7
+	ADD $8, R2, R5
+	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd400001 // ldr s1, [x0]
+	WORD $0xbd400041 // ldr s1, [x2]
 
 done7:
-	TBZ $1, R2, single8
-	WORD $0xfd400022 // ldr d2, [x1]
-	TBZ $0, R2, done9
-	ADD $8, R1, R3
-	WORD $0x4d408062 // ld1 {v2.s}[2], [x3]
+	TBZ $1, R4, single8
+	WORD $0xfd400062 // ldr d2, [x3]
+	TBZ $0, R4, done9
+	ADD $8, R3, R5
+	WORD $0x4d4080a2 // ld1 {v2.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd400062 // ldr s2, [x3]
 
 done9:
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	TBZ $1, R2, single10
-	WORD $0xfd000022 // str d2, [x1]
-	TBZ $0, R2, done11
-	ADD $8, R1, R3
-	WORD $0x4d008062 // st1 {v2.s}[2], [x3]
+	TBZ $1, R4, single10
+	WORD $0xfd000062 // str d2, [x3]
+	TBZ $0, R4, done11
+	ADD $8, R3, R5
+	WORD $0x4d0080a2 // st1 {v2.s}[2], [x5]
 	JMP done11
 
 single10:
-	WORD $0xbd000022 // str s2, [x1]
+	WORD $0xbd000062 // str s2, [x3]
 
 done11:
 
@@ -104,66 +106,68 @@ TEXT ·scaleNEON(SB), NOSPLIT, $0-32
 	FMOVS a+8(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	MOVD x+16(FP), R1
-	MOVD n+24(FP), R2
-	SUBS $16, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+24(FP), R4
+	SUBS $16, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	WORD $0x3d800001 // str q1, [x0]
-	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3d800041 // str q1, [x2]
+	WORD $0x3dc00461 // ldr q1, [x3, #16]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	WORD $0x3d800401 // str q1, [x0, #16]
-	WORD $0x3dc00821 // ldr q1, [x1, #32]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3dc00861 // ldr q1, [x3, #32]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	WORD $0x3d800801 // str q1, [x0, #32]
-	WORD $0x3dc00c21 // ldr q1, [x1, #48]
+	WORD $0x3d800841 // str q1, [x2, #32]
+	WORD $0x3dc00c61 // ldr q1, [x3, #48]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	WORD $0x3d800c01 // str q1, [x0, #48]
-	ADD $64, R0
-	ADD $64, R1
-	SUBS $16, R2, R2
+	WORD $0x3d800c41 // str q1, [x2, #48]
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
 	BGE loop2
 
 after3:
-	ADD $16, R2
-	SUBS $4, R2, R2
+	ADD $16, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	WORD $0x3d800001 // str q1, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x3d800041 // str q1, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd400021 // ldr d1, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d408061 // ld1 {v1.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd400061 // ldr d1, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd400021 // ldr s1, [x1]
+	WORD $0xbd400061 // ldr s1, [x3]
 
 done7:
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	TBZ $1, R2, single8
-	WORD $0xfd000001 // str d1, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d008061 // st1 {v1.s}[2], [x3]
+	TBZ $1, R4, single8
+	WORD $0xfd000041 // str d1, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080a1 // st1 {v1.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd000001 // str s1, [x0]
+	WORD $0xbd000041 // str s1, [x2]
 
 done9:
 
@@ -180,72 +184,74 @@ TEXT ·scaleShiftNEON(SB), NOSPLIT, $0-40
 	MOVD x+16(FP), R1
 	FMOVS b+24(FP), F1
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
-	MOVD n+32(FP), R2
-	SUBS $16, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+32(FP), R4
+	SUBS $16, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	WORD $0x3d800003 // str q3, [x0]
-	WORD $0x3dc00422 // ldr q2, [x1, #16]
+	WORD $0x3d800043 // str q3, [x2]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	WORD $0x3d800403 // str q3, [x0, #16]
-	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3d800443 // str q3, [x2, #16]
+	WORD $0x3dc00862 // ldr q2, [x3, #32]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	WORD $0x3d800803 // str q3, [x0, #32]
-	WORD $0x3dc00c22 // ldr q2, [x1, #48]
+	WORD $0x3d800843 // str q3, [x2, #32]
+	WORD $0x3dc00c62 // ldr q2, [x3, #48]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	WORD $0x3d800c03 // str q3, [x0, #48]
-	ADD $64, R0
-	ADD $64, R1
-	SUBS $16, R2, R2
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
 	BGE loop2
 
 after3:
-	ADD $16, R2
-	SUBS $4, R2, R2
+	ADD $16, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	WORD $0x3d800003 // str q3, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x3d800043 // str q3, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd400022 // ldr d2, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d408062 // ld1 {v2.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd400062 // ldr d2, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080a2 // ld1 {v2.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd400062 // ldr s2, [x3]
 
 done7:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	TBZ $1, R2, single8
-	WORD $0xfd000003 // str d3, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d008063 // st1 {v3.s}[2], [x3]
+	TBZ $1, R4, single8
+	WORD $0xfd000043 // str d3, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080a3 // st1 {v3.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd000003 // str s3, [x0]
+	WORD $0xbd000043 // str s3, [x2]
 
 done9:
 
@@ -259,84 +265,87 @@ TEXT ·addNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
-	MOVD n+24(FP), R3
-	SUBS $16, R3, R3
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD n+24(FP), R6
+	SUBS $16, R6, R6
 	BLT after3
 
 loop2:
-	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d800000 // str q0, [x0]
-	WORD $0x3dc00420 // ldr q0, [x1, #16]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
+	WORD $0x3d800060 // str q0, [x3]
+	WORD $0x3dc00480 // ldr q0, [x4, #16]
+	WORD $0x3dc004a1 // ldr q1, [x5, #16]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d800400 // str q0, [x0, #16]
-	WORD $0x3dc00820 // ldr q0, [x1, #32]
-	WORD $0x3dc00841 // ldr q1, [x2, #32]
+	WORD $0x3d800460 // str q0, [x3, #16]
+	WORD $0x3dc00880 // ldr q0, [x4, #32]
+	WORD $0x3dc008a1 // ldr q1, [x5, #32]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d800800 // str q0, [x0, #32]
-	WORD $0x3dc00c20 // ldr q0, [x1, #48]
-	WORD $0x3dc00c41 // ldr q1, [x2, #48]
+	WORD $0x3d800860 // str q0, [x3, #32]
+	WORD $0x3dc00c80 // ldr q0, [x4, #48]
+	WORD $0x3dc00ca1 // ldr q1, [x5, #48]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d800c00 // str q0, [x0, #48]
-	ADD $64, R0
-	ADD $64, R1
-	ADD $64, R2
-	SUBS $16, R3, R3
+	WORD $0x3d800c60 // str q0, [x3, #48]
+	ADD $64, R3
+	ADD $64, R4
+	ADD $64, R5
+	SUBS $16, R6, R6
 	BGE loop2
 
 after3:
-	ADD $16, R3
-	SUBS $4, R3, R3
+	ADD $16, R6
+	SUBS $4, R6, R6
 	BLT after5
 
 loop4:
-	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d800000 // str q0, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R3, R3
+	WORD $0x3d800060 // str q0, [x3]
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
-	WORD $0xfd400020 // ldr d0, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d408080 // ld1 {v0.s}[2], [x4]
+	ADD $4, R6
+	CBZ R6, end1
+	TBZ $1, R6, single6
+	WORD $0xfd400080 // ldr d0, [x4]
+	TBZ $0, R6, done7
+	ADD $8, R4, R7
+	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
 	JMP done7
 
 single6:
-	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0xbd400080 // ldr s0, [x4]
 
 done7:
-	TBZ $1, R3, single8
-	WORD $0xfd400041 // ldr d1, [x2]
-	TBZ $0, R3, done9
-	ADD $8, R2, R4
-	WORD $0x4d408081 // ld1 {v1.s}[2], [x4]
+	TBZ $1, R6, single8
+	WORD $0xfd4000a1 // ldr d1, [x5]
+	TBZ $0, R6, done9
+	ADD $8, R5, R7
+	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
 	JMP done9
 
 single8:
-	WORD $0xbd400041 // ldr s1, [x2]
+	WORD $0xbd4000a1 // ldr s1, [x5]
 
 done9:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R3, single10
-	WORD $0xfd000000 // str d0, [x0]
-	TBZ $0, R3, done11
-	ADD $8, R0, R4
-	WORD $0x4d008080 // st1 {v0.s}[2], [x4]
+	TBZ $1, R6, single10
+	WORD $0xfd000060 // str d0, [x3]
+	TBZ $0, R6, done11
+	ADD $8, R3, R7
+	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
 	JMP done11
 
 single10:
-	WORD $0xbd000000 // str s0, [x0]
+	WORD $0xbd000060 // str s0, [x3]
 
 done11:
 
@@ -350,84 +359,87 @@ TEXT ·mulNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
-	MOVD n+24(FP), R3
-	SUBS $16, R3, R3
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD n+24(FP), R6
+	SUBS $16, R6, R6
 	BLT after3
 
 loop2:
-	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	WORD $0x3d800000 // str q0, [x0]
-	WORD $0x3dc00420 // ldr q0, [x1, #16]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
+	WORD $0x3d800060 // str q0, [x3]
+	WORD $0x3dc00480 // ldr q0, [x4, #16]
+	WORD $0x3dc004a1 // ldr q1, [x5, #16]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	WORD $0x3d800400 // str q0, [x0, #16]
-	WORD $0x3dc00820 // ldr q0, [x1, #32]
-	WORD $0x3dc00841 // ldr q1, [x2, #32]
+	WORD $0x3d800460 // str q0, [x3, #16]
+	WORD $0x3dc00880 // ldr q0, [x4, #32]
+	WORD $0x3dc008a1 // ldr q1, [x5, #32]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	WORD $0x3d800800 // str q0, [x0, #32]
-	WORD $0x3dc00c20 // ldr q0, [x1, #48]
-	WORD $0x3dc00c41 // ldr q1, [x2, #48]
+	WORD $0x3d800860 // str q0, [x3, #32]
+	WORD $0x3dc00c80 // ldr q0, [x4, #48]
+	WORD $0x3dc00ca1 // ldr q1, [x5, #48]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	WORD $0x3d800c00 // str q0, [x0, #48]
-	ADD $64, R0
-	ADD $64, R1
-	ADD $64, R2
-	SUBS $16, R3, R3
+	WORD $0x3d800c60 // str q0, [x3, #48]
+	ADD $64, R3
+	ADD $64, R4
+	ADD $64, R5
+	SUBS $16, R6, R6
 	BGE loop2
 
 after3:
-	ADD $16, R3
-	SUBS $4, R3, R3
+	ADD $16, R6
+	SUBS $4, R6, R6
 	BLT after5
 
 loop4:
-	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	WORD $0x3d800000 // str q0, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R3, R3
+	WORD $0x3d800060 // str q0, [x3]
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
-	WORD $0xfd400020 // ldr d0, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d408080 // ld1 {v0.s}[2], [x4]
+	ADD $4, R6
+	CBZ R6, end1
+	TBZ $1, R6, single6
+	WORD $0xfd400080 // ldr d0, [x4]
+	TBZ $0, R6, done7
+	ADD $8, R4, R7
+	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
 	JMP done7
 
 single6:
-	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0xbd400080 // ldr s0, [x4]
 
 done7:
-	TBZ $1, R3, single8
-	WORD $0xfd400041 // ldr d1, [x2]
-	TBZ $0, R3, done9
-	ADD $8, R2, R4
-	WORD $0x4d408081 // ld1 {v1.s}[2], [x4]
+	TBZ $1, R6, single8
+	WORD $0xfd4000a1 // ldr d1, [x5]
+	TBZ $0, R6, done9
+	ADD $8, R5, R7
+	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
 	JMP done9
 
 single8:
-	WORD $0xbd400041 // ldr s1, [x2]
+	WORD $0xbd4000a1 // ldr s1, [x5]
 
 done9:
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	TBZ $1, R3, single10
-	WORD $0xfd000000 // str d0, [x0]
-	TBZ $0, R3, done11
-	ADD $8, R0, R4
-	WORD $0x4d008080 // st1 {v0.s}[2], [x4]
+	TBZ $1, R6, single10
+	WORD $0xfd000060 // str d0, [x3]
+	TBZ $0, R6, done11
+	ADD $8, R3, R7
+	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
 	JMP done11
 
 single10:
-	WORD $0xbd000000 // str s0, [x0]
+	WORD $0xbd000060 // str s0, [x3]
 
 done11:
 
@@ -441,100 +453,103 @@ TEXT ·mulAddNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
-	MOVD n+24(FP), R3
-	SUBS $16, R3, R3
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD n+24(FP), R6
+	SUBS $16, R6, R6
 	BLT after3
 
 loop2:
-	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x3dc00041 // ldr q1, [x2]
-	WORD $0x3dc00002 // ldr q2, [x0]
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800002 // str q2, [x0]
-	WORD $0x3dc00420 // ldr q0, [x1, #16]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
-	WORD $0x3dc00402 // ldr q2, [x0, #16]
+	WORD $0x3d800062 // str q2, [x3]
+	WORD $0x3dc00480 // ldr q0, [x4, #16]
+	WORD $0x3dc004a1 // ldr q1, [x5, #16]
+	WORD $0x3dc00462 // ldr q2, [x3, #16]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800402 // str q2, [x0, #16]
-	WORD $0x3dc00820 // ldr q0, [x1, #32]
-	WORD $0x3dc00841 // ldr q1, [x2, #32]
-	WORD $0x3dc00802 // ldr q2, [x0, #32]
+	WORD $0x3d800462 // str q2, [x3, #16]
+	WORD $0x3dc00880 // ldr q0, [x4, #32]
+	WORD $0x3dc008a1 // ldr q1, [x5, #32]
+	WORD $0x3dc00862 // ldr q2, [x3, #32]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800802 // str q2, [x0, #32]
-	WORD $0x3dc00c20 // ldr q0, [x1, #48]
-	WORD $0x3dc00c41 // ldr q1, [x2, #48]
-	WORD $0x3dc00c02 // ldr q2, [x0, #48]
+	WORD $0x3d800862 // str q2, [x3, #32]
+	WORD $0x3dc00c80 // ldr q0, [x4, #48]
+	WORD $0x3dc00ca1 // ldr q1, [x5, #48]
+	WORD $0x3dc00c62 // ldr q2, [x3, #48]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800c02 // str q2, [x0, #48]
-	ADD $64, R0
-	ADD $64, R1
-	ADD $64, R2
-	SUBS $16, R3, R3
+	WORD $0x3d800c62 // str q2, [x3, #48]
+	ADD $64, R3
+	ADD $64, R4
+	ADD $64, R5
+	SUBS $16, R6, R6
 	BGE loop2
 
 after3:
-	ADD $16, R3
-	SUBS $4, R3, R3
+	ADD $16, R6
+	SUBS $4, R6, R6
 	BLT after5
 
 loop4:
-	WORD $0x3dc00020 // ldr q0, [x1]
-	WORD $0x3dc00041 // ldr q1, [x2]
-	WORD $0x3dc00002 // ldr q2, [x0]
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x3d800002 // str q2, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R3, R3
+	WORD $0x3d800062 // str q2, [x3]
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop4
 
 after5:
-	ADD $4, R3
-	CBZ R3, end1
-	TBZ $1, R3, single6
-	WORD $0xfd400020 // ldr d0, [x1]
-	TBZ $0, R3, done7
-	ADD $8, R1, R4
-	WORD $0x4d408080 // ld1 {v0.s}[2], [x4]
+	ADD $4, R6
+	CBZ R6, end1
+	TBZ $1, R6, single6
+	WORD $0xfd400080 // ldr d0, [x4]
+	TBZ $0, R6, done7
+	ADD $8, R4, R7
+	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
 	JMP done7
 
 single6:
-	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0xbd400080 // ldr s0, [x4]
 
 done7:
-	TBZ $1, R3, single8
-	WORD $0xfd400041 // ldr d1, [x2]
-	TBZ $0, R3, done9
-	ADD $8, R2, R4
-	WORD $0x4d408081 // ld1 {v1.s}[2], [x4]
+	TBZ $1, R6, single8
+	WORD $0xfd4000a1 // ldr d1, [x5]
+	TBZ $0, R6, done9
+	ADD $8, R5, R7
+	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
 	JMP done9
 
 single8:
-	WORD $0xbd400041 // ldr s1, [x2]
+	WORD $0xbd4000a1 // ldr s1, [x5]
 
 done9:
-	TBZ $1, R3, single10
-	WORD $0xfd400002 // ldr d2, [x0]
-	TBZ $0, R3, done11
-	ADD $8, R0, R4
-	WORD $0x4d408082 // ld1 {v2.s}[2], [x4]
+	TBZ $1, R6, single10
+	WORD $0xfd400062 // ldr d2, [x3]
+	TBZ $0, R6, done11
+	ADD $8, R3, R7
+	WORD $0x4d4080e2 // ld1 {v2.s}[2], [x7]
 	JMP done11
 
 single10:
-	WORD $0xbd400002 // ldr s2, [x0]
+	WORD $0xbd400062 // ldr s2, [x3]
 
 done11:
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	TBZ $1, R3, single12
-	WORD $0xfd000002 // str d2, [x0]
-	TBZ $0, R3, done13
-	ADD $8, R0, R4
-	WORD $0x4d008082 // st1 {v2.s}[2], [x4]
+	TBZ $1, R6, single12
+	WORD $0xfd000062 // str d2, [x3]
+	TBZ $0, R6, done13
+	ADD $8, R3, R7
+	WORD $0x4d0080e2 // st1 {v2.s}[2], [x7]
 	JMP done13
 
 single12:
-	WORD $0xbd000002 // str s2, [x0]
+	WORD $0xbd000062 // str s2, [x3]
 
 done13:
 

@@ -31,494 +31,495 @@ TEXT ·sumSquaresAboutNEON(SB), NOSPLIT, $0-28
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4f000410 // movi v16.4s, #0x0
-	MOVD n+8(FP), R1
-	SUBS $64, R1, R1
+	MOVD R0, R1
+	MOVD n+8(FP), R2
+	SUBS $64, R2, R2
 	BLT after19
 
 loop18:
-	WORD $0x3dc00011 // ldr q17, [x0]
+	WORD $0x3dc00031 // ldr q17, [x1]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
-	WORD $0x3dc00411 // ldr q17, [x0, #16]
+	WORD $0x3dc00431 // ldr q17, [x1, #16]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
-	WORD $0x3dc00811 // ldr q17, [x0, #32]
+	WORD $0x3dc00831 // ldr q17, [x1, #32]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
-	WORD $0x3dc00c11 // ldr q17, [x0, #48]
+	WORD $0x3dc00c31 // ldr q17, [x1, #48]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
-	WORD $0x3dc01011 // ldr q17, [x0, #64]
+	WORD $0x3dc01031 // ldr q17, [x1, #64]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
-	WORD $0x3dc01411 // ldr q17, [x0, #80]
+	WORD $0x3dc01431 // ldr q17, [x1, #80]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
-	WORD $0x3dc01811 // ldr q17, [x0, #96]
+	WORD $0x3dc01831 // ldr q17, [x1, #96]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
-	WORD $0x3dc01c11 // ldr q17, [x0, #112]
+	WORD $0x3dc01c31 // ldr q17, [x1, #112]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
-	WORD $0x3dc02011 // ldr q17, [x0, #128]
+	WORD $0x3dc02031 // ldr q17, [x1, #128]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
-	WORD $0x3dc02411 // ldr q17, [x0, #144]
+	WORD $0x3dc02431 // ldr q17, [x1, #144]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
-	WORD $0x3dc02811 // ldr q17, [x0, #160]
+	WORD $0x3dc02831 // ldr q17, [x1, #160]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
-	WORD $0x3dc02c11 // ldr q17, [x0, #176]
+	WORD $0x3dc02c31 // ldr q17, [x1, #176]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
-	WORD $0x3dc03011 // ldr q17, [x0, #192]
+	WORD $0x3dc03031 // ldr q17, [x1, #192]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
-	WORD $0x3dc03411 // ldr q17, [x0, #208]
+	WORD $0x3dc03431 // ldr q17, [x1, #208]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
-	WORD $0x3dc03811 // ldr q17, [x0, #224]
+	WORD $0x3dc03831 // ldr q17, [x1, #224]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
-	WORD $0x3dc03c11 // ldr q17, [x0, #240]
+	WORD $0x3dc03c31 // ldr q17, [x1, #240]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
-	ADD $256, R0
-	SUBS $64, R1, R1
+	ADD $256, R1
+	SUBS $64, R2, R2
 	BGE loop18
 
 after19:
-	ADD $64, R1
-	CMP $4, R1
+	ADD $64, R2
+	CMP $4, R2
 	BLT rest2
-	WORD $0x3dc00011 // ldr q17, [x0]
+	WORD $0x3dc00031 // ldr q17, [x1]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest3
-	WORD $0x3dc00411 // ldr q17, [x0, #16]
+	WORD $0x3dc00431 // ldr q17, [x1, #16]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest4
-	WORD $0x3dc00811 // ldr q17, [x0, #32]
+	WORD $0x3dc00831 // ldr q17, [x1, #32]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest5
-	WORD $0x3dc00c11 // ldr q17, [x0, #48]
+	WORD $0x3dc00c31 // ldr q17, [x1, #48]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest6
-	WORD $0x3dc01011 // ldr q17, [x0, #64]
+	WORD $0x3dc01031 // ldr q17, [x1, #64]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest7
-	WORD $0x3dc01411 // ldr q17, [x0, #80]
+	WORD $0x3dc01431 // ldr q17, [x1, #80]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest8
-	WORD $0x3dc01811 // ldr q17, [x0, #96]
+	WORD $0x3dc01831 // ldr q17, [x1, #96]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest9
-	WORD $0x3dc01c11 // ldr q17, [x0, #112]
+	WORD $0x3dc01c31 // ldr q17, [x1, #112]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest10
-	WORD $0x3dc02011 // ldr q17, [x0, #128]
+	WORD $0x3dc02031 // ldr q17, [x1, #128]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest11
-	WORD $0x3dc02411 // ldr q17, [x0, #144]
+	WORD $0x3dc02431 // ldr q17, [x1, #144]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest12
-	WORD $0x3dc02811 // ldr q17, [x0, #160]
+	WORD $0x3dc02831 // ldr q17, [x1, #160]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest13
-	WORD $0x3dc02c11 // ldr q17, [x0, #176]
+	WORD $0x3dc02c31 // ldr q17, [x1, #176]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest14
-	WORD $0x3dc03011 // ldr q17, [x0, #192]
+	WORD $0x3dc03031 // ldr q17, [x1, #192]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest15
-	WORD $0x3dc03411 // ldr q17, [x0, #208]
+	WORD $0x3dc03431 // ldr q17, [x1, #208]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest16
-	WORD $0x3dc03811 // ldr q17, [x0, #224]
+	WORD $0x3dc03831 // ldr q17, [x1, #224]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest17
-	WORD $0x3dc03c11 // ldr q17, [x0, #240]
+	WORD $0x3dc03c31 // ldr q17, [x1, #240]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
-	SUB $4, R1
+	SUB $4, R2
 	JMP done1
 
 rest2:
-	CBZ R1, done1
-	TBZ $1, R1, single20
-	WORD $0xfd400011 // ldr d17, [x0]
-	TBZ $0, R1, done21
-	ADD $8, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single20
+	WORD $0xfd400031 // ldr d17, [x1]
+	TBZ $0, R2, done21
+	ADD $8, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done21
 
 single20:
-	WORD $0xbd400011 // ldr s17, [x0]
+	WORD $0xbd400031 // ldr s17, [x1]
 
 done21:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
 	JMP done1
 
 rest3:
-	CBZ R1, done1
-	TBZ $1, R1, single22
-	WORD $0xfd400811 // ldr d17, [x0, #16]
-	TBZ $0, R1, done23
-	ADD $24, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single22
+	WORD $0xfd400831 // ldr d17, [x1, #16]
+	TBZ $0, R2, done23
+	ADD $24, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done23
 
 single22:
-	WORD $0xbd401011 // ldr s17, [x0, #16]
+	WORD $0xbd401031 // ldr s17, [x1, #16]
 
 done23:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
 	JMP done1
 
 rest4:
-	CBZ R1, done1
-	TBZ $1, R1, single24
-	WORD $0xfd401011 // ldr d17, [x0, #32]
-	TBZ $0, R1, done25
-	ADD $40, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single24
+	WORD $0xfd401031 // ldr d17, [x1, #32]
+	TBZ $0, R2, done25
+	ADD $40, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done25
 
 single24:
-	WORD $0xbd402011 // ldr s17, [x0, #32]
+	WORD $0xbd402031 // ldr s17, [x1, #32]
 
 done25:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
 	JMP done1
 
 rest5:
-	CBZ R1, done1
-	TBZ $1, R1, single26
-	WORD $0xfd401811 // ldr d17, [x0, #48]
-	TBZ $0, R1, done27
-	ADD $56, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single26
+	WORD $0xfd401831 // ldr d17, [x1, #48]
+	TBZ $0, R2, done27
+	ADD $56, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done27
 
 single26:
-	WORD $0xbd403011 // ldr s17, [x0, #48]
+	WORD $0xbd403031 // ldr s17, [x1, #48]
 
 done27:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
 	JMP done1
 
 rest6:
-	CBZ R1, done1
-	TBZ $1, R1, single28
-	WORD $0xfd402011 // ldr d17, [x0, #64]
-	TBZ $0, R1, done29
-	ADD $72, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single28
+	WORD $0xfd402031 // ldr d17, [x1, #64]
+	TBZ $0, R2, done29
+	ADD $72, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done29
 
 single28:
-	WORD $0xbd404011 // ldr s17, [x0, #64]
+	WORD $0xbd404031 // ldr s17, [x1, #64]
 
 done29:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
 	JMP done1
 
 rest7:
-	CBZ R1, done1
-	TBZ $1, R1, single30
-	WORD $0xfd402811 // ldr d17, [x0, #80]
-	TBZ $0, R1, done31
-	ADD $88, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single30
+	WORD $0xfd402831 // ldr d17, [x1, #80]
+	TBZ $0, R2, done31
+	ADD $88, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done31
 
 single30:
-	WORD $0xbd405011 // ldr s17, [x0, #80]
+	WORD $0xbd405031 // ldr s17, [x1, #80]
 
 done31:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
 	JMP done1
 
 rest8:
-	CBZ R1, done1
-	TBZ $1, R1, single32
-	WORD $0xfd403011 // ldr d17, [x0, #96]
-	TBZ $0, R1, done33
-	ADD $104, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single32
+	WORD $0xfd403031 // ldr d17, [x1, #96]
+	TBZ $0, R2, done33
+	ADD $104, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done33
 
 single32:
-	WORD $0xbd406011 // ldr s17, [x0, #96]
+	WORD $0xbd406031 // ldr s17, [x1, #96]
 
 done33:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
 	JMP done1
 
 rest9:
-	CBZ R1, done1
-	TBZ $1, R1, single34
-	WORD $0xfd403811 // ldr d17, [x0, #112]
-	TBZ $0, R1, done35
-	ADD $120, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single34
+	WORD $0xfd403831 // ldr d17, [x1, #112]
+	TBZ $0, R2, done35
+	ADD $120, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done35
 
 single34:
-	WORD $0xbd407011 // ldr s17, [x0, #112]
+	WORD $0xbd407031 // ldr s17, [x1, #112]
 
 done35:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
 	JMP done1
 
 rest10:
-	CBZ R1, done1
-	TBZ $1, R1, single36
-	WORD $0xfd404011 // ldr d17, [x0, #128]
-	TBZ $0, R1, done37
-	ADD $136, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single36
+	WORD $0xfd404031 // ldr d17, [x1, #128]
+	TBZ $0, R2, done37
+	ADD $136, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done37
 
 single36:
-	WORD $0xbd408011 // ldr s17, [x0, #128]
+	WORD $0xbd408031 // ldr s17, [x1, #128]
 
 done37:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
 	JMP done1
 
 rest11:
-	CBZ R1, done1
-	TBZ $1, R1, single38
-	WORD $0xfd404811 // ldr d17, [x0, #144]
-	TBZ $0, R1, done39
-	ADD $152, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single38
+	WORD $0xfd404831 // ldr d17, [x1, #144]
+	TBZ $0, R2, done39
+	ADD $152, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done39
 
 single38:
-	WORD $0xbd409011 // ldr s17, [x0, #144]
+	WORD $0xbd409031 // ldr s17, [x1, #144]
 
 done39:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
 	JMP done1
 
 rest12:
-	CBZ R1, done1
-	TBZ $1, R1, single40
-	WORD $0xfd405011 // ldr d17, [x0, #160]
-	TBZ $0, R1, done41
-	ADD $168, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single40
+	WORD $0xfd405031 // ldr d17, [x1, #160]
+	TBZ $0, R2, done41
+	ADD $168, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done41
 
 single40:
-	WORD $0xbd40a011 // ldr s17, [x0, #160]
+	WORD $0xbd40a031 // ldr s17, [x1, #160]
 
 done41:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
 	JMP done1
 
 rest13:
-	CBZ R1, done1
-	TBZ $1, R1, single42
-	WORD $0xfd405811 // ldr d17, [x0, #176]
-	TBZ $0, R1, done43
-	ADD $184, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single42
+	WORD $0xfd405831 // ldr d17, [x1, #176]
+	TBZ $0, R2, done43
+	ADD $184, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done43
 
 single42:
-	WORD $0xbd40b011 // ldr s17, [x0, #176]
+	WORD $0xbd40b031 // ldr s17, [x1, #176]
 
 done43:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
 	JMP done1
 
 rest14:
-	CBZ R1, done1
-	TBZ $1, R1, single44
-	WORD $0xfd406011 // ldr d17, [x0, #192]
-	TBZ $0, R1, done45
-	ADD $200, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single44
+	WORD $0xfd406031 // ldr d17, [x1, #192]
+	TBZ $0, R2, done45
+	ADD $200, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done45
 
 single44:
-	WORD $0xbd40c011 // ldr s17, [x0, #192]
+	WORD $0xbd40c031 // ldr s17, [x1, #192]
 
 done45:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
 	JMP done1
 
 rest15:
-	CBZ R1, done1
-	TBZ $1, R1, single46
-	WORD $0xfd406811 // ldr d17, [x0, #208]
-	TBZ $0, R1, done47
-	ADD $216, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single46
+	WORD $0xfd406831 // ldr d17, [x1, #208]
+	TBZ $0, R2, done47
+	ADD $216, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done47
 
 single46:
-	WORD $0xbd40d011 // ldr s17, [x0, #208]
+	WORD $0xbd40d031 // ldr s17, [x1, #208]
 
 done47:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
 	JMP done1
 
 rest16:
-	CBZ R1, done1
-	TBZ $1, R1, single48
-	WORD $0xfd407011 // ldr d17, [x0, #224]
-	TBZ $0, R1, done49
-	ADD $232, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single48
+	WORD $0xfd407031 // ldr d17, [x1, #224]
+	TBZ $0, R2, done49
+	ADD $232, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done49
 
 single48:
-	WORD $0xbd40e011 // ldr s17, [x0, #224]
+	WORD $0xbd40e031 // ldr s17, [x1, #224]
 
 done49:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
 	JMP done1
 
 rest17:
-	CBZ R1, done1
-	TBZ $1, R1, single50
-	WORD $0xfd407811 // ldr d17, [x0, #240]
-	TBZ $0, R1, done51
-	ADD $248, R0, R2
-	WORD $0x4d408051 // ld1 {v17.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single50
+	WORD $0xfd407831 // ldr d17, [x1, #240]
+	TBZ $0, R2, done51
+	ADD $248, R1, R3
+	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
 	JMP done51
 
 single50:
-	WORD $0xbd40f011 // ldr s17, [x0, #240]
+	WORD $0xbd40f031 // ldr s17, [x1, #240]
 
 done51:
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x3dc00353 // ldr q19, [x26]
-	WORD $0x4e040c32 // dup v18.4s, w1
+	WORD $0x4e040c52 // dup v18.4s, w2
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
@@ -558,100 +559,104 @@ TEXT ·normNEON(SB), NOSPLIT, $0-48
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	FMOVS inv+44(FP), F1
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
-	MOVD n+32(FP), R4
-	SUBS $8, R4, R4
+	MOVD R0, R4
+	MOVD R1, R5
+	MOVD R2, R6
+	MOVD R3, R7
+	MOVD n+32(FP), R8
+	SUBS $8, R8, R8
 	BLT after3
 
 loop2:
-	WORD $0x3dc00022 // ldr q2, [x1]
-	WORD $0x3dc00043 // ldr q3, [x2]
-	WORD $0x3dc00064 // ldr q4, [x3]
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x3dc000c3 // ldr q3, [x6]
+	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
-	WORD $0x3d800004 // str q4, [x0]
-	WORD $0x3dc00422 // ldr q2, [x1, #16]
-	WORD $0x3dc00443 // ldr q3, [x2, #16]
-	WORD $0x3dc00464 // ldr q4, [x3, #16]
+	WORD $0x3d800084 // str q4, [x4]
+	WORD $0x3dc004a2 // ldr q2, [x5, #16]
+	WORD $0x3dc004c3 // ldr q3, [x6, #16]
+	WORD $0x3dc004e4 // ldr q4, [x7, #16]
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
-	WORD $0x3d800404 // str q4, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	ADD $32, R2
-	ADD $32, R3
-	SUBS $8, R4, R4
+	WORD $0x3d800484 // str q4, [x4, #16]
+	ADD $32, R4
+	ADD $32, R5
+	ADD $32, R6
+	ADD $32, R7
+	SUBS $8, R8, R8
 	BGE loop2
 
 after3:
-	ADD $8, R4
-	SUBS $4, R4, R4
+	ADD $8, R8
+	SUBS $4, R8, R8
 	BLT after5
 
 loop4:
-	WORD $0x3dc00022 // ldr q2, [x1]
-	WORD $0x3dc00043 // ldr q3, [x2]
-	WORD $0x3dc00064 // ldr q4, [x3]
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x3dc000c3 // ldr q3, [x6]
+	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
-	WORD $0x3d800004 // str q4, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	ADD $16, R3
-	SUBS $4, R4, R4
+	WORD $0x3d800084 // str q4, [x4]
+	ADD $16, R4
+	ADD $16, R5
+	ADD $16, R6
+	ADD $16, R7
+	SUBS $4, R8, R8
 	BGE loop4
 
 after5:
-	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
-	WORD $0xfd400022 // ldr d2, [x1]
-	TBZ $0, R4, done7
-	ADD $8, R1, R5
-	WORD $0x4d4080a2 // ld1 {v2.s}[2], [x5]
+	ADD $4, R8
+	CBZ R8, end1
+	TBZ $1, R8, single6
+	WORD $0xfd4000a2 // ldr d2, [x5]
+	TBZ $0, R8, done7
+	ADD $8, R5, R9
+	WORD $0x4d408122 // ld1 {v2.s}[2], [x9]
 	JMP done7
 
 single6:
-	WORD $0xbd400022 // ldr s2, [x1]
+	WORD $0xbd4000a2 // ldr s2, [x5]
 
 done7:
-	TBZ $1, R4, single8
-	WORD $0xfd400043 // ldr d3, [x2]
-	TBZ $0, R4, done9
-	ADD $8, R2, R5
-	WORD $0x4d4080a3 // ld1 {v3.s}[2], [x5]
+	TBZ $1, R8, single8
+	WORD $0xfd4000c3 // ldr d3, [x6]
+	TBZ $0, R8, done9
+	ADD $8, R6, R9
+	WORD $0x4d408123 // ld1 {v3.s}[2], [x9]
 	JMP done9
 
 single8:
-	WORD $0xbd400043 // ldr s3, [x2]
+	WORD $0xbd4000c3 // ldr s3, [x6]
 
 done9:
-	TBZ $1, R4, single10
-	WORD $0xfd400064 // ldr d4, [x3]
-	TBZ $0, R4, done11
-	ADD $8, R3, R5
-	WORD $0x4d4080a4 // ld1 {v4.s}[2], [x5]
+	TBZ $1, R8, single10
+	WORD $0xfd4000e4 // ldr d4, [x7]
+	TBZ $0, R8, done11
+	ADD $8, R7, R9
+	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
 	JMP done11
 
 single10:
-	WORD $0xbd400064 // ldr s4, [x3]
+	WORD $0xbd4000e4 // ldr s4, [x7]
 
 done11:
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
-	TBZ $1, R4, single12
-	WORD $0xfd000004 // str d4, [x0]
-	TBZ $0, R4, done13
-	ADD $8, R0, R5
-	WORD $0x4d0080a4 // st1 {v4.s}[2], [x5]
+	TBZ $1, R8, single12
+	WORD $0xfd000084 // str d4, [x4]
+	TBZ $0, R8, done13
+	ADD $8, R4, R9
+	WORD $0x4d008124 // st1 {v4.s}[2], [x9]
 	JMP done13
 
 single12:
-	WORD $0xbd000004 // str s4, [x0]
+	WORD $0xbd000084 // str s4, [x4]
 
 done13:
 
@@ -686,206 +691,209 @@ TEXT ·normSumsNEON(SB), NOSPLIT, $0-48
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4f000411 // movi v17.4s, #0x0
-	MOVD n+24(FP), R3
-	SUBS $32, R3, R3
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD n+24(FP), R6
+	SUBS $32, R6, R6
 	BLT after11
 
 loop10:
-	WORD $0x3dc00032 // ldr q18, [x1]
-	WORD $0x3dc00053 // ldr q19, [x2]
-	WORD $0x3dc00014 // ldr q20, [x0]
+	WORD $0x3dc00092 // ldr q18, [x4]
+	WORD $0x3dc000b3 // ldr q19, [x5]
+	WORD $0x3dc00074 // ldr q20, [x3]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
 	WORD $0x4e32ce6a // fmla v10.4s, v19.4s, v18.4s
-	WORD $0x3dc00432 // ldr q18, [x1, #16]
-	WORD $0x3dc00453 // ldr q19, [x2, #16]
-	WORD $0x3dc00414 // ldr q20, [x0, #16]
+	WORD $0x3dc00492 // ldr q18, [x4, #16]
+	WORD $0x3dc004b3 // ldr q19, [x5, #16]
+	WORD $0x3dc00474 // ldr q20, [x3, #16]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
 	WORD $0x4e32ce6b // fmla v11.4s, v19.4s, v18.4s
-	WORD $0x3dc00832 // ldr q18, [x1, #32]
-	WORD $0x3dc00853 // ldr q19, [x2, #32]
-	WORD $0x3dc00814 // ldr q20, [x0, #32]
+	WORD $0x3dc00892 // ldr q18, [x4, #32]
+	WORD $0x3dc008b3 // ldr q19, [x5, #32]
+	WORD $0x3dc00874 // ldr q20, [x3, #32]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d484 // fadd v4.4s, v4.4s, v19.4s
 	WORD $0x4e32ce6c // fmla v12.4s, v19.4s, v18.4s
-	WORD $0x3dc00c32 // ldr q18, [x1, #48]
-	WORD $0x3dc00c53 // ldr q19, [x2, #48]
-	WORD $0x3dc00c14 // ldr q20, [x0, #48]
+	WORD $0x3dc00c92 // ldr q18, [x4, #48]
+	WORD $0x3dc00cb3 // ldr q19, [x5, #48]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4a5 // fadd v5.4s, v5.4s, v19.4s
 	WORD $0x4e32ce6d // fmla v13.4s, v19.4s, v18.4s
-	WORD $0x3dc01032 // ldr q18, [x1, #64]
-	WORD $0x3dc01053 // ldr q19, [x2, #64]
-	WORD $0x3dc01014 // ldr q20, [x0, #64]
+	WORD $0x3dc01092 // ldr q18, [x4, #64]
+	WORD $0x3dc010b3 // ldr q19, [x5, #64]
+	WORD $0x3dc01074 // ldr q20, [x3, #64]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4c6 // fadd v6.4s, v6.4s, v19.4s
 	WORD $0x4e32ce6e // fmla v14.4s, v19.4s, v18.4s
-	WORD $0x3dc01432 // ldr q18, [x1, #80]
-	WORD $0x3dc01453 // ldr q19, [x2, #80]
-	WORD $0x3dc01414 // ldr q20, [x0, #80]
+	WORD $0x3dc01492 // ldr q18, [x4, #80]
+	WORD $0x3dc014b3 // ldr q19, [x5, #80]
+	WORD $0x3dc01474 // ldr q20, [x3, #80]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
 	WORD $0x4e32ce6f // fmla v15.4s, v19.4s, v18.4s
-	WORD $0x3dc01832 // ldr q18, [x1, #96]
-	WORD $0x3dc01853 // ldr q19, [x2, #96]
-	WORD $0x3dc01814 // ldr q20, [x0, #96]
+	WORD $0x3dc01892 // ldr q18, [x4, #96]
+	WORD $0x3dc018b3 // ldr q19, [x5, #96]
+	WORD $0x3dc01874 // ldr q20, [x3, #96]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d508 // fadd v8.4s, v8.4s, v19.4s
 	WORD $0x4e32ce70 // fmla v16.4s, v19.4s, v18.4s
-	WORD $0x3dc01c32 // ldr q18, [x1, #112]
-	WORD $0x3dc01c53 // ldr q19, [x2, #112]
-	WORD $0x3dc01c14 // ldr q20, [x0, #112]
+	WORD $0x3dc01c92 // ldr q18, [x4, #112]
+	WORD $0x3dc01cb3 // ldr q19, [x5, #112]
+	WORD $0x3dc01c74 // ldr q20, [x3, #112]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
 	WORD $0x4e32ce71 // fmla v17.4s, v19.4s, v18.4s
-	ADD $128, R0
-	ADD $128, R1
-	ADD $128, R2
-	SUBS $32, R3, R3
+	ADD $128, R3
+	ADD $128, R4
+	ADD $128, R5
+	SUBS $32, R6, R6
 	BGE loop10
 
 after11:
-	ADD $32, R3
-	CMP $4, R3
+	ADD $32, R6
+	CMP $4, R6
 	BLT rest2
-	WORD $0x3dc00032 // ldr q18, [x1]
-	WORD $0x3dc00053 // ldr q19, [x2]
-	WORD $0x3dc00014 // ldr q20, [x0]
+	WORD $0x3dc00092 // ldr q18, [x4]
+	WORD $0x3dc000b3 // ldr q19, [x5]
+	WORD $0x3dc00074 // ldr q20, [x3]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
 	WORD $0x4e32ce6a // fmla v10.4s, v19.4s, v18.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest3
-	WORD $0x3dc00432 // ldr q18, [x1, #16]
-	WORD $0x3dc00453 // ldr q19, [x2, #16]
-	WORD $0x3dc00414 // ldr q20, [x0, #16]
+	WORD $0x3dc00492 // ldr q18, [x4, #16]
+	WORD $0x3dc004b3 // ldr q19, [x5, #16]
+	WORD $0x3dc00474 // ldr q20, [x3, #16]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
 	WORD $0x4e32ce6b // fmla v11.4s, v19.4s, v18.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest4
-	WORD $0x3dc00832 // ldr q18, [x1, #32]
-	WORD $0x3dc00853 // ldr q19, [x2, #32]
-	WORD $0x3dc00814 // ldr q20, [x0, #32]
+	WORD $0x3dc00892 // ldr q18, [x4, #32]
+	WORD $0x3dc008b3 // ldr q19, [x5, #32]
+	WORD $0x3dc00874 // ldr q20, [x3, #32]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d484 // fadd v4.4s, v4.4s, v19.4s
 	WORD $0x4e32ce6c // fmla v12.4s, v19.4s, v18.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest5
-	WORD $0x3dc00c32 // ldr q18, [x1, #48]
-	WORD $0x3dc00c53 // ldr q19, [x2, #48]
-	WORD $0x3dc00c14 // ldr q20, [x0, #48]
+	WORD $0x3dc00c92 // ldr q18, [x4, #48]
+	WORD $0x3dc00cb3 // ldr q19, [x5, #48]
+	WORD $0x3dc00c74 // ldr q20, [x3, #48]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4a5 // fadd v5.4s, v5.4s, v19.4s
 	WORD $0x4e32ce6d // fmla v13.4s, v19.4s, v18.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest6
-	WORD $0x3dc01032 // ldr q18, [x1, #64]
-	WORD $0x3dc01053 // ldr q19, [x2, #64]
-	WORD $0x3dc01014 // ldr q20, [x0, #64]
+	WORD $0x3dc01092 // ldr q18, [x4, #64]
+	WORD $0x3dc010b3 // ldr q19, [x5, #64]
+	WORD $0x3dc01074 // ldr q20, [x3, #64]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4c6 // fadd v6.4s, v6.4s, v19.4s
 	WORD $0x4e32ce6e // fmla v14.4s, v19.4s, v18.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest7
-	WORD $0x3dc01432 // ldr q18, [x1, #80]
-	WORD $0x3dc01453 // ldr q19, [x2, #80]
-	WORD $0x3dc01414 // ldr q20, [x0, #80]
+	WORD $0x3dc01492 // ldr q18, [x4, #80]
+	WORD $0x3dc014b3 // ldr q19, [x5, #80]
+	WORD $0x3dc01474 // ldr q20, [x3, #80]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
 	WORD $0x4e32ce6f // fmla v15.4s, v19.4s, v18.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest8
-	WORD $0x3dc01832 // ldr q18, [x1, #96]
-	WORD $0x3dc01853 // ldr q19, [x2, #96]
-	WORD $0x3dc01814 // ldr q20, [x0, #96]
+	WORD $0x3dc01892 // ldr q18, [x4, #96]
+	WORD $0x3dc018b3 // ldr q19, [x5, #96]
+	WORD $0x3dc01874 // ldr q20, [x3, #96]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d508 // fadd v8.4s, v8.4s, v19.4s
 	WORD $0x4e32ce70 // fmla v16.4s, v19.4s, v18.4s
-	SUB $4, R3
-	CMP $4, R3
+	SUB $4, R6
+	CMP $4, R6
 	BLT rest9
-	WORD $0x3dc01c32 // ldr q18, [x1, #112]
-	WORD $0x3dc01c53 // ldr q19, [x2, #112]
-	WORD $0x3dc01c14 // ldr q20, [x0, #112]
+	WORD $0x3dc01c92 // ldr q18, [x4, #112]
+	WORD $0x3dc01cb3 // ldr q19, [x5, #112]
+	WORD $0x3dc01c74 // ldr q20, [x3, #112]
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
 	WORD $0x6e21de52 // fmul v18.4s, v18.4s, v1.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
 	WORD $0x4e32ce71 // fmla v17.4s, v19.4s, v18.4s
-	SUB $4, R3
+	SUB $4, R6
 	JMP done1
 
 rest2:
-	CBZ R3, done1
-	TBZ $1, R3, single12
-	WORD $0xfd400032 // ldr d18, [x1]
-	TBZ $0, R3, done13
-	ADD $8, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single12
+	WORD $0xfd400092 // ldr d18, [x4]
+	TBZ $0, R6, done13
+	ADD $8, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done13
 
 single12:
-	WORD $0xbd400032 // ldr s18, [x1]
+	WORD $0xbd400092 // ldr s18, [x4]
 
 done13:
-	TBZ $1, R3, single14
-	WORD $0xfd400053 // ldr d19, [x2]
-	TBZ $0, R3, done15
-	ADD $8, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single14
+	WORD $0xfd4000b3 // ldr d19, [x5]
+	TBZ $0, R6, done15
+	ADD $8, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done15
 
 single14:
-	WORD $0xbd400053 // ldr s19, [x2]
+	WORD $0xbd4000b3 // ldr s19, [x5]
 
 done15:
-	TBZ $1, R3, single16
-	WORD $0xfd400014 // ldr d20, [x0]
-	TBZ $0, R3, done17
-	ADD $8, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single16
+	WORD $0xfd400074 // ldr d20, [x3]
+	TBZ $0, R6, done17
+	ADD $8, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done17
 
 single16:
-	WORD $0xbd400014 // ldr s20, [x0]
+	WORD $0xbd400074 // ldr s20, [x3]
 
 done17:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -896,38 +904,38 @@ done17:
 	JMP done1
 
 rest3:
-	CBZ R3, done1
-	TBZ $1, R3, single18
-	WORD $0xfd400832 // ldr d18, [x1, #16]
-	TBZ $0, R3, done19
-	ADD $24, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single18
+	WORD $0xfd400892 // ldr d18, [x4, #16]
+	TBZ $0, R6, done19
+	ADD $24, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done19
 
 single18:
-	WORD $0xbd401032 // ldr s18, [x1, #16]
+	WORD $0xbd401092 // ldr s18, [x4, #16]
 
 done19:
-	TBZ $1, R3, single20
-	WORD $0xfd400853 // ldr d19, [x2, #16]
-	TBZ $0, R3, done21
-	ADD $24, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single20
+	WORD $0xfd4008b3 // ldr d19, [x5, #16]
+	TBZ $0, R6, done21
+	ADD $24, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done21
 
 single20:
-	WORD $0xbd401053 // ldr s19, [x2, #16]
+	WORD $0xbd4010b3 // ldr s19, [x5, #16]
 
 done21:
-	TBZ $1, R3, single22
-	WORD $0xfd400814 // ldr d20, [x0, #16]
-	TBZ $0, R3, done23
-	ADD $24, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single22
+	WORD $0xfd400874 // ldr d20, [x3, #16]
+	TBZ $0, R6, done23
+	ADD $24, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done23
 
 single22:
-	WORD $0xbd401014 // ldr s20, [x0, #16]
+	WORD $0xbd401074 // ldr s20, [x3, #16]
 
 done23:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -938,38 +946,38 @@ done23:
 	JMP done1
 
 rest4:
-	CBZ R3, done1
-	TBZ $1, R3, single24
-	WORD $0xfd401032 // ldr d18, [x1, #32]
-	TBZ $0, R3, done25
-	ADD $40, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single24
+	WORD $0xfd401092 // ldr d18, [x4, #32]
+	TBZ $0, R6, done25
+	ADD $40, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done25
 
 single24:
-	WORD $0xbd402032 // ldr s18, [x1, #32]
+	WORD $0xbd402092 // ldr s18, [x4, #32]
 
 done25:
-	TBZ $1, R3, single26
-	WORD $0xfd401053 // ldr d19, [x2, #32]
-	TBZ $0, R3, done27
-	ADD $40, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single26
+	WORD $0xfd4010b3 // ldr d19, [x5, #32]
+	TBZ $0, R6, done27
+	ADD $40, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done27
 
 single26:
-	WORD $0xbd402053 // ldr s19, [x2, #32]
+	WORD $0xbd4020b3 // ldr s19, [x5, #32]
 
 done27:
-	TBZ $1, R3, single28
-	WORD $0xfd401014 // ldr d20, [x0, #32]
-	TBZ $0, R3, done29
-	ADD $40, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single28
+	WORD $0xfd401074 // ldr d20, [x3, #32]
+	TBZ $0, R6, done29
+	ADD $40, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done29
 
 single28:
-	WORD $0xbd402014 // ldr s20, [x0, #32]
+	WORD $0xbd402074 // ldr s20, [x3, #32]
 
 done29:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -980,38 +988,38 @@ done29:
 	JMP done1
 
 rest5:
-	CBZ R3, done1
-	TBZ $1, R3, single30
-	WORD $0xfd401832 // ldr d18, [x1, #48]
-	TBZ $0, R3, done31
-	ADD $56, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single30
+	WORD $0xfd401892 // ldr d18, [x4, #48]
+	TBZ $0, R6, done31
+	ADD $56, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done31
 
 single30:
-	WORD $0xbd403032 // ldr s18, [x1, #48]
+	WORD $0xbd403092 // ldr s18, [x4, #48]
 
 done31:
-	TBZ $1, R3, single32
-	WORD $0xfd401853 // ldr d19, [x2, #48]
-	TBZ $0, R3, done33
-	ADD $56, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single32
+	WORD $0xfd4018b3 // ldr d19, [x5, #48]
+	TBZ $0, R6, done33
+	ADD $56, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done33
 
 single32:
-	WORD $0xbd403053 // ldr s19, [x2, #48]
+	WORD $0xbd4030b3 // ldr s19, [x5, #48]
 
 done33:
-	TBZ $1, R3, single34
-	WORD $0xfd401814 // ldr d20, [x0, #48]
-	TBZ $0, R3, done35
-	ADD $56, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single34
+	WORD $0xfd401874 // ldr d20, [x3, #48]
+	TBZ $0, R6, done35
+	ADD $56, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done35
 
 single34:
-	WORD $0xbd403014 // ldr s20, [x0, #48]
+	WORD $0xbd403074 // ldr s20, [x3, #48]
 
 done35:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -1022,38 +1030,38 @@ done35:
 	JMP done1
 
 rest6:
-	CBZ R3, done1
-	TBZ $1, R3, single36
-	WORD $0xfd402032 // ldr d18, [x1, #64]
-	TBZ $0, R3, done37
-	ADD $72, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single36
+	WORD $0xfd402092 // ldr d18, [x4, #64]
+	TBZ $0, R6, done37
+	ADD $72, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done37
 
 single36:
-	WORD $0xbd404032 // ldr s18, [x1, #64]
+	WORD $0xbd404092 // ldr s18, [x4, #64]
 
 done37:
-	TBZ $1, R3, single38
-	WORD $0xfd402053 // ldr d19, [x2, #64]
-	TBZ $0, R3, done39
-	ADD $72, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single38
+	WORD $0xfd4020b3 // ldr d19, [x5, #64]
+	TBZ $0, R6, done39
+	ADD $72, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done39
 
 single38:
-	WORD $0xbd404053 // ldr s19, [x2, #64]
+	WORD $0xbd4040b3 // ldr s19, [x5, #64]
 
 done39:
-	TBZ $1, R3, single40
-	WORD $0xfd402014 // ldr d20, [x0, #64]
-	TBZ $0, R3, done41
-	ADD $72, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single40
+	WORD $0xfd402074 // ldr d20, [x3, #64]
+	TBZ $0, R6, done41
+	ADD $72, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done41
 
 single40:
-	WORD $0xbd404014 // ldr s20, [x0, #64]
+	WORD $0xbd404074 // ldr s20, [x3, #64]
 
 done41:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -1064,38 +1072,38 @@ done41:
 	JMP done1
 
 rest7:
-	CBZ R3, done1
-	TBZ $1, R3, single42
-	WORD $0xfd402832 // ldr d18, [x1, #80]
-	TBZ $0, R3, done43
-	ADD $88, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single42
+	WORD $0xfd402892 // ldr d18, [x4, #80]
+	TBZ $0, R6, done43
+	ADD $88, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done43
 
 single42:
-	WORD $0xbd405032 // ldr s18, [x1, #80]
+	WORD $0xbd405092 // ldr s18, [x4, #80]
 
 done43:
-	TBZ $1, R3, single44
-	WORD $0xfd402853 // ldr d19, [x2, #80]
-	TBZ $0, R3, done45
-	ADD $88, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single44
+	WORD $0xfd4028b3 // ldr d19, [x5, #80]
+	TBZ $0, R6, done45
+	ADD $88, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done45
 
 single44:
-	WORD $0xbd405053 // ldr s19, [x2, #80]
+	WORD $0xbd4050b3 // ldr s19, [x5, #80]
 
 done45:
-	TBZ $1, R3, single46
-	WORD $0xfd402814 // ldr d20, [x0, #80]
-	TBZ $0, R3, done47
-	ADD $88, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single46
+	WORD $0xfd402874 // ldr d20, [x3, #80]
+	TBZ $0, R6, done47
+	ADD $88, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done47
 
 single46:
-	WORD $0xbd405014 // ldr s20, [x0, #80]
+	WORD $0xbd405074 // ldr s20, [x3, #80]
 
 done47:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -1106,38 +1114,38 @@ done47:
 	JMP done1
 
 rest8:
-	CBZ R3, done1
-	TBZ $1, R3, single48
-	WORD $0xfd403032 // ldr d18, [x1, #96]
-	TBZ $0, R3, done49
-	ADD $104, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single48
+	WORD $0xfd403092 // ldr d18, [x4, #96]
+	TBZ $0, R6, done49
+	ADD $104, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done49
 
 single48:
-	WORD $0xbd406032 // ldr s18, [x1, #96]
+	WORD $0xbd406092 // ldr s18, [x4, #96]
 
 done49:
-	TBZ $1, R3, single50
-	WORD $0xfd403053 // ldr d19, [x2, #96]
-	TBZ $0, R3, done51
-	ADD $104, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single50
+	WORD $0xfd4030b3 // ldr d19, [x5, #96]
+	TBZ $0, R6, done51
+	ADD $104, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done51
 
 single50:
-	WORD $0xbd406053 // ldr s19, [x2, #96]
+	WORD $0xbd4060b3 // ldr s19, [x5, #96]
 
 done51:
-	TBZ $1, R3, single52
-	WORD $0xfd403014 // ldr d20, [x0, #96]
-	TBZ $0, R3, done53
-	ADD $104, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single52
+	WORD $0xfd403074 // ldr d20, [x3, #96]
+	TBZ $0, R6, done53
+	ADD $104, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done53
 
 single52:
-	WORD $0xbd406014 // ldr s20, [x0, #96]
+	WORD $0xbd406074 // ldr s20, [x3, #96]
 
 done53:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -1148,38 +1156,38 @@ done53:
 	JMP done1
 
 rest9:
-	CBZ R3, done1
-	TBZ $1, R3, single54
-	WORD $0xfd403832 // ldr d18, [x1, #112]
-	TBZ $0, R3, done55
-	ADD $120, R1, R4
-	WORD $0x4d408092 // ld1 {v18.s}[2], [x4]
+	CBZ R6, done1
+	TBZ $1, R6, single54
+	WORD $0xfd403892 // ldr d18, [x4, #112]
+	TBZ $0, R6, done55
+	ADD $120, R4, R7
+	WORD $0x4d4080f2 // ld1 {v18.s}[2], [x7]
 	JMP done55
 
 single54:
-	WORD $0xbd407032 // ldr s18, [x1, #112]
+	WORD $0xbd407092 // ldr s18, [x4, #112]
 
 done55:
-	TBZ $1, R3, single56
-	WORD $0xfd403853 // ldr d19, [x2, #112]
-	TBZ $0, R3, done57
-	ADD $120, R2, R4
-	WORD $0x4d408093 // ld1 {v19.s}[2], [x4]
+	TBZ $1, R6, single56
+	WORD $0xfd4038b3 // ldr d19, [x5, #112]
+	TBZ $0, R6, done57
+	ADD $120, R5, R7
+	WORD $0x4d4080f3 // ld1 {v19.s}[2], [x7]
 	JMP done57
 
 single56:
-	WORD $0xbd407053 // ldr s19, [x2, #112]
+	WORD $0xbd4070b3 // ldr s19, [x5, #112]
 
 done57:
-	TBZ $1, R3, single58
-	WORD $0xfd403814 // ldr d20, [x0, #112]
-	TBZ $0, R3, done59
-	ADD $120, R0, R4
-	WORD $0x4d408094 // ld1 {v20.s}[2], [x4]
+	TBZ $1, R6, single58
+	WORD $0xfd403874 // ldr d20, [x3, #112]
+	TBZ $0, R6, done59
+	ADD $120, R3, R7
+	WORD $0x4d4080f4 // ld1 {v20.s}[2], [x7]
 	JMP done59
 
 single58:
-	WORD $0xbd407014 // ldr s20, [x0, #112]
+	WORD $0xbd407074 // ldr s20, [x3, #112]
 
 done59:
 	WORD $0x4ea0d652 // fsub v18.4s, v18.4s, v0.4s
@@ -1231,109 +1239,113 @@ TEXT ·normGradNEON(SB), NOSPLIT, $0-56
 	WORD $0x4e040442 // dup v2.4s, v2.s[0]
 	FMOVS along+52(FP), F3
 	WORD $0x4e040463 // dup v3.4s, v3.s[0]
-	MOVD n+32(FP), R4
-	SUBS $8, R4, R4
+	MOVD R0, R4
+	MOVD R1, R5
+	MOVD R2, R6
+	MOVD R3, R7
+	MOVD n+32(FP), R8
+	SUBS $8, R8, R8
 	BLT after3
 
 loop2:
-	WORD $0x3dc00044 // ldr q4, [x2]
-	WORD $0x3dc00065 // ldr q5, [x3]
-	WORD $0x3dc00026 // ldr q6, [x1]
-	WORD $0x3dc00007 // ldr q7, [x0]
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc000e5 // ldr q5, [x7]
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3dc00087 // ldr q7, [x4]
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	WORD $0x3d800007 // str q7, [x0]
-	WORD $0x3dc00444 // ldr q4, [x2, #16]
-	WORD $0x3dc00465 // ldr q5, [x3, #16]
-	WORD $0x3dc00426 // ldr q6, [x1, #16]
-	WORD $0x3dc00407 // ldr q7, [x0, #16]
+	WORD $0x3d800087 // str q7, [x4]
+	WORD $0x3dc004c4 // ldr q4, [x6, #16]
+	WORD $0x3dc004e5 // ldr q5, [x7, #16]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3dc00487 // ldr q7, [x4, #16]
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	WORD $0x3d800407 // str q7, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	ADD $32, R2
-	ADD $32, R3
-	SUBS $8, R4, R4
+	WORD $0x3d800487 // str q7, [x4, #16]
+	ADD $32, R4
+	ADD $32, R5
+	ADD $32, R6
+	ADD $32, R7
+	SUBS $8, R8, R8
 	BGE loop2
 
 after3:
-	ADD $8, R4
-	SUBS $4, R4, R4
+	ADD $8, R8
+	SUBS $4, R8, R8
 	BLT after5
 
 loop4:
-	WORD $0x3dc00044 // ldr q4, [x2]
-	WORD $0x3dc00065 // ldr q5, [x3]
-	WORD $0x3dc00026 // ldr q6, [x1]
-	WORD $0x3dc00007 // ldr q7, [x0]
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc000e5 // ldr q5, [x7]
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3dc00087 // ldr q7, [x4]
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	WORD $0x3d800007 // str q7, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	ADD $16, R3
-	SUBS $4, R4, R4
+	WORD $0x3d800087 // str q7, [x4]
+	ADD $16, R4
+	ADD $16, R5
+	ADD $16, R6
+	ADD $16, R7
+	SUBS $4, R8, R8
 	BGE loop4
 
 after5:
-	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
-	WORD $0xfd400044 // ldr d4, [x2]
-	TBZ $0, R4, done7
-	ADD $8, R2, R5
-	WORD $0x4d4080a4 // ld1 {v4.s}[2], [x5]
+	ADD $4, R8
+	CBZ R8, end1
+	TBZ $1, R8, single6
+	WORD $0xfd4000c4 // ldr d4, [x6]
+	TBZ $0, R8, done7
+	ADD $8, R6, R9
+	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
 	JMP done7
 
 single6:
-	WORD $0xbd400044 // ldr s4, [x2]
+	WORD $0xbd4000c4 // ldr s4, [x6]
 
 done7:
-	TBZ $1, R4, single8
-	WORD $0xfd400065 // ldr d5, [x3]
-	TBZ $0, R4, done9
-	ADD $8, R3, R5
-	WORD $0x4d4080a5 // ld1 {v5.s}[2], [x5]
+	TBZ $1, R8, single8
+	WORD $0xfd4000e5 // ldr d5, [x7]
+	TBZ $0, R8, done9
+	ADD $8, R7, R9
+	WORD $0x4d408125 // ld1 {v5.s}[2], [x9]
 	JMP done9
 
 single8:
-	WORD $0xbd400065 // ldr s5, [x3]
+	WORD $0xbd4000e5 // ldr s5, [x7]
 
 done9:
-	TBZ $1, R4, single10
-	WORD $0xfd400026 // ldr d6, [x1]
-	TBZ $0, R4, done11
-	ADD $8, R1, R5
-	WORD $0x4d4080a6 // ld1 {v6.s}[2], [x5]
+	TBZ $1, R8, single10
+	WORD $0xfd4000a6 // ldr d6, [x5]
+	TBZ $0, R8, done11
+	ADD $8, R5, R9
+	WORD $0x4d408126 // ld1 {v6.s}[2], [x9]
 	JMP done11
 
 single10:
-	WORD $0xbd400026 // ldr s6, [x1]
+	WORD $0xbd4000a6 // ldr s6, [x5]
 
 done11:
-	TBZ $1, R4, single12
-	WORD $0xfd400007 // ldr d7, [x0]
-	TBZ $0, R4, done13
-	ADD $8, R0, R5
-	WORD $0x4d4080a7 // ld1 {v7.s}[2], [x5]
+	TBZ $1, R8, single12
+	WORD $0xfd400087 // ldr d7, [x4]
+	TBZ $0, R8, done13
+	ADD $8, R4, R9
+	WORD $0x4d408127 // ld1 {v7.s}[2], [x9]
 	JMP done13
 
 single12:
-	WORD $0xbd400007 // ldr s7, [x0]
+	WORD $0xbd400087 // ldr s7, [x4]
 
 done13:
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
@@ -1342,15 +1354,15 @@ done13:
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	TBZ $1, R4, single14
-	WORD $0xfd000007 // str d7, [x0]
-	TBZ $0, R4, done15
-	ADD $8, R0, R5
-	WORD $0x4d0080a7 // st1 {v7.s}[2], [x5]
+	TBZ $1, R8, single14
+	WORD $0xfd000087 // str d7, [x4]
+	TBZ $0, R8, done15
+	ADD $8, R4, R9
+	WORD $0x4d008127 // st1 {v7.s}[2], [x9]
 	JMP done15
 
 single14:
-	WORD $0xbd000007 // str s7, [x0]
+	WORD $0xbd000087 // str s7, [x4]
 
 done15:
 

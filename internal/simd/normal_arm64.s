@@ -29,12 +29,14 @@ TEXT ·geluNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc02749 // ldr q9, [x26, #144]
 	WORD $0x3dc02b4a // ldr q10, [x26, #160]
 	WORD $0x4f00040b // movi v11.4s, #0x0
-	MOVD n+16(FP), R2
-	SUBS $8, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $8, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc0002c // ldr q12, [x1]
+	WORD $0x3dc0006c // ldr q12, [x3]
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
@@ -43,12 +45,12 @@ loop2:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00b52 // ldr q18, [x26, #32]
-	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
-	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
-	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
-	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
-	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
+	WORD $0x6eaee450 // fcmgt v16.4s, v2.4s, v14.4s
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4e23cdd1 // fmla v17.4s, v14.4s, v3.4s
+	WORD $0x4ea1d632 // fsub v18.4s, v17.4s, v1.4s
+	WORD $0x4ea4ce4e // fmls v14.4s, v18.4s, v4.4s
+	WORD $0x4ea5ce4e // fmls v14.4s, v18.4s, v5.4s
 	WORD $0x3dc02f53 // ldr q19, [x26, #176]
 	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
@@ -62,36 +64,36 @@ loop2:
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
 	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
-	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
-	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
-	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
-	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
-	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04751 // ldr q17, [x26, #272]
-	WORD $0x3dc04b52 // ldr q18, [x26, #288]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04f51 // ldr q17, [x26, #304]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05352 // ldr q18, [x26, #320]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05751 // ldr q17, [x26, #336]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05b52 // ldr q18, [x26, #352]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05f51 // ldr q17, [x26, #368]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06352 // ldr q18, [x26, #384]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06751 // ldr q17, [x26, #400]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
-	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
+	WORD $0x4e701e73 // bic v19.16b, v19.16b, v16.16b
+	WORD $0x4e2fce73 // fmla v19.4s, v19.4s, v15.4s
+	WORD $0x4ea71cf5 // mov v21.16b, v7.16b
+	WORD $0x4e29cdb5 // fmla v21.4s, v13.4s, v9.4s
+	WORD $0x6e35fcf5 // fdiv v21.4s, v7.4s, v21.4s
+	WORD $0x3dc04756 // ldr q22, [x26, #272]
+	WORD $0x3dc04b57 // ldr q23, [x26, #288]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc04f56 // ldr q22, [x26, #304]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05357 // ldr q23, [x26, #320]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05756 // ldr q22, [x26, #336]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05b57 // ldr q23, [x26, #352]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05f56 // ldr q22, [x26, #368]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc06357 // ldr q23, [x26, #384]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc06756 // ldr q22, [x26, #400]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x6e35ded6 // fmul v22.4s, v22.4s, v21.4s
+	WORD $0x6e33ded6 // fmul v22.4s, v22.4s, v19.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
-	WORD $0x3d80000c // str q12, [x0]
-	WORD $0x3dc0042c // ldr q12, [x1, #16]
+	WORD $0x4eadcecc // fmls v12.4s, v22.4s, v13.4s
+	WORD $0x3d80004c // str q12, [x2]
+	WORD $0x3dc0046c // ldr q12, [x3, #16]
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
@@ -100,12 +102,12 @@ loop2:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00b52 // ldr q18, [x26, #32]
-	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
-	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
-	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
-	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
-	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
+	WORD $0x6eaee450 // fcmgt v16.4s, v2.4s, v14.4s
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4e23cdd1 // fmla v17.4s, v14.4s, v3.4s
+	WORD $0x4ea1d632 // fsub v18.4s, v17.4s, v1.4s
+	WORD $0x4ea4ce4e // fmls v14.4s, v18.4s, v4.4s
+	WORD $0x4ea5ce4e // fmls v14.4s, v18.4s, v5.4s
 	WORD $0x3dc02f53 // ldr q19, [x26, #176]
 	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
@@ -119,47 +121,47 @@ loop2:
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
 	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
-	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
-	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
-	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
-	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
-	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04751 // ldr q17, [x26, #272]
-	WORD $0x3dc04b52 // ldr q18, [x26, #288]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04f51 // ldr q17, [x26, #304]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05352 // ldr q18, [x26, #320]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05751 // ldr q17, [x26, #336]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05b52 // ldr q18, [x26, #352]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05f51 // ldr q17, [x26, #368]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06352 // ldr q18, [x26, #384]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06751 // ldr q17, [x26, #400]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
-	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
+	WORD $0x4e701e73 // bic v19.16b, v19.16b, v16.16b
+	WORD $0x4e2fce73 // fmla v19.4s, v19.4s, v15.4s
+	WORD $0x4ea71cf5 // mov v21.16b, v7.16b
+	WORD $0x4e29cdb5 // fmla v21.4s, v13.4s, v9.4s
+	WORD $0x6e35fcf5 // fdiv v21.4s, v7.4s, v21.4s
+	WORD $0x3dc04756 // ldr q22, [x26, #272]
+	WORD $0x3dc04b57 // ldr q23, [x26, #288]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc04f56 // ldr q22, [x26, #304]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05357 // ldr q23, [x26, #320]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05756 // ldr q22, [x26, #336]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05b57 // ldr q23, [x26, #352]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05f56 // ldr q22, [x26, #368]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc06357 // ldr q23, [x26, #384]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc06756 // ldr q22, [x26, #400]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x6e35ded6 // fmul v22.4s, v22.4s, v21.4s
+	WORD $0x6e33ded6 // fmul v22.4s, v22.4s, v19.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
-	WORD $0x3d80040c // str q12, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	SUBS $8, R2, R2
+	WORD $0x4eadcecc // fmls v12.4s, v22.4s, v13.4s
+	WORD $0x3d80044c // str q12, [x2, #16]
+	ADD $32, R2
+	ADD $32, R3
+	SUBS $8, R4, R4
 	BGE loop2
 
 after3:
-	ADD $8, R2
-	SUBS $4, R2, R2
+	ADD $8, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc0002c // ldr q12, [x1]
+	WORD $0x3dc0006c // ldr q12, [x3]
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
@@ -168,12 +170,12 @@ loop4:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00b52 // ldr q18, [x26, #32]
-	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
-	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
-	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
-	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
-	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
+	WORD $0x6eaee450 // fcmgt v16.4s, v2.4s, v14.4s
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4e23cdd1 // fmla v17.4s, v14.4s, v3.4s
+	WORD $0x4ea1d632 // fsub v18.4s, v17.4s, v1.4s
+	WORD $0x4ea4ce4e // fmls v14.4s, v18.4s, v4.4s
+	WORD $0x4ea5ce4e // fmls v14.4s, v18.4s, v5.4s
 	WORD $0x3dc02f53 // ldr q19, [x26, #176]
 	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
@@ -187,52 +189,52 @@ loop4:
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
 	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
-	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
-	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
-	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
-	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
-	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04751 // ldr q17, [x26, #272]
-	WORD $0x3dc04b52 // ldr q18, [x26, #288]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04f51 // ldr q17, [x26, #304]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05352 // ldr q18, [x26, #320]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05751 // ldr q17, [x26, #336]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05b52 // ldr q18, [x26, #352]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05f51 // ldr q17, [x26, #368]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06352 // ldr q18, [x26, #384]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06751 // ldr q17, [x26, #400]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
-	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
+	WORD $0x4e701e73 // bic v19.16b, v19.16b, v16.16b
+	WORD $0x4e2fce73 // fmla v19.4s, v19.4s, v15.4s
+	WORD $0x4ea71cf5 // mov v21.16b, v7.16b
+	WORD $0x4e29cdb5 // fmla v21.4s, v13.4s, v9.4s
+	WORD $0x6e35fcf5 // fdiv v21.4s, v7.4s, v21.4s
+	WORD $0x3dc04756 // ldr q22, [x26, #272]
+	WORD $0x3dc04b57 // ldr q23, [x26, #288]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc04f56 // ldr q22, [x26, #304]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05357 // ldr q23, [x26, #320]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05756 // ldr q22, [x26, #336]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05b57 // ldr q23, [x26, #352]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05f56 // ldr q22, [x26, #368]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc06357 // ldr q23, [x26, #384]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc06756 // ldr q22, [x26, #400]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x6e35ded6 // fmul v22.4s, v22.4s, v21.4s
+	WORD $0x6e33ded6 // fmul v22.4s, v22.4s, v19.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
-	WORD $0x3d80000c // str q12, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x4eadcecc // fmls v12.4s, v22.4s, v13.4s
+	WORD $0x3d80004c // str q12, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd40002c // ldr d12, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d40806c // ld1 {v12.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd40006c // ldr d12, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080ac // ld1 {v12.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd40002c // ldr s12, [x1]
+	WORD $0xbd40006c // ldr s12, [x3]
 
 done7:
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
@@ -243,12 +245,12 @@ done7:
 	WORD $0x6e2addce // fmul v14.4s, v14.4s, v10.4s
 	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
 	WORD $0x4ea0f5ce // fmin v14.4s, v14.4s, v0.4s
-	WORD $0x3dc00b52 // ldr q18, [x26, #32]
-	WORD $0x6eaee430 // fcmgt v16.4s, v1.4s, v14.4s
-	WORD $0x4e23cdd2 // fmla v18.4s, v14.4s, v3.4s
-	WORD $0x4ea2d651 // fsub v17.4s, v18.4s, v2.4s
-	WORD $0x4ea4ce2e // fmls v14.4s, v17.4s, v4.4s
-	WORD $0x4ea5ce2e // fmls v14.4s, v17.4s, v5.4s
+	WORD $0x6eaee450 // fcmgt v16.4s, v2.4s, v14.4s
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4e23cdd1 // fmla v17.4s, v14.4s, v3.4s
+	WORD $0x4ea1d632 // fsub v18.4s, v17.4s, v1.4s
+	WORD $0x4ea4ce4e // fmls v14.4s, v18.4s, v4.4s
+	WORD $0x4ea5ce4e // fmls v14.4s, v18.4s, v5.4s
 	WORD $0x3dc02f53 // ldr q19, [x26, #176]
 	WORD $0x3dc03354 // ldr q20, [x26, #192]
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
@@ -262,43 +264,43 @@ done7:
 	WORD $0x4e2ece74 // fmla v20.4s, v19.4s, v14.4s
 	WORD $0x3dc04353 // ldr q19, [x26, #256]
 	WORD $0x4e2ece93 // fmla v19.4s, v20.4s, v14.4s
-	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
-	WORD $0x6e32de6e // fmul v14.4s, v19.4s, v18.4s
-	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
-	WORD $0x4e2fcdce // fmla v14.4s, v14.4s, v15.4s
-	WORD $0x4ea71cf0 // mov v16.16b, v7.16b
-	WORD $0x4e29cdb0 // fmla v16.4s, v13.4s, v9.4s
-	WORD $0x6e30fcf0 // fdiv v16.4s, v7.4s, v16.4s
-	WORD $0x3dc04751 // ldr q17, [x26, #272]
-	WORD $0x3dc04b52 // ldr q18, [x26, #288]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc04f51 // ldr q17, [x26, #304]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05352 // ldr q18, [x26, #320]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05751 // ldr q17, [x26, #336]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc05b52 // ldr q18, [x26, #352]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc05f51 // ldr q17, [x26, #368]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x3dc06352 // ldr q18, [x26, #384]
-	WORD $0x4e30ce32 // fmla v18.4s, v17.4s, v16.4s
-	WORD $0x3dc06751 // ldr q17, [x26, #400]
-	WORD $0x4e30ce51 // fmla v17.4s, v18.4s, v16.4s
-	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
-	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6e31de73 // fmul v19.4s, v19.4s, v17.4s
+	WORD $0x4e701e73 // bic v19.16b, v19.16b, v16.16b
+	WORD $0x4e2fce73 // fmla v19.4s, v19.4s, v15.4s
+	WORD $0x4ea71cf5 // mov v21.16b, v7.16b
+	WORD $0x4e29cdb5 // fmla v21.4s, v13.4s, v9.4s
+	WORD $0x6e35fcf5 // fdiv v21.4s, v7.4s, v21.4s
+	WORD $0x3dc04756 // ldr q22, [x26, #272]
+	WORD $0x3dc04b57 // ldr q23, [x26, #288]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc04f56 // ldr q22, [x26, #304]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05357 // ldr q23, [x26, #320]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05756 // ldr q22, [x26, #336]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc05b57 // ldr q23, [x26, #352]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc05f56 // ldr q22, [x26, #368]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x3dc06357 // ldr q23, [x26, #384]
+	WORD $0x4e35ced7 // fmla v23.4s, v22.4s, v21.4s
+	WORD $0x3dc06756 // ldr q22, [x26, #400]
+	WORD $0x4e35cef6 // fmla v22.4s, v23.4s, v21.4s
+	WORD $0x6e35ded6 // fmul v22.4s, v22.4s, v21.4s
+	WORD $0x6e33ded6 // fmul v22.4s, v22.4s, v19.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4eadce2c // fmls v12.4s, v17.4s, v13.4s
-	TBZ $1, R2, single8
-	WORD $0xfd00000c // str d12, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d00806c // st1 {v12.s}[2], [x3]
+	WORD $0x4eadcecc // fmls v12.4s, v22.4s, v13.4s
+	TBZ $1, R4, single8
+	WORD $0xfd00004c // str d12, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080ac // st1 {v12.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd00000c // str s12, [x0]
+	WORD $0xbd00004c // str s12, [x2]
 
 done9:
 
@@ -327,12 +329,14 @@ TEXT ·geluGradNEON(SB), NOSPLIT, $0-24
 	WORD $0x3dc01f4c // ldr q12, [x26, #112]
 	WORD $0x3dc06b4d // ldr q13, [x26, #416]
 	WORD $0x3dc06f4e // ldr q14, [x26, #432]
-	MOVD n+16(FP), R2
-	SUBS $8, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $8, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc0002f // ldr q15, [x1]
+	WORD $0x3dc0006f // ldr q15, [x3]
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
 	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
@@ -341,12 +345,12 @@ loop2:
 	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
 	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
 	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00b55 // ldr q21, [x26, #32]
-	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
-	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
-	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
-	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
-	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x6eb1e453 // fcmgt v19.4s, v2.4s, v17.4s
+	WORD $0x4ea11c34 // mov v20.16b, v1.16b
+	WORD $0x4e23ce34 // fmla v20.4s, v17.4s, v3.4s
+	WORD $0x4ea1d695 // fsub v21.4s, v20.4s, v1.4s
+	WORD $0x4ea4ceb1 // fmls v17.4s, v21.4s, v4.4s
+	WORD $0x4ea5ceb1 // fmls v17.4s, v21.4s, v5.4s
 	WORD $0x3dc02f56 // ldr q22, [x26, #176]
 	WORD $0x3dc03357 // ldr q23, [x26, #192]
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
@@ -360,40 +364,40 @@ loop2:
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
 	WORD $0x3dc04356 // ldr q22, [x26, #256]
 	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
-	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
-	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
-	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
-	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
-	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
-	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
-	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
-	WORD $0x3dc04754 // ldr q20, [x26, #272]
-	WORD $0x3dc04b55 // ldr q21, [x26, #288]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc04f54 // ldr q20, [x26, #304]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05355 // ldr q21, [x26, #320]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05754 // ldr q20, [x26, #336]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05b55 // ldr q21, [x26, #352]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05f54 // ldr q20, [x26, #368]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc06355 // ldr q21, [x26, #384]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc06754 // ldr q20, [x26, #400]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
-	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
-	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
-	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
-	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
-	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x4f375694 // shl v20.4s, v20.4s, #23
+	WORD $0x6e34ded6 // fmul v22.4s, v22.4s, v20.4s
+	WORD $0x4e731ed6 // bic v22.16b, v22.16b, v19.16b
+	WORD $0x4e32ced6 // fmla v22.4s, v22.4s, v18.4s
+	WORD $0x4ea71cf8 // mov v24.16b, v7.16b
+	WORD $0x4e29ce18 // fmla v24.4s, v16.4s, v9.4s
+	WORD $0x6e38fcf8 // fdiv v24.4s, v7.4s, v24.4s
+	WORD $0x3dc04759 // ldr q25, [x26, #272]
+	WORD $0x3dc04b5a // ldr q26, [x26, #288]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc04f59 // ldr q25, [x26, #304]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0535a // ldr q26, [x26, #320]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05759 // ldr q25, [x26, #336]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc05b5a // ldr q26, [x26, #352]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05f59 // ldr q25, [x26, #368]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0635a // ldr q26, [x26, #384]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc06759 // ldr q25, [x26, #400]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x6e38df39 // fmul v25.4s, v25.4s, v24.4s
+	WORD $0x6e36df39 // fmul v25.4s, v25.4s, v22.4s
+	WORD $0x4eb9d59b // fsub v27.4s, v12.4s, v25.4s
+	WORD $0x4ea0e9fc // fcmlt v28.4s, v15.4s, #0.0
+	WORD $0x6ebc1f3b // bit v27.16b, v25.16b, v28.16b
+	WORD $0x6e2dded6 // fmul v22.4s, v22.4s, v13.4s
 	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
-	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
-	WORD $0x3d800016 // str q22, [x0]
-	WORD $0x3dc0042f // ldr q15, [x1, #16]
+	WORD $0x4e30cedb // fmla v27.4s, v22.4s, v16.4s
+	WORD $0x3d80005b // str q27, [x2]
+	WORD $0x3dc0046f // ldr q15, [x3, #16]
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
 	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
@@ -402,12 +406,12 @@ loop2:
 	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
 	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
 	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00b55 // ldr q21, [x26, #32]
-	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
-	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
-	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
-	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
-	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x6eb1e453 // fcmgt v19.4s, v2.4s, v17.4s
+	WORD $0x4ea11c34 // mov v20.16b, v1.16b
+	WORD $0x4e23ce34 // fmla v20.4s, v17.4s, v3.4s
+	WORD $0x4ea1d695 // fsub v21.4s, v20.4s, v1.4s
+	WORD $0x4ea4ceb1 // fmls v17.4s, v21.4s, v4.4s
+	WORD $0x4ea5ceb1 // fmls v17.4s, v21.4s, v5.4s
 	WORD $0x3dc02f56 // ldr q22, [x26, #176]
 	WORD $0x3dc03357 // ldr q23, [x26, #192]
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
@@ -421,51 +425,51 @@ loop2:
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
 	WORD $0x3dc04356 // ldr q22, [x26, #256]
 	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
-	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
-	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
-	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
-	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
-	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
-	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
-	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
-	WORD $0x3dc04754 // ldr q20, [x26, #272]
-	WORD $0x3dc04b55 // ldr q21, [x26, #288]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc04f54 // ldr q20, [x26, #304]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05355 // ldr q21, [x26, #320]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05754 // ldr q20, [x26, #336]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05b55 // ldr q21, [x26, #352]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05f54 // ldr q20, [x26, #368]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc06355 // ldr q21, [x26, #384]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc06754 // ldr q20, [x26, #400]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
-	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
-	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
-	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
-	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
-	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x4f375694 // shl v20.4s, v20.4s, #23
+	WORD $0x6e34ded6 // fmul v22.4s, v22.4s, v20.4s
+	WORD $0x4e731ed6 // bic v22.16b, v22.16b, v19.16b
+	WORD $0x4e32ced6 // fmla v22.4s, v22.4s, v18.4s
+	WORD $0x4ea71cf8 // mov v24.16b, v7.16b
+	WORD $0x4e29ce18 // fmla v24.4s, v16.4s, v9.4s
+	WORD $0x6e38fcf8 // fdiv v24.4s, v7.4s, v24.4s
+	WORD $0x3dc04759 // ldr q25, [x26, #272]
+	WORD $0x3dc04b5a // ldr q26, [x26, #288]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc04f59 // ldr q25, [x26, #304]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0535a // ldr q26, [x26, #320]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05759 // ldr q25, [x26, #336]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc05b5a // ldr q26, [x26, #352]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05f59 // ldr q25, [x26, #368]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0635a // ldr q26, [x26, #384]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc06759 // ldr q25, [x26, #400]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x6e38df39 // fmul v25.4s, v25.4s, v24.4s
+	WORD $0x6e36df39 // fmul v25.4s, v25.4s, v22.4s
+	WORD $0x4eb9d59b // fsub v27.4s, v12.4s, v25.4s
+	WORD $0x4ea0e9fc // fcmlt v28.4s, v15.4s, #0.0
+	WORD $0x6ebc1f3b // bit v27.16b, v25.16b, v28.16b
+	WORD $0x6e2dded6 // fmul v22.4s, v22.4s, v13.4s
 	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
-	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
-	WORD $0x3d800416 // str q22, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	SUBS $8, R2, R2
+	WORD $0x4e30cedb // fmla v27.4s, v22.4s, v16.4s
+	WORD $0x3d80045b // str q27, [x2, #16]
+	ADD $32, R2
+	ADD $32, R3
+	SUBS $8, R4, R4
 	BGE loop2
 
 after3:
-	ADD $8, R2
-	SUBS $4, R2, R2
+	ADD $8, R4
+	SUBS $4, R4, R4
 	BLT after5
 
 loop4:
-	WORD $0x3dc0002f // ldr q15, [x1]
+	WORD $0x3dc0006f // ldr q15, [x3]
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
 	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
@@ -474,12 +478,12 @@ loop4:
 	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
 	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
 	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00b55 // ldr q21, [x26, #32]
-	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
-	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
-	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
-	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
-	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x6eb1e453 // fcmgt v19.4s, v2.4s, v17.4s
+	WORD $0x4ea11c34 // mov v20.16b, v1.16b
+	WORD $0x4e23ce34 // fmla v20.4s, v17.4s, v3.4s
+	WORD $0x4ea1d695 // fsub v21.4s, v20.4s, v1.4s
+	WORD $0x4ea4ceb1 // fmls v17.4s, v21.4s, v4.4s
+	WORD $0x4ea5ceb1 // fmls v17.4s, v21.4s, v5.4s
 	WORD $0x3dc02f56 // ldr q22, [x26, #176]
 	WORD $0x3dc03357 // ldr q23, [x26, #192]
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
@@ -493,56 +497,56 @@ loop4:
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
 	WORD $0x3dc04356 // ldr q22, [x26, #256]
 	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
-	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
-	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
-	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
-	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
-	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
-	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
-	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
-	WORD $0x3dc04754 // ldr q20, [x26, #272]
-	WORD $0x3dc04b55 // ldr q21, [x26, #288]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc04f54 // ldr q20, [x26, #304]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05355 // ldr q21, [x26, #320]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05754 // ldr q20, [x26, #336]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05b55 // ldr q21, [x26, #352]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05f54 // ldr q20, [x26, #368]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc06355 // ldr q21, [x26, #384]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc06754 // ldr q20, [x26, #400]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
-	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
-	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
-	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
-	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
-	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x4f375694 // shl v20.4s, v20.4s, #23
+	WORD $0x6e34ded6 // fmul v22.4s, v22.4s, v20.4s
+	WORD $0x4e731ed6 // bic v22.16b, v22.16b, v19.16b
+	WORD $0x4e32ced6 // fmla v22.4s, v22.4s, v18.4s
+	WORD $0x4ea71cf8 // mov v24.16b, v7.16b
+	WORD $0x4e29ce18 // fmla v24.4s, v16.4s, v9.4s
+	WORD $0x6e38fcf8 // fdiv v24.4s, v7.4s, v24.4s
+	WORD $0x3dc04759 // ldr q25, [x26, #272]
+	WORD $0x3dc04b5a // ldr q26, [x26, #288]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc04f59 // ldr q25, [x26, #304]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0535a // ldr q26, [x26, #320]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05759 // ldr q25, [x26, #336]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc05b5a // ldr q26, [x26, #352]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05f59 // ldr q25, [x26, #368]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0635a // ldr q26, [x26, #384]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc06759 // ldr q25, [x26, #400]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x6e38df39 // fmul v25.4s, v25.4s, v24.4s
+	WORD $0x6e36df39 // fmul v25.4s, v25.4s, v22.4s
+	WORD $0x4eb9d59b // fsub v27.4s, v12.4s, v25.4s
+	WORD $0x4ea0e9fc // fcmlt v28.4s, v15.4s, #0.0
+	WORD $0x6ebc1f3b // bit v27.16b, v25.16b, v28.16b
+	WORD $0x6e2dded6 // fmul v22.4s, v22.4s, v13.4s
 	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
-	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
-	WORD $0x3d800016 // str q22, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x4e30cedb // fmla v27.4s, v22.4s, v16.4s
+	WORD $0x3d80005b // str q27, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop4
 
 after5:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
-	WORD $0xfd40002f // ldr d15, [x1]
-	TBZ $0, R2, done7
-	ADD $8, R1, R3
-	WORD $0x4d40806f // ld1 {v15.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single6
+	WORD $0xfd40006f // ldr d15, [x3]
+	TBZ $0, R4, done7
+	ADD $8, R3, R5
+	WORD $0x4d4080af // ld1 {v15.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd40002f // ldr s15, [x1]
+	WORD $0xbd40006f // ldr s15, [x3]
 
 done7:
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
@@ -553,12 +557,12 @@ done7:
 	WORD $0x6e2ade31 // fmul v17.4s, v17.4s, v10.4s
 	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
 	WORD $0x4ea0f631 // fmin v17.4s, v17.4s, v0.4s
-	WORD $0x3dc00b55 // ldr q21, [x26, #32]
-	WORD $0x6eb1e433 // fcmgt v19.4s, v1.4s, v17.4s
-	WORD $0x4e23ce35 // fmla v21.4s, v17.4s, v3.4s
-	WORD $0x4ea2d6b4 // fsub v20.4s, v21.4s, v2.4s
-	WORD $0x4ea4ce91 // fmls v17.4s, v20.4s, v4.4s
-	WORD $0x4ea5ce91 // fmls v17.4s, v20.4s, v5.4s
+	WORD $0x6eb1e453 // fcmgt v19.4s, v2.4s, v17.4s
+	WORD $0x4ea11c34 // mov v20.16b, v1.16b
+	WORD $0x4e23ce34 // fmla v20.4s, v17.4s, v3.4s
+	WORD $0x4ea1d695 // fsub v21.4s, v20.4s, v1.4s
+	WORD $0x4ea4ceb1 // fmls v17.4s, v21.4s, v4.4s
+	WORD $0x4ea5ceb1 // fmls v17.4s, v21.4s, v5.4s
 	WORD $0x3dc02f56 // ldr q22, [x26, #176]
 	WORD $0x3dc03357 // ldr q23, [x26, #192]
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
@@ -572,47 +576,47 @@ done7:
 	WORD $0x4e31ced7 // fmla v23.4s, v22.4s, v17.4s
 	WORD $0x3dc04356 // ldr q22, [x26, #256]
 	WORD $0x4e31cef6 // fmla v22.4s, v23.4s, v17.4s
-	WORD $0x4f3756b5 // shl v21.4s, v21.4s, #23
-	WORD $0x6e35ded1 // fmul v17.4s, v22.4s, v21.4s
-	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
-	WORD $0x4e32ce31 // fmla v17.4s, v17.4s, v18.4s
-	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
-	WORD $0x4e29ce13 // fmla v19.4s, v16.4s, v9.4s
-	WORD $0x6e33fcf3 // fdiv v19.4s, v7.4s, v19.4s
-	WORD $0x3dc04754 // ldr q20, [x26, #272]
-	WORD $0x3dc04b55 // ldr q21, [x26, #288]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc04f54 // ldr q20, [x26, #304]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05355 // ldr q21, [x26, #320]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05754 // ldr q20, [x26, #336]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc05b55 // ldr q21, [x26, #352]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc05f54 // ldr q20, [x26, #368]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x3dc06355 // ldr q21, [x26, #384]
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	WORD $0x3dc06754 // ldr q20, [x26, #400]
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	WORD $0x6e33de94 // fmul v20.4s, v20.4s, v19.4s
-	WORD $0x6e31de94 // fmul v20.4s, v20.4s, v17.4s
-	WORD $0x4eb4d596 // fsub v22.4s, v12.4s, v20.4s
-	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
-	WORD $0x6eb71e96 // bit v22.16b, v20.16b, v23.16b
-	WORD $0x6e2dde31 // fmul v17.4s, v17.4s, v13.4s
+	WORD $0x4f375694 // shl v20.4s, v20.4s, #23
+	WORD $0x6e34ded6 // fmul v22.4s, v22.4s, v20.4s
+	WORD $0x4e731ed6 // bic v22.16b, v22.16b, v19.16b
+	WORD $0x4e32ced6 // fmla v22.4s, v22.4s, v18.4s
+	WORD $0x4ea71cf8 // mov v24.16b, v7.16b
+	WORD $0x4e29ce18 // fmla v24.4s, v16.4s, v9.4s
+	WORD $0x6e38fcf8 // fdiv v24.4s, v7.4s, v24.4s
+	WORD $0x3dc04759 // ldr q25, [x26, #272]
+	WORD $0x3dc04b5a // ldr q26, [x26, #288]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc04f59 // ldr q25, [x26, #304]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0535a // ldr q26, [x26, #320]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05759 // ldr q25, [x26, #336]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc05b5a // ldr q26, [x26, #352]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc05f59 // ldr q25, [x26, #368]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x3dc0635a // ldr q26, [x26, #384]
+	WORD $0x4e38cf3a // fmla v26.4s, v25.4s, v24.4s
+	WORD $0x3dc06759 // ldr q25, [x26, #400]
+	WORD $0x4e38cf59 // fmla v25.4s, v26.4s, v24.4s
+	WORD $0x6e38df39 // fmul v25.4s, v25.4s, v24.4s
+	WORD $0x6e36df39 // fmul v25.4s, v25.4s, v22.4s
+	WORD $0x4eb9d59b // fsub v27.4s, v12.4s, v25.4s
+	WORD $0x4ea0e9fc // fcmlt v28.4s, v15.4s, #0.0
+	WORD $0x6ebc1f3b // bit v27.16b, v25.16b, v28.16b
+	WORD $0x6e2dded6 // fmul v22.4s, v22.4s, v13.4s
 	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
-	WORD $0x4e30ce36 // fmla v22.4s, v17.4s, v16.4s
-	TBZ $1, R2, single8
-	WORD $0xfd000016 // str d22, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d008076 // st1 {v22.s}[2], [x3]
+	WORD $0x4e30cedb // fmla v27.4s, v22.4s, v16.4s
+	TBZ $1, R4, single8
+	WORD $0xfd00005b // str d27, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R5
+	WORD $0x4d0080bb // st1 {v27.s}[2], [x5]
 	JMP done9
 
 single8:
-	WORD $0xbd000016 // str s22, [x0]
+	WORD $0xbd00005b // str s27, [x2]
 
 done9:
 
@@ -621,10 +625,10 @@ end1:
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000
 DATA constants<>+8(SB)/8, $0x42b2000042b20000
-DATA constants<>+16(SB)/8, $0xc2adf5c3c2adf5c3
-DATA constants<>+24(SB)/8, $0xc2adf5c3c2adf5c3
-DATA constants<>+32(SB)/8, $0x4b40007e4b40007e
-DATA constants<>+40(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+16(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+24(SB)/8, $0x4b40007e4b40007e
+DATA constants<>+32(SB)/8, $0xc2adf5c3c2adf5c3
+DATA constants<>+40(SB)/8, $0xc2adf5c3c2adf5c3
 DATA constants<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA constants<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA constants<>+64(SB)/8, $0x3f3172183f317218

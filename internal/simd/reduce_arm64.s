@@ -29,382 +29,383 @@ TEXT ·sumNEON(SB), NOSPLIT, $0-20
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
-	MOVD n+8(FP), R1
-	SUBS $64, R1, R1
+	MOVD R0, R1
+	MOVD n+8(FP), R2
+	SUBS $64, R2, R2
 	BLT after19
 
 loop18:
-	WORD $0x3dc00010 // ldr q16, [x0]
+	WORD $0x3dc00030 // ldr q16, [x1]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3dc00410 // ldr q16, [x0, #16]
+	WORD $0x3dc00430 // ldr q16, [x1, #16]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3dc00810 // ldr q16, [x0, #32]
+	WORD $0x3dc00830 // ldr q16, [x1, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3dc00c10 // ldr q16, [x0, #48]
+	WORD $0x3dc00c30 // ldr q16, [x1, #48]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	WORD $0x3dc01010 // ldr q16, [x0, #64]
+	WORD $0x3dc01030 // ldr q16, [x1, #64]
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3dc01410 // ldr q16, [x0, #80]
+	WORD $0x3dc01430 // ldr q16, [x1, #80]
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3dc01810 // ldr q16, [x0, #96]
+	WORD $0x3dc01830 // ldr q16, [x1, #96]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3dc01c10 // ldr q16, [x0, #112]
+	WORD $0x3dc01c30 // ldr q16, [x1, #112]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	WORD $0x3dc02010 // ldr q16, [x0, #128]
+	WORD $0x3dc02030 // ldr q16, [x1, #128]
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3dc02410 // ldr q16, [x0, #144]
+	WORD $0x3dc02430 // ldr q16, [x1, #144]
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3dc02810 // ldr q16, [x0, #160]
+	WORD $0x3dc02830 // ldr q16, [x1, #160]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3dc02c10 // ldr q16, [x0, #176]
+	WORD $0x3dc02c30 // ldr q16, [x1, #176]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	WORD $0x3dc03010 // ldr q16, [x0, #192]
+	WORD $0x3dc03030 // ldr q16, [x1, #192]
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3dc03410 // ldr q16, [x0, #208]
+	WORD $0x3dc03430 // ldr q16, [x1, #208]
 	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3dc03810 // ldr q16, [x0, #224]
+	WORD $0x3dc03830 // ldr q16, [x1, #224]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3dc03c10 // ldr q16, [x0, #240]
+	WORD $0x3dc03c30 // ldr q16, [x1, #240]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	ADD $256, R0
-	SUBS $64, R1, R1
+	ADD $256, R1
+	SUBS $64, R2, R2
 	BGE loop18
 
 after19:
-	ADD $64, R1
-	CMP $4, R1
+	ADD $64, R2
+	CMP $4, R2
 	BLT rest2
-	WORD $0x3dc00010 // ldr q16, [x0]
+	WORD $0x3dc00030 // ldr q16, [x1]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest3
-	WORD $0x3dc00410 // ldr q16, [x0, #16]
+	WORD $0x3dc00430 // ldr q16, [x1, #16]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest4
-	WORD $0x3dc00810 // ldr q16, [x0, #32]
+	WORD $0x3dc00830 // ldr q16, [x1, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest5
-	WORD $0x3dc00c10 // ldr q16, [x0, #48]
+	WORD $0x3dc00c30 // ldr q16, [x1, #48]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest6
-	WORD $0x3dc01010 // ldr q16, [x0, #64]
+	WORD $0x3dc01030 // ldr q16, [x1, #64]
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest7
-	WORD $0x3dc01410 // ldr q16, [x0, #80]
+	WORD $0x3dc01430 // ldr q16, [x1, #80]
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest8
-	WORD $0x3dc01810 // ldr q16, [x0, #96]
+	WORD $0x3dc01830 // ldr q16, [x1, #96]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest9
-	WORD $0x3dc01c10 // ldr q16, [x0, #112]
+	WORD $0x3dc01c30 // ldr q16, [x1, #112]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest10
-	WORD $0x3dc02010 // ldr q16, [x0, #128]
+	WORD $0x3dc02030 // ldr q16, [x1, #128]
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest11
-	WORD $0x3dc02410 // ldr q16, [x0, #144]
+	WORD $0x3dc02430 // ldr q16, [x1, #144]
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest12
-	WORD $0x3dc02810 // ldr q16, [x0, #160]
+	WORD $0x3dc02830 // ldr q16, [x1, #160]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest13
-	WORD $0x3dc02c10 // ldr q16, [x0, #176]
+	WORD $0x3dc02c30 // ldr q16, [x1, #176]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest14
-	WORD $0x3dc03010 // ldr q16, [x0, #192]
+	WORD $0x3dc03030 // ldr q16, [x1, #192]
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest15
-	WORD $0x3dc03410 // ldr q16, [x0, #208]
+	WORD $0x3dc03430 // ldr q16, [x1, #208]
 	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest16
-	WORD $0x3dc03810 // ldr q16, [x0, #224]
+	WORD $0x3dc03830 // ldr q16, [x1, #224]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	SUB $4, R1
-	CMP $4, R1
+	SUB $4, R2
+	CMP $4, R2
 	BLT rest17
-	WORD $0x3dc03c10 // ldr q16, [x0, #240]
+	WORD $0x3dc03c30 // ldr q16, [x1, #240]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	SUB $4, R1
+	SUB $4, R2
 	JMP done1
 
 rest2:
-	CBZ R1, done1
-	TBZ $1, R1, single20
-	WORD $0xfd400010 // ldr d16, [x0]
-	TBZ $0, R1, done21
-	ADD $8, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single20
+	WORD $0xfd400030 // ldr d16, [x1]
+	TBZ $0, R2, done21
+	ADD $8, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done21
 
 single20:
-	WORD $0xbd400010 // ldr s16, [x0]
+	WORD $0xbd400030 // ldr s16, [x1]
 
 done21:
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	JMP done1
 
 rest3:
-	CBZ R1, done1
-	TBZ $1, R1, single22
-	WORD $0xfd400810 // ldr d16, [x0, #16]
-	TBZ $0, R1, done23
-	ADD $24, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single22
+	WORD $0xfd400830 // ldr d16, [x1, #16]
+	TBZ $0, R2, done23
+	ADD $24, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done23
 
 single22:
-	WORD $0xbd401010 // ldr s16, [x0, #16]
+	WORD $0xbd401030 // ldr s16, [x1, #16]
 
 done23:
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
 	JMP done1
 
 rest4:
-	CBZ R1, done1
-	TBZ $1, R1, single24
-	WORD $0xfd401010 // ldr d16, [x0, #32]
-	TBZ $0, R1, done25
-	ADD $40, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single24
+	WORD $0xfd401030 // ldr d16, [x1, #32]
+	TBZ $0, R2, done25
+	ADD $40, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done25
 
 single24:
-	WORD $0xbd402010 // ldr s16, [x0, #32]
+	WORD $0xbd402030 // ldr s16, [x1, #32]
 
 done25:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	JMP done1
 
 rest5:
-	CBZ R1, done1
-	TBZ $1, R1, single26
-	WORD $0xfd401810 // ldr d16, [x0, #48]
-	TBZ $0, R1, done27
-	ADD $56, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single26
+	WORD $0xfd401830 // ldr d16, [x1, #48]
+	TBZ $0, R2, done27
+	ADD $56, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done27
 
 single26:
-	WORD $0xbd403010 // ldr s16, [x0, #48]
+	WORD $0xbd403030 // ldr s16, [x1, #48]
 
 done27:
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
 	JMP done1
 
 rest6:
-	CBZ R1, done1
-	TBZ $1, R1, single28
-	WORD $0xfd402010 // ldr d16, [x0, #64]
-	TBZ $0, R1, done29
-	ADD $72, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single28
+	WORD $0xfd402030 // ldr d16, [x1, #64]
+	TBZ $0, R2, done29
+	ADD $72, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done29
 
 single28:
-	WORD $0xbd404010 // ldr s16, [x0, #64]
+	WORD $0xbd404030 // ldr s16, [x1, #64]
 
 done29:
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	JMP done1
 
 rest7:
-	CBZ R1, done1
-	TBZ $1, R1, single30
-	WORD $0xfd402810 // ldr d16, [x0, #80]
-	TBZ $0, R1, done31
-	ADD $88, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single30
+	WORD $0xfd402830 // ldr d16, [x1, #80]
+	TBZ $0, R2, done31
+	ADD $88, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done31
 
 single30:
-	WORD $0xbd405010 // ldr s16, [x0, #80]
+	WORD $0xbd405030 // ldr s16, [x1, #80]
 
 done31:
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
 	JMP done1
 
 rest8:
-	CBZ R1, done1
-	TBZ $1, R1, single32
-	WORD $0xfd403010 // ldr d16, [x0, #96]
-	TBZ $0, R1, done33
-	ADD $104, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single32
+	WORD $0xfd403030 // ldr d16, [x1, #96]
+	TBZ $0, R2, done33
+	ADD $104, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done33
 
 single32:
-	WORD $0xbd406010 // ldr s16, [x0, #96]
+	WORD $0xbd406030 // ldr s16, [x1, #96]
 
 done33:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	JMP done1
 
 rest9:
-	CBZ R1, done1
-	TBZ $1, R1, single34
-	WORD $0xfd403810 // ldr d16, [x0, #112]
-	TBZ $0, R1, done35
-	ADD $120, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single34
+	WORD $0xfd403830 // ldr d16, [x1, #112]
+	TBZ $0, R2, done35
+	ADD $120, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done35
 
 single34:
-	WORD $0xbd407010 // ldr s16, [x0, #112]
+	WORD $0xbd407030 // ldr s16, [x1, #112]
 
 done35:
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
 	JMP done1
 
 rest10:
-	CBZ R1, done1
-	TBZ $1, R1, single36
-	WORD $0xfd404010 // ldr d16, [x0, #128]
-	TBZ $0, R1, done37
-	ADD $136, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single36
+	WORD $0xfd404030 // ldr d16, [x1, #128]
+	TBZ $0, R2, done37
+	ADD $136, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done37
 
 single36:
-	WORD $0xbd408010 // ldr s16, [x0, #128]
+	WORD $0xbd408030 // ldr s16, [x1, #128]
 
 done37:
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	JMP done1
 
 rest11:
-	CBZ R1, done1
-	TBZ $1, R1, single38
-	WORD $0xfd404810 // ldr d16, [x0, #144]
-	TBZ $0, R1, done39
-	ADD $152, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single38
+	WORD $0xfd404830 // ldr d16, [x1, #144]
+	TBZ $0, R2, done39
+	ADD $152, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done39
 
 single38:
-	WORD $0xbd409010 // ldr s16, [x0, #144]
+	WORD $0xbd409030 // ldr s16, [x1, #144]
 
 done39:
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
 	JMP done1
 
 rest12:
-	CBZ R1, done1
-	TBZ $1, R1, single40
-	WORD $0xfd405010 // ldr d16, [x0, #160]
-	TBZ $0, R1, done41
-	ADD $168, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single40
+	WORD $0xfd405030 // ldr d16, [x1, #160]
+	TBZ $0, R2, done41
+	ADD $168, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done41
 
 single40:
-	WORD $0xbd40a010 // ldr s16, [x0, #160]
+	WORD $0xbd40a030 // ldr s16, [x1, #160]
 
 done41:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	JMP done1
 
 rest13:
-	CBZ R1, done1
-	TBZ $1, R1, single42
-	WORD $0xfd405810 // ldr d16, [x0, #176]
-	TBZ $0, R1, done43
-	ADD $184, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single42
+	WORD $0xfd405830 // ldr d16, [x1, #176]
+	TBZ $0, R2, done43
+	ADD $184, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done43
 
 single42:
-	WORD $0xbd40b010 // ldr s16, [x0, #176]
+	WORD $0xbd40b030 // ldr s16, [x1, #176]
 
 done43:
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
 	JMP done1
 
 rest14:
-	CBZ R1, done1
-	TBZ $1, R1, single44
-	WORD $0xfd406010 // ldr d16, [x0, #192]
-	TBZ $0, R1, done45
-	ADD $200, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single44
+	WORD $0xfd406030 // ldr d16, [x1, #192]
+	TBZ $0, R2, done45
+	ADD $200, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done45
 
 single44:
-	WORD $0xbd40c010 // ldr s16, [x0, #192]
+	WORD $0xbd40c030 // ldr s16, [x1, #192]
 
 done45:
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	JMP done1
 
 rest15:
-	CBZ R1, done1
-	TBZ $1, R1, single46
-	WORD $0xfd406810 // ldr d16, [x0, #208]
-	TBZ $0, R1, done47
-	ADD $216, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single46
+	WORD $0xfd406830 // ldr d16, [x1, #208]
+	TBZ $0, R2, done47
+	ADD $216, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done47
 
 single46:
-	WORD $0xbd40d010 // ldr s16, [x0, #208]
+	WORD $0xbd40d030 // ldr s16, [x1, #208]
 
 done47:
 	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
 	JMP done1
 
 rest16:
-	CBZ R1, done1
-	TBZ $1, R1, single48
-	WORD $0xfd407010 // ldr d16, [x0, #224]
-	TBZ $0, R1, done49
-	ADD $232, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single48
+	WORD $0xfd407030 // ldr d16, [x1, #224]
+	TBZ $0, R2, done49
+	ADD $232, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done49
 
 single48:
-	WORD $0xbd40e010 // ldr s16, [x0, #224]
+	WORD $0xbd40e030 // ldr s16, [x1, #224]
 
 done49:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	JMP done1
 
 rest17:
-	CBZ R1, done1
-	TBZ $1, R1, single50
-	WORD $0xfd407810 // ldr d16, [x0, #240]
-	TBZ $0, R1, done51
-	ADD $248, R0, R2
-	WORD $0x4d408050 // ld1 {v16.s}[2], [x2]
+	CBZ R2, done1
+	TBZ $1, R2, single50
+	WORD $0xfd407830 // ldr d16, [x1, #240]
+	TBZ $0, R2, done51
+	ADD $248, R1, R3
+	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
 	JMP done51
 
 single50:
-	WORD $0xbd40f010 // ldr s16, [x0, #240]
+	WORD $0xbd40f030 // ldr s16, [x1, #240]
 
 done51:
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
@@ -454,591 +455,593 @@ TEXT ·dotNEON(SB), NOSPLIT, $0-28
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
-	MOVD n+16(FP), R2
-	SUBS $64, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $64, R4, R4
 	BLT after19
 
 loop18:
-	WORD $0x3dc00010 // ldr q16, [x0]
-	WORD $0x3dc00031 // ldr q17, [x1]
+	WORD $0x3dc00050 // ldr q16, [x2]
+	WORD $0x3dc00071 // ldr q17, [x3]
 	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
-	WORD $0x3dc00410 // ldr q16, [x0, #16]
-	WORD $0x3dc00431 // ldr q17, [x1, #16]
+	WORD $0x3dc00450 // ldr q16, [x2, #16]
+	WORD $0x3dc00471 // ldr q17, [x3, #16]
 	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
-	WORD $0x3dc00810 // ldr q16, [x0, #32]
-	WORD $0x3dc00831 // ldr q17, [x1, #32]
+	WORD $0x3dc00850 // ldr q16, [x2, #32]
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
 	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
-	WORD $0x3dc00c10 // ldr q16, [x0, #48]
-	WORD $0x3dc00c31 // ldr q17, [x1, #48]
+	WORD $0x3dc00c50 // ldr q16, [x2, #48]
+	WORD $0x3dc00c71 // ldr q17, [x3, #48]
 	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
-	WORD $0x3dc01010 // ldr q16, [x0, #64]
-	WORD $0x3dc01031 // ldr q17, [x1, #64]
+	WORD $0x3dc01050 // ldr q16, [x2, #64]
+	WORD $0x3dc01071 // ldr q17, [x3, #64]
 	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
-	WORD $0x3dc01410 // ldr q16, [x0, #80]
-	WORD $0x3dc01431 // ldr q17, [x1, #80]
+	WORD $0x3dc01450 // ldr q16, [x2, #80]
+	WORD $0x3dc01471 // ldr q17, [x3, #80]
 	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
-	WORD $0x3dc01810 // ldr q16, [x0, #96]
-	WORD $0x3dc01831 // ldr q17, [x1, #96]
+	WORD $0x3dc01850 // ldr q16, [x2, #96]
+	WORD $0x3dc01871 // ldr q17, [x3, #96]
 	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
-	WORD $0x3dc01c10 // ldr q16, [x0, #112]
-	WORD $0x3dc01c31 // ldr q17, [x1, #112]
+	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01c71 // ldr q17, [x3, #112]
 	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
-	WORD $0x3dc02010 // ldr q16, [x0, #128]
-	WORD $0x3dc02031 // ldr q17, [x1, #128]
+	WORD $0x3dc02050 // ldr q16, [x2, #128]
+	WORD $0x3dc02071 // ldr q17, [x3, #128]
 	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
-	WORD $0x3dc02410 // ldr q16, [x0, #144]
-	WORD $0x3dc02431 // ldr q17, [x1, #144]
+	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02471 // ldr q17, [x3, #144]
 	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
-	WORD $0x3dc02810 // ldr q16, [x0, #160]
-	WORD $0x3dc02831 // ldr q17, [x1, #160]
+	WORD $0x3dc02850 // ldr q16, [x2, #160]
+	WORD $0x3dc02871 // ldr q17, [x3, #160]
 	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
-	WORD $0x3dc02c10 // ldr q16, [x0, #176]
-	WORD $0x3dc02c31 // ldr q17, [x1, #176]
+	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02c71 // ldr q17, [x3, #176]
 	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
-	WORD $0x3dc03010 // ldr q16, [x0, #192]
-	WORD $0x3dc03031 // ldr q17, [x1, #192]
+	WORD $0x3dc03050 // ldr q16, [x2, #192]
+	WORD $0x3dc03071 // ldr q17, [x3, #192]
 	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
-	WORD $0x3dc03410 // ldr q16, [x0, #208]
-	WORD $0x3dc03431 // ldr q17, [x1, #208]
+	WORD $0x3dc03450 // ldr q16, [x2, #208]
+	WORD $0x3dc03471 // ldr q17, [x3, #208]
 	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
-	WORD $0x3dc03810 // ldr q16, [x0, #224]
-	WORD $0x3dc03831 // ldr q17, [x1, #224]
+	WORD $0x3dc03850 // ldr q16, [x2, #224]
+	WORD $0x3dc03871 // ldr q17, [x3, #224]
 	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
-	WORD $0x3dc03c10 // ldr q16, [x0, #240]
-	WORD $0x3dc03c31 // ldr q17, [x1, #240]
+	WORD $0x3dc03c50 // ldr q16, [x2, #240]
+	WORD $0x3dc03c71 // ldr q17, [x3, #240]
 	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
-	ADD $256, R0
-	ADD $256, R1
-	SUBS $64, R2, R2
+	ADD $256, R2
+	ADD $256, R3
+	SUBS $64, R4, R4
 	BGE loop18
 
 after19:
-	ADD $64, R2
-	CMP $4, R2
+	ADD $64, R4
+	CMP $4, R4
 	BLT rest2
-	WORD $0x3dc00010 // ldr q16, [x0]
-	WORD $0x3dc00031 // ldr q17, [x1]
+	WORD $0x3dc00050 // ldr q16, [x2]
+	WORD $0x3dc00071 // ldr q17, [x3]
 	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest3
-	WORD $0x3dc00410 // ldr q16, [x0, #16]
-	WORD $0x3dc00431 // ldr q17, [x1, #16]
+	WORD $0x3dc00450 // ldr q16, [x2, #16]
+	WORD $0x3dc00471 // ldr q17, [x3, #16]
 	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest4
-	WORD $0x3dc00810 // ldr q16, [x0, #32]
-	WORD $0x3dc00831 // ldr q17, [x1, #32]
+	WORD $0x3dc00850 // ldr q16, [x2, #32]
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
 	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest5
-	WORD $0x3dc00c10 // ldr q16, [x0, #48]
-	WORD $0x3dc00c31 // ldr q17, [x1, #48]
+	WORD $0x3dc00c50 // ldr q16, [x2, #48]
+	WORD $0x3dc00c71 // ldr q17, [x3, #48]
 	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest6
-	WORD $0x3dc01010 // ldr q16, [x0, #64]
-	WORD $0x3dc01031 // ldr q17, [x1, #64]
+	WORD $0x3dc01050 // ldr q16, [x2, #64]
+	WORD $0x3dc01071 // ldr q17, [x3, #64]
 	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest7
-	WORD $0x3dc01410 // ldr q16, [x0, #80]
-	WORD $0x3dc01431 // ldr q17, [x1, #80]
+	WORD $0x3dc01450 // ldr q16, [x2, #80]
+	WORD $0x3dc01471 // ldr q17, [x3, #80]
 	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest8
-	WORD $0x3dc01810 // ldr q16, [x0, #96]
-	WORD $0x3dc01831 // ldr q17, [x1, #96]
+	WORD $0x3dc01850 // ldr q16, [x2, #96]
+	WORD $0x3dc01871 // ldr q17, [x3, #96]
 	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest9
-	WORD $0x3dc01c10 // ldr q16, [x0, #112]
-	WORD $0x3dc01c31 // ldr q17, [x1, #112]
+	WORD $0x3dc01c50 // ldr q16, [x2, #112]
+	WORD $0x3dc01c71 // ldr q17, [x3, #112]
 	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest10
-	WORD $0x3dc02010 // ldr q16, [x0, #128]
-	WORD $0x3dc02031 // ldr q17, [x1, #128]
+	WORD $0x3dc02050 // ldr q16, [x2, #128]
+	WORD $0x3dc02071 // ldr q17, [x3, #128]
 	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest11
-	WORD $0x3dc02410 // ldr q16, [x0, #144]
-	WORD $0x3dc02431 // ldr q17, [x1, #144]
+	WORD $0x3dc02450 // ldr q16, [x2, #144]
+	WORD $0x3dc02471 // ldr q17, [x3, #144]
 	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest12
-	WORD $0x3dc02810 // ldr q16, [x0, #160]
-	WORD $0x3dc02831 // ldr q17, [x1, #160]
+	WORD $0x3dc02850 // ldr q16, [x2, #160]
+	WORD $0x3dc02871 // ldr q17, [x3, #160]
 	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest13
-	WORD $0x3dc02c10 // ldr q16, [x0, #176]
-	WORD $0x3dc02c31 // ldr q17, [x1, #176]
+	WORD $0x3dc02c50 // ldr q16, [x2, #176]
+	WORD $0x3dc02c71 // ldr q17, [x3, #176]
 	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest14
-	WORD $0x3dc03010 // ldr q16, [x0, #192]
-	WORD $0x3dc03031 // ldr q17, [x1, #192]
+	WORD $0x3dc03050 // ldr q16, [x2, #192]
+	WORD $0x3dc03071 // ldr q17, [x3, #192]
 	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest15
-	WORD $0x3dc03410 // ldr q16, [x0, #208]
-	WORD $0x3dc03431 // ldr q17, [x1, #208]
+	WORD $0x3dc03450 // ldr q16, [x2, #208]
+	WORD $0x3dc03471 // ldr q17, [x3, #208]
 	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest16
-	WORD $0x3dc03810 // ldr q16, [x0, #224]
-	WORD $0x3dc03831 // ldr q17, [x1, #224]
+	WORD $0x3dc03850 // ldr q16, [x2, #224]
+	WORD $0x3dc03871 // ldr q17, [x3, #224]
 	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
-	SUB $4, R2
-	CMP $4, R2
+	SUB $4, R4
+	CMP $4, R4
 	BLT rest17
-	WORD $0x3dc03c10 // ldr q16, [x0, #240]
-	WORD $0x3dc03c31 // ldr q17, [x1, #240]
+	WORD $0x3dc03c50 // ldr q16, [x2, #240]
+	WORD $0x3dc03c71 // ldr q17, [x3, #240]
 	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
-	SUB $4, R2
+	SUB $4, R4
 	JMP done1
 
 rest2:
-	CBZ R2, done1
-	TBZ $1, R2, single20
-	WORD $0xfd400010 // ldr d16, [x0]
-	TBZ $0, R2, done21
-	ADD $8, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single20
+	WORD $0xfd400050 // ldr d16, [x2]
+	TBZ $0, R4, done21
+	ADD $8, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done21
 
 single20:
-	WORD $0xbd400010 // ldr s16, [x0]
+	WORD $0xbd400050 // ldr s16, [x2]
 
 done21:
-	TBZ $1, R2, single22
-	WORD $0xfd400031 // ldr d17, [x1]
-	TBZ $0, R2, done23
-	ADD $8, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single22
+	WORD $0xfd400071 // ldr d17, [x3]
+	TBZ $0, R4, done23
+	ADD $8, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done23
 
 single22:
-	WORD $0xbd400031 // ldr s17, [x1]
+	WORD $0xbd400071 // ldr s17, [x3]
 
 done23:
 	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
 	JMP done1
 
 rest3:
-	CBZ R2, done1
-	TBZ $1, R2, single24
-	WORD $0xfd400810 // ldr d16, [x0, #16]
-	TBZ $0, R2, done25
-	ADD $24, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single24
+	WORD $0xfd400850 // ldr d16, [x2, #16]
+	TBZ $0, R4, done25
+	ADD $24, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done25
 
 single24:
-	WORD $0xbd401010 // ldr s16, [x0, #16]
+	WORD $0xbd401050 // ldr s16, [x2, #16]
 
 done25:
-	TBZ $1, R2, single26
-	WORD $0xfd400831 // ldr d17, [x1, #16]
-	TBZ $0, R2, done27
-	ADD $24, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single26
+	WORD $0xfd400871 // ldr d17, [x3, #16]
+	TBZ $0, R4, done27
+	ADD $24, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done27
 
 single26:
-	WORD $0xbd401031 // ldr s17, [x1, #16]
+	WORD $0xbd401071 // ldr s17, [x3, #16]
 
 done27:
 	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
 	JMP done1
 
 rest4:
-	CBZ R2, done1
-	TBZ $1, R2, single28
-	WORD $0xfd401010 // ldr d16, [x0, #32]
-	TBZ $0, R2, done29
-	ADD $40, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single28
+	WORD $0xfd401050 // ldr d16, [x2, #32]
+	TBZ $0, R4, done29
+	ADD $40, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done29
 
 single28:
-	WORD $0xbd402010 // ldr s16, [x0, #32]
+	WORD $0xbd402050 // ldr s16, [x2, #32]
 
 done29:
-	TBZ $1, R2, single30
-	WORD $0xfd401031 // ldr d17, [x1, #32]
-	TBZ $0, R2, done31
-	ADD $40, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single30
+	WORD $0xfd401071 // ldr d17, [x3, #32]
+	TBZ $0, R4, done31
+	ADD $40, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done31
 
 single30:
-	WORD $0xbd402031 // ldr s17, [x1, #32]
+	WORD $0xbd402071 // ldr s17, [x3, #32]
 
 done31:
 	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
 	JMP done1
 
 rest5:
-	CBZ R2, done1
-	TBZ $1, R2, single32
-	WORD $0xfd401810 // ldr d16, [x0, #48]
-	TBZ $0, R2, done33
-	ADD $56, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single32
+	WORD $0xfd401850 // ldr d16, [x2, #48]
+	TBZ $0, R4, done33
+	ADD $56, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done33
 
 single32:
-	WORD $0xbd403010 // ldr s16, [x0, #48]
+	WORD $0xbd403050 // ldr s16, [x2, #48]
 
 done33:
-	TBZ $1, R2, single34
-	WORD $0xfd401831 // ldr d17, [x1, #48]
-	TBZ $0, R2, done35
-	ADD $56, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single34
+	WORD $0xfd401871 // ldr d17, [x3, #48]
+	TBZ $0, R4, done35
+	ADD $56, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done35
 
 single34:
-	WORD $0xbd403031 // ldr s17, [x1, #48]
+	WORD $0xbd403071 // ldr s17, [x3, #48]
 
 done35:
 	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
 	JMP done1
 
 rest6:
-	CBZ R2, done1
-	TBZ $1, R2, single36
-	WORD $0xfd402010 // ldr d16, [x0, #64]
-	TBZ $0, R2, done37
-	ADD $72, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single36
+	WORD $0xfd402050 // ldr d16, [x2, #64]
+	TBZ $0, R4, done37
+	ADD $72, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done37
 
 single36:
-	WORD $0xbd404010 // ldr s16, [x0, #64]
+	WORD $0xbd404050 // ldr s16, [x2, #64]
 
 done37:
-	TBZ $1, R2, single38
-	WORD $0xfd402031 // ldr d17, [x1, #64]
-	TBZ $0, R2, done39
-	ADD $72, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single38
+	WORD $0xfd402071 // ldr d17, [x3, #64]
+	TBZ $0, R4, done39
+	ADD $72, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done39
 
 single38:
-	WORD $0xbd404031 // ldr s17, [x1, #64]
+	WORD $0xbd404071 // ldr s17, [x3, #64]
 
 done39:
 	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
 	JMP done1
 
 rest7:
-	CBZ R2, done1
-	TBZ $1, R2, single40
-	WORD $0xfd402810 // ldr d16, [x0, #80]
-	TBZ $0, R2, done41
-	ADD $88, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single40
+	WORD $0xfd402850 // ldr d16, [x2, #80]
+	TBZ $0, R4, done41
+	ADD $88, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done41
 
 single40:
-	WORD $0xbd405010 // ldr s16, [x0, #80]
+	WORD $0xbd405050 // ldr s16, [x2, #80]
 
 done41:
-	TBZ $1, R2, single42
-	WORD $0xfd402831 // ldr d17, [x1, #80]
-	TBZ $0, R2, done43
-	ADD $88, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single42
+	WORD $0xfd402871 // ldr d17, [x3, #80]
+	TBZ $0, R4, done43
+	ADD $88, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done43
 
 single42:
-	WORD $0xbd405031 // ldr s17, [x1, #80]
+	WORD $0xbd405071 // ldr s17, [x3, #80]
 
 done43:
 	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
 	JMP done1
 
 rest8:
-	CBZ R2, done1
-	TBZ $1, R2, single44
-	WORD $0xfd403010 // ldr d16, [x0, #96]
-	TBZ $0, R2, done45
-	ADD $104, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single44
+	WORD $0xfd403050 // ldr d16, [x2, #96]
+	TBZ $0, R4, done45
+	ADD $104, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done45
 
 single44:
-	WORD $0xbd406010 // ldr s16, [x0, #96]
+	WORD $0xbd406050 // ldr s16, [x2, #96]
 
 done45:
-	TBZ $1, R2, single46
-	WORD $0xfd403031 // ldr d17, [x1, #96]
-	TBZ $0, R2, done47
-	ADD $104, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single46
+	WORD $0xfd403071 // ldr d17, [x3, #96]
+	TBZ $0, R4, done47
+	ADD $104, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done47
 
 single46:
-	WORD $0xbd406031 // ldr s17, [x1, #96]
+	WORD $0xbd406071 // ldr s17, [x3, #96]
 
 done47:
 	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
 	JMP done1
 
 rest9:
-	CBZ R2, done1
-	TBZ $1, R2, single48
-	WORD $0xfd403810 // ldr d16, [x0, #112]
-	TBZ $0, R2, done49
-	ADD $120, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single48
+	WORD $0xfd403850 // ldr d16, [x2, #112]
+	TBZ $0, R4, done49
+	ADD $120, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done49
 
 single48:
-	WORD $0xbd407010 // ldr s16, [x0, #112]
+	WORD $0xbd407050 // ldr s16, [x2, #112]
 
 done49:
-	TBZ $1, R2, single50
-	WORD $0xfd403831 // ldr d17, [x1, #112]
-	TBZ $0, R2, done51
-	ADD $120, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single50
+	WORD $0xfd403871 // ldr d17, [x3, #112]
+	TBZ $0, R4, done51
+	ADD $120, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done51
 
 single50:
-	WORD $0xbd407031 // ldr s17, [x1, #112]
+	WORD $0xbd407071 // ldr s17, [x3, #112]
 
 done51:
 	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
 	JMP done1
 
 rest10:
-	CBZ R2, done1
-	TBZ $1, R2, single52
-	WORD $0xfd404010 // ldr d16, [x0, #128]
-	TBZ $0, R2, done53
-	ADD $136, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single52
+	WORD $0xfd404050 // ldr d16, [x2, #128]
+	TBZ $0, R4, done53
+	ADD $136, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done53
 
 single52:
-	WORD $0xbd408010 // ldr s16, [x0, #128]
+	WORD $0xbd408050 // ldr s16, [x2, #128]
 
 done53:
-	TBZ $1, R2, single54
-	WORD $0xfd404031 // ldr d17, [x1, #128]
-	TBZ $0, R2, done55
-	ADD $136, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single54
+	WORD $0xfd404071 // ldr d17, [x3, #128]
+	TBZ $0, R4, done55
+	ADD $136, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done55
 
 single54:
-	WORD $0xbd408031 // ldr s17, [x1, #128]
+	WORD $0xbd408071 // ldr s17, [x3, #128]
 
 done55:
 	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
 	JMP done1
 
 rest11:
-	CBZ R2, done1
-	TBZ $1, R2, single56
-	WORD $0xfd404810 // ldr d16, [x0, #144]
-	TBZ $0, R2, done57
-	ADD $152, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single56
+	WORD $0xfd404850 // ldr d16, [x2, #144]
+	TBZ $0, R4, done57
+	ADD $152, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done57
 
 single56:
-	WORD $0xbd409010 // ldr s16, [x0, #144]
+	WORD $0xbd409050 // ldr s16, [x2, #144]
 
 done57:
-	TBZ $1, R2, single58
-	WORD $0xfd404831 // ldr d17, [x1, #144]
-	TBZ $0, R2, done59
-	ADD $152, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single58
+	WORD $0xfd404871 // ldr d17, [x3, #144]
+	TBZ $0, R4, done59
+	ADD $152, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done59
 
 single58:
-	WORD $0xbd409031 // ldr s17, [x1, #144]
+	WORD $0xbd409071 // ldr s17, [x3, #144]
 
 done59:
 	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
 	JMP done1
 
 rest12:
-	CBZ R2, done1
-	TBZ $1, R2, single60
-	WORD $0xfd405010 // ldr d16, [x0, #160]
-	TBZ $0, R2, done61
-	ADD $168, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single60
+	WORD $0xfd405050 // ldr d16, [x2, #160]
+	TBZ $0, R4, done61
+	ADD $168, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done61
 
 single60:
-	WORD $0xbd40a010 // ldr s16, [x0, #160]
+	WORD $0xbd40a050 // ldr s16, [x2, #160]
 
 done61:
-	TBZ $1, R2, single62
-	WORD $0xfd405031 // ldr d17, [x1, #160]
-	TBZ $0, R2, done63
-	ADD $168, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single62
+	WORD $0xfd405071 // ldr d17, [x3, #160]
+	TBZ $0, R4, done63
+	ADD $168, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done63
 
 single62:
-	WORD $0xbd40a031 // ldr s17, [x1, #160]
+	WORD $0xbd40a071 // ldr s17, [x3, #160]
 
 done63:
 	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
 	JMP done1
 
 rest13:
-	CBZ R2, done1
-	TBZ $1, R2, single64
-	WORD $0xfd405810 // ldr d16, [x0, #176]
-	TBZ $0, R2, done65
-	ADD $184, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single64
+	WORD $0xfd405850 // ldr d16, [x2, #176]
+	TBZ $0, R4, done65
+	ADD $184, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done65
 
 single64:
-	WORD $0xbd40b010 // ldr s16, [x0, #176]
+	WORD $0xbd40b050 // ldr s16, [x2, #176]
 
 done65:
-	TBZ $1, R2, single66
-	WORD $0xfd405831 // ldr d17, [x1, #176]
-	TBZ $0, R2, done67
-	ADD $184, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single66
+	WORD $0xfd405871 // ldr d17, [x3, #176]
+	TBZ $0, R4, done67
+	ADD $184, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done67
 
 single66:
-	WORD $0xbd40b031 // ldr s17, [x1, #176]
+	WORD $0xbd40b071 // ldr s17, [x3, #176]
 
 done67:
 	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
 	JMP done1
 
 rest14:
-	CBZ R2, done1
-	TBZ $1, R2, single68
-	WORD $0xfd406010 // ldr d16, [x0, #192]
-	TBZ $0, R2, done69
-	ADD $200, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single68
+	WORD $0xfd406050 // ldr d16, [x2, #192]
+	TBZ $0, R4, done69
+	ADD $200, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done69
 
 single68:
-	WORD $0xbd40c010 // ldr s16, [x0, #192]
+	WORD $0xbd40c050 // ldr s16, [x2, #192]
 
 done69:
-	TBZ $1, R2, single70
-	WORD $0xfd406031 // ldr d17, [x1, #192]
-	TBZ $0, R2, done71
-	ADD $200, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single70
+	WORD $0xfd406071 // ldr d17, [x3, #192]
+	TBZ $0, R4, done71
+	ADD $200, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done71
 
 single70:
-	WORD $0xbd40c031 // ldr s17, [x1, #192]
+	WORD $0xbd40c071 // ldr s17, [x3, #192]
 
 done71:
 	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
 	JMP done1
 
 rest15:
-	CBZ R2, done1
-	TBZ $1, R2, single72
-	WORD $0xfd406810 // ldr d16, [x0, #208]
-	TBZ $0, R2, done73
-	ADD $216, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single72
+	WORD $0xfd406850 // ldr d16, [x2, #208]
+	TBZ $0, R4, done73
+	ADD $216, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done73
 
 single72:
-	WORD $0xbd40d010 // ldr s16, [x0, #208]
+	WORD $0xbd40d050 // ldr s16, [x2, #208]
 
 done73:
-	TBZ $1, R2, single74
-	WORD $0xfd406831 // ldr d17, [x1, #208]
-	TBZ $0, R2, done75
-	ADD $216, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single74
+	WORD $0xfd406871 // ldr d17, [x3, #208]
+	TBZ $0, R4, done75
+	ADD $216, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done75
 
 single74:
-	WORD $0xbd40d031 // ldr s17, [x1, #208]
+	WORD $0xbd40d071 // ldr s17, [x3, #208]
 
 done75:
 	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
 	JMP done1
 
 rest16:
-	CBZ R2, done1
-	TBZ $1, R2, single76
-	WORD $0xfd407010 // ldr d16, [x0, #224]
-	TBZ $0, R2, done77
-	ADD $232, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single76
+	WORD $0xfd407050 // ldr d16, [x2, #224]
+	TBZ $0, R4, done77
+	ADD $232, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done77
 
 single76:
-	WORD $0xbd40e010 // ldr s16, [x0, #224]
+	WORD $0xbd40e050 // ldr s16, [x2, #224]
 
 done77:
-	TBZ $1, R2, single78
-	WORD $0xfd407031 // ldr d17, [x1, #224]
-	TBZ $0, R2, done79
-	ADD $232, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single78
+	WORD $0xfd407071 // ldr d17, [x3, #224]
+	TBZ $0, R4, done79
+	ADD $232, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done79
 
 single78:
-	WORD $0xbd40e031 // ldr s17, [x1, #224]
+	WORD $0xbd40e071 // ldr s17, [x3, #224]
 
 done79:
 	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
 	JMP done1
 
 rest17:
-	CBZ R2, done1
-	TBZ $1, R2, single80
-	WORD $0xfd407810 // ldr d16, [x0, #240]
-	TBZ $0, R2, done81
-	ADD $248, R0, R3
-	WORD $0x4d408070 // ld1 {v16.s}[2], [x3]
+	CBZ R4, done1
+	TBZ $1, R4, single80
+	WORD $0xfd407850 // ldr d16, [x2, #240]
+	TBZ $0, R4, done81
+	ADD $248, R2, R5
+	WORD $0x4d4080b0 // ld1 {v16.s}[2], [x5]
 	JMP done81
 
 single80:
-	WORD $0xbd40f010 // ldr s16, [x0, #240]
+	WORD $0xbd40f050 // ldr s16, [x2, #240]
 
 done81:
-	TBZ $1, R2, single82
-	WORD $0xfd407831 // ldr d17, [x1, #240]
-	TBZ $0, R2, done83
-	ADD $248, R1, R3
-	WORD $0x4d408071 // ld1 {v17.s}[2], [x3]
+	TBZ $1, R4, single82
+	WORD $0xfd407871 // ldr d17, [x3, #240]
+	TBZ $0, R4, done83
+	ADD $248, R3, R5
+	WORD $0x4d4080b1 // ld1 {v17.s}[2], [x5]
 	JMP done83
 
 single82:
-	WORD $0xbd40f031 // ldr s17, [x1, #240]
+	WORD $0xbd40f071 // ldr s17, [x3, #240]
 
 done83:
 	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
@@ -1160,52 +1163,53 @@ end1:
 TEXT ·finiteNEON(SB), NOSPLIT, $0-17
 	MOVD x+0(FP), R0
 	WORD $0x4f000400 // movi v0.4s, #0x0
-	MOVD n+8(FP), R1
-	SUBS $16, R1, R1
+	MOVD R0, R1
+	MOVD n+8(FP), R2
+	SUBS $16, R2, R2
 	BLT after3
 
 loop2:
-	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
-	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
-	WORD $0x3dc00801 // ldr q1, [x0, #32]
+	WORD $0x3dc00821 // ldr q1, [x1, #32]
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
-	WORD $0x3dc00c01 // ldr q1, [x0, #48]
+	WORD $0x3dc00c21 // ldr q1, [x1, #48]
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
-	ADD $64, R0
-	SUBS $16, R1, R1
+	ADD $64, R1
+	SUBS $16, R2, R2
 	BGE loop2
 
 after3:
-	ADD $16, R1
-	SUBS $4, R1, R1
+	ADD $16, R2
+	SUBS $4, R2, R2
 	BLT after5
 
 loop4:
-	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
-	ADD $16, R0
-	SUBS $4, R1, R1
+	ADD $16, R1
+	SUBS $4, R2, R2
 	BGE loop4
 
 after5:
-	ADD $4, R1
-	CBZ R1, end1
-	TBZ $1, R1, single6
-	WORD $0xfd400001 // ldr d1, [x0]
-	TBZ $0, R1, done7
-	ADD $8, R0, R2
-	WORD $0x4d408041 // ld1 {v1.s}[2], [x2]
+	ADD $4, R2
+	CBZ R2, end1
+	TBZ $1, R2, single6
+	WORD $0xfd400021 // ldr d1, [x1]
+	TBZ $0, R2, done7
+	ADD $8, R1, R3
+	WORD $0x4d408061 // ld1 {v1.s}[2], [x3]
 	JMP done7
 
 single6:
-	WORD $0xbd400001 // ldr s1, [x0]
+	WORD $0xbd400021 // ldr s1, [x1]
 
 done7:
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
@@ -1213,10 +1217,10 @@ done7:
 
 end1:
 	WORD $0x6eb0a800 // umaxv s0, v0.4s
-	WORD $0x1e260002 // fmov w2, s0
-	CMP $0, R2
-	CSET EQ, R2
-	MOVB R2, ret+16(FP)
+	WORD $0x1e260003 // fmov w3, s0
+	CMP $0, R3
+	CSET EQ, R3
+	MOVB R3, ret+16(FP)
 	RET
 
 DATA constants<>+0(SB)/8, $0xff800000ff800000

@@ -140,6 +140,7 @@ loop7:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -153,11 +154,10 @@ loop7:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000ac // str q12, [x5]
 	WORD $0x3dc004a8 // ldr q8, [x5, #16]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -165,6 +165,7 @@ loop7:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -178,11 +179,10 @@ loop7:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a8 // str q8, [x5, #16]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004ac // str q12, [x5, #16]
 	WORD $0x3dc008a8 // ldr q8, [x5, #32]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -190,6 +190,7 @@ loop7:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -203,11 +204,10 @@ loop7:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008ac // str q12, [x5, #32]
 	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -215,6 +215,7 @@ loop7:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -228,11 +229,10 @@ loop7:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d800ca8 // str q8, [x5, #48]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d800cac // str q12, [x5, #48]
 	ADD $64, R5
 	SUBS $16, R6, R6
 	BGE loop7
@@ -248,6 +248,7 @@ after8:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -261,11 +262,10 @@ after8:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000ac // str q12, [x5]
 	SUB $4, R6
 	CMP $4, R6
 	BLT rest4
@@ -276,6 +276,7 @@ after8:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -289,11 +290,10 @@ after8:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a8 // str q8, [x5, #16]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004ac // str q12, [x5, #16]
 	SUB $4, R6
 	CMP $4, R6
 	BLT rest5
@@ -304,6 +304,7 @@ after8:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -317,11 +318,10 @@ after8:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008ac // str q12, [x5, #32]
 	SUB $4, R6
 	CMP $4, R6
 	BLT rest6
@@ -332,6 +332,7 @@ after8:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -345,11 +346,10 @@ after8:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d800ca8 // str q8, [x5, #48]
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d800cac // str q12, [x5, #48]
 	SUB $4, R6
 	JMP done2
 
@@ -372,6 +372,7 @@ done10:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -385,23 +386,22 @@ done10:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3dc0074a // ldr q10, [x26, #16]
-	WORD $0x4e040cc9 // dup v9.4s, w6
-	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
-	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x3dc0074f // ldr q15, [x26, #16]
+	WORD $0x4e040cce // dup v14.4s, w6
+	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
+	WORD $0x4e2e1d8c // and v12.16b, v12.16b, v14.16b
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	TBZ $1, R6, single11
-	WORD $0xfd0000a8 // str d8, [x5]
+	WORD $0xfd0000ac // str d12, [x5]
 	TBZ $0, R6, done12
 	ADD $8, R5, R7
-	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	WORD $0x4d0080ec // st1 {v12.s}[2], [x7]
 	JMP done12
 
 single11:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000ac // str s12, [x5]
 
 done12:
 	JMP done2
@@ -425,6 +425,7 @@ done14:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -438,23 +439,22 @@ done14:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3dc0074a // ldr q10, [x26, #16]
-	WORD $0x4e040cc9 // dup v9.4s, w6
-	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
-	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x3dc0074f // ldr q15, [x26, #16]
+	WORD $0x4e040cce // dup v14.4s, w6
+	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
+	WORD $0x4e2e1d8c // and v12.16b, v12.16b, v14.16b
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
 	TBZ $1, R6, single15
-	WORD $0xfd0008a8 // str d8, [x5, #16]
+	WORD $0xfd0008ac // str d12, [x5, #16]
 	TBZ $0, R6, done16
 	ADD $24, R5, R7
-	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	WORD $0x4d0080ec // st1 {v12.s}[2], [x7]
 	JMP done16
 
 single15:
-	WORD $0xbd0010a8 // str s8, [x5, #16]
+	WORD $0xbd0010ac // str s12, [x5, #16]
 
 done16:
 	JMP done2
@@ -478,6 +478,7 @@ done18:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -491,23 +492,22 @@ done18:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3dc0074a // ldr q10, [x26, #16]
-	WORD $0x4e040cc9 // dup v9.4s, w6
-	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
-	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x3dc0074f // ldr q15, [x26, #16]
+	WORD $0x4e040cce // dup v14.4s, w6
+	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
+	WORD $0x4e2e1d8c // and v12.16b, v12.16b, v14.16b
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	TBZ $1, R6, single19
-	WORD $0xfd0010a8 // str d8, [x5, #32]
+	WORD $0xfd0010ac // str d12, [x5, #32]
 	TBZ $0, R6, done20
 	ADD $40, R5, R7
-	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	WORD $0x4d0080ec // st1 {v12.s}[2], [x7]
 	JMP done20
 
 single19:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd0020ac // str s12, [x5, #32]
 
 done20:
 	JMP done2
@@ -531,6 +531,7 @@ done22:
 	WORD $0x4e21d50a // fadd v10.4s, v8.4s, v1.4s
 	WORD $0x4ea1d54b // fsub v11.4s, v10.4s, v1.4s
 	WORD $0x4eabd508 // fsub v8.4s, v8.4s, v11.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
 	WORD $0x3dc0134c // ldr q12, [x26, #64]
 	WORD $0x3dc0174d // ldr q13, [x26, #80]
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
@@ -544,23 +545,22 @@ done22:
 	WORD $0x4e28cd8d // fmla v13.4s, v12.4s, v8.4s
 	WORD $0x3dc02b4c // ldr q12, [x26, #160]
 	WORD $0x4e28cdac // fmla v12.4s, v13.4s, v8.4s
-	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
-	WORD $0x6e2add88 // fmul v8.4s, v12.4s, v10.4s
-	WORD $0x4e691d08 // bic v8.16b, v8.16b, v9.16b
-	WORD $0x3dc0074a // ldr q10, [x26, #16]
-	WORD $0x4e040cc9 // dup v9.4s, w6
-	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
-	WORD $0x4e291d08 // and v8.16b, v8.16b, v9.16b
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
+	WORD $0x3dc0074f // ldr q15, [x26, #16]
+	WORD $0x4e040cce // dup v14.4s, w6
+	WORD $0x6eaf35ce // cmhi v14.4s, v14.4s, v15.4s
+	WORD $0x4e2e1d8c // and v12.16b, v12.16b, v14.16b
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	TBZ $1, R6, single23
-	WORD $0xfd0018a8 // str d8, [x5, #48]
+	WORD $0xfd0018ac // str d12, [x5, #48]
 	TBZ $0, R6, done24
 	ADD $56, R5, R7
-	WORD $0x4d0080e8 // st1 {v8.s}[2], [x7]
+	WORD $0x4d0080ec // st1 {v12.s}[2], [x7]
 	JMP done24
 
 single23:
-	WORD $0xbd0030a8 // str s8, [x5, #48]
+	WORD $0xbd0030ac // str s12, [x5, #48]
 
 done24:
 
@@ -611,6 +611,7 @@ loop3:
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
+	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x3dc01349 // ldr q9, [x26, #64]
 	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
@@ -624,11 +625,10 @@ loop3:
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
 	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
-	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
-	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
-	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
-	WORD $0x3d8000a5 // str q5, [x5]
+	WORD $0x6e27dd29 // fmul v9.4s, v9.4s, v7.4s
+	WORD $0x4e661d29 // bic v9.16b, v9.16b, v6.16b
+	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
+	WORD $0x3d8000a9 // str q9, [x5]
 	WORD $0x3dc004a5 // ldr q5, [x5, #16]
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
@@ -636,6 +636,7 @@ loop3:
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
+	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x3dc01349 // ldr q9, [x26, #64]
 	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
@@ -649,11 +650,10 @@ loop3:
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
 	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
-	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
-	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
-	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x6e27dd29 // fmul v9.4s, v9.4s, v7.4s
+	WORD $0x4e661d29 // bic v9.16b, v9.16b, v6.16b
+	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
 	ADD $32, R5
 	SUBS $8, R6, R6
 	BGE loop3
@@ -671,6 +671,7 @@ loop5:
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
+	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x3dc01349 // ldr q9, [x26, #64]
 	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
@@ -684,11 +685,10 @@ loop5:
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
 	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
-	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
-	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
-	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
-	WORD $0x3d8000a5 // str q5, [x5]
+	WORD $0x6e27dd29 // fmul v9.4s, v9.4s, v7.4s
+	WORD $0x4e661d29 // bic v9.16b, v9.16b, v6.16b
+	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
+	WORD $0x3d8000a9 // str q9, [x5]
 	ADD $16, R5
 	SUBS $4, R6, R6
 	BGE loop5
@@ -713,6 +713,7 @@ done8:
 	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
 	WORD $0x4ea1d4e8 // fsub v8.4s, v7.4s, v1.4s
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
+	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
 	WORD $0x3dc01349 // ldr q9, [x26, #64]
 	WORD $0x3dc0174a // ldr q10, [x26, #80]
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
@@ -726,19 +727,18 @@ done8:
 	WORD $0x4e25cd2a // fmla v10.4s, v9.4s, v5.4s
 	WORD $0x3dc02b49 // ldr q9, [x26, #160]
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	WORD $0x4f3754e7 // shl v7.4s, v7.4s, #23
-	WORD $0x6e27dd25 // fmul v5.4s, v9.4s, v7.4s
-	WORD $0x4e661ca5 // bic v5.16b, v5.16b, v6.16b
-	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
+	WORD $0x6e27dd29 // fmul v9.4s, v9.4s, v7.4s
+	WORD $0x4e661d29 // bic v9.16b, v9.16b, v6.16b
+	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
 	TBZ $1, R6, single9
-	WORD $0xfd0000a5 // str d5, [x5]
+	WORD $0xfd0000a9 // str d9, [x5]
 	TBZ $0, R6, done10
 	ADD $8, R5, R7
-	WORD $0x4d0080e5 // st1 {v5.s}[2], [x7]
+	WORD $0x4d0080e9 // st1 {v9.s}[2], [x7]
 	JMP done10
 
 single9:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000a9 // str s9, [x5]
 
 done10:
 

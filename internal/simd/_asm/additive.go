@@ -15,25 +15,22 @@ const (
 
 // additiveExp writes the kernel for E and F. It reports whether no x was clamped. A NaN counts as
 // clamped.
-func additiveExp(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	high, factor, low, moved := s.broadcast("limit"), s.broadcast("factor"), s.zero(), s.zero()
-	VSUBPS(high, low, low)
-	e := s.exponential()
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v, c, d := s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
-		VMINPS(high, v, c) // if one operand is NaN, the result is the first operand: high
-		VMAXPS(low, c, c)
-		VSUBPS(c, v, d)
-		s.or(d, moved, moved)
-		VADDPS(c, c, c)
-		c = e.apply(c)
-		VMULPS(factor, c, c)
-		s.store(c, m, st.at(dst, i))
+func additiveExp(p program) {
+	dst, x := p.pointer("dst"), p.pointer("x")
+	high, factor, low, moved := p.broadcast("limit"), p.broadcast("factor"), p.zero(), p.zero()
+	p.sub(low, low, high)
+	exp := exponential(p)
+	p.along("n", dst, x).each(1, func(s step) {
+		v, change := s.load(x), p.vec()
+		c := p.limited(v, high, low)
+		p.sub(change, v, c)
+		p.or(moved, change)
+		p.add(c, c, c)
+		c = exp(c)
+		p.mul(c, c, factor)
+		s.store(c, dst)
 	})
-	s.returnNone(moved)
+	p.returnNone(moved)
 }
 
 // additiveKeys writes the kernel that computes G and w·G for a panel of keys. A row of the panel
@@ -43,7 +40,7 @@ func additiveKeys(s isa) {
 	width := s.additive
 	high, low := s.numReg(additiveKeyIn), s.numReg(-additiveKeyIn)
 	minusTwo, factor := s.num(-2), s.num(additiveKeyBy)
-	e := s.exponential()
+	exp := exponential(avxProgram{s})
 	repeat("row", h, func() {
 		wf := s.vec()
 		VBROADCASTSS(Mem{Base: w}, wf)
@@ -55,7 +52,7 @@ func additiveKeys(s isa) {
 		VMINPS(v, high, v)
 		VMAXPS(v, low, v)
 		VMULPS(minusTwo, v, v)
-		v = e.apply(v)
+		v = register(exp(v))
 		VMULPS(factor, v, v)
 		VMOVUPS(v, Mem{Base: at})
 		VMULPS(v, wf, v)

@@ -22,7 +22,7 @@ func (s avxProgram) number(x float64) vec      { return s.numReg(x) }
 func (s avxProgram) constant(x float64) vec    { return s.num(x) }
 func (s avxProgram) bits(b uint32) vec         { return s.isa.bits(b) }
 func (s avxProgram) ln2() (high, low float64)  { return ln2High, ln2Low }
-func (s avxProgram) sums(lanes int) []vec      { return vecs(s.accumulators(lanes)) }
+func (s avxProgram) sums(lanes int) []vec      { return as[vec](s.accumulators(lanes)) }
 
 func (s avxProgram) add(d, a, b vec)        { VADDPS(b.(Op), register(a), register(d)) }
 func (s avxProgram) sub(d, a, b vec)        { VSUBPS(b.(Op), register(a), register(d)) }
@@ -69,11 +69,29 @@ func (s avxProgram) negative(a, zero vec) lanes { return s.compare(less, registe
 func (s avxProgram) choose(l lanes, a, b vec) vec {
 	return s.blend(l.(mask), register(a), register(b))
 }
+
+func (s avxProgram) limited(a, high, low vec) vec {
+	v := s.isa.vec()
+	VMINPS(register(high), register(a), v) // if one operand is NaN, the result is the first operand
+	VMAXPS(register(low), v, v)
+	return v
+}
+
+func (s avxProgram) notLess(a, b vec) lanes { return s.compare(notLess, b.(Op), register(a)) }
+
+func (s avxProgram) mulWhere(l lanes, d, a vec) {
+	if m := l.(mask); s.lanes == 16 {
+		VMULPS_Z(register(a), register(d), m.k, register(d))
+	} else {
+		s.mul(d, d, a)
+		VANDPS(m.y, register(d), register(d))
+	}
+}
+
 func (s avxProgram) keep(l lanes, d vec)        { s.isa.keep(l.(mask), register(d)) }
 func (s avxProgram) addWhere(l lanes, a, d vec) { s.isa.addWhere(l.(mask), register(a), register(d)) }
 
-func (s avxProgram) along(length string, _ ...ptr) loop    { return avxLoop{s.isa.along(length)} }
-func (s avxProgram) alongRow(length string, _ ...ptr) loop { return s.along(length) }
+func (s avxProgram) along(length string, _ ...ptr) loop { return avxLoop{s.isa.along(length)} }
 
 func (s avxProgram) load(x ptr, i int) vec {
 	v := s.isa.vec()
@@ -87,22 +105,16 @@ func (s avxProgram) clear(all []vec) {
 	}
 }
 
-func (s avxProgram) exponential() func(x vec) vec {
-	e := s.isa.exponential()
-	return func(x vec) vec { return e.apply(register(x)) }
-}
-
 func (s avxProgram) polynomial(c []float64) func(x vec) vec { return s.hornerOf(s.nums(c...)) }
 
 func (s avxProgram) longPolynomial(c []float64) func(x vec) vec { return s.hornerOf(s.memory(c...)) }
 
+func (s avxProgram) expPolynomial(c []float64) func(x vec) vec { return s.polynomial(c) }
+
+func (s avxProgram) powerPolynomial(c []float64) func(x vec) vec { return s.polynomial(c) }
+
 func (s avxProgram) hornerOf(c []Op) func(x vec) vec {
 	return func(x vec) vec { return s.horner(register(x), c) }
-}
-
-func (s avxProgram) power() func(x vec) vec {
-	p := s.isa.power()
-	return func(x vec) vec { return p.apply(register(x)) }
 }
 
 func (s avxProgram) eachRow(body func())  { eachRow(body) }
@@ -137,11 +149,7 @@ func (s avxProgram) ifAny(v vec, body func()) {
 
 // total returns the total in the first lane.
 func (s avxProgram) total(sums []vec) reg.Register {
-	acc := make([]reg.VecVirtual, len(sums))
-	for i, v := range sums {
-		acc[i] = register(v)
-	}
-	return s.fold(acc, addPS).AsX()
+	return s.fold(as[reg.VecVirtual](sums), addPS).AsX()
 }
 
 func (s avxProgram) returnSums(sums ...[]vec) {
@@ -180,15 +188,6 @@ func (s avxProgram) spread(x reg.Register, v reg.VecVirtual, to ptr) vec {
 func (s avxProgram) returnNone(v vec) { s.isa.returnNone(register(v)) }
 
 func (s avxProgram) by(amd64, _, _ int) int { return amd64 }
-
-// vecs converts vectors of an instruction set.
-func vecs[V any](all []V) []vec {
-	v := make([]vec, len(all))
-	for i := range all {
-		v[i] = all[i]
-	}
-	return v
-}
 
 type avxLoop struct{ stream }
 

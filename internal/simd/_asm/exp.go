@@ -1,12 +1,6 @@
 package main
 
-import (
-	"math"
-
-	. "github.com/mmcloughlin/avo/build"
-	. "github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/reg"
-)
+import "math"
 
 // Adding magic rounds a number to an integer, and leaves that integer, plus the number added to
 // magic, in the low bits of the sum. Shifted left by 23, these bits are the exponent of a power of
@@ -27,60 +21,44 @@ const (
 var expPoly = []float64{1, 1, 0.4999999403953552, 0.1666652113199234, 0.04166838899254799,
 	0.00836874544620514, 0.0013814540579915047}
 
-// An exponential contains the constants of exp.
-type exponential struct {
-	s                        isa
-	high, magic              reg.VecVirtual
-	low, log2e, ln2Hi, ln2Lo Op
-	poly                     []Op
-}
-
-func (s isa) exponential() exponential {
+// exponential returns a function that writes exp(x), and 0 for x below expLow. It overwrites x.
+//
+//	n = round(x/ln2);  r = x - n·ln2;  exp(x) = 2^(n-1) · 2·exp(r)
+func exponential(p program) func(x vec) vec {
 	// The polynomial gives 2·exp(r), and the power of two is halved to match. This gives correct
 	// results up to the largest float32.
 	var twice []float64
 	for _, c := range expPoly {
 		twice = append(twice, 2*c)
 	}
-	return exponential{
-		s: s, high: s.numReg(expHigh), magic: s.numReg(magic + 126),
-		low: s.num(expLow), log2e: s.num(math.Log2E), ln2Hi: s.num(ln2High), ln2Lo: s.num(ln2Low),
-		poly: s.nums(twice...),
+	high, round := p.number(expHigh), p.number(magic+126)
+	low, log2e := p.constant(expLow), p.constant(math.Log2E)
+	first, second := p.ln2()
+	ln2Hi, ln2Lo := p.constant(first), p.constant(second)
+	polynomial := p.expPolynomial(twice)
+	return func(x vec) vec {
+		p.atMost(x, high)
+		normal := p.notLess(x, low)
+		t, n := p.copy(round), p.vec()
+		p.addProduct(t, x, log2e)
+		p.sub(n, t, round)
+		p.subProduct(x, n, ln2Hi)
+		p.subProduct(x, n, ln2Lo)
+		y := polynomial(x)
+		p.exponent(t)
+		p.mulWhere(normal, y, t)
+		return y
 	}
-}
-
-// apply returns exp(x), and 0 for x below expLow. It overwrites x.
-//
-//	n = round(x/ln2);  r = x - n·ln2;  exp(x) = 2^(n-1) · 2·exp(r)
-func (e exponential) apply(x reg.VecVirtual) reg.VecVirtual {
-	s := e.s
-	VMINPS(x, e.high, x) // if one operand is NaN, the result is the first operand
-	normal := s.compare(notLess, e.low, x)
-	t, n := s.vec(), s.vec()
-	VMOVUPS(e.magic, t)
-	VFMADD231PS(e.log2e, x, t)
-	VSUBPS(e.magic, t, n)
-	VFNMADD231PS(e.ln2Hi, n, x)
-	VFNMADD231PS(e.ln2Lo, n, x)
-	p := s.horner(x, e.poly)
-	VPSLLD(U8(23), t, t)
-	if s.lanes == 16 {
-		VMULPS_Z(t, p, normal.k, p)
-	} else {
-		VMULPS(t, p, p)
-		VANDPS(normal.y, p, p)
-	}
-	return p
 }
 
 func exp(p program) {
 	dst, x := p.pointer("dst"), p.pointer("x")
-	unary(p, dst, x, p.by(1, 2, 1), p.exponential())
+	unary(p, dst, x, p.by(1, 2, 1), exponential(p))
 }
 
 func expSum(p program) {
 	dst, x, shift := p.pointer("dst"), p.pointer("x"), p.broadcast("shift")
-	exp, sums := p.exponential(), p.sums(16)
+	exp, sums := exponential(p), p.sums(16)
 	p.along("n", dst, x).inLanes(len(sums), func(i int, s step) {
 		v := s.load(x)
 		p.sub(v, v, shift)
@@ -94,7 +72,7 @@ func expSum(p program) {
 
 func sigmoid(p program) {
 	dst, x := p.pointer("dst"), p.pointer("x")
-	exp, zero, one := p.exponential(), p.zero(), p.number(1)
+	exp, zero, one := exponential(p), p.zero(), p.number(1)
 	unary(p, dst, x, p.by(1, 2, 1), func(v vec) vec {
 		p.sub(v, zero, v)
 		v = exp(v)

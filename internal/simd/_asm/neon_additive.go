@@ -2,36 +2,13 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-// additiveExp writes the kernel for E and F. It reports whether no x was clamped. A NaN counts as
-// clamped.
-func (f *neonFunc) additiveExp() {
-	dst, x := f.pointer("dst"), f.pointer("x")
-	high, factor, low, moved := f.broadcast("limit"), f.broadcast("factor"), f.V(), f.zero()
-	f.FNEG(low, high)
-	e := f.exponential()
-	f.along("n", dst, x).each(1, func(i int, p *part) {
-		v, c := f.V(), f.V()
-		f.load(v, at(x, i), p)
-		f.FCMGT(c, high, v)
-		f.BSL(c, v, high) // high for NaN
-		f.FMAX(c, c, low)
-		f.FSUB(v, v, c)
-		f.ORR(moved, moved, v)
-		f.FADD(c, c, c)
-		e.apply(c)
-		f.FMUL(c, c, factor)
-		f.store(c, at(dst, i), p)
-	})
-	f.returnNone(moved)
-}
-
 // additiveKeys writes the kernel that computes G and w·G for a panel of keys. A row of the panel
 // has room for both, and contains k in the place of G. A NaN stays NaN.
 func (f *neonFunc) additiveKeys() {
 	panel, w, h := f.pointer("panel"), f.pointer("w"), f.pointer("h")
 	high, low := f.num(additiveKeyIn), f.num(-additiveKeyIn)
 	minusTwo, factor := f.num(-2), f.num(additiveKeyBy)
-	e := f.exponential()
+	exp := exponential(neonProgram{f})
 	f.repeat("row", h, func() {
 		wf, place, vectors, vector := f.V(), f.X(), f.pointer("vectors"), f.NewLabel("vector")
 		f.spread(wf, w)
@@ -42,7 +19,7 @@ func (f *neonFunc) additiveKeys() {
 		f.FMIN(v, v, high)
 		f.FMAX(v, v, low)
 		f.FMUL(v, v, minusTwo)
-		e.apply(v)
+		v = exp(v).(a64.V)
 		f.FMUL(v, v, factor)
 		f.store(v, a64.At(place, 0), nil)
 		f.FMUL(v, v, wf)

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/attn-go/attn/internal/simd/_asm/a64"
+import (
+	"slices"
+
+	"github.com/attn-go/attn/internal/simd/_asm/a64"
+)
 
 // A neonProgram writes with NEON.
 type neonProgram struct{ *neonFunc }
@@ -19,7 +23,7 @@ func (f neonProgram) number(x float64) vec      { return f.num(x) }
 func (f neonProgram) constant(x float64) vec    { return f.num(x) }
 func (f neonProgram) bits(b uint32) vec         { return f.neonFunc.constant(bits4(b)) }
 func (f neonProgram) ln2() (high, low float64)  { return ln2High, ln2Low }
-func (f neonProgram) sums(lanes int) []vec      { return vecs(f.accumulators(lanes)) }
+func (f neonProgram) sums(lanes int) []vec      { return as[vec](f.accumulators(lanes)) }
 
 func (f neonProgram) add(d, a, b vec)        { f.FADD(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f neonProgram) sub(d, a, b vec)        { f.FSUB(d.(a64.V), a.(a64.V), b.(a64.V)) }
@@ -74,6 +78,25 @@ func (f neonProgram) choose(l lanes, a, b vec) vec {
 	return b
 }
 
+func (f neonProgram) limited(a, high, low vec) vec {
+	v := f.V()
+	f.FCMGT(v, high.(a64.V), a.(a64.V))
+	f.BSL(v, a.(a64.V), high.(a64.V))
+	f.atLeast(v, low)
+	return v
+}
+
+func (f neonProgram) notLess(a, b vec) lanes {
+	v := f.V()
+	f.FCMGT(v, b.(a64.V), a.(a64.V))
+	return neonLanes{v, true}
+}
+
+func (f neonProgram) mulWhere(l lanes, d, a vec) {
+	f.mul(d, d, a)
+	f.keep(l, d)
+}
+
 func (f neonProgram) keep(l lanes, d vec) {
 	op := f.AND
 	if l.(neonLanes).inverted {
@@ -110,21 +133,15 @@ func (f neonProgram) clear(all []vec) {
 	}
 }
 
-func (f neonProgram) exponential() func(x vec) vec {
-	e := f.neonFunc.exponential()
-	return func(x vec) vec { return e.apply(x.(a64.V)) }
-}
-
 func (f neonProgram) polynomial(c []float64) func(x vec) vec {
 	return func(x vec) vec { return f.horner(x.(a64.V), c) }
 }
 
 func (f neonProgram) longPolynomial(c []float64) func(x vec) vec { return f.polynomial(c) }
 
-func (f neonProgram) power() func(x vec) vec {
-	p := f.neonFunc.power()
-	return func(x vec) vec { p.apply(x.(a64.V)); return x }
-}
+func (f neonProgram) expPolynomial(c []float64) func(x vec) vec { return f.polynomial(c) }
+
+func (f neonProgram) powerPolynomial(c []float64) func(x vec) vec { return f.polynomial(c) }
 
 func (f neonProgram) eachRow(body func())  { f.repeat("row", f.neonFunc.pointer("rows"), body) }
 func (f neonProgram) advance(x, bytes ptr) { f.Do("ADD", bytes, x) }
@@ -154,11 +171,7 @@ func (f neonProgram) ifAny(v vec, body func()) {
 
 // total returns the total in the first lane.
 func (f neonProgram) total(sums []vec) a64.V {
-	acc := make([]a64.V, len(sums))
-	for i, v := range sums {
-		acc[i] = v.(a64.V)
-	}
-	return f.fold(acc, f.FADD)
+	return f.fold(as[a64.V](sums), f.FADD)
 }
 
 func (f neonProgram) returnSums(sums ...[]vec) {
@@ -195,31 +208,18 @@ func (f neonProgram) end() { f.Return() }
 
 func (f neonProgram) by(_, neon, _ int) int { return neon }
 
-func (f neonProgram) along(length string, slices ...ptr) loop {
-	l := neonLoop{f.neonFunc.along(length), map[ptr]a64.X{}}
-	for _, x := range slices {
-		l.place[x] = x.(a64.X)
-		l.slices = append(l.slices, x.(a64.X))
-	}
-	return l
-}
-
-func (f neonProgram) alongRow(length string, slices ...ptr) loop {
-	l := neonLoop{place: map[ptr]a64.X{}}
-	for _, x := range slices {
-		l.place[x] = f.X()
-		f.Do("MOVD", x, l.place[x])
-		l.slices = append(l.slices, l.place[x])
-	}
-	copies := l.slices
-	l.neonStream = f.neonFunc.along(length, copies...)
-	return l
+func (f neonProgram) along(length string, all ...ptr) loop {
+	st, copies := f.alongCopies(length, as[a64.X](all)...)
+	return neonLoop{st, all, copies}
 }
 
 type neonLoop struct {
 	neonStream
-	place map[ptr]a64.X // the pointers that the loop advances
+	all    []ptr
+	copies []a64.X // which the loop advances
 }
+
+func (l neonLoop) place(x ptr) a64.X { return l.copies[slices.Index(l.all, x)] }
 
 func (l neonLoop) each(unroll int, body func(s step)) {
 	l.neonStream.each(unroll, func(i int, p *part) { body(neonStep{l, i, p}) })
@@ -237,10 +237,10 @@ type neonStep struct {
 
 func (t neonStep) load(x ptr) vec {
 	v := t.f.V()
-	t.f.load(v, at(t.place[x], t.i), t.p)
+	t.f.load(v, at(t.place(x), t.i), t.p)
 	return v
 }
 
-func (t neonStep) store(v vec, x ptr) { t.f.store(v.(a64.V), at(t.place[x], t.i), t.p) }
+func (t neonStep) store(v vec, x ptr) { t.f.store(v.(a64.V), at(t.place(x), t.i), t.p) }
 
 func (t neonStep) keep(v vec) { t.f.keep(t.p, v.(a64.V)) }

@@ -6,30 +6,6 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// A neonPower contains the constants of 2^x.
-type neonPower struct {
-	f          *neonFunc
-	magic, low a64.V
-}
-
-func (f *neonFunc) power() neonPower { return neonPower{f, f.num(magic + 127), f.num(powerLow)} }
-
-// apply replaces x by 2^x, for x up to 127, and by 0 below powerLow.
-func (p neonPower) apply(x a64.V) {
-	f := p.f
-	f.Scope(func() {
-		small, t, n := f.V(), f.V(), f.V()
-		f.FCMGT(small, p.low, x)
-		f.FADD(t, x, p.magic)
-		f.FSUB(n, t, p.magic)
-		f.FSUB(x, x, n)
-		y := f.horner(x, powerPoly)
-		f.SHL(t, t, 23)
-		f.FMUL(x, y, t)
-		f.BIC(x, x, small)
-	})
-}
-
 // eachRow writes a loop over rows, and returns. body writes the code for the row at the pointers
 // and moves them to the next row.
 func (f *neonFunc) eachRow(body func()) {

@@ -81,12 +81,12 @@ func layerNorm(p program) {
 	mean, inv := p.pointer("mean"), p.pointer("inv")
 	p.eachRow(func() {
 		sums := p.sums(32)
-		p.alongRow("d", x).inLanes(len(sums), func(i int, s step) { p.add(sums[i], sums[i], s.load(x)) })
+		p.along("d", x).inLanes(len(sums), func(i int, s step) { p.add(sums[i], sums[i], s.load(x)) })
 		u := unit{p: p, mean: p.meanOf(sums, size, mean)}
 		p.clear(sums)
-		sumSquares(p, p.alongRow("d", x), x, u.mean, sums)
+		sumSquares(p, p.along("d", x), x, u.mean, sums)
 		u.inv = p.inverseOf(sums, size, eps, one, inv)
-		u.normalise(p.alongRow("d", dst, x, gain, shift), dst, x, gain, shift)
+		u.normalise(p.along("d", dst, x, gain, shift), dst, x, gain, shift)
 		p.advanceBy("d", x, dst)
 		p.next(mean, inv)
 	})
@@ -101,10 +101,10 @@ func layerNormGrad(p program) {
 	p.eachRow(func() {
 		u := unit{p, p.load(mean, 0), p.load(inv, 0)}
 		flat, along, seen := p.sums(32), p.sums(32), p.zero()
-		u.sums(p.alongRow("d", dy, x, gain), dy, x, gain, flat, along, seen)
+		u.sums(p.along("d", dy, x, gain), dy, x, gain, flat, along, seen)
 		p.ifAny(seen, func() {
 			flatMean, alongMean := p.meanOf(flat, size, nil), p.meanOf(along, size, nil)
-			u.gradient(p.alongRow("d", dx, dy, x, gain), dx, dy, x, gain, flatMean, alongMean)
+			u.gradient(p.along("d", dx, dy, x, gain), dx, dy, x, gain, flatMean, alongMean)
 		})
 		p.advanceBy("d", dx, dy, x)
 		p.next(mean, inv)

@@ -56,7 +56,7 @@ type gaussian struct {
 
 func newGaussian(p program) gaussian {
 	return gaussian{
-		p: p, exp: p.exponential(), end: p.number(tailEnd), one: p.number(1),
+		p: p, exp: exponential(p), end: p.number(tailEnd), one: p.number(1),
 		positive: p.bits(notSign), rate: p.constant(tailRate), half: p.constant(-0.5),
 		polynomial: p.longPolynomial(tailPoly),
 	}

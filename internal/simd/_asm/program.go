@@ -46,22 +46,23 @@ type program interface {
 	nonzero(a, zero vec) lanes // where a is not 0
 	positive(a, zero vec) lanes
 	negative(a, zero vec) lanes
+	notLess(a, b vec) lanes       // where a is at least b, or either is NaN
+	mulWhere(l lanes, d, a vec)   // d·a there, 0 elsewhere
 	choose(l lanes, a, b vec) vec // a there, b elsewhere; overwrites b
+	limited(a, high, low vec) vec // a, but at most high and at least low, and high for NaN
 	keep(l lanes, d vec)          // 0 elsewhere
 	addWhere(l lanes, a, d vec)   // d + a there; overwrites a
 
-	exponential() func(x vec) vec // exp(x), and 0 below expLow; overwrites x
-	power() func(x vec) vec       // 2^x for x up to 127, and 0 below powerLow; overwrites x
-
-	// polynomial returns c[0] + x·(c[1] + x·(c[2] + …)). The constants of a long one are never all in
-	// registers.
+	// These return functions that write the polynomial c[0] + x·(c[1] + x·(c[2] + …)), and may overwrite
+	// x. That of exp is twice its expansion, that of a power is of 2^x. The constants of a long one are
+	// never all in registers.
 	polynomial(c []float64) func(x vec) vec
 	longPolynomial(c []float64) func(x vec) vec
+	expPolynomial(c []float64) func(x vec) vec
+	powerPolynomial(c []float64) func(x vec) vec
 
-	// along starts a loop over slices whose length is in the named parameter, and may advance the
-	// pointers. alongRow does not.
+	// along starts a loop over slices whose length is in the named parameter.
 	along(length string, slices ...ptr) loop
-	alongRow(length string, slices ...ptr) loop
 
 	load(x ptr, i int) vec               // float i after x, in all lanes
 	eachRow(body func())                 // repeats body as often as the parameter rows, at least 1, says
@@ -105,6 +106,15 @@ type step interface {
 	load(x ptr) vec // lanes after the end are 0
 	store(v vec, x ptr)
 	keep(v vec) // sets lanes after the end to 0
+}
+
+// as returns registers of a program in the type of its instruction set, or the other way round.
+func as[To, From any](all []From) []To {
+	to := make([]To, len(all))
+	for i, x := range all {
+		to[i] = any(x).(To)
+	}
+	return to
 }
 
 // shared is for kernels that are written once for all instruction sets.

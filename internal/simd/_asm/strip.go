@@ -16,35 +16,19 @@ var powerPoly = []float64{1, 0.693147242, 0.240226552, 0.0555026196,
 // multiplications are slow. Below it the kernels return 0.
 const powerLow = -125
 
-// A power contains the constants of 2^x.
-type power struct {
-	s     isa
-	magic reg.VecVirtual
-	low   Op
-	poly  []Op
-}
-
-func (s isa) power() power {
-	return power{s: s, magic: s.numReg(magic + 127), low: s.num(powerLow), poly: s.nums(powerPoly...)}
-}
-
-// apply returns 2^x for x up to 127, and 0 below powerLow. It overwrites x.
-func (p power) apply(x reg.VecVirtual) reg.VecVirtual {
-	s := p.s
-	normal := s.compare(notLess, p.low, x)
-	t, n := s.vec(), s.vec()
-	VADDPS(p.magic, x, t)
-	VSUBPS(p.magic, t, n)
-	VSUBPS(n, x, x)
-	VPSLLD(U8(23), t, t)
-	y := s.horner(x, p.poly)
-	if s.lanes == 16 {
-		VMULPS_Z(t, y, normal.k, y)
-	} else {
-		VMULPS(t, y, y)
-		VANDPS(normal.y, y, y)
+// powers returns a function that writes 2^x, for x up to 127, and 0 below powerLow. It overwrites x.
+func powers(p program) func(x vec) vec {
+	round, low, polynomial := p.number(magic+127), p.constant(powerLow), p.powerPolynomial(powerPoly)
+	return func(x vec) vec {
+		normal, t, n := p.notLess(x, low), p.vec(), p.vec()
+		p.add(t, x, round)
+		p.sub(n, t, round)
+		p.sub(x, x, n)
+		p.exponent(t)
+		y := polynomial(x)
+		p.mulWhere(normal, y, t)
+		return y
 	}
-	return y
 }
 
 // eachRow writes a loop over rows. body writes the code for the row at the pointers and moves them
@@ -54,7 +38,7 @@ func eachRow(body func()) { repeat("row", pointer("rows"), body) }
 func powerRows(p program) {
 	x, row, c := p.pointer("x"), p.pointer("row"), p.broadcast("c")
 	shift, sum := p.pointer("shift"), p.pointer("sum")
-	power := p.power()
+	power := powers(p)
 	p.eachRow(func() {
 		powerRow(p, power, x, shift, sum, c, func(v vec) vec { return v })
 		p.advance(x, row)
@@ -66,7 +50,7 @@ func powerRows(p program) {
 // powerRow writes the loop over a row of powerRows. It stores stored(v) instead of the powers v.
 func powerRow(p program, power func(v vec) vec, x, shift, sum ptr, c vec, stored func(v vec) vec) {
 	m, sums := p.load(shift, 0), p.sums(16)
-	p.alongRow("n", x).inLanes(len(sums), func(i int, s step) {
+	p.along("n", x).inLanes(len(sums), func(i int, s step) {
 		v := s.load(x)
 		p.sub(v, v, m)
 		p.mul(v, v, c)
@@ -85,7 +69,7 @@ func powerDropRows(s isa) {
 	shift, sum := pointer("shift"), pointer("sum")
 	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
 	p := avxProgram{s}
-	power, d := p.power(), s.unstarted()
+	power, d := powers(p), s.unstarted()
 	eachRow(func() {
 		d.start(key)
 		powerRow(p, power, x, shift, sum, c, func(v vec) vec {
@@ -102,10 +86,10 @@ func powerDropRows(s isa) {
 func weightRows(p program) {
 	x, row, c := p.pointer("x"), p.pointer("row"), p.broadcast("c")
 	shift, factor := p.pointer("shift"), p.pointer("factor")
-	power := p.power()
+	power := powers(p)
 	p.eachRow(func() {
 		m, f := p.load(shift, 0), p.load(factor, 0)
-		p.alongRow("n", x).each(p.by(1, 2, 1), func(s step) {
+		p.along("n", x).each(p.by(1, 2, 1), func(s step) {
 			v := s.load(x)
 			p.sub(v, v, m)
 			p.mul(v, v, c)
@@ -124,7 +108,7 @@ func gradRows(p program) {
 	zero, times := p.zero(), p.broadcast("factor")
 	p.eachRow(func() {
 		mean := p.load(means, 0)
-		p.alongRow("n", dw, w).each(2, func(s step) {
+		p.along("n", dw, w).each(2, func(s step) {
 			wi, v := s.load(w), s.load(dw)
 			p.sub(v, v, mean)
 			p.mul(v, v, wi)
@@ -165,7 +149,7 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 	factor := p.pointer("factor")
 	p.eachRow(func() {
 		f := p.load(factor, 0)
-		p.alongRow("n", dst, src).each(p.by(2, 4, 4), func(s step) {
+		p.along("n", dst, src).each(p.by(2, 4, 4), func(s step) {
 			v := s.load(src)
 			p.mul(v, v, f)
 			store(s, v, dst)

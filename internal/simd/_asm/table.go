@@ -357,7 +357,7 @@ queries and keys are computed once, so that a pair of them takes a sum and a quo
 	tanh(q+k) = 1 - 2·G/(G+E)    E = exp(2q)·c, G = exp(-2k)·c`,
 		kernels: []kernel{
 			{name: "additiveExp", op: "(dst, x []float32, limit, factor float32) bool", pieces: true,
-				code: all(additiveExp, (*neonFunc).additiveExp).wasm((*wasmFunc).additiveExp),
+				code: shared(additiveExp),
 				does: `sets dst[i] = exp(2·x[i])·factor, with x[i] clamped to ±limit and NaN replaced by limit, and reports
 whether no element was changed.`},
 			{name: "additiveKeys", asm: "(panel, w *float32, h, vectors int)",

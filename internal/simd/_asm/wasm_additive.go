@@ -2,30 +2,16 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/wasm"
 
-// additiveExp writes the kernel for E and F. It reports whether no x was clamped. A NaN counts as
-// clamped.
-func (f *wasmFunc) additiveExp() {
-	dst, x, high, factor := f.x("dst"), f.x("x"), f.broadcast("limit"), f.broadcast("factor")
-	low, moved, e := high.Neg(), f.Zero(), f.exponential()
-	f.along("n", dst, x).each(1, func(i int, n *wasm.X) {
-		v := f.load(x, i, n)
-		c := v.Where(v.Less(high), high).PMax(low) // high for NaN
-		moved.Set(moved.Or(v.Sub(c)))
-		f.store(e.of(c.Add(c)).Mul(factor), dst, i, n)
-	})
-	f.Return(moved.Any().Not())
-}
-
 // additiveKeys writes the kernel that computes G and w·G for a panel of keys. A row of the panel
 // has room for both, and contains k in the place of G. A NaN stays NaN.
 func (f *wasmFunc) additiveKeys() {
 	panel, w := f.x("panel"), f.x("w")
 	high, low := f.Num(additiveKeyIn), f.Num(-additiveKeyIn)
-	minusTwo, factor, e := f.Num(-2), f.Num(additiveKeyBy), f.exponential()
+	minusTwo, factor, exp := f.Num(-2), f.Num(additiveKeyBy), exponential(wasmProgram{f})
 	f.repeat(f.x("h"), func() {
 		wf, place := f.LoadSplat(w, 0), panel.Copy()
 		f.repeat(f.x("vectors").Copy(), func() {
-			g := e.of(f.LoadV(place, 0).PMin(high).PMax(low).Mul(minusTwo)).Mul(factor)
+			g := exp(f.LoadV(place, 0).PMin(high).PMax(low).Mul(minusTwo)).(wasm.V).Mul(factor)
 			f.StoreV(g, place, 0)
 			f.StoreV(g.Mul(wf), place, 4*f.additive)
 			place.Advance(vectorBytes)

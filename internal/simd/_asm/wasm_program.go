@@ -1,6 +1,17 @@
 package main
 
-import "github.com/attn-go/attn/internal/simd/_asm/wasm"
+import (
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/internal/simd/_asm/wasm"
+)
+
+// The products of wasmLn2High and integers of 15 bits are exact.
+const (
+	wasmLn2High = 0.693359375
+	wasmLn2Low  = math.Ln2 - wasmLn2High
+)
 
 // A wasmProgram writes for WebAssembly.
 type wasmProgram struct{ *wasmFunc }
@@ -19,7 +30,7 @@ func (f wasmProgram) number(x float64) vec      { return f.Num(x) }
 func (f wasmProgram) constant(x float64) vec    { return f.Num(x) }
 func (f wasmProgram) bits(b uint32) vec         { return f.Spread(b) }
 func (f wasmProgram) ln2() (high, low float64)  { return wasmLn2High, wasmLn2Low }
-func (f wasmProgram) sums(int) []vec            { return vecs(f.Zeros(wasmSums)) }
+func (f wasmProgram) sums(int) []vec            { return as[vec](f.Zeros(wasmSums)) }
 
 // to returns a, and makes d the place of the next result.
 func (f wasmProgram) to(d, a vec) wasm.V {
@@ -73,6 +84,18 @@ func (f wasmProgram) choose(l lanes, a, b vec) vec {
 	return a.(wasm.V).Where(l.(wasmLanes).bits, b.(wasm.V))
 }
 
+func (f wasmProgram) limited(a, high, low vec) vec {
+	v := a.(wasm.V)
+	return v.Where(v.Less(high.(wasm.V)), high.(wasm.V)).PMax(low.(wasm.V))
+}
+
+func (f wasmProgram) notLess(a, b vec) lanes { return wasmLanes{a.(wasm.V).Less(b.(wasm.V)), true} }
+
+func (f wasmProgram) mulWhere(l lanes, d, a vec) {
+	f.mul(d, d, a)
+	f.keep(l, d)
+}
+
 func (f wasmProgram) keep(l lanes, d vec) {
 	if m := l.(wasmLanes); m.inverted {
 		f.to(d, d).AndNot(m.bits)
@@ -98,11 +121,6 @@ func (f wasmProgram) clear(all []vec) {
 	}
 }
 
-func (f wasmProgram) exponential() func(x vec) vec {
-	e := f.wasmFunc.exponential()
-	return func(x vec) vec { return e.of(x.(wasm.V)) }
-}
-
 func (f wasmProgram) polynomial(c []float64) func(x vec) vec {
 	nums := f.nums(c...)
 	return func(x vec) vec { return horner(x.(wasm.V), nums) }
@@ -110,9 +128,28 @@ func (f wasmProgram) polynomial(c []float64) func(x vec) vec {
 
 func (f wasmProgram) longPolynomial(c []float64) func(x vec) vec { return f.polynomial(c) }
 
-func (f wasmProgram) power() func(x vec) vec {
-	p := f.wasmFunc.power()
-	return func(x vec) vec { return p.of(x.(wasm.V)) }
+// expPolynomial adds the largest terms last, which are 2 + 2x.
+func (f wasmProgram) expPolynomial(c []float64) func(x vec) vec {
+	first, rest := f.Num(c[0]), f.polynomial(c[2:])
+	return func(x vec) vec {
+		r := x.(wasm.V)
+		return r.Mul(r).Mul(rest(x).(wasm.V)).Add(r.Add(r)).Add(first)
+	}
+}
+
+// powerPolynomial adds the largest terms last. The product of head and upper is exact, where head is
+// the second coefficient rounded to 12 bits, and upper is x without its lower 12 bits.
+func (f wasmProgram) powerPolynomial(c []float64) func(x vec) vec {
+	second := float32(c[1])
+	top := float64(math.Float32frombits(math.Float32bits(second) &^ (1<<12 - 1)))
+	bits, head, tail := f.Spread(1<<32-1<<12), f.Num(top), f.Num(c[1]-top)
+	first, rest := f.Num(c[0]), f.polynomial(c[2:])
+	return func(x vec) vec {
+		r := x.(wasm.V)
+		upper := r.And(bits)
+		small := r.Mul(r).Mul(rest(x).(wasm.V)).Add(r.Mul(tail)).Add(r.Sub(upper).Mul(head))
+		return small.Add(upper.Mul(head)).Add(first)
+	}
 }
 
 func (f wasmProgram) eachRow(body func())  { f.repeat(f.x("rows").Copy(), body) }
@@ -137,11 +174,7 @@ func (f wasmProgram) ifAny(v vec, body func()) {
 
 // total returns the total in all lanes.
 func (f wasmProgram) total(sums []vec) wasm.V {
-	all := make([]wasm.V, len(sums))
-	for i, v := range sums {
-		all[i] = v.(wasm.V)
-	}
-	return f.wasmFunc.total(all)
+	return f.wasmFunc.total(as[wasm.V](sums))
 }
 
 func (f wasmProgram) returnSums(sums ...[]vec) {
@@ -179,30 +212,18 @@ func (f wasmProgram) end() { f.Return() }
 
 func (f wasmProgram) by(_, _, wasm int) int { return wasm }
 
-func (f wasmProgram) along(length string, slices ...ptr) loop {
-	l := wasmLoop{place: map[ptr]wasm.X{}}
-	for _, x := range slices {
-		l.place[x] = x.(wasm.X)
-		l.slices = append(l.slices, x.(wasm.X))
-	}
-	l.wasmStream = f.wasmFunc.along(length, l.slices...)
-	return l
-}
-
-func (f wasmProgram) alongRow(length string, slices ...ptr) loop {
-	l := wasmLoop{place: map[ptr]wasm.X{}}
-	for _, x := range slices {
-		l.place[x] = x.(wasm.X).Copy()
-		l.slices = append(l.slices, l.place[x])
-	}
-	l.wasmStream = f.wasmFunc.along(length, l.slices...)
-	return l
+func (f wasmProgram) along(length string, all ...ptr) loop {
+	st, copies := f.alongCopies(length, as[wasm.X](all)...)
+	return wasmLoop{st, all, copies}
 }
 
 type wasmLoop struct {
 	wasmStream
-	place map[ptr]wasm.X // the pointers that the loop advances
+	all    []ptr
+	copies []wasm.X // which the loop advances
 }
+
+func (l wasmLoop) place(x ptr) wasm.X { return l.copies[slices.Index(l.all, x)] }
 
 func (l wasmLoop) each(unroll int, body func(s step)) {
 	l.wasmStream.each(unroll, func(i int, n *wasm.X) { body(wasmStep{l, i, n}) })
@@ -218,9 +239,9 @@ type wasmStep struct {
 	n *wasm.X
 }
 
-func (t wasmStep) load(x ptr) vec { return t.f.load(t.place[x], t.i, t.n) }
+func (t wasmStep) load(x ptr) vec { return t.f.load(t.place(x), t.i, t.n) }
 
-func (t wasmStep) store(v vec, x ptr) { t.f.store(v.(wasm.V), t.place[x], t.i, t.n) }
+func (t wasmStep) store(v vec, x ptr) { t.f.store(v.(wasm.V), t.place(x), t.i, t.n) }
 
 func (t wasmStep) keep(v vec) {
 	if t.n != nil {

@@ -6,32 +6,6 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/wasm"
 )
 
-// A wasmPower contains the constants of 2^x. The product of head and upper is exact, where head is
-// the second coefficient rounded to 12 bits, and upper a number without its lower 12 bits.
-type wasmPower struct {
-	magic, low, upper, head, tail wasm.V
-	poly                          []wasm.V
-}
-
-func (f *wasmFunc) power() wasmPower {
-	c := float32(powerPoly[1])
-	head := math.Float32frombits(math.Float32bits(c) &^ (1<<12 - 1))
-	return wasmPower{
-		magic: f.Num(magic + 127), low: f.Num(powerLow), upper: f.Spread(1<<32 - 1<<12),
-		head: f.Num(float64(head)), tail: f.Num(powerPoly[1] - float64(head)), poly: f.nums(powerPoly...),
-	}
-}
-
-// of returns 2^x, for x up to 127, and 0 below powerLow. It adds the largest terms last.
-func (p wasmPower) of(x wasm.V) wasm.V {
-	t := x.Add(p.magic)
-	r := x.Sub(t.Sub(p.magic))
-	upper := r.And(p.upper)
-	small := r.Mul(r).Mul(horner(r, p.poly[2:])).Add(r.Mul(p.tail)).Add(r.Sub(upper).Mul(p.head))
-	y := small.Add(upper.Mul(p.head)).Add(p.poly[0])
-	return y.Mul(t.ShlInts(23)).AndNot(x.Less(p.low))
-}
-
 // eachRow writes a loop over rows, and returns. body writes the code for the row at the pointers and
 // moves them to the next row.
 func (f *wasmFunc) eachRow(body func()) {
