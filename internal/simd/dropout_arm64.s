@@ -30,11 +30,14 @@ TEXT ·dropoutNEON(SB), NOSPLIT, $0-40
 	WORD $0x3dc01346 // ldr q6, [x26, #64]
 	WORD $0x3dc01747 // ldr q7, [x26, #80]
 	WORD $0x3dc01b48 // ldr q8, [x26, #96]
-	MOVD n+16(FP), R2
-	SUBS $4, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $4, R4, R4
 	BLT after3
 
 loop2:
+	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x6f62056c // ushr v12.2d, v11.2d, #30
 	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
@@ -73,18 +76,28 @@ loop2:
 	WORD $0x4ee18484 // add v4.2d, v4.2d, v1.2d
 	WORD $0x4e8c596a // uzp2 v10.4s, v11.4s, v12.4s
 	WORD $0x6ea23d4a // cmhs v10.4s, v10.4s, v2.4s
-	WORD $0x3dc00029 // ldr q9, [x1]
 	WORD $0x6e20dd29 // fmul v9.4s, v9.4s, v0.4s
 	WORD $0x4e2a1d29 // and v9.16b, v9.16b, v10.16b
-	WORD $0x3d800009 // str q9, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x3d800049 // str q9, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop2
 
 after3:
-	ADD $4, R2
-	CBZ R2, end1
+	ADD $4, R4
+	CBZ R4, end1
+	TBZ $1, R4, single4
+	WORD $0xfd400069 // ldr d9, [x3]
+	TBZ $0, R4, done5
+	ADD $8, R3, R5
+	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
+	JMP done5
+
+single4:
+	WORD $0xbd400069 // ldr s9, [x3]
+
+done5:
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x6f62056c // ushr v12.2d, v11.2d, #30
 	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
@@ -123,28 +136,17 @@ after3:
 	WORD $0x4ee18484 // add v4.2d, v4.2d, v1.2d
 	WORD $0x4e8c596a // uzp2 v10.4s, v11.4s, v12.4s
 	WORD $0x6ea23d4a // cmhs v10.4s, v10.4s, v2.4s
-	TBZ $1, R2, single4
-	WORD $0xfd400029 // ldr d9, [x1]
-	TBZ $0, R2, done5
-	ADD $8, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
-	JMP done5
-
-single4:
-	WORD $0xbd400029 // ldr s9, [x1]
-
-done5:
 	WORD $0x6e20dd29 // fmul v9.4s, v9.4s, v0.4s
 	WORD $0x4e2a1d29 // and v9.16b, v9.16b, v10.16b
-	TBZ $1, R2, single6
-	WORD $0xfd000009 // str d9, [x0]
-	TBZ $0, R2, done7
-	ADD $8, R0, R3
-	WORD $0x4d008069 // st1 {v9.s}[2], [x3]
+	TBZ $1, R4, single6
+	WORD $0xfd000049 // str d9, [x2]
+	TBZ $0, R4, done7
+	ADD $8, R2, R5
+	WORD $0x4d0080a9 // st1 {v9.s}[2], [x5]
 	JMP done7
 
 single6:
-	WORD $0xbd000009 // str s9, [x0]
+	WORD $0xbd000049 // str s9, [x2]
 
 done7:
 
@@ -175,11 +177,17 @@ TEXT ·dropoutAddNEON(SB), NOSPLIT, $0-48
 	WORD $0x3dc01346 // ldr q6, [x26, #64]
 	WORD $0x3dc01747 // ldr q7, [x26, #80]
 	WORD $0x3dc01b48 // ldr q8, [x26, #96]
-	MOVD n+24(FP), R3
-	SUBS $4, R3, R3
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD n+24(FP), R6
+	SUBS $4, R6, R6
 	BLT after3
 
 loop2:
+	WORD $0x3dc00089 // ldr q9, [x4]
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
 	WORD $0x4ea31c6c // mov v12.16b, v3.16b
 	WORD $0x6f62058d // ushr v13.2d, v12.2d, #30
 	WORD $0x6e2d1d8c // eor v12.16b, v12.16b, v13.16b
@@ -218,21 +226,41 @@ loop2:
 	WORD $0x4ee18484 // add v4.2d, v4.2d, v1.2d
 	WORD $0x4e8d598b // uzp2 v11.4s, v12.4s, v13.4s
 	WORD $0x6ea23d6b // cmhs v11.4s, v11.4s, v2.4s
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x3dc0004a // ldr q10, [x2]
-	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
-	WORD $0x4e2ad52a // fadd v10.4s, v9.4s, v10.4s
+	WORD $0x4e29d54a // fadd v10.4s, v10.4s, v9.4s
 	WORD $0x6eab1d49 // bit v9.16b, v10.16b, v11.16b
-	WORD $0x3d800009 // str q9, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R3, R3
+	WORD $0x3d800069 // str q9, [x3]
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop2
 
 after3:
-	ADD $4, R3
-	CBZ R3, end1
+	ADD $4, R6
+	CBZ R6, end1
+	TBZ $1, R6, single4
+	WORD $0xfd400089 // ldr d9, [x4]
+	TBZ $0, R6, done5
+	ADD $8, R4, R7
+	WORD $0x4d4080e9 // ld1 {v9.s}[2], [x7]
+	JMP done5
+
+single4:
+	WORD $0xbd400089 // ldr s9, [x4]
+
+done5:
+	TBZ $1, R6, single6
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R6, done7
+	ADD $8, R5, R7
+	WORD $0x4d4080ea // ld1 {v10.s}[2], [x7]
+	JMP done7
+
+single6:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done7:
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
 	WORD $0x4ea31c6c // mov v12.16b, v3.16b
 	WORD $0x6f62058d // ushr v13.2d, v12.2d, #30
 	WORD $0x6e2d1d8c // eor v12.16b, v12.16b, v13.16b
@@ -271,40 +299,17 @@ after3:
 	WORD $0x4ee18484 // add v4.2d, v4.2d, v1.2d
 	WORD $0x4e8d598b // uzp2 v11.4s, v12.4s, v13.4s
 	WORD $0x6ea23d6b // cmhs v11.4s, v11.4s, v2.4s
-	TBZ $1, R3, single4
-	WORD $0xfd400029 // ldr d9, [x1]
-	TBZ $0, R3, done5
-	ADD $8, R1, R4
-	WORD $0x4d408089 // ld1 {v9.s}[2], [x4]
-	JMP done5
-
-single4:
-	WORD $0xbd400029 // ldr s9, [x1]
-
-done5:
-	TBZ $1, R3, single6
-	WORD $0xfd40004a // ldr d10, [x2]
-	TBZ $0, R3, done7
-	ADD $8, R2, R4
-	WORD $0x4d40808a // ld1 {v10.s}[2], [x4]
-	JMP done7
-
-single6:
-	WORD $0xbd40004a // ldr s10, [x2]
-
-done7:
-	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
-	WORD $0x4e2ad52a // fadd v10.4s, v9.4s, v10.4s
+	WORD $0x4e29d54a // fadd v10.4s, v10.4s, v9.4s
 	WORD $0x6eab1d49 // bit v9.16b, v10.16b, v11.16b
-	TBZ $1, R3, single8
-	WORD $0xfd000009 // str d9, [x0]
-	TBZ $0, R3, done9
-	ADD $8, R0, R4
-	WORD $0x4d008089 // st1 {v9.s}[2], [x4]
+	TBZ $1, R6, single8
+	WORD $0xfd000069 // str d9, [x3]
+	TBZ $0, R6, done9
+	ADD $8, R3, R7
+	WORD $0x4d0080e9 // st1 {v9.s}[2], [x7]
 	JMP done9
 
 single8:
-	WORD $0xbd000009 // str s9, [x0]
+	WORD $0xbd000069 // str s9, [x3]
 
 done9:
 

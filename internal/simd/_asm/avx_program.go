@@ -80,11 +80,11 @@ func (s avxProgram) limited(a, high, low vec) vec {
 func (s avxProgram) notLess(a, b vec) lanes { return s.compare(notLess, b.(Op), register(a)) }
 
 func (s avxProgram) mulWhere(l lanes, d, a vec) {
-	if m := l.(mask); s.lanes == 16 {
-		VMULPS_Z(register(a), register(d), m.k, register(d))
+	if s.lanes == 16 {
+		VMULPS_Z(register(a), register(d), l.(mask).k, register(d))
 	} else {
 		s.mul(d, d, a)
-		VANDPS(m.y, register(d), register(d))
+		s.keep(l, d)
 	}
 }
 
@@ -115,6 +115,11 @@ func (s avxProgram) powerPolynomial(c []float64) func(x vec) vec { return s.poly
 
 func (s avxProgram) hornerOf(c []Op) func(x vec) vec {
 	return func(x vec) vec { return s.horner(register(x), c) }
+}
+
+func (s avxProgram) draws() func() lanes {
+	d := s.isa.draws()
+	return func() lanes { return d.next() }
 }
 
 func (s avxProgram) eachRow(body func())  { eachRow(body) }

@@ -12,46 +12,27 @@ import (
 // golden is the step of SplitMix64; see Mix64 in package simd.
 const golden = 0x9e3779b97f4a7c15
 
-func dropout(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	keep := s.broadcast("keep")
-	d := s.draws()
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		low := d.next()
-		if s.lanes == 16 {
-			VMULPS_Z(keep, v, low.k, v)
-		} else {
-			VMULPS(keep, v, v)
-			VANDNPS(v, low.y, v)
-		}
-		s.store(v, m, st.at(dst, i))
+func dropout(p program) {
+	dst, x, keep := p.pointer("dst"), p.pointer("x"), p.broadcast("keep")
+	draw := p.draws()
+	p.along("n", dst, x).each(1, func(s step) {
+		v := s.load(x)
+		p.mulWhere(draw(), v, keep)
+		s.store(v, dst)
 	})
-	s.end()
+	p.end()
 }
 
-func dropoutAdd(s isa) {
-	dst, x, y := pointer("dst"), pointer("x"), pointer("y")
-	keep := s.broadcast("keep")
-	d := s.draws()
-	st := s.along("n")
-	st.each(1, func(i int, m *mask) {
-		v, sum := s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
-		s.load(st.at(y, i), m, sum)
-		VMULPS(keep, sum, sum) // rounded before it is added, as in generic Go
-		low := d.next()
-		if s.lanes == 16 {
-			VADDPS(sum, v, low.k, v)
-		} else {
-			VADDPS(sum, v, sum)
-			v = s.blend(low, v, sum)
-		}
-		s.store(v, m, st.at(dst, i))
+func dropoutAdd(p program) {
+	dst, x, y, keep := p.pointer("dst"), p.pointer("x"), p.pointer("y"), p.broadcast("keep")
+	draw := p.draws()
+	p.along("n", dst, x, y).each(1, func(s step) {
+		v, sum := s.load(x), s.load(y)
+		p.mul(sum, sum, keep) // rounded before it is added, as in generic Go
+		p.addWhere(draw(), sum, v)
+		s.store(v, dst)
 	})
-	s.end()
+	p.end()
 }
 
 // draws are the next numbers of a random stream. They take two vectors, because their lanes are
@@ -117,8 +98,8 @@ func (s isa) unstarted() *draws {
 	return d
 }
 
-// next draws numbers for a vector of floats. The mask selects the lanes to keep with AVX-512, and
-// the lanes to drop with AVX2, because each suits its instructions.
+// next draws numbers for a vector of floats, and returns the lanes to keep. For AVX2 these are the
+// lanes that are not in the register, which suits its instructions.
 func (d *draws) next() mask {
 	var z [2]reg.VecVirtual
 	for i, state := range d.state {
@@ -137,7 +118,7 @@ func (d *draws) next() mask {
 	VSHUFPS(U8(0xdd), z[1], z[0], v) // the upper halves of all lanes
 	VPXOR(constant(signBit), v, v)   // because there is no unsigned comparison
 	VPCMPGTD(v, d.threshold, v)
-	return mask{y: v}
+	return mask{y: v, others: true}
 }
 
 // mixed returns Mix64 of the lanes of x.

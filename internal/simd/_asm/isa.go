@@ -73,6 +73,8 @@ func (s isa) or(a Op, b, dst reg.VecVirtual) {
 type mask struct {
 	k reg.OpmaskVirtual
 	y reg.VecVirtual
+
+	others bool // y has ones in the other lanes; only for keep and addWhere
 }
 
 // firstLanes returns the mask of the first n lanes, for 0 <= n <= lanes.
@@ -139,9 +141,12 @@ func (s isa) store(v reg.VecVirtual, m *mask, to Mem) {
 
 // keep sets lanes of v outside of m to 0.
 func (s isa) keep(m mask, v reg.VecVirtual) {
-	if s.lanes == 16 {
+	switch {
+	case s.lanes == 16:
 		VMOVAPS_Z(v, m.k, v)
-	} else {
+	case m.others:
+		VANDNPS(v, m.y, v)
+	default:
 		VANDPS(m.y, v, v)
 	}
 }
@@ -431,5 +436,9 @@ func (s isa) addWhere(m mask, x, sum reg.VecVirtual) {
 		return
 	}
 	VADDPS(x, sum, x)
-	VBLENDVPS(m.y, x, sum, sum)
+	if m.others {
+		VBLENDVPS(m.y, sum, x, sum)
+	} else {
+		VBLENDVPS(m.y, x, sum, sum)
+	}
 }

@@ -2,36 +2,6 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
-func (f *neonFunc) dropout() {
-	dst, x := f.pointer("dst"), f.pointer("x")
-	keep := f.broadcast("keep")
-	d := f.draws()
-	f.along("n", dst, x).each(1, func(i int, p *part) {
-		v, kept := f.V(), d.next()
-		f.load(v, at(x, i), p)
-		f.FMUL(v, v, keep)
-		f.AND(v, v, kept)
-		f.store(v, at(dst, i), p)
-	})
-	f.Return()
-}
-
-func (f *neonFunc) dropoutAdd() {
-	dst, x, y := f.pointer("dst"), f.pointer("x"), f.pointer("y")
-	keep := f.broadcast("keep")
-	d := f.draws()
-	f.along("n", dst, x, y).each(1, func(i int, p *part) {
-		v, sum, kept := f.V(), f.V(), d.next()
-		f.load(v, at(x, i), p)
-		f.load(sum, at(y, i), p)
-		f.FMUL(sum, sum, keep) // rounded before it is added, as in generic Go
-		f.FADD(sum, v, sum)
-		f.BIT(v, sum, kept)
-		f.store(v, at(dst, i), p)
-	})
-	f.Return()
-}
-
 // neonDraws are the next numbers of a random stream, two in each of two vectors.
 type neonDraws struct {
 	f               *neonFunc

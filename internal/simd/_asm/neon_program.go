@@ -143,6 +143,11 @@ func (f neonProgram) expPolynomial(c []float64) func(x vec) vec { return f.polyn
 
 func (f neonProgram) powerPolynomial(c []float64) func(x vec) vec { return f.polynomial(c) }
 
+func (f neonProgram) draws() func() lanes {
+	d := f.neonFunc.draws()
+	return func() lanes { return neonLanes{bits: d.next()} }
+}
+
 func (f neonProgram) eachRow(body func())  { f.repeat("row", f.neonFunc.pointer("rows"), body) }
 func (f neonProgram) advance(x, bytes ptr) { f.Do("ADD", bytes, x) }
 

@@ -61,6 +61,10 @@ type program interface {
 	expPolynomial(c []float64) func(x vec) vec
 	powerPolynomial(c []float64) func(x vec) vec
 
+	// draws starts the random stream of the parameters key and threshold. The function writes the next
+	// draws, and returns the lanes to keep.
+	draws() func() lanes
+
 	// along starts a loop over slices whose length is in the named parameter.
 	along(length string, slices ...ptr) loop
 

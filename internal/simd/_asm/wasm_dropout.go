@@ -2,23 +2,6 @@ package main
 
 import "github.com/attn-go/attn/internal/simd/_asm/wasm"
 
-func (f *wasmFunc) dropout() {
-	dst, x, keep, d := f.x("dst"), f.x("x"), f.broadcast("keep"), f.draws()
-	f.along("n", dst, x).each(1, func(i int, n *wasm.X) {
-		f.store(f.load(x, i, n).Mul(keep).And(d.next()), dst, i, n)
-	})
-	f.Return()
-}
-
-func (f *wasmFunc) dropoutAdd() {
-	dst, x, y, keep, d := f.x("dst"), f.x("x"), f.x("y"), f.broadcast("keep"), f.draws()
-	f.along("n", dst, x, y).each(1, func(i int, n *wasm.X) {
-		v := f.load(x, i, n)
-		f.store(v.Add(f.load(y, i, n).Mul(keep)).Where(d.next(), v), dst, i, n)
-	})
-	f.Return()
-}
-
 // wasmDraws are the next numbers of a random stream, two in each of two vectors.
 type wasmDraws struct {
 	state           [2]wasm.V

@@ -152,6 +152,11 @@ func (f wasmProgram) powerPolynomial(c []float64) func(x vec) vec {
 	}
 }
 
+func (f wasmProgram) draws() func() lanes {
+	d := f.wasmFunc.draws()
+	return func() lanes { return wasmLanes{bits: d.next()} }
+}
+
 func (f wasmProgram) eachRow(body func())  { f.repeat(f.x("rows").Copy(), body) }
 func (f wasmProgram) advance(x, bytes ptr) { x.(wasm.X).AdvanceBy(bytes.(wasm.X)) }
 
