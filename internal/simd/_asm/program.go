@@ -14,64 +14,72 @@ type program interface {
 	vec() vec                  // a new vector, undefined
 	zero() vec
 	number(x float64) vec
+	copy(a vec) vec
 	sums(lanes int) []vec // zeros: vectors for the sums, fewer on WebAssembly
 	clear(all []vec)      // sets all to 0
-	copy(a vec) vec
 
-	// constant and bits return a constant that is only the last operand of operations: in memory, if
-	// there are few registers.
+	// constant and bits return a constant that can only be the last operand. On AVX2, which has few
+	// registers, it is in memory.
 	constant(x float64) vec
 	bits(b uint32) vec
-	ln2() (high, low float64) // of ln 2; the product of high and a small integer is exact
+	ln2() (high, low float64) // ln 2 in two parts; the product of high and a small integer is exact
 
-	add(d, a, b vec)          // a + b
-	sub(d, a, b vec)          // a - b
-	mul(d, a, b vec)          // a·b
-	div(d, a, b vec)          // a/b
-	sqrt(d, a vec)            // √a
-	addProduct(d, a, b vec)   // d + a·b
-	subProduct(d, a, b vec)   // d - a·b
-	mulAdd(a, b, c vec) vec   // a·b + c, in the place of a or of c
-	mulSub(a, b, c vec) vec   // a·b - c, in the place of a or in a new vector
-	atLeast(d, a vec)         // the larger of d and a, NaN if d is NaN; for equal zeros either
-	plusZero(d, zero vec)     // 0 for -0, after atLeast
-	or(d, a vec)              // the bits of either
-	and(d, a, b vec)          // the bits of both
-	exponent(d vec)           // d<<23, as integers
-	atMost(d, a vec)          // the smaller of d and a, NaN if d is NaN
-	lost(a, square vec) vec   // a² - square
-	sign(a, negative vec) vec // the sign of a, for setSign, before a is overwritten; negative is its bit
-	setSign(d, sign, negative vec)
-	spare(c vec) vec           // c, for mulAdd to overwrite if it overwrites this operand
-	nonzero(a, zero vec) lanes // where a is not 0
-	positive(a, zero vec) lanes
-	negative(a, zero vec) lanes
-	notLess(a, b vec) lanes       // where a is at least b, or either is NaN
-	mulWhere(l lanes, d, a vec)   // d·a there, 0 elsewhere
-	choose(l lanes, a, b vec) vec // a there, b elsewhere; overwrites b
+	add(d, a, b vec)        // a + b
+	sub(d, a, b vec)        // a - b
+	mul(d, a, b vec)        // a·b
+	div(d, a, b vec)        // a/b
+	sqrt(d, a vec)          // √a
+	addProduct(d, a, b vec) // d + a·b
+	subProduct(d, a, b vec) // d - a·b
+	atLeast(d, a vec)       // the larger of d and a, NaN if d is NaN; of two zeros, either
+	plusZero(d, zero vec)   // 0 for -0, after atLeast
+	atMost(d, a vec)        // the smaller of d and a, NaN if d is NaN
+	or(d, a vec)            // the bits of d or of a
+	and(d, a, b vec)        // the bits of both a and b
+	exponent(d vec)         // d<<23, as integers
+
+	// mulAdd overwrites a or c, and mulSub may overwrite a. To preserve c, mulAdd is called with
+	// spare(c).
+	mulAdd(a, b, c vec) vec // a·b + c
+	mulSub(a, b, c vec) vec // a·b - c
+	spare(c vec) vec
+
+	lost(a, square vec) vec       // a² - square
 	limited(a, high, low vec) vec // a, but at most high and at least low, and high for NaN
-	keep(l lanes, d vec)          // 0 elsewhere
-	addWhere(l lanes, a, d vec)   // d + a there; overwrites a
 
-	// These return functions that write the polynomial c[0] + x·(c[1] + x·(c[2] + …)), and may overwrite
-	// x. That of exp is twice its expansion, that of a power is of 2^x. The constants of a long one are
-	// never all in registers.
+	// setSign sets the sign of d to that of a, for which sign was called when a was not yet
+	// overwritten. negative has the bit of the sign only.
+	sign(a, negative vec) vec
+	setSign(d, sign, negative vec)
+
+	nonzero(a, zero vec) lanes    // where a is not 0
+	positive(a, zero vec) lanes   // where a > 0
+	negative(a, zero vec) lanes   // where a < 0
+	notLess(a, b vec) lanes       // where a >= b, or either is NaN
+	keep(l lanes, d vec)          // d in these lanes, 0 elsewhere
+	mulWhere(l lanes, d, a vec)   // d·a in these lanes, 0 elsewhere
+	addWhere(l lanes, a, d vec)   // adds a to d in these lanes; overwrites a
+	choose(l lanes, a, b vec) vec // a in these lanes, b elsewhere; overwrites b
+
+	// polynomial returns a function that writes c[0] + x·(c[1] + x·(c[2] + …)), and may overwrite x. The
+	// other polynomials are the same, but the constants of a long one stay in memory, and WebAssembly
+	// computes those of exponentials, which begin with 2 + 2x or with 1, by exact products.
 	polynomial(c []float64) func(x vec) vec
 	longPolynomial(c []float64) func(x vec) vec
 	expPolynomial(c []float64) func(x vec) vec
 	powerPolynomial(c []float64) func(x vec) vec
 
-	// draws starts the random stream of the parameters key and threshold. The function writes the next
-	// draws, and returns the lanes to keep.
+	// draws starts the random stream of the parameters key and threshold. The function that it returns
+	// writes the next draws, and returns the lanes to keep.
 	draws() func() lanes
 
 	// along starts a loop over slices whose length is in the named parameter.
 	along(length string, slices ...ptr) loop
 
 	load(x ptr, i int) vec               // float i after x, in all lanes
-	eachRow(body func())                 // repeats body as often as the parameter rows, at least 1, says
+	eachRow(body func())                 // repeats body; the number of times is the parameter rows, at least 1
 	advance(x, bytes ptr)                // adds bytes to a pointer
-	advanceBy(length string, all ...ptr) // moves pointers by the floats that a parameter says
+	advanceBy(length string, all ...ptr) // moves pointers; a parameter is the number of floats
 	next(all ...ptr)                     // moves pointers by one float
 	ifAny(v vec, body func())            // runs body if any lane of v is neither 0 nor -0; overwrites v
 

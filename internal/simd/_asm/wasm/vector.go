@@ -16,7 +16,7 @@ func (v V) at() int { return v.local }
 // NewV returns an undefined vector.
 func (f *Func) NewV() V { return V{f, f.local(V128)} }
 
-// Into makes v the local of the next result that is a vector.
+// Into makes v the local of the next result that is a vector. The operands of that result must exist.
 func (f *Func) Into(v V) { f.into = &v }
 
 func (f *Func) popV() V {
