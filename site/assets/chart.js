@@ -17,12 +17,12 @@ const short = (x) => (Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.
  * @param {{title?: string, x: string, y: string, height?: number, level?: string, onDraw?: () => void}} options
  */
 export function chart({ title = "", x: xName, y: yName, height = 260, level = "h3", onDraw = () => {} }) {
-  const left = 46, right = 8, top = 10, bottom = 38;
+  const right = 8, top = 10, bottom = 38;
   const picture = svg("svg", { role: "img", height }), names = el("ul", { class: "names" });
   const heading = el(level, { text: title, hidden: !title }), node = el("div", { class: "chart" }, heading, names, picture);
   const marks = svg("g"), frame = svg("g"), above = svg("g");
   picture.append(frame, marks, above);
-  let place = { x: (v) => v, y: (v) => v, back: () => [0, 0] }, last = null, width = 0;
+  let place = { x: (v) => v, y: (v) => v, back: () => [0, 0] }, last = null, width = 0, left = 46;
 
   const drawing = { node, picture, above,
     /** Returns where values are in the picture. */
@@ -46,11 +46,13 @@ export function chart({ title = "", x: xName, y: yName, height = 260, level = "h
       let [x0, x1] = (xRange ?? range(lines.flatMap((l) => l.x))).map(fx);
       let [y0, y1] = (yRange ?? range(lines.flatMap((l) => l.y.filter((v) => !log || v > 0)))).map(fy);
       if (log) [y0, y1] = [Math.floor(y0 - 0.05), Math.ceil(y1 + 0.05)];
+      const powers = (low, high) => Array.from({ length: Math.floor(high + 1e-9) - Math.ceil(low - 1e-9) + 1 }, (_, i) => 10 ** (Math.ceil(low - 1e-9) + i));
+      const marked = log ? powers(y0, y1) : ticks(y0, y1);
+      left = Math.max(46, 24 + 7 * Math.max(0, ...marked.map((v) => short(v).length))); // the name of the axis is left of the numbers
       const px = (v) => left + ((fx(v) - x0) / (x1 - x0)) * (width - left - right), py = (v) => top + ((y1 - fy(v)) / (y1 - y0)) * (height - top - bottom);
       place = { x: px, y: py, back: (a, b) => [x0 + ((a - left) / (width - left - right)) * (x1 - x0), y1 - ((b - top) / (height - top - bottom)) * (y1 - y0)] };
-      const powers = (low, high) => Array.from({ length: Math.floor(high + 1e-9) - Math.ceil(low - 1e-9) + 1 }, (_, i) => 10 ** (Math.ceil(low - 1e-9) + i));
       frame.replaceChildren();
-      for (const v of log ? powers(y0, y1) : ticks(y0, y1)) frame.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: py(v), y2: py(v) }),
+      for (const v of marked) frame.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: py(v), y2: py(v) }),
         svg("text", { x: left - 6, y: py(v) + 4, "text-anchor": "end", text: short(v) }));
       for (const v of logX ? powers(x0, x1) : ticks(x0, x1, width < 400 ? 4 : 8)) frame.append(svg("text", { x: px(v), y: height - bottom + 16, "text-anchor": "middle", text: short(v) }));
       frame.append(svg("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle", text: xName }),

@@ -235,6 +235,7 @@ async function load() {
   last = location.hash;
   model ??= await ask("dates.open", {});
   text.value = state.get("text", usual);
+  sample.value = samples.some(([, date]) => date === text.value) ? text.value : "";
   off = state.get("off").split(",").map(parseHead).filter((head, i, all) => head && all.findIndex((h) => h && same(h, head)) === i);
   chosen = parseHead(state.get("look")) ?? chosen;
   method.value = methods.some(([name]) => name === state.get("method")) ? state.get("method") : methods[0][0];

@@ -17,6 +17,20 @@ function canvasFor(canvas, width, height) {
   return context;
 }
 
+/** Writes a token at 0, 0; ▁, the sign of a space, which is heavy in most fonts, is lighter than the rest. */
+function fillToken(context, text, most) {
+  if (!text.includes("▁")) return context.fillText(text, 0, 0, most);
+  const wide = context.measureText(text).width, squeeze = Math.min(1, most / wide);
+  let x = { left: 0, center: -wide / 2, right: -wide }[context.textAlign];
+  context.textAlign = "left";
+  context.scale(squeeze, 1);
+  for (const part of text.split(/(▁+)/)) {
+    context.globalAlpha = part.startsWith("▁") ? 0.4 : 1;
+    context.fillText(part, x, 0);
+    x += context.measureText(part).width;
+  }
+}
+
 /** Draws cells of any size; hidden ones are hatched. */
 function cells(context, what, x0, y0, w, h, place) {
   const { weights, columns, rows, hidden } = what, [ground, stripe] = maskRGB();
@@ -128,7 +142,7 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
       context.textBaseline = "middle";
       context.font = `${size}px ${family}`;
       context.fillStyle = colour;
-      context.fillText(text, 0, 0, most);
+      fillToken(context, text, most);
       context.restore();
     };
     write(columnTitle, at.left + (columns.length * at.size) / 2, 8, { colour: quiet, size: 11 });

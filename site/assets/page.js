@@ -225,6 +225,12 @@ export function ask(call, args = null, onFrame, signal) {
   });
 }
 
+// A bracket that a font cannot stretch is drawn as the border of what it contains.
+for (const fence of document.querySelectorAll('math mo[fence="true"]')) {
+  const row = fence.parentElement, inside = row.querySelector(":scope > mrow");
+  if (/^[()]$/.test(fence.textContent) && inside && fence.getBoundingClientRect().height < 0.75 * inside.getBoundingClientRect().height) row.classList.add("fenced");
+}
+
 document.documentElement.dataset.script = "";
 prepareTheme();
 if (document.body.dataset.program) start();

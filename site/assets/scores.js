@@ -154,8 +154,8 @@ function drawScaling() {
   byId("size").setAttribute("aria-valuetext", `E ${2 ** size}`);
   byId("size-out").textContent = 2 ** size;
   if (!sizes) return;
-  const now = sizes[size], columns = now.plain.map((_, j) => `key ${j}`);
-  byId("softmax").replaceChildren(weightTable({ rows: ["softmax(q·k)", "softmax(q·k/√E)"], columns, weights: [now.plain, now.scaled], caption: `Weights for E = ${now.e}` }));
+  const now = sizes[size], columns = now.plain.map((_, j) => String(j));
+  byId("softmax").replaceChildren(weightTable({ corner: "key", rows: ["softmax of q·k", "softmax of q·k/√E"], columns, weights: [now.plain, now.scaled], caption: `Weights for E = ${now.e}` }));
   byId("softmax").firstChild.tBodies[0].prepend(el("tr", {}, el("th", { scope: "row", text: "q·k" }), ...now.scores.map((v) => el("td", { text: number(v, 1) }))));
   const lines = (of) => [{ name: "q·k", x: sizes.map((s) => s.e), y: sizes.map((s) => of(s)[0]), colour: 2 }, { name: "q·k/√E", x: sizes.map((s) => s.e), y: sizes.map((s) => of(s)[1]), colour: 1 },
     { name: "E chosen", x: [now.e, now.e], y: of(now), colour: 0, points: true }];

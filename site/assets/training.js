@@ -114,7 +114,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   }
 
   /** Builds the model anew, and trains it to a step of the address. */
-  async function restart(to = 0) {
+  async function restart(to = 0, end = 0) {
     const mine = ++turn;
     run?.abort();
     await inTurn(async () => {
@@ -125,7 +125,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       slept.hidden = true;
       started = true;
       take(await ask("train.start", options()), false);
-      until.value = steps;
+      until.value = end >= 1 && end <= steps ? end : steps;
       until.removeAttribute("aria-invalid");
       await ask("train.look", { text: text.value, target: answer(text.value) }).then((s) => take(s, false), fail);
     });
@@ -154,7 +154,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
 
   function save() {
     const o = options();
-    state.set({ [name("seed")]: o.seed === 1 ? null : o.seed, [name("step")]: at || null, [name("text")]: text.value === example ? null : text.value,
+    state.set({ [name("seed")]: o.seed === 1 ? null : o.seed, [name("step")]: at || null, [name("text")]: text.value === example ? null : text.value, [name("until")]: until.value === String(steps) ? null : until.value,
       ...(networks.length ? { [name("network")]: o.arch === networks[0][0] ? null : o.arch } : {}), ...(scores.length ? { [name("score")]: o.score === scores[0][0] ? null : o.score } : {}) });
     last = location.hash;
   }
@@ -166,8 +166,8 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     text.value = state.get(name("text"), example);
     network.node.value = networks.some(([v]) => v === state.get(name("network"))) ? state.get(name("network")) : networks[0]?.[0] ?? "";
     score.node.value = scores.some(([v]) => v === state.get(name("score"))) ? state.get(name("score")) : scores[0]?.[0] ?? "";
-    const to = Math.max(0, Math.round(state.get(name("step"), 0)));
-    if (to > 0 || autostart) await restart(to);
+    const to = Math.max(0, Math.round(state.get(name("step"), 0))), end = Math.round(state.get(name("until"), 0));
+    if (to > 0 || autostart) await restart(to, end);
     else {
       steps = 0;
       controls();
@@ -189,7 +189,11 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   }
   const anew = () => whole(seed, "The seed", 1, 999999) !== null && restart().then(save);
   again.onclick = seed.onchange = network.node.onchange = score.node.onchange = anew;
-  until.onchange = () => whole(until, "The last step", 1, steps || Infinity) !== null && fail(null);
+  until.onchange = () => {
+    if (whole(until, "The last step", 1, steps || 1e6) === null) return;
+    fail(null);
+    if (started && !busy()) save();
+  };
   const retext = later(120, () => {
     if (!started) return;
     const mine = turn;

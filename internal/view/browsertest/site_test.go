@@ -326,7 +326,10 @@ func TestSiteShots(t *testing.T) {
 				// Chromium does not paint a frame that has never been in view.
 				js[bool](b, `new Promise((done) => {
 					document.querySelector("iframe")?.scrollIntoView();
-					setTimeout(() => done(scrollTo(0, 0) ?? true), 600);
+					setTimeout(() => {
+						scrollTo(0, 0);
+						done(true);
+					}, 600);
 				})`)
 				b.shoot(fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(name, "/", "-"), theme, width))
 				if wide := js[int](b, "document.documentElement.scrollWidth"); wide > width {

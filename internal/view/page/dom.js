@@ -57,6 +57,24 @@ export function later(ms, run) {
   };
 }
 
+// fillToken writes a token at 0, 0 of a canvas. ▁, the sign of a space, is heavy in most fonts: it is lighter.
+export function fillToken(context, text, most) {
+  if (!text.includes("▁")) return context.fillText(text, 0, 0, most);
+  const wide = context.measureText(text).width, squeeze = Math.min(1, most / wide);
+  let x = { left: 0, start: 0, center: -wide / 2, right: -wide }[context.textAlign] ?? 0;
+  context.textAlign = "left";
+  context.scale(squeeze, 1);
+  for (const part of text.split(/(▁+)/)) {
+    context.globalAlpha = part.startsWith("▁") ? 0.4 : 1;
+    context.fillText(part, x, 0);
+    x += context.measureText(part).width;
+  }
+}
+
+// lighter returns the parts of a token as nodes that make has made, the sign of a space in the class "space". The text
+// of the nodes together is the token, so copying gives the token.
+export const lighter = (text, make = el, tag = "span") => text.split(/(▁+)/).filter(Boolean).map((part) => (part.startsWith("▁") ? make(tag, { class: "space", text: part }) : part));
+
 // canvasFor sizes a canvas for the resolution of the screen and returns its context, in CSS pixels.
 export function canvasFor(canvas, width, height) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3);

@@ -1,6 +1,6 @@
 // The heat map of a head: a row for each query, a column for each key.
 
-import { canvasFor, el, embedded, later, number, paper, svg } from "./dom.js";
+import { canvasFor, el, embedded, fillToken, later, number, paper, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { colourOf, masked, picture, show } from "./pool.js";
 import { maskRGB } from "./colour.js";
@@ -116,7 +116,7 @@ export function heatView(say, tell) {
     context.textBaseline = "middle";
     context.font = fontOf(l);
     context.fillStyle = colour;
-    context.fillText(l.text, 0, 0, Math.max(roomOf(l), at.letters));
+    fillToken(context, l.text, Math.max(roomOf(l), at.letters));
     context.restore();
   }
 

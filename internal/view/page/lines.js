@@ -1,7 +1,7 @@
 // The lines view: two columns of tokens with lines for the strongest weights, of one head or of several, each in its
 // colour.
 
-import { el, number, svg } from "./dom.js";
+import { el, lighter, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { brokenCSS, headCSS, share } from "./colour.js";
 import { weight } from "./data.js";
@@ -104,8 +104,8 @@ export function linesView(say, tell) {
     const letters = Math.floor(column / 7);
     const token = (side, view, i, x, y, anchor) => {
       const t = svg("text", { x, y, "text-anchor": anchor, "dominant-baseline": "central", "font-size": Math.min(13, pitch - 3), class: "token" + (view.marks[i] ? " mark" : ""),
-        text: shorten(view.labels[i], letters), onclick: () => change(choose(side, view, i)),
-        onpointerenter: () => { hover = { side, at: i }; connect(); tell(hover); }, onpointerleave: () => { hover = null; connect(); tell(null); } });
+        onclick: () => change(choose(side, view, i)),
+        onpointerenter: () => { hover = { side, at: i }; connect(); tell(hover); }, onpointerleave: () => { hover = null; connect(); tell(null); } }, ...lighter(shorten(view.labels[i], letters), svg, "tspan"));
       texts.push({ node: t, side, i });
       return t;
     };

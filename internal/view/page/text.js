@@ -1,6 +1,6 @@
 // The text view: each token has the colour of its weight for the selected query, or of the selected key.
 
-import { el, number, svg } from "./dom.js";
+import { el, lighter, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { brokenCSS, css, inkOn, share } from "./colour.js";
 import { weight } from "./data.js";
@@ -34,9 +34,9 @@ export function textView(say, tell) {
     titleQ.hidden = titleK.hidden = keys.hidden = one;
     chips = [];
     const chip = (s, view, i) => {
-      const c = el("span", { class: "chip" + (view.marks[i] ? " mark" : ""), role: "option", tabindex: "-1", text: view.labels[i],
+      const c = el("span", { class: "chip" + (view.marks[i] ? " mark" : ""), role: "option", tabindex: "-1",
         onclick: () => change(choose(s(), view, i)),
-        onpointerenter: () => { hover = { side: s(), at: i }; shade(); tell(hover); }, onpointerleave: () => { hover = null; shade(); tell(null); } });
+        onpointerenter: () => { hover = { side: s(), at: i }; shade(); tell(hover); }, onpointerleave: () => { hover = null; shade(); tell(null); } }, ...lighter(view.labels[i]));
       return c;
     };
     const list = (place, s, view) => {
