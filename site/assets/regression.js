@@ -77,8 +77,8 @@ function draw() {
   curve.show({ lines: [...lines, { name: "observations, as large as their weights", x: [], y: [], colour: 2, points: true }], xRange, yRange,
     summary: shown ? `The estimate from ${n} observations. At ${number(x)} it is ${number(shown.out[at])}, the truth ${number(shown.truth[at])}.` : "No observations." });
   const weights = points.x.map((_, j) => weight(j)), most = weights.indexOf(Math.max(...weights));
-  readout(byId("curve-read"), shown ? [["estimate at x", number(shown.out[at])], ["truth", number(shown.truth[at])], ["largest weight", number(weights[most], 3)], ["of the observation at", number(points.x[most])],
-    ["squared error against the truth", number(shown.error, 3)]] : [["observations", "none"]]);
+  readout(byId("curve-read"), shown ? [["estimate at x", number(shown.out[at])], ["truth at x", number(shown.truth[at])], ["largest weight", `${number(weights[most], 3)}, at x = ${number(points.x[most])}`],
+    ["mean squared error against the truth", number(shown.error, 3)]] : [["observations", "none"]]);
   byId("learn").disabled = n === 0;
   drawLearning();
 }
@@ -111,7 +111,7 @@ function drawPoints() {
 function drawLearning() {
   const trap = byId("trap").checked;
   readout(byId("learn-read"), [["step", history.length ? history.at(-1).step : 0], ["w", number(w)], [trap ? "loss, itself included" : "loss, from the others", shown ? number(trap ? shown.selfToo : shown.loss, 3) : "–"],
-    ["squared error against the truth", shown ? number(shown.error, 3) : "–"]]);
+    ["mean squared error against the truth", shown ? number(shown.error, 3) : "–"]]);
   const list = history.length ? history : shown ? [{ step: 0, loss: shown.loss, selfToo: shown.selfToo, error: shown.error }] : [];
   loss.show({ lines: [{ name: trap ? "loss, itself included" : "loss, from the others", x: list.map((h) => h.step), y: list.map((h) => (trap ? h.selfToo : h.loss)), colour: 1 },
     { name: "against the truth", x: list.map((h) => h.step), y: list.map((h) => h.error), colour: 2 }], xRange: [0, steps], yRange: [0, Math.max(0.5, ...list.map((h) => Math.max(h.loss, h.error)))] });

@@ -35,7 +35,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   const network = choice("network", networks, ""), score = choice("score", scores, "");
   const text = el("input", { id: id("text"), type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", size: 24 });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
-  const values = {}, readout = el("dl", { class: "readout" }, ...[["step", "step"], ["loss", "loss, nats per token"], ["rate", "tokens per second"], ["time", "computed for"], ["output", "writes"]].map(([k, label]) =>
+  const values = {}, readout = el("dl", { class: "readout" }, ...[["step", "step"], ["loss", "loss, nats per token"], ["rate", "tokens per second"], ["time", "computing time"], ["output", "the model writes"]].map(([k, label]) =>
     el("div", {}, el("dt", { text: label }), (values[k] = el("dd", { text: "–" })))));
   const curve = chart({ title: "Loss", x: "step", y: "loss (log scale)", height: 200 }), grid = headGrid({ onPick: (head) => state.set({ [name("head")]: `${head.layer}-${head.number}` }) });
   const result = el("p", { class: "small", role: "status" }), check = el("button", { type: "button", text: `Test on ${test} new texts` });

@@ -70,7 +70,7 @@ const figures = `(() => {
 	const timed = new Set(["took", "pruned-time", "pruned-speed", "rank-progress", "prune-progress"]);
 	return JSON.stringify([
 		[...document.querySelectorAll("main input, main select")].map((e) => e.type === "checkbox" || e.type === "radio" ? e.checked : e.value),
-		[...document.querySelectorAll("main dd, main output")].filter((e) => !timed.has(e.id) && !/second|computed/.test(e.previousSibling?.textContent)).map((e) => e.textContent),
+		[...document.querySelectorAll("main dd, main output")].filter((e) => !timed.has(e.id) && !/second|computing/.test(e.previousSibling?.textContent)).map((e) => e.textContent),
 		text("main table"), text("main .live p:not([role]), #answer, main .live pre, main .names"),
 		[...document.querySelectorAll("main .live [aria-label]")].map((e) => e.getAttribute("aria-label")),
 		[...document.querySelectorAll("main [aria-pressed]")].map((e) => e.getAttribute("aria-pressed")),
@@ -170,7 +170,7 @@ func TestSiteFrozenTab(t *testing.T) {
 	w.wait(`document.querySelector("#train button").textContent === "Continue"`)
 }
 
-// Input that means nothing is refused in words, and the lesson goes on.
+// Input that means nothing is refused in words, and the lesson still works.
 func TestSiteBadInput(t *testing.T) {
 	w := watch(t, 1280, 900)
 	url := site(t)
