@@ -5,26 +5,26 @@
 //	go run -tags xla . -backend xla:cuda -devices 4 runs/big
 //	attn train --resume --out runs/big
 //
-// Batches, schedule and loss are the same as in attn; dropout drops different elements. For each step it writes a
-// JSON object to standard output, as attn train --json --steps does.
+// Batches, schedule and loss are the same as in attn; dropout drops different elements. It writes a JSON object for
+// each step to standard output, saves checkpoints, and saves when it is interrupted, as attn train --json --steps does.
 package main
 
 import (
-	"encoding/json"
+	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gomlx/compute"
 	_ "github.com/gomlx/compute/gobackend"
-	"github.com/gomlx/gomlx/support/exceptions"
 
+	"github.com/attn-go/attn/internal/curve/chart"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
@@ -51,125 +51,68 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := trainRun(flag.Arg(0), o, os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := trainRun(ctx, flag.Arg(0), o, os.Stdout)
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted; all progress is saved, and the same command continues")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gomlx:", err)
 		os.Exit(1)
 	}
 }
 
-// trainRun trains the run in a directory until all epochs, or the requested steps, are done.
-func trainRun(path string, o options, out io.Writer) error {
-	r, err := openRun(path)
+// trainRun trains the run in a directory until all epochs, or the requested steps, are done, or until ctx ends.
+func trainRun(ctx context.Context, path string, o options, out io.Writer) error {
+	s, err := train.Reopen(path, func(r train.Recipe) (train.Recipe, error) {
+		r.Training.Epochs = cmp.Or(o.epochs, r.Training.Epochs)
+		return r, nil
+	}, train.Options{
+		Prepared: true, Every: train.Interval{Steps: o.saveEvery}, JSON: out, Steps: true, Picture: chart.Picture,
+	})
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	if o.epochs == 0 {
-		o.epochs = r.settings.Epochs
+	defer s.Close()
+	switch c := s.Model.Translator.Config; {
+	case c.Arch != models.Transformer:
+		return fmt.Errorf("%s: the network is a %s, want a %s; interop/torch trains both", path, c.Arch, models.Transformer)
+	case len(c.PrunedHeads) > 0:
+		return fmt.Errorf("%s: the model is pruned, want one with all its heads", path)
 	}
 	backend, err := newBackend(o.backend, o.devices)
 	if err != nil {
 		return err
 	}
 	defer backend.Finalize()
-	e, err := newEngine(backend, o.devices, r)
-	if err != nil {
+	if s.Trainer.Engine, err = newEngine(backend, o.devices, s); err != nil {
 		return err
 	}
-	rows := (r.settings.Batch + o.devices - 1) / o.devices * o.devices
-	encoder := json.NewEncoder(out)
-	unsaved := 0
-	save := func() error {
-		if unsaved == 0 {
-			return nil
-		}
-		unsaved = 0
-		if err := e.read(r); err != nil { // otherwise the checkpoint would mix two steps
-			return err
-		}
-		return r.save()
-	}
-	for done := 0; r.at.Epoch < o.epochs; {
-		batches := train.Batches(r.lengths, r.settings.Batch, r.settings.Seed, r.at.Epoch)
-		for r.at.Step < len(batches) {
-			if o.steps > 0 && done == o.steps {
-				return save()
-			}
-			start := time.Now()
-			batch := batches[r.at.Step]
-			loss, norm, err := guarded(func() (float32, float32, error) { return e.step(r.at.Total+1, r.rectangles(batch, rows)) })
-			if err != nil {
-				return err
-			}
-			if sum := float64(loss) + float64(norm); math.IsNaN(sum) || math.IsInf(sum, 0) {
-				return fmt.Errorf("epoch %d, step %d: %w", r.at.Epoch+1, r.at.Step+1, models.ErrDiverged)
-			}
-			r.count(batch, float64(loss), time.Since(start))
-			done++
-			unsaved++
-			if err := encoder.Encode(stepLine{update, r.at.Epoch + 1, r.at.Step, loss, norm}); err != nil {
-				return err
-			}
-			if r.at.Step < len(batches) && unsaved >= o.saveEvery {
-				if err := save(); err != nil {
-					return err
-				}
-			}
-		}
-		if err := r.endEpoch(); err != nil {
-			return err
-		}
-		if err := save(); err != nil {
-			return err
-		}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	limit := &limit{o.steps, stop}
+	if err := s.Train(ctx, limit); o.steps == 0 || limit.left > 0 || !errors.Is(err, context.Canceled) {
+		return err
 	}
 	return nil
 }
 
-// update is the kind of a step's line.
-const update = "update"
-
-// stepLine is the output for a step.
-type stepLine struct {
-	Kind  string  `json:"kind"` // update, as in attn train --steps
-	Epoch int     `json:"epoch"`
-	Step  int     `json:"step"`
-	Loss  float32 `json:"loss"`
-	Norm  float32 `json:"norm"`
+// limit ends a training after a number of steps.
+type limit struct {
+	left int // 0 or less if there is no limit
+	stop func()
 }
 
-// count adds a step to the position.
-func (r *run) count(batch []int, loss float64, took time.Duration) {
-	targets := 0
-	for _, p := range batch {
-		targets += r.lengths[p][1]
-		r.at.Tokens += r.lengths[p][0] + r.lengths[p][1]
+// Step counts a step.
+func (l *limit) Step(train.Progress) {
+	if l.left--; l.left == 0 {
+		l.stop()
 	}
-	r.at.Step++
-	r.at.Total++
-	r.at.Loss += loss * float64(targets)
-	r.at.Count += targets
-	r.at.Seconds += took.Seconds()
 }
 
-// endEpoch records an epoch and starts the next.
-func (r *run) endEpoch() error {
-	line, err := json.Marshal(struct {
-		Kind      string   `json:"kind"`
-		Epoch     int      `json:"epoch"`
-		Step      int      `json:"step"` // over all epochs
-		TrainLoss float64  `json:"train_loss"`
-		ValidLoss *float64 `json:"valid_loss"` // measured by attn
-		Tokens    int      `json:"tokens"`
-		Seconds   float64  `json:"seconds"`
-	}{"epoch", r.at.Epoch + 1, r.at.Total, r.at.Loss / float64(r.at.Count), nil, r.at.Tokens, r.at.Seconds})
-	if err != nil {
-		return err
-	}
-	r.metrics = append(append(r.metrics, line...), '\n')
-	r.at = position{Epoch: r.at.Epoch + 1, Total: r.at.Total}
-	return nil
-}
+// Epoch does nothing: attn evaluates the model.
+func (l *limit) Epoch(train.Progress, float64) {}
 
 // newBackend returns a backend with at least the given number of devices.
 func newBackend(name string, devices int) (compute.Backend, error) {
@@ -192,10 +135,4 @@ func newBackend(name string, devices int) (compute.Backend, error) {
 		return nil, fmt.Errorf("backend %q has %d devices, want %d", name, n, devices)
 	}
 	return b, nil
-}
-
-// guarded turns GoMLX's panics about invalid graphs into errors.
-func guarded(f func() (float32, float32, error)) (loss, norm float32, err error) {
-	failed := exceptions.TryCatch[error](func() { loss, norm, err = f() })
-	return loss, norm, errors.Join(failed, err)
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"math"
-	"strings"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/distributed"
@@ -12,9 +11,9 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/gomlx/gomlx/core/tensors/dtensor"
 	"github.com/gomlx/gomlx/ml/model"
+	"github.com/gomlx/gomlx/support/exceptions"
 
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -24,26 +23,24 @@ const beta1, beta2, epsilon = 0.9, 0.98, 1e-8
 
 // engine runs training steps on a backend, with the parameters on its devices.
 type engine struct {
-	config   models.TranslatorConfig
-	settings train.Settings
-	store    *model.Store
-	exec     *model.Exec
-	batch    *distributed.ShardingSpec // for tensors with an axis of pairs
-	same     *distributed.ShardingSpec // for tensors that all devices share
+	trainer *train.Trainer
+	config  models.TranslatorConfig
+	devices int
+	store   *model.Store
+	exec    *model.Exec
+	batch   *distributed.ShardingSpec // for tensors with an axis of pairs
+	same    *distributed.ShardingSpec // for tensors that all devices share
 }
 
-// The scopes of a parameter's variables: the parameter itself, and AdamW's moments.
-const paramScope, firstScope, secondScope = "/param/", "/m/", "/v/"
+// scope is the scope of the variables, which have the names of train.Trainer.State.
+const scope = "/state/"
 
 // newEngine returns an engine with the parameters and moments of a run. Each batch is divided among the devices.
-func newEngine(backend compute.Backend, devices int, r *run) (*engine, error) {
-	e := &engine{config: r.model.Translator.Config, settings: r.settings, store: model.NewStore()}
-	for name, p := range r.model.Params() {
-		m := r.moments[name]
-		for scope, data := range map[string][]float32{paramScope: p.Data(), firstScope: m[0], secondScope: m[1]} {
-			if _, err := e.store.CreateVariable(scope+name, tensors.FromFlatDataAndDimensions(data, p.Shape()...)); err != nil {
-				return nil, err
-			}
+func newEngine(backend compute.Backend, devices int, s *train.Session) (*engine, error) {
+	e := &engine{trainer: s.Trainer, config: s.Model.Translator.Config, devices: devices, store: model.NewStore()}
+	for name, x := range s.Trainer.State() {
+		if _, err := e.store.CreateVariable(scope+name, tensors.FromFlatDataAndDimensions(x.Data(), x.Shape()...)); err != nil {
+			return nil, err
 		}
 	}
 	var err error
@@ -89,12 +86,12 @@ func (e *engine) graph(_ *model.Scope, in []*Node) []*Node {
 	}}
 	n.param = func(name string) *Node {
 		if known[name] == nil {
-			known[name] = e.store.GetVariable(paramScope + name).NodeValue(g)
+			known[name] = e.variable("param." + name).NodeValue(g)
 			names, params = append(names, name), append(params, known[name])
 		}
 		return known[name]
 	}
-	loss := crossEntropy(n.logits(source, lengths, read), write, float64(e.settings.Smoothing))
+	loss := crossEntropy(n.logits(source, lengths, read), write, float64(e.trainer.Settings.Smoothing))
 
 	grads := Gradient(loss, params...)
 	squares := ScalarZero(g, dtypes.Float32)
@@ -103,22 +100,25 @@ func (e *engine) graph(_ *model.Scope, in []*Node) []*Node {
 	}
 	norm := Sqrt(squares)
 	factor := ScalarOne(g, dtypes.Float32)
-	if e.settings.Clip > 0 {
-		factor = Min(factor, Div(Scalar(g, dtypes.Float32, e.settings.Clip), AddScalar(norm, 1e-6)))
+	if clip := e.trainer.Settings.Clip; clip > 0 {
+		factor = Min(factor, Div(Scalar(g, dtypes.Float32, clip), AddScalar(norm, 1e-6)))
 	}
 	rate := func(i int) *Node { return Reshape(Slice(rates, AxisElem(i))) }
 	for i, name := range names {
 		d := Mul(grads[i], factor)
-		first, second := e.store.GetVariable(firstScope+name), e.store.GetVariable(secondScope+name)
+		first, second := e.variable("adamw."+name+".m"), e.variable("adamw."+name+".v")
 		m := Add(MulScalar(first.NodeValue(g), beta1), MulScalar(d, 1-beta1))
 		v := Add(MulScalar(second.NodeValue(g), beta2), MulScalar(Square(d), 1-beta2))
 		change := Div(Mul(rate(0), Div(m, rate(1))), AddScalar(Sqrt(Div(v, rate(2))), epsilon))
 		first.SetNodeValue(m)
 		second.SetNodeValue(v)
-		e.store.GetVariable(paramScope + name).SetNodeValue(Sub(params[i], change))
+		e.variable("param." + name).SetNodeValue(Sub(params[i], change))
 	}
 	return []*Node{loss, norm}
 }
+
+// variable returns a variable by its name in train.Trainer.State.
+func (e *engine) variable(name string) *model.Variable { return e.store.GetVariable(scope + name) }
 
 // crossEntropy is nn.CrossEntropy: the mean over the targets [B L] that are not Pad.
 func crossEntropy(logits, targets *Node, smoothing float64) *Node {
@@ -130,16 +130,22 @@ func crossEntropy(logits, targets *Node, smoothing float64) *Node {
 	return Div(ReduceAllSum(Mul(loss, counts)), ReduceAllSum(counts))
 }
 
-// step runs step number total, counted from 1, on the given rectangles.
-func (e *engine) step(total int, b rectangles) (loss, norm float32, err error) {
-	state, err := RNGStateFromSeed(int64(e.settings.Seed<<32) + int64(total))
+// Step implements train.Engine.
+func (e *engine) Step(number int, lr float64, batch []models.Example) (loss, norm float32, err error) {
+	// GoMLX panics about invalid graphs.
+	failed := exceptions.TryCatch[error](func() { loss, norm, err = e.step(number, lr, batch) })
+	return loss, norm, errors.Join(failed, err)
+}
+
+func (e *engine) step(number int, lr float64, batch []models.Example) (loss, norm float32, err error) {
+	state, err := RNGStateFromSeed(int64(e.trainer.Settings.Seed<<32) + int64(number))
 	if err != nil {
 		return 0, 0, err
 	}
 	rates := []float32{
-		float32(e.settings.LR * nn.WarmupInvSqrt(e.settings.Warmup)(total)),
-		float32(1 - math.Pow(beta1, float64(total))), float32(1 - math.Pow(beta2, float64(total))),
+		float32(lr), float32(1 - math.Pow(beta1, float64(number))), float32(1 - math.Pow(beta2, float64(number))),
 	}
+	b := newRectangles(batch, (e.trainer.Settings.Batch+e.devices-1)/e.devices*e.devices)
 	n := len(b.lengths)
 	matrix := func(x []int32) *tensors.Tensor { return tensors.FromFlatDataAndDimensions(x, n, len(x)/n) }
 	in := []*tensors.Tensor{
@@ -181,22 +187,10 @@ func (e *engine) step(total int, b rectangles) (loss, norm float32, err error) {
 	return results[0], results[1], nil
 }
 
-// read copies parameters and moments back to the run.
-func (e *engine) read(r *run) error {
-	to := map[string][]float32{}
-	for name, p := range r.model.Params() {
-		m := r.moments[name]
-		to[paramScope+name], to[firstScope+name], to[secondScope+name] = p.Data(), m[0], m[1]
-	}
-	for v := range e.store.IterVariables() {
-		data, ok := to[v.Path()]
-		if !ok {
-			if strings.HasPrefix(v.Path(), paramScope) {
-				return fmt.Errorf("variable %s is no parameter of the model", v.Path())
-			}
-			continue
-		}
-		value, err := v.Value()
+// Read implements train.Engine.
+func (e *engine) Read() error {
+	for name, x := range e.trainer.State() {
+		value, err := e.variable(name).Value()
 		if err != nil {
 			return err
 		}
@@ -204,7 +198,7 @@ func (e *engine) read(r *run) error {
 		if err != nil {
 			return err
 		}
-		copy(data, values)
+		copy(x.Data(), values)
 	}
 	return nil
 }

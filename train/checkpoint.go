@@ -39,12 +39,13 @@ func (tr *Trainer) Files() []atomicfile.File {
 		if err != nil {
 			return err
 		}
-		return nn.SaveTo(w, nn.ModuleFunc(tr.state), nn.SaveOptions{Metadata: map[string]string{"checkpoint": string(about)}})
+		return nn.SaveTo(w, nn.ModuleFunc(tr.State), nn.SaveOptions{Metadata: map[string]string{"checkpoint": string(about)}})
 	}})
 }
 
-// state returns all numbers that are needed to resume training.
-func (tr *Trainer) state() nn.Params {
+// State returns all numbers that are needed to resume training: each parameter as "param.NAME", and its moments as
+// "adamw.NAME.m" and "adamw.NAME.v". They share the Trainer's memory.
+func (tr *Trainer) State() nn.Params {
 	return nn.Join(nn.Named{Name: "param", Module: tr.model}, nn.Named{Name: "adamw", Module: nn.ModuleFunc(tr.optim.State)})
 }
 
@@ -77,7 +78,7 @@ func (tr *Trainer) Resume(dir string) error {
 		!at.possible() || !at.Window.possible() || at.Window.Steps < 0 || at.Window.Steps > at.Step:
 		return bad("is at an impossible position: %+v", at)
 	}
-	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.state), nn.LoadOptions{}); err != nil {
+	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.State), nn.LoadOptions{}); err != nil {
 		return input.BadFile(path, err)
 	}
 	tr.optim.SetSteps(c.Position.Total)

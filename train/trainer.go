@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,8 @@ type Trainer struct {
 	Settings Settings
 	// Skipped is the number of pairs that were omitted because of MaxLength.
 	Skipped int
+	// Engine, if it is not nil, makes the steps instead of this package.
+	Engine Engine
 
 	model    *models.Model
 	params   nn.Vars // of the model, in a list: walking through its modules allocates a thousand small objects
@@ -74,6 +77,16 @@ type Trainer struct {
 	schedule nn.Schedule
 	tape     *tensor.Tape
 	at       position
+}
+
+// Engine trains the parameters of a Trainer elsewhere, such as on other devices. Batches, schedule, metrics and
+// checkpoints stay those of the Trainer.
+type Engine interface {
+	// Step makes one update with the examples of a batch. number counts the steps of all epochs, from 1. It returns the
+	// mean loss over the target tokens, and the norm of the gradient before clipping.
+	Step(number int, lr float64, batch []models.Example) (loss, norm float32, err error)
+	// Read copies the numbers of Trainer.State back. It is called before a Session is saved.
+	Read() error
 }
 
 // tokensOf returns the number of source and target tokens of an example.
@@ -148,6 +161,18 @@ type Window struct {
 
 // NewTrainer returns a trainer at the start of the first epoch.
 func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, error) {
+	var examples []models.Example
+	for _, p := range pairs {
+		e, err := m.TranslationExample(p.Source, p.Target)
+		if err != nil {
+			return nil, err
+		}
+		examples = append(examples, e)
+	}
+	return newTrainer(m, examples, s)
+}
+
+func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Trainer, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -159,11 +184,7 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 	}
 	tr.optim = nn.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
-	for _, p := range pairs {
-		e, err := m.TranslationExample(p.Source, p.Target)
-		if err != nil {
-			return nil, err
-		}
+	for _, e := range examples {
 		if s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength {
 			tr.Skipped++
 			continue
@@ -171,7 +192,7 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 		tr.examples = append(tr.examples, e)
 	}
 	switch {
-	case len(pairs) == 0:
+	case len(examples) == 0:
 		return nil, errors.New("train: no pairs to learn")
 	case len(tr.examples) == 0:
 		return nil, errors.New("train: every pair is longer than the greatest length")
@@ -222,39 +243,62 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 // step updates the model with one batch.
 func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
-	examples, tokens := make([]models.Example, len(batch)), 0
+	examples, tokens, targets := make([]models.Example, len(batch)), 0, 0
 	for i, n := range batch {
 		examples[i] = tr.examples[n]
 		tokens += tokensOf(examples[i])
+		targets += len(examples[i].Targets)
 	}
-	t := tr.tape
-	t.Reset()
-	t.Seed(tr.Settings.Seed, tr.at.Total)
-	logits, write := tr.model.Predict(t, examples, models.Run{})
-	loss := nn.CrossEntropy(t, logits, write, seq2seq.Pad, tr.Settings.Smoothing)
-	nn.ZeroGrad(tr.params)
-	t.Backward(loss, nil)
-	p := Progress{Tokens: tokens}
-	limit := tr.Settings.Clip
-	if limit == 0 {
-		limit = float32(math.Inf(1))
+	p := Progress{Tokens: tokens, Total: tr.at.Total + 1}
+	p.LR = tr.Settings.LR * tr.schedule(p.Total)
+	step, loss := tr.update, float32(0)
+	if tr.Engine != nil {
+		step = tr.Engine.Step
 	}
-	p.Norm = nn.ClipGradNorm(tr.params, limit)
-	// The norm is finite only if every element of the gradient is.
-	if sum := float64(p.Norm) + float64(loss.Item()); math.IsNaN(sum) || math.IsInf(sum, 0) {
+	var err error
+	loss, p.Norm, err = step(p.Total, p.LR, examples)
+	switch {
+	case err != nil:
+		return Progress{}, err
+	case diverged(loss, p.Norm):
 		return Progress{}, models.ErrDiverged
 	}
 	tr.at.Step++
 	tr.at.Total++
-	p.Total, p.LR, p.StepLoss = tr.at.Total, tr.Settings.LR*tr.schedule(tr.at.Total), float64(loss.Item())
-	tr.optim.Step(p.LR)
-	p.Time = time.Since(start)
-	took := sums{float64(p.StepLoss * float64(len(write))), len(write), tokens, p.Time.Seconds()}
+	p.StepLoss, p.Time = float64(loss), time.Since(start)
+	took := sums{float64(p.StepLoss * float64(targets)), targets, tokens, p.Time.Seconds()}
 	tr.at.add(took)
 	tr.at.Window.add(took)
 	tr.at.Window.Steps++
 	p.Loss, p.EpochTokens, p.EpochTime = tr.at.mean(), tr.at.Tokens, tr.at.time()
 	return p, nil
+}
+
+// update is Engine.Step on this machine. It leaves the parameters as they are if the result has diverged.
+func (tr *Trainer) update(number int, lr float64, batch []models.Example) (loss, norm float32, err error) {
+	t := tr.tape
+	t.Reset()
+	t.Seed(tr.Settings.Seed, number-1)
+	logits, write := tr.model.Predict(t, batch, models.Run{})
+	mean := nn.CrossEntropy(t, logits, write, seq2seq.Pad, tr.Settings.Smoothing)
+	nn.ZeroGrad(tr.params)
+	t.Backward(mean, nil)
+	limit := tr.Settings.Clip
+	if limit == 0 {
+		limit = float32(math.Inf(1))
+	}
+	loss, norm = mean.Item(), nn.ClipGradNorm(tr.params, limit)
+	if !diverged(loss, norm) {
+		tr.optim.Step(lr)
+	}
+	return loss, norm, nil
+}
+
+// diverged reports whether a loss or a gradient is not finite. The norm is finite only if every element of the
+// gradient is.
+func diverged(loss, norm float32) bool {
+	sum := float64(norm) + float64(loss)
+	return math.IsNaN(sum) || math.IsInf(sum, 0)
 }
 
 // windows is the least number of points of the curve between a number of steps and twice that
@@ -279,27 +323,18 @@ func (tr *Trainer) steps() int {
 	return (len(tr.examples) + tr.Settings.Batch - 1) / tr.Settings.Batch
 }
 
-// batches returns the indexes of the examples, split into the batches of an epoch.
+// batches returns the batches of an epoch as indexes of examples. The order is shuffled, but neighbours have similar
+// lengths, so that batches have little padding. The result depends only on these lengths, the settings and the epoch.
 func (tr *Trainer) batches(epoch int) [][]int {
-	lengths := make([][2]int, len(tr.examples))
-	for i, e := range tr.examples {
-		lengths[i] = [2]int{len(e.IDs), len(e.Targets)}
-	}
-	return Batches(lengths, tr.Settings.Batch, tr.Settings.Seed, epoch)
-}
-
-// Batches returns the batches of an epoch as indexes of examples, given the lengths of their
-// sources and targets. The order is shuffled, but neighbours have similar lengths, so that
-// batches have little padding. The result depends only on the arguments.
-func Batches(lengths [][2]int, size int, seed uint64, epoch int) [][]int {
-	rng := rand.New(rand.NewPCG(seed, uint64(epoch)))
-	order := rng.Perm(len(lengths))
+	rng := rand.New(rand.NewPCG(tr.Settings.Seed, uint64(epoch)))
+	order, size := rng.Perm(len(tr.examples)), tr.Settings.Batch
 	var batches [][]int
 	// Sorting within pools of many batches, instead of over all examples, keeps the composition of
 	// batches random.
 	for pool := range slices.Chunk(order, size*64) {
 		slices.SortStableFunc(pool, func(i, j int) int {
-			return slices.Compare(lengths[i][:], lengths[j][:])
+			a, b := tr.examples[i], tr.examples[j]
+			return cmp.Or(cmp.Compare(len(a.IDs), len(b.IDs)), cmp.Compare(len(a.Targets), len(b.Targets)))
 		})
 		batches = slices.AppendSeq(batches, slices.Chunk(pool, size))
 	}
