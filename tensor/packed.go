@@ -89,7 +89,7 @@ func (p *Packed) SetTransposed(x []float32, stride int) {
 	}
 	par.For((out+width-1)/width, max(1, grain/(in*width)), func(lo, hi int) {
 		j := lo * width
-		p.w.Set(j, min(hi*width, out)-j, simd.Mat{Data: x[j:], Row: stride, Col: 1})
+		p.w.Set(j, min(hi*width, out)-j, simd.RowMajor(x[j:], stride))
 	})
 }
 
@@ -226,11 +226,11 @@ func (p *packedProduct) doBlocks(lo, hi int) {
 		first := lo / p.panels * p.each
 		from, to := lo%p.panels, min(lo%p.panels+hi-lo, p.panels)
 		lo += to - from
-		a := simd.Mat{Data: p.x.data[first*p.in:], Row: p.in, Col: 1}
+		a := simd.RowMajor(p.x.data[first*p.in:], p.in)
 		for i := range p.maps {
 			m := &p.maps[i]
 			if w := m.w; from < m.panels && to > 0 {
-				c := simd.Mat{Data: m.out[first*w.N:], Row: w.N, Col: 1}
+				c := simd.RowMajor(m.out[first*w.N:], w.N)
 				last := min(to, m.panels)
 				w.Multiply(c, a, min(p.each, p.n-first), max(from, 0)*w.Width, min(last*w.Width, w.N), m.bias, (last+p.turn)*w.Width)
 			}

@@ -113,8 +113,8 @@ func (b *backward) means(lo, hi int) {
 	for row := lo; row < hi; {
 		s, h, i := a.split(row)
 		n := min(hi-row, a.Lq-i) // of the same head
-		do := simd.Mat{Data: b.g.DOut.at(s, h, i), Row: b.g.DOut.Row, Col: 1}
-		out := simd.Mat{Data: b.a.Out.at(s, h, i), Row: b.a.Out.Row, Col: 1}
+		do := simd.RowMajor(b.g.DOut.at(s, h, i), b.g.DOut.Row)
+		out := simd.RowMajor(b.a.Out.at(s, h, i), b.a.Out.Row)
 		mean := (*b.mean)[row:][:n]
 		simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
 		if a.Dropout > 0 { // without dropout, the result of a single key is its value

@@ -195,7 +195,7 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 	shift, inverse := b.a.Shift[row:][:n], b.a.Inverse[row:][:n]
 	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
 	w.repairNonFinite(b, x)
-	dw := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
+	dw := simd.RowMajor(w.dscores, w.stride)
 	multiply(dw, x.do, n, &w.valuesT, w.valuesAt.T(), 0, a.EV, at, at+width, w.valuesFinite, false)
 	if a.Dropout > 0 {
 		for i := range n {
@@ -252,7 +252,7 @@ func addSums(to simd.Mat, sums []float32, n, size int) {
 // chunk.
 func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	a := b.a
-	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1} // gradient of q·k, [queries keys]
+	ds := simd.RowMajor(w.dscores, w.stride) // gradient of q·k, [queries keys]
 	if b.g.K.Data != nil {
 		w.sum(w.dk, a.E, at, ds, x, from(x.t.q, x.r), &w.queryRows)
 	}

@@ -200,11 +200,11 @@ func (a *Attention) queryBlock(b, g, i, count int) queryBlock {
 
 // rows returns the vectors of a block that starts at head h.
 func (a *Attention) rows(x Heads, b, h int) simd.Mat {
-	return simd.Mat{Data: x.at(b, h, 0), Row: a.rowStride(x), Col: 1}
+	return simd.RowMajor(x.at(b, h, 0), a.rowStride(x))
 }
 
 // keys returns the vectors of head g of K or V.
-func keys(x Heads, b, g int) simd.Mat { return simd.Mat{Data: x.at(b, g, 0), Row: x.Row, Col: 1} }
+func keys(x Heads, b, g int) simd.Mat { return simd.RowMajor(x.at(b, g, 0), x.Row) }
 
 // source returns the sequence of K and V that sequence b attends to.
 func (a *Attention) source(b int) int {

@@ -40,7 +40,7 @@ func NewGaussian(w []float32) *Gaussian {
 // distances is score for the Gaussian form.
 func (w *worker) distances(a *Attention, t queryBlock, r int, spans []Span, s []float32, j0, j1 int) {
 	q, n := from(t.q, r), len(spans)
-	simd.Distances(simd.Mat{Data: s, Row: w.stride, Col: 1}, q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
+	simd.Distances(simd.RowMajor(s, w.stride), q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
 	for i := range n {
 		// A difference or its square may exceed the range of float32 although a small factor
 		// brings the score back into range.

@@ -19,7 +19,7 @@ func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
 // column at. score returns the factor c that the scores still need: scores·c are exponents of 2.
 func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, at int) float32 {
 	s, n, width, k0, k1 := w.scores[at:], len(spans), j1-j0, j0-w.from, j1-w.from
-	dst := simd.Mat{Data: s, Row: w.stride, Col: 1}
+	dst := simd.RowMajor(s, w.stride)
 	switch {
 	case a.Given != nil:
 		for i := range n {

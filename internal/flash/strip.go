@@ -154,7 +154,7 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		}
 	}
 	for k, part := range w.pieces {
-		p := simd.Mat{Data: w.scores[part.j0-lo:], Row: w.stride, Col: 1}
+		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)
 		w.mix(a, simd.RowMajor(x.acc, a.EV), p, n, part.j0, part.j1, careful, k > 0)
 	}
 	if simd.TilesForHeads(a.EV) && w.scaleValues == nil && simd.HasTiny(x.acc, a.EV, n, a.EV) {
@@ -176,7 +176,7 @@ func (w *worker) mixAgain(a *Attention, acc []float32, n, lo int) {
 	}
 	again := make([]float32, n*a.EV)
 	for _, part := range w.pieces {
-		p := simd.Mat{Data: w.scores[part.j0-lo:], Row: w.stride, Col: 1}
+		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)
 		simd.Multiply(&simd.Product{
 			M: n, N: a.EV, K: part.j1 - part.j0, A: p, B: from(values, part.j0-w.from), C: simd.RowMajor(again, a.EV),
 			Accumulate: true, Sparse: true,

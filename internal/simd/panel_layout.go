@@ -37,7 +37,7 @@ func (p *Panels) View(l PanelLayout, data []float32) {
 		p.Reserve(l.K, l.N)
 		for j := 0; j < l.N; j += l.Width {
 			cols := min(l.Width, l.N-j)
-			p.limbs.fill(Mat{Data: data[l.At(0, j):], Row: l.Width, Col: 1}, l.K, j, j, j+cols)
+			p.limbs.fill(RowMajor(data[l.At(0, j):], l.Width), l.K, j, j, j+cols)
 		}
 		return
 	}
