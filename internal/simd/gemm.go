@@ -9,9 +9,8 @@ type Mat struct {
 	Row, Col int
 }
 
-// RowMajor returns the matrix whose rows of cols elements follow one another in
-// data.
-func RowMajor(data []float32, cols int) Mat { return Mat{Data: data, Row: cols, Col: 1} }
+// RowMajor returns the matrix whose rows are contiguous and start stride elements apart in data.
+func RowMajor(data []float32, stride int) Mat { return Mat{Data: data, Row: stride, Col: 1} }
 
 // T returns the transpose of m, which shares its elements.
 func (m Mat) T() Mat { return Mat{Data: m.Data, Row: m.Col, Col: m.Row} }
