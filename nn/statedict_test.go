@@ -153,11 +153,11 @@ func TestSaveErrors(t *testing.T) {
 	}{
 		{large, nn.SaveOptions{DType: safetensors.F16}, `tensor "w": element 20 is 65520, which overflows F16`},
 		{vars(), nn.SaveOptions{DType: safetensors.I8}, `tensor "b": dtype is I8, want F16, BF16, F32 or F64`},
-		{vars(), nn.SaveOptions{DType: "F128"}, `tensor "b": unknown dtype "F128"`},
+		{vars(), nn.SaveOptions{DType: "F128"}, `tensor "b": unknown dtype "F128", want one of BOOL, `},
 		{nn.Vars{{"x", counting(0, 1)}, {"x", counting(0, 1)}}, nn.SaveOptions{}, `tensor "x": duplicate name`},
 	} {
 		err := nn.Save(path, c.m, c.o)
-		if want := "write " + path + ": safetensors: " + c.want; err == nil || err.Error() != want {
+		if want := "write " + path + ": safetensors: " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {

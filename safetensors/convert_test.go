@@ -137,11 +137,6 @@ func TestBools(t *testing.T) {
 	}
 }
 
-var dtypes = []DType{
-	BOOL, U8, I8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64,
-	F4, F6E2M3, F6E3M2, F8E4M3, F8E5M2, F8E8M0, F8E4M3Uz, F8E5M2Uz, C64,
-}
-
 // TestConversionsOfEveryType checks every combination of element type and conversion.
 func TestConversionsOfEveryType(t *testing.T) {
 	can := map[string]string{

@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -78,6 +79,20 @@ const (
 	F8E5M2Uz DType = "F8_E5M2FNUZ"
 	C64      DType = "C64" // two F32: real and imaginary part
 )
+
+var dtypes = []DType{
+	BOOL, U8, I8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64,
+	F4, F6E2M3, F6E3M2, F8E4M3, F8E5M2, F8E8M0, F8E4M3Uz, F8E5M2Uz, C64,
+}
+
+// unknownType returns the error for a type of elements that is not in dtypes.
+func unknownType(d DType) error {
+	names := make([]string, len(dtypes))
+	for i, known := range dtypes {
+		names[i] = string(known)
+	}
+	return fmt.Errorf("unknown dtype %s, want one of %s", quote.Text(string(d)), strings.Join(names, ", "))
+}
 
 // Bits returns the size of one element in bits, or 0 for an unknown type.
 func (d DType) Bits() int {
@@ -167,7 +182,7 @@ func (e *FormatError) Unwrap() error { return e.Err }
 func byteSize(d DType, shape []int) (int, error) {
 	width := d.Bits()
 	if width == 0 {
-		return 0, fmt.Errorf("unknown dtype %s", quote.Text(string(d)))
+		return 0, unknownType(d)
 	}
 	if len(shape) > maxRank {
 		return 0, fmt.Errorf("shape has %d dimensions, want at most %d", len(shape), maxRank)

@@ -1,9 +1,16 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/alecthomas/kong"
+
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/terminal"
 	"github.com/attn-go/attn/models"
@@ -36,6 +43,28 @@ func exists(path string) bool { return atomicfile.Exists(path) }
 func onlyLines(ok bool) error {
 	if !ok {
 		return errNotLines
+	}
+	return nil
+}
+
+// modelsOf returns the directories of the models that the command line names.
+func modelsOf(parsed *kong.Context) (dirs []string) {
+	for _, v := range flags.Given(parsed) {
+		if v.Tag.PlaceHolder == "DIR" && !v.Tag.Has("writes") && !v.Tag.Has("run") {
+			dirs = append(dirs, flags.Texts(v.Target)...)
+		}
+	}
+	return dirs
+}
+
+// checkModels returns an error if the directory of a model does not exist. It names the commands that make one, because
+// a first attempt is often the name of a model on the Hub.
+func checkModels(dirs ...string) error {
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !exists(dir) {
+			return input.Errorf(dir, "no such directory; "+
+				"attn fetch NAME downloads a pretrained model, attn train --out DIR trains a translator")
+		}
 	}
 	return nil
 }

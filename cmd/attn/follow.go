@@ -16,7 +16,7 @@ import (
 )
 
 type followCommand struct {
-	Dir  string `arg:"" help:"Directory of the run: --out of attn train." placeholder:"DIR"`
+	Dir  string `arg:"" help:"Directory of the run: --out of attn train." placeholder:"DIR" run:""`
 	Addr string `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
 	Open bool   `help:"Open the page in the browser."`
 	Text string `help:"Text that the last checkpoint translates on the page (default one of the test pairs)." placeholder:"TEXT"`
@@ -47,7 +47,9 @@ func (cmd *followCommand) Validate() error {
 }
 
 func (cmd *followCommand) Run(ctx context.Context, c console) error {
-	if info, err := os.Stat(cmd.Dir); err != nil {
+	if info, err := os.Stat(cmd.Dir); errors.Is(err, fs.ErrNotExist) {
+		return input.Errorf(cmd.Dir, "no such directory; attn train --out DIR starts a run")
+	} else if err != nil {
 		return err
 	} else if !info.IsDir() {
 		return input.Errorf(cmd.Dir, "is a file, want the directory of a run")

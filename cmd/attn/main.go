@@ -122,6 +122,12 @@ func run(ctx context.Context, args []string, c console) int {
 		err = usage("%w", err)
 	}
 	if err == nil {
+		err = flags.CheckFormats(parsed)
+	}
+	if err == nil {
+		err = checkModels(modelsOf(parsed)...)
+	}
+	if err == nil {
 		if err = parsed.Run(c); err == nil {
 			return exitOK
 		}

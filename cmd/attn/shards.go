@@ -53,6 +53,9 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return usage("%s: %w", strings.Join(cmd.Command, " "), err)
 	}
+	if err := checkModels(filter.modelDir()); err != nil {
+		return err
+	}
 	todo, err := shards.Numbers(cmd.Shard, cmd.Shards, os.LookupEnv)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
@@ -36,7 +37,7 @@ Some pretrained models, such as T5, expect an instruction in the text. The outpu
 pretrained model is limited to 20 plus twice the number of input tokens.
 
 The output has one line per input line, in the same order. A line that cannot be translated
-becomes {"error": "…"}; with --strict, it ends the run. Results do not depend on how the
+becomes {"error": "…"}; with --strict, it ends the run. A blank line stays blank. Results do not depend on how the
 input is split. See docs/scale.md for details.`
 }
 
@@ -95,7 +96,7 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[texts.Translatio
 		f.Write = texts.WriteTranslation
 	case cmd.Map:
 		f.Write = func(w io.Writer, l *filter.Line[texts.Translation]) error {
-			if err := write(w, l); err != nil || l.Err != nil {
+			if err := write(w, l); err != nil || l.Err != nil || strings.TrimSpace(l.Text) == "" {
 				return err
 			}
 			return drawAlignment(w, terminalOf(c.out, cmd.Color, nil, false), m, l.Text, l.Value.Text)

@@ -22,7 +22,7 @@ import (
 // Line is a line of the input with its result.
 type Line[V any] struct {
 	Number int    // from 1
-	Text   string // without its line ending
+	Text   string // without its line ending and a byte order mark at its start
 	Value  V
 	Err    error // the reason if there is no value
 }

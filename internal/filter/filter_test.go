@@ -61,6 +61,7 @@ func TestLines(t *testing.T) {
 		"0123456789\n0123456789x": "10 0123456789\n" + `{"error":"longer than 10 bytes"}` + "\n",
 		"0123456789\r\n":          "10 0123456789\n",
 		"0123456789xyz\na":        `{"error":"longer than 10 bytes"}` + "\n1 A\n",
+		"\uFEFFa\nb\uFEFF\n":      "1 A\n4 B\uFEFF\n", // a byte order mark
 	} {
 		f := upper()
 		f.MaxBytes = 10

@@ -150,7 +150,7 @@ func readLine(r *bufio.Reader, most int, strict bool) (l rawLine, there bool, er
 	if long {
 		return rawLine{err: tooLong(most)}, there, err
 	}
-	l.text = string(b)
+	l.text = strings.TrimPrefix(string(b), "\uFEFF")
 	l.err = valid(l.text, most)
 	if l.err == nil && strings.Contains(l.text, "\r") { // would turn one line into several
 		l.err = errors.New("carriage return inside the line, want lines that end in LF or CRLF")

@@ -5,6 +5,7 @@ package flags
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Check checks a command line by the tags of its flags and arguments:
@@ -201,6 +204,35 @@ func notEmpty(v *kong.Value) error {
 		return fmt.Errorf("%s needs a value", Name(v))
 	}
 	return nil
+}
+
+// formats are the formats of pictures, tables and graphs by the extension of their files. A flag that writes a file
+// and has such a name writes that format.
+var formats = []string{"svg", "png", "html", "csv", "json", "npy", "webp", "gif", "jpg", "jpeg", "pdf", "onnx"}
+
+// CheckFormats returns an error if a flag names a file with the extension of another format than it writes.
+func CheckFormats(parsed *kong.Context) error {
+	line := given(parsed)
+	for _, v := range line.of(line.command) {
+		if err := line.formatted(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l commandLine) formatted(v *kong.Value) error {
+	writes := func(v *kong.Value) bool { return v.Tag.Has("writes") && slices.Contains(formats, v.Name) }
+	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(text(v)), "."))
+	if !writes(v) || format == v.Name || !slices.Contains(formats, format) {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(l.command), func(other *kong.Value) bool { return other == v || !writes(other) })
+	known := ""
+	if len(others) > 0 {
+		known = "; other formats: " + Listed(names(others), "and")
+	}
+	return Errorf("%s %s, want a name that ends in .%s%s", Name(v), quote.Shell(text(v)), v.Name, known)
 }
 
 func wanted(v *kong.Value) error {

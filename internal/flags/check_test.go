@@ -21,6 +21,9 @@ type tested struct {
 	Time    time.Duration `want:"0 to 1h"`
 	Window  []int         `want:"at least 0"`
 	Scale   float64       `want:"a finite number"`
+	PNG     string        `name:"png" placeholder:"FILE" writes:"-"`
+	SVG     string        `name:"svg" placeholder:"FILE" writes:"-"`
+	CSV     string        `name:"csv" placeholder:"FILE" writes:"-"`
 	Text    *string       `arg:"" optional:"" needs:"model" excludes:"offset"`
 }
 
@@ -67,6 +70,37 @@ func TestCheck(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// A flag that writes a format cannot name a file of another one.
+func TestFormats(t *testing.T) {
+	for line, want := range map[string]string{
+		"--model x.png":            "",
+		"--model m --png x.png":    "",
+		"--model m --png x.PNG":    "",
+		"--model m --png x":        "",
+		"--model m --svg run.3":    "",
+		"--model m --csv -":        "",
+		"--model m --csv x.tsv":    "",
+		"--model m --png x.gif":    "--png x.gif, want a name that ends in .png; other formats: --svg and --csv",
+		"--model m --csv 'a'.JSON": "--csv ''\\''a'\\''.JSON', want a name that ends in .csv; other formats: --png and --svg",
+	} {
+		parser, err := kong.New(&testedCommands{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := parser.Parse(append([]string{"do"}, strings.Fields(line)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := CheckFormats(parsed); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
 }

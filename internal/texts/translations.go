@@ -19,7 +19,7 @@ type Translation struct {
 }
 
 // Translations returns the filter that translates lines with a translator or a pretrained encoder-decoder, by beam
-// search if beam is more than 1. It writes plain text. seen is called with the texts of each batch.
+// search if beam is more than 1. A blank line has a blank translation. It writes plain text. seen is called with the texts of each batch.
 func Translations(m *models.Model, beam int, seen func(texts []string)) filter.Filter[Translation] {
 	f := filter.Filter[Translation]{MaxBytes: train.LongestText}
 	f.Write = filter.Text(func(t Translation) string { return t.Text })
@@ -28,8 +28,8 @@ func Translations(m *models.Model, beam int, seen func(texts []string)) filter.F
 		var of []*filter.Line[Translation]
 		var texts []string
 		for _, l := range batch {
-			if m.Translator == nil && strings.TrimSpace(l.Text) == "" {
-				continue
+			if strings.TrimSpace(l.Text) == "" {
+				continue // a blank line stays blank
 			}
 			e, err := m.Encode(l.Text, "")
 			if err != nil { // concerns only this text

@@ -242,7 +242,8 @@ func TestFineTuned(t *testing.T) {
 	pruned.Metric = 42.9
 	r.Result.Pruned = &pruned
 	r.Result.Control = &Quality{Parameters: r.Result.Before.Parameters, Metric: 45.6, Loss: 1.5, KL: 0.01}
-	if out := written(t, r.Summary); !strings.Contains(out, "without fine-tuning:\nheads left") || !strings.Contains(out, "the whole model after the same training: BLEU 45.6") {
+	if out := written(t, r.Summary); !strings.Contains(out, "\n>       36   43.8   −0.3 [−0.9, +0.2]      1.226") ||
+		!strings.Contains(out, "\nother models with heads scored once and without fine-tuning:\n        72") || strings.Count(out, ">") != 2 || !strings.Contains(out, "the whole model after the same training: BLEU 45.6") {
 		t.Errorf("the summary does not tell training from pruning:\n%s", out)
 	}
 	page := written(t, r.HTML)

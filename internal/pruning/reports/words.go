@@ -175,6 +175,33 @@ func (r *Report) Summary(w io.Writer) error {
 
 var trailing = regexp.MustCompile(`(?m) +$`)
 
+// summaryRow is a row of the summary's table.
+type summaryRow struct {
+	Point
+	Pruned     bool   // the pruned model
+	Comparable bool   // with random orders of as many heads
+	Above      string // a line above the row
+}
+
+// SummaryRows returns some points of the curve by which heads were removed. If the pruned model is not one of them,
+// because heads were scored again or the model was fine-tuned, its row is above them.
+func (r *Report) SummaryRows(points []Point) (rows []summaryRow) {
+	few, others := r.FewPoints(points), r.Simpler()
+	on := others == "" && slices.ContainsFunc(few, func(p Point) bool { return p.Left == r.Result.Left })
+	if p := r.Result; !on {
+		after := Point{Left: p.Left, Metric: p.After.Metric, Loss: p.After.Loss, KL: p.After.KL, Low: p.Low, High: p.High}
+		rows = append(rows, summaryRow{Point: after, Pruned: true})
+	}
+	for i, p := range few {
+		row := summaryRow{Point: p, Pruned: on && p.Left == r.Result.Left, Comparable: p.Left != r.Heads()}
+		if i == 0 && !on {
+			row.Above = strings.TrimSpace("other models "+others) + ":"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 // FewPoints returns five points of a curve in their order: the first, the last, the one whose
 // number of heads is nearest to the result's, and points that fill the largest gaps.
 func (r *Report) FewPoints(points []Point) []Point {
