@@ -145,6 +145,9 @@ func (b *build) lessonBody(l lesson, text []byte) (template.HTML, error) {
 		if err != nil {
 			return err
 		}
+		for i, s := range part.sections {
+			part.sections[i].Title = strings.TrimSuffix(l.Title+" › "+s.Title, " › ")
+		}
 		b.search = append(b.search, part.sections...)
 		fmt.Fprintf(&out, "<div class=\"text\">\n%s</div>\n", part.html)
 		return nil

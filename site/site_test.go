@@ -34,6 +34,20 @@ var (
 	ids     = regexp.MustCompile(`\bid="([^"]*)"`)
 )
 
+// Every section that a search can find has a title, which begins with its page.
+func TestSearchTitles(t *testing.T) {
+	lesson := false
+	for _, s := range built(t).search {
+		if s.Title == "" || strings.HasPrefix(s.Title, "›") {
+			t.Errorf("%s#%s has the title %q", s.Page, s.ID, s.Title)
+		}
+		lesson = lesson || s.Page == "dates.html" && s.Title == "Multi-head attention"
+	}
+	if !lesson {
+		t.Error("no section has the title of a lesson")
+	}
+}
+
 // Every link of a page leads to a file of the site, and to an element with that name; nothing is
 // loaded from elsewhere, and nothing in a page needs a weaker policy.
 func TestLinks(t *testing.T) {

@@ -298,6 +298,25 @@ func TestSiteSearch(t *testing.T) {
 	w.wait(`document.querySelector("h1") !== null && !location.pathname.includes("search")`)
 	w.do(chromedp.Navigate(url + "search.html#q=zzzz"))
 	w.wait(`document.getElementById("count").textContent.startsWith("Nothing found")`)
+
+	// Dashes and spaces are the same, and a word with a dash is also found without it.
+	found := func(words string) (sections []string) {
+		w.do(chromedp.Navigate(url + "search.html#q=" + words))
+		w.wait(`document.getElementById("words").value === decodeURIComponent("` + words + `")`)
+		w.wait(`document.querySelectorAll("#found li").length > 3`)
+		if marks := js[int](w.tab, `document.querySelectorAll("#found li:first-child mark").length`); marks == 0 {
+			t.Errorf("%s: the first section has no word marked", words)
+		}
+		return js[[]string](w.tab, `[...document.querySelectorAll("#found a")].map((a) => a.textContent)`)
+	}
+	for _, same := range [][2]string{{"cross-attention", "cross%20attention"}, {"multi-head", "multi%20head"}, {"key%E2%80%93value", "key%20value"}} {
+		if dash, space := found(same[0]), found(same[1]); !slices.Equal(dash, space) {
+			t.Errorf("%s finds %q, %s finds %q", same[0], dash, same[1], space)
+		}
+	}
+	if titles := found("multihead"); !slices.ContainsFunc(titles, func(s string) bool { return strings.Contains(s, "Multi-head") }) {
+		t.Errorf("multihead finds %q, want a section with a dash in its title", titles)
+	}
 }
 
 // TestSiteShots saves screenshots of the pages to the directory SHOTS, for people to check. PAGES
