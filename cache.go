@@ -303,7 +303,7 @@ func (c *Cache) Select(sequences []int) *Cache {
 func (c *Cache) Truncate(lens ...int) {
 	const op = "attn: Truncate"
 	if len(lens) != 1 && len(lens) != len(c.seqs) {
-		badShape(op, "lengths", "number", []int{len(lens)}, "one, or one for each of B=%d sequences", len(c.seqs))
+		badShape(op, "lengths", "number of values", []int{len(lens)}, "one, or one for each of B=%d sequences", len(c.seqs))
 	}
 	for b, s := range c.seqs {
 		if n := lens[min(b, len(lens)-1)]; n < 0 || n > s.n || n < s.from && n > 0 {
@@ -328,7 +328,7 @@ func checkCounts(what string, lens []int, letter string, batch, most int) error 
 	}
 	if len(lens) != batch {
 		want := fmt.Sprintf("one for each of B=%d sequences", batch)
-		return &tensor.ShapeError{Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: want}
+		return &tensor.ShapeError{Arg: "lengths", What: "number of values", Got: []int{len(lens)}, Want: want}
 	}
 	for _, n := range lens {
 		if n < 0 || n > most {

@@ -107,14 +107,14 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: Append: key has shape \[2 3 8 7\], want \[B=2 G=3 L E=5\]`, func() { c.Append(v, v, nil) }},
 		{`attn: Append: value has shape \[2 3 8 5\], want \[B=2 G=3 L=8 V=7\]`, func() { c.Append(k, k, nil) }},
 		{`attn: Append: value is nil, want a tensor`, func() { c.Append(k, nil, nil) }},
-		{`attn: Append: cache has number of keys \[16\], want at most its capacity of 11`, func() { c.Append(k, v, nil) }},
-		{`attn: Append: lengths has number \[1\], want one for each of B=2 sequences`, func() { c.Append(k, v, []int{1}) }},
-		{`attn: Append: lengths has number of positions \[9\], want 0 to L=8`, func() { c.Append(k, v, []int{1, 9}) }},
+		{`attn: Append: cache has 16 keys, want at most its capacity of 11`, func() { c.Append(k, v, nil) }},
+		{`attn: Append: lengths has 1 values, want one for each of B=2 sequences`, func() { c.Append(k, v, []int{1}) }},
+		{`attn: Append: lengths has 9 positions, want 0 to L=8`, func() { c.Append(k, v, []int{1, 9}) }},
 		{`attn: Select: sequence is 2, want 0 to 1`, func() { c.Select([]int{0, 2}) }},
-		{`attn: Truncate: lengths has number \[3\], want one, or one for each of B=2 sequences`, func() { c.Truncate(1, 2, 3) }},
-		{`attn: Truncate: sequence 1 has length \[9\], want 0, or 0 to 8`, func() { c.Truncate(8, 9) }},
+		{`attn: Truncate: lengths has 3 values, want one, or one for each of B=2 sequences`, func() { c.Truncate(1, 2, 3) }},
+		{`attn: Truncate: sequence 1 has length 9, want 0, or 0 to 8`, func() { c.Truncate(8, 9) }},
 		{`attn: Attend: query has shape \[2 4 1 5\], want \[B=2 H Lq E\] with H a multiple of G=3`, func() { c.Attend(nil, shaped(2, 4, 1, 5), attn.Options{}) }},
-		{`attn: Attend: query has head size \[7\], want E=5`, func() { c.Attend(nil, shaped(2, 6, 1, 7), attn.Options{}) }},
+		{`attn: Attend: query has head size 7, want E=5`, func() { c.Attend(nil, shaped(2, 6, 1, 7), attn.Options{}) }},
 		{`attn: Attend: tape is one that records, .*`, func() { c.Attend(tensortest.Tape(tensor.Train), q, attn.Options{}) }},
 		{`attn: Attend: key lengths is given, .*`, func() { c.Attend(nil, q, attn.Options{KeyLens: []int{1, 1}}) }},
 		{`attn: Attend: score is a \*score.Cosine, want none, as the cache has its own`, func() {
@@ -126,7 +126,7 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: MultiHead: cache is one with keys for a score of type <nil>, want what this layer's NewCache returns`, func() {
 			layer.Extend(nil, shaped(2, 1, 12), plain, attn.Options{})
 		}},
-		{`attn: Attend: mask has valid length \[9\], want 0 to Lk=8`, func() { c.Attend(nil, q, attn.Options{Mask: mask.Lengths(9, 9)}) }},
+		{`attn: Attend: mask has valid length 9, want 0 to Lk=8`, func() { c.Attend(nil, q, attn.Options{Mask: mask.Lengths(9, 9)}) }},
 	} {
 		wantError(t, tensor.Catch(f.f), f.want)
 		if !slices.Equal(c.Lens(), []int{8, 8}) {

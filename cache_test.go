@@ -280,9 +280,9 @@ func TestRollingCache(t *testing.T) {
 		if most := len(lengths) * page * (3 + (sinks+511)/512); cache.Bytes() > most {
 			t.Errorf("%d sinks: %d bytes, want at most %d", sinks, cache.Bytes(), most)
 		}
-		wantError(t, tensor.Catch(func() { cache.Truncate(1000) }), `attn: Truncate: sequence 0 has length \[1000\], want 0, or 2\d+ to 2711`)
+		wantError(t, tensor.Catch(func() { cache.Truncate(1000) }), `attn: Truncate: sequence 0 has length 1000, want 0, or 2\d+ to 2711`)
 		wantError(t, tensor.Catch(func() { cache.Attend(nil, tensor.Zeros(2, 6, 1800, 4), o) }),
-			`attn: Attend: sequence 0 has first query at position \[911\], want at least 2\d+, as the window has passed`)
+			`attn: Attend: sequence 0 has first query at position 911, want at least 2\d+, as the window has passed`)
 		cache.Truncate(0)
 		lengths := []int{17, 5}
 		for b, y := range chunks(rng, m, cache, x, lengths, o) {
@@ -348,7 +348,7 @@ func TestTruncatedRollingCache(t *testing.T) {
 	mask := attn.And(mask.Causal(), mask.Window(window, 0))
 	want := attn.Attend(nil, q, part(k, 0, 693), part(v, 0, 693), attn.Options{Mask: mask}).Out
 	tensortest.Same(t, "after a truncation", got.Data(), want.Data())
-	wantError(t, tensor.Catch(func() { cache.Truncate(689) }), `attn: Truncate: sequence 0 has length \[689\], want 0, or 690 to 693`)
+	wantError(t, tensor.Catch(func() { cache.Truncate(689) }), `attn: Truncate: sequence 0 has length 689, want 0, or 690 to 693`)
 
 	cache.Truncate(0)
 	tensortest.Same(t, "to nothing", cache.Attend(nil, q, attn.Options{}).Out.Data(), make([]float32, q.Len()))
@@ -377,7 +377,7 @@ func TestLengths(t *testing.T) {
 		}
 	}
 	for _, lens := range [][]int{{1, 2}, {1, 2, 12}, {-1, 2, 3}} {
-		wantError(t, tensor.Catch(func() { attn.Attend(nil, q, k, v, attn.Options{KeyLens: lens}) }), `attn: Attend: lengths has number .*`)
+		wantError(t, tensor.Catch(func() { attn.Attend(nil, q, k, v, attn.Options{KeyLens: lens}) }), `attn: Attend: lengths has (2 values|12 keys|-1 keys), want .*`)
 	}
 }
 

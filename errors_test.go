@@ -45,7 +45,7 @@ func TestAttendErrors(t *testing.T) {
 		{"key's batch", good, func(a *args) { a.k = shaped(3, 3, 7, 8) }, `attn: Attend: key has shape \[3 3 7 8\], want \[B=2 G Lk E\]`},
 		{"key's heads", good, func(a *args) { a.k = shaped(2, 4, 7, 8) }, `attn: Attend: key has shape \[2 4 7 8\], want \[B=2 G Lk E\] with G a divisor of H=6`},
 		{"no key heads", good, func(a *args) { a.k = shaped(2, 0, 7, 8) }, `key has shape \[2 0 7 8\], want .* with G a divisor of H=6`},
-		{"key's size", good, func(a *args) { a.k = shaped(2, 3, 7, 16) }, `attn: Attend: key has head size \[16\], want E=8`},
+		{"key's size", good, func(a *args) { a.k = shaped(2, 3, 7, 16) }, `attn: Attend: key has head size 16, want E=8`},
 		{"value's heads", good, func(a *args) { a.v = shaped(2, 6, 7, 11) }, `attn: Attend: value has shape \[2 6 7 11\], want \[B=2 G=3 Lk=7 V\]`},
 		{"value's length", good, func(a *args) { a.v = shaped(2, 3, 6, 11) }, `attn: Attend: value has shape \[2 3 6 11\], want \[B=2 G=3 Lk=7 V\]`},
 		{"value's rank, three axes", flat, func(a *args) { a.v = shaped(2, 7) }, `attn: Attend: value has shape \[2 7\], want \[B L E\], as the query has`},
@@ -57,28 +57,28 @@ func TestAttendErrors(t *testing.T) {
 		{"gates of sequences", good, func(a *args) { a.o.Gates = shaped(3, 6) }, `attn: Attend: gates has shape \[3 6\], want \[H=6\] or \[B=2 H=6\]`},
 		{"gates, one number", good, func(a *args) { a.o.Gates = shaped() }, `attn: Attend: gates has shape \[\], want \[H=6\] or \[B=2 H=6\]`},
 
-		{"number of valid lengths", good, masked(mask.Lengths(3, 2, 1)), `attn: Attend: mask has number of valid lengths \[3\], want one for each of B=2 sequences`},
-		{"length too long", good, masked(mask.Lengths(3, 8)), `attn: Attend: mask has valid length \[8\], want 0 to Lk=7`},
-		{"length negative", good, masked(mask.Lengths(3, -1)), `attn: Attend: mask has valid length \[-1\], want 0 to Lk=7`},
-		{"rows of valid lengths", good, masked(mask.LengthsOfQueries([][]int{{1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}})), `mask has number of rows of valid lengths \[5\], want one for each of B=2 sequences`},
-		{"ragged valid lengths", good, masked(mask.LengthsOfQueries([][]int{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4}})), `mask has number of valid lengths \[6\], want one for each of Lq=5 queries`},
-		{"length in a row", good, masked(mask.LengthsOfQueries([][]int{{1, 2, 3, 4, 5}, {1, 2, 3, 4, 8}})), `mask has valid length \[8\], want 0 to Lk=7`},
-		{"offsets", good, masked(mask.CausalAt(1, 2, 3)), `attn: Attend: mask has number of offsets \[3\], want one, or one for each of B=2 sequences`},
-		{"no offsets", good, masked(mask.WindowAt(1, 2)), `attn: Attend: mask has number of offsets \[0\], want one, or one for each of B=2 sequences`},
+		{"number of valid lengths", good, masked(mask.Lengths(3, 2, 1)), `attn: Attend: mask has 3 valid lengths, want one for each of B=2 sequences`},
+		{"length too long", good, masked(mask.Lengths(3, 8)), `attn: Attend: mask has valid length 8, want 0 to Lk=7`},
+		{"length negative", good, masked(mask.Lengths(3, -1)), `attn: Attend: mask has valid length -1, want 0 to Lk=7`},
+		{"rows of valid lengths", good, masked(mask.LengthsOfQueries([][]int{{1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}})), `mask has 5 rows of valid lengths, want one for each of B=2 sequences`},
+		{"ragged valid lengths", good, masked(mask.LengthsOfQueries([][]int{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4}})), `mask has 6 valid lengths, want one for each of Lq=5 queries`},
+		{"length in a row", good, masked(mask.LengthsOfQueries([][]int{{1, 2, 3, 4, 5}, {1, 2, 3, 4, 8}})), `mask has valid length 8, want 0 to Lk=7`},
+		{"offsets", good, masked(mask.CausalAt(1, 2, 3)), `attn: Attend: mask has 3 offsets, want one, or one for each of B=2 sequences`},
+		{"no offsets", good, masked(mask.WindowAt(1, 2)), `attn: Attend: mask has 0 offsets, want one, or one for each of B=2 sequences`},
 		{"mask", good, masked(mask.Allow(make([]bool, 14), 2, 7)), `attn: Attend: mask has shape \[2 7\], want a shape that broadcasts to \[B=2 H=6 Lq=5 Lk=7\]`},
 		{"mask, three axes", flat, masked(mask.Allow(make([]bool, 70), 2, 1, 5, 7)), `attn: Attend: mask has shape \[2 1 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
 		{"mask, sequence first", good, masked(mask.AllowSequenceFirst(make([]bool, 10), 5, 1, 2)), `attn: Attend: mask has shape \[5 1 2\], want \[Lq=5 Lk=7 B=2\], where Lq and B may be 1`},
-		{"one of several masks", good, masked(attn.And(mask.Causal(), attn.And(mask.Lengths(9, 9)))), `mask has valid length \[9\], want 0 to Lk=7`},
+		{"one of several masks", good, masked(attn.And(mask.Causal(), attn.And(mask.Lengths(9, 9)))), `mask has valid length 9, want 0 to Lk=7`},
 
-		{"bilinear's query", good, scored(score.NewBilinear(9, 8, rng)), `attn: Attend: query has head size \[8\], want E=9`},
-		{"bilinear's key", good, scored(score.NewBilinear(8, 9, rng)), `attn: Attend: key has head size \[8\], want E=9`},
-		{"additive's query", good, scored(score.NewAdditive(9, 8, 4, rng)), `attn: Attend: query has head size \[8\], want E=9`},
-		{"additive's key", good, scored(score.NewAdditive(8, 9, 4, rng)), `attn: Attend: key has head size \[8\], want E=9`},
+		{"bilinear's query", good, scored(score.NewBilinear(9, 8, rng)), `attn: Attend: query has head size 8, want E=9`},
+		{"bilinear's key", good, scored(score.NewBilinear(8, 9, rng)), `attn: Attend: key has head size 8, want E=9`},
+		{"additive's query", good, scored(score.NewAdditive(9, 8, 4, rng)), `attn: Attend: query has head size 8, want E=9`},
+		{"additive's key", good, scored(score.NewAdditive(8, 9, 4, rng)), `attn: Attend: key has head size 8, want E=9`},
 		{"additive's key, done before", good, scored(score.OnKeys(nil, score.NewAdditive(8, 8, 4, rng), shaped(3, 3, 7, 8))), `attn: Attend: key of the score has shape \[3 3 7 4\], want \[B=2 G=3 Lk=7 4\]`},
-		{"Gaussian's key", good, func(a *args) { a.o.Score, a.k = &score.Gaussian{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
+		{"Gaussian's key", good, func(a *args) { a.o.Score, a.k = &score.Gaussian{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size 9, want E=8`},
 		{"Gaussian's w", good, scored(&score.Gaussian{W: shaped(3)}), `attn: Attend: w of the Gaussian score has shape \[3\], want \[1\] or \[E=8\]`},
 		{"L1's w", good, scored(&score.L1{W: shaped(3)}), `attn: Attend: w of the L1 score has shape \[3\], want \[1\] or \[E=8\]`},
-		{"cosine's key", good, func(a *args) { a.o.Score, a.k = &score.Cosine{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
+		{"cosine's key", good, func(a *args) { a.o.Score, a.k = &score.Cosine{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size 9, want E=8`},
 		{"cosine's scale", good, scored(&score.Cosine{Scale: shaped(6, 1, 1)}), `attn: Attend: scale of the cosine score has shape \[6 1 1\], want one element`},
 		{"own score", good, scored(score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return q })), `attn: Attend: score's result has shape \[2 6 5 8\], want \[2 6 5 7\]`},
 	} {
@@ -113,7 +113,7 @@ func TestValueErrors(t *testing.T) {
 		{softCap(1e-40), `soft-cap is 1e-40, want .*`},
 		{func(o *attn.Options) { o.Gates = shaped(4) }, `gates has shape \[4\], want .*`},
 		{func(o *attn.Options) { o.Bias = shaped(4) }, `bias has shape \[4\], want .*`},
-		{func(o *attn.Options) { o.Mask = mask.Lengths(9, 9) }, `mask has valid length \[9\], want .*`},
+		{func(o *attn.Options) { o.Mask = mask.Lengths(9, 9) }, `mask has valid length 9, want .*`},
 	} {
 		for _, tape := range []*tensor.Tape{nil, tensortest.Tape(tensor.Infer), tensortest.Tape(tensor.Eval), tensortest.Tape(tensor.Train)} {
 			for _, inner := range []attn.Score{nil, &score.Gaussian{}, &score.Cosine{}, score.Func(ownScore)} {
@@ -210,11 +210,11 @@ func wantError(t *testing.T, err error, want string) {
 }
 
 func TestAllowErrors(t *testing.T) {
-	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 5), 2, 3) }), `mask: Allow: mask has number of elements \[5\], want 6 for shape \[2 3\]`)
-	wantError(t, tensor.Catch(func() { mask.Allow(nil) }), `mask: Allow: mask has number of elements \[0\], want 1 for shape \[\]`)
+	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 5), 2, 3) }), `mask: Allow: mask has 5 elements, want 6 for shape \[2 3\]`)
+	wantError(t, tensor.Catch(func() { mask.Allow(nil) }), `mask: Allow: mask has 0 elements, want 1 for shape \[\]`)
 	wantError(t, tensor.Catch(func() { mask.Allow(nil, math.MaxInt/2+1, 4) }), `mask: Allow: mask has shape \[\d+ 4\], want 0 elements, the length of seen`)
 	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 6), -2, -3) }), `mask: Allow: mask has shape \[-2 -3\], want no negative axis`)
-	wantError(t, tensor.Catch(func() { mask.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `mask: AllowSequenceFirst: mask has number of elements \[5\], want 6 for shape \[2 3 1\]`)
+	wantError(t, tensor.Catch(func() { mask.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `mask: AllowSequenceFirst: mask has 5 elements, want 6 for shape \[2 3 1\]`)
 }
 
 func TestNewMultiHeadErrors(t *testing.T) {
@@ -307,22 +307,22 @@ func TestForwardErrors(t *testing.T) {
 		{"value, sequence first", `attn: MultiHead: value has shape \[7 3 17\], want \[Lk=7 B=2 D=17\]`, func() {
 			sequence.Forward(nil, shaped(5, 2, 12), shaped(7, 2, 13), shaped(7, 3, 17), o)
 		}},
-		{"mask", `attn: MultiHead: mask has valid length \[8\], want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: mask.Lengths(8, 1)}) }},
+		{"mask", `attn: MultiHead: mask has valid length 8, want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: mask.Lengths(8, 1)}) }},
 		{"project", `attn: MultiHead: value has shape \[2 6 17\], want \[B=2 Lk=7 D=17\]`, func() { m.Project(nil, k, shaped(2, 6, 17)) }},
 		{"query's batch", `attn: MultiHead: query has shape \[1 5 12\], want \[B=2 Lq D=12\]`, func() { m.Query(nil, shaped(1, 5, 12), m.Project(nil, k, v), o) }},
-		{"empty cache", `attn: MultiHead: kv has number of keys \[0\], want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},
+		{"empty cache", `attn: MultiHead: kv has 0 keys, want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},
 		{"heads of another layer", `attn: MultiHead: kv has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { m.Query(nil, q, other.Project(nil, q, q), o) }},
 		{"cache of another layer", `attn: MultiHead: cache has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { own.Extend(nil, q, mustCache(t, other, 2, attn.CacheConfig{}), o) }},
 		{"cache of another batch", `attn: MultiHead: query has shape \[2 5 12\], want \[B=1 L D=12\]`, func() { own.Extend(nil, q, mustCache(t, own, 1, attn.CacheConfig{}), o) }},
 		{"no cache", `attn: MultiHead: cache is nil, want what NewCache returns`, func() { own.Extend(nil, q, nil, o) }},
-		{"cache that is full", `attn: MultiHead: cache has number of keys \[5\], want at most its capacity of 4`, func() { own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{Capacity: 4}), o) }},
+		{"cache that is full", `attn: MultiHead: cache has 5 keys, want at most its capacity of 4`, func() { own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{Capacity: 4}), o) }},
 		{"cache and a tape", `attn: MultiHead: tape is one that records, want nil or one of mode Infer, .*`, func() {
 			own.Extend(tensortest.Tape(tensor.Eval), q, mustCache(t, own, 2, attn.CacheConfig{}), o)
 		}},
 		{"cache and lengths of keys", `attn: MultiHead: key lengths is given, want none, as the cache has its own`, func() {
 			own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{}), attn.Options{KeyLens: []int{1, 2}})
 		}},
-		{"more queries than there are", `attn: MultiHead: lengths has number of queries \[6\], want 0 to L=5`, func() {
+		{"more queries than there are", `attn: MultiHead: lengths has 6 queries, want 0 to L=5`, func() {
 			own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{}), attn.Options{QueryLens: []int{1, 6}})
 		}},
 		{"cache of another layout", `attn: MultiHead: kv is of a layer of the other layout, want what Project of this layer returns`, func() {

@@ -59,5 +59,5 @@ func ExampleMaskRule() {
 	// · · · ·
 	// · · · 1
 	// [[[0 0.5 0.5 0] [0 0.3333 0.3333 0.3333]] [[0 0 0 0] [0 0 0 1]]]
-	// attn: Attend: mask has number of keys [1], want one for each of B=2 sequences
+	// attn: Attend: mask has 1 keys, want one for each of B=2 sequences
 }

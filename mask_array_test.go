@@ -62,9 +62,9 @@ func TestMasksOfTensorsErrors(t *testing.T) {
 		f    func()
 		want string
 	}{
-		{softmax(mask.Lengths(2, 3, 1), 2, 5, 7), `attn: MaskedSoftmax: mask has number of valid lengths \[3\], want one for each of B=2 sequences`},
-		{softmax(mask.Lengths(2, 8), 2, 3, 5, 7), `attn: MaskedSoftmax: mask has valid length \[8\], want 0 to Lk=7`},
-		{softmax(mask.LengthsOfQueries([][]int{{1, 2}, {3, 4}}), 2, 3, 5, 7), `attn: MaskedSoftmax: mask has number of valid lengths \[2\], want one for each of Lq=5 queries`},
+		{softmax(mask.Lengths(2, 3, 1), 2, 5, 7), `attn: MaskedSoftmax: mask has 3 valid lengths, want one for each of B=2 sequences`},
+		{softmax(mask.Lengths(2, 8), 2, 3, 5, 7), `attn: MaskedSoftmax: mask has valid length 8, want 0 to Lk=7`},
+		{softmax(mask.LengthsOfQueries([][]int{{1, 2}, {3, 4}}), 2, 3, 5, 7), `attn: MaskedSoftmax: mask has 2 valid lengths, want one for each of Lq=5 queries`},
 		{softmax(mask.AllowTensor(shaped(3, 5, 7)), 2, 5, 7), `attn: MaskedSoftmax: mask has shape \[3 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
 		{softmax(mask.AllowTensor(shaped(2, 5, 7)), 2, 3, 5, 7), `attn: MaskedSoftmax: mask has shape \[2 5 7\], want a shape that broadcasts to \[B=2 H=3 Lq=5 Lk=7\]`},
 		{softmax(mask.Causal(), 5, 7), `attn: MaskedSoftmax: scores has shape \[5 7\], want \[B H Lq Lk\] or \[B Lq Lk\]`},

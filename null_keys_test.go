@@ -70,7 +70,7 @@ func TestExtraKeysRefused(t *testing.T) {
 	wantError(t, tensor.Catch(func() { m.Query(nil, x, plain.Project(nil, x, x), attn.Options{}) }),
 		`attn: MultiHead: kv is of a layer with other BiasKV or ZeroKV, want what Project of this layer returns`)
 	wantError(t, tensor.Catch(func() { m.Forward(nil, x, x, x, attn.Options{Mask: mask.Lengths(6, 1)}) }),
-		`attn: MultiHead: mask has valid length \[6\], want 0 to Lk=5`)
+		`attn: MultiHead: mask has valid length 6, want 0 to Lk=5`)
 	if n := m.Project(nil, x, x).Len(); n != 5 {
 		t.Errorf("%d keys, want 5", n)
 	}

@@ -273,8 +273,8 @@ func TestObserversRefuse(t *testing.T) {
 		{"observe: TopKeys: K is -3, want a positive number of keys", false, attend(&observe.TopKeys{K: -3})},
 		{"observe: TopKeys: query has sequence, head and number [0 3 0], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 3, 0) }},
 		{"observe: TopKeys: query has sequence, head and number [0 0 -1], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 0, -1) }},
-		{"observe: ChosenWeights: heads has number [3], want 0 to below H=3", true, attend(&observe.ChosenWeights{Heads: []int{0, 3}})},
-		{"observe: ChosenWeights: queries has number [-1], want 0 to below Lq=5", true, attend(&observe.ChosenWeights{Queries: []int{-1}})},
+		{"observe: ChosenWeights: heads has index 3, want 0 to below H=3", true, attend(&observe.ChosenWeights{Heads: []int{0, 3}})},
+		{"observe: ChosenWeights: queries has index -1, want 0 to below Lq=5", true, attend(&observe.ChosenWeights{Queries: []int{-1}})},
 		{"observe: ChosenWeights: heads is [2 0 2], want each number once", false, attend(&observe.ChosenWeights{Heads: []int{2, 0, 2}})},
 		{"attn: Attend: observer is nil, want an Observer", false, attend(nil)},
 	} {

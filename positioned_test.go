@@ -297,7 +297,7 @@ func TestPositionsRefuse(t *testing.T) {
 		{"position: RoPE: RoPE for a part of 1.5 of the pairs, want 0 to 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleProportional(1.5)})},
 		{"position: RoPE: frequency 1 is NaN after scaling, want a finite number", rope(position.RoPEConfig{Size: 4, Scaling: func(_ float64, f []float64) (float64, error) { f[1] = math.NaN(); return 1, nil }})},
 		{"position: RoPE: the factor is +Inf after scaling, want a finite number", rope(position.RoPEConfig{Size: 4, Scaling: func(float64, []float64) (float64, error) { return math.Inf(1), nil }})},
-		{"attn: NewMultiHead: position RoPE has head size [5], want an even number", func() error { _, err := attn.NewMultiHead(odd, newRand(1)); return err }()},
+		{"attn: NewMultiHead: position RoPE has head size 5, want an even number", func() error { _, err := attn.NewMultiHead(odd, newRand(1)); return err }()},
 	} {
 		if fmt.Sprint(c.err) != c.want {
 			t.Errorf("error %v, want %s", c.err, c.want)
@@ -310,30 +310,30 @@ func TestPositionsRefuse(t *testing.T) {
 		return func() { attn.Attend(nil, x, x, x, attn.Options{Changes: r}) }
 	}
 	for want, f := range map[string]func(){
-		"attn: ApplyPosition: position RoPE has head size [6], want at least 8":                             func() { attn.ApplyPosition(nil, rotary, x, attn.Query, attn.Positions{}) },
-		"attn: ApplyPosition: positions has number of rows [3], want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{Offsets: []int{1, 2, 3}}) },
-		"attn: ApplyPosition: positions has number of positions [2], want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{IDs: [][]int{{1, 2}}}) },
+		"attn: ApplyPosition: position RoPE has head size 6, want at least 8":                   func() { attn.ApplyPosition(nil, rotary, x, attn.Query, attn.Positions{}) },
+		"attn: ApplyPosition: positions has 3 rows, want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{Offsets: []int{1, 2, 3}}) },
+		"attn: ApplyPosition: positions has 2 positions, want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{IDs: [][]int{{1, 2}}}) },
 		"attn: ApplyPosition: of is 5, want Query or Key": func() {
 			attn.ApplyPosition(nil, fade{1}, x, attn.Query|attn.Value, attn.Positions{})
 		},
 		"attn: ApplyPosition: positions is Offsets and IDs, want at most one of them": func() {
 			attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{Offsets: []int{1}, IDs: [][]int{{1, 2, 3, 4, 5}}})
 		},
-		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads": attend(position.ALiBi(1, 2)),
+		"attn: Attend: bias of ALiBi has 2 slopes, want one for each of H=3 heads": attend(position.ALiBi(1, 2)),
 		"attn: Attend: table of T5's bias has shape [32 3], want [buckets H=4]": func() {
 			y := tensor.Zeros(2, 4, 5, 6)
 			attn.Attend(nil, y, y, y, attn.Options{Changes: []attn.ScoreChange{position.T5Bias(table, position.T5Config{})}})
 		},
-		"attn: Attend: table of T5's bias has number of buckets [3], want 4 or more, and less than 4 times the largest distance, 128": attend(position.T5Bias(tensor.Zeros(3, 3), position.T5Config{})),
-		"attn: Attend: table of T5's bias has number of buckets [32], want 4 or more, and less than 4 times the largest distance, 8":  attend(position.T5Bias(table, position.T5Config{MaxDistance: 8})),
-		"attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128":                                          attend(position.T5Bias(table, position.T5Config{MaxDistance: -1, Causal: true})),
-		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                                 attend(position.T5Bias(nil, position.T5Config{})),
-		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                                  attend(position.ShawBias(tensor.Zeros(4, 6))),
-		"attn: Attend: bias of relative positions has head size [7], want E=6":                                                        attend(position.ShawBias(tensor.Zeros(5, 7))),
-		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                                       attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
-		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                                         attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
-		"attn: Attend: sinks has shape [2], want [H=3]":                                                                               func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
-		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                             func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.Positions{Offsets: []int{1}}}) },
+		"attn: Attend: table of T5's bias has 3 buckets, want 4 or more, and less than 4 times the largest distance, 128": attend(position.T5Bias(tensor.Zeros(3, 3), position.T5Config{})),
+		"attn: Attend: table of T5's bias has 32 buckets, want 4 or more, and less than 4 times the largest distance, 8":  attend(position.T5Bias(table, position.T5Config{MaxDistance: 8})),
+		"attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128":                              attend(position.T5Bias(table, position.T5Config{MaxDistance: -1, Causal: true})),
+		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                     attend(position.T5Bias(nil, position.T5Config{})),
+		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                      attend(position.ShawBias(tensor.Zeros(4, 6))),
+		"attn: Attend: bias of relative positions has head size 7, want E=6":                                              attend(position.ShawBias(tensor.Zeros(5, 7))),
+		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                           attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
+		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                             attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
+		"attn: Attend: sinks has shape [2], want [H=3]":                                                                   func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
+		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                 func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.Positions{Offsets: []int{1}}}) },
 	} {
 		if err := tensor.Catch(f); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)

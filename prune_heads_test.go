@@ -341,7 +341,7 @@ func TestNoHeads(t *testing.T) {
 		}
 		m.Forward(nil, x, x, x, attn.Options{Gates: shaped(2, 0)})
 		for want, o := range map[string]attn.Options{
-			`attn: MultiHead: mask has valid length \[8\], want 0 to Lk=7`:                                   {Mask: mask.Lengths(8, 1)},
+			`attn: MultiHead: mask has valid length 8, want 0 to Lk=7`:                                       {Mask: mask.Lengths(8, 1)},
 			`attn: MultiHead: gates has shape \[3\], want \[H=0\] or \[B=2 H=0\]`:                            {Gates: shaped(3)},
 			`attn: MultiHead: bias has shape \[5 5\], want a shape that broadcasts to \[B=2 H=0 Lq=7 Lk=7\]`: {Bias: shaped(5, 5)},
 		} {

@@ -102,7 +102,7 @@ func TestErrorsOfAllScores(t *testing.T) {
 	}{
 		{"attn: Scores: key has shape [2 4 7 8], want [B=2 G Lk E] with G a divisor of H=6", func() { attn.Scores(nil, q, shaped(2, 4, 7, 8), attn.Options{}) }},
 		{"attn: Scores: key is nil, want a tensor", func() { attn.Scores(nil, q, nil, attn.Options{}) }},
-		{"attn: Scores: mask has valid length [8], want 0 to Lk=7", func() { attn.Scores(nil, q, k, attn.Options{Mask: mask.Lengths(8, 7)}) }},
+		{"attn: Scores: mask has valid length 8, want 0 to Lk=7", func() { attn.Scores(nil, q, k, attn.Options{Mask: mask.Lengths(8, 7)}) }},
 	} {
 		if err := tensor.Catch(c.call); err == nil || err.Error() != c.want {
 			t.Errorf("got %v, want %s", err, c.want)

@@ -23,7 +23,7 @@ import (
 // the divergence is finite without it.
 func Divergence(a, b []float32, rows int) float64 {
 	if len(a) != len(b) || rows < 0 || rows == 0 && len(a) > 0 || rows > 0 && len(a)%rows != 0 {
-		panic(&tensor.ShapeError{Op: "heads: Divergence", Arg: "heads", Got: []int{len(a), len(b)}, Want: fmt.Sprintf("[%d·Lk] both", rows)})
+		panic(&tensor.ShapeError{Op: "heads: Divergence", Arg: "heads", What: "sizes", Got: []int{len(a), len(b)}, Want: fmt.Sprintf("%d·Lk for both", rows)})
 	}
 	var result mean
 	for i := range rows {
@@ -99,7 +99,7 @@ func Rollout(layers []Layer) ([]float32, error) {
 func RollOn(before, mean []float32) []float32 {
 	n := int(math.Round(math.Sqrt(float64(len(mean)))))
 	if n*n != len(mean) || before != nil && len(before) != len(mean) {
-		panic(&tensor.ShapeError{Op: "heads: RollOn", Arg: "weights", Got: []int{len(before), len(mean)}, Want: "[L·L] both"})
+		panic(&tensor.ShapeError{Op: "heads: RollOn", Arg: "weights", What: "sizes", Got: []int{len(before), len(mean)}, Want: "L·L for both"})
 	}
 	mixed := withIdentity(mean, n)
 	if before == nil {

@@ -221,7 +221,7 @@ func TestDivergence(t *testing.T) {
 		}
 	}
 	err := tensor.Catch(func() { Divergence(make([]float32, 3), make([]float32, 4), 1) })
-	wantError(t, "lengths", err, "heads: Divergence: heads has shape [3 4], want [1·Lk] both")
+	wantError(t, "lengths", err, "heads: Divergence: heads has sizes [3 4], want 1·Lk for both")
 }
 
 func TestRollout(t *testing.T) {

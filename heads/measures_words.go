@@ -121,7 +121,7 @@ func (m marking) words(tokens, special []string) []Word {
 func MergeWords(weights []float32, rows, columns []Word) []float32 {
 	lq, lk := end(rows), end(columns)
 	if len(weights) != lq*lk {
-		panic(&tensor.ShapeError{Op: "heads: MergeWords", Arg: "weights", Got: []int{len(weights)}, Want: fmt.Sprintf("[%d·%d] for the words", lq, lk)})
+		panic(&tensor.ShapeError{Op: "heads: MergeWords", Arg: "weights", What: "number of values", Got: []int{len(weights)}, Want: fmt.Sprintf("%d·%d for the words", lq, lk)})
 	}
 	merged := make([]float32, 0, len(rows)*len(columns))
 	for _, r := range rows {

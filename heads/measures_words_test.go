@@ -61,7 +61,7 @@ func TestMergeWords(t *testing.T) {
 		}
 	}
 	err := tensor.Catch(func() { MergeWords(weights, words, words[:1]) })
-	wantError(t, "too few", err, "heads: MergeWords: weights has shape [9], want [3·2] for the words")
+	wantError(t, "too few", err, "heads: MergeWords: weights has 9 values, want 3·2 for the words")
 	if got := MergeWords(nil, nil, words); len(got) != 0 {
 		t.Errorf("no rows give %v", got)
 	}

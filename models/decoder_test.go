@@ -306,7 +306,7 @@ func TestGenerateErrors(t *testing.T) {
 		for range 7 {
 			m.Hidden(nil, models.Batch{IDs: [][]int{ids}}, models.Run{State: cache})
 		}
-	}); err == nil || err.Error() != "models: Hidden: sequence 0 has number of tokens [66], want at most 64" {
+	}); err == nil || err.Error() != "models: Hidden: sequence 0 has 66 tokens, want at most 64" {
 		t.Errorf("error %v of a sequence that is too long", err)
 	}
 }

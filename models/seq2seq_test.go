@@ -298,7 +298,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 		"models: Hidden: targets is 1 sequences, want 2, one for each source": func() {
 			m.Hidden(nil, models.Batch{IDs: x.IDs, Targets: x.Targets[:1]}, models.Run{})
 		},
-		"models: Hidden: sequence 0 has number of tokens [62], want at most 61": func() {
+		"models: Hidden: sequence 0 has 62 tokens, want at most 61": func() {
 			m.Hidden(nil, models.Batch{IDs: [][]int{make([]int, 62)}}, models.Run{})
 		},
 	} {

@@ -115,7 +115,7 @@ func ExampleEmbedding() {
 	// Output:
 	// [2 3 8]
 	// [1 1 8]
-	// nn: Embedding: ids has id [512], want 0 to 511
+	// nn: Embedding: ids has id 512, want 0 to 511
 }
 
 func ExampleRMSNorm() {

@@ -190,10 +190,10 @@ func TestFeedForward(t *testing.T) {
 func TestEmbeddingErrors(t *testing.T) {
 	e := nn.NewEmbedding(7, 3, 1, rand.New(rand.NewPCG(1, 2)))
 	for want, f := range map[string]func(){
-		"nn: Embedding: ids has id [7], want 0 to 6":        func() { e.Forward(nil, []int{7}, 1, 1) },
-		"nn: Embedding: ids has id [-1], want 0 to 6":       func() { e.Forward(nil, []int{-1}, 1, 1) },
-		"nn: Embedding: ids has number [1], want B·L=1·2":   func() { e.Forward(nil, []int{1}, 1, 2) },
-		"nn: Embedding: ids has number [1], want B·L=-1·-1": func() { e.Forward(nil, []int{1}, -1, -1) },
+		"nn: Embedding: ids has id 7, want 0 to 6":        func() { e.Forward(nil, []int{7}, 1, 1) },
+		"nn: Embedding: ids has id -1, want 0 to 6":       func() { e.Forward(nil, []int{-1}, 1, 1) },
+		"nn: Embedding: ids has 1 values, want B·L=1·2":   func() { e.Forward(nil, []int{1}, 1, 2) },
+		"nn: Embedding: ids has 1 values, want B·L=-1·-1": func() { e.Forward(nil, []int{1}, -1, -1) },
 	} {
 		if err := tensor.Catch(f); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)

@@ -96,7 +96,7 @@ func NewEmbedding(n, width int, std float32, rng *rand.Rand) *Embedding {
 // It panics with a *tensor.ShapeError if an id is not in the table, or if len(ids) is not B·L.
 func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
 	if b < 0 || l < 0 || len(ids) != b*l {
-		panic(&tensor.ShapeError{Op: "nn: Embedding", Arg: "ids", What: "number", Got: []int{len(ids)}, Want: fmt.Sprintf("B·L=%d·%d", b, l)})
+		panic(&tensor.ShapeError{Op: "nn: Embedding", Arg: "ids", What: "number of values", Got: []int{len(ids)}, Want: fmt.Sprintf("B·L=%d·%d", b, l)})
 	}
 	if e.Weight == nil {
 		panic(&tensor.ValueError{Op: "nn: Embedding", Arg: "weight", Got: "nil", Want: "a tensor"})

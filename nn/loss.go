@@ -40,7 +40,7 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 	}
 	classes := logits.Dim(-1)
 	if logits.Len() != len(targets)*classes {
-		panic(&tensor.ShapeError{Op: op, Arg: "targets", Got: []int{len(targets)}, Want: fmt.Sprintf("one for each vector of logits %v", logits.Shape())})
+		panic(&tensor.ShapeError{Op: op, Arg: "targets", What: "number of values", Got: []int{len(targets)}, Want: fmt.Sprintf("one for each vector of logits %v", logits.Shape())})
 	}
 	counted := 0
 	for _, c := range targets {

@@ -141,9 +141,9 @@ func TestBadShapes(t *testing.T) {
 		f    func()
 		want string
 	}{
-		{func() { nn.CrossEntropy(nil, z(2, 3, 5), []int{1, 2}, -1, 0) }, "nn: CrossEntropy: targets has shape [2], want one for each vector of logits [2 3 5]"},
-		{func() { nn.CrossEntropy(nil, z(2, 5), []int{1, 5}, -1, 0) }, "nn: CrossEntropy: targets has class [5], want 0 to 4"},
-		{func() { nn.CrossEntropy(nil, z(2, 5), []int{-2, 1}, -1, 0) }, "nn: CrossEntropy: targets has class [-2], want 0 to 4"},
+		{func() { nn.CrossEntropy(nil, z(2, 3, 5), []int{1, 2}, -1, 0) }, "nn: CrossEntropy: targets has 2 values, want one for each vector of logits [2 3 5]"},
+		{func() { nn.CrossEntropy(nil, z(2, 5), []int{1, 5}, -1, 0) }, "nn: CrossEntropy: targets has class 5, want 0 to 4"},
+		{func() { nn.CrossEntropy(nil, z(2, 5), []int{-2, 1}, -1, 0) }, "nn: CrossEntropy: targets has class -2, want 0 to 4"},
 		{func() { nn.CrossEntropy(nil, z(), []int{0}, -1, 0) }, "nn: CrossEntropy: logits has shape [], want [… C]"},
 		{func() { nn.MSE(nil, z(2, 5), z(2, 3)) }, "tensor: Sub: b has shape [2 3], want a shape that broadcasts with [2 5]"},
 		{gru(z(2, 5), nil), "nn: GRU: x has shape [2 5], want [B L D=5]"},
@@ -158,10 +158,10 @@ func TestBadShapes(t *testing.T) {
 		{func() { nn.NewLinear(3, 5, true, rand.New(rand.NewPCG(1, 1))).Forward(nil, z(2, 5)) }, "tensor: Linear: w has shape [5 3], want [Out In=5]"},
 		{func() {
 			nn.NewEmbedding(3, 5, 1, rand.New(rand.NewPCG(1, 1))).Forward(nil, []int{0, 3}, 1, 2)
-		}, "nn: Embedding: ids has id [3], want 0 to 2"},
+		}, "nn: Embedding: ids has id 3, want 0 to 2"},
 		{func() {
 			nn.NewEmbedding(3, 5, 1, rand.New(rand.NewPCG(1, 1))).Forward(nil, []int{0, 1, 2}, 2, 2)
-		}, "nn: Embedding: ids has number [3], want B·L=2·2"},
+		}, "nn: Embedding: ids has 3 values, want B·L=2·2"},
 	} {
 		err := tensor.Catch(c.f)
 		var shape *tensor.ShapeError

@@ -38,7 +38,7 @@ func TestRecurrentErrors(t *testing.T) {
 			r := nn.NewRNN(3, 7, rng)
 			r.Activation = 2
 			r.Forward(nil, z(2, 5, 3), nil, nil, nn.Forward)
-		}, "nn: RNN: Activation has value [2], want Tanh or ReLU"},
+		}, "nn: RNN: Activation has value 2, want Tanh or ReLU"},
 	} {
 		if err := tensor.Catch(c.f); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

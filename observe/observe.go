@@ -334,7 +334,7 @@ func chosen(what string, list []int, letter string, n int) (places []int, count 
 	}
 	for place, i := range list {
 		if i < 0 || i >= n {
-			panic(&tensor.ShapeError{Op: "observe: ChosenWeights", Arg: what, What: "number", Got: []int{i}, Want: fmt.Sprintf("0 to below %s=%d", letter, n)})
+			panic(&tensor.ShapeError{Op: "observe: ChosenWeights", Arg: what, What: "index", Got: []int{i}, Want: fmt.Sprintf("0 to below %s=%d", letter, n)})
 		}
 		if places[i] >= 0 {
 			panic(&tensor.ValueError{Op: "observe: ChosenWeights", Arg: what, Got: fmt.Sprint(list), Want: "each number once"})

@@ -273,7 +273,7 @@ func TestConfidenceStepByStep(t *testing.T) {
 
 	m.weights[0] = tensor.Zeros(2, 3, 1, 1)
 	err = tensor.Catch(func() { Importance(t.Context(), m, options) })
-	wantError(t, "more heads", err, "prune: Importance: weights has heads [3], want H=2")
+	wantError(t, "more heads", err, "prune: Importance: weights has heads 3, want H=2")
 }
 
 // A layer without effect has scores of 0, normalized or not.
@@ -451,7 +451,7 @@ func TestSpearman(t *testing.T) {
 		}
 	}
 	err := tensor.Catch(func() { Spearman([]float64{1}, nil) })
-	wantError(t, "lengths", err, "prune: Spearman: b has shape [0], want [1], as a has")
+	wantError(t, "lengths", err, "prune: Spearman: b has 0 values, want 1, as a has")
 }
 
 func TestFlat(t *testing.T) {

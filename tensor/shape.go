@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -15,18 +16,25 @@ import (
 type ShapeError struct {
 	Op   string // the operation with its package: "tensor: MatMul"
 	Arg  string // the argument's name: "b"
-	What string // the property that does not match; empty means the shape
+	What string // the property that does not match, such as "number of heads"; empty means the shape
 	Got  []int
 	Want string // what is expected, in words and letters
 }
 
-// Error gives "op: arg has shape got, want want".
+// Error gives "op: arg has shape [2 3], want want". A property that is one number has no brackets: "has length 9"; a
+// property "number of heads" gives "has 9 heads".
 func (e *ShapeError) Error() string {
-	what := e.What
-	if what == "" {
-		what = "shape"
+	got := fmt.Sprint("shape ", e.Got)
+	if e.What != "" {
+		got = fmt.Sprint(e.What, " ", e.Got)
+		if len(e.Got) == 1 {
+			got = fmt.Sprint(e.What, " ", e.Got[0])
+			if of, ok := strings.CutPrefix(e.What, "number of "); ok {
+				got = fmt.Sprint(e.Got[0], " ", of)
+			}
+		}
 	}
-	return fmt.Sprintf("%s: %s has %s %v, want %s", e.Op, e.Arg, what, e.Got, e.Want)
+	return fmt.Sprintf("%s: %s has %s, want %s", e.Op, e.Arg, got, e.Want)
 }
 
 // ValueError reports an argument that is invalid for a reason other than its shape: an option out of range, a nil

@@ -18,7 +18,7 @@ func TestBadShapes(t *testing.T) {
 		f    func()
 		want string // a regular expression for the whole message
 	}{
-		{func() { tensor.New(make([]float32, 5), 2, 3) }, `tensor: New: data has shape \[5\], want 6 elements for shape \[2 3\]`},
+		{func() { tensor.New(make([]float32, 5), 2, 3) }, `tensor: New: data has 5 values, want 6 for shape \[2 3\]`},
 		{func() { tensor.New(nil, -1, 3) }, `tensor: New: tensor has shape \[-1 3\], want no negative axis`},
 		{func() { z(2, 3).At(1) }, `tensor: At: x has shape \[2 3\], want 1 axes`},
 		{func() { z(2, 3).At(1, 3) }, `tensor: At: x has shape \[2 3\], want an element \[1 3\]`},
@@ -91,7 +91,7 @@ func TestBadShapes(t *testing.T) {
 		}, `tensor: Backward: out has shape \[2\], want one element, or its gradient dout`},
 		{func() {
 			tensor.NewTape(tensor.Train).BackwardAll([]*tensor.Tensor{z(1)}, nil)
-		}, `tensor: Backward: douts has shape \[0\], want \[1\], a gradient or nil for each output`},
+		}, `tensor: Backward: douts has 0 gradients, want 1, a gradient or nil for each output`},
 		{func() {
 			tape := tensor.NewTape(tensor.Train)
 			tape.Backward(tensor.Square(tape, z(2).Param()), z(2, 1))

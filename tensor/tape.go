@@ -362,7 +362,10 @@ func (t *Tape) Backward(out, dout *Tensor) {
 func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 	const op = "Backward"
 	if len(douts) != len(outs) {
-		badShape(op, "douts", []int{len(douts)}, "[%d], a gradient or nil for each output", len(outs))
+		panic(&ShapeError{
+			Op: "tensor: " + op, Arg: "douts", What: "number of gradients", Got: []int{len(douts)},
+			Want: fmt.Sprintf("%d, a gradient or nil for each output", len(outs)),
+		})
 	}
 	for i, out := range outs {
 		operand(op, "out", out)

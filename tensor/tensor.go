@@ -31,7 +31,10 @@ type Tensor struct {
 // not len(data).
 func New(data []float32, shape ...int) *Tensor {
 	if n := checkSize("New", shape); n != len(data) {
-		badShape("New", "data", []int{len(data)}, "%d elements for shape %v", n, shape)
+		panic(&ShapeError{
+			Op: "tensor: New", Arg: "data", What: "number of values", Got: []int{len(data)},
+			Want: fmt.Sprintf("%d for shape %v", n, shape),
+		})
 	}
 	return &Tensor{data: data, shape: slices.Clone(shape)}
 }

@@ -33,7 +33,7 @@ func Weights(t *tensor.Tensor, tokens ...[]string) Figure {
 	all = all[len(all)-4:]
 	lq, lk := all[2], all[3]
 	if len(tokens) > 2 {
-		panic(&tensor.ShapeError{Op: "viz: Weights", Arg: "tokens", Got: []int{len(tokens)}, Want: "lists of queries and keys"})
+		panic(&tensor.ShapeError{Op: "viz: Weights", Arg: "tokens", What: "number of lists", Got: []int{len(tokens)}, Want: "2, of queries and keys"})
 	}
 	axis := func(i, n int) []string {
 		if len(tokens) == 0 {

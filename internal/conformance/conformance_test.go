@@ -370,8 +370,8 @@ func TestWrongCases(t *testing.T) {
 		{instead(ints("in.V", []int{1}, 1)), `safetensors: tensor "in.V": dtype is I64, want F16, BF16, F32 or F64`},
 		{instead(safetensors.FromFloat64s("out.Y", []int{1}, []float64{1})), `tensor out.Y has type F64, want F32, as in.Q has`},
 		{also(zeros("in.nonpad_kv_seqlen", 2)), `tensor in.nonpad_kv_seqlen is F32 [2], want I64 [B]`},
-		{also(ints("in.nonpad_kv_seqlen", []int{2}, 3, 8)), `lengths has number of keys [8], want 0 to Lk=7`},
-		{also(ints("in.nonpad_kv_seqlen", []int{3}, 3, 5, 5)), `lengths has number [3], want one for each of B=2 sequences`},
+		{also(ints("in.nonpad_kv_seqlen", []int{2}, 3, 8)), `lengths has 8 keys, want 0 to Lk=7`},
+		{also(ints("in.nonpad_kv_seqlen", []int{3}, 3, 5, 5)), `lengths has 3 values, want one for each of B=2 sequences`},
 		{also(zeros("in.past_key", 2, 3, 4, 8)), `onnx: Attention-25: only one of past_key and past_value is given, want both or none`},
 		{func(f *file) {
 			f.Tensors = append(f.Tensors, ints("in.nonpad_kv_seqlen", []int{2}, 3, 5), zeros("in.past_key", 2, 3, 4, 8), zeros("in.past_value", 2, 3, 4, 11))
