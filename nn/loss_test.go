@@ -151,7 +151,7 @@ func TestBadShapes(t *testing.T) {
 		{gru(z(2, 7, 5), z(1, 3)), "nn: GRU: h0 has shape [1 3], want [B=2 H=3]"},
 		{gru(z(2, 7, 5), z(2, 5)), "nn: GRU: h0 has shape [2 5], want [B=2 H=3]"},
 		{gru(z(2, 7, 5), z(1, 2, 3)), "nn: GRU: h0 has shape [1 2 3], want [B=2 H=3]"},
-		{gru(z(2, 7, 5), nil, 7), "nn: GRU: lens has shape [1], want [B=2]"},
+		{gru(z(2, 7, 5), nil, 7), "nn: GRU: lens has 1 lengths, want B=2"},
 		{gru(z(2, 7, 5), nil, 7, 8), "nn: GRU: lens has lengths [7 8], want 0 to L=7"},
 		{gru(z(2, 7, 5), nil, -1, 7), "nn: GRU: lens has lengths [-1 7], want 0 to L=7"},
 		{func() { nn.NewLayerNorm(3).Forward(nil, z(2, 5)) }, "tensor: LayerNorm: gain has shape [3], want [5]"},

@@ -179,7 +179,7 @@ func (w *CellWeights) check(kind cellKind, x *tensor.Tensor, start []Var, lens [
 		return
 	}
 	if len(lens) != b {
-		bad("lens", "", []int{len(lens)}, "[B=%d]", b)
+		bad("lens", "number of lengths", []int{len(lens)}, "B=%d", b)
 	}
 	for _, n := range lens {
 		if n < 0 || n > l {

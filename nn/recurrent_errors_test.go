@@ -29,7 +29,7 @@ func TestRecurrentErrors(t *testing.T) {
 		{lstm(z(5, 3), nil, nil, nil), "nn: LSTM: x has shape [5 3], want [B L D=3]"},
 		{lstm(z(2, 5, 3), z(2, 8), nil, nil), "nn: LSTM: h0 has shape [2 8], want [B=2 H=7]"},
 		{lstm(z(2, 5, 3), z(2, 7), z(1, 2, 7), nil), "nn: LSTM: c0 has shape [1 2 7], want [B=2 H=7]"},
-		{lstm(z(2, 5, 3), nil, nil, []int{5}), "nn: LSTM: lens has shape [1], want [B=2]"},
+		{lstm(z(2, 5, 3), nil, nil, []int{5}), "nn: LSTM: lens has 1 lengths, want B=2"},
 		{lstm(z(2, 5, 3), nil, nil, []int{5, 6}), "nn: LSTM: lens has lengths [5 6], want 0 to L=5"},
 		{gru(func(g *nn.GRU) { g.WeightHH = z(28, 7) }), "nn: GRU: weight_hh has shape [28 7], want [3·H H]"},
 		{gru(func(g *nn.GRU) { g.WeightIH = z(7, 3) }), "nn: GRU: weight_ih has shape [7 3], want [21 D] for H=7"},

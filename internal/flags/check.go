@@ -213,7 +213,7 @@ var formats = []string{"svg", "png", "html", "csv", "json", "npy", "webp", "gif"
 // CheckFormats returns an error if a flag names a file with the extension of another format than it writes.
 func CheckFormats(parsed *kong.Context) error {
 	line := given(parsed)
-	for _, v := range line.of(line.command) {
+	for _, v := range line.present(line.command) {
 		if err := line.formatted(v); err != nil {
 			return err
 		}
