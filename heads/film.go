@@ -29,7 +29,7 @@ type Frame struct {
 // Errors: a step that is not after the last one; other layers, heads or tokens than those of the first
 // frame.
 //
-// Aliasing: the film keeps the record, whose weights alone are used.
+// Aliasing: the film contains the record, not a copy, and uses only its weights.
 func (f *Film) Add(frame Frame) error {
 	last := -1
 	if n := len(f.Frames); n > 0 {

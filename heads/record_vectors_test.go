@@ -79,7 +79,7 @@ func TestRecorderInspects(t *testing.T) {
 	r := NewRecorder(RecorderOptions{ValueNorms: true})
 	r.Observe("encoder.0", softmaxed(1, 1, 2, 3, 3, false))
 	_, err := r.Record(Texts{SourceTokens: named("t", 3)})
-	wantError(t, "without Inspect", err, `heads: layer "encoder.0": norms or vectors are to be kept, but Inspect was not called`)
+	wantError(t, "without Inspect", err, `heads: layer "encoder.0": ValueNorms or Vectors is set, but Inspect was not called`)
 }
 
 func TestValueWeighted(t *testing.T) {

@@ -283,7 +283,7 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 		record.Layers = append(record.Layers, l)
 	}
 	if len(record.Layers) == 0 {
-		return nil, errors.New("heads: no layer was observed that is to be kept")
+		return nil, errors.New("heads: none of the selected layers was observed")
 	}
 	arrange(record.Layers)
 	return record, nil

@@ -90,7 +90,7 @@ func (x *inspected) addTo(l *Layer, o RecorderOptions) error {
 		return nil
 	}
 	if x == nil {
-		return errors.New("norms or vectors are to be kept, but Inspect was not called")
+		return errors.New("ValueNorms or Vectors is set, but Inspect was not called")
 	}
 	lq, lk, kept := len(l.Queries), len(l.Keys), count(0, x.heads)
 	if l.Chosen != nil {

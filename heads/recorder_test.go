@@ -231,8 +231,8 @@ func TestRecorderRefuses(t *testing.T) {
 		texts Texts
 		want  string
 	}{
-		{"nothing", RecorderOptions{}, nil, Texts{}, "heads: no layer was observed that is to be kept"},
-		{"no head", RecorderOptions{Heads: func(string, int) bool { return false }}, []call{{"a", 1, 2, 3, 3}}, Texts{}, "heads: no layer was observed that is to be kept"},
+		{"nothing", RecorderOptions{}, nil, Texts{}, "heads: none of the selected layers was observed"},
+		{"no head", RecorderOptions{Heads: func(string, int) bool { return false }}, []call{{"a", 1, 2, 3, 3}}, Texts{}, "heads: none of the selected layers was observed"},
 		{"too few tokens", RecorderOptions{}, []call{{"encoder.0", 1, 2, 3, 3}}, Texts{SourceTokens: named("s", 2)},
 			`heads: layer "encoder.0" (encoder): weights of 3 queries and 3 keys, but there are 2 and 2 tokens`},
 		{"too many tokens of a batch", RecorderOptions{}, []call{{"encoder.0", 2, 2, 3, 3}}, Texts{SourceTokens: named("s", 5)},
@@ -254,7 +254,7 @@ func TestRecorderRefuses(t *testing.T) {
 		wantError(t, c.what, err, c.want)
 		r.Reset()
 		_, err = r.Record(c.texts)
-		wantError(t, c.what+", reset", err, "heads: no layer was observed that is to be kept")
+		wantError(t, c.what+", reset", err, "heads: none of the selected layers was observed")
 	}
 	r := NewRecorder(RecorderOptions{})
 	r.Observe("a", tensor.Zeros(3, 3))

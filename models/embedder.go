@@ -212,14 +212,14 @@ func (e *Embedder) Params() nn.Params {
 // the pooling, which this package does not support.
 func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
 	if e.Model.Sizes().Decoder != nil {
-		return nil, false, fmt.Errorf("%s is an encoder-decoder, whose states are those of what it writes, want an encoder or a decoder", e.Model.Family.Name)
+		return nil, false, fmt.Errorf("%s is an encoder-decoder, whose states depend on its output, want an encoder or a decoder", e.Model.Family.Name)
 	}
 	t, err := e.Model.Tokenizer()
 	if err != nil {
 		return nil, false, err
 	}
 	if e.leaveOut && e.Prompt != "" {
-		return nil, false, errors.New("the pooling of this model leaves prompts out, which is not supported, want no prompt")
+		return nil, false, errors.New("the pooling of this model excludes prompts, which is not supported, want no prompt")
 	}
 	x, err = t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, NoTruncation: true})
 	if cut = err == nil && len(x.IDs) > e.MostTokens; cut {

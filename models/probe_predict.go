@@ -179,8 +179,8 @@ func (a headAim) onModel(m *Model) (aim, error) {
 	return headAim{head}, nil
 }
 
-// states are a row for each term, [1 N D], to which the head is applied: words are predicted in
-// few places, but have many logits. For one row of logits per text, states are the logits.
+// states are the hidden states of the tokens that are predicted, [1 N D]: there are few of them, but
+// each has many logits. If a text has one row of logits, states are these logits.
 func (a headAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
 	if !a.head.Task.PerToken() {
 		return a.head.Logits(t, hidden)

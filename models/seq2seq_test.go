@@ -333,7 +333,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	if _, _, err := models.NewEmbedder(m, models.Poolings()[:1]).Encode("text"); err == nil ||
-		err.Error() != "Marian is an encoder-decoder, whose states are those of what it writes, want an encoder or a decoder" {
+		err.Error() != "Marian is an encoder-decoder, whose states depend on its output, want an encoder or a decoder" {
 		t.Errorf("error %v", err)
 	}
 	// As many tokens as the decoder has positions, and one behind them; the first is not counted.

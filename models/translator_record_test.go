@@ -86,7 +86,7 @@ func TestRecordIsWhatGreedySees(t *testing.T) {
 func TestRecordAtNothing(t *testing.T) {
 	m := newToy(t, TranslatorConfig{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
 	_, err := m.Record("a", "", heads.RecorderOptions{Kinds: []heads.Kind{heads.Encoder}})
-	if want := "heads: no layer was observed that is to be kept"; err == nil || err.Error() != want {
+	if want := "heads: none of the selected layers was observed"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -196,7 +196,7 @@ func (x *run) fastEnough(ctx context.Context, order []prune.Head, isFast test) (
 
 // tooSlow returns the error for a goal of speed that was not reached.
 func (x *run) tooSlow(left int) error {
-	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go",
+	return &CheckError{fmt.Sprintf("with %s left, it is not yet %g times as fast, and no more heads can be removed",
 		quote.Counted(left, "head", "heads"), x.Goal.Speed)}
 }
 

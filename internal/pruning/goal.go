@@ -46,7 +46,7 @@ func (t Target) goal(layers []*attn.MultiHead, e *Experiment, dir string) (Goal,
 		}
 	}
 	if len(kinds) > 0 && least == all {
-		return Goal{}, flags.Errorf("no head of kind %s can go", strings.Join(kinds, " or "))
+		return Goal{}, flags.Errorf("no head of kind %s can be removed", strings.Join(kinds, " or "))
 	}
 	left := 0
 	switch {
@@ -69,7 +69,7 @@ func (t Target) goal(layers []*attn.MultiHead, e *Experiment, dir string) (Goal,
 		if !e.Empty && left >= max(closed, 1) {
 			hint = "; --empty-layers lets a layer lose its last"
 		}
-		return Goal{}, flags.Errorf("of %d heads %d are to be left, but at least %d must stay%s", all, left, least, hint)
+		return Goal{}, flags.Errorf("the goal leaves %d of %d heads, but at least %d must stay%s", left, all, least, hint)
 	}
 	return Goal{Left: left}, nil
 }

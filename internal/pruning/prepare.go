@@ -52,8 +52,8 @@ func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
 		return nil, err
 	}
 	if f := m.Family; f.Pruning == models.NoPruning && (e.Goal.Speed > 0 || e.SpeedTime != time.Second) {
-		return nil, flags.Errorf("--speed and --speed-time go with models that have a smaller form, "+
-			"and layers of %s cannot have fewer heads", f.Name)
+		return nil, flags.Errorf("--speed and --speed-time require a model with a smaller form, "+
+			"but layers of %s cannot have fewer heads", f.Name)
 	}
 	parts, err := Deal(m.Lines, m.Source, o.Limit, e.Seed, m.Items)
 	if err != nil {
@@ -113,7 +113,7 @@ func newTask(m *tasks.Model, dir, metric string, parts [3][]train.Line) (*Task, 
 		if what == "" {
 			what = "translation by a model of attn train"
 		}
-		return nil, flags.Errorf("--metric %s does not go with the task of %s, %s: want %s",
+		return nil, flags.Errorf("--metric %s does not fit the task of %s (%s), want %s",
 			metric, quote.Shell(dir), what, flags.Listed(m.Metrics, "or"))
 	}
 	for i := range task.Wanted {
