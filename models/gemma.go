@@ -25,7 +25,6 @@ func newGemma(b *Builder) Network {
 	if s := b.Config; s.Text("hidden_act", "gelu") != "gelu" {
 		m.activation = s.Activation("hidden_act", "")
 	}
-	m.rotate(b)
 	return m.build(b.Within("model"), b)
 }
 
@@ -43,7 +42,6 @@ func newGemma2(b *Builder) Network {
 	m := gemma2(b, Sizes{HeadSize: 256})
 	m.softCap, m.logitCap = s.softCap("attn_logit_softcapping", 50), s.softCap("final_logit_softcapping", 30)
 	m.slide(slides(s, m.Layers, func(i int) bool { return i%2 == 0 }), gemmaWindow(s))
-	m.rotate(b)
 	return m.build(b.Within("model"), b)
 }
 

@@ -17,6 +17,5 @@ func newLlama(b *Builder) Network {
 	m := llamaLike(b, Sizes{})
 	m.ffBias = s.Bool("mlp_bias", false)
 	m.readBias(s)
-	m.rotate(b)
 	return m.build(b.Within("model"), b)
 }

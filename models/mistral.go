@@ -11,6 +11,5 @@ func newMistral(b *Builder) Network {
 	if window := s.SizeOr("sliding_window", 4096); !s.null("sliding_window") {
 		m.window = func(int) int { return window }
 	}
-	m.rotate(b)
 	return m.build(b.Within("model"), b)
 }

@@ -41,6 +41,5 @@ func qwen(b *Builder, usual Sizes) rotaryDecoder {
 		s.Fail("layer_types", "has sliding_attention, but no window is used, want use_sliding_window and sliding_window")
 	}
 	m.slide(all, window)
-	m.rotate(b)
 	return m
 }

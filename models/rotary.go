@@ -16,9 +16,9 @@ import (
 // Blocks are counted from 0.
 type rotaryDecoder struct {
 	Sizes
-	position   func(block int) attn.Position
-	window     func(block int) int // keys that a query attends to, 0 for all; nil means all in all blocks
-	eps        float32             // of the norms
+	position   func(block int) attn.Position // nil means that config.json has one for all blocks
+	window     func(block int) int           // keys that a query attends to, 0 for all; nil means all in all blocks
+	eps        float32                       // of the norms
 	activation Activation
 	tied       bool // the map to logits is the embedding matrix
 
@@ -83,6 +83,10 @@ func (m *rotaryDecoder) readBias(s *Settings) {
 
 // build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m rotaryDecoder) build(base, top *Builder) Network {
+	if m.position == nil {
+		position, tokens := rope(base, m.Sizes)
+		m.position, m.Positions = func(int) attn.Position { return position }, tokens
+	}
 	z := m.Sizes
 	d := &stack{
 		sizes:   z,
@@ -155,12 +159,6 @@ type plusOne struct{ *nn.RMSNorm }
 // Forward normalises x.
 func (n plusOne) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.RMSNorm(t, x, tensor.Shift(t, n.Weight, 1), n.Eps)
-}
-
-// rotate gives all blocks the same rotary positions, those of config.json.
-func (m *rotaryDecoder) rotate(b *Builder) {
-	position, tokens := rope(b, m.Sizes)
-	m.position, m.Positions = func(int) attn.Position { return position }, tokens
 }
 
 // slide gives the blocks marked in slides a sliding window of size keys.

@@ -213,7 +213,7 @@ func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph)
 			b.results = append(b.results, v)
 			b.outputs = append(b.outputs, valueInfo(string(v), outputs[i].Type, outputs[i].Axes))
 		}
-		return Attribute{name: name, kind: attrGraph, body: b}
+		return Attribute{name: name, kind: 5, body: b}
 	}
 	return g.Nodes("If", len(outputs), []Value{condition}, branch("then_branch", then), branch("else_branch", otherwise))
 }

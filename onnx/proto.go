@@ -61,55 +61,50 @@ func valueInfo(name string, t Type, axes []Axis) message {
 	return info
 }
 
-// The types of attributes.
-const (
-	attrFloat  = 1
-	attrInt    = 2
-	attrString = 3
-	attrGraph  = 5
-	attrInts   = 7
-)
-
 // Attribute is a constant setting of an operator.
 type Attribute struct {
-	name string
-	kind int64
-	f    float32
-	i    int64
-	s    string
-	ints []int
-	body *body
+	name  string
+	kind  int64   // its type
+	value message // the field of its value
+	body  *body   // in place of value, a graph
 }
 
 // Int returns an integer attribute.
-func Int(name string, v int) Attribute { return Attribute{name: name, kind: attrInt, i: int64(v)} }
+func Int(name string, v int) Attribute {
+	a := Attribute{name: name, kind: 2}
+	a.value.int(3, int64(v))
+	return a
+}
 
 // Ints returns an attribute with a list of integers.
-func Ints(name string, v ...int) Attribute { return Attribute{name: name, kind: attrInts, ints: v} }
+func Ints(name string, v ...int) Attribute {
+	a := Attribute{name: name, kind: 7}
+	for _, n := range v {
+		a.value.int(8, int64(n))
+	}
+	return a
+}
 
 // Float returns a float32 attribute.
-func Float(name string, v float32) Attribute { return Attribute{name: name, kind: attrFloat, f: v} }
+func Float(name string, v float32) Attribute {
+	a := Attribute{name: name, kind: 1}
+	a.value.float(2, v)
+	return a
+}
 
 // String returns a string attribute.
-func String(name, v string) Attribute { return Attribute{name: name, kind: attrString, s: v} }
+func String(name, v string) Attribute {
+	a := Attribute{name: name, kind: 3}
+	a.value.bytes(4, []byte(v))
+	return a
+}
 
 // encode returns the AttributeProto.
 func (a Attribute) encode(model *Model) message {
 	var m message
 	m.string(1, a.name)
-	switch a.kind {
-	case attrFloat:
-		m.float(2, a.f)
-	case attrInt:
-		m.int(3, a.i)
-	case attrString:
-		m.bytes(4, []byte(a.s))
-	case attrGraph:
+	if m = append(m, a.value...); a.body != nil {
 		m.bytes(6, a.body.encode(model))
-	case attrInts:
-		for _, v := range a.ints {
-			m.int(8, int64(v))
-		}
 	}
 	m.int(20, a.kind)
 	return m
