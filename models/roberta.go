@@ -26,26 +26,34 @@ func newRoBERTa(b *Builder) Network {
 	bothWays(s)
 	z := bertSizes(b)
 	z.Types = s.SizeOr("type_vocab_size", 2)
-	pad := s.Int("pad_token_id", 1)
-	rows := z.behindPadding(s, pad)
+	rows, place := z.behindPadding(s, s.Int("pad_token_id", 1))
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
-	e := bertNames.encoder(base, z, rows, behindPadding(pad), eps, act, attn.Options{})
+	e := bertNames.encoder(base, z, rows, place, eps, act, attn.Options{})
 	bertPooler(base, z) // read so that it can be saved again; no head uses it
 	e.head = robertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), eps)
 	return e
 }
 
 // behindPadding sets Positions for positions that begin after pad, and returns the number of rows
-// of their table.
-func (z *Sizes) behindPadding(s *Settings, pad int) int {
-	rows := z.Positions
+// of their table. place places tokens at pad+1, pad+2, …, and padding tokens at pad.
+func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place func(ids []int) []int) {
+	rows = z.Positions
 	if pad < 0 || pad > rows-2 {
 		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
-		return rows
+		return rows, nil
 	}
 	z.Positions -= pad + 1
-	return rows
+	return rows, func(ids []int) []int {
+		at, n := make([]int, len(ids)), pad
+		for i, id := range ids {
+			if at[i] = pad; id != pad {
+				n++
+				at[i] = n
+			}
+		}
+		return at
+	}
 }
 
 // robertaHead is the head whose tensors are in the file. The head for masked words always uses

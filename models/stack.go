@@ -145,20 +145,6 @@ func (s *stack) makeLogits(b *Builder, tied bool, embeddings string) {
 	}
 }
 
-// behindPadding places tokens at pad+1, pad+2, …, and padding tokens at pad, as RoBERTa does.
-func behindPadding(pad int) func(ids []int) []int {
-	return func(ids []int) []int {
-		at, n := make([]int, len(ids)), pad
-		for i, id := range ids {
-			if at[i] = pad; id != pad {
-				n++
-				at[i] = n
-			}
-		}
-		return at
-	}
-}
-
 // bothWays rejects settings that add causal attention or cross-attention to an encoder.
 func bothWays(s *Settings) {
 	s.Only("is_decoder", false)
