@@ -138,8 +138,8 @@ func (t Terminal) Paint(v float64, text string) string {
 	return "\x1b[" + t.ground(shade, false) + ";" + front + "m" + text + "\x1b[0m"
 }
 
-// path has colours of xterm's cube whose lightness falls like ours. The colours nearest to
-// each shade would be grey at the dark end and uneven elsewhere.
+// path lists colours of xterm's cube whose lightness falls as evenly as that of the colour map. The nearest colour to
+// each shade would be grey at the dark end, and the steps would be uneven elsewhere.
 var path = [...]int{231, 194, 158, 121, 79, 43, 37, 31, 25, 24, 19, 18, 17}
 
 // cube maps each shade to the colour of the path with the same lightness. cubeEven does the

@@ -107,7 +107,7 @@ func TestChartLayout(t *testing.T) {
 			}
 			for _, o := range boxes {
 				if box.x < o.x+o.w && o.x < box.x+box.w && box.y < o.y+o.h && o.y < box.y+box.h {
-					t.Errorf("%s: %q lies on another text", name, c.text)
+					t.Errorf("%s: %q overlaps another text", name, c.text)
 				}
 			}
 			boxes = append(boxes, box)

@@ -19,8 +19,8 @@ import (
 // and Cyrillic scripts. They have no combining accents. PNG shows a character that they lack as
 // a box with its number, as browsers do. With SVG, the viewer chooses the fonts.
 //
-// They are parsed by functions rather than by package variables that are functions, so that a program that draws
-// nothing does not contain them.
+// Functions parse them on first use. As package variables (sync.OnceValue), they would also be linked into programs that
+// draw nothing.
 func regular() *sfnt.Font {
 	regularOnce.Do(func() { regularFont = mustParse(goregular.TTF) })
 	return regularFont
@@ -53,7 +53,7 @@ type pen struct {
 	others []*pen // for characters that the font lacks
 }
 
-// newPen returns a pen for a font in a size. It draws the characters that the font lacks with the others.
+// newPen returns a pen for a font in a size. Characters that the font lacks are drawn with one of the others.
 func newPen(f *sfnt.Font, size float64, others ...*Font) *pen {
 	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72})
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *pen) advance(r rune) float64 {
 	}
 	switch {
 	case r == 0x200c || r == 0x200d || unicode.Is(unicode.Variation_Selector, r):
-		return 0 // says how others are drawn
+		return 0 // it only changes how its neighbours are drawn
 	case cells.Width(string(r)) > 1:
 		return p.size
 	case r > 0xffff:

@@ -228,6 +228,6 @@ func TestSharedStart(t *testing.T) {
 	}
 	want := []string{"0 step 0: a 0", "10 step 10: a 0.003", "0 step 0: a 8123", "10 step 10: a 11456", "0 step 0: a 0.5", "10 step 10: a 0.9"}
 	if !slices.Equal(told, want) {
-		t.Errorf("a pointer is told %q, want %q", told, want)
+		t.Errorf("the pointer shows %q, want %q", told, want)
 	}
 }

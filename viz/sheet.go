@@ -153,7 +153,7 @@ func sideBySide(n int) int {
 	return root
 }
 
-// box is a panel with the room that its text takes.
+// box is a panel and the space for the text around it.
 type box struct {
 	placed
 	left, above  float64

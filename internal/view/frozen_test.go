@@ -16,7 +16,7 @@ func TestFrozen(t *testing.T) {
 	s := newServer(t, Options{})
 	text := ask(s, "GET", "/api/frozen", "", nil).Body.String()
 	if strings.Count(text, frozenMark) != 1 || strings.Count(text, "</script>") != 2 {
-		t.Errorf("the mark stands there %d times, the end of a script %d times", strings.Count(text, frozenMark), strings.Count(text, "</script>"))
+		t.Errorf("it contains the mark %d times and the end of a script %d times", strings.Count(text, frozenMark), strings.Count(text, "</script>"))
 	}
 	for _, outside := range []string{"http://", "https://", "src=", "href=\"page", s.secret} {
 		if at := strings.Index(strings.ReplaceAll(strings.ReplaceAll(text, "http://www.w3.org/", ""), "http-equiv", ""), outside); at >= 0 {

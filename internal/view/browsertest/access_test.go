@@ -38,7 +38,7 @@ func TestToken(t *testing.T) {
 
 	b.do(chromedp.Navigate(withoutToken(t, one)))
 	if text := b.text("body"); !strings.Contains(text, "this page needs a token: open the address") {
-		t.Errorf("a stranger is told %q", text)
+		t.Errorf("a visitor without the token gets %q", text)
 	}
 	b.do(chromedp.Navigate(withoutToken(t, one) + "?token=WRONG"))
 	if text := b.text("body"); !strings.Contains(text, "this page needs a token: open the address") {

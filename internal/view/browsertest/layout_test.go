@@ -106,7 +106,7 @@ func TestLongTextCollapses(t *testing.T) {
 		t.Errorf("while typing, the text is %g pixels high", typing)
 	}
 	if now := b.box(".panel"); now[1] != panel[1] {
-		t.Errorf("what stands below moves from %g to %g", panel[1], now[1])
+		t.Errorf("the elements below move from %g to %g", panel[1], now[1])
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").blur()`))
 	if after := high(); after != before {

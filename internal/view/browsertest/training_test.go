@@ -54,7 +54,7 @@ func TestTraining(t *testing.T) {
 	b.wait(`!document.querySelector("#chart title")`)
 	js[any](b, `document.querySelector('.strips path').dispatchEvent(new PointerEvent("pointermove", { bubbles: true })), null`)
 	if got := js[string](b, `[...document.querySelectorAll("#told div")].map((d) => d.textContent).join("|")`); got != "step 7|training 0.5|validation 0.25|rate 0.125" {
-		t.Errorf("a pointer is told %q", got)
+		t.Errorf("the pointer shows %q", got)
 	}
 	js[any](b, `document.getElementById("chart").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" })), null`)
 	if got := js[string](b, `document.getElementById("told").textContent`); got != "step 9training 0.25" {
@@ -62,7 +62,7 @@ func TestTraining(t *testing.T) {
 	}
 	js[any](b, `document.getElementById("chart").dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" })), null`)
 	if !js[bool](b, `document.getElementById("told").hidden`) {
-		t.Error("Escape does not hide what is told")
+		t.Error("Escape does not hide the values")
 	}
 	if got := js[string](b, `document.getElementById("sample").innerText`); !strings.Contains(got, "le <i>chat → the cat") || js[int](b, `document.querySelectorAll("#heads svg").length`) != 1 {
 		t.Errorf("the sample is %q", got)

@@ -20,7 +20,7 @@ class Refused extends Error {
 async function request(path, options) {
   if (frozen) {
     const text = frozen.answers[path];
-    if (text === undefined) throw new Refused(0, "This exported page does not contain the data for this.");
+    if (text === undefined) throw new Refused(0, "This exported page does not contain these data.");
     return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   }
   let response;

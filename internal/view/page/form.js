@@ -104,8 +104,8 @@ export function showForm() {
 
 let shown = {};
 
-// tellTexts writes the texts of the records on the screen into the fields.
-export function tellTexts(a, b) {
+// showTexts writes the texts of the shown records into the fields.
+export function showTexts(a, b) {
   shown = {};
   if (!start.models.length) return;
   if (a) shown = { s: a.source, t: state.t };

@@ -12,7 +12,7 @@ import { panel } from "./panel.js";
 import { sameHead, whyNoVectors } from "./tokens.js";
 import { prepareTable, showTable } from "./table.js";
 import { frameRecord, prepareFilm, showFilm } from "./film.js";
-import { busy, prepareForm, showForm, tellTexts } from "./form.js";
+import { busy, prepareForm, showForm, showTexts } from "./form.js";
 import { prepareExport } from "./export.js";
 
 let given = null, panels = {}, difference = null, preview = null, records = { a: null, b: null }, turn = 0;
@@ -67,7 +67,7 @@ async function render() {
   notes.dataset.ready = "";
   document.body.classList.toggle("blank", !records.a);
   showForm();
-  tellTexts(unasked(records.a) ? null : records.a, state.cmp === "text" ? records.b : null);
+  showTexts(unasked(records.a) ? null : records.a, state.cmp === "text" ? records.b : null);
   if (!records.a) {
     byId("text-s")?.focus();
     return;
