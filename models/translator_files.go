@@ -299,11 +299,7 @@ const maxJSON = 64 << 20
 // readJSON reads a file and calls parse with its content.
 func readJSON(dir, name string, parse func(data []byte) error) error {
 	path := filepath.Join(dir, name)
-	var f *os.File
-	err := atomicfile.Read(path, func(place string) (err error) {
-		f, err = os.Open(place)
-		return err
-	})
+	f, err := atomicfile.Read(path, os.Open)
 	if err != nil {
 		return input.BadFile(path, err)
 	}

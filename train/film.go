@@ -127,12 +127,8 @@ func (f *film) record(m *models.Model) (*heads.Record, error) {
 // ReadFilm returns the recording of the run in a directory.
 //
 // Errors: one that wraps fs.ErrNotExist if there is none; those of heads.ReadFilm.
-func ReadFilm(dir string) (film *heads.Film, err error) {
-	err = atomicfile.Read(filepath.Join(dir, FilmFile), func(place string) (err error) {
-		film, err = heads.ReadFilm(place)
-		return err
-	})
-	return film, err
+func ReadFilm(dir string) (*heads.Film, error) {
+	return atomicfile.Read(filepath.Join(dir, FilmFile), heads.ReadFilm)
 }
 
 // Projector reads the recording of a run that another process may be training. It is thread-safe.

@@ -102,11 +102,7 @@ func (r Recipe) Continues(old Recipe) bool {
 // ReadRecipe returns the recipe of the run in a directory, or nil if there is none.
 func ReadRecipe(dir string) (*Recipe, error) {
 	path := filepath.Join(dir, RecipeFile)
-	var data []byte
-	err := atomicfile.Read(path, func(place string) (err error) {
-		data, err = os.ReadFile(place)
-		return err
-	})
+	data, err := atomicfile.Read(path, os.ReadFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

@@ -263,18 +263,20 @@ func (d *Dir) publish() error {
 	return nil
 }
 
-// Read calls read with the current location of the file at path. The location differs from path while a replacement
-// of its directory is in progress, or was when the process was killed. Errors of read should name path.
+// Read returns the result of read, such as os.ReadFile, for the current location of the file at path. The location
+// differs from path while a replacement of its directory is in progress, or was when the process was killed. Errors of
+// read should name path.
 //
 // Errors: the error of read; an error that wraps fs.ErrNotExist if the replacement removes the file.
-func Read(path string, read func(place string) error) error {
+func Read[T any](path string, read func(place string) (T, error)) (v T, err error) {
 	for {
 		place, err := find(path)
 		if err != nil {
-			return err
+			return v, err
 		}
-		if err = patiently(func() error { return read(place) }); place == path || !errors.Is(err, fs.ErrNotExist) {
-			return err
+		err = patiently(func() (err error) { v, err = read(place); return err })
+		if place == path || !errors.Is(err, fs.ErrNotExist) {
+			return v, err
 		}
 		// The file was moved just now.
 	}
@@ -282,10 +284,8 @@ func Read(path string, read func(place string) error) error {
 
 // Exists reports whether there is a file at path.
 func Exists(path string) bool {
-	return Read(path, func(place string) error {
-		_, err := os.Stat(place)
-		return err
-	}) == nil
+	_, err := Read(path, os.Stat)
+	return err == nil
 }
 
 // find returns the current location of the file at path: in the folder of a replacement of its directory, or of the

@@ -39,18 +39,14 @@ func seen(t *testing.T, dir string, names ...string) map[string]string {
 	all := map[string]string{}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		err := Read(path, func(place string) error {
-			data, err := os.ReadFile(place)
+		data, err := Read(path, os.ReadFile)
+		switch {
+		case err == nil:
 			all[name] = string(data)
-			return err
-		})
-		if errors.Is(err, fs.ErrNotExist) {
-			delete(all, name)
-			if Exists(path) {
-				t.Errorf("%s exists and cannot be read", path)
-			}
-		} else if err != nil {
+		case !errors.Is(err, fs.ErrNotExist):
 			t.Fatal(err)
+		case Exists(path):
+			t.Errorf("%s exists and cannot be read", path)
 		}
 	}
 	return all

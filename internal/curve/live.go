@@ -74,11 +74,7 @@ func Read(dir string) (r Run, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return r, err
 	}
-	var data []byte
-	err = atomicfile.Read(filepath.Join(dir, File), func(place string) (err error) {
-		data, err = os.ReadFile(place)
-		return err
-	})
+	data, err := atomicfile.Read(filepath.Join(dir, File), os.ReadFile)
 	if err != nil && !(r.Live != nil && errors.Is(err, fs.ErrNotExist)) {
 		return r, err
 	}

@@ -9,11 +9,8 @@ import (
 )
 
 // Tensors opens a safetensors file of a directory that atomicfile saves. A missing or invalid file gives an *Error.
-func Tensors(path string) (r *safetensors.Reader, err error) {
-	err = atomicfile.Read(path, func(place string) (err error) {
-		r, err = safetensors.Open(place)
-		return err
-	})
+func Tensors(path string) (*safetensors.Reader, error) {
+	r, err := atomicfile.Read(path, safetensors.Open)
 	return r, BadFile(path, err)
 }
 

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -114,12 +115,7 @@ func fromGo(r *run, v any) any {
 		return l
 	case map[string]any:
 		d := newDict()
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			d.set(r, k, fromGo(r, v[k]))
 		}
 		return d

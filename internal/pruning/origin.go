@@ -37,15 +37,15 @@ type lesson struct {
 	dir string
 }
 
-func (l lesson) identify(r *reports.Report, parts [3][]train.Line) error {
+func (l lesson) identify(r *reports.Report, parts [3][]train.Line) (err error) {
 	for _, part := range parts {
 		r.Data.Pairs += len(part)
 	}
 	r.Model.Arch, r.Data.SHA256 = l.Translator.Config.Arch, hashPairs(tasks.PairsOf(l.Lines))
-	return atomicfile.Read(filepath.Join(l.dir, models.WeightsFile), func(place string) (err error) {
-		r.Model.SHA256, err = hashFiles(place)
-		return err
+	r.Model.SHA256, err = atomicfile.Read(filepath.Join(l.dir, models.WeightsFile), func(place string) (string, error) {
+		return hashFiles(place)
 	})
+	return err
 }
 
 func (l lesson) training() (rate float64, smoothing float32) {

@@ -33,19 +33,16 @@ func NewIdentity(version string, args []string, dir string, files []string) (id 
 	h := sha256.New()
 	for _, name := range files {
 		path := filepath.Join(dir, name)
-		err := atomicfile.Read(path, func(place string) error {
-			f, err := os.Open(place)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			n, err := io.Copy(h, f)
-			fmt.Fprintf(h, " %s %d\n", filepath.ToSlash(name), n)
-			return err
-		})
+		f, err := atomicfile.Read(path, os.Open)
 		if err != nil {
 			return id, notRead(path, err)
 		}
+		n, err := io.Copy(h, f)
+		f.Close()
+		if err != nil {
+			return id, notRead(path, err)
+		}
+		fmt.Fprintf(h, " %s %d\n", filepath.ToSlash(name), n)
 	}
 	id.Model = hex.EncodeToString(h.Sum(nil))
 	return id, nil

@@ -133,19 +133,17 @@ func whole(list []*Manifest, dir string) error {
 // copy copies the output of a shard to out.
 func (m *Manifest) copy(dir string, out io.Writer) error {
 	path := filepath.Join(dir, folder(m.Shard, m.Shards), OutputFile)
-	return atomicfile.Read(path, func(place string) error {
-		f, err := os.Open(place)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		h := newHashed()
-		if _, err := io.Copy(io.MultiWriter(out, h), f); err != nil {
-			return err
-		}
-		if got := (Output{h.lines, h.bytes, h.hex()}); got != m.Output {
-			return bad("%s is not what its manifest says: %d lines and %d bytes, want %d and %d", path, got.Lines, got.Bytes, m.Output.Lines, m.Output.Bytes)
-		}
-		return nil
-	})
+	f, err := atomicfile.Read(path, os.Open)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := newHashed()
+	if _, err := io.Copy(io.MultiWriter(out, h), f); err != nil {
+		return err
+	}
+	if got := (Output{h.lines, h.bytes, h.hex()}); got != m.Output {
+		return bad("%s is not what its manifest says: %d lines and %d bytes, want %d and %d", path, got.Lines, got.Bytes, m.Output.Lines, m.Output.Bytes)
+	}
+	return nil
 }

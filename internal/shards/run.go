@@ -216,11 +216,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 // readManifest returns the manifest of a shard's folder.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
-	var data []byte
-	err := atomicfile.Read(path, func(place string) (err error) {
-		data, err = os.ReadFile(place)
-		return err
-	})
+	data, err := atomicfile.Read(path, os.ReadFile)
 	if err != nil {
 		return nil, err
 	}
