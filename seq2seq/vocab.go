@@ -136,7 +136,7 @@ func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary
 			return nil, fmt.Errorf("piece %d, %s: %w", id, quote.Text(piece), err)
 		}
 		if first, twice := ids[piece]; twice {
-			return nil, fmt.Errorf("piece %d, %s, is piece %d again", id, quote.Text(piece), first)
+			return nil, fmt.Errorf("piece %d, %s, is a duplicate of piece %d", id, quote.Text(piece), first)
 		}
 		ids[piece] = id
 	}
@@ -194,11 +194,11 @@ func checkMerges(pieces []string, ids map[string]int, merges [][2]int32) error {
 		id, known := ids[a+b]
 		switch {
 		case !made[m[0]] || !made[m[1]]:
-			return fmt.Errorf("merge %d joins pieces %d and %d, not both of which exist by then", i, m[0], m[1])
+			return fmt.Errorf("merge %d joins pieces %d and %d before both exist", i, m[0], m[1])
 		case !known:
 			return fmt.Errorf("merge %d of %s and %s gives no piece", i, quote.Text(a), quote.Text(b))
 		case seen[m]:
-			return fmt.Errorf("merge %d is there twice", i)
+			return fmt.Errorf("merge %d is a duplicate", i)
 		}
 		made[id], seen[m] = true, true
 	}
@@ -370,7 +370,7 @@ func readFile(data []byte, units Units, ids map[string]int, pairs [][2]string) (
 		return nil, err
 	}
 	if !reflect.DeepEqual(got, want) {
-		return nil, errors.New("is a tokenizer.json with other settings than those of a translator")
+		return nil, errors.New("is a tokenizer.json whose settings differ from a translator's")
 	}
 	return v, nil
 }

@@ -22,7 +22,7 @@ type headsCommand struct {
 
 	PerLine bool   `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance." excludes:"normalize,svg,png,html"`
 	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed." needs:"per-line"`
-	Sums    string `help:"Show the results in this file, the output of attn shards --merge --sums for such lines, instead of measuring on --data." placeholder:"FILE" excludes:"data,per-line"`
+	Sums    string `help:"Show results that attn shards --merge --sums has computed from the lines of --per-line, instead of measuring on --data." placeholder:"FILE" excludes:"data,per-line"`
 
 	SVG   string `name:"svg" help:"Write the grid as an SVG image." placeholder:"FILE" group:"Files" writes:"file"`
 	PNG   string `name:"png" help:"Write the grid as a PNG image." placeholder:"FILE" group:"Files" writes:"file"`

@@ -95,7 +95,7 @@ func sum(r *run, v any) any {
 func extreme(r *run, v any, sign int) any {
 	all := iterate(r, v)
 	if len(all) == 0 {
-		return undefined{"the largest or smallest of nothing"}
+		return undefined{"the maximum or minimum of an empty list"}
 	}
 	best := all[0]
 	for _, x := range all[1:] {

@@ -39,7 +39,7 @@ func (s Source) Record(ctx context.Context, first, second string) (*heads.Record
 	}
 	bytes := keptBytes(z, source+s.Generate, target)
 	if bytes > MaxKept {
-		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, which %d tokens take",
+		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, enough for %d tokens",
 			n, bytes>>20, MaxKept>>20, int64(n)*MaxKept/bytes)
 	}
 	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*bytes <= maxVectors}
@@ -49,7 +49,7 @@ func (s Source) Record(ctx context.Context, first, second string) (*heads.Record
 	case second != "":
 		return nil, errors.New("a second text and --generate exclude each other")
 	case z.Positions > 0 && n > z.Positions:
-		return nil, fmt.Errorf("the text has %d tokens and is to get %d more, want at most %d in all",
+		return nil, fmt.Errorf("the text has %d tokens, to which --generate adds %d, want at most %d in total",
 			source, s.Generate, z.Positions)
 	}
 	return s.Model.RecordGenerated(ctx, first, models.Generation{Tokens: s.Generate}, o)

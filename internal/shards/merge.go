@@ -111,7 +111,7 @@ func whole(list []*Manifest, dir string) error {
 			return err
 		}
 		if m.Input.Plan != first.Input.Plan {
-			return bad("%s was made of another input than %s", place, folder(0, m.Shards))
+			return bad("%s was made from another input than %s", place, folder(0, m.Shards))
 		}
 		for _, p := range m.Input.Pieces {
 			switch {
@@ -125,7 +125,7 @@ func whole(list []*Manifest, dir string) error {
 		}
 	}
 	if at.To != at.Size || hash(files) != first.Input.Plan {
-		return bad("the shards in %s are not all of their input", dir)
+		return bad("the shards in %s do not cover the whole input", dir)
 	}
 	return nil
 }

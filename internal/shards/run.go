@@ -114,7 +114,7 @@ func (j *Job) Check(i int) error {
 		return err
 	}
 	if m.Input.Plan != hash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
-		return other("%s was made of another input, want another --output", dir)
+		return other("%s was made from another input, want another --output", dir)
 	}
 	return ErrDone
 }
@@ -145,7 +145,7 @@ func (j *Job) checkOthers() error {
 	}
 	for _, e := range entries {
 		if _, n, ok := parseFolder(e.Name()); ok && n != j.Shards {
-			return other("%s contains %s, want one of %d shards; want another --output", j.Dir, e.Name(), j.Shards)
+			return other("%s contains %s, want a division into %d shards, or another --output", j.Dir, e.Name(), j.Shards)
 		}
 	}
 	return nil

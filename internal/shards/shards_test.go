@@ -168,9 +168,9 @@ func TestDone(t *testing.T) {
 	if err := os.WriteFile(files[1], []byte("e\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	check("was made of another input", func(*Job) {})
+	check("was made from another input", func(*Job) {})
 	os.WriteFile(files[1], []byte("d\nee\n"), 0o644)
-	check("was made of another input", func(o *Job) { o.Plan = newJob(t, pattern, 2).Plan })
+	check("was made from another input", func(o *Job) { o.Plan = newJob(t, pattern, 2).Plan })
 }
 
 // A shard that fails or is interrupted leaves no files, and can be run again.
@@ -264,7 +264,7 @@ func TestMergeRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"was made of another input than shard-00000-of-00005": func(t *testing.T, j *Job) {
+		"was made from another input than shard-00000-of-00005": func(t *testing.T, j *Job) {
 			os.RemoveAll(filepath.Join(j.Dir, folder(4, 5)))
 			j.Plan.files = j.Plan.files[:2]
 			if _, err := j.Run(t.Context(), 4); err != nil {
@@ -279,7 +279,7 @@ func TestMergeRefuses(t *testing.T) {
 			m.Input.Pieces = nil
 			atomicfile.WriteAll(atomicfile.JSON(filepath.Join(j.Dir, folder(3, 5), ManifestFile), m))
 		},
-		"are not all of their input": func(t *testing.T, j *Job) {
+		"do not cover the whole input": func(t *testing.T, j *Job) {
 			m, err := readManifest(filepath.Join(j.Dir, folder(4, 5)))
 			if err != nil || len(m.Input.Pieces) == 0 {
 				t.Fatal(m, err)

@@ -48,7 +48,7 @@ func (s *Sums) Write(b []byte) (int, error) {
 func (s *Sums) line(text []byte) error {
 	var v any
 	if json.Unmarshal(text, &v) != nil {
-		return bad("is not JSON, of which alone there are sums; the command needs --json")
+		return bad("is not JSON, which sums require; run the command with --json")
 	}
 	switch v := v.(type) {
 	case map[string]any:

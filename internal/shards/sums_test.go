@@ -43,7 +43,7 @@ func TestSums(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"1\t2\t\n": "line 1: is not JSON, of which alone there are sums; the command needs --json", "1\n": "line 1: is neither a JSON object nor a list",
+		"1\t2\t\n": "line 1: is not JSON, which sums require; run the command with --json", "1\n": "line 1: is neither a JSON object nor a list",
 		"{\"translation\":\"x\"}\n": "line 1: contains x, which cannot be summed",
 		"{\"a\":1}\n{\"a\":[1]}\n":  "line 2: has a list where lines before have a number", "{\"a\":[{}]}\n{\"a\":[2]}\n": "line 2: has a number where lines before have an object",
 	} {

@@ -127,7 +127,7 @@ func (m *Model) similarPair(line train.Line) (p models.SimilarPair, err error) {
 	for i := range x {
 		e, cut, err := m.embedder.Encode(line.Columns[i])
 		if cut {
-			err = fmt.Errorf("the text has more than %d tokens, at which the model cuts texts off", m.embedder.MostTokens)
+			err = fmt.Errorf("the text has more than %d tokens, where the model truncates texts", m.embedder.MostTokens)
 		}
 		if err == nil {
 			err = m.fits(len(e.IDs))
@@ -144,7 +144,7 @@ func (m *Model) similarPair(line train.Line) (p models.SimilarPair, err error) {
 // translators of attn train have a limit in bytes.
 func (m *Model) fits(n int) error {
 	if bytes := recording.LayerBytes(m.Model, n); bytes > recording.MaxWeights && m.Translator == nil {
-		return fmt.Errorf("the text has %d tokens, and so %d MB of weights in a layer, want at most %d MB",
+		return fmt.Errorf("the weights of a layer for %d tokens take %d MB, want at most %d MB",
 			n, bytes>>20, recording.MaxWeights>>20)
 	}
 	return nil
