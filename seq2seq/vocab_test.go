@@ -289,7 +289,7 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"version":"1.0"}`, "0 pieces, want 4 to"},
 		{`{"version":"1.0","model":{"type":"BPE","vocab":{"a":1}}}`, `piece "a" has id 1, want 0 to 0`},
 		{`{"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":[["a","b"]]}}`, `merge 0 of "a" and "b" is not of two pieces`},
-		{strings.Replace(string(BuildVocabulary(nil, Words, 0).file()), "{1,64}", "{1,65}", 1), "with other settings than those of a translator"},
+		{strings.Replace(string(BuildVocabulary(nil, Words, 0).file()), "{1,64}", "{1,65}", 1), "whose settings differ from a translator"},
 		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges[0][0]" has 4.5 where a whole number is wanted`},
 		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges[0][0]" has 99999999999999999999 where a whole number is wanted`},
 	} {

@@ -161,7 +161,7 @@ func TestDone(t *testing.T) {
 	check("was made with model abababababab, not cd; want another --output", func(j *Job) { j.Model = "cd" })
 	check("was made by count, not count --json; want another", func(j *Job) { j.Command = []string{"count", "--json"} })
 	check("was made by attn v1, not v2; want another", func(j *Job) { j.Version = "v2" })
-	check("shard-00001-of-00002, want one of 3 shards", func(j *Job) { j.Shards = 3 })
+	check("shard-00001-of-00002, want a division into 3 shards", func(j *Job) { j.Shards = 3 })
 	check("no shard 1 of 1, want 0 to 0", func(j *Job) { j.Shards = 1 })
 	// The same names and sizes, but different text.
 	files, _ := filepath.Glob(pattern)
