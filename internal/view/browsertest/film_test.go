@@ -32,6 +32,7 @@ func TestFilm(t *testing.T) {
 	if want := fmt.Sprintf("step %d of %d, loss ", last, last); !strings.HasPrefix(now(), want) {
 		t.Errorf("the page begins with %q, want %s", now(), want)
 	}
+	b.wait(`document.querySelector(".facts").textContent !== ""`) // the measures of a head arrive after its map
 	final := b.text(".facts")
 	slide := func(at int) {
 		b.Helper()
@@ -141,6 +142,7 @@ func TestFilmOfFile(t *testing.T) {
 	if now := b.text("#film output"); !strings.HasPrefix(now, "step ") {
 		t.Errorf("the page begins with %q", now)
 	}
+	b.wait(`document.querySelector(".facts").textContent !== ""`) // the measures of a head arrive after its map
 	final := b.text(".facts")
 	b.visit(address + "#f=0")
 	if now := b.text("#film output"); !strings.HasPrefix(now, "step 0 of ") || b.text(".facts") == final {
