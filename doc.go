@@ -17,7 +17,16 @@
 //	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8}, rng)
 //	y := layer.Forward(tape, x, x, x, attn.Options{Mask: mask.Lengths(3, 2)}).Out
 //
-// A decoder generates step by step with a Cache (a KV cache) and MultiHead.Extend.
+// For cross-attention, the queries are from one sequence, and the keys and values from another:
+//
+//	y := layer.Forward(tape, x, text, text, attn.Options{Mask: mask.Lengths(3, 6)}).Out
+//
+// For grouped-query attention, MultiHeadConfig.KVHeads is less than Heads; 1 is multi-query
+// attention.
+//
+// A decoder generates step by step with a Cache (a KV cache) and MultiHead.Extend. Packages mask,
+// score, position and observe have the values of Options and MultiHeadConfig, package nn the other
+// layers and the optimisers, package models the pretrained models.
 //
 // # Notation
 //

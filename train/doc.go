@@ -1,4 +1,9 @@
-// Package train trains and evaluates translators of package seq2seq; attn train uses it.
+// Package train trains and evaluates translators, which models.NewTranslator makes. The command attn train uses it.
+//
+//	trainer, err := train.NewTrainer(model, pairs, train.Settings{Epochs: 10, Batch: 32, LR: 0.003, Clip: 1})
+//	err = trainer.Run(ctx, func(p train.Progress) error { return nil })
+//
+// The subjects of its files:
 //
 //	pairs.go lines.go  files of pairs and of other lines; dates.go makes pairs of dates
 //	recipe.go          the settings of a run, saved with it

@@ -1,5 +1,5 @@
-// Package viz draws attention weights on a terminal, as SVG, as PNG, or as a web page that
-// needs no network. It also writes them as CSV, JSON and NPY.
+// Package viz draws heat maps of attention weights on a terminal, as SVG, as PNG, or as a web page
+// that needs no network. It also writes them as CSV, JSON and NPY.
 //
 // All of these outputs are methods of Figure: its rows are queries, its columns are the keys
 // that they attend to. A Chart plots lines.
