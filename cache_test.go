@@ -325,7 +325,7 @@ func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 				if err := tensor.Catch(heads(3)); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
-				wantError(t, tensor.Catch(heads(4)), fmt.Sprintf(`attn: Attend: sequence 0 has first query at position \[%d\], want at least %d, as the window has passed`, n-1, n))
+				wantError(t, tensor.Catch(heads(4)), fmt.Sprintf(`attn: Attend: sequence 0 has first query at position %d, want at least %d, as the window has passed`, n-1, n))
 			}
 		}
 	}
