@@ -65,9 +65,9 @@ type WeightsFunc func(layer string, weights *tensor.Tensor)
 
 // Output is the result of attention.
 type Output struct {
-	Out     *tensor.Tensor
-	Weights *tensor.Tensor // nil unless Options.Weights is set
-	// LogSumExp is ln Σ_j exp(score[i,j]) over the keys that query i attends to, including the
+	Out     *tensor.Tensor // [B H Lq V] from Attend, in the layer's layout from MultiHead
+	Weights *tensor.Tensor // [B H Lq Lk]; nil unless Options.Weights is set
+	// LogSumExp [B H Lq] is ln Σ_j exp(score[i,j]) over the keys that query i attends to, including the
 	// sink, and −Inf if there are none. Nil unless Options.LogSumExp is set.
 	LogSumExp *tensor.Tensor
 }

@@ -94,7 +94,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		return nil, fmt.Errorf("attn: NewCache: capacity %d takes %.3g bytes, want at most %.3g", c.Capacity, bytes, float64(4*mostWeights))
 	}
 	if c.Sinks > 0 && c.Window == 0 {
-		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
+		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, want 0: a cache without a window keeps all keys", c.Sinks)
 	}
 	var m keyMap
 	size := c.KeySize

@@ -72,7 +72,7 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: NewCache: key size 0, want at least 1`, func(c *attn.CacheConfig) { c.KeySize = 0 }},
 		{`attn: NewCache: storage is Numbers\(9\), want float32, float16, bfloat16, int8`, func(c *attn.CacheConfig) { c.Storage = 9 }},
 		{`attn: NewCache: capacity -3, want at least 0`, func(c *attn.CacheConfig) { c.Capacity = -3 }},
-		{`attn: NewCache: 4 sinks without a window, which keeps all keys`, func(c *attn.CacheConfig) { c.Sinks = 4 }},
+		{`attn: NewCache: 4 sinks without a window, want 0: a cache without a window keeps all keys`, func(c *attn.CacheConfig) { c.Sinks = 4 }},
 	} {
 		config := good
 		c.spoil(&config)

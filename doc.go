@@ -24,9 +24,9 @@
 // For grouped-query attention, MultiHeadConfig.KVHeads is less than Heads; 1 is multi-query
 // attention.
 //
-// A decoder generates step by step with a Cache (a KV cache) and MultiHead.Extend. Packages mask,
-// score, position and observe have the values of Options and MultiHeadConfig, package nn the other
-// layers and the optimisers, package models the pretrained models.
+// A decoder generates step by step with a Cache (a KV cache) and MultiHead.Extend. Values for
+// Options and MultiHeadConfig are in packages mask, score, position and observe; other layers and
+// optimisers are in package nn, and pretrained models in package models.
 //
 // # Notation
 //

@@ -22,7 +22,8 @@ type EncoderConfig struct {
 	// Dropout is the probability of dropping, in training, attention weights, activations of the
 	// feed-forward network and outputs of both sublayers.
 	Dropout float32
-	// NormFirst normalises the input of each sublayer instead of the residual sum.
+	// NormFirst normalises the input of each sublayer (pre-norm) instead of the residual sum
+	// (post-norm).
 	NormFirst bool
 	// Activation is the activation function of the feed-forward network. Nil means tensor.ReLU.
 	Activation func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor

@@ -14,8 +14,8 @@ import (
 type Observer interface {
 	// Begin is called once per call of Attend, before the rows.
 	Begin(s Sizes)
-	// Row is called with the weights [Lk] of the query at, before dropout. It is called
-	// concurrently, once for each query, in any order. It must not keep the slice weights.
+	// Row is called with the weights [Lk] of the query of row at, before dropout. It is
+	// called concurrently, once for each query, in any order. It must not keep the slice weights.
 	Row(at Row, weights []float32)
 }
 

@@ -9,7 +9,8 @@ import (
 
 // Mask selects the keys that each query attends to. The zero value hides no key. And combines
 // masks. A mask does not know the shapes it will be applied to: its lengths are checked at the
-// call. Draw prints a mask.
+// call. Mask.Draw returns a picture of it. Package mask has the usual masks: padding, causal,
+// sliding window.
 //
 // A query that attends to no key has weights 0 and output 0. Some textbooks instead add −10¹⁰ to
 // hidden scores, or set them to −10⁶; such a query then gets uniform weights over all keys,
@@ -36,8 +37,8 @@ type MaskRule interface {
 	// Check returns an error unless the rule fits the sizes of a call. Attend panics with that
 	// error. A *tensor.ShapeError may omit the operation; Attend adds it.
 	Check(s Sizes) error
-	// Keys returns an interval [lo, hi) of keys; the query at attends to no key outside it. The
-	// interval may extend beyond the existing keys.
+	// Keys returns an interval [lo, hi) of keys outside which the query of row at attends to no
+	// key. The interval may extend beyond the existing keys.
 	Keys(s Sizes, at Row) (lo, hi int)
 	// Holes reports whether the rule hides keys inside its intervals. If so, Hide sets
 	// attended[j] to false for each key j in [lo, hi) that the rule hides.

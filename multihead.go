@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// MultiHead attends in several subspaces at once:
+// MultiHead is the layer of multi-head attention. It attends in several subspaces at once:
 //
 //	head_h = gate_h·Attend(q·W_q,h, k·W_k,h, v·W_v,h)
 //	out    = concat(head_1 … head_H)·W_out

@@ -48,7 +48,7 @@ type MultiHeadConfig struct {
 	// HeadSize is set.
 	Heads int
 	// KVHeads is G, the number of key and value heads. Heads must be divisible by it. 0 means
-	// Heads.
+	// Heads. Fewer than Heads is grouped-query attention (GQA), 1 is multi-query attention (MQA).
 	KVHeads int
 	// QueryWidth, KeyWidth and ValueWidth are the widths of the three inputs. 0 means Width;
 	// Infer means that the first batch sets the width.

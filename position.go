@@ -67,8 +67,8 @@ func (p Positions) at(b, l int) int {
 	return l
 }
 
-// ApplyPosition returns the vectors x moved to their positions. of is Query or Key, the kind of
-// x.
+// ApplyPosition applies a position embedding, such as RoPE, to vectors: vector l of sequence b is
+// moved to its position in at. of says whether x contains queries or keys: Query or Key.
 //
 // Shapes: x and the result [B H L E], or [B L E].
 //

@@ -32,7 +32,7 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 	}
 	switch {
 	case m.Q == nil:
-		return nil, fmt.Errorf("attn: TorchState: the layer waits for the widths of its inputs: call Build or Forward first")
+		return nil, fmt.Errorf("attn: TorchState: the widths of the layer's inputs are not known yet: call Build or Forward first")
 	case c.Heads == 0 || c.Heads*c.HeadSize != c.Width || c.ValueSize != c.HeadSize:
 		return refuse("%d heads of size %d, values of %d, in width %d, only heads of size width/heads", c.Heads, c.HeadSize, c.ValueSize, c.Width)
 	case c.KVHeads != c.Heads:

@@ -292,7 +292,7 @@ func TestTorchRefuses(t *testing.T) {
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Dot() }), has + "score score.dot, only the scaled dot product"},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Func(nil) }), has + "score score.Func, only the scaled dot product"},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Bias = attn.Out }), has + "bias on some maps, only on all or none"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "attn: TorchState: the layer waits for the widths of its inputs: call Build or Forward first"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "attn: TorchState: the widths of the layer's inputs are not known yet: call Build or Forward first"},
 	} {
 		err := load(c.file, c.config)
 		want := c.want

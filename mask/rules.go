@@ -16,7 +16,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Causal lets query i attend to key j if j ≤ i + Lk − Lq: the last query attends to every key.
+// Causal is the look-ahead mask of an autoregressive decoder: query i attends to key j if
+// j ≤ i + Lk − Lq. The last query attends to every key.
 func Causal() attn.Mask { return attn.NewMask(&window{left: -1, right: 0, end: true}) }
 
 // CausalAt lets query i attend to key j if j ≤ i + offset. It takes one offset for all sequences,
@@ -27,7 +28,10 @@ func CausalAt(offset ...int) attn.Mask {
 
 // Window is a sliding window: a query at position i + Lk − Lq attends to the key at its position,
 // to left keys before it and to right keys after it. A negative left or right leaves that side
-// unbounded.
+// unbounded: Window(n, -1) hides no later key, Window(n, 0) is a causal sliding window.
+//
+// Source: Beltagy, Peters and Cohan, "Longformer: The Long-Document Transformer", 2020,
+// https://arxiv.org/abs/2004.05150, section 3.1.
 func Window(left, right int) attn.Mask {
 	return attn.NewMask(&window{left: left, right: right, end: true})
 }

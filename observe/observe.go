@@ -98,7 +98,9 @@ func (r *Received) Totals() *tensor.Tensor {
 // For equal weights, the first key comes first. A call panics with a *tensor.ValueError if K is
 // not positive.
 type TopKeys struct {
-	K        int
+	// K is the number of keys per query.
+	K int
+
 	sizes    attn.Sizes
 	keys     []int     // [B H Lq K]
 	data     []float32 // weights of the keys
@@ -302,6 +304,7 @@ func (r *Entropy) Values() *tensor.Tensor {
 // list selects all. A call panics with a *tensor.ShapeError if a list contains an index that is
 // out of range, and with a *tensor.ValueError if it contains one twice.
 type ChosenWeights struct {
+	// Heads and Queries are the indices of the selected heads and queries.
 	Heads, Queries []int
 
 	sizes          attn.Sizes

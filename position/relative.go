@@ -10,7 +10,7 @@ import (
 
 // ALiBi adds −slope·|p − j| to the score of a query at position p with key j: attention with
 // linear biases, which needs no position embedding. Each query head has one slope. Without
-// arguments, the slopes are ALiBiSlopes(H).
+// arguments, the slopes are ALiBiSlopes(H). Slopes are not trained: no gradient flows to them.
 //
 // Source: Press et al., "Train Short, Test Long: Attention with Linear Biases Enables
 // Input Length Extrapolation", 2022, https://arxiv.org/abs/2108.12409, section 3.
@@ -77,14 +77,19 @@ func ALiBiSlopes(heads int) []float32 {
 // per distance, starting with −K; r [H 2K+1 E] has separate vectors for each head. The scale is
 // 1/√E, as for the score.
 //
+// Gradients flow to q and r. Attend panics with a *tensor.ShapeError if r does not fit q.
+//
 // Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
 // https://arxiv.org/abs/1803.02155, eq. 4.
 func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r} }
 
-// TransformerXLBias adds scale·(q_i + v)·r_(p−j) + scale·u·k_j to the score of query i with key
-// j: the terms b, d and c of Transformer-XL. r [2K+1 E], or [H 2K+1 E], has the projected
-// encodings of the distances j − p from −K to K; larger distances are clipped. u and v are [H E].
-// The scale is 1/√E.
+// TransformerXLBias adds scale·(q_i + v)·r_c + scale·u·k_j to the score of query i with key j: the
+// terms b, d and c of Transformer-XL. c = clip(j − p, −K, K) is the clipped distance from the
+// query's position p. r [2K+1 E], or [H 2K+1 E], has one row per distance, starting with −K: its
+// projected encoding. u and v are [H E]. The scale is 1/√E.
+//
+// Gradients flow to q, k, r, u and v. Attend panics with a *tensor.ShapeError if their shapes do
+// not fit.
 //
 // Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
 // Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.

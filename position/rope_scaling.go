@@ -35,7 +35,7 @@ func ScaleLinear(factor float64) RoPEScaling {
 func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !lengthens(factor) || trained < 1 || length < 1 {
-			return 0, fmt.Errorf("scaling by NTK by %v from %d positions to %d, want a factor of at least 1 and positive lengths", factor, trained, length)
+			return 0, fmt.Errorf("NTK scaling by %v from %d to %d positions, want a factor of at least 1 and positive lengths", factor, trained, length)
 		}
 		// A base of base·r^(d/(d−2)) multiplies frequency i by r^(−2i/(d−2)).
 		d := 2 * len(freqs)
@@ -56,7 +56,7 @@ func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 func ScaleProportional(part float64) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !(part >= 0 && part <= 1) {
-			return 0, fmt.Errorf("RoPE for a part of %v of the pairs, want 0 to 1", part)
+			return 0, fmt.Errorf("rotation of a part of %v of the pairs, want 0 to 1", part)
 		}
 		clear(freqs[int(part*float64(len(freqs))):])
 		return 1, nil
@@ -165,7 +165,7 @@ func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 		case len(by) != len(freqs):
 			return 0, fmt.Errorf("LongRoPE has %d factors, want %d, one for each frequency", len(by), len(freqs))
 		case l.Trained < 2 || l.Length < 1:
-			return 0, fmt.Errorf("LongRoPE for %d positions, of which %d were trained, want both positive", l.Length, l.Trained)
+			return 0, fmt.Errorf("LongRoPE with length %d and %d trained positions, want at least 1 and 2", l.Length, l.Trained)
 		case !(l.Attention >= 0) || l.Attention == 0 && !(l.Factor > 0):
 			return 0, fmt.Errorf("LongRoPE with factor %v and attention %v, want a positive number", l.Factor, l.Attention)
 		}

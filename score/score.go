@@ -5,7 +5,7 @@
 //	out := attn.Attend(tape, q, k, v, attn.Options{Score: &score.Gaussian{}})
 //
 // Each score is an attn.Score: it returns its formula as an attn.Form. Any score with a Form
-// works with every option of Attend.
+// works with every option of Attend. Gradients flow to queries, keys and the parameters of the score.
 package score
 
 import (

@@ -1,4 +1,5 @@
-// Package tensor provides float32 arrays, operations on them, and a tape that differentiates those operations.
+// Package tensor provides float32 arrays, operations on them, and a tape that differentiates those operations:
+// reverse-mode automatic differentiation (autograd).
 //
 // A Tensor is a dense row-major array of any rank. Operations are functions
 // whose first argument is a *Tape:

@@ -27,8 +27,8 @@ func MatMul(t *Tape, a, b *Tensor) *Tensor { return product(t, "MatMul", a, b, f
 //	out  [… M N]
 func MatMulT(t *Tape, a, b *Tensor) *Tensor { return product(t, "MatMulT", a, b, true, false) }
 
-// Mix returns w·v over the last two axes, as MatMul does, except that zero weights hide: where a weight is exactly
-// zero, its row of v contributes nothing, even if it contains NaN or Inf.
+// Mix returns w·v over the last two axes, as MatMul does, except that a weight of exactly zero masks its row of v:
+// the row contributes nothing, even if it contains NaN or Inf.
 func Mix(t *Tape, w, v *Tensor) *Tensor { return product(t, "Mix", w, v, false, true) }
 
 // product is a·b, or a·bᵀ if transposed. In a sparse product, and in every

@@ -38,10 +38,10 @@ func total(t *Tape, x *Tensor, s float32) *Tensor {
 	return y
 }
 
-// SumAxis returns the sum over one axis, which the result does not have.
+// SumAxis returns the sum over one axis and removes that axis.
 func SumAxis(t *Tape, x *Tensor, axis int) *Tensor { return totalAxis(t, "SumAxis", x, axis, false) }
 
-// MeanAxis returns the mean over one axis, which the result does not have.
+// MeanAxis returns the mean over one axis and removes that axis.
 func MeanAxis(t *Tape, x *Tensor, axis int) *Tensor { return totalAxis(t, "MeanAxis", x, axis, true) }
 
 func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {

@@ -74,7 +74,7 @@ var negInf = float32(math.Inf(-1))
 // rowsPerChunk returns the number of rows with about a grain of elements.
 func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
 
-// LogSumExp returns log Σ exp(x_j) along the last axis, which the result does not have. Its gradient is the softmax.
+// LogSumExp returns log Σ exp(x_j) along the last axis and removes that axis. Its gradient is the softmax.
 func LogSumExp(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("LogSumExp", x)
 	y := t.Make(x.shape[:x.Rank()-1]...)

@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Mode says what a tape does in addition to managing memory.
+// Mode selects what a tape does in addition to managing memory.
 type Mode uint8
 
 const (
