@@ -208,14 +208,14 @@ func (s *scale) distance(i, j int) float64 {
 // followers returns a function that lists the keys that directly follow an earlier occurrence of key j's
 // token.
 func (l *Layer) followers(s scale) func(j int) []int {
-	behind := map[string][]int{}
+	followers := map[string][]int{}
 	for k := 0; k+1 < len(l.Keys); k++ {
 		if s.keys[k+1] == s.keys[k]+1 {
-			behind[l.Keys[k]] = append(behind[l.Keys[k]], k+1)
+			followers[l.Keys[k]] = append(followers[l.Keys[k]], k+1)
 		}
 	}
 	return func(j int) []int {
-		list := behind[l.Keys[j]]
+		list := followers[l.Keys[j]]
 		return list[:sort.SearchInts(list, j+1)] // followers of keys before j
 	}
 }

@@ -96,8 +96,8 @@ func (b *Builder) Count(key string) int {
 // that are computed, such as "*position_ids".
 func (b *Builder) Unread(patterns ...string) { b.skip.Unread = append(b.skip.Unread, patterns...) }
 
-// Tied declares that the tensor name is the same as another one, whose memory it shares. The file
-// may lack it; if present, it must be equal to the other. Both names are full names.
+// Tied declares that the tensor name shares the memory of the tensor same (weight tying). The file
+// may lack name; if present, both must be equal. Both are full names.
 func (b *Builder) Tied(name, same string) {
 	if _, there := b.r.Lookup(name); !there {
 		return

@@ -258,7 +258,7 @@ func TestGenerate(t *testing.T) {
 	}
 	// Without a limit, as many as the model takes, and one behind them.
 	if got, most := generate(t, m, ids, models.Generation{Ends: []int{}}), m.Sizes().Positions; len(ids)+len(got) != most+1 {
-		t.Errorf("%d tokens behind %d, want %d in all", len(got), len(ids), most+1)
+		t.Errorf("%d tokens after %d, want %d in all", len(got), len(ids), most+1)
 	}
 	drawn := models.Generation{Tokens: 40, Ends: []int{}, Sampling: models.Sampling{Temperature: 1, TopP: 0.95, Seed: 5}}
 	once, again := generate(t, m, ids, drawn), generate(t, m, ids, drawn)

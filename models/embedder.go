@@ -42,7 +42,7 @@ type Embedder struct {
 }
 
 // ErrNoPipeline is the error of LoadEmbedder for a directory without modules.json.
-var ErrNoPipeline = errors.New("has no modules.json, which says how hidden states become a vector, want it or a pooling by name")
+var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden states are pooled into a vector; want modules.json or the name of a pooling")
 
 // LoadEmbedder loads a sentence-transformers pipeline from a directory: modules.json and the
 // modules that it names, which are a transformer, a pooling, dense layers and a normalisation.
@@ -177,9 +177,9 @@ func (m module) kind() string {
 
 // NewEmbedder returns an Embedder for a directory without a pipeline: it pools the hidden states
 // of a model and applies further layers, such as Normalize(), to the result.
-func NewEmbedder(m *Model, poolings []Pooling, behind ...Layer) *Embedder {
+func NewEmbedder(m *Model, poolings []Pooling, layers ...Layer) *Embedder {
 	return &Embedder{
-		Model: m, Poolings: poolings, Behind: behind, MostTokens: m.mostTokens(),
+		Model: m, Poolings: poolings, Behind: layers, MostTokens: m.mostTokens(),
 		width: m.Sizes().Width * len(poolings),
 	}
 }
@@ -240,7 +240,7 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 	return e.pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
 }
 
-// pool pools hidden states and applies the layers behind.
+// pool pools hidden states and applies the layers of Behind.
 func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	parts := make([]*tensor.Tensor, len(e.Poolings))
 	for i, p := range e.Poolings {

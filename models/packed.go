@@ -31,8 +31,8 @@ func (w packedWords) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor
 	return tensor.Reshape(t, w.Rows(t, ids), b, l, w.Shape()[1])
 }
 
-// Words returns the token embeddings, name.weight, and a map from states to logits with the same
-// matrix.
+// Words returns the token embeddings, name.weight, and a linear map from hidden states to logits
+// that uses the same matrix (weight tying).
 func (b *Builder) Words(name string, n, width int) (words, *nn.Linear) {
 	l := b.Matrix(name, width, n)
 	if b.packed() {

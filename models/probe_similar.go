@@ -11,7 +11,7 @@ import (
 
 // SimilarPair is two texts and their target similarity.
 type SimilarPair struct {
-	First, Second *tokenizer.Encoding // of Embedder.Encode
+	First, Second *tokenizer.Encoding // from Embedder.Encode
 	Cosine        float64             // target cosine of the texts' vectors
 }
 

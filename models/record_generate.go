@@ -25,7 +25,7 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	case g.Tokens < 1:
 		return nil, fmt.Errorf("models: RecordGenerated: %d tokens, want at least 1", g.Tokens)
 	case most > 0 && g.Tokens > most-len(e.IDs):
-		return nil, fmt.Errorf("models: RecordGenerated: %d tokens behind %d, want at most %d in all", g.Tokens, len(e.IDs), most)
+		return nil, fmt.Errorf("models: RecordGenerated: %d tokens after %d, want at most %d in all", g.Tokens, len(e.IDs), most)
 	}
 	tokens, err := m.Generate(e.IDs, g)
 	if err != nil {

@@ -102,7 +102,7 @@ func TestRecordGenerated(t *testing.T) {
 	}{
 		{"", 3, "the text has no tokens, want one or more"},
 		{"w1 w2", 0, "models: RecordGenerated: 0 tokens, want at least 1"},
-		{"w1 w2", 95, "models: RecordGenerated: 95 tokens behind 2, want at most 96 in all"},
+		{"w1 w2", 95, "models: RecordGenerated: 95 tokens after 2, want at most 96 in all"},
 	} {
 		if _, err := m.RecordGenerated(context.Background(), c.text, models.Generation{Tokens: c.n}, heads.RecorderOptions{}); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

@@ -16,8 +16,8 @@ type Sampling struct {
 	Temperature float64
 	// TopK keeps only the TopK tokens with the best scores. 0 means all.
 	TopK int
-	// TopP is nucleus sampling: of the tokens that TopK keeps, only the most probable ones are
-	// kept, as few as have a total probability of TopP or more. 0 means all.
+	// TopP is nucleus sampling: among the tokens that TopK keeps, it keeps the smallest set of
+	// most probable tokens whose total probability is at least TopP. 0 means all.
 	//
 	// Source: Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020,
 	// https://arxiv.org/abs/1904.09751.

@@ -61,13 +61,13 @@ func newTranslator(v *Translator, rng *rand.Rand) *Model {
 
 var errVocabularies = errors.New("contains a translator of attn train, which has vocabularies and no tokenizer")
 
-// The files of a translator's directory, beside config.json.
-const (
-	sourceFile = "source.json" // vocabularies
-	targetFile = "target.json"
+// WeightsFile contains the parameters of a translator of attn train.
+const WeightsFile = "model.safetensors"
 
-	// WeightsFile contains the parameters.
-	WeightsFile = "model.safetensors"
+// The vocabularies of a translator.
+const (
+	sourceFile = "source.json"
+	targetFile = "target.json"
 )
 
 // TranslatorFiles returns the names of the files that Model.Save writes.

@@ -14,14 +14,14 @@ import (
 //
 // Inputs and outputs; the caller passes each present.X as past.X of the next step:
 //
-//	source          [batch source]   Int64, token ids with EOS behind them, then Pad
-//	source_lengths  [batch]          Int64, with EOS
+//	source          [batch source]   Int64, token ids followed by EOS, then padding (Pad)
+//	source_lengths  [batch]          Int64, numbers of ids including EOS
 //	target          [batch target]   Int64, the tokens that follow those read so far, BOS
 //	                                 first; one at a time for a GRU
-//	past.X                           the state, at first zeros, with 0 elements along
-//	                                 the axes "read" and "encoded"
-//	logits          [batch target N] Float32, of the tokens that follow
-//	present.X                        the state after them
+//	past.X                           the state before this step; in the first step zeros,
+//	                                 with 0 elements along the axes "read" and "encoded"
+//	logits          [batch target N] Float32, for the token after each token of target
+//	present.X                        the state after this step
 //
 // The metadata contain the config and the vocabularies as JSON: "config", "source_vocabulary" and
 // "target_vocabulary".

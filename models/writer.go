@@ -246,10 +246,12 @@ type Search struct {
 	// Score returns the score of a text from its log probability and its number of tokens n,
 	// including the end token.
 	Score func(logp float64, n int) float64
-	// If Best is true, the search continues until no hypothesis can become better than the best
-	// complete text. Otherwise it stops as in transformers: when there are as many complete texts
-	// as the beam is wide and no hypothesis is better now. Candidates for an end are then the
-	// best 2 × beam tokens.
+	// Best says when the search stops. If true, it continues until no hypothesis can become
+	// better than the best complete text, and a step considers as many candidates as the beam
+	// size. If false, it works as in transformers: the search stops when the number of complete
+	// texts equals the beam size and no hypothesis scores better at its present length. A step
+	// then considers 2 × the beam size of candidates, more if there are several end tokens, so
+	// that candidates that end do not displace others.
 	Best bool
 }
 

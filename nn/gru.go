@@ -38,6 +38,9 @@ func NewGRU(in, hidden int, rng *rand.Rand) *GRU {
 //	h0    [B H]
 //	out   [B L H]  the state after each step
 //	last  [B H]    the state after the last step of each sequence
+//
+// Gradients flow to x, h0 and all parameters. It panics with a *tensor.ShapeError if the shapes do not match or a
+// length is out of range.
 func (g *GRU) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
 	out, states := g.unroll(t, gruCell{}, x, []Var{{"h0", h0}}, lens, dir)
 	return out, states[0]

@@ -33,7 +33,11 @@ func ZeroLinear(in, out int, bias bool, _ *rand.Rand) *Linear {
 	return l
 }
 
-// Forward returns x·Wᵀ + b. Shapes: x [… In], out [… Out].
+// Forward returns x·Wᵀ + b.
+//
+// Shapes: x [… In], out [… Out]. Gradients flow to x and, unless the weights are packed, to Weight and Bias.
+//
+// It panics with a *tensor.ShapeError if the last axis of x is not In.
 func (l *Linear) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	if l.packed() {
 		return l.Packed.Linear(t, x, l.Bias)
@@ -43,7 +47,10 @@ func (l *Linear) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 
 func (l *Linear) packed() bool { return l.Packed != nil && l.Weight == nil }
 
-// Linears applies several maps to the same x. Packed weights are multiplied in one product.
+// Linears applies several maps to the same x, and returns one result per map. If the weights of all maps are packed,
+// it computes a single matrix product.
+//
+// Shapes: x [… In], out [… Out] for each map.
 func Linears(t *tensor.Tape, x *tensor.Tensor, maps ...*Linear) []*tensor.Tensor {
 	var few [4]tensor.Affine // avoids an allocation
 	packed := few[:0]
@@ -93,6 +100,8 @@ func NewEmbedding(n, width int, std float32, rng *rand.Rand) *Embedding {
 //	ids  B·L numbers
 //	out  [B L D]
 //
+// Gradients flow to Weight.
+//
 // It panics with a *tensor.ShapeError if an id is not in the table, or if len(ids) is not B·L.
 func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
 	if b < 0 || l < 0 || len(ids) != b*l {
@@ -138,7 +147,8 @@ func (n *LayerNorm) Params() Params {
 	return Vars{{"weight", n.Weight}, {"bias", n.Bias}}.Params()
 }
 
-// FeedForward is the two-layer network that a transformer applies to each position: out(dropout(activation(in(x)))).
+// FeedForward is the two-layer network (MLP) that a transformer applies to each position:
+// out(dropout(activation(in(x)))).
 type FeedForward struct {
 	In, Out    *Linear
 	Activation func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor // such as tensor.ReLU
@@ -156,7 +166,11 @@ func NewFeedForward(width, hidden int, dropout float32, rng *rand.Rand) *FeedFor
 	}
 }
 
-// Forward applies the network to each position. Shapes: x and out [… D].
+// Forward applies the network to each position. Dropout applies only with a tape of mode tensor.Train.
+//
+// Shapes: x and out [… D]. Gradients flow to x and all parameters.
+//
+// It panics with a *tensor.ValueError if Activation is nil.
 func (f *FeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	if f.Activation == nil {
 		panic(&tensor.ValueError{Op: "nn: FeedForward", Arg: "activation", Got: "nil", Want: "a function such as tensor.ReLU"})

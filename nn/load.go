@@ -29,14 +29,14 @@ type LoadOptions struct {
 }
 
 // Load reads the parameters of a module from a safetensors file, an index of several files, or a folder with
-// model.safetensors or its index: see safetensors.Open. The file must contain each parameter in its shape, and each
-// tensor must be read. A layer that takes its widths from its first batch takes them from the file instead. The types
-// F16, BF16 and F32 are exact, and F64 is rounded to the nearest float32. Integers are rejected, because they may be
-// quantized with a scale.
+// model.safetensors or its index: see safetensors.Open. The file must contain a tensor for each parameter, of the same
+// shape, and no other tensors except those that LoadOptions allows. A layer that takes its widths from its first batch
+// takes them from the file instead. The types F16, BF16 and F32 are read exactly, and F64 is rounded to the nearest
+// float32. Integers are rejected, because they may be quantized with a scale.
 //
 // Errors: a *safetensors.FormatError with the path if the file is invalid. It wraps a *MismatchError if tensors are
-// missing, have another shape or are left over; no parameter has changed then. After an I/O error, some parameters
-// may have changed.
+// missing, have another shape or are left over. After both errors, no parameter has changed; after an I/O error, some
+// parameters may have changed.
 func Load(path string, m Module, o LoadOptions) error {
 	r, err := safetensors.Open(path)
 	if err != nil {

@@ -107,7 +107,9 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 	return loss
 }
 
-// MSE returns the mean of (x − target)² over all elements.
+// MSE returns the mean squared error, the mean of (x − target)² over all elements.
+//
+// Shapes: x and target of one shape, or shapes that broadcast; out has no axes. Gradients flow to both.
 func MSE(t *tensor.Tape, x, target *tensor.Tensor) *tensor.Tensor {
 	return tensor.Mean(t, tensor.Square(t, tensor.Sub(t, x, target)))
 }

@@ -40,6 +40,9 @@ func NewLSTM(in, hidden int, rng *rand.Rand) *LSTM {
 //	h0, c0 [B H]
 //	out    [B L H]  the state after each step
 //	h, c   [B H]    state and memory after the last step of each sequence
+//
+// Gradients flow to x, h0, c0 and all parameters. It panics with a *tensor.ShapeError if the shapes do not match or a
+// length is out of range.
 func (m *LSTM) Forward(t *tensor.Tape, x, h0, c0 *tensor.Tensor, lens []int, dir Direction) (out, h, c *tensor.Tensor) {
 	out, states := m.unroll(t, lstmCell{}, x, []Var{{"h0", h0}, {"c0", c0}}, lens, dir)
 	return out, states[0], states[1]

@@ -81,7 +81,7 @@ func (vs Vars) Params() Params {
 	}
 }
 
-// Count returns the number of trainable numbers in a module.
+// Count returns the number of trainable parameters of a module: the elements of all tensors that gradients flow to.
 func Count(m Module) int {
 	n := 0
 	for _, p := range m.Params() {

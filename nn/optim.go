@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Optimizer changes the parameters of a module along their gradients. It lists the module's parameters at every step,
+// Optimizer updates the parameters of a module from their gradients. It lists the module's parameters at every step,
 // so it also trains parameters that appear later, such as those of a layer that takes its widths from the first
 // batch.
 type Optimizer interface {
@@ -301,8 +301,8 @@ func WarmupInvSqrt(warmup int) Schedule {
 	}
 }
 
-// WarmupCosine rises linearly to 1 over the warm-up and then falls along half a
-// cosine to 0 at step total.
+// WarmupCosine rises linearly to 1 over the first warmup steps, and then falls to 0 along half a cosine (cosine
+// annealing). At step total and after it, the rate is 0.
 //
 // Source: Loshchilov and Hutter, "SGDR", 2017,
 // https://arxiv.org/abs/1608.03983, eq. 5, without restarts.

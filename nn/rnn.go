@@ -44,6 +44,9 @@ func NewRNN(in, hidden int, rng *rand.Rand) *RNN {
 //	h0    [B H]
 //	out   [B L H]  the state after each step
 //	last  [B H]    the state after the last step of each sequence
+//
+// Gradients flow to x, h0 and all parameters. It panics with a *tensor.ShapeError if the shapes do not match or a
+// length is out of range.
 func (r *RNN) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
 	if r.Activation > ReLU {
 		panic(&tensor.ShapeError{Op: "nn: RNN", Arg: "Activation", What: "value", Got: []int{int(r.Activation)}, Want: "Tanh or ReLU"})

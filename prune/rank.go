@@ -70,11 +70,11 @@ func ranks(list []float64) []float64 {
 	r := make([]float64, len(list))
 	for i, v := range list {
 		first, _ := slices.BinarySearch(sorted, v)
-		behind := first
-		for behind < len(sorted) && sorted[behind] == v {
-			behind++
+		end := first
+		for end < len(sorted) && sorted[end] == v {
+			end++
 		}
-		r[i] = float64(first+behind-1) / 2
+		r[i] = float64(first+end-1) / 2
 	}
 	return r
 }

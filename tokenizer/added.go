@@ -188,7 +188,7 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 	table := classes()
 	done := 0
 	for start, end, id := f.next(p.s, 0); id != none; {
-		t, behind := f.tokens.byID[id], end
+		t, resume := f.tokens.byID[id], end
 		if !(t.Special && spared(literal, &p, start, end)) && (!t.SingleWord || isAlone(table, p.s, start, end)) {
 			if t.LStrip {
 				start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
@@ -204,7 +204,7 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 			}
 			done = end
 		}
-		start, end, id = f.next(p.s, behind)
+		start, end, id = f.next(p.s, resume)
 	}
 	return appendPiece(out, p.slice(done, len(p.s)), none)
 }
@@ -221,6 +221,6 @@ func appendPiece(out []piece, p piece, id int) []piece {
 // isAlone reports whether there is no letter or digit directly before or after a part of a text.
 func isAlone(table *classTable, s string, start, end int) bool {
 	before, n := utf8.DecodeLastRuneInString(s[:start])
-	behind, m := utf8.DecodeRuneInString(s[end:])
-	return (n == 0 || !table.has(before, wordChar)) && (m == 0 || !table.has(behind, wordChar))
+	after, m := utf8.DecodeRuneInString(s[end:])
+	return (n == 0 || !table.has(before, wordChar)) && (m == 0 || !table.has(after, wordChar))
 }

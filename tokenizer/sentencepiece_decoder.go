@@ -7,25 +7,25 @@ import (
 
 // pieceDecoder writes texts like SentencePiece, and special tokens unchanged.
 type pieceDecoder struct {
-	model       *pieceModel
-	unknownText string
-	leading     bool // removes the space before the first word
-	allLeading  bool // removes all spaces before the first word
-	behind      *pieceNormalizer
-	special     map[string]bool
-	marian      bool // adds a space after each special token, and trims spaces from the ends of the text
-	cleanup     bool
+	model        *pieceModel
+	unknownText  string
+	leading      bool // removes the space before the first word
+	allLeading   bool // removes all spaces before the first word
+	denormalizer *pieceNormalizer
+	special      map[string]bool
+	marian       bool // adds a space after each special token, and trims spaces from the ends of the text
+	cleanup      bool
 }
 
 // newPieceDecoder returns the decoder for a file.
 func newPieceDecoder(f *pieceFile, m *pieceModel) *pieceDecoder {
 	d := &pieceDecoder{
 		model: m, unknownText: f.unknownText,
-		leading:    f.before.dummyPrefix || f.before.extraSpaces,
-		allLeading: f.before.extraSpaces,
+		leading:    f.normalizer.dummyPrefix || f.normalizer.extraSpaces,
+		allLeading: f.normalizer.extraSpaces,
 	}
-	if f.behind != nil {
-		d.behind = &pieceNormalizer{pieceRules: *f.behind, decodes: true}
+	if f.denormalizer != nil {
+		d.denormalizer = &pieceNormalizer{pieceRules: *f.denormalizer, decodes: true}
 	}
 	return d
 }
@@ -94,10 +94,10 @@ func (d *pieceDecoder) join(tokens []string) string {
 		}
 	}
 	flush()
-	if d.behind == nil {
+	if d.denormalizer == nil {
 		return string(text)
 	}
 	p := newPiece(string(text))
-	d.behind.normalize(&p)
+	d.denormalizer.normalize(&p)
 	return p.s
 }

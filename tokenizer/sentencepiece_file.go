@@ -15,13 +15,13 @@ import (
 // pieceFile is the content of a SentencePiece model: spiece.model, tokenizer.model, source.spm. The format
 // is a message of protobuf, sentencepiece_model.proto.
 type pieceFile struct {
-	pieces      []filePiece
-	kind        uint64 // pieceUnigram or pieceBPE
-	fallback    bool   // unknown characters are written as bytes
-	suffix      bool   // ▁ is after a word instead of before it
-	unknownText string // text of <unk> when decoding
-	before      pieceRules
-	behind      *pieceRules // normalizes decoded texts; may be nil
+	pieces       []filePiece
+	kind         uint64      // pieceUnigram or pieceBPE
+	fallback     bool        // unknown characters are written as bytes
+	suffix       bool        // ▁ is after a word instead of before it
+	unknownText  string      // text of <unk> when decoding
+	normalizer   pieceRules  // normalizes texts before they are encoded
+	denormalizer *pieceRules // normalizes decoded texts; may be nil
 }
 
 // filePiece is a piece of the vocabulary.
@@ -132,7 +132,7 @@ func (f wireField) flag(to *bool) error {
 func readPieceFile(data []byte) (*pieceFile, error) {
 	p := &pieceFile{kind: pieceUnigram, unknownText: " \u2047 "}
 	rules := pieceRules{dummyPrefix: true, extraSpaces: true, escape: true}
-	p.before = rules
+	p.normalizer = rules
 	err := readWire(data, func(f wireField) error {
 		if err := f.want(wireBytes); err != nil {
 			return err
@@ -148,15 +148,15 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 		case 2:
 			return p.readTraining(f.bytes)
 		case 3:
-			return within("normalizer_spec", p.before.read(f.bytes))
+			return within("normalizer_spec", p.normalizer.read(f.bytes))
 		case 4: // sentences for testing the model
 			return nil
 		case 5:
-			if p.behind == nil {
-				p.behind = new(pieceRules)
-				*p.behind = rules
+			if p.denormalizer == nil {
+				p.denormalizer = new(pieceRules)
+				*p.denormalizer = rules
 			}
-			return within("denormalizer_spec", p.behind.read(f.bytes))
+			return within("denormalizer_spec", p.denormalizer.read(f.bytes))
 		}
 		return fmt.Errorf("has the unknown field %d", f.number)
 	})
@@ -166,11 +166,11 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 	if len(p.pieces) == 0 {
 		return nil, errors.New("is not a model of SentencePiece: it has no pieces")
 	}
-	if p.behind != nil && p.behind.chars.units == nil {
-		p.behind = nil // as in the reference
+	if p.denormalizer != nil && p.denormalizer.chars.units == nil {
+		p.denormalizer = nil // as in the reference
 	}
-	if p.behind != nil {
-		if err := p.behind.checkDecoding(); err != nil {
+	if p.denormalizer != nil {
+		if err := p.denormalizer.checkDecoding(); err != nil {
 			return nil, within("denormalizer_spec", err)
 		}
 	}

@@ -23,7 +23,7 @@ func pieceTokenizer(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{
-		normalizer: &pieceNormalizer{pieceRules: f.before, user: pieces.user, suffix: f.suffix},
+		normalizer: &pieceNormalizer{pieceRules: f.normalizer, user: pieces.user, suffix: f.suffix},
 		post:       plainPair,
 		decoder:    newPieceDecoder(f, pieces),
 	}

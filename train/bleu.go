@@ -207,14 +207,14 @@ func apart(text string, kind func(r rune) bool) string {
 	return b.String()
 }
 
-// between puts a space between two characters of given kinds, and other text before and behind them.
-func between(text string, first, second func(r rune) bool, before, behind string) string {
+// between puts a space between two characters of given kinds, and other text before and after them.
+func between(text string, first, second func(r rune) bool, before, after string) string {
 	var b strings.Builder
 	for text != "" {
 		r, n := utf8.DecodeRuneInString(text)
 		q, m := utf8.DecodeRuneInString(text[n:])
 		if m > 0 && first(r) && second(q) {
-			b.WriteString(before + text[:n] + " " + text[n:n+m] + behind)
+			b.WriteString(before + text[:n] + " " + text[n:n+m] + after)
 			n += m
 		} else {
 			b.WriteString(text[:n])

@@ -1,27 +1,45 @@
 // Package flash computes attention without storing the scores of all pairs of queries and keys:
 // forward, backward, and the weights on request.
 //
+// # Terms
+//
+//	row          one query of one head; number (b·H + h)·Lq + i
+//	query block  the rows that share a key head and are evenly spaced in memory, as one matrix
+//	band         up to 96 rows of a query block, combined with one block of keys at a time
+//	strip        12 to 96 rows of a band whose scores with a block fit in the L1 cache
+//	block        512 keys, the unit of online softmax in the forward pass
+//	panel        64 keys of a block; a panel that no query of a strip attends to is skipped
+//	tile         a strip of queries and a panel of keys
+//	chunk        256 keys, the share of one task in the backward pass
+//	span         the keys that a row attends to
+//	extra keys   keys before the Lk keys, which every query attends to
+//
 // # Forward
 //
-// The kernel combines a band of queries with one block of keys at a time, strip by strip. The
-// scores of a strip fit in the L1 cache. They become weights relative to the largest score of the
-// block, m_i:
+// For each query block, Forward goes through the bands. attend combines a band with one block of
+// keys after the other, strip by strip. For query i, with scores s_ij and values v_j of the block,
+// strip computes the maximum m_i of the scores and
 //
-//	p_ij = 2^((s_ij − m_i)·log2 e)    l_i = Σ_j p_ij    o_i = Σ_j p_ij·v_j
+//	p_ij = exp(s_ij − m_i)    l_i = Σ_j p_ij    o_i = Σ_j p_ij·v_j
 //
-// Blocks are merged in the order of the keys (online softmax): the sums with the smaller m_i are
-// rescaled to the larger one. Of the scores, only m_i and 1/l_i are stored.
+// These results of a block are a partial. Partials are merged in the order of the keys (online
+// softmax): with m = max(m_i, m_i'), l_i and o_i of one are multiplied by exp(m_i − m), those of
+// the other by exp(m_i' − m), and then added. After the last block, finish divides o_i by l_i.
+// Only m_i (Shift) and 1/l_i (Inverse) of each row are stored for the backward pass; scores are
+// overwritten by the next strip. Exponentials are computed as powers of 2: see exponent.
 //
 // # Backward
 //
-// The scores of a block are recomputed. With D_i = Σ_v do_iv·o_iv:
+// The scores of a chunk of keys are recomputed, instead of stored. Given do, the gradient of the
+// result, and D_i = Σ_v do_iv·o_iv:
 //
-//	w_ij  = p_ij/l_i
+//	w_ij  = exp(s_ij − m_i)/l_i
 //	dw_ij = Σ_v do_iv·v_jv            dv_j += Σ_i w_ij·do_i
-//	ds_ij = w_ij·(dw_ij − D_i)        and from there to queries and keys
+//	ds_ij = w_ij·(dw_ij − D_i)        dq_i += Σ_j ds_ij·k_j    dk_j += Σ_i ds_ij·q_i
 //
-// A task processes one chunk of the keys of one head, so no other task adds to the gradients of
-// these keys. The gradient of a query is the sum over the chunks in their order.
+// The last two are for unscaled dot products; see block for scales and other scores. A task
+// processes one chunk of the keys of one head, so no other task adds to the gradients of these
+// keys. The gradient of a query is the sum over the chunks in their order.
 //
 // # Reproducibility
 //

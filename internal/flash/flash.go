@@ -90,8 +90,8 @@ func (r *Results) nonFinite(row int) bool {
 func (r *Results) underflowed(row int) bool { return r.Shift[row] == negInf }
 
 const (
-	vectorRows = 12  // rows of a strip: two tiles of six
-	tileRows   = 32  // rows of a strip on tile units
+	vectorRows = 12  // rows of a strip with vector instructions: two register tiles of six rows
+	tileRows   = 32  // rows of a strip on tile units (AMX)
 	bandRows   = 96  // rows that are combined with a block of keys before the next block
 	blockKeys  = 512 // keys that a strip is combined with at a time
 )
@@ -159,7 +159,7 @@ func (a *Attention) rowStride(x Heads) int {
 // tiles reports whether some products use tile units.
 func (a *Attention) tiles() bool { return simd.TilesForHeads(a.E) || simd.TilesForHeads(a.EV) }
 
-// stripRows returns the number of rows of a strip whose rows attend to different keys.
+// stripRows returns the number of rows of a strip if its rows may attend to different keys.
 func (a *Attention) stripRows() int {
 	if a.tiles() {
 		return tileRows
@@ -167,9 +167,9 @@ func (a *Attention) stripRows() int {
 	return vectorRows
 }
 
-// highStrip returns the number of rows of a strip whose rows attend to the same keys. With few
-// keys, the strip has more rows, as long as its scores fit in the L1 cache: fewer strips are
-// started and fewer tiles are partly empty.
+// highStrip returns the number of rows of a strip if all its rows attend to the same keys. With
+// few keys, the strip has more rows, as many as have scores that fit in the L1 cache, because each
+// strip has a fixed cost and fewer tiles are partly empty.
 func (a *Attention) highStrip() int {
 	if a.tiles() || a.Pages != nil {
 		return a.stripRows()

@@ -56,7 +56,7 @@ func Forward(a *Attention) {
 type forward struct {
 	*Attention
 	count int  // query blocks per head of keys
-	apart bool // tasks compute blocks of keys separately, so no task has whole rows
+	apart bool // tasks compute different blocks of keys of the same rows, see splitKeys
 }
 
 // omits reports whether no result of head z of keys is requested.
@@ -172,13 +172,13 @@ func (f *forward) band() int {
 	return min(max(floats/f.keys()/strip, 2)*strip, bandRows)
 }
 
-// attend computes rows r0 to r1 of a block, if they are requested, with keys k0 to k1, where k0
-// is a multiple of blockKeys. If other tasks compute other keys, it leaves its sums in w.all, and
-// weights relative to the shifts of their blocks, which are in w.shifts. Otherwise it finishes
-// the rows.
+// attend combines rows r0 to r1 of a query block with keys k0 to k1, where k0 is a multiple of
+// blockKeys. It skips rows that Only excludes. If this task has all keys, attend finishes the
+// rows. If other tasks compute other keys (f.apart), it leaves its sums in w.all, and its weights
+// relative to the shifts of their blocks, which are in w.shifts.
 //
-// A band of queries is combined with a block of keys before the next block, so that a block is
-// loaded only once for all of them. The band is processed strip by strip, so that the scores stay
+// All rows of a band are combined with a block of keys before the next block, so the block is
+// loaded only once for the band. The band is processed strip by strip, so that the scores stay
 // in the L1 cache. Each block is computed independently and then merged, in the order of the
 // keys. The result of a query therefore does not depend on the keys that other queries attend to,
 // or on the task that computes a block.
@@ -257,8 +257,8 @@ func (f *forward) final(w *worker) weights {
 	return f.returned()
 }
 
-// streamed is the number of weights above which they do not fit in the L2 cache. Their memory is
-// then not read back from the cache.
+// streamed is the number of weights from which on they are written past the caches (streaming
+// stores), because they do not fit in the L2 cache.
 const streamed = 1 << 20
 
 // normalise divides the weights of n rows, which are relative to the shifts of their blocks, by
@@ -286,13 +286,13 @@ func (f *forward) normalise(w *worker, first, n int) {
 	w.top = factors[:cap(factors)]
 }
 
-// sinkLead is the largest allowed difference between the sink and the largest score, as a power
-// of two. Above it, the statistics are relative to the sink; otherwise the inverse would not be a
-// normal number.
+// sinkLead is the largest exponent of 2 of the sink relative to the shift, the largest score, at
+// which the statistics stay relative to the shift. Above it they are relative to the sink, because
+// the inverse could be subnormal.
 const sinkLead = 60
 
-// statistics sets the statistics of the rows from row number first on, given the sums over their
-// keys. It replaces the sums by the factors that turn Σ p·v into the result.
+// statistics sets Shift, Inverse and LogSumExp of the rows from row number first on, given their
+// shifts m and sums Σ p. It replaces each sum by the factor that turns Σ p·v into the result.
 func (f *forward) statistics(first int, shifts, sums []float32) {
 	if f.Sinks != nil || f.LogSumExp != nil {
 		for i, sum := range sums {

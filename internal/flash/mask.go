@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Span is the keys that a query attends to: the keys of [Lo, Hi), or, if Seen is not nil, those
-// keys for which Seen is true.
+// Span is the set of keys that a query attends to: the keys of [Lo, Hi) or, if Seen is not nil,
+// the keys of [Lo, Hi) for which Seen is true.
 type Span struct {
 	Lo, Hi int
 	Seen   []bool // indexed by key
@@ -61,7 +61,7 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 		a.headSpans(at, end, holes, spans[:live], scratch)
 		if a.Extra > 0 {
 			for r := range live {
-				spans[r] = spans[r].behind(a.Extra, k0, k1, scratch[r*all:][:all])
+				spans[r] = spans[r].afterExtra(a.Extra, k0, k1, scratch[r*all:][:all])
 			}
 		}
 		clear(spans[live:n])
@@ -70,7 +70,7 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	}
 }
 
-// headSpans sets spans[r] to the keys of at.Key to end that the query r after at attends to.
+// headSpans sets spans[r] to the keys in [at.Key, end) that query at.Query+r attends to.
 func (a *Attention) headSpans(at Row, end, holes int, spans []Span, scratch []bool) {
 	for r := range spans {
 		spans[r] = Span{Lo: at.Key, Hi: end}
@@ -137,10 +137,10 @@ func (a *Attention) maskArray(at Row, spans []Span) int {
 	return -1
 }
 
-// behind shifts x behind the extra keys, and returns the keys of k0 to k1 that its query attends
-// to, including extra keys. row is memory for all keys; Seen of x may be the part of row behind
-// the extra keys.
-func (x Span) behind(extra, k0, k1 int, row []bool) Span {
+// afterExtra converts x, which does not count extra keys, to a span that does. It returns the keys
+// of k0 to k1 that the query attends to, including extra keys. row is memory for all keys; Seen of
+// x may be the part of row after the extra keys.
+func (x Span) afterExtra(extra, k0, k1 int, row []bool) Span {
 	empty := x.Lo >= x.Hi
 	y := Span{Lo: x.Lo + extra, Hi: x.Hi + extra}
 	switch {
@@ -253,8 +253,7 @@ func (x Span) attends(j int) bool { return j >= x.Lo && j < x.Hi && (x.Seen == n
 // of panel p.
 type panelSet uint64
 
-// livePanels returns the panels of the block of key lo with attended keys. Panels from hi on are
-// not included.
+// livePanels returns the panels before hi that contain an attended key, in the block of key lo.
 func livePanels(spans []Span, lo, hi int) (live panelSet) {
 	first := lo / blockKeys * (blockKeys / 64)
 	all := panelSet(1)<<((hi+63)/64-first) - 1<<(lo/64-first)
@@ -352,8 +351,7 @@ func (w *worker) grain(a *Attention) int {
 	return 16
 }
 
-// cut returns the last multiple of grain, starting at lo, before which no query attends to any
-// key.
+// cut returns the largest lo + n·grain such that no query attends to a key before it.
 func cut(spans []Span, lo, hi, grain int) int {
 	first := hi
 	for _, s := range spans {

@@ -6,9 +6,10 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// partial is the result of some keys for some queries: for each query the shift m of its
-// exponents, Σ p and Σ p·v. For a query that attends to none of the keys, the sum is 0; otherwise
-// it is at least 1, the term of its largest score.
+// partial is the unnormalised result of some queries over some keys. For each query it has the
+// shift m, its largest score; the sum Σ p; and acc, Σ p·v, where p = exp(score − m). If a query
+// attends to none of the keys, its sum is 0. Otherwise the sum is at least 1, because the largest
+// score contributes exp(0).
 type partial struct {
 	shift, sum []float32
 	acc        []float32 // EV elements per query
@@ -28,8 +29,8 @@ func (x partial) none() {
 	clear(x.acc)
 }
 
-// merge adds the result of other keys to x. The exponents become relative to the larger of the
-// two shifts.
+// merge adds the result y of other keys to x: one step of online softmax. The result has the larger
+// of the two shifts; the sums with the smaller shift are multiplied by 2^(c·(smaller − larger)).
 func (x partial) merge(y partial, c float32, ev int) {
 	for i, m := range y.shift {
 		acc, other := x.acc[i*ev:][:ev], y.acc[i*ev:][:ev]
@@ -70,9 +71,9 @@ func (w *worker) clearWeights(first, n, k0, k1 int) {
 	fill(w.shifts[k0/blockKeys*bandRows:(k1+blockKeys-1)/blockKeys*bandRows], negInf)
 }
 
-// complete finishes the strip of n rows from row i on. If a value that is not finite has been
-// multiplied by a weight, it recomputes the whole strip, because the weight may be 0 and the
-// value must then have no effect.
+// complete finishes the strip of n rows from row i on. If a result is not finite, it recomputes the
+// whole strip carefully: a value that is infinite or NaN may have been multiplied by a weight of 0,
+// and must then have no effect.
 func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
@@ -89,8 +90,10 @@ func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	}
 }
 
-// strip combines n rows, from row i on, with keys lo to hi of a block. lo is the first key of a
-// panel. careful means that values may not be finite.
+// strip combines n rows, from row i of the band on, with keys lo to hi of a block: it computes the
+// scores, turns them into weights, multiplies these by the values, and merges the result into
+// w.all. The band starts at row r of t. lo is the first key of a panel. careful means that values
+// may be infinite or NaN.
 func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful bool) {
 	spans := w.spans[i : i+n]
 	var live panelSet
@@ -203,9 +206,9 @@ func orZero(m float32) float32 {
 	return m
 }
 
-// multiply is simd.MultiplyPanels for a matrix that is also stored at b. If the matrix is not
-// finite, products with zeros are skipped. Tile units skip them for each number, so they need no
-// special case.
+// multiply is simd.MultiplyPanels for a matrix that is stored in panels and, unpacked, at b. If the
+// matrix is not finite, multiply uses b and skips products with zeros of p, so that 0·NaN adds
+// nothing. Panels for tile units do this themselves, so they need no special case.
 func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0, j1 int, finite, accumulate bool) {
 	if finite || panels != nil && panels.Tiles {
 		simd.MultiplyPanels(c, p, m, panels, k0, k1, j0, j1, accumulate)
