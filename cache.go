@@ -266,7 +266,7 @@ func pageCapacity(n int) int {
 }
 
 // Fork returns a cache with the same keys and values without copying them: both caches share
-// their common pages. Appending to one does not change the other.
+// their common pages (copy-on-write). Appending to one does not change the other.
 func (c *Cache) Fork() *Cache {
 	all := make([]int, len(c.seqs))
 	for i := range all {

@@ -9,7 +9,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Merge combines attention to parts of the keys into attention to all keys. With L_p the
+// Merge combines attention to parts of the keys into attention to all keys, as flash
+// decoding and ring attention do. With L_p the
 // log-sum-exp of part p:
 //
 //	log-sum-exp  L = ln Σ_p exp(L_p)

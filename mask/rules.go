@@ -122,8 +122,8 @@ func (w *windowWithSinks) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended [
 }
 
 // Prefix lets every query attend to the first lens[b] keys of its sequence, and to the keys up to
-// its own position i + Lk − Lq: a bidirectional prefix followed by a causal rest. It takes one
-// length for all sequences, or one per sequence.
+// its own position i + Lk − Lq: a bidirectional prefix followed by a causal rest, the mask
+// of a prefix language model (prefix LM). It takes one length for all sequences, or one per sequence.
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 3.2.1.
@@ -146,7 +146,7 @@ func (p prefix) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 }
 
 // Lengths lets every query of sequence b attend to its first lens[b] keys. The other keys are
-// padding.
+// padding: other libraries call this a key padding mask.
 func Lengths(lens ...int) attn.Mask { return attn.NewMask(validLens{lens: slices.Clone(lens)}) }
 
 // validLens is the number of valid keys of each sequence.
@@ -224,7 +224,8 @@ func (v validQueries) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 
 // Documents is the mask for several documents packed into a sequence: a query attends only to
 // keys of the same document. Document n has the positions from ends[n−1], or 0 for n = 0, up to
-// but not including ends[n]; ends are the cumulative lengths. A query is at position i + Lk − Lq.
+// but not including ends[n]; ends are the cumulative lengths (cu_seqlens without
+// its 0). A query is at position i + Lk − Lq.
 // Positions after the last document are padding. Each sequence has a list, or all sequences share
 // one.
 func Documents(ends ...[]int) attn.Mask {
