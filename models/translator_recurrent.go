@@ -242,20 +242,20 @@ func (m *recurrent) Sizes() Sizes {
 	return z
 }
 
-// Operations returns the multiply-adds for one sequence: those of attention without heads, if the network
-// has no layer with heads, and those outside attention. encoded is the number of source tokens that are
-// encoded now: source, or 0 if the state has them already.
-func (m *recurrent) Operations(encoded, source, target float64) (attention, rest float64) {
+// Operations returns the multiply-adds for one sequence outside the attention layer, which is missing without heads.
+// encoded is the number of source tokens that are encoded now: source, or 0 if the state has them already.
+func (m *recurrent) Operations(encoded, source, target float64) float64 {
 	d, layers := float64(m.config.Width), float64(m.config.Layers)
 	// A unit of h states and n inputs takes 3h(n+h) per token.
 	unit := func(in, h float64) float64 { return 3 * h * (in + h) }
+	all := 0.
 	if m.cross == nil {
-		attention = 2 * target * source * d
+		all = 2 * target * source * d
 	}
 	if encoded > 0 {
-		rest = layers * (encoded*2*unit(d, d/2) + d*d)
+		all += layers * (encoded*2*unit(d, d/2) + d*d)
 	}
-	return attention, rest + target*(unit(2*d, d)+(layers-1)*unit(d, d)+3*d*d+d*float64(m.config.TargetVocab))
+	return all + target*(unit(2*d, d)+(layers-1)*unit(d, d)+3*d*d+d*float64(m.config.TargetVocab))
 }
 
 // VectorNumbers returns an upper limit on the number of elements of all queries and keys, for the given

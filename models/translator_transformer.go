@@ -92,13 +92,12 @@ func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 	return transformer{e}
 }
 
-// Operations returns the multiply-adds for one sequence outside the attention layers, of which it has
-// none without heads. encoded is the number of source tokens that are encoded now: source, or 0 if the
-// state has them already.
-func (m transformer) Operations(encoded, _, target float64) (attention, rest float64) {
+// Operations returns the multiply-adds for one sequence outside the attention layers. encoded is the number of
+// source tokens that are encoded now: source, or 0 if the state has them already.
+func (m transformer) Operations(encoded, _, target float64) float64 {
 	z := m.Sizes()
 	width, hidden, layers := float64(z.Width), float64(z.Hidden), float64(z.Layers)
-	return 0, layers*2*width*hidden*(encoded+target) + target*width*float64(z.Decoder.Vocabulary)
+	return layers*2*width*hidden*(encoded+target) + target*width*float64(z.Decoder.Vocabulary)
 }
 
 // VectorNumbers returns the number of elements of all queries and keys, for the given numbers of source

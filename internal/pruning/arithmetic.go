@@ -7,56 +7,38 @@ import (
 	"github.com/attn-go/attn/score"
 )
 
-// Operations counts the multiply-adds of a translator: those of its attention layers, including
-// their maps and scores, and all others. Only products count; softmax and norms do not.
-type Operations struct{ Attention, Rest float64 }
-
-// All returns the sum.
-func (o Operations) All() float64 { return o.Attention + o.Rest }
-
 // Reads describes the tokens that a translator reads and writes.
 type Reads struct {
 	Batch, Source, Target int // sequences; tokens of each
 	// Cached is the number of target tokens read before. If it is not 0, the source has been read
 	// too and does not count.
 	Cached int
-	// Encode excludes the decoder.
-	Encode bool
 }
 
-// Count returns the number of multiply-adds of a translator. Keys and values are computed once
-// and cached, and a decoder's query attends to the tokens before it.
-func Count(m *models.Model, r Reads) Operations {
+// Count returns the number of multiply-adds of a translator. Only products count; softmax and norms do not. Keys and
+// values are computed once and cached, and a decoder's query attends to the tokens before it.
+func Count(m *models.Model, r Reads) float64 {
 	b, s, t := float64(r.Batch), float64(r.Source), float64(r.Target)
 	past := float64(r.Cached)
 	encoded := s
 	if r.Cached > 0 {
 		encoded = 0
 	}
-	if r.Encode {
-		t = 0
-	}
-	var o Operations
+	// Every network of attn train counts the multiply-adds outside its attention layers.
+	n := m.Network.(interface {
+		Operations(encoded, source, target float64) float64
+	}).Operations(encoded, s, t)
 	for _, l := range m.Attention() {
 		switch kind, _ := heads.Place(l.Config().Name); kind {
 		case heads.Cross:
-			o.Attention += b * layerOperations(l, t, encoded, t*s)
+			n += layerOperations(l, t, encoded, t*s)
 		case heads.Decoder:
-			o.Attention += b * layerOperations(l, t, t, t*past+t*(t+1)/2)
+			n += layerOperations(l, t, t, t*past+t*(t+1)/2)
 		default:
-			o.Attention += b * layerOperations(l, encoded, encoded, encoded*s)
+			n += layerOperations(l, encoded, encoded, encoded*s)
 		}
 	}
-	attention, rest := m.Network.(counted).Operations(encoded, s, t)
-	return Operations{o.Attention + b*attention, b * rest}
-}
-
-// counted is a network of attn train.
-type counted interface {
-	// Operations returns the multiply-adds for one sequence of source and target tokens, of which the
-	// given number of source tokens is encoded now: those of attention without a layer, and those
-	// outside attention.
-	Operations(encoded, source, target float64) (attention, rest float64)
+	return b * n
 }
 
 // layerOperations returns the multiply-adds of an attention layer for one sequence with the given

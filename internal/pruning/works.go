@@ -61,13 +61,7 @@ func (x *Task) Works() []Work {
 	}
 	for _, b := range []int{1, 8, 32} {
 		for _, l := range lengths(128) {
-			count := attentionOf(b, l, causal)
-			if translates {
-				count = func(p *models.Probe) float64 {
-					return Count(p.Model(), Reads{Batch: b, Source: l, Target: l}).Attention
-				}
-			}
-			list = append(list, attentionLayers(b, l, z.Width, count))
+			list = append(list, attentionLayers(b, l, z.Width))
 		}
 	}
 	return list
@@ -111,7 +105,7 @@ func translation(batch, length int) Work {
 			}
 		},
 		Operations: func(p *models.Probe) float64 {
-			return Count(p.Model(), Reads{Batch: batch, Source: length, Target: length}).All()
+			return Count(p.Model(), Reads{Batch: batch, Source: length, Target: length})
 		},
 	}
 }
@@ -143,7 +137,7 @@ func decodingStep(length int, translates bool) Work {
 	if translates {
 		read.Targets, next = texts(1, length), models.Batch{Targets: texts(1, 1)}
 		w.Operations = func(p *models.Probe) float64 {
-			return Count(p.Model(), Reads{Batch: 1, Source: length, Target: 1, Cached: length}).All()
+			return Count(p.Model(), Reads{Batch: 1, Source: length, Target: 1, Cached: length})
 		}
 	}
 	w.On = func(p *models.Probe) func() {
@@ -159,9 +153,13 @@ func decodingStep(length int, translates bool) Work {
 }
 
 // attentionLayers runs every attention layer on whole sequences.
-func attentionLayers(batch, length, width int, operations func(*models.Probe) float64) Work {
+func attentionLayers(batch, length, width int) Work {
+	causal := func(l *attn.MultiHead) bool {
+		kind, _ := heads.Place(l.Config().Name)
+		return kind == heads.Decoder
+	}
 	return Work{
-		Name: "attention layers", Batch: batch, Length: length, Operations: operations,
+		Name: "attention layers", Batch: batch, Length: length,
 		On: func(p *models.Probe) func() {
 			x := tensor.Randn(rand.New(rand.NewPCG(1, 1)), batch, length, width)
 			tape := tensor.NewTape(tensor.Infer)
@@ -169,27 +167,23 @@ func attentionLayers(batch, length, width int, operations func(*models.Probe) fl
 				for _, l := range p.Layers() {
 					tape.Reset()
 					var o attn.Options
-					if kind, _ := heads.Place(l.Config().Name); kind == heads.Decoder {
+					if causal(l) {
 						o.Mask = mask.Causal()
 					}
 					l.Forward(tape, x, x, x, o)
 				}
 			}
 		},
-	}
-}
-
-// attentionOf returns the multiply-adds of the attention layers of a model.
-func attentionOf(batch, length int, causal bool) func(p *models.Probe) float64 {
-	n := float64(length)
-	pairs := n * n
-	if causal {
-		pairs = n * (n + 1) / 2
-	}
-	return func(p *models.Probe) (sum float64) {
-		for _, l := range p.Layers() {
-			sum += float64(batch) * layerOperations(l, n, n, pairs)
-		}
-		return sum
+		Operations: func(p *models.Probe) (sum float64) {
+			n := float64(length)
+			for _, l := range p.Layers() {
+				pairs := n * n
+				if causal(l) {
+					pairs = n * (n + 1) / 2
+				}
+				sum += layerOperations(l, n, n, pairs)
+			}
+			return float64(batch) * sum
+		},
 	}
 }
