@@ -3,6 +3,7 @@ package models
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
@@ -50,23 +51,21 @@ func (m *Model) ONNX(opset int) (*onnx.Model, error) {
 }
 
 // graphs builds the graphs of a network.
-type graphs interface {
-	// state returns the decoder's state between steps: first the values that encode returns, then
-	// those that change with each step.
-	state() (encoded, own []port)
+type graphs struct {
+	// encoded and own are the decoder's state between steps: the values that encode returns, and those that change
+	// with each step.
+	encoded, own []port
 	// encode reads the source and returns the initial state of a decoder: the encoded values,
 	// then the parts of its state that are computed from them.
-	encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value
-	// starts is the number of values that encode returns.
-	starts() int
+	encode func(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value
+	starts int // number of values that encode returns
 	// read reads tokens [B l] that follow earlier ones. It returns vectors [B l D] that predict
 	// the next tokens, and the new state of the decoder.
-	read(g *onnx.Graph, target, before onnx.Value, mask onnx.Attention, encoded, own []onnx.Value) (
+	read func(g *onnx.Graph, target, before onnx.Value, mask onnx.Attention, encoded, own []onnx.Value) (
 		onnx.Value, []onnx.Value,
 	)
-	// steps is the axis of the tokens that are read in one step.
-	steps() onnx.Axis
-	target() *nn.Embedding
+	steps  onnx.Axis // of the tokens that are read in one step
+	target *nn.Embedding
 }
 
 // port is a named part of a decoder's state.
@@ -80,18 +79,17 @@ func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
 	batch := onnx.Named("batch")
 	source := g.Input("source", onnx.Int64, batch, onnx.Named("source"))
 	lengths := g.Input("source_lengths", onnx.Int64, batch)
-	target := g.Input("target", onnx.Int64, batch, n.steps())
+	target := g.Input("target", onnx.Int64, batch, n.steps)
 	before := g.Input("past.length", onnx.Int64)
 
-	encoded, own := n.state()
-	ports := append(append([]port{}, encoded...), own...)
+	ports := slices.Concat(n.encoded, n.own)
 	past := make([]onnx.Value, len(ports))
 	for i, p := range ports {
 		past[i] = g.Input("past."+p.name, onnx.Float32, p.axes...)
 	}
 
 	// The first step encodes the source; later steps have it in their state.
-	starting := make([]onnx.Port, n.starts())
+	starting := make([]onnx.Port, n.starts)
 	for i := range starting {
 		starting[i] = onnx.Port{Type: onnx.Float32, Axes: ports[i].axes}
 	}
@@ -105,11 +103,11 @@ func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
 	}
 
 	mask := onnx.Attention{}.And(g, g.ValidLens(lengths, g.Length(source, 1)))
-	x, next := n.read(g, target, before, mask, state[:len(encoded)], state[len(encoded):])
-	g.Output("logits", g.In("target").Unembed(n.target(), x), onnx.Float32, batch, n.steps(), onnx.Sized(c.TargetVocab))
+	x, next := n.read(g, target, before, mask, state[:len(n.encoded)], state[len(n.encoded):])
+	g.Output("logits", g.In("target").Unembed(n.target, x), onnx.Float32, batch, n.steps, onnx.Sized(c.TargetVocab))
 	g.Output("present.length", g.Add(before, g.Length(target, 1)), onnx.Int64)
-	for i, v := range append(state[:len(encoded):len(encoded)], next...) {
-		axes := append([]onnx.Axis{}, ports[i].axes...)
+	for i, v := range slices.Concat(state[:len(n.encoded)], next) {
+		axes := slices.Clone(ports[i].axes)
 		for j, a := range axes { // axes that have grown
 			switch a.Name {
 			case "read":

@@ -7,40 +7,28 @@ import (
 	"github.com/attn-go/attn/onnx"
 )
 
-// graph returns the graphs of encode and read, which reads one token at a time.
-func (m *recurrent) graph() graphs { return recurrentGraphs{m} }
-
-type recurrentGraphs struct{ *recurrent }
-
-func (m recurrentGraphs) target() *nn.Embedding { return m.recurrent.target }
-func (m recurrentGraphs) steps() onnx.Axis      { return onnx.Sized(1) }
-
-// starts counts the whole state, because the decoder's initial state is computed from the
-// encoder's.
-func (m recurrentGraphs) starts() int {
-	encoded, own := m.state()
-	return len(encoded) + len(own)
-}
-
-// state is the source as keys and values, and the state of each layer of the decoder.
-func (m recurrentGraphs) state() (encoded, own []port) {
+// graph returns the graphs, which read one token at a time. The state is the source as keys and values, and the state of
+// each layer of the decoder. The initial state of the decoder is computed from the encoder's.
+func (m *recurrent) graph() graphs {
+	g := graphs{encode: m.encodeGraph, read: m.readGraph, steps: onnx.Sized(1), target: m.target}
 	if m.cross != nil {
-		encoded = kvPorts(m.cross, "encoded")
+		g.encoded = kvPorts(m.cross, "encoded")
 	} else {
 		axes := func(size int) []onnx.Axis {
 			return []onnx.Axis{onnx.Named("batch"), onnx.Named("encoded"), onnx.Sized(size)}
 		}
 		keys := onnx.ScoreSize(m.score, m.config.Width)
-		encoded = []port{{"source.keys", axes(keys)}, {"source.values", axes(m.config.Width)}}
+		g.encoded = []port{{"source.keys", axes(keys)}, {"source.values", axes(m.config.Width)}}
 	}
 	for i := range m.decoder {
 		axes := []onnx.Axis{onnx.Named("batch"), onnx.Sized(m.config.Width)}
-		own = append(own, port{"decoder." + strconv.Itoa(i), axes})
+		g.own = append(g.own, port{"decoder." + strconv.Itoa(i), axes})
 	}
-	return encoded, own
+	g.starts = len(g.encoded) + len(g.own)
+	return g
 }
 
-func (m recurrentGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
+func (m *recurrent) encodeGraph(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
 	x := embedGraph(g, "source", m.source, source)
 	var own []onnx.Value
 	for i := range m.forward {
@@ -58,7 +46,7 @@ func (m recurrentGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []onn
 	return append(encoded, own...)
 }
 
-func (m recurrentGraphs) read(
+func (m *recurrent) readGraph(
 	g *onnx.Graph, target, _ onnx.Value, visible onnx.Attention, encoded, own []onnx.Value,
 ) (onnx.Value, []onnx.Value) {
 	query := g.Node("Unsqueeze", []onnx.Value{own[len(own)-1], g.Ints(1)})
@@ -68,7 +56,7 @@ func (m recurrentGraphs) read(
 	} else {
 		context = g.Attend(m.score, query, encoded[0], encoded[1], m.config.Width, visible)
 	}
-	embedded := embedGraph(g, "target", m.recurrent.target, target)
+	embedded := embedGraph(g, "target", m.target, target)
 	x := g.Node("Concat", []onnx.Value{embedded, context}, onnx.Int("axis", 2))
 	in := x
 	var next []onnx.Value

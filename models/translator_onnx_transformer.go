@@ -8,26 +8,17 @@ import (
 	"github.com/attn-go/attn/onnx"
 )
 
-// graph returns the graphs of encode and read, for any batch size.
-func (m transformer) graph() graphs { return transformerGraphs{m} }
-
-type transformerGraphs struct{ transformer }
-
-func (m transformerGraphs) target() *nn.Embedding { return m.table(m.encoderDecoder.target) }
-func (m transformerGraphs) steps() onnx.Axis      { return onnx.Named("target") }
-
-func (m transformerGraphs) starts() int {
-	encoded, _ := m.state()
-	return len(encoded)
-}
-
-// state is the keys and values of each layer that has heads.
-func (m transformerGraphs) state() (encoded, own []port) {
-	for _, b := range m.encoderDecoder.target.blocks {
-		encoded = append(encoded, kvPorts(b.cross, "encoded")...)
-		own = append(own, kvPorts(b.self, "read")...)
+// graph returns the graphs for any batch size. The state is the keys and values of each layer that has heads.
+func (m transformer) graph() graphs {
+	g := graphs{
+		encode: m.encodeGraph, read: m.readGraph, steps: onnx.Named("target"), target: m.target.words.(*nn.Embedding),
 	}
-	return encoded, own
+	for _, b := range m.target.blocks {
+		g.encoded = append(g.encoded, kvPorts(b.cross, "encoded")...)
+		g.own = append(g.own, kvPorts(b.self, "read")...)
+	}
+	g.starts = len(g.encoded)
+	return g
 }
 
 // kvPorts are the keys and values of a layer.
@@ -60,9 +51,9 @@ func takeKV(l *attn.MultiHead, list *[]onnx.Value) onnx.KV {
 	return kv
 }
 
-func (m transformerGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
+func (m transformer) encodeGraph(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
 	n := g.Length(source, 1)
-	x := m.positioned(g, "source", m.source, source, g.Count(g.Int(0), n))
+	x := positioned(g, "source", m.source, source, g.Count(g.Int(0), n))
 	visible := onnx.Attention{}.And(g, g.ValidLens(lengths, n))
 	for i, b := range m.source.blocks {
 		g := g.In("encoder." + strconv.Itoa(i))
@@ -72,21 +63,21 @@ func (m transformerGraphs) encode(g *onnx.Graph, source, lengths onnx.Value) []o
 	}
 	x = norm(g, "encoder.norm", m.source.norm, x)
 	var encoded []onnx.Value
-	for i, b := range m.encoderDecoder.target.blocks {
+	for i, b := range m.target.blocks {
 		encoded = append(encoded, kvValues(g.In("decoder."+strconv.Itoa(i)+".cross").Project(b.cross, x, x))...)
 	}
 	return encoded
 }
 
-func (m transformerGraphs) read(
+func (m transformer) readGraph(
 	g *onnx.Graph, target, before onnx.Value, visible onnx.Attention, encoded, own []onnx.Value,
 ) (onnx.Value, []onnx.Value) {
 	l := g.Length(target, 1)
 	read := g.Add(before, l)
-	x := m.positioned(g, "target", m.encoderDecoder.target, target, g.Count(before, read))
+	x := positioned(g, "target", m.target, target, g.Count(before, read))
 	earlier := onnx.Attention{}.And(g, g.Causal(l, read))
 	var next []onnx.Value
-	for i, b := range m.encoderDecoder.target.blocks {
+	for i, b := range m.target.blocks {
 		g := g.In("decoder." + strconv.Itoa(i))
 		y, kv := g.In("self").Extend(b.self, norm(g, "norm1", b.selfNorm, x), takeKV(b.self, &own), earlier)
 		next = append(next, kvValues(kv)...)
@@ -94,7 +85,7 @@ func (m transformerGraphs) read(
 		x = g.Add(x, g.In("cross").Query(b.cross, norm(g, "norm2", b.crossNorm, x), takeKV(b.cross, &encoded), visible))
 		x = g.Add(x, g.In("ff").FeedForward(b.ff.(*nn.FeedForward), norm(g, "norm3", b.ffNorm, x)))
 	}
-	return norm(g, "decoder.norm", m.encoderDecoder.target.norm, x), next
+	return norm(g, "decoder.norm", m.target.norm, x), next
 }
 
 // norm adds a norm of the network to a graph.
@@ -102,10 +93,7 @@ func norm(g *onnx.Graph, name string, l Layer, x onnx.Value) onnx.Value {
 	return g.In(name).LayerNorm(l.(*nn.LayerNorm), x)
 }
 
-// table returns the embeddings of a stack.
-func (m transformerGraphs) table(d *stack) *nn.Embedding { return d.words.(*nn.Embedding) }
-
 // positioned embeds tokens at the given positions.
-func (m transformerGraphs) positioned(g *onnx.Graph, name string, d *stack, ids, positions onnx.Value) onnx.Value {
-	return g.Add(embedGraph(g, name, m.table(d), ids), g.Sinusoids(positions, d.sizes.Width))
+func positioned(g *onnx.Graph, name string, d *stack, ids, positions onnx.Value) onnx.Value {
+	return g.Add(embedGraph(g, name, d.words.(*nn.Embedding), ids), g.Sinusoids(positions, d.sizes.Width))
 }
