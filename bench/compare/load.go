@@ -45,7 +45,7 @@ func (l loading) task(threads int) task {
 	best := once{Read: -1, Fresh: -1, Memory: -1} // of all rounds
 	return task{
 		table: "Loading", name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), libraries: []string{"torch"},
-		request: request{Op: "load", File: path, Storage: l.held, Mask: "none"},
+		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: l.held},
 		start: func() (measurer, error) {
 			if err := os.Mkdir(dir, 0o777); err != nil {
 				return nil, err

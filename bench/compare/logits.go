@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 
+	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 )
@@ -49,7 +50,7 @@ func (s shape) checkLogits(p *peer, threads int) error {
 	}
 	ids := []int{3, 1, 4, 1, 5, 92, 65, 35, 89, 79, 3}
 	want := m.Head().Logits(nil, m.Hidden(nil, models.Batch{IDs: [][]int{ids}}, models.Run{})).Data()
-	a, err := p.exchange(request{Op: "logits", File: dir, IDs: ids, Threads: threads})
+	a, err := p.exchange(request{Work: bench.Work{Op: "logits"}, File: dir, IDs: ids, Threads: threads})
 	if err == nil && a.missing() != "" {
 		err = errors.New(a.missing())
 	}

@@ -78,7 +78,8 @@ func (s shape) encode(threads, batch, length int) task {
 	return task{
 		table: "Encoding", name: name, libraries: usual,
 		request: request{
-			Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width, Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Mask: "none",
+			Work:   bench.Work{Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width},
+			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary,
 		},
 		start: func() (measurer, error) {
 			m, err := s.load(tensor.Float32)
@@ -112,8 +113,8 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 		table: "Generation", name: fmt.Sprintf("generate %s %s", s.name, held),
 		libraries: []string{"torch", "ctranslate2", "llama.cpp"},
 		request: request{
-			Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width, Hidden: s.hidden, Layers: s.layers,
-			Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias, Mask: "none",
+			Work:   bench.Work{Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width},
+			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias,
 		},
 		start: func() (measurer, error) {
 			m, err := s.load(held)

@@ -33,7 +33,7 @@ func allTasks(threads int) []task {
 	var tasks []task
 	for _, w := range bench.Usual() {
 		tasks = append(tasks, task{
-			table: "Operations", name: w.Name(), request: newRequest(w), share: shareOf, libraries: usual,
+			table: "Operations", name: w.Name(), request: request{Work: w}, share: shareOf, libraries: usual,
 			start: func() (measurer, error) { return bench.New(w, threads), nil },
 		})
 	}
@@ -56,19 +56,7 @@ func shareOf(r bench.Result) string {
 
 // request is the work in the form that the peers read.
 type request struct {
-	Op        string  `json:"op"`
-	B         int     `json:"b"`
-	H         int     `json:"h"`
-	G         int     `json:"g"`
-	Lq        int     `json:"lq"`
-	Lk        int     `json:"lk"`
-	E         int     `json:"e"`
-	V         int     `json:"v"`
-	Width     int     `json:"width"`
-	Causal    bool    `json:"causal"`
-	Mask      string  `json:"mask"`
-	Dropout   float64 `json:"dropout"`
-	Weights   bool    `json:"weights"`
+	bench.Work
 	Hidden    int     `json:"hidden,omitempty"` // this and the following for the translator and models
 	Layers    int     `json:"layers,omitempty"`
 	Vocab     int     `json:"vocab,omitempty"`
@@ -81,11 +69,4 @@ type request struct {
 	IDs       []int   `json:"ids,omitempty"` // text for the comparison of logits, with the decoder in File
 	Threads   int     `json:"threads"`
 	Time      float64 `json:"time"` // seconds
-}
-
-func newRequest(w bench.Work) request {
-	return request{
-		Op: w.Op, B: w.B, H: w.H, G: w.G, Lq: w.Lq, Lk: w.Lk, E: w.E, V: w.V, Width: w.Width,
-		Causal: w.Causal, Mask: w.Mask, Dropout: w.Dropout, Weights: w.Weights,
-	}
 }

@@ -36,7 +36,7 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 		name := filepath.Base(dir)
 		tasks = append(tasks, task{
 			table: "Tokenizers", name: "tokenize " + name, libraries: []string{"tokenizers"}, share: speed(int64(len(data))),
-			request: request{Op: "tokenize", File: path, Text: text},
+			request: request{Work: bench.Work{Op: "tokenize"}, File: path, Text: text},
 			start: func() (measurer, error) {
 				t, err := tokenizer.Load(dir)
 				if err != nil {
@@ -58,7 +58,7 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 			},
 		}, task{
 			table: "Tokenizers", name: "load " + name, libraries: []string{"tokenizers"}, share: speed(file.Size()),
-			request: request{Op: "tokenizer", File: path},
+			request: request{Work: bench.Work{Op: "tokenizer"}, File: path},
 			start: func() (measurer, error) {
 				if _, err := tokenizer.Load(dir); err != nil {
 					return nil, err

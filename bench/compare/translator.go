@@ -36,8 +36,10 @@ func translatorTask(threads int) task {
 	return task{
 		table: "Operations", name: "translator-train B32 L10 width 128", libraries: usual,
 		request: request{
-			Op: "translator-train", B: pairsOfStep, H: heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: width, Hidden: hidden,
-			Layers: layers, Vocab: vocabulary, Dropout: dropout, Smoothing: smoothing, Clip: clip, Mask: "none",
+			Work: bench.Work{
+				Op: "translator-train", B: pairsOfStep, H: heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: width, Dropout: dropout,
+			},
+			Hidden: hidden, Layers: layers, Vocab: vocabulary, Smoothing: smoothing, Clip: clip,
 		},
 		start: func() (measurer, error) {
 			trainer, err := newTrainer()
