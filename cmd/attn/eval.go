@@ -8,7 +8,6 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -44,7 +43,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	unknown := newUnknown(c.err).pairs(m, pairs)
+	unknown := texts.NewUnknown(m, c.err).Pairs(pairs)
 	metrics, err := train.Evaluate(ctx, m, pairs, cmd.Beam)
 	if err != nil {
 		return err
@@ -70,8 +69,7 @@ func (cmd *evalCommand) stream(c console) (lineStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	unknown := newUnknown(c.err)
-	f := texts.Losses(m, func(pairs []seq2seq.Pair) { unknown.pairs(m, pairs) })
+	f := texts.Losses(m, c.err)
 	f.Strict = cmd.Strict
 	if cmd.JSON {
 		f.Write = filter.JSON[texts.Loss]

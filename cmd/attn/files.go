@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/internal/terminal"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tokenizer"
@@ -38,6 +39,22 @@ func runFiles() []string {
 
 // exists reports whether a path exists, or will exist when a killed save is completed.
 func exists(path string) bool { return atomicfile.Exists(path) }
+
+// isPretrained reports whether a directory contains a pretrained model rather than a translator of attn train.
+func isPretrained(dir string) bool { return exists(dir) && !models.IsTranslator(dir) }
+
+// deref returns the value of a text flag, or "" if it is not given.
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// recordError returns the error for a text of the command line.
+func recordError(number int, err error) error {
+	return &input.Error{Name: "argument", Line: number, Err: err}
+}
 
 // onlyLines returns an error unless the flags of a command select line-by-line output.
 func onlyLines(ok bool) error {
@@ -81,6 +98,16 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 		return none, err
 	}
 	return m, nil
+}
+
+// openSource loads a model whose attention can be recorded. generate is the number of tokens that a pretrained decoder adds
+// to each text.
+func openSource(dir string, c console, generate int) (s recording.Source, err error) {
+	m, err := load(c, models.Load, dir, models.Options{})
+	if err != nil {
+		return s, err
+	}
+	return recording.NewSource(dir, m, generate, c.err)
 }
 
 // loadTokenizer is load for a tokenizer without its model.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/film"
+	"github.com/attn-go/attn/internal/recording"
 )
 
 // The page of attn follow gets the steps of a recording, and a picture and numbers of each.
@@ -15,7 +16,7 @@ func TestFollowedFilm(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	command(t, "train", "--limit", "60", "--width", "8", "--epochs", "1", "--batch", "12", "--out", "run")
-	f, err := readFilm("run")
+	f, err := recording.Film("run")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/guard"
@@ -100,12 +99,12 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 // write prints the report, or writes it to the files of the flags.
 func (cmd *headsCommand) write(r reports.Importance, c console) error {
 	figure := r.Figure()
-	files := slices.DeleteFunc([]atomicfile.File{
-		{Path: cmd.SVG, Write: figure.SVG},
-		{Path: cmd.PNG, Write: func(w io.Writer) error { return figure.PNG(w, 2) }},
-		{Path: cmd.HTML, Write: figure.HTML},
-	}, func(f atomicfile.File) bool { return f.Path == "" })
-	if err := atomicfile.WriteAll(files...); err != nil {
+	_, err := c.writeFiles(
+		atomicfile.File{Path: cmd.SVG, Write: figure.SVG},
+		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return figure.PNG(w, 2) }},
+		atomicfile.File{Path: cmd.HTML, Write: figure.HTML},
+	)
+	if err != nil {
 		return err
 	}
 	if cmd.JSON {

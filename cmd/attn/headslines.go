@@ -10,7 +10,6 @@ import (
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // Validate is called by the parser.
@@ -60,8 +59,7 @@ func (cmd *headsCommand) stream(c console) (lineStream, error) {
 			return nil, err
 		}
 	}
-	unknown := newUnknown(c.err)
-	f := importance.Lines(m, methods, func(pairs []seq2seq.Pair) { unknown.pairs(m, pairs) })
+	f := importance.Lines(m, methods, c.err)
 	f.MaxBytes, f.Strict = texts.LongestPair, cmd.Strict
 	return newStream(f, c), nil
 }

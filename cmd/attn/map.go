@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
-	"io"
-
-	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/fonts"
+	"github.com/attn-go/attn/internal/film"
 	"github.com/attn-go/attn/internal/panels"
 	"github.com/attn-go/attn/internal/recording"
-	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/viz"
 )
 
 type mapCommand struct {
@@ -65,6 +60,9 @@ Greek and Cyrillic letters with a built-in font and other characters with --font
 system font; without one, it draws their code points. --svg and --html show all characters.`
 }
 
+// Validate is called by the parser.
+func (cmd *mapCommand) Validate() error { return film.CheckName(cmd.Film) }
+
 // choice returns which weights the flags select.
 func (cmd *mapCommand) choice() panels.Choice {
 	return panels.Choice{
@@ -74,46 +72,10 @@ func (cmd *mapCommand) choice() panels.Choice {
 	}
 }
 
-func (cmd *mapCommand) Run(ctx context.Context, c console) error {
-	if cmd.Film != "" {
-		return cmd.film(ctx, c)
+// ground returns the ground of --png and --film.
+func (cmd *mapCommand) ground() viz.Ground {
+	if cmd.Dark {
+		return viz.OnDark
 	}
-	record, film, err := cmd.record(ctx, c)
-	if err != nil {
-		return err
-	}
-	choice := cmd.choice()
-	figure, err := choice.Figure(record)
-	if err != nil {
-		return err
-	}
-	drawn := panels.ShortMarks(figure, record.Special) // tables have the original tokens
-	if cmd.PNG != "" {
-		if drawn.Fonts, err = fonts.For(cmd.Font, drawn.Lacking()); err != nil {
-			return err
-		}
-	}
-	written, err := c.writeFiles(
-		atomicfile.File{Path: cmd.SVG, Write: drawn.SVG},
-		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return cmd.png(w, drawn) }},
-		atomicfile.File{Path: cmd.HTML, Write: drawn.HTML},
-		atomicfile.File{Path: cmd.CSV, Write: figure.CSV},
-		atomicfile.File{Path: cmd.JSON, Write: figure.JSON},
-		atomicfile.File{Path: cmd.NPY, Write: figure.NPY},
-		atomicfile.File{Path: cmd.Embed, Write: func(w io.Writer) error {
-			state, err := choice.State(record, cmd.Mean != nil)
-			if err != nil {
-				return err
-			}
-			o := view.Options{Name: choice.Title(record), Film: film}
-			if film == nil {
-				o.Records = []*heads.Record{record}
-			}
-			return view.WriteEmbed(ctx, w, o, state)
-		}},
-	)
-	if err != nil || written {
-		return err
-	}
-	return drawn.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, cmd.ASCII))
+	return viz.OnLight
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/film"
 	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/train"
@@ -40,7 +41,7 @@ plots the losses; attn follow plots them live in the browser.`
 // Validate is called by the parser.
 func (cmd *trainCommand) Validate() error {
 	cmd.Out = cmp.Or(cmd.Out, cmd.directory())
-	return checkFilm(cmd.Film)
+	return film.CheckName(cmd.Film)
 }
 
 func (cmd *trainCommand) Run(ctx context.Context, c console) error {
@@ -81,7 +82,7 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 		err = cmd.show(ctx, c, s, m)
 	}
 	if err == nil && cmd.Film != "" {
-		if err = cmd.drawFilm(ctx, s.Dir); errors.Is(err, context.Canceled) {
+		if err = cmd.drawFilm(ctx, c, s.Dir); errors.Is(err, context.Canceled) {
 			return interrupted{"interrupted while drawing; the model is saved" + cmd.filmHint(s.Dir)}
 		}
 	}

@@ -82,12 +82,7 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[texts.Translatio
 	if err != nil {
 		return f, err
 	}
-	unknown := newUnknown(c.err)
-	f = texts.Translations(m, cmd.Beam, func(texts []string) {
-		if m.Translator != nil {
-			unknown.source(m, texts...)
-		}
-	})
+	f = texts.Translations(m, cmd.Beam, c.err)
 	f.Strict = cmd.Strict
 	switch write := f.Write; {
 	case cmd.JSON:

@@ -103,9 +103,5 @@ func drawAlignment(w io.Writer, t viz.Terminal, m *models.Model, source, target 
 	if err != nil {
 		return err
 	}
-	l := &record.Layers[len(record.Layers)-1]
-	// Both end in the end mark, whose name would be a tall column label.
-	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = panels.EndMark, panels.EndMark
-	f := viz.Figure{Panels: []viz.Panel{panels.New(l, viz.Mean, l.Mean())}}
-	return f.Text(w, t)
+	return panels.Alignment(record).Text(w, t)
 }

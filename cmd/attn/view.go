@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/internal/view"
@@ -65,64 +64,51 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 // options loads the models, or opens the files, that the page shows.
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
-		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
-		shown := progress.NewStages(c.err)
-		defer shown.Clear()
-		for i, path := range cmd.Weights {
-			if len(cmd.Weights) > 1 {
-				shown.Update("opening files", i, len(cmd.Weights))
-			}
-			film, err := heads.ReadFilm(path)
-			switch {
-			case err == nil && o.Film != nil:
-				return o, usage("--weights %s is a second film, want at most one", quoted(path))
-			case err == nil:
-				o.Film = film
-				continue
-			case !errors.Is(err, heads.ErrNotFilm):
-				return o, err
-			}
-			f, err := heads.Open(path) // closed by the system when the program ends
-			if err != nil {
-				return o, err
-			}
-			o.Files = append(o.Files, f)
-		}
-		return o, nil
+		return cmd.files(c)
 	}
-	var models []view.Model
+	var sources []recording.Source
 	for _, dir := range cmd.Model {
-		source, err := openSource(dir, c, cmd.Steps)
+		s, err := openSource(dir, c, cmd.Steps)
 		if err != nil {
 			return view.Options{}, err
 		}
-		models = append(models, view.Model{Name: filepath.Base(filepath.Clean(dir)), Source: source})
+		sources = append(sources, s)
 	}
-	model := models[0].Source
-	film, err := train.ReadFilm(cmd.Model[0])
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return view.Options{}, err
+	name := func(i int) string { return filepath.Base(filepath.Clean(cmd.Model[i])) }
+	o := sources[0].Page()
+	o.Name = name(0)
+	for i, s := range sources[1:] {
+		o.Others = append(o.Others, view.Model{Name: name(i + 1), Source: s})
 	}
-	o := view.Options{Film: film, Name: models[0].Name, Source: model, Others: models[1:], MaxText: train.LongestText}
-	if p := model.(modelSource); p.m.Translator == nil {
-		o.MaxText, o.Keep = recording.MaxText, 2*(recording.MaxKept+64<<20) // room for two, to compare them
-		switch z := p.m.Sizes(); {
-		case z.Decoder != nil: // the second text of an encoder-decoder is the target
-		case z.Kind == heads.Decoder:
-			o.Second = view.Second{Label: "Continuation", Hint: "text that follows the first, if any"}
-		default:
-			o.Second = view.Second{Label: "Second text", Hint: "none"}
-		}
+	var err error
+	if o.Film, err = train.ReadFilm(cmd.Model[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return o, err
 	}
 	for i, text := range cmd.Text {
 		if err := checkText("argument", i+1, text, o.MaxText); err != nil {
 			return o, err
 		}
-		r, err := model.Record(ctx, text, deref(cmd.Pair))
+		r, err := o.Source.Record(ctx, text, deref(cmd.Pair))
 		if err != nil {
 			return o, recordError(i+1, err)
 		}
 		o.Records = append(o.Records, r)
+	}
+	return o, nil
+}
+
+// files opens the files that the page shows.
+func (cmd *viewCommand) files(c console) (view.Options, error) {
+	o := view.Options{Name: filepath.Base(cmd.Weights[0])}
+	shown := progress.NewStages(c.err)
+	defer shown.Clear()
+	for i, path := range cmd.Weights {
+		if len(cmd.Weights) > 1 {
+			shown.Update("opening files", i, len(cmd.Weights))
+		}
+		if err := o.Open(path); err != nil {
+			return o, err
+		}
 	}
 	return o, nil
 }

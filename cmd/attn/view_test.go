@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
@@ -53,7 +54,7 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const keep = 32 << 20
-	server, err := view.New(view.Options{Source: modelSource{m: m, unknown: newUnknown(io.Discard)}, Keep: keep, MaxText: train.LongestText})
+	server, err := view.New(view.Options{Source: recording.Source{Model: m}, Keep: keep, MaxText: train.LongestText})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,19 @@ import (
 	"image/color"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/HugoSmits86/nativewebp"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/fonts"
 	"github.com/attn-go/attn/internal/panels"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -122,6 +127,23 @@ func Pictures(f *heads.Film, choice panels.Choice, font string) (func(*heads.Rec
 		figure.Fonts = have
 		return figure, err
 	}, nil
+}
+
+// CheckName returns a usage error unless path is the name of a film, "-" or empty.
+func CheckName(path string) error {
+	if path == "" || path == "-" || strings.EqualFold(filepath.Ext(path), ".webp") {
+		return nil
+	}
+	return flags.Errorf("--film %s, want a name that ends in .webp", quote.Shell(path))
+}
+
+// File returns the file that Write writes for Pictures. All frames have one scale.
+//
+// Errors: those of Pictures.
+func File(ctx context.Context, path string, f *heads.Film, choice panels.Choice, font string, on viz.Ground) (atomicfile.File, error) {
+	choice.Largest = false
+	figure, err := Pictures(f, choice, font)
+	return atomicfile.File{Path: path, Write: func(w io.Writer) error { return Write(ctx, w, f, figure, on) }}, err
 }
 
 // Title returns the title of a frame.

@@ -3,6 +3,7 @@ package importance
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/attn-go/attn/heads"
@@ -11,7 +12,6 @@ import (
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -33,12 +33,13 @@ type sums struct {
 }
 
 // Lines returns the filter of attn heads --per-line, which measures the heads of a translator on one pair at
-// a time. seen is called with the pairs.
-func Lines(m *models.Model, methods []prune.Method, seen func([]seq2seq.Pair)) filter.Filter[Line] {
+// a time. It reports unknown pieces of the texts to messages.
+func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.Filter[Line] {
+	unknown := texts.NewUnknown(m, messages)
 	f := filter.Filter[Line]{Batch: 1, Write: filter.JSON[Line]}
 	f.Work = func(ctx context.Context, batch []*filter.Line[Line]) error {
 		pairs, of := texts.Pairs(batch)
-		seen(pairs)
+		unknown.Pairs(pairs)
 		for i, p := range pairs {
 			r, err := m.Record(p.Source, p.Target, heads.RecorderOptions{})
 			if err != nil {

@@ -6,6 +6,8 @@ package panels
 import (
 	"cmp"
 	"fmt"
+	"image/png"
+	"io"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -363,6 +365,25 @@ func ShortMarks(f viz.Figure, special []string) viz.Figure {
 		p.Rows, p.Columns = short(p.Rows), short(p.Columns)
 	}
 	return f
+}
+
+// Alignment returns a figure of the last layer of a record, averaged over its heads, for a text that both sides end with
+// the end mark.
+func Alignment(r *heads.Record) viz.Figure {
+	l := r.Layers[len(r.Layers)-1]
+	l.Queries, l.Keys = slices.Clone(l.Queries), slices.Clone(l.Keys)
+	// The name of the mark would be a tall column label.
+	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = EndMark, EndMark
+	return viz.Figure{Panels: []viz.Panel{New(&l, viz.Mean, l.Mean())}}
+}
+
+// PNG writes a figure as an image of two pixels for each CSS pixel.
+func PNG(w io.Writer, f viz.Figure, on viz.Ground) error {
+	img, err := f.Image(2, on)
+	if err != nil {
+		return err
+	}
+	return png.Encode(w, img)
 }
 
 // State returns the parameters with which the page of attn view shows the chosen part of the record,

@@ -1,6 +1,10 @@
 package panels
 
 import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/png"
 	"slices"
 	"testing"
 
@@ -31,5 +35,43 @@ func TestAffordable(t *testing.T) {
 	}
 	if err := c.affordable([]*heads.Layer{&all, &all, &all}); err == nil || err.Error() != "48 heads of this text have 768 MB of weights, want at most 512 MB; --layer and --head draw fewer, and attn view shows all" {
 		t.Errorf("768 MB: %v", err)
+	}
+}
+
+// An alignment is the mean of the last layer; the record keeps its tokens.
+func TestAlignment(t *testing.T) {
+	tokens := []string{"a", "<eos>"}
+	r := &heads.Record{Layers: []heads.Layer{
+		{Name: "cross.0", Kind: heads.Cross, Heads: 1, Queries: tokens, Keys: tokens, Weights: []float32{1, 0, 0, 1}},
+		{Name: "cross.1", Kind: heads.Cross, Index: 1, Heads: 2, Queries: tokens, Keys: tokens, Weights: []float32{1, 0, 0, 1, 0, 1, 0, 1}},
+	}}
+	f := Alignment(r)
+	if p := f.Panels[0]; len(f.Panels) != 1 || p.Layer != 1 || p.Head != viz.Mean ||
+		!slices.Equal(p.Values, []float32{0.5, 0.5, 0, 1}) || !slices.Equal(p.Rows, []string{"a", EndMark}) || !slices.Equal(p.Columns, p.Rows) {
+		t.Errorf("the figure is %+v", f)
+	}
+	if tokens[1] != "<eos>" {
+		t.Errorf("the record has the tokens %q", tokens)
+	}
+}
+
+// A picture on a dark ground has other colours, and the same size.
+func TestPNG(t *testing.T) {
+	f := viz.Figure{Panels: []viz.Panel{{Rows: []string{"a"}, Columns: []string{"b"}, Values: []float32{1}}}}
+	corner := map[viz.Ground]color.Color{}
+	var size []image.Point
+	for _, on := range []viz.Ground{viz.OnLight, viz.OnDark} {
+		var b bytes.Buffer
+		if err := PNG(&b, f, on); err != nil {
+			t.Fatal(err)
+		}
+		img, err := png.Decode(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		corner[on], size = img.At(0, 0), append(size, img.Bounds().Size())
+	}
+	if corner[viz.OnLight] == corner[viz.OnDark] || size[0] != size[1] {
+		t.Errorf("corners %v of pictures of %v", corner, size)
 	}
 }

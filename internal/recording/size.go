@@ -8,12 +8,13 @@ const (
 	// MaxWeights limits the bytes of the weights of a text that are computed at once. BERT-large has 400 MB of
 	// them for its longest text.
 	MaxWeights = 512 << 20
-	// MaxKept limits the bytes from which the weights of a pretrained model are computed on request: 226 MB for
+	// maxKept limits the bytes from which the weights of a pretrained model are computed on request: 226 MB for
 	// 2,048 tokens in 24 layers of width 896.
-	MaxKept = 768 << 20
-	// MaxText is the length in bytes of the longest text for a pretrained model. Most texts of this length
+	maxKept = 768 << 20
+
+	// maxText is the length in bytes of the longest text for a pretrained model. Most texts of this length
 	// have more tokens than maxPretrained.
-	MaxText = 32 << 10
+	maxText = 32 << 10
 
 	maxPretrained = 4096    // tokens: the weights of one head then take 64 MB
 	maxTranslator = 2048    // tokens of a source or a target

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/train"
 )
 
 // Source is a model that records texts for a page. Weights are computed on request.
@@ -15,12 +20,57 @@ type Source struct {
 	Model *models.Model
 	// Generate is the number of tokens that a pretrained decoder adds to each text.
 	Generate int
-	// Pair, if not nil, is called with each pair of texts for a translator of attn train before it is
-	// recorded. An empty target will be generated.
-	Pair func(source, target string)
+	// Unknown, if not nil, reports the unknown pieces of the texts.
+	Unknown *texts.Unknown
 }
 
 var _ view.Source = Source{}
+
+// NewSource returns the source of a model in a directory. generate is the number of tokens that a pretrained decoder adds
+// to each text. The source reports unknown pieces of texts to messages.
+//
+// Errors: *flags.Error if the model cannot generate, and an error of the tokenizer.
+func NewSource(dir string, m *models.Model, generate int, messages io.Writer) (Source, error) {
+	s := Source{m, generate, texts.NewUnknown(m, messages)}
+	if m.Translator != nil {
+		if generate > 0 {
+			return s, flags.Errorf("--generate requires a pretrained decoder, and %s is a translator", quote.Shell(dir))
+		}
+		return s, nil
+	}
+	if _, err := m.Tokenizer(); err != nil {
+		return s, err
+	}
+	if h := m.Head(); generate > 0 && (h == nil || h.Task != models.NextWord || m.Sizes().Decoder != nil) {
+		return s, flags.Errorf("--generate requires a pretrained decoder, and %s is a %s model", quote.Shell(dir), m.Family.Name)
+	}
+	return s, nil
+}
+
+// MaxText returns the length in bytes of the longest text that the model reads.
+func (s Source) MaxText() int {
+	if s.Model.Translator != nil {
+		return train.LongestText
+	}
+	return maxText
+}
+
+// Page returns the options of a page that records texts with the model.
+func (s Source) Page() view.Options {
+	o := view.Options{Source: s, MaxText: s.MaxText()}
+	if s.Model.Translator != nil {
+		return o
+	}
+	o.Keep = 2 * (maxKept + 64<<20) // room for two, to compare them
+	switch z := s.Model.Sizes(); {
+	case z.Decoder != nil: // the second text of an encoder-decoder is the target
+	case z.Kind == heads.Decoder:
+		o.Second = view.Second{Label: "Continuation", Hint: "text that follows the first, if any"}
+	default:
+		o.Second = view.Second{Label: "Second text", Hint: "none"}
+	}
+	return o
+}
 
 // Record records a text or, if second is not empty, a pair of texts.
 //
@@ -38,9 +88,9 @@ func (s Source) Record(ctx context.Context, first, second string) (*heads.Record
 		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, maxPretrained)
 	}
 	bytes := keptBytes(z, source+s.Generate, target)
-	if bytes > MaxKept {
+	if bytes > maxKept {
 		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, enough for %d tokens",
-			n, bytes>>20, MaxKept>>20, int64(n)*MaxKept/bytes)
+			n, bytes>>20, maxKept>>20, int64(n)*maxKept/bytes)
 	}
 	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*bytes <= maxVectors}
 	switch {
@@ -65,15 +115,14 @@ func (s Source) recordPair(ctx context.Context, source, target string) (*heads.R
 	if err != nil {
 		return nil, err
 	}
-	if s.Pair != nil {
-		s.Pair(source, target)
-	}
+	given := &target
 	if target == "" {
-		written, err := s.Model.Translate(ctx, []string{source}, 1)
-		if err != nil {
-			return nil, err
-		}
-		target = written[0]
+		given = nil
+	}
+	if target, err = s.target(ctx, source, given); err != nil {
+		return nil, err
+	}
+	if given == nil {
 		if m, err = tokens(s.Model.Translator.Target.Encode(target), "translation"); err != nil {
 			return nil, err
 		}
@@ -85,6 +134,34 @@ func (s Source) recordPair(ctx context.Context, source, target string) (*heads.R
 	}
 	s.numberHeads(r)
 	return r, nil
+}
+
+// RecordWhole records everything at once that o selects, of a translator of attn train. If target is nil, the model writes
+// it.
+func (s Source) RecordWhole(ctx context.Context, source string, target *string, o heads.RecorderOptions) (*heads.Record, error) {
+	written, err := s.target(ctx, source, target)
+	if err != nil {
+		return nil, err
+	}
+	return s.Model.Record(source, written, o)
+}
+
+// target returns the given target, or the translation if none is given. It reports unknown pieces.
+func (s Source) target(ctx context.Context, source string, given *string) (string, error) {
+	if s.Unknown != nil {
+		s.Unknown.Source(source)
+	}
+	if given == nil {
+		written, err := s.Model.Translate(ctx, []string{source}, 1)
+		if err != nil {
+			return "", err
+		}
+		return written[0], nil
+	}
+	if s.Unknown != nil {
+		s.Unknown.Target(*given)
+	}
+	return *given, nil
 }
 
 // tokens returns the number of tokens of a text with its end mark, or an error for a text that is too long.

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -24,11 +25,14 @@ func newTranslator(t *testing.T, c models.TranslatorConfig) *models.Model {
 }
 
 func TestTranslatorSource(t *testing.T) {
-	var seen []string
+	var said strings.Builder
 	m := newTranslator(t, models.TranslatorConfig{
 		Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 16,
 	})
-	s := Source{Model: m, Pair: func(source, target string) { seen = append(seen, source+"→"+target) }}
+	s, err := NewSource("dir", m, 0, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, err := s.Record(t.Context(), "xxx", "")
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +53,24 @@ func TestTranslatorSource(t *testing.T) {
 			t.Errorf("a long text: %v", err)
 		}
 	}
-	if want := []string{"xxx→", "xxx→xx"}; !slices.Equal(seen, want) {
-		t.Errorf("called with %q, want %q", seen, want)
+	target := "xz"
+	if r, err := s.RecordWhole(t.Context(), "yx", &target, heads.RecorderOptions{}); err != nil || r.Target != target || r.Layers[0].Weights == nil {
+		t.Errorf("with all weights: %v", err)
+	}
+	if r, err := s.RecordWhole(t.Context(), "x", nil, heads.RecorderOptions{}); err != nil || r.Source != "x" {
+		t.Errorf("with its own translation: %v", err)
+	}
+	want := `not in the source vocabulary, read as <unk>: "y"
+not in the target vocabulary, read as <unk>: "z"
+`
+	if said.String() != want {
+		t.Errorf("said %q, want %q", said.String(), want)
+	}
+	if o := s.Page(); o.MaxText != s.MaxText() || o.Keep != 0 || o.Second.Label != "" {
+		t.Errorf("the page has the options %+v", o)
+	}
+	if _, err := NewSource("dir", m, 3, &said); err == nil || err.Error() != "--generate requires a pretrained decoder, and dir is a translator" {
+		t.Errorf("generation by a translator: %v", err)
 	}
 }
 
@@ -126,11 +146,18 @@ func recordOfSentences(t *testing.T) (*models.Model, *heads.Record) {
 }
 
 func TestPretrainedSource(t *testing.T) {
-	_, r := recordOfSentences(t)
+	m, r := recordOfSentences(t)
 	want := "[CLS] the cat ##s [SEP] who ? [SEP]"
 	l := r.Layer(heads.Encoder, 1)
 	if r.Source != "the cats" || r.Target != "who ?" || len(r.Layers) != 2 || strings.Join(l.Keys, " ") != want {
 		t.Errorf("%q and %q in %d layers with keys %v, want %s", r.Source, r.Target, len(r.Layers), l.Keys, want)
+	}
+	s, err := NewSource("dir", m, 0, io.Discard)
+	if o := s.Page(); err != nil || o.MaxText != maxText || o.Keep < maxKept || o.Second.Label != "Second text" {
+		t.Errorf("the page has the options %+v; %v", o, err)
+	}
+	if _, err := NewSource("dir", m, 3, io.Discard); err == nil || err.Error() != "--generate requires a pretrained decoder, and dir is a BERT model" {
+		t.Errorf("generation by an encoder: %v", err)
 	}
 	if strings.Join(r.Special, " ") != "[CLS] [SEP]" {
 		t.Errorf("special tokens %v", r.Special)

@@ -9,7 +9,6 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -19,8 +18,10 @@ type Translation struct {
 }
 
 // Translations returns the filter that translates lines with a translator or a pretrained encoder-decoder, by beam
-// search if beam is more than 1. A blank line has a blank translation. It writes plain text. seen is called with the texts of each batch.
-func Translations(m *models.Model, beam int, seen func(texts []string)) filter.Filter[Translation] {
+// search if beam is more than 1. A blank line has a blank translation. It writes plain text, and reports unknown pieces
+// of the texts to messages.
+func Translations(m *models.Model, beam int, messages io.Writer) filter.Filter[Translation] {
+	unknown := NewUnknown(m, messages)
 	f := filter.Filter[Translation]{MaxBytes: train.LongestText}
 	f.Write = filter.Text(func(t Translation) string { return t.Text })
 	f.Work = func(ctx context.Context, batch []*filter.Line[Translation]) error {
@@ -38,7 +39,7 @@ func Translations(m *models.Model, beam int, seen func(texts []string)) filter.F
 			}
 			sources, of, texts = append(sources, e.IDs), append(of, l), append(texts, l.Text)
 		}
-		seen(texts)
+		unknown.Source(texts...)
 		written, err := m.Write(ctx, sources, models.Generation{Beam: beam})
 		for i, ids := range written {
 			of[i].Value.Text = m.Decode(ids)
@@ -63,12 +64,13 @@ type Loss struct {
 const LongestPair = 4 * train.LongestText
 
 // Losses returns the filter that computes the loss of a translator on lines with a source and its target. It writes
-// columns. seen is called with the pairs of each batch.
-func Losses(m *models.Model, seen func(pairs []seq2seq.Pair)) filter.Filter[Loss] {
+// columns, and reports unknown pieces of the texts to messages.
+func Losses(m *models.Model, messages io.Writer) filter.Filter[Loss] {
+	unknown := NewUnknown(m, messages)
 	f := filter.Filter[Loss]{MaxBytes: LongestPair}
 	f.Work = func(ctx context.Context, batch []*filter.Line[Loss]) error {
 		pairs, of := Pairs(batch)
-		seen(pairs)
+		unknown.Pairs(pairs)
 		if len(pairs) == 0 {
 			return nil
 		}

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,12 +20,13 @@ func TestFilesAnswerAsRecords(t *testing.T) {
 	if err := r.WriteFile(path); err != nil {
 		t.Fatal(err)
 	}
-	f, err := heads.Open(path)
-	if err != nil {
+	var opened Options
+	if err := opened.Open(path); err != nil {
 		t.Fatal(err)
 	}
+	f := opened.Files[0]
 	defer f.Close()
-	inMemory, inFile := newServer(t, Options{Records: []*heads.Record{r}}), newServer(t, Options{Files: []*heads.File{f}})
+	inMemory, inFile := newServer(t, Options{Records: []*heads.Record{r}}), newServer(t, opened)
 	for _, query := range []string{"thumbs?record=r0&layer=0", "head?record=r0&layer=0&head=1", "head?record=r0&layer=0&head=0&words=1&special=renorm",
 		"head?record=r0&layer=0&head=0&exact=1&rows=1-2", "measures?record=r0&layer=0", "measures?record=r0&layer=0&words=1", "check?record=r0&layer=0"} {
 		want, got := ask(inMemory, "GET", "/api/"+query, "", nil), ask(inFile, "GET", "/api/"+query, "", nil)
@@ -47,5 +49,31 @@ func TestFilesAnswerAsRecords(t *testing.T) {
 	f.Close()
 	if w := ask(inFile, "GET", "/api/thumbs?record=r0&layer=0", "", nil); w.Code != 500 {
 		t.Errorf("a file that cannot be read: status %d", w.Code)
+	}
+}
+
+// A page has at most one film.
+func TestOpenFilm(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "film.safetensors")
+	var f heads.Film
+	if err := f.Add(heads.Frame{Record: sample()}); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := f.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var o Options
+	if err := o.Open(path); err != nil || o.Film == nil || len(o.Files) > 0 {
+		t.Errorf("a film: %v, with %d files", err, len(o.Files))
+	}
+	if err := o.Open(path); err == nil || !strings.HasSuffix(err.Error(), "is a second film, want at most one") {
+		t.Errorf("a second film: %v", err)
+	}
+	if err := o.Open(path + "x"); err == nil {
+		t.Error("a missing file is opened")
 	}
 }

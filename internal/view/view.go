@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Source records the attention of a model for given texts.
@@ -86,6 +88,27 @@ type Options struct {
 	Keep int
 	// MaxText is the largest number of bytes of a text; 0 means 4000.
 	MaxText int
+}
+
+// Open adds a file of weights, which the system closes when the program ends, or the film of a run.
+//
+// Errors: *flags.Error for a second film; those of heads.ReadFilm and heads.Open.
+func (o *Options) Open(path string) error {
+	film, err := heads.ReadFilm(path)
+	switch {
+	case err == nil && o.Film != nil:
+		return flags.Errorf("--weights %s is a second film, want at most one", quote.Shell(path))
+	case err == nil:
+		o.Film = film
+		return nil
+	case !errors.Is(err, heads.ErrNotFilm):
+		return err
+	}
+	f, err := heads.Open(path)
+	if err == nil {
+		o.Files = append(o.Files, f)
+	}
+	return err
 }
 
 // Second describes the field for a second text.

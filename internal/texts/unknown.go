@@ -1,0 +1,84 @@
+package texts
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Unknown reports the pieces of texts that are not in a vocabulary of a translator. The model reads them as <unk>, so
+// its output is for another text. Each piece is reported once, and at most mostNamed pieces. It is thread-safe.
+type Unknown struct {
+	messages io.Writer
+	model    *models.Model
+	mu       sync.Mutex
+	seen     map[string]bool // by side and piece
+	full     bool            // mostNamed pieces have been reported
+}
+
+const mostNamed = 20
+
+// NewUnknown returns an Unknown that writes its reports to messages. For a model that is not a translator of attn train,
+// it reports nothing.
+func NewUnknown(m *models.Model, messages io.Writer) *Unknown {
+	return &Unknown{messages: messages, model: m, seen: map[string]bool{}}
+}
+
+// Source reports the unknown pieces of source texts, and returns the new ones.
+func (u *Unknown) Source(texts ...string) []string {
+	if u.model.Translator == nil {
+		return nil
+	}
+	return u.report("source", u.model.Translator.Source, texts)
+}
+
+// Target reports the unknown pieces of target texts, and returns the new ones.
+func (u *Unknown) Target(texts ...string) []string {
+	if u.model.Translator == nil {
+		return nil
+	}
+	return u.report("target", u.model.Translator.Target, texts)
+}
+
+// Pairs reports the unknown pieces of both sides of pairs, and returns the new ones, sorted.
+func (u *Unknown) Pairs(pairs []seq2seq.Pair) []string {
+	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		sources[i], targets[i] = p.Source, p.Target
+	}
+	all := append(u.Source(sources...), u.Target(targets...)...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// report writes a line if there are new unknown pieces, and returns them.
+func (u *Unknown) report(side string, v *seq2seq.Vocabulary, texts []string) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var fresh, named []string
+	for _, text := range texts {
+		for _, piece := range v.Unknown(text) {
+			if key := side + piece; !u.seen[key] {
+				if len(u.seen) < mostNamed {
+					named = append(named, strconv.Quote(piece))
+				}
+				u.seen[key] = true
+				fresh = append(fresh, piece)
+			}
+		}
+	}
+	if u.full || len(fresh) == 0 {
+		return fresh
+	}
+	if len(named) < len(fresh) {
+		named, u.full = append(named, "and others"), true
+	}
+	fmt.Fprintf(u.messages, "not in the %s vocabulary, read as <unk>: %s\n", side, strings.Join(named, " "))
+	return fresh
+}
