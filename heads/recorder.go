@@ -66,21 +66,10 @@ type observed struct {
 	held         int // bytes that the steps keep to compute weights from
 }
 
-// step is one call. It has the weights [len(chosen) rows keys], or a function that computes the weights of
-// a head of the model.
+// step is one call.
 type step struct {
 	rows, keys int
-	weights    []float32
-	again      func(head int) []float32
-}
-
-// head returns the weights [rows keys] of the i-th kept head.
-func (s *step) head(o *observed, i int) []float32 {
-	if s.again != nil {
-		return s.again(o.chosen[i])
-	}
-	n := s.rows * s.keys
-	return s.weights[i*n : (i+1)*n]
+	head       func(i int) []float32 // returns or computes the weights [rows keys] of the i-th kept head
 }
 
 // NewRecorder returns an empty Recorder.
@@ -136,12 +125,12 @@ func (r *Recorder) observe(name string, w *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	s := step{rows: rows, keys: keys, weights: make([]float32, 0, len(o.chosen)*rows*keys)}
+	n := rows * keys
+	kept := make([]float32, 0, len(o.chosen)*n)
 	for _, h := range o.chosen {
-		from := (r.options.Sequence*heads + h) * rows * keys
-		s.weights = append(s.weights, w.Data()[from:from+rows*keys]...)
+		kept = append(kept, w.Data()[(r.options.Sequence*heads+h)*n:][:n]...)
 	}
-	o.steps = append(o.steps, s)
+	o.steps = append(o.steps, step{rows, keys, func(i int) []float32 { return kept[i*n : (i+1)*n] }})
 	return nil
 }
 
@@ -171,21 +160,13 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 	return o, nil
 }
 
-// stack returns the weights of all steps as one layer. Its axes have the right lengths, but no tokens.
+// stack returns all steps as one layer, which computes its weights. Its axes have the right lengths, but no tokens.
 func (o *observed) stack() Layer {
-	l := Layer{Name: o.name, Heads: len(o.chosen)}
+	l := Layer{Name: o.name, Heads: len(o.chosen), Held: o.held, again: o.head}
 	lq, lk := o.sizes()
 	l.Queries, l.Keys = make([]string, lq), make([]string, lk)
 	if len(o.chosen) < o.heads {
 		l.Chosen = slices.Clone(o.chosen)
-	}
-	if r := o.steps[0]; r.again != nil {
-		l.again, l.Held = o.head, o.held
-		return l
-	}
-	l.Weights = make([]float32, 0, l.Heads*lq*lk)
-	for h := range l.Heads {
-		l.Weights = append(l.Weights, o.head(h)...)
 	}
 	return l
 }
@@ -201,12 +182,12 @@ func (o *observed) sizes() (lq, lk int) {
 // head returns the weights [Lq Lk] of the i-th kept head, over all steps.
 func (o *observed) head(i int) []float32 {
 	if len(o.steps) == 1 {
-		return o.steps[0].head(o, i)
+		return o.steps[0].head(i)
 	}
 	rows, keys := o.sizes()
 	all, row := make([]float32, rows*keys), 0
 	for _, s := range o.steps {
-		for from, weights := 0, s.head(o, i); from < len(weights); from += s.keys {
+		for from, weights := 0, s.head(i); from < len(weights); from += s.keys {
 			copy(all[row*keys:], weights[from:from+s.keys])
 			row++
 		}
@@ -280,6 +261,13 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 		if err := l.label(queries, keys, o.batch > 1); err != nil {
 			return nil, fmt.Errorf("heads: layer %s (%s): %w", quote.Text(l.Name), l.Kind, err)
 		}
+		if !r.options.OnRequest {
+			l.Weights = make([]float32, 0, l.Heads*len(l.Queries)*len(l.Keys))
+			for h := range l.Heads {
+				l.Weights = append(l.Weights, l.again(h)...)
+			}
+			l.again = nil
+		}
 		record.Layers = append(record.Layers, l)
 	}
 	if len(record.Layers) == 0 {
@@ -303,31 +291,20 @@ func (l *Layer) label(queries, keys []string, padded bool) error {
 	first := func(x []float32, n, kept int) []float32 { return chosen(x, l.Heads, n, count(0, kept)) }
 	l.ValueNorms = first(l.ValueNorms, lk, len(keys))
 	l.QueryVectors, l.KeyVectors = first(l.QueryVectors, lq, len(queries)), first(l.KeyVectors, lk, len(keys))
-	whole, all := l.again, l.Weights
-	if whole == nil {
-		whole = func(h int) []float32 { return all[h*lq*lk : (h+1)*lq*lk] }
-	}
-	cut := func(weights []float32) []float32 {
-		kept := make([]float32, 0, len(queries)*len(keys))
-		for i := range queries {
-			kept = append(kept, weights[i*lk:][:len(keys)]...)
-		}
-		return kept
-	}
-	l.Weights = nil
+	whole := l.again
 	for h := range l.Heads {
-		weights := whole(h)
-		for z, w := range weights[:len(queries)*lk] {
+		for z, w := range whole(h)[:len(queries)*lk] {
 			if w != 0 && z%lk >= len(keys) {
 				return fmt.Errorf("query %d attends to key %d, but there are %d tokens", z/lk, z%lk, len(keys))
 			}
 		}
-		if l.again == nil {
-			l.Weights = append(l.Weights, cut(weights)...)
-		}
 	}
-	if l.again != nil {
-		l.again = func(h int) []float32 { return cut(whole(h)) }
+	l.again = func(h int) []float32 {
+		kept, weights := make([]float32, 0, len(queries)*len(keys)), whole(h)
+		for i := range queries {
+			kept = append(kept, weights[i*lk:][:len(keys)]...)
+		}
+		return kept
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (r *Recorder) keepAgain(layer string, p attn.Parts) error {
 		return err
 	}
 	b, weights := r.options.Sequence, p.Weights // keep no other part: it would keep unused tensors alive
-	o.steps = append(o.steps, step{rows: p.Sizes.Lq, keys: p.Sizes.Lk, again: func(head int) []float32 { return weights(b, head) }})
+	o.steps = append(o.steps, step{p.Sizes.Lq, p.Sizes.Lk, func(i int) []float32 { return weights(b, o.chosen[i]) }})
 	o.held += p.RetainedBytes
 	return nil
 }
