@@ -10,109 +10,73 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// origin is the difference between translators of attn train and pretrained models.
-type origin interface {
-	// identify adds to a report the architecture of the model, and hashes of the weights and the data.
-	identify(r *reports.Report, parts [3][]train.Line) error
-	// training returns the default learning rate of fine-tuning, and the label smoothing.
-	training() (rate float64, smoothing float32)
-	// trainer returns how the model is fine-tuned on lines of a file. scoring is the scoring part.
-	trainer(file string, learn, scoring []train.Line, rate float64, seed uint64) (Train, error)
-	// forms returns the files of a pruned model.
-	forms(left *models.Probe) (forms, error)
-	// compared is the part of the data on which a model in its file is compared with the one in memory.
-	compared() Part
-}
-
-func originOf(m *tasks.Model, dir string) origin {
-	if m.Translator != nil {
-		return lesson{m, dir}
-	}
-	return pretrained{m, dir}
-}
-
-// lesson is a translator of attn train.
-type lesson struct {
+// origin is a model with its directory. Its methods are what differs between translators of attn train and pretrained
+// models.
+type origin struct {
 	*tasks.Model
 	dir string
 }
 
-func (l lesson) identify(r *reports.Report, parts [3][]train.Line) (err error) {
-	for _, part := range parts {
-		r.Data.Pairs += len(part)
-	}
-	r.Model.Arch, r.Data.SHA256 = l.Translator.Config.Arch, hashPairs(tasks.PairsOf(l.Lines))
-	r.Model.SHA256, err = atomicfile.Read(filepath.Join(l.dir, models.WeightsFile), func(place string) (string, error) {
-		return hashFiles(place)
-	})
-	return err
-}
-
-func (l lesson) training() (rate float64, smoothing float32) {
-	if l.Recipe != nil {
-		smoothing = l.Recipe.Training.Smoothing
-	}
-	return 0.001, smoothing
-}
-
-func (l lesson) trainer(_ string, learn, scoring []train.Line, rate float64, seed uint64) (Train, error) {
-	_, smoothing := l.training()
-	return TrainTranslator(l.Model.Model, tasks.PairsOf(learn), tasks.PairsOf(scoring), rate, smoothing, seed), nil
-}
-
-func (l lesson) compared() Part { return Selecting }
-
-// forms are the model and its masked form, each with its recipe, which has the dates that the model was trained
-// and pruned with.
-func (l lesson) forms(left *models.Probe) (forms, error) {
-	return lessonForms(left.Model(), l.Recipe), nil
-}
-
-func lessonForms(m *models.Model, recipe *train.Recipe) (f forms) {
-	f.compact, f.files = true, append(m.Saved(""), m.Expand().Saved(MaskedDir)...)
-	for _, folder := range []string{"", MaskedDir} {
-		name := filepath.Join(folder, train.RecipeFile)
-		if recipe == nil {
-			f.gone = append(f.gone, name)
-			continue
+// identify adds to a report the architecture of the model, and hashes of the weights and the data.
+func (o origin) identify(r *reports.Report, parts [3][]train.Line) (err error) {
+	if o.Translator != nil {
+		for _, part := range parts {
+			r.Data.Pairs += len(part)
 		}
-		f.files = append(f.files, atomicfile.File{Path: name, Write: recipe.File().Write})
+		r.Model.Arch, r.Data.SHA256 = o.Translator.Config.Arch, hashPairs(tasks.PairsOf(o.Lines))
+		r.Model.SHA256, err = atomicfile.Read(filepath.Join(o.dir, models.WeightsFile), func(place string) (string, error) {
+			return hashFiles(place)
+		})
+		return err
 	}
-	return f
-}
-
-// pretrained is a pretrained model.
-type pretrained struct {
-	*tasks.Model
-	dir string
-}
-
-func (p pretrained) identify(r *reports.Report, _ [3][]train.Line) error {
-	r.Model.Arch = p.Family.Name
-	weights, err := filepath.Glob(filepath.Join(p.dir, "*.safetensors"))
+	r.Model.Arch = o.Family.Name
+	weights, err := filepath.Glob(filepath.Join(o.dir, "*.safetensors"))
 	if err != nil {
 		return err
 	}
 	if r.Model.SHA256, err = hashFiles(weights...); err != nil {
 		return err
 	}
-	r.Data.SHA256, err = hashFiles(p.Data)
+	r.Data.SHA256, err = hashFiles(o.Data)
 	return err
 }
 
-// The rate is low because the model has learnt much already.
-func (p pretrained) training() (rate float64, smoothing float32) { return 5e-5, 0 }
-
-func (p pretrained) trainer(file string, learn, _ []train.Line, rate float64, seed uint64) (Train, error) {
-	probe, err := p.Probe(file, learn, seed)
-	return TrainProbe(probe, rate, seed), err
+// training returns the default learning rate of fine-tuning, and the label smoothing. The rate of a pretrained model is
+// low because it has learnt much already.
+func (o origin) training() (rate float64, smoothing float32) {
+	switch {
+	case o.Translator == nil:
+		return 5e-5, 0
+	case o.Recipe == nil:
+		return 0.001, 0
+	}
+	return 0.001, o.Recipe.Training.Smoothing
 }
 
-func (p pretrained) compared() Part { return Reporting }
+// trainer returns how the model is fine-tuned on lines of a file. scoring is the scoring part.
+func (o origin) trainer(file string, learn, scoring []train.Line, s reports.Settings, seed uint64) (Train, error) {
+	if o.Translator != nil {
+		return TrainTranslator(o.Model.Model, tasks.PairsOf(learn), tasks.PairsOf(scoring), s.Rate, s.Smoothing, seed), nil
+	}
+	probe, err := o.Probe(file, learn, seed)
+	return TrainProbe(probe, s.Rate, seed), err
+}
 
-// forms are the compact and the masked form, or the masked form alone, with the other files of the model.
-func (p pretrained) forms(left *models.Probe) (f forms, err error) {
-	others, err := otherFiles(p.dir, p.Files())
+// compared is the part of the data on which a model in its file is compared with the one in memory.
+func (o origin) compared() Part {
+	if o.Translator != nil {
+		return Selecting
+	}
+	return Reporting
+}
+
+// forms returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other
+// files of the model.
+func (o origin) forms(left *models.Probe) (f forms, err error) {
+	if o.Translator != nil {
+		return lessonForms(left.Model(), o.Recipe), nil
+	}
+	others, err := otherFiles(o.dir, o.Files())
 	if err != nil {
 		return f, err
 	}
@@ -134,4 +98,19 @@ func (p pretrained) forms(left *models.Probe) (f forms, err error) {
 	f.files = append(inFolder(MaskedDir, others, left.WriteMasked), small...)
 	f.compact, f.loads = true, compact.Loads
 	return f, nil
+}
+
+// lessonForms are a translator of attn train and its masked form, each with its recipe, which has the dates that the
+// model was trained and pruned with.
+func lessonForms(m *models.Model, recipe *train.Recipe) (f forms) {
+	f.compact, f.files = true, append(m.Saved(""), m.Expand().Saved(MaskedDir)...)
+	for _, folder := range []string{"", MaskedDir} {
+		name := filepath.Join(folder, train.RecipeFile)
+		if recipe == nil {
+			f.gone = append(f.gone, name)
+			continue
+		}
+		f.files = append(f.files, atomicfile.File{Path: name, Write: recipe.File().Write})
+	}
+	return f
 }

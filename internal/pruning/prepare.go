@@ -46,7 +46,7 @@ type Prepared struct {
 // Errors: *flags.Error for options that the model does not support; *input.Error for data that are wrong
 // or too few.
 func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
-	e, from := o.Experiment, originOf(m, dir)
+	e, from := o.Experiment, origin{m, dir}
 	var err error
 	if e.Goal, err = o.Target.goal(m.Attention(), &e, dir); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
 			s.Rate = *o.Rate
 		}
 		s.Trained = len(learn)
-		if e.Task.Train, err = from.trainer(cmp.Or(o.Train, m.Data), learn, parts[0], s.Rate, e.Seed); err != nil {
+		if e.Task.Train, err = from.trainer(cmp.Or(o.Train, m.Data), learn, parts[0], *s, e.Seed); err != nil {
 			return nil, err
 		}
 	}
