@@ -279,9 +279,20 @@ func (k blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 			fmt.Fprintf(w, "<div class=\"formula\">%s</div>\n", formula)
 			return err
 		}
-		fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", html.EscapeString(text))
+		fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", codeLines(text))
 		return nil
 	})
+}
+
+// codeLines returns code as HTML in which each line is an element whose class is its indentation in steps of four
+// spaces. Where a line is wrapped, as on phones, the style indents its continuation. The text is still that of the code.
+func codeLines(code string) string {
+	var page strings.Builder
+	for line := range strings.Lines(code) {
+		spaces := len(line) - len(strings.TrimLeft(line, " "))
+		fmt.Fprintf(&page, "<span class=\"line in%d\">%s</span>", min(spaces/4, 4), html.EscapeString(line))
+	}
+	return page.String()
 }
 
 // lines returns the source of a block.

@@ -247,7 +247,7 @@ func TestSiteModel(t *testing.T) {
 // sandbox, the test can look into the frame.
 func TestSiteFrame(t *testing.T) {
 	url := site(t)
-	for _, width := range []int{380, 1440} {
+	for _, width := range []int{380, 640, 800, 1440} {
 		w := watch(t, width, 500)
 		w.lesson(url + "minilm.html")
 		js[bool](w.tab, `(() => {
@@ -264,6 +264,12 @@ func TestSiteFrame(t *testing.T) {
 		}
 		if wide := js[int](w.tab, `document.getElementById("heads").contentDocument.documentElement.scrollWidth`); wide > width {
 			t.Errorf("at %d pixels the page in the frame is %d wide", width, wide)
+		}
+		if hidden := js[int](w.tab, `(() => {
+			const list = document.getElementById("heads").contentDocument.getElementById("overview");
+			return list.scrollWidth - list.clientWidth;
+		})()`); hidden > 0 {
+			t.Errorf("at %d pixels the list of heads hides %d pixels of its columns", width, hidden)
 		}
 	}
 }
@@ -363,5 +369,56 @@ func TestSiteShots(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// On phones, lines of code that are wrapped continue further right than they begin, and a selection of them is still
+// the code as it is written.
+func TestSiteWrappedCode(t *testing.T) {
+	w := watch(t, 380, 800)
+	w.lesson(site(t) + "scores.html")
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "lessons.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type line struct{ First, Next float64 } // the left edges of the first row and of those after it
+	type block struct {
+		Selected string
+		Lines    []line
+	}
+	blocks := js[[]block](w.tab, `[...document.querySelectorAll(".text pre")].map((pre) => {
+		getSelection().selectAllChildren(pre);
+		const edge = (line) => {
+			const range = document.createRange(), text = line.firstChild, rows = [];
+			for (let i = 0; i < text.length; i++) {
+				range.setStart(text, i);
+				range.setEnd(text, i + 1);
+				const { left, top, width } = range.getBoundingClientRect();
+				if (text.data[i].trim() && width && !(rows.at(-1)?.top >= top - 4)) rows.push({ left, top });
+			}
+			return { First: rows[0]?.left ?? 0, Next: Math.min(...rows.slice(1).map((r) => r.left), 1e9) };
+		};
+		return { Selected: String(getSelection()), Lines: [...pre.querySelectorAll(".line")].map(edge) };
+	})`)
+	wrapped, indented := 0, 0
+	for _, b := range blocks {
+		if !strings.Contains(string(text), "\n```go\n"+strings.TrimRight(b.Selected, "\n")+"\n```\n") {
+			t.Errorf("a selection is not a block of docs/lessons.md:\n%s", b.Selected)
+		}
+		for _, l := range b.Lines {
+			if l.Next == 1e9 {
+				continue
+			}
+			wrapped++
+			if l.First > b.Lines[0].First {
+				indented++
+			}
+			if l.Next < l.First+8 || l.Next > l.First+24 {
+				t.Errorf("a line begins at %g and continues at %g", l.First, l.Next)
+			}
+		}
+	}
+	if wrapped < 5 || indented == 0 {
+		t.Errorf("%d lines are wrapped, %d of them indented: the test shows nothing", wrapped, indented)
 	}
 }
