@@ -16,4 +16,7 @@ require (
 	golang.org/x/text v0.43.0
 )
 
-require golang.org/x/tools v0.51.0 // indirect
+require (
+	github.com/itchio/lzma v0.0.0-20190703113020-d3e24e3e3d49 // indirect
+	golang.org/x/tools v0.51.0 // indirect
+)

@@ -1,8 +1,6 @@
 package seq2seq
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/sha256"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -410,8 +409,9 @@ func (v *Vocabulary) Hash() string {
 	if err != nil {
 		panic("seq2seq: " + err.Error())
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	var h sha256.Hash
+	h.Write(text)
+	return fmt.Sprintf("%x", h.Sum())
 }
 
 // old returns the vocabulary in the format of earlier versions.

@@ -27,7 +27,7 @@ import (
 
 // Sizes in bytes, compressed.
 const (
-	siteBudget = 5_300_000
+	siteBudget = 4_000_000
 )
 
 //go:embed assets
@@ -58,16 +58,23 @@ func (b *build) all() error {
 	return nil
 }
 
-// write writes a file of the site. A browser gets text compressed from most servers; what is
-// compressed already stays as it is.
+// write writes a file of the site. Programs are compressed with LZMA. Other files a browser gets compressed from most
+// servers, but for those that are compressed already.
 func (b *build) write(name string, data []byte, loads ...string) error {
+	if path.Ext(name) == ".wasm" {
+		packed, err := squeeze(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		name, data = name+".lzma", packed
+	}
 	target := filepath.Join(b.out, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
 	small := len(data)
 	switch path.Ext(name) {
-	case ".gz", ".png", ".webp", ".gif", ".bin":
+	case ".lzma", ".png", ".webp", ".gif", ".bin":
 	default:
 		packed, err := compress(data)
 		if err != nil {
@@ -118,17 +125,16 @@ var programs = []struct {
 	flags  []string
 	budget int // compressed bytes of a page with it
 }{
-	{"lesson", []string{"-gcflags=all=-l"}, 1_420_000},
+	{"lesson", []string{"-gcflags=all=-l"}, 950_000},
 	{translator, []string{
 		"-tags=translator,wasmsimd", "-gcflags=encoding/...=-l", "-gcflags=fmt=-l", "-gcflags=internal/strconv=-l",
 		"-gcflags=os=-l", "-gcflags=reflect=-l", "-gcflags=strconv=-l", "-gcflags=time=-l",
-	}, 2_380_000},
+	}, 1_500_000},
 }
 
 const translator = "translator"
 
-// program compiles the programs of the lessons. The worker decompresses them, since not every static
-// server compresses.
+// program compiles the programs of the lessons. The worker decompresses them.
 func (b *build) program() error {
 	dir, err := os.MkdirTemp("", "attn-site")
 	if err != nil {
@@ -147,11 +153,10 @@ func (b *build) program() error {
 		if err != nil {
 			return err
 		}
-		packed, err := compress(data)
-		if err != nil {
-			return err
+		if data, err = joinSegments(data); err != nil {
+			return fmt.Errorf("%s.wasm: %w", p.name, err)
 		}
-		if err := b.write("assets/"+p.name+".wasm.gz", packed); err != nil {
+		if err := b.write("assets/"+p.name+".wasm", data); err != nil {
 			return err
 		}
 	}
@@ -276,7 +281,7 @@ func (b *build) render(p page) error {
 		loads = append(loads, "assets/"+s)
 	}
 	if p.Program != "" {
-		loads = append(loads, "assets/"+p.Program+".wasm.gz")
+		loads = append(loads, "assets/"+p.Program+".wasm.lzma")
 	}
 	return b.write(p.Path, text.Bytes(), loads...)
 }

@@ -111,12 +111,12 @@ func TestLinks(t *testing.T) {
 // Every file that a script names exists.
 func TestScripts(t *testing.T) {
 	b := built(t)
-	later := []string{"assets/wasm_exec.js", "assets/lesson.wasm.gz", "assets/translator.wasm.gz",
-		"assets/kernels.js", "assets/kernels.wasm"} // with the programs
+	later := []string{"assets/wasm_exec.js", "assets/lesson.wasm.lzma", "assets/translator.wasm.lzma",
+		"assets/kernels.js", "assets/kernels.wasm.lzma"} // with the programs
 	for name, f := range b.files {
 		for _, l := range f.loads {
 			ext := path.Ext(l)
-			if (ext == ".js" || ext == ".gz" || ext == ".wasm") && b.files[l] == nil && !slices.Contains(later, l) {
+			if (ext == ".js" || ext == ".lzma" || ext == ".wasm") && b.files[l] == nil && !slices.Contains(later, l) {
 				t.Errorf("%s names %s, which does not exist", name, l)
 			}
 		}

@@ -1,15 +1,15 @@
 package train
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/sha256"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
@@ -94,7 +94,7 @@ func (tr *Trainer) Total() int { return tr.at.Total }
 
 // fingerprint identifies the examples and their order.
 func (tr *Trainer) fingerprint() string {
-	h := sha256.New()
+	var h sha256.Hash
 	var b []byte
 	for _, e := range tr.examples {
 		b = b[:0]
@@ -106,5 +106,6 @@ func (tr *Trainer) fingerprint() string {
 		}
 		h.Write(b)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	sum := h.Sum()
+	return fmt.Sprintf("%x", sum[:16])
 }

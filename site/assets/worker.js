@@ -5,7 +5,7 @@
 
 const translator = self.name === 'translator'; // the program with models, which uses vectors
 
-importScripts('wasm_exec.js');
+importScripts('wasm_exec.js', 'lzma.js');
 if (translator) importScripts('kernels.js');
 
 const waiting = []; // calls that arrived before Go was ready
@@ -22,20 +22,18 @@ self.onmessage = ({ data: m }) => {
   else waiting.push(m);
 };
 
-/** The bytes of a file. Those of gzip are decompressed, unless the server let the browser do it. */
+/** The bytes of a compressed file. */
 async function load(name) {
   const response = await fetch(name);
   if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
-  const bytes = await response.arrayBuffer(), [first, second] = new Uint8Array(bytes, 0, 2);
-  if (first !== 0x1f || second !== 0x8b) return bytes;
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+  return attnDecompress(new Uint8Array(await response.arrayBuffer()));
 }
 
 async function start() {
   const go = new Go();
-  const loading = load(`${self.name}.wasm.gz`);
+  const loading = load(`${self.name}.wasm.lzma`);
   if (!translator) return run(go, await loading);
-  const [program, vectors] = await Promise.all([loading, load('kernels.wasm')]);
+  const [program, vectors] = await Promise.all([loading, load('kernels.wasm.lzma')]);
   const kernels = await attnKernels(vectors);
   Object.assign(go.importObject, kernels.imports);
   return run(go, program, kernels);

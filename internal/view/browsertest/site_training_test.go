@@ -98,7 +98,7 @@ func TestSiteDates(t *testing.T) {
 	url := site(t)
 	w.lesson(url + "dates.html")
 	w.requests()
-	w.wait(`document.getElementById("exact").textContent === "198 (99.0%)"`) // as attn train's model, see TestShipped
+	w.wait(`document.getElementById("exact").textContent === "199 (99.5%)"`) // see TestShipped
 	w.set("text", "14 de septiembre de 2005")
 	w.wait(`document.getElementById("output").textContent === "2005-09-14"`)
 	for text, want := range map[string]string{
@@ -122,7 +122,7 @@ func TestSiteDates(t *testing.T) {
 		t.Errorf("the address is %s", got)
 	}
 	w.click("#all-on")
-	w.wait(`document.getElementById("exact").textContent === "198 (99.0%)"`)
+	w.wait(`document.getElementById("exact").textContent === "199 (99.5%)"`)
 
 	w.click("#rank")
 	w.wait(`document.getElementById("rank-progress").textContent.startsWith("Measured in")`)

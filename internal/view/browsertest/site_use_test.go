@@ -1,9 +1,11 @@
 package browsertest
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -192,5 +194,52 @@ func TestSiteBadInput(t *testing.T) {
 	w.wait(`document.querySelectorAll("#curve .grip").length === 1 && !document.getElementById("learn").disabled`)
 	if problem := w.text("#notes .bad"); problem != "" {
 		t.Errorf("the page says: %s", problem)
+	}
+}
+
+// A program that is cut short, has a wrong byte or does not exist is reported on the page.
+func TestSiteDamagedProgram(t *testing.T) {
+	findBrowser(t)
+	dir, err := theSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "/assets/lesson.wasm.lzma"
+	whole, err := os.ReadFile(dir + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := bytes.Clone(whole)
+	wrong[len(wrong)/2] ^= 0x40
+	unknown := bytes.Clone(whole)
+	unknown[0] = 0xff
+	for _, c := range []struct {
+		name, want string
+		program    []byte
+	}{
+		{"half of it", "damaged or cut short", whole[:len(whole)/2]},
+		{"almost whole", "damaged or cut short", whole[:len(whole)-8]},
+		{"header only", "damaged or cut short", whole[:13]},
+		{"empty", "damaged or cut short", nil},
+		{"unknown settings", "damaged or cut short", unknown},
+		{"wrong byte", "", wrong}, // found by the decoder or by the engine, in its words
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := http.FileServer(http.Dir(dir))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == name {
+					w.Write(c.program)
+					return
+				}
+				files.ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			b := open(t, 800, 600)
+			b.do(chromedp.Navigate(server.URL + "/scores.html"))
+			b.wait(`document.querySelector("#notes .bad")?.textContent`)
+			if got := b.text("#notes .bad"); !strings.Contains(got, c.want) {
+				t.Errorf("the page says %q, want %q", got, c.want)
+			}
+		})
 	}
 }
