@@ -55,8 +55,8 @@ func TestOneCommandIsAsAmongAll(t *testing.T) {
 			parser.Parse(args) // an error: after --help, which exits elsewhere, arguments are missing
 			return out.String()
 		}
-		root, command := grammar(args)
-		if _, ok := root.(*one); ok == (args[0] == "completion") {
+		root, command := flags.Only(&commands{}, args)
+		if _, all := root.(*commands); all != (args[0] == "completion") {
 			t.Errorf("%s: the parser has the root %T", args[0], root)
 		}
 		if got, want := helpOf(root, command), helpOf(&commands{}); got != want || got == "" {

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
@@ -61,15 +62,13 @@ func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 	})
 }
 
-func (cmd *embedCommand) streams() error {
-	return onlyLines(cmd.File == "" && cmd.NPY == "" && cmd.Safetensors == "")
+func (cmd *embedCommand) streams() bool {
+	return cmd.File == "" && cmd.NPY == "" && cmd.Safetensors == ""
 }
 
-func (cmd *embedCommand) modelDir() string { return cmd.Model }
+func (cmd *embedCommand) model() (string, bool) { return cmd.Model, true }
 
-func (cmd *embedCommand) modelFiles() ([]string, error) { return pretrainedFiles(cmd.Model, true) }
-
-func (cmd *embedCommand) stream(c console) (lineStream, error) {
+func (cmd *embedCommand) stream(c console) (shards.Stream, error) {
 	e, err := cmd.embedder(c)
 	if err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func (cmd *embedCommand) stream(c console) (lineStream, error) {
 
 // embeddingStream returns the stream of a filter. At the end, it reports the number of truncated
 // texts.
-func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c console) lineStream {
+func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c console) shards.Stream {
 	f, cut := texts.CountCut(f)
 	s := newStream(f, c)
 	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
@@ -56,15 +57,11 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	return err
 }
 
-func (cmd *evalCommand) streams() error {
-	return onlyLines(cmd.PerLine && cmd.Data == "")
-}
+func (cmd *evalCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 
-func (cmd *evalCommand) modelDir() string { return cmd.Model }
+func (cmd *evalCommand) model() (string, bool) { return cmd.Model, true }
 
-func (cmd *evalCommand) modelFiles() ([]string, error) { return models.TranslatorFiles(), nil }
-
-func (cmd *evalCommand) stream(c console) (lineStream, error) {
+func (cmd *evalCommand) stream(c console) (shards.Stream, error) {
 	m, err := models.LoadTranslator(cmd.Model)
 	if err != nil {
 		return nil, err

@@ -47,6 +47,8 @@ func exitCode(err error) int {
 	}
 	var path *fs.PathError
 	switch {
+	case err == nil:
+		return exitOK
 	case is(new(interrupted)), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case is(new(*flags.Error)):

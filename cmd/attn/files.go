@@ -56,14 +56,6 @@ func recordError(number int, err error) error {
 	return &input.Error{Name: "argument", Line: number, Err: err}
 }
 
-// onlyLines returns an error unless the flags of a command select line-by-line output.
-func onlyLines(ok bool) error {
-	if !ok {
-		return errNotLines
-	}
-	return nil
-}
-
 // modelsOf returns the directories of the models that the command line names.
 func modelsOf(parsed *kong.Context) (dirs []string) {
 	for _, v := range flags.Given(parsed) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/importance"
+	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/tasks"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
@@ -28,16 +29,9 @@ func (cmd *headsCommand) Validate() error {
 	return cmd.scoredFlags.Validate()
 }
 
-func (cmd *headsCommand) streams() error {
-	if !cmd.PerLine || cmd.Data != "" {
-		return errNotLines
-	}
-	return nil
-}
+func (cmd *headsCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 
-func (cmd *headsCommand) modelDir() string { return cmd.Model }
-
-func (cmd *headsCommand) modelFiles() ([]string, error) { return models.TranslatorFiles(), nil }
+func (cmd *headsCommand) model() (string, bool) { return cmd.Model, true }
 
 // translator loads a translator with heads.
 func (cmd *headsCommand) translator() (*models.Model, error) {
@@ -48,7 +42,7 @@ func (cmd *headsCommand) translator() (*models.Model, error) {
 	return m, tasks.WantHeads(cmd.Model, m)
 }
 
-func (cmd *headsCommand) stream(c console) (lineStream, error) {
+func (cmd *headsCommand) stream(c console) (shards.Stream, error) {
 	m, err := cmd.translator()
 	if err != nil {
 		return nil, err
@@ -70,7 +64,7 @@ func (cmd *headsCommand) showMerged(c console, o importance.Options) error {
 	if err != nil {
 		return err
 	}
-	id, err := followsFrom(cmd, nil)
+	id, err := identityOf(cmd, nil)
 	if err != nil {
 		return err
 	}

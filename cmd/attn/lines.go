@@ -11,23 +11,18 @@ import (
 	"github.com/attn-go/attn/internal/shards"
 )
 
-// lineStream reads lines and writes one line for each. Errors contain the name of the input.
-type lineStream func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
-
 // lineCommand is a command that writes one line per input line, by the contract of package filter.
 type lineCommand interface {
-	// streams returns an error unless the flags select line-by-line output.
-	streams() error
-	// modelDir returns the directory of the model; modelFiles returns its files that determine the
-	// results.
-	modelDir() string
-	modelFiles() ([]string, error)
+	// streams reports whether the flags select line-by-line output.
+	streams() bool
+	// model returns the directory of the model, and whether its weights determine the results.
+	model() (dir string, weights bool)
 	// stream loads the model.
-	stream(c console) (lineStream, error)
+	stream(c console) (shards.Stream, error)
 }
 
 // newStream returns the stream of a filter. At the end, it reports the number of rejected lines.
-func newStream[V any](f filter.Filter[V], c console) lineStream {
+func newStream[V any](f filter.Filter[V], c console) shards.Stream {
 	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
 		f := f
 		f.Name = name
@@ -57,7 +52,7 @@ func runLines(ctx context.Context, c console, cmd lineCommand, path, invitation 
 }
 
 // runStream is runLines for a loaded model.
-func runStream(ctx context.Context, c console, s lineStream, path, invitation string) (filter.Stats, error) {
+func runStream(ctx context.Context, c console, s shards.Stream, path, invitation string) (filter.Stats, error) {
 	in, name := c.in, "standard input"
 	if path == "" || path == "-" {
 		c.invite(invitation + "; " + endOfInput() + " ends the input")
@@ -76,13 +71,8 @@ func runStream(ctx context.Context, c console, s lineStream, path, invitation st
 var errNotLines = errors.New("want translate without texts or --map, " +
 	"embed or tokenize without files or texts, or eval or heads with --per-line")
 
-// followsFrom returns the identity of a job: everything that determines the output of a command.
-func followsFrom(cmd lineCommand, args []string) (shards.Identity, error) {
-	files, err := cmd.modelFiles()
-	if err != nil {
-		return shards.Identity{}, err
-	}
-	return shards.NewIdentity(version(), args, cmd.modelDir(), files)
+// identityOf returns the identity of a job: everything that determines the output of a command.
+func identityOf(cmd lineCommand, args []string) (shards.Identity, error) {
+	dir, weights := cmd.model()
+	return shards.NewIdentity(version(), args, dir, weights)
 }
-
-var pretrainedFiles = shards.PretrainedFiles

@@ -16,12 +16,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -54,7 +53,7 @@ type commands struct {
 	Shards shardsCommand `cmd:"" group:"Files and scale" help:"Process a corpus in parallel shards, with any scheduler."`
 
 	Bench      benchCommand      `cmd:"" group:"Tools" help:"Benchmark attention on this machine."`
-	Completion completionCommand `cmd:"" group:"Tools" help:"Print a shell completion script."`
+	Completion completionCommand `cmd:"" whole:"" group:"Tools" help:"Print a shell completion script."`
 	Version    versionCommand    `cmd:"" group:"Tools" help:"Print the version."`
 }
 
@@ -67,7 +66,6 @@ func options(c console) []kong.Option {
 	return []kong.Option{
 		kong.Name("attn"),
 		kong.Description("Train, use and inspect attention models."),
-		kong.UsageOnError(),
 		kong.ValueFormatter(flags.WithDefault),
 		flags.FillIn(choices()),
 		kong.Writers(c.out, c.err),
@@ -75,31 +73,9 @@ func options(c console) []kong.Option {
 	}
 }
 
-// grammar returns what the parser needs for a command line: the root and an option. If the first argument is a
-// command, they contain only this one. Reading the tags of all commands takes half of the time of a short run.
-func grammar(args []string) (root any, command kong.Option) {
-	all := reflect.ValueOf(&commands{})
-	if len(args) > 0 && args[0] != "completion" { // which lists all commands
-		for field, value := range all.Elem().Fields() {
-			if strings.ToLower(field.Name) == args[0] {
-				help, group := field.Tag.Get("help"), field.Tag.Get("group")
-				return &one{}, kong.DynamicCommand(args[0], help, group, value.Addr().Interface())
-			}
-		}
-	}
-	return all.Interface(), kong.OptionFunc(func(*kong.Kong) error { return nil })
-}
-
 // parse parses a command line. exited is the exit code if the parser has printed the help, otherwise −1.
 func parse(ctx context.Context, args []string, c console) (parsed *kong.Context, exited int, err error) {
-	exited = -1
-	exit := kong.Exit(func(code int) { exited = code })
-	root, command := grammar(args)
-	parser := kong.Must(root, append(options(c), exit, command, kong.BindTo(ctx, (*context.Context)(nil)))...)
-	if parsed, err = parser.Parse(flags.JoinNegative(args)); err != nil {
-		err = flags.Plain(err)
-	}
-	return parsed, exited, err
+	return flags.Parse(&commands{}, args, append(options(c), kong.BindTo(ctx, (*context.Context)(nil)))...)
 }
 
 // run runs the command line and returns the exit code.
@@ -117,34 +93,28 @@ func run(ctx context.Context, args []string, c console) int {
 		return exited
 	}
 	if err == nil {
-		c.writes, err = guard.Of(parsed.Selected()).Check(c.in, c.out, runFiles())
-	} else {
-		err = usage("%w", err)
-	}
-	if err == nil {
-		err = flags.CheckFormats(parsed)
-	}
-	if err == nil {
-		err = checkModels(modelsOf(parsed)...)
-	}
-	if err == nil {
-		if err = parsed.Run(c); err == nil {
-			return exitOK
-		}
+		err = execute(parsed, c)
 	}
 	code := exitCode(err)
 	if code == exitInterrupted && !errors.As(err, new(interrupted)) {
 		err = interrupted{"interrupted"}
 	}
-	c.say("attn: %v", err)
+	if err != nil {
+		c.say("attn: %v", err)
+	}
 	return code
+}
+
+// execute checks the files that a command line names, and runs the command.
+func execute(parsed *kong.Context, c console) (err error) {
+	if c.writes, err = guard.Of(parsed.Selected()).Check(c.in, c.out, runFiles()); err != nil {
+		return err
+	}
+	if err := cmp.Or(flags.CheckFormats(parsed), checkModels(modelsOf(parsed)...)); err != nil {
+		return err
+	}
+	return parsed.Run(c)
 }
 
 // Validate checks the requirements between flags, which are tags of the fields.
 func (*commands) Validate(parsed *kong.Context) error { return flags.Check(parsed) }
-
-// one is the root of a single command.
-type one struct{}
-
-// Validate is that of commands.
-func (*one) Validate(parsed *kong.Context) error { return flags.Check(parsed) }

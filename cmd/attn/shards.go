@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +52,8 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return usage("%s: %w", strings.Join(cmd.Command, " "), err)
 	}
-	if err := checkModels(filter.modelDir()); err != nil {
+	dir, _ := filter.model()
+	if err := checkModels(dir); err != nil {
 		return err
 	}
 	todo, err := shards.Numbers(cmd.Shard, cmd.Shards, os.LookupEnv)
@@ -65,17 +65,14 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	if job.Plan, err = shards.NewPlan(cmd.Input); err != nil {
 		return &input.Error{Name: "--input", Err: err}
 	}
-	if job.Identity, err = followsFrom(filter, cmd.Command); err != nil {
+	if job.Identity, err = identityOf(filter, cmd.Command); err != nil {
 		return err
 	}
 	for _, i := range todo {
 		m, err := job.Run(ctx, i)
-		var other *shards.Error
 		switch {
 		case errors.Is(err, shards.ErrDone):
 			fmt.Fprintf(c.err, "shard %d of %d is already done\n", i, job.Shards)
-		case errors.As(err, &other) && other.Other: // the directory has shards of another job
-			return usage("%w", err)
 		case err != nil:
 			return err
 		default:
@@ -87,20 +84,13 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 
 // merge writes the outputs of all shards, or their sums.
 func (cmd *shardsCommand) merge(c console) error {
-	var sums shards.Sums
-	out := c.out
+	merge := shards.Merge
 	if cmd.Sums {
-		out = &sums
+		merge = shards.MergeSums
 	}
-	sum, err := shards.Merge(cmd.Output, out)
+	sum, err := merge(cmd.Output, c.out)
 	if err != nil {
 		return err
-	}
-	if cmd.Sums {
-		sums.Job = &sum.Identity
-		if err := json.NewEncoder(c.out).Encode(&sums); err != nil {
-			return err
-		}
 	}
 	fmt.Fprintln(c.err, sum)
 	return nil
@@ -116,8 +106,8 @@ func parseLines(c console, args []string) (lineCommand, error) {
 		return nil, err
 	}
 	cmd, ok := parsed.Selected().Target.Addr().Interface().(lineCommand)
-	if !ok {
+	if !ok || !cmd.streams() {
 		return nil, errNotLines
 	}
-	return cmd, cmd.streams()
+	return cmd, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -56,17 +57,11 @@ func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 	return f.Texts(ctx, []string{*cmd.Text}, c.out)
 }
 
-func (cmd *tokenizeCommand) streams() error {
-	return onlyLines(cmd.File == "" && cmd.Text == nil)
-}
+func (cmd *tokenizeCommand) streams() bool { return cmd.File == "" && cmd.Text == nil }
 
-func (cmd *tokenizeCommand) modelDir() string { return cmd.Model }
+func (cmd *tokenizeCommand) model() (string, bool) { return cmd.Model, false }
 
-func (cmd *tokenizeCommand) modelFiles() ([]string, error) {
-	return pretrainedFiles(cmd.Model, false)
-}
-
-func (cmd *tokenizeCommand) stream(c console) (lineStream, error) {
+func (cmd *tokenizeCommand) stream(c console) (shards.Stream, error) {
 	tokens, err := cmd.tokens(c)
 	return newStream(tokens.Filter(), c), err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
@@ -58,20 +59,11 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 	return f.Texts(ctx, cmd.Text, c.out)
 }
 
-func (cmd *translateCommand) streams() error {
-	return onlyLines(!cmd.Map && len(cmd.Text) == 0)
-}
+func (cmd *translateCommand) streams() bool { return !cmd.Map && len(cmd.Text) == 0 }
 
-func (cmd *translateCommand) modelDir() string { return cmd.Model }
+func (cmd *translateCommand) model() (string, bool) { return cmd.Model, true }
 
-func (cmd *translateCommand) modelFiles() ([]string, error) {
-	if isPretrained(cmd.Model) {
-		return pretrainedFiles(cmd.Model, true)
-	}
-	return models.TranslatorFiles(), nil
-}
-
-func (cmd *translateCommand) stream(c console) (lineStream, error) {
+func (cmd *translateCommand) stream(c console) (shards.Stream, error) {
 	f, err := cmd.filter(c)
 	return newStream(f, c), err
 }

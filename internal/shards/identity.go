@@ -14,11 +14,19 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/models"
 )
 
 // NewIdentity returns the identity of a job: the version of the program, the command line, and the hash of the
-// model's files in a directory. Together with the input they determine the output.
-func NewIdentity(version string, args []string, dir string, files []string) (id Identity, err error) {
+// model's files in a directory, without those of a pretrained model's weights if weights is false. Together with the input
+// they determine the output.
+func NewIdentity(version string, args []string, dir string, weights bool) (id Identity, err error) {
+	files := models.TranslatorFiles()
+	if atomicfile.Exists(dir) && !models.IsTranslator(dir) {
+		if files, err = pretrainedFiles(dir, weights); err != nil {
+			return id, err
+		}
+	}
 	id.Version = version
 	for _, arg := range args { // the model's path may differ on another machine
 		if flag, value, ok := strings.Cut(arg, "="); ok && value == dir {
@@ -57,9 +65,9 @@ func notRead(path string, err error) error {
 	return &input.Error{Name: path, Err: err}
 }
 
-// PretrainedFiles returns the files of a pretrained model, including those in the folders of its pipeline: all files
+// pretrainedFiles returns the files of a pretrained model, including those in the folders of its pipeline: all files
 // that are read, and few others. Set weights to false for a command that reads only the tokenizer.
-func PretrainedFiles(dir string, weights bool) (names []string, err error) {
+func pretrainedFiles(dir string, weights bool) (names []string, err error) {
 	read := []string{".json", ".txt", ".model", ".spm"}
 	if weights {
 		read = append(read, ".safetensors")

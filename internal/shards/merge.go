@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,17 @@ func Merge(dir string, out io.Writer) (sum Merged, err error) {
 		}
 	}
 	return sum, nil
+}
+
+// MergeSums is Merge, but writes the sums and means of all numbers as a JSON object instead of the lines.
+func MergeSums(dir string, out io.Writer) (Merged, error) {
+	var sums Sums
+	sum, err := Merge(dir, &sums)
+	if err != nil {
+		return sum, err
+	}
+	sums.Job = &sum.Identity
+	return sum, json.NewEncoder(out).Encode(&sums)
 }
 
 // manifests returns the manifests of all shards, in order.
@@ -108,7 +120,7 @@ func whole(list []*Manifest, dir string) error {
 	for i, m := range list {
 		place := filepath.Join(dir, folder(i, m.Shards))
 		if err := m.is(first.Identity, place); err != nil {
-			return err
+			return bad("%w", err)
 		}
 		if m.Input.Plan != first.Input.Plan {
 			return bad("%s was made from another input than %s", place, folder(0, m.Shards))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -72,11 +73,7 @@ type Job struct {
 type Stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 
 // Error describes an error in shards, or in their lines.
-type Error struct {
-	err error
-	// Other says that the shards are valid, but belong to another job.
-	Other bool
-}
+type Error struct{ err error }
 
 // Error returns the message, with the path.
 func (e *Error) Error() string { return e.err.Error() }
@@ -84,14 +81,12 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.err }
 
-func bad(format string, args ...any) error { return &Error{err: fmt.Errorf(format, args...)} }
-
-func other(format string, args ...any) error { return &Error{fmt.Errorf(format, args...), true} }
+func bad(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
 // ErrDone says that the shard is already done.
 var ErrDone = errors.New("is done")
 
-// Check returns ErrDone if a shard is done, and another error if its folder belongs to another job.
+// Check returns ErrDone if a shard is done, and a *flags.Error if its folder belongs to another job.
 func (j *Job) Check(i int) error {
 	if i < 0 || i >= j.Shards {
 		return fmt.Errorf("no shard %d of %d, want 0 to %d", i, j.Shards, j.Shards-1)
@@ -107,14 +102,14 @@ func (j *Job) Check(i int) error {
 		return err
 	}
 	if err := m.is(j.Identity, dir); err != nil {
-		return err
+		return flags.Errorf("%w", err)
 	}
 	pieces, in, err := j.input(i)
 	if err != nil {
 		return err
 	}
 	if m.Input.Plan != hash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
-		return other("%s was made from another input, want another --output", dir)
+		return flags.Errorf("%s was made from another input, want another --output", dir)
 	}
 	return ErrDone
 }
@@ -122,7 +117,7 @@ func (j *Job) Check(i int) error {
 // is returns an error that describes how a shard's job differs from id.
 func (m *Manifest) is(id Identity, dir string) error {
 	differs := func(what, has, want string) error {
-		return other("%s was made %s %s, not %s; want another --output", dir, what, has, want)
+		return fmt.Errorf("%s was made %s %s, not %s; want another --output", dir, what, has, want)
 	}
 	switch {
 	case m.Version != id.Version:
@@ -145,7 +140,7 @@ func (j *Job) checkOthers() error {
 	}
 	for _, e := range entries {
 		if _, n, ok := parseFolder(e.Name()); ok && n != j.Shards {
-			return other("%s contains %s, want a division into %d shards, or another --output", j.Dir, e.Name(), j.Shards)
+			return flags.Errorf("%s contains %s, want a division into %d shards, or another --output", j.Dir, e.Name(), j.Shards)
 		}
 	}
 	return nil

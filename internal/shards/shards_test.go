@@ -1,14 +1,17 @@
 package shards
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +19,8 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/input"
 )
 
 // stream is a cheap filter: it counts bytes, and rejects lines with "bad".
@@ -151,8 +156,12 @@ func TestDone(t *testing.T) {
 		t.Helper()
 		other := *j
 		change(&other)
-		if _, err := other.Run(t.Context(), 1); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		_, err := other.Run(t.Context(), 1)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want %q", err, want)
+		}
+		if strings.HasPrefix(want, "no shard") == errors.As(err, new(*flags.Error)) {
+			t.Errorf("%v: only the error of another job is one of usage", err)
 		}
 		if again, err := readManifest(filepath.Join(j.Dir, folder(1, 2))); err != nil || again.Output != m.Output {
 			t.Errorf("what was there has changed: %v", err)
@@ -293,12 +302,73 @@ func TestMergeRefuses(t *testing.T) {
 		j.all(t)
 		change(t, j)
 		var out bytes.Buffer
-		if _, err := Merge(j.Dir, &out); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		_, err := Merge(j.Dir, &out)
+		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want %q", err, want)
+		}
+		if errors.As(err, new(*flags.Error)) {
+			t.Errorf("%v: not an error of usage", err)
 		}
 		if out.Len() > 0 {
 			t.Errorf("%s: %q is written", want, out.String())
 		}
+	}
+}
+
+// The sums are a JSON object with the identity of the job.
+func TestMergeSums(t *testing.T) {
+	pattern, _ := corpus(t, "a\nbb\n")
+	j := newJob(t, pattern, 2)
+	j.stream = func(_ context.Context, in io.Reader, _ string, out io.Writer) (s filter.Stats, err error) {
+		for lines := bufio.NewScanner(in); lines.Scan(); s.Lines++ {
+			fmt.Fprintf(out, `{"length":%d}`+"\n", len(lines.Text()))
+		}
+		return s, nil
+	}
+	j.all(t)
+	var out bytes.Buffer
+	sum, err := MergeSums(j.Dir, &out)
+	var got struct {
+		Version string
+		Lines   int
+		Sums    map[string]float64
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, out.Bytes())
+	}
+	if err != nil || sum.Lines != 2 || got.Lines != 2 || got.Sums["length"] != 3 || !strings.Contains(out.String(), j.Model) {
+		t.Errorf("%+v, %v; %s", sum, err, out.Bytes())
+	}
+	out.Reset()
+	if _, err := MergeSums(t.TempDir(), &out); err == nil || out.Len() > 0 {
+		t.Errorf("an empty directory: %v, %q", err, out.Bytes())
+	}
+}
+
+// The weights belong to the identity of a job unless its results do not depend on them. The path of the model does not.
+func TestIdentity(t *testing.T) {
+	id := func(dir, weights string, depends bool) Identity {
+		t.Helper()
+		for name, text := range map[string]string{"config.json": "{}", "model.safetensors": weights} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id, err := NewIdentity("v1", []string{"embed", "--model=" + dir}, dir, depends)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first, same, other := id(t.TempDir(), "a", true), id(t.TempDir(), "a", true), id(t.TempDir(), "b", true)
+	if !reflect.DeepEqual(first, same) || first.Model == other.Model || !slices.Equal(first.Command, []string{"embed", "--model", "MODEL"}) {
+		t.Errorf("identities %v, %v and %v", first, same, other)
+	}
+	if a, b := id(t.TempDir(), "a", false), id(t.TempDir(), "b", false); a.Model != b.Model || a.Model == first.Model {
+		t.Errorf("identities without weights: %v and %v", a, b)
+	}
+	if _, err := NewIdentity("v1", nil, filepath.Join(t.TempDir(), "none"), true); !errors.As(err, new(*input.Error)) {
+		t.Errorf("a missing directory: %v", err)
 	}
 }
 
