@@ -185,7 +185,7 @@ func panicAs(op, arg string, err error) {
 		named.Op = op
 		panic(&named)
 	}
-	panic(&tensor.ValueError{Op: op, Arg: arg, Got: "refused: " + err.Error(), Want: "one that fits the call"})
+	panic(&tensor.ValueError{Op: op, Arg: arg, Got: fmt.Sprintf("invalid for this call (%v)", err), Want: "one whose Check returns nil"})
 }
 
 // badShape panics with a *tensor.ShapeError about a property of an argument; an empty property

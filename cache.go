@@ -102,7 +102,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		if err := tensor.Catch(func() {
 			f := c.Score.Form()
 			if f.MappedKeys != nil {
-				badValue("attn: NewCache", "score", "one of OnKeys", "one for keys that are to come")
+				badValue("attn: NewCache", "score", "bound to the keys of one call by OnKeys", "one that also applies to keys appended later")
 			}
 			if m = f.Keys; m != nil {
 				size = m(nil, tensor.Zeros(1, 1, 1, c.KeySize)).Dim(3)

@@ -36,7 +36,7 @@ func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 // wantNoRecord panics if the tape records: gradients do not pass through a cache.
 func wantNoRecord(op string, t *tensor.Tape) {
 	if t.Recording() {
-		badValue(op, "tape", "one that records", "nil or one of mode Infer, as no gradient passes through a cache")
+		badValue(op, "tape", "one that records", "nil or one of mode Infer: no gradient passes through a cache")
 	}
 }
 
@@ -45,12 +45,12 @@ func (c *Cache) resolve(d *call) {
 	op, o := d.op, d.o
 	if c.config.Score != nil {
 		if o.Score != nil {
-			badValue(op, "score", fmt.Sprintf("a %T", o.Score), "none, as the cache has its own")
+			badValue(op, "score", fmt.Sprintf("a %T", o.Score), "nil: the cache uses the score of its CacheConfig")
 		}
 		o.Score = c.config.Score
 	}
 	if o.KeyLens != nil {
-		badValue(op, "key lengths", "given", "none, as the cache has its own")
+		badValue(op, "key lengths", "given", "none: the cache counts the keys of each sequence")
 	}
 	panicAs(op, "query lengths", checkCounts("number of queries", o.QueryLens, "Lq", d.B, d.Lq))
 	for b, s := range c.seqs {
@@ -59,7 +59,7 @@ func (c *Cache) resolve(d *call) {
 		}
 		if first := s.n - count(o.QueryLens, b, d.Lq); s.from > 0 && first < s.from {
 			sequence := fmt.Sprintf("sequence %d", b)
-			badShape(op, sequence, "first query at position", []int{first}, "at least %d, as the window has passed", s.from)
+			badShape(op, sequence, "first query at position", []int{first}, "at least %d: the rolling cache has discarded keys of earlier windows", s.from)
 		}
 	}
 	if c.config.Window > 0 {

@@ -83,11 +83,11 @@ func TestCacheErrors(t *testing.T) {
 	wantError(t, err, `attn: NewCache: key size 5, want 0 or 4`)
 	layer := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: &score.Cosine{}})
 	_, err = layer.NewCache(2, attn.CacheConfig{Score: score.NewAdditive(4, 4, 3, newRand(1))})
-	wantError(t, err, `attn: NewCache: a score of type \*score.Additive, want nil or the layer's own`)
+	wantError(t, err, `attn: NewCache: score has type \*score.Additive, want nil or the layer's score`)
 	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: score.NewAdditive(4, 4, 3, newRand(1))})
 	wantError(t, err, `attn: .*key.*`)
 	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: score.OnKeys(nil, &score.Cosine{}, shaped(1, 1, 3, 5))})
-	wantError(t, err, `attn: NewCache: score is one of OnKeys, want one for keys that are to come`)
+	wantError(t, err, `attn: NewCache: score is bound to the keys of one call by OnKeys, want one that also applies to keys appended later`)
 	mapped, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: &score.Cosine{}})
 	if err != nil {
 		t.Fatal(err)
@@ -117,13 +117,13 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: Attend: query has head size 7, want E=5`, func() { c.Attend(nil, shaped(2, 6, 1, 7), attn.Options{}) }},
 		{`attn: Attend: tape is one that records, .*`, func() { c.Attend(tensortest.Tape(tensor.Train), q, attn.Options{}) }},
 		{`attn: Attend: key lengths is given, .*`, func() { c.Attend(nil, q, attn.Options{KeyLens: []int{1, 1}}) }},
-		{`attn: Attend: score is a \*score.Cosine, want none, as the cache has its own`, func() {
+		{`attn: Attend: score is a \*score.Cosine, want nil: the cache uses the score of its CacheConfig`, func() {
 			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Score: &score.Cosine{}})
 		}},
-		{`attn: Attend: bias is one that depends on the keys, want none, as the cache has keys that its score has mapped`, func() {
+		{`attn: Attend: bias is one that depends on the keys, want none: the cache stores keys that its score has mapped`, func() {
 			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Changes: position.TransformerXLBias(shaped(3, 5), shaped(1, 5), shaped(1, 5))})
 		}},
-		{`attn: MultiHead: cache is one with keys for a score of type <nil>, want what this layer's NewCache returns`, func() {
+		{`attn: MultiHead: cache is one that stores keys for a score of type <nil>, want one from this layer's NewCache`, func() {
 			layer.Extend(nil, shaped(2, 1, 12), plain, attn.Options{})
 		}},
 		{`attn: Attend: mask has valid length 9, want 0 to Lk=8`, func() { c.Attend(nil, q, attn.Options{Mask: mask.Lengths(9, 9)}) }},

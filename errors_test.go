@@ -95,7 +95,7 @@ func TestAttendErrors(t *testing.T) {
 // inference, even if it would have no effect.
 func TestValueErrors(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	const zeroMultiHead = `attn: MultiHead: layer is nil or the zero MultiHead, want what NewMultiHead returns`
+	const zeroMultiHead = `attn: MultiHead: layer is nil or the zero MultiHead, want a layer from NewMultiHead`
 	type options func(o *attn.Options)
 	dropout := func(p float32) options { return func(o *attn.Options) { o.Dropout = p } }
 	softCap := func(cap float32) options { return func(o *attn.Options) { o.SoftCap = cap } }
@@ -181,13 +181,13 @@ func TestValueErrors(t *testing.T) {
 			old := tensor.Scale(tape, x, 1)
 			tape.Reset()
 			attn.Attend(tape, x, old, x, o)
-		}, `.* is a tensor that its tape has taken back, by Reset or Release, want .*`},
+		}, `.* is a tensor that its tape has freed by Reset or Release, want .*`},
 		{func() {
 			tape := tensortest.Tape(tensor.Eval)
 			cache := m.Project(tape, x, x)
 			tape.Reset()
 			m.Query(tape, x, cache, o)
-		}, `.* is a tensor that its tape has taken back, by Reset or Release, want .*`},
+		}, `.* is a tensor that its tape has freed by Reset or Release, want .*`},
 	} {
 		err := tensor.Catch(c.f)
 		var value *tensor.ValueError
@@ -236,7 +236,7 @@ func TestNewMultiHeadErrors(t *testing.T) {
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: 1}, `dropout 1 is outside \[0, 1\)`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: -0.5}, `dropout -0.5 is outside \[0, 1\)`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: float32(math.NaN())}, `dropout NaN is outside \[0, 1\)`},
-		{attn.MultiHeadConfig{Width: 12, Heads: 3, Bias: 99}, `bias 99 names maps besides Query, Key, Value and Out`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, Bias: 99}, `bias 99 has unknown bits, want a combination of Query, Key, Value and Out`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: 7}, `layout 7 is neither BatchFirst nor SequenceFirst`},
 		{attn.MultiHeadConfig{Width: math.MaxInt, Heads: 1}, `\S+ weights, want at most \S+`},
 		{attn.MultiHeadConfig{Width: math.MaxInt/2 + 1, Heads: 2}, `\S+ weights, want at most \S+`},
@@ -310,22 +310,22 @@ func TestForwardErrors(t *testing.T) {
 		{"mask", `attn: MultiHead: mask has valid length 8, want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: mask.Lengths(8, 1)}) }},
 		{"project", `attn: MultiHead: value has shape \[2 6 17\], want \[B=2 Lk=7 D=17\]`, func() { m.Project(nil, k, shaped(2, 6, 17)) }},
 		{"query's batch", `attn: MultiHead: query has shape \[1 5 12\], want \[B=2 Lq D=12\]`, func() { m.Query(nil, shaped(1, 5, 12), m.Project(nil, k, v), o) }},
-		{"empty cache", `attn: MultiHead: kv has 0 keys, want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},
+		{"empty cache", `attn: MultiHead: kv has 0 keys, want a KV from Project`, func() { m.Query(nil, q, attn.KV{}, o) }},
 		{"heads of another layer", `attn: MultiHead: kv has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { m.Query(nil, q, other.Project(nil, q, q), o) }},
 		{"cache of another layer", `attn: MultiHead: cache has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { own.Extend(nil, q, mustCache(t, other, 2, attn.CacheConfig{}), o) }},
 		{"cache of another batch", `attn: MultiHead: query has shape \[2 5 12\], want \[B=1 L D=12\]`, func() { own.Extend(nil, q, mustCache(t, own, 1, attn.CacheConfig{}), o) }},
-		{"no cache", `attn: MultiHead: cache is nil, want what NewCache returns`, func() { own.Extend(nil, q, nil, o) }},
+		{"no cache", `attn: MultiHead: cache is nil, want a cache from NewCache`, func() { own.Extend(nil, q, nil, o) }},
 		{"cache that is full", `attn: MultiHead: cache has 5 keys, want at most its capacity of 4`, func() { own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{Capacity: 4}), o) }},
-		{"cache and a tape", `attn: MultiHead: tape is one that records, want nil or one of mode Infer, .*`, func() {
+		{"cache and a tape", `attn: MultiHead: tape is one that records, want nil or one of mode Infer: .*`, func() {
 			own.Extend(tensortest.Tape(tensor.Eval), q, mustCache(t, own, 2, attn.CacheConfig{}), o)
 		}},
-		{"cache and lengths of keys", `attn: MultiHead: key lengths is given, want none, as the cache has its own`, func() {
+		{"cache and lengths of keys", `attn: MultiHead: key lengths is given, want none: the cache counts the keys of each sequence`, func() {
 			own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{}), attn.Options{KeyLens: []int{1, 2}})
 		}},
 		{"more queries than there are", `attn: MultiHead: lengths has 6 queries, want 0 to L=5`, func() {
 			own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{}), attn.Options{QueryLens: []int{1, 6}})
 		}},
-		{"cache of another layout", `attn: MultiHead: kv is of a layer of the other layout, want what Project of this layer returns`, func() {
+		{"cache of another layout", `attn: MultiHead: kv is from a layer with another Layout, want one from Project of this layer`, func() {
 			m.Query(nil, q, sequence.Project(nil, shaped(7, 2, 13), shaped(7, 2, 17)), o)
 		}},
 		{"extend by two widths", `attn: MultiHead: query has shape \[2 5 12\], want \[B=2 L D=13\]`, func() { m.Extend(nil, q, mustCache(t, m, 2, attn.CacheConfig{}), o) }},

@@ -69,7 +69,7 @@ func (kv KV) mapped(t *tensor.Tape, f Form) KV {
 func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
 	return func(t *tensor.Tape) *tensor.Tensor {
 		if kv.cache != nil && kv.cache.keyMap != nil {
-			const want = "none, as the cache has keys that its score has mapped"
+			const want = "none: the cache stores keys that its score has mapped"
 			badValue(op, "bias", "one that depends on the keys", want)
 		}
 		k := kv.dense(t).keys.split(t)

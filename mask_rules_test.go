@@ -127,17 +127,17 @@ func TestMaskRulesRefuse(t *testing.T) {
 		return func() { m.Draw(attn.Sizes{B: 2, H: 1, Lq: 5, Lk: 7}) }
 	}
 	for want, f := range map[string]func(){
-		"attn: Draw: mask has 3 prefixes, want one, or one for each of B=2 sequences":           draw(mask.Prefix(1, 2, 3)),
-		"attn: Draw: mask has 0 prefixes, want one, or one for each of B=2 sequences":           draw(mask.Prefix()),
-		"attn: Draw: mask has length of a prefix -1, want 0 to Lk=7":                            draw(mask.Prefix(-1)),
-		"attn: Draw: mask has length of a prefix 8, want 0 to Lk=7":                             draw(mask.Prefix(3, 8)),
-		"attn: Draw: mask has 1 valid query lengths, want one for each of B=2 sequences":        draw(mask.QueryLengths(3)),
-		"attn: Draw: mask has valid query length 6, want 0 to Lq=5":                             draw(mask.QueryLengths(3, 6)),
-		"attn: Draw: mask has 0 lists of documents, want one, or one for each of B=2 sequences": draw(mask.Documents()),
-		"attn: Draw: mask has end of a document 8, want 0 to Lk=7":                              draw(mask.Documents([]int{3, 8})),
-		"attn: Draw: mask has end of a document -1, want 0 to Lk=7":                             draw(mask.Documents([]int{-1, 3})),
-		"attn: Draw: mask has ends of documents [5 3], want cumulative lengths, which ascend":   draw(mask.Documents([]int{5, 3})),
-		"attn: Draw: sizes has shape [1 1 -1 7], want [B H Lq Lk]":                              func() { mask.Causal().Draw(attn.Sizes{Lq: -1, Lk: 7}) },
+		"attn: Draw: mask has 3 prefixes, want one, or one for each of B=2 sequences":              draw(mask.Prefix(1, 2, 3)),
+		"attn: Draw: mask has 0 prefixes, want one, or one for each of B=2 sequences":              draw(mask.Prefix()),
+		"attn: Draw: mask has length of a prefix -1, want 0 to Lk=7":                               draw(mask.Prefix(-1)),
+		"attn: Draw: mask has length of a prefix 8, want 0 to Lk=7":                                draw(mask.Prefix(3, 8)),
+		"attn: Draw: mask has 1 valid query lengths, want one for each of B=2 sequences":           draw(mask.QueryLengths(3)),
+		"attn: Draw: mask has valid query length 6, want 0 to Lq=5":                                draw(mask.QueryLengths(3, 6)),
+		"attn: Draw: mask has 0 lists of documents, want one, or one for each of B=2 sequences":    draw(mask.Documents()),
+		"attn: Draw: mask has end of a document 8, want 0 to Lk=7":                                 draw(mask.Documents([]int{3, 8})),
+		"attn: Draw: mask has end of a document -1, want 0 to Lk=7":                                draw(mask.Documents([]int{-1, 3})),
+		"attn: Draw: mask has ends of documents [5 3], want cumulative lengths in ascending order": draw(mask.Documents([]int{5, 3})),
+		"attn: Draw: sizes has shape [1 1 -1 7], want [B H Lq Lk]":                                 func() { mask.Causal().Draw(attn.Sizes{Lq: -1, Lk: 7}) },
 	} {
 		err := tensor.Catch(f)
 		var shape *tensor.ShapeError

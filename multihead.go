@@ -192,7 +192,7 @@ func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) K
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
 	m.wantBuilt()
 	if kv.keys.x == nil {
-		badShape(opMultiHead, "kv", "number of keys", []int{0}, "what Project returns")
+		badShape(opMultiHead, "kv", "number of keys", []int{0}, "a KV from Project")
 	}
 	m.wantKV(kv)
 	wantInput("query", q, m.config.Layout, "Lq", kv.batches(), Infer, m.config.QueryWidth)
@@ -217,7 +217,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 		return m.noHeads(t, call)
 	}
 	if c.Position == nil && (o.QueryPositions.given() || o.KeyPositions.given()) {
-		badValue(opMultiHead, "positions", "given", "none, as the layer has no Position")
+		badValue(opMultiHead, "positions", "given", "none: the layer has no Position")
 	}
 	if o.Sinks == nil {
 		o.Sinks = m.Sinks
@@ -257,7 +257,7 @@ const opMultiHead = "attn: MultiHead"
 // wantMade panics unless NewMultiHead has made the layer.
 func (m *MultiHead) wantMade() {
 	if m == nil || m.Out == nil {
-		badValue(opMultiHead, "layer", "nil or the zero MultiHead", "what NewMultiHead returns")
+		badValue(opMultiHead, "layer", "nil or the zero MultiHead", "a layer from NewMultiHead")
 	}
 }
 
@@ -306,10 +306,10 @@ func (m *MultiHead) wantKV(kv KV) {
 		badShape(opMultiHead, "kv", "heads and sizes", got[:], "[G=%d E=%d V=%d]", want[0], want[1], want[2])
 	}
 	if kv.extra != c.extra() {
-		badValue(opMultiHead, "kv", "of a layer with other BiasKV or ZeroKV", "what Project of this layer returns")
+		badValue(opMultiHead, "kv", "from a layer with different BiasKV or ZeroKV", "one from Project of this layer")
 	}
 	if kv.keys.layout != c.Layout {
-		badValue(opMultiHead, "kv", "of a layer of the other layout", "what Project of this layer returns")
+		badValue(opMultiHead, "kv", "from a layer with another Layout", "one from Project of this layer")
 	}
 }
 

@@ -15,7 +15,7 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	m.wantMade()
 	own := m.Config()
 	if own.extra() > 0 {
-		return nil, fmt.Errorf("attn: NewCache: a layer with BiasKV or ZeroKV has no cache, want one without")
+		return nil, fmt.Errorf("attn: NewCache: a layer with BiasKV or ZeroKV cannot use a cache, want a layer without them")
 	}
 	for _, f := range []struct {
 		name string
@@ -31,7 +31,7 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 		*f.to = f.size
 	}
 	if c.Score != nil && !sameScore(c.Score, own.Score) {
-		return nil, fmt.Errorf("attn: NewCache: a score of type %T, want nil or the layer's own", c.Score)
+		return nil, fmt.Errorf("attn: NewCache: score has type %T, want nil or the layer's score", c.Score)
 	}
 	if own.Heads > 0 {
 		c.Score = keyMapping(own.Score)
@@ -108,15 +108,15 @@ func (m *MultiHead) wantCache(cache *Cache) {
 		badValue(opMultiHead, "cache", "for a layer with BiasKV or ZeroKV", "a layer without them")
 	}
 	if cache == nil {
-		badValue(opMultiHead, "cache", "nil", "what NewCache returns")
+		badValue(opMultiHead, "cache", "nil", "a cache from NewCache")
 	}
 	c, s := &m.config, &cache.shape
 	if c.Heads == 0 && s.G == 0 {
 		return
 	}
 	if !sameScore(cache.config.Score, keyMapping(c.Score)) {
-		got := fmt.Sprintf("one with keys for a score of type %T", cache.config.Score)
-		badValue(opMultiHead, "cache", got, "what this layer's NewCache returns")
+		got := fmt.Sprintf("one that stores keys for a score of type %T", cache.config.Score)
+		badValue(opMultiHead, "cache", got, "one from this layer's NewCache")
 	}
 	if got := []int{s.G, cache.config.KeySize, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
 		badShape(opMultiHead, "cache", "heads and sizes", got, "[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize)

@@ -151,7 +151,7 @@ func (c *MultiHeadConfig) validate() error {
 		return fail("dropout %v is outside [0, 1)", c.Dropout)
 	}
 	if other := c.Bias &^ AllProjections; other != 0 {
-		return fail("bias %d names maps besides Query, Key, Value and Out", c.Bias)
+		return fail("bias %d has unknown bits, want a combination of Query, Key, Value and Out", c.Bias)
 	}
 	if c.Layout > SequenceFirst {
 		return fail("layout %d is neither BatchFirst nor SequenceFirst", c.Layout)

@@ -277,7 +277,7 @@ func TestInferredWidthsOfFiles(t *testing.T) {
 	saved, loaded := make(), make()
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	wantError(t, nn.Save(path, saved, nn.SaveOptions{}),
-		`nn: Save: parameter "first.k.weight" has no elements: its layer waits for the widths of its first batch`)
+		`nn: Save: parameter "first.k.weight" has no shape yet: call Build or Forward on its layer first`)
 	saved.first.Build(13, 7, 11)
 	if err := nn.Save(path, saved, nn.SaveOptions{}); err != nil {
 		t.Fatal(err)

@@ -63,12 +63,12 @@ func TestExtraKeysRefused(t *testing.T) {
 	plain := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, ZeroKV: true})
 	_, err := m.NewCache(2, attn.CacheConfig{})
-	wantError(t, err, `attn: NewCache: a layer with BiasKV or ZeroKV has no cache, want one without`)
+	wantError(t, err, `attn: NewCache: a layer with BiasKV or ZeroKV cannot use a cache, want a layer without them`)
 	x := tensor.Zeros(2, 5, 12)
 	wantError(t, tensor.Catch(func() { m.Extend(nil, x, mustCache(t, plain, 2, attn.CacheConfig{}), attn.Options{}) }),
 		`attn: MultiHead: cache is for a layer with BiasKV or ZeroKV, want a layer without them`)
 	wantError(t, tensor.Catch(func() { m.Query(nil, x, plain.Project(nil, x, x), attn.Options{}) }),
-		`attn: MultiHead: kv is of a layer with other BiasKV or ZeroKV, want what Project of this layer returns`)
+		`attn: MultiHead: kv is from a layer with different BiasKV or ZeroKV, want one from Project of this layer`)
 	wantError(t, tensor.Catch(func() { m.Forward(nil, x, x, x, attn.Options{Mask: mask.Lengths(6, 1)}) }),
 		`attn: MultiHead: mask has valid length 6, want 0 to Lk=5`)
 	if n := m.Project(nil, x, x).Len(); n != 5 {

@@ -30,11 +30,11 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	c := m.config
 	for _, l := range []*nn.Linear{m.Q, m.K, m.V, m.Out} {
 		if l.Weight == nil {
-			return nil, fmt.Errorf("attn: Keep: layer %q has a map without float32 weights, want all four", c.Name)
+			return nil, fmt.Errorf("attn: Keep: layer %q has a projection without float32 weights, want float32 weights in all four projections", c.Name)
 		}
 	}
 	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil) {
-		return nil, fmt.Errorf("attn: Keep: layer %q normalises all heads together, want norms of each head", c.Name)
+		return nil, fmt.Errorf("attn: Keep: layer %q has a norm over all heads together, want a norm of each head", c.Name)
 	}
 	unfit := func(format string, n int) (*MultiHead, error) {
 		return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want "+format, heads, c.Name, n)

@@ -361,5 +361,5 @@ func TestNoHeads(t *testing.T) {
 func TestKeepRefusesNormsOfAllHeads(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, QueryNorm: nn.NewRMSNorm(12), NormProjections: true})
 	_, err := m.Keep([]int{0, 2})
-	wantError(t, err, `attn: Keep: layer "" normalises all heads together, want norms of each head`)
+	wantError(t, err, `attn: Keep: layer "" has a norm over all heads together, want a norm of each head`)
 }

@@ -95,7 +95,7 @@ func (f Form) check(op string) {
 		}
 	}
 	if n > 1 {
-		badValue(op, "form of the score", fmt.Sprint(n, " of Additive, Gaussian and Given"), "at most one")
+		badValue(op, "form of the score", fmt.Sprintf("one that sets %d of Additive, Gaussian and Given", n), "at most one of them set")
 	}
 }
 

@@ -28,28 +28,28 @@ import (
 func (m *MultiHead) TorchState() (nn.StateDict, error) {
 	c := &m.config
 	refuse := func(format string, args ...any) (nn.StateDict, error) {
-		return nil, fmt.Errorf("attn: TorchState: torch.nn.MultiheadAttention has no "+format, args...)
+		return nil, fmt.Errorf("attn: TorchState: torch.nn.MultiheadAttention does not support "+format, args...)
 	}
 	switch {
 	case m.Q == nil:
 		return nil, fmt.Errorf("attn: TorchState: the widths of the layer's inputs are not known yet: call Build or Forward first")
 	case c.Heads == 0 || c.Heads*c.HeadSize != c.Width || c.ValueSize != c.HeadSize:
-		return refuse("%d heads of size %d, values of %d, in width %d, only heads of size width/heads", c.Heads, c.HeadSize, c.ValueSize, c.Width)
+		return refuse("%d heads of key size %d and value size %d in width %d, want both sizes to be width/heads", c.Heads, c.HeadSize, c.ValueSize, c.Width)
 	case c.KVHeads != c.Heads:
-		return refuse("%d key/value heads for %d heads, only as many", c.KVHeads, c.Heads)
+		return refuse("%d key/value heads for %d heads, want equal numbers", c.KVHeads, c.Heads)
 	case c.QueryWidth != c.Width || c.OutWidth != c.Width:
-		return refuse("queries of width %d and output of width %d, only of the layer's width %d", c.QueryWidth, c.OutWidth, c.Width)
+		return refuse("queries of width %d and output of width %d, want the layer's width %d for both", c.QueryWidth, c.OutWidth, c.Width)
 	case !plainDot(c.Score):
-		return refuse("score %T, only the scaled dot product", c.Score)
+		return refuse("a score of type %T, want the scaled dot product", c.Score)
 	case c.QueryNorm != nil || c.KeyNorm != nil:
-		return refuse("normalisation of queries and keys")
+		return refuse("norms of queries or keys")
 	case m.Sinks != nil:
 		return refuse("learnt sinks")
 	}
 	biased := m.Q.Bias != nil
 	for _, l := range []*nn.Linear{m.K, m.V, m.Out} {
 		if (l.Bias != nil) != biased {
-			return refuse("bias on some maps, only on all or none")
+			return refuse("biases on some projections, want biases on all or none")
 		}
 	}
 	var d nn.StateDict

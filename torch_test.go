@@ -271,7 +271,7 @@ func TestTorchRefuses(t *testing.T) {
 		change(&c)
 		return c
 	}
-	const has = "attn: TorchState: torch.nn.MultiheadAttention has no "
+	const has = "attn: TorchState: torch.nn.MultiheadAttention does not support "
 	for _, c := range []struct {
 		file   string
 		config attn.MultiHeadConfig
@@ -283,15 +283,15 @@ func TestTorchRefuses(t *testing.T) {
 		{"mha_widths", plain, `tensor "in_proj_weight" is missing; tensors "k_proj_weight", "q_proj_weight", "v_proj_weight" are not read`},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Bias = 0 }), `tensors "in_proj_bias", "out_proj.bias" are not read`},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Width = 21 }), `tensors "in_proj_weight" has shape [45 15], want [63 21], "out_proj.weight" has shape [15 15], want [21 21], "in_proj_bias" has shape [45], want [63] and 1 more`},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.KVHeads = 1 }), has + "1 key/value heads for 3 heads, only as many"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.HeadSize = 7 }), has + "3 heads of size 7, values of 7, in width 15, only heads of size width/heads"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.ValueSize = 7 }), has + "3 heads of size 5, values of 7, in width 15, only heads of size width/heads"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.Heads = attn.NoHeads }), has + "0 heads of size 15, values of 15, in width 15, only heads of size width/heads"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.QueryWidth = 7 }), has + "queries of width 7 and output of width 15, only of the layer's width 15"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.OutWidth = 7 }), has + "queries of width 15 and output of width 7, only of the layer's width 15"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Dot() }), has + "score score.dot, only the scaled dot product"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Func(nil) }), has + "score score.Func, only the scaled dot product"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.Bias = attn.Out }), has + "bias on some maps, only on all or none"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.KVHeads = 1 }), has + "1 key/value heads for 3 heads, want equal numbers"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.HeadSize = 7 }), has + "3 heads of key size 7 and value size 7 in width 15, want both sizes to be width/heads"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.ValueSize = 7 }), has + "3 heads of key size 5 and value size 7 in width 15, want both sizes to be width/heads"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.Heads = attn.NoHeads }), has + "0 heads of key size 15 and value size 15 in width 15, want both sizes to be width/heads"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.QueryWidth = 7 }), has + "queries of width 7 and output of width 15, want the layer's width 15 for both"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.OutWidth = 7 }), has + "queries of width 15 and output of width 7, want the layer's width 15 for both"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Dot() }), has + "a score of type score.dot, want the scaled dot product"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Func(nil) }), has + "a score of type score.Func, want the scaled dot product"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.Bias = attn.Out }), has + "biases on some projections, want biases on all or none"},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "attn: TorchState: the widths of the layer's inputs are not known yet: call Build or Forward first"},
 	} {
 		err := load(c.file, c.config)

@@ -250,7 +250,7 @@ func (d documents) Check(s attn.Sizes) error {
 			return err
 		}
 		if !slices.IsSorted(list) {
-			return badMask("ends of documents", list, "cumulative lengths, which ascend")
+			return badMask("ends of documents", list, "cumulative lengths in ascending order")
 		}
 	}
 	return nil

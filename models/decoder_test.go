@@ -348,10 +348,10 @@ func TestDecodersInBFloat16(t *testing.T) {
 	if _, err := models.StateDict(m); err == nil || err.Error() != "models: StateDict: the model of testdata/decoders/llama3 was loaded with Options.Weights, want one without" {
 		t.Errorf("error %v", err)
 	}
-	if _, err := m.Attention()[0].Keep([]int{0, 1}); err == nil || err.Error() != `attn: Keep: layer "decoder.0.self" has a map without float32 weights, want all four` {
+	if _, err := m.Attention()[0].Keep([]int{0, 1}); err == nil || err.Error() != `attn: Keep: layer "decoder.0.self" has a projection without float32 weights, want float32 weights in all four projections` {
 		t.Errorf("error %v", err)
 	}
-	want := "tensor: Linears: tape is one that records, want nil or one of mode Infer, as no gradient passes through packed weights"
+	want := "tensor: Linears: tape is one that records, want nil or one of mode Infer: no gradient passes through packed weights"
 	if err := tensor.Catch(func() {
 		m.Hidden(tensor.NewTape(tensor.Eval), models.Batch{IDs: [][]int{{1, 2}}}, models.Run{})
 	}); err == nil || err.Error() != want {

@@ -68,7 +68,7 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 		err = p.Check(r.sizes.HeadSize)
 	}
 	if err != nil {
-		r.all.Fail("rope_parameters", "cannot be for heads of size %d: %v", r.sizes.HeadSize, err)
+		r.all.Fail("rope_parameters", "is invalid for heads of size %d: %v", r.sizes.HeadSize, err)
 		return new(position.RoPE), tokens
 	}
 	return p, tokens

@@ -73,11 +73,11 @@ func Stream(m Module, o SaveOptions) (*safetensors.Stream, error) {
 	}
 	for _, e := range dict {
 		if e.Packed != nil {
-			return nil, fmt.Errorf("nn: Save: tensor %q is packed for inference, want parameters", e.Name)
+			return nil, fmt.Errorf("nn: Save: tensor %q is packed for inference, want a model loaded with float32 parameters", e.Name)
 		}
 		for _, p := range e.Parts {
 			if !p.Initialized() {
-				return nil, fmt.Errorf("nn: Save: parameter %q has no elements: its layer waits for the widths of its first batch", e.Name)
+				return nil, fmt.Errorf("nn: Save: parameter %q has no shape yet: call Build or Forward on its layer first", e.Name)
 			}
 		}
 		s.Tensors = append(s.Tensors, safetensors.Info{Name: o.Prefix + e.Name, DType: dtype, Shape: e.shape()})

@@ -78,10 +78,10 @@ func TestRefuses(t *testing.T) {
 		{"opset", with(onnx.Options{Opset: 18}), "onnx: opset 18, want 17 or 23"},
 		{"soft-cap", with(onnx.Options{SoftCap: -1}), "onnx: attention: soft-cap -1, want a positive finite number, or 0 for none"},
 		{"soft-cap NaN", with(onnx.Options{SoftCap: float32(math.NaN())}), "onnx: attention: soft-cap NaN, want a positive finite number, or 0 for none"},
-		{"widths", layer(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "onnx: attention: the layer waits for the widths of its inputs: call Build or Forward first"},
+		{"widths", layer(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "onnx: attention: the layer does not know the widths of its inputs yet: call Build or Forward first"},
 		{"position", layer(func(c *attn.MultiHeadConfig) { c.Position = ownPosition{} }), "onnx: attention: a position of type onnx_test.ownPosition, want *position.RoPE"},
 		{"norm", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm = ownNorm{} }), "onnx: k_norm: a normalisation of type onnx_test.ownNorm, want *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm"},
-		{"norm of all heads", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm, c.NormProjections = nn.L2Norm{}, true }), "onnx: attention: a layer with norms of whole projections, want norms of each head"},
+		{"norm of all heads", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm, c.NormProjections = nn.L2Norm{}, true }), "onnx: attention: a layer with a norm over all heads together, want a norm of each head"},
 		{"score", layer(func(c *attn.MultiHeadConfig) {
 			c.Score = score.Func(func(_ *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return nil })
 		}), "onnx: score: a score of type score.Func, want one of package score"},
@@ -94,18 +94,18 @@ func TestRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			return onnx.FromEncoderLayer(l, onnx.Options{})
-		}, "onnx: ff: the activation is a function of your own, want tensor.ReLU, GELU, Tanh or Sigmoid"},
+		}, "onnx: ff: the activation is a custom function, want tensor.ReLU, GELU, Tanh or Sigmoid"},
 		{"no output", graph(func(g *onnx.Graph) { input(g) }), `onnx: the graph "mine" has no output`},
 		{"input twice", graph(func(g *onnx.Graph) { input(g); input(g) }), `onnx: mine: input "x": the name is empty or taken`},
 		{"no name", graph(func(g *onnx.Graph) { g.Output("", input(g), onnx.Float32) }), `onnx: mine: output "": the name is empty or taken`},
 		{"the first error counts", graph(func(g *onnx.Graph) { g.In("a").Fail("one"); g.Fail("two") }), "onnx: a: one"},
-		{"directions", graph(func(g *onnx.Graph) { g.GRU(make([]*nn.GRU, 3), input(g), "", "") }), "onnx: mine: a GRU in 3 directions, want 1, or 2 that start from zeros"},
+		{"directions", graph(func(g *onnx.Graph) { g.GRU(make([]*nn.GRU, 3), input(g), "", "") }), "onnx: mine: a GRU in 3 directions, want 1, or 2 without an initial state"},
 		{"branches", graph(func(g *onnx.Graph) {
 			x := input(g)
 			none := func(*onnx.Graph) []onnx.Value { return nil }
 			g.If(x, make([]onnx.Port, 1), none, none)
 		}), "onnx: mine: If: then_branch returns 0 values, want 1"},
-		{"extra keys", layer(func(c *attn.MultiHeadConfig) { c.ZeroKV = true }), "onnx: attention: a layer with BiasKV or ZeroKV, want one without"},
+		{"extra keys", layer(func(c *attn.MultiHeadConfig) { c.ZeroKV = true }), "onnx: attention: a layer with BiasKV or ZeroKV, want a layer without them"},
 		{"layout", graph(func(g *onnx.Graph) {
 			m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 10, Heads: 2, Layout: attn.SequenceFirst}, rng)
 			if err != nil {
@@ -113,7 +113,7 @@ func TestRefuses(t *testing.T) {
 			}
 			x := input(g)
 			g.Project(m, x, x)
-		}), "onnx: mine: a layer with inputs [L B D], want [B L D] where keys and values are kept"},
+		}), "onnx: mine: a layer whose inputs are [L B D], want [B L D] for a layer that caches keys and values"},
 		{"too large", graph(func(g *onnx.Graph) {
 			x := tensor.Zeros(1<<10, 1<<14) // 64 MiB
 			parts := []onnx.Value{input(g)}

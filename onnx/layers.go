@@ -94,7 +94,7 @@ func (g *Graph) activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, 
 			return a.graph(g, x)
 		}
 	}
-	g.Fail("the activation is a function of your own, want tensor.ReLU, GELU, Tanh or Sigmoid")
+	g.Fail("the activation is a custom function, want tensor.ReLU, GELU, Tanh or Sigmoid")
 	return x
 }
 
@@ -116,7 +116,7 @@ func (g *Graph) FeedForward(f *nn.FeedForward, x Value) Value {
 //	last  [B n·H]
 func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
 	if n := len(layers); n != 1 && (n != 2 || h0 != "") {
-		g.Fail("a GRU in %d directions, want 1, or 2 that start from zeros", n)
+		g.Fail("a GRU in %d directions, want 1, or 2 without an initial state", n)
 		return x, x
 	}
 	hidden, in := layers[0].WeightHH.Dim(1), layers[0].WeightIH.Dim(1)

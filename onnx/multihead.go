@@ -88,15 +88,15 @@ type layer struct {
 func (g *Graph) multiHead(m *attn.MultiHead) (*layer, bool) {
 	l := &layer{m.Config(), g, m, form{}}
 	if m.Q == nil {
-		g.Fail("the layer waits for the widths of its inputs: call Build or Forward first")
+		g.Fail("the layer does not know the widths of its inputs yet: call Build or Forward first")
 		return l, false
 	}
 	if l.BiasKV || l.ZeroKV {
-		g.Fail("a layer with BiasKV or ZeroKV, want one without")
+		g.Fail("a layer with BiasKV or ZeroKV, want a layer without them")
 		return l, false
 	}
 	if l.NormProjections && (l.QueryNorm != nil || l.KeyNorm != nil) {
-		g.Fail("a layer with norms of whole projections, want norms of each head")
+		g.Fail("a layer with a norm over all heads together, want a norm of each head")
 		return l, false
 	}
 	if l.Heads > 0 {
@@ -108,7 +108,7 @@ func (g *Graph) multiHead(m *attn.MultiHead) (*layer, bool) {
 func (g *Graph) batchFirst(m *attn.MultiHead) (*layer, bool) {
 	l, ok := g.multiHead(m)
 	if ok && l.Layout != attn.BatchFirst {
-		g.Fail("a layer with inputs [L B D], want [B L D] where keys and values are kept")
+		g.Fail("a layer whose inputs are [L B D], want [B L D] for a layer that caches keys and values")
 		return l, false
 	}
 	return l, ok

@@ -17,7 +17,7 @@ func lengthens(factor float64) bool { return factor >= 1 && !math.IsInf(factor, 
 func ScaleLinear(factor float64) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !lengthens(factor) {
-			return 0, fmt.Errorf("linear scaling by %v, want a factor of at least 1", factor)
+			return 0, fmt.Errorf("ScaleLinear: factor %v, want at least 1", factor)
 		}
 		for i := range freqs {
 			freqs[i] /= factor
@@ -35,7 +35,7 @@ func ScaleLinear(factor float64) RoPEScaling {
 func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !lengthens(factor) || trained < 1 || length < 1 {
-			return 0, fmt.Errorf("NTK scaling by %v from %d to %d positions, want a factor of at least 1 and positive lengths", factor, trained, length)
+			return 0, fmt.Errorf("ScaleNTK: factor %v, trained %d and length %d, want a factor of at least 1 and positive lengths", factor, trained, length)
 		}
 		// A base of base·r^(d/(d−2)) multiplies frequency i by r^(−2i/(d−2)).
 		d := 2 * len(freqs)
@@ -56,7 +56,7 @@ func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 func ScaleProportional(part float64) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !(part >= 0 && part <= 1) {
-			return 0, fmt.Errorf("rotation of a part of %v of the pairs, want 0 to 1", part)
+			return 0, fmt.Errorf("ScaleProportional: part %v, want 0 to 1", part)
 		}
 		clear(freqs[int(part*float64(len(freqs))):])
 		return 1, nil
@@ -96,8 +96,16 @@ type YaRN struct {
 func ScaleYaRN(y YaRN) RoPEScaling {
 	return func(base float64, freqs []float64) (float64, error) {
 		fast, slow := cmp.Or(y.Fast, 32), cmp.Or(y.Slow, 1)
-		if !lengthens(y.Factor) || y.Trained < 1 || !(slow > 0 && fast > slow) || !(y.Attention >= 0 && y.MScale >= 0 && y.MScaleAllDim >= 0) {
-			return 0, fmt.Errorf("scaling %+v, want a factor of at least 1, positive Trained, Fast above Slow and no negative number", y)
+		switch {
+		case !lengthens(y.Factor):
+			return 0, fmt.Errorf("ScaleYaRN: Factor %v, want at least 1", y.Factor)
+		case y.Trained < 1:
+			return 0, fmt.Errorf("ScaleYaRN: Trained %d, want at least 1", y.Trained)
+		case !(slow > 0 && fast > slow):
+			return 0, fmt.Errorf("ScaleYaRN: Fast %v and Slow %v, want Slow above 0 and Fast above Slow", fast, slow)
+		case !(y.Attention >= 0 && y.MScale >= 0 && y.MScaleAllDim >= 0):
+			return 0, fmt.Errorf("ScaleYaRN: Attention %v, MScale %v and MScaleAllDim %v, want at least 0",
+				y.Attention, y.MScale, y.MScaleAllDim)
 		}
 		d := float64(2 * len(freqs))
 		// turns returns the (fractional) index of the frequency with n turns.
@@ -163,15 +171,15 @@ func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 		}
 		switch {
 		case len(by) != len(freqs):
-			return 0, fmt.Errorf("LongRoPE has %d factors, want %d, one for each frequency", len(by), len(freqs))
+			return 0, fmt.Errorf("ScaleLongRoPE: %d factors, want %d, one for each frequency", len(by), len(freqs))
 		case l.Trained < 2 || l.Length < 1:
-			return 0, fmt.Errorf("LongRoPE with length %d and %d trained positions, want at least 1 and 2", l.Length, l.Trained)
+			return 0, fmt.Errorf("ScaleLongRoPE: Length %d and Trained %d, want Length at least 1 and Trained at least 2", l.Length, l.Trained)
 		case !(l.Attention >= 0) || l.Attention == 0 && !(l.Factor > 0):
-			return 0, fmt.Errorf("LongRoPE with factor %v and attention %v, want a positive number", l.Factor, l.Attention)
+			return 0, fmt.Errorf("ScaleLongRoPE: Factor %v and Attention %v, want Attention at least 0, and a positive Factor if Attention is 0", l.Factor, l.Attention)
 		}
 		for i, f := range by {
 			if !(f > 0) {
-				return 0, fmt.Errorf("LongRoPE factor %d is %v, want a positive number", i, f)
+				return 0, fmt.Errorf("ScaleLongRoPE: factor %d of a frequency is %v, want a positive number", i, f)
 			}
 			freqs[i] /= f
 		}
@@ -190,8 +198,13 @@ func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 // Source: Llama 3.1, as in Hugging Face's rope_type "llama3".
 func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
-		if !lengthens(factor) || !(low > 0) || !(high > low) || trained < 1 {
-			return 0, fmt.Errorf("scaling of Llama 3 by %v between %v and %v of %d positions, want a factor of at least 1, 0 < low < high and positive trained", factor, low, high, trained)
+		switch {
+		case !lengthens(factor):
+			return 0, fmt.Errorf("ScaleLlama3: factor %v, want at least 1", factor)
+		case !(low > 0) || !(high > low):
+			return 0, fmt.Errorf("ScaleLlama3: low %v and high %v, want low above 0 and high above low", low, high)
+		case trained < 1:
+			return 0, fmt.Errorf("ScaleLlama3: trained %d, want at least 1", trained)
 		}
 		for i, f := range freqs {
 			waves := float64(trained) * f / (2 * math.Pi) // number of waves within the trained positions

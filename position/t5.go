@@ -88,7 +88,8 @@ func (r *t5Bias) Check(s attn.Sizes) error {
 		}
 		return &tensor.ShapeError{
 			Arg: arg, What: "number of buckets", Got: []int{r.table.Dim(0)},
-			Want: fmt.Sprintf("%d or more, and less than %d times the largest distance, %d", 2*sides, 2*sides, r.config.MaxDistance),
+			Want: fmt.Sprintf("at least %d, and less than %d, which is %d·MaxDistance",
+				2*sides, 2*sides*r.config.MaxDistance, 2*sides),
 		}
 	}
 	return nil

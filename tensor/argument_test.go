@@ -90,7 +90,7 @@ func TestNilOperands(t *testing.T) {
 	for _, bad := range []struct {
 		x    *tensor.Tensor
 		want string
-	}{{nil, "is nil, want a tensor"}, {new(tensor.Tensor), "is the zero Tensor, want what New, Zeros or an operation returns"}} {
+	}{{nil, "is nil, want a tensor"}, {new(tensor.Tensor), "is the zero Tensor, want a tensor from New, Zeros or an operation"}} {
 		for name, f := range operations(bad.x) {
 			switch name {
 			case "Needs: operand", "Backward: dout", "a user's: Data", "a user's: Shape", "a user's: Dim", "a user's: At",
@@ -115,8 +115,8 @@ func TestNilOperands(t *testing.T) {
 		{func() { tensor.NewTape(3) }, `tensor: NewTape: mode is 3, want Train, Eval or Infer`},
 		{func() { tensor.Normalize(nil, z(2, 3), -1) }, `tensor: Normalize: eps is -1, want a number of at least 0`},
 		{func() { tensor.Normalize(nil, z(2, 3), nan) }, `tensor: Normalize: eps is NaN, want a number of at least 0`},
-		{func() { (*tensor.Tape)(nil).Record(z(2), nil) }, `tensor: Record: out is no tensor of this tape, .*`},
-		{func() { training().Record(z(2), nil) }, `tensor: Record: out is no tensor of this tape, .*`},
+		{func() { (*tensor.Tape)(nil).Record(z(2), nil) }, `tensor: Record: out is not a tensor of this tape, .*`},
+		{func() { training().Record(z(2), nil) }, `tensor: Record: out is not a tensor of this tape, .*`},
 	} {
 		wantValueError(t, c.f, c.want)
 	}
@@ -125,7 +125,7 @@ func TestNilOperands(t *testing.T) {
 // Using a tensor whose memory the tape has freed panics, however many steps later; it never reads another tensor's
 // elements.
 func TestUseAfterReset(t *testing.T) {
-	const want = `tensor: [\w ]+: .* is a tensor that its tape has taken back, by Reset or Release, want one made since, or a Clone from before`
+	const want = `tensor: [\w ]+: .* is a tensor that its tape has freed by Reset or Release, want a tensor made later, or a Clone made before`
 	param := tensor.Full(1, 2, 2).Param()
 	makes := map[string]func(t *tensor.Tape) *tensor.Tensor{
 		"result":           func(t *tensor.Tape) *tensor.Tensor { return tensor.Scale(t, param, 2) },
@@ -188,7 +188,7 @@ func TestGradientsAcrossTapes(t *testing.T) {
 	param := tensor.Full(1, 2, 2).Param()
 	one, other := training(), training()
 	x := tensor.Scale(one, param, 2)
-	const want = `tensor: \w+: .* is a tensor that another tape has recorded, want one of this tape, or its Detach`
+	const want = `tensor: \w+: .* is a tensor recorded by another tape, want a tensor of this tape, or one from Detach`
 	for name, f := range operations(x) {
 		switch name {
 		case "Backward: dout", "Reshape: x", "Rows: x", "a user's: Data", "a user's: Shape", "a user's: Dim", "a user's: At",

@@ -84,7 +84,7 @@ func (p *Packed) SetTransposed(x []float32, stride int) {
 	if stride < out || len(x) < (in-1)*stride+out {
 		panic(&ShapeError{
 			Op: "tensor: Packed.SetTransposed", Arg: "matrix", What: "number of elements and stride", Got: []int{len(x), stride},
-			Want: fmt.Sprintf("those of [In=%d Out=%d]", in, out),
+			Want: fmt.Sprintf("at least %d elements and a stride of at least %d for [In=%d Out=%d]", (in-1)*max(stride, out)+out, out, in, out),
 		})
 	}
 	par.For((out+width-1)/width, max(1, grain/(in*width)), func(lo, hi int) {
@@ -189,7 +189,7 @@ func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
 		badShape(opLinears, "x", p.x.shape, "[… In=%d]", w.K)
 	}
 	if p.t.Needs(p.x, bias) {
-		badValue(opLinears, "tape", "one that records", "nil or one of mode Infer, as no gradient passes through packed weights")
+		badValue(opLinears, "tape", "one that records", "nil or one of mode Infer: no gradient passes through packed weights")
 	}
 	m := mapped{w: w, panels: (w.N + w.Width - 1) / w.Width}
 	if bias != nil {

@@ -220,12 +220,12 @@ func TestPackedErrors(t *testing.T) {
 		{func() { tensor.NewPacked(3, 5, 0) }, "tensor: NewPacked: numbers is Numbers(0), want float32, float16, bfloat16, int8"},
 		{func() { w.SetRows(3, make([]float32, 5)) }, "tensor: Packed.SetRows: rows has first and number of elements [3 5], want rows of 5 within 0 to 2"},
 		{func() { w.SetRows(0, make([]float32, 6)) }, "tensor: Packed.SetRows: rows has first and number of elements [0 6], want rows of 5 within 0 to 2"},
-		{func() { w.SetTransposed(make([]float32, 14), 3) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [14 3], want those of [In=5 Out=3]"},
-		{func() { w.SetTransposed(make([]float32, 15), 2) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [15 2], want those of [In=5 Out=3]"},
+		{func() { w.SetTransposed(make([]float32, 14), 3) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [14 3], want at least 15 elements and a stride of at least 3 for [In=5 Out=3]"},
+		{func() { w.SetTransposed(make([]float32, 15), 2) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [15 2], want at least 15 elements and a stride of at least 3 for [In=5 Out=3]"},
 		{func() { w.Rows(nil, []int{-1}) }, "tensor: Packed.Rows: index has row -1, want 0 to 2"},
 		{func() { w.Linear(nil, tensor.Zeros(2, 3), nil) }, "tensor: Linears: x has shape [2 3], want [… In=5]"},
 		{func() { w.Linear(nil, tensor.Zeros(2, 5), tensor.Zeros(5)) }, "tensor: Linears: b has shape [5], want [3]"},
-		{func() { w.Linear(tensor.NewTape(tensor.Eval), tensor.Zeros(2, 5).Param(), nil) }, "tensor: Linears: tape is one that records, want nil or one of mode Infer, as no gradient passes through packed weights"},
+		{func() { w.Linear(tensor.NewTape(tensor.Eval), tensor.Zeros(2, 5).Param(), nil) }, "tensor: Linears: tape is one that records, want nil or one of mode Infer: no gradient passes through packed weights"},
 	} {
 		if err := tensor.Catch(c.f); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

@@ -123,10 +123,10 @@ func operand(op, arg string, x *Tensor) {
 		badValue(op, arg, "nil", "a tensor")
 	}
 	if len(x.shape) == 0 && len(x.data) == 0 {
-		badValue(op, arg, "the zero Tensor", "what New, Zeros or an operation returns")
+		badValue(op, arg, "the zero Tensor", "a tensor from New, Zeros or an operation")
 	}
 	if x.later {
-		badShape(op, arg, x.shape, "a tensor with elements: its layer waits for its first batch")
+		badShape(op, arg, x.shape, "a parameter with elements: call Build or Forward on its layer first")
 	}
 	if x.stale() {
 		badStale(op, arg)

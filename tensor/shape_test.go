@@ -88,7 +88,7 @@ func TestBadShapes(t *testing.T) {
 		{func() {
 			tape := tensor.NewTape(tensor.Train)
 			tape.Backward(tensor.Square(tape, z(2).Param()), nil)
-		}, `tensor: Backward: out has shape \[2\], want one element, or its gradient dout`},
+		}, `tensor: Backward: out has shape \[2\], want one element, or a gradient dout for it`},
 		{func() {
 			tensor.NewTape(tensor.Train).BackwardAll([]*tensor.Tensor{z(1)}, nil)
 		}, `tensor: Backward: douts has 0 gradients, want 1, a gradient or nil for each output`},
@@ -199,10 +199,10 @@ func TestUninitialized(t *testing.T) {
 		t.Errorf("%v of %d elements", x, x.Len())
 	}
 	for want, f := range map[string]func(){
-		`tensor: Tanh: x has shape [2 -1], want a tensor with elements: its layer waits for its first batch`:    func() { tensor.Tanh(nil, x) },
-		`tensor: Materialize: shape has shape [3 5], want [2 -1] of a tensor without elements, -1 for any size`: func() { x.Materialize(3, 5) },
-		`tensor: Materialize: shape has shape [2], want [2 -1] of a tensor without elements, -1 for any size`:   func() { x.Materialize(2) },
-		`tensor: Materialize: shape has shape [5], want [5] of a tensor without elements, -1 for any size`:      func() { tensor.Zeros(5).Materialize(5) },
+		`tensor: Tanh: x has shape [2 -1], want a parameter with elements: call Build or Forward on its layer first`:    func() { tensor.Tanh(nil, x) },
+		`tensor: Materialize: shape has shape [3 5], want [2 -1] of a parameter without elements, where -1 is any size`: func() { x.Materialize(3, 5) },
+		`tensor: Materialize: shape has shape [2], want [2 -1] of a parameter without elements, where -1 is any size`:   func() { x.Materialize(2) },
+		`tensor: Materialize: shape has shape [5], want [5] of a parameter without elements, where -1 is any size`:      func() { tensor.Zeros(5).Materialize(5) },
 	} {
 		if err := tensor.Catch(f); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)

@@ -188,7 +188,7 @@ func (t *Tape) Release(m Mark, x *Tensor) *Tensor {
 		return x
 	}
 	if l, lost := t.lost(m.life); m.tape != t || lost && l.from != m.life {
-		badValue("Release", "mark", "one of another tape, or taken back by Reset or Release", "one of this tape, made since")
+		badValue("Release", "mark", "from another tape, or no longer valid after a Reset or Release", "a valid mark of this tape")
 	}
 	if t.mode != Infer || x.home != t {
 		return x
@@ -273,7 +273,7 @@ func (t *Tape) Needs(operands ...*Tensor) bool {
 // would end there.
 func (t *Tape) own(op, arg string, x *Tensor) {
 	if r := x.root(); r.needs && r.home != nil && r.home != t {
-		badValue(op, arg, "a tensor that another tape has recorded", "one of this tape, or its Detach")
+		badValue(op, arg, "a tensor recorded by another tape", "a tensor of this tape, or one from Detach")
 	}
 }
 
@@ -294,7 +294,7 @@ func (t *Tape) own(op, arg string, x *Tensor) {
 func (t *Tape) Record(out *Tensor, back func(dout []float32)) {
 	operand("Record", "out", out)
 	if t == nil || out.home != t {
-		badValue("Record", "out", "no tensor of this tape", "what Make returned; an operation records only if Needs says so")
+		badValue("Record", "out", "not a tensor of this tape", "the result of Make; an operation calls Record only if Needs returns true")
 	}
 	out.needs = true
 	t.steps = append(t.steps, step{out, back})
@@ -375,11 +375,11 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 		}
 	}
 	if len(outs) > 0 && !slices.ContainsFunc(outs, t.differentiates) {
-		badValue(op, "out", "a tensor without a record of parameters that it depends on", "a result of one marked by Param, on a tape of mode Train or Eval")
+		badValue(op, "out", "a tensor that depends on no recorded parameter", "a result computed from a parameter marked by Param, on a tape of mode Train or Eval")
 	}
 	for i, out := range outs {
 		if douts[i] == nil && slices.Contains(t.losses, out) {
-			badValue(op, "out", "the output of an earlier Backward", "another, or dout, or the forward pass again after Reset")
+			badValue(op, "out", "the output of an earlier Backward", "another output, or a gradient dout; or call Reset and repeat the forward pass")
 		}
 	}
 	for _, s := range t.steps {
@@ -400,7 +400,7 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 			g[0]++
 			t.losses = append(t.losses, out)
 		default:
-			badShape(op, "out", out.shape, "one element, or its gradient dout")
+			badShape(op, "out", out.shape, "one element, or a gradient dout for it")
 		}
 	}
 	for i := len(t.steps) - 1; i >= 0; i-- {

@@ -198,7 +198,7 @@ func TestBackwardAgainOnTheSameRecord(t *testing.T) {
 	first, second := tensor.Sum(tape, y), tensor.Mean(tape, tensor.Square(tape, y))
 	tape.Backward(first, nil)
 	tensortest.Same(t, "gradient", x.Grad().Data(), []float32{6, 10}) // 2x
-	const twice = "tensor: Backward: out is the output of an earlier Backward, want another, or dout, or the forward pass again after Reset"
+	const twice = "tensor: Backward: out is the output of an earlier Backward, want another output, or a gradient dout; or call Reset and repeat the forward pass"
 	wantValueError(t, func() { tape.Backward(first, nil) }, twice)
 	wantValueError(t, func() { tape.BackwardAll([]*tensor.Tensor{second, first}, make([]*tensor.Tensor, 2)) }, twice)
 	tensortest.Same(t, "gradient after what is refused", x.Grad().Data(), []float32{6, 10})
@@ -234,7 +234,7 @@ func TestBackwardAll(t *testing.T) {
 
 // A pass that reaches no parameter is a mistake: a call of Param is missing, or the tape was.
 func TestBackwardWithoutParameters(t *testing.T) {
-	const want = "tensor: Backward: out is a tensor without a record of parameters that it depends on, want a result of one marked by Param, on a tape of mode Train or Eval"
+	const want = "tensor: Backward: out is a tensor that depends on no recorded parameter, want a result computed from a parameter marked by Param, on a tape of mode Train or Eval"
 	x, param := tensor.Full(3, 1), tensor.Full(3, 1).Param()
 	for _, c := range []struct {
 		tape *tensor.Tape

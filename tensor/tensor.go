@@ -94,7 +94,7 @@ func (x *Tensor) Initialized() bool { return !x.later }
 func (x *Tensor) Materialize(shape ...int) {
 	fits := slices.EqualFunc(shape, x.shape, func(n, own int) bool { return n == own || own < 0 })
 	if !x.later || !fits {
-		badShape("Materialize", "shape", shape, "%v of a tensor without elements, -1 for any size", x.shape)
+		badShape("Materialize", "shape", shape, "%v of a parameter without elements, where -1 is any size", x.shape)
 	}
 	x.data, x.shape, x.needs, x.later = Zeros(shape...).data, slices.Clone(shape), true, false
 }
@@ -133,7 +133,7 @@ func (x *Tensor) live(op string) {
 }
 
 func badStale(op, arg string) {
-	badValue(op, arg, "a tensor that its tape has taken back, by Reset or Release", "one made since, or a Clone from before")
+	badValue(op, arg, "a tensor that its tape has freed by Reset or Release", "a tensor made later, or a Clone made before")
 }
 
 // Data returns the elements in row-major order, shared with x.
