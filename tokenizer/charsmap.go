@@ -131,7 +131,7 @@ func (m charsMap) normalize(p *piece) {
 	}
 	if kept > 0 {
 		put(len(p.s), 0, "")
-		p.transform(0, changes)
+		p.transform(changes)
 	}
 }
 

@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // A normalizer rewrites a text before it is split into words.
@@ -17,10 +19,10 @@ func normalizerStage() stage[normalizer] {
 		join: func(parts []normalizer) (normalizer, error) { return normalizers(parts), nil },
 		kinds: map[string]func() any{
 			"BertNormalizer": func() any { return new(bertNormalizer) },
-			"NFC":            func() any { return unicodeForm{compose: true} },
-			"NFD":            func() any { return unicodeForm{} },
-			"NFKC":           func() any { return unicodeForm{compatible: true, compose: true} },
-			"NFKD":           func() any { return unicodeForm{compatible: true} },
+			"NFC":            func() any { return unicodeForm(norm.NFC) },
+			"NFD":            func() any { return unicodeForm(norm.NFD) },
+			"NFKC":           func() any { return unicodeForm(norm.NFKC) },
+			"NFKD":           func() any { return unicodeForm(norm.NFKD) },
 			"Lowercase":      func() any { return lowercase{} },
 			"StripAccents":   func() any { return stripMarks{mark} },
 			"Strip":          func() any { return new(strip) },
@@ -55,41 +57,31 @@ type bertNormalizer struct {
 func (n bertNormalizer) normalize(p *piece) {
 	table := classes()
 	if n.Clean {
-		p.filter(func(r rune) bool { return !table.has(r, control) })
-		p.rewrite(func(r rune) rune {
-			if table.has(r, space) {
-				return ' '
+		p.rewrite(func(r rune) (rune, string) {
+			switch {
+			case table.has(r, control):
+				return drop, ""
+			case table.has(r, space):
+				return ' ', ""
 			}
-			return r
+			return r, ""
 		})
 	}
 	if n.Chinese {
-		surroundChinese(p)
+		p.rewrite(func(r rune) (rune, string) {
+			if isChinese(r) {
+				return ' ', string(r) + " "
+			}
+			return r, ""
+		})
 	}
 	if n.Accents == nil && n.Lower || n.Accents != nil && *n.Accents {
-		unicodeForm{}.normalize(p)
+		unicodeForm(norm.NFD).normalize(p)
 		stripMarks{accent}.normalize(p)
 	}
 	if n.Lower {
 		lowercase{}.normalize(p)
 	}
-}
-
-// surroundChinese adds spaces around each Chinese character. Both spaces and the character have the
-// character's position in the original text.
-func surroundChinese(p *piece) {
-	if strings.IndexFunc(p.s, isChinese) < 0 {
-		return
-	}
-	changes := make([]change, 0, 2*len(p.s))
-	for _, r := range p.s {
-		if isChinese(r) {
-			changes = append(changes, change{' ', 0}, change{r, 1}, change{' ', 1})
-		} else {
-			changes = append(changes, change{r, 0})
-		}
-	}
-	p.transform(0, changes)
 }
 
 // isChinese reports whether BERT treats a character as Chinese. The ranges are those of the reference,
@@ -104,31 +96,11 @@ func isChinese(r rune) bool {
 type lowercase struct{}
 
 func (lowercase) normalize(p *piece) {
-	if isLower(p.s) {
-		return
-	}
 	if isASCII(p.s) { // lengths do not change
 		p.s = strings.ToLower(p.s)
 		return
 	}
-	changes := make([]change, 0, len(p.s))
-	for _, r := range p.s {
-		first, rest := lower(r)
-		changes = append(changes, change{first, 0})
-		for _, more := range rest {
-			changes = append(changes, change{more, 1})
-		}
-	}
-	p.transform(0, changes)
-}
-
-func isLower(s string) bool {
-	for _, r := range s {
-		if low, _ := lower(r); low != r {
-			return false
-		}
-	}
-	return true
+	p.rewrite(lower)
 }
 
 func isASCII(s string) bool {
@@ -148,7 +120,12 @@ func (n stripMarks) normalize(p *piece) {
 		return
 	}
 	table := classes()
-	p.filter(func(r rune) bool { return !table.has(r, n.class) })
+	p.rewrite(func(r rune) (rune, string) {
+		if table.has(r, n.class) {
+			r = drop
+		}
+		return r, ""
+	})
 }
 
 // strip removes white space from the ends of a text.
@@ -171,15 +148,14 @@ func (n precompiled) finish() (normalizer, error) { return readCharsMap(n.Map) }
 type nmt struct{}
 
 func (nmt) normalize(p *piece) {
-	p.filter(func(r rune) bool {
-		return !(1 <= r && r <= 8 || r == 0x0b || 0x0e <= r && r <= 0x1f || r == 0x7f || r == 0x8f || r == 0x9f)
-	})
-	p.rewrite(func(r rune) rune {
-		switch r {
-		case 0x09, 0x0a, 0x0c, 0x0d, 0x1680, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029, 0x2581, 0xfeff, 0xfffd:
-			return ' '
+	p.rewrite(func(r rune) (rune, string) {
+		switch {
+		case 1 <= r && r <= 8 || r == 0x0b || 0x0e <= r && r <= 0x1f || r == 0x7f || r == 0x8f || r == 0x9f:
+			r = drop
+		case strings.ContainsRune("\t\n\f\r\u1680\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u2581\ufeff\ufffd", r):
+			r = ' '
 		}
-		return r
+		return r, ""
 	})
 }
 

@@ -114,18 +114,15 @@ type change struct {
 	n int
 }
 
-// transform rewrites the piece: it drops the first characters, and then applies the changes in order.
-func (p *piece) transform(dropped int, changes []change) {
+// transform rewrites the piece by changes in order.
+func (p *piece) transform(changes []change) {
 	read := 0 // number of bytes of the old text that were processed
 	skip := func() int {
 		_, n := utf8.DecodeRuneInString(p.s[read:])
 		read += n
 		return n
 	}
-	for range dropped {
-		skip()
-	}
-	same := dropped == 0 // no byte moves
+	same := true // no byte moves
 	var b strings.Builder
 	b.Grow(len(p.s) + len(p.s)/8)
 	at := make([]span, 0, len(p.s)+len(p.s)/8)
@@ -157,43 +154,45 @@ func (p *piece) transform(dropped int, changes []change) {
 	p.s = b.String()
 }
 
-// rewrite replaces each character by another one.
-func (p *piece) rewrite(f func(rune) rune) {
-	changed := false
-	for _, r := range p.s {
-		if f(r) != r {
-			changed = true
-			break
-		}
-	}
-	if !changed {
-		return
-	}
-	changes := make([]change, 0, len(p.s))
-	for _, r := range p.s {
-		changes = append(changes, change{f(r), 0})
-	}
-	p.transform(0, changes)
-}
+// drop is the replacement of a character that rewrite removes.
+const drop = -1
 
-// filter drops the characters for which keep is false.
-func (p *piece) filter(keep func(rune) bool) {
-	if strings.IndexFunc(p.s, func(r rune) bool { return !keep(r) }) < 0 {
-		return
-	}
-	dropped := 0
-	changes := make([]change, 0, len(p.s))
+// rewrite replaces each character by another one and some text. All of it gets the range of the character.
+func (p *piece) rewrite(f func(rune) (rune, string)) {
+	same, moves := true, false // moves: some byte gets another position
 	for _, r := range p.s {
-		switch {
-		case keep(r):
-			changes = append(changes, change{r, 0})
-		case len(changes) == 0:
-			dropped++
-		default:
-			changes[len(changes)-1].n--
+		if to, more := f(r); to != r || more != "" {
+			same = false
+			moves = moves || utf8.RuneLen(to) != utf8.RuneLen(r) || more != ""
 		}
 	}
-	p.transform(dropped, changes)
+	if same {
+		return
+	}
+	var b strings.Builder
+	b.Grow(len(p.s) + len(p.s)/8)
+	var at []span
+	if moves {
+		at = make([]span, 0, len(p.s)+len(p.s)/8)
+	}
+	for i, r := range p.s {
+		to, more := f(r)
+		start := b.Len()
+		if to != drop {
+			b.WriteRune(to)
+			b.WriteString(more)
+		}
+		if moves {
+			align := p.align(i)
+			for range b.Len() - start {
+				at = append(at, align)
+			}
+		}
+	}
+	if moves {
+		p.at = at
+	}
+	p.s = b.String()
 }
 
 // prepend adds a text before the piece. The text gets the range of the first character.
