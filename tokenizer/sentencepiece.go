@@ -100,74 +100,39 @@ func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id
 // pieceUnigrams selects the pieces with the largest sum of scores, in float32 like the reference.
 type pieceUnigrams struct {
 	*pieceModel
-	trie     *trie
-	price    float32 // score of an unknown character
-	greatest float32
+	lattice
 }
 
 func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
-	u := &pieceUnigrams{pieceModel: m, price: math.MaxFloat32, greatest: 0x1p-126} // the reference's initial value
+	price, greatest := float32(math.MaxFloat32), float32(0x1p-126) // the reference's initial value
+	for id, score := range m.scores {
+		if m.kinds[id] == normalPiece {
+			price, greatest = min(price, score), max(greatest, score)
+		}
+	}
+	l := lattice{scores: make([]float64, len(m.tokens)), unknown: m.unknown, price: float64(price - 10), single: true}
 	found := map[string]int{}
 	for id, token := range m.tokens {
-		if m.kinds[id] == normalPiece {
-			u.price, u.greatest = min(u.price, m.scores[id]), max(u.greatest, m.scores[id])
+		l.scores[id] = float64(m.scores[id])
+		if m.kinds[id] == userPiece { // better than any other path
+			l.scores[id] = float64(float32(len(token))*greatest) - 0.1
 		}
 		if m.inText(id) && m.kinds[id] != unusedPiece {
 			found[token] = id
 		}
 	}
-	u.price -= 10
-	u.trie = newTrie(found)
-	return u
-}
-
-// pieceStep is the last piece of the best path to a position.
-type pieceStep struct {
-	score float32
-	from  int32
-	id    int32
+	l.trie = newTrie(found)
+	return &pieceUnigrams{m, l}
 }
 
 func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
-	s := p.s
-	best := make([]pieceStep, len(s)+1)
-	for i := range best {
-		best[i].from = none
+	path, err := u.path(p.s, nil, false)
+	first, start := len(out), 0
+	for _, t := range path {
+		out = u.appendPart(out, first, p.s, start, int(t.at), int(t.id))
+		start = int(t.at)
 	}
-	for i := 0; i < len(s); {
-		_, n := utf8.DecodeRuneInString(s[i:])
-		here := float64(best[i].score)
-		single := false
-		for size, id := range u.trie.starts(root, s[i:]) {
-			score := float64(u.scores[id])
-			if u.kinds[id] == userPiece { // better than any other path
-				score = float64(float32(size)*u.greatest) - 0.1
-			}
-			if b := &best[i+size]; b.from == none || score+here > float64(b.score) {
-				*b = pieceStep{float32(score + here), int32(i), id}
-			}
-			single = single || size == n
-		}
-		if b := &best[i+n]; !single {
-			if score := u.price + best[i].score; b.from == none || score > b.score {
-				*b = pieceStep{score, int32(i), int32(u.unknown)}
-			}
-		}
-		i += n
-	}
-	// Follow the best path back from the end, and store in each step where the next one ends.
-	for end := int32(len(s)); end > 0; {
-		from := best[end].from
-		best[from].score = math.Float32frombits(uint32(end))
-		end = from
-	}
-	first := len(out)
-	for start := 0; start < len(s); {
-		end := int(math.Float32bits(best[start].score))
-		out = u.appendPart(out, first, s, start, end, int(best[end].id))
-		start = end
-	}
-	return out, nil
+	return out, err
 }
 
 // pieceJoins merges two neighbours whose concatenation is a piece: first the pair with the highest score,

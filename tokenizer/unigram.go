@@ -3,21 +3,84 @@ package tokenizer
 import (
 	"fmt"
 	"math"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// unigram selects the tokens with the largest sum of scores, which are logarithms of probabilities
-// (Viterbi). A character that is not a token may be unknown, at a price.
+// lattice finds the tokens of a text with the largest sum of scores, which are logarithms of probabilities (Viterbi).
+// A character that is not a token is unknown, at a price.
+type lattice struct {
+	trie    *trie
+	scores  []float64 // by id
+	unknown int       // id, or none
+	price   float64   // score of an unknown character
+	single  bool      // sums are rounded to float32
+}
+
+// step is a token of a path.
+type step struct {
+	score float64 // of the path to its end
+	at    int32   // its start while the best path is unknown, then its end
+	id    int32
+}
+
+// path returns the tokens of s. It uses the memory of steps if there is enough. fuse makes one token of consecutive
+// unknown characters.
+func (l *lattice) path(s string, steps []step, fuse bool) ([]step, error) {
+	if len(s) >= len(steps) {
+		steps = make([]step, len(s)+1)
+	}
+	steps = steps[:len(s)+1] // the last step of the best path to each position
+	for i := range steps {
+		steps[i] = step{at: none}
+	}
+	for i := 0; i < len(s); {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		here, isToken := steps[i].score, false
+		for size, id := range l.trie.starts(root, s[i:]) {
+			score := l.scores[id] + here
+			if b := &steps[i+size]; b.at == none || score > b.score {
+				*b = step{l.round(score), int32(i), id}
+			}
+			isToken = isToken || size == n
+		}
+		if !isToken {
+			if l.unknown == none {
+				return nil, fmt.Errorf("%s is not in the vocabulary, and there is no unk_id", quote.Text(s[i:i+n]))
+			}
+			score := l.round(l.price + here)
+			if b := &steps[i+n]; b.at == none || score > b.score {
+				*b = step{score, int32(i), int32(l.unknown)}
+			}
+		}
+		i += n
+	}
+	first := len(steps) // of the tokens, which overwrite steps that were read
+	for end := int32(len(s)); end > 0; {
+		b := steps[end]
+		isUnknown := int(b.id) == l.unknown
+		if !fuse || !isUnknown || first == len(steps) || steps[first].id != b.id {
+			first--
+			steps[first] = step{at: end, id: b.id}
+		}
+		end = b.at
+	}
+	return steps[first:], nil
+}
+
+func (l *lattice) round(score float64) float64 {
+	if l.single {
+		return float64(float32(score))
+	}
+	return score
+}
+
+// unigram is the model Unigram of a tokenizer.json.
 type unigram struct {
 	vocabulary
-	scores   []float64
-	trie     *trie
-	unknown  int     // id, or none
-	price    float64 // score of an unknown character
-	fallback []int   // as in bpe
+	lattice
+	fallback []int // as in bpe
 }
 
 type unigramSettings struct {
@@ -28,7 +91,7 @@ type unigramSettings struct {
 
 func (s unigramSettings) finish() (model, error) {
 	n := len(s.Vocab)
-	u := &unigram{scores: make([]float64, n), unknown: none, price: math.Inf(1)}
+	u := &unigram{lattice: lattice{scores: make([]float64, n), unknown: none, price: math.Inf(1)}}
 	if s.Unknown != nil {
 		if u.unknown = *s.Unknown; u.unknown < 0 || u.unknown >= n {
 			return nil, fmt.Errorf("unk_id is %d in a vocabulary of %d tokens", u.unknown, n)
@@ -50,80 +113,30 @@ func (s unigramSettings) finish() (model, error) {
 
 func (u *unigram) size() int { return len(u.tokens) }
 
-// step is the last token of the best path to a position.
-type step struct {
-	score float64
-	from  int32
-	id    int32
-}
-
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
-	s := p.s
 	var short [64]step // enough for most words
-	best := short[:]
-	if len(s) >= len(best) {
-		best = make([]step, len(s)+1)
+	path, err := u.path(p.s, short[:], true)
+	start := 0
+	for _, t := range path {
+		out = u.appendPart(out, p.s[start:t.at], start, int(t.at))
+		start = int(t.at)
 	}
-	best = best[:len(s)+1]
-	for i := range best {
-		best[i].from = none
-	}
-	try := func(from, to int, id int32, score float64) {
-		score += best[from].score
-		if b := &best[to]; b.from == none || score > b.score {
-			*b = step{score, int32(from), id}
-		}
-	}
-	for i := 0; i < len(s); {
-		_, n := utf8.DecodeRuneInString(s[i:])
-		single := false
-		for size, id := range u.trie.starts(root, s[i:]) {
-			try(i, i+size, id, u.scores[id])
-			single = single || size == n
-		}
-		if !single {
-			if u.unknown == none {
-				return nil, fmt.Errorf("%s is not in the vocabulary, and there is no unk_id", quote.Text(s[i:i+n]))
-			}
-			try(i, i+n, int32(u.unknown), u.price)
-		}
-		i += n
-	}
-	return u.backtrack(out, s, best), nil
+	return out, err
 }
 
-// backtrack follows the best path from its end. Consecutive unknown characters become one token.
-func (u *unigram) backtrack(out []token, s string, best []step) []token {
-	first := len(out)
-	for end := len(s); end > 0; {
-		b := best[end]
-		start := int(b.from)
-		for int(b.id) == u.unknown && start > 0 && int(best[start].id) == u.unknown {
-			start = int(best[start].from)
-		}
-		out = u.appendPart(out, s[start:end], start, end)
-		end = start
-	}
-	slices.Reverse(out[first:])
-	return out
-}
-
-// appendPart appends a token, or the bytes of an unknown token, the last byte first.
+// appendPart appends a token, or the bytes of an unknown token.
 func (u *unigram) appendPart(out []token, text string, start, end int) []token {
 	if id, ok := u.ids[text]; ok {
 		return append(out, token{id, u.tokens[id], start, end})
 	}
-	if u.fallback != nil {
-		n := len(out)
-		for i := len(text) - 1; i >= 0; i-- {
-			id := u.fallback[text[i]]
-			if id == none {
-				return append(out[:n], token{u.unknown, text, start, end})
-			}
-			out = append(out, token{id, u.tokens[id], start, end})
+	n := len(out)
+	for i := range len(text) {
+		if u.fallback == nil || u.fallback[text[i]] == none {
+			return append(out[:n], token{u.unknown, text, start, end})
 		}
-		return out
+		id := u.fallback[text[i]]
+		out = append(out, token{id, u.tokens[id], start, end})
 	}
-	return append(out, token{u.unknown, text, start, end})
+	return out
 }
