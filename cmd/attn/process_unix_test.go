@@ -46,8 +46,8 @@ func limited() {
 
 // interrupt PATTERN PROGRAM ARGS… runs a program with the line $TYPED as its input, which stays open.
 // When the output or the messages match the pattern, and $DELAY later, it interrupts the program as
-// Ctrl-C does, and checks for exit code 130, or $EXIT. If a message contains the number of epochs,
-// $NEXT is one more.
+// Ctrl-C does, a second time when the messages match $AGAIN, and checks for exit code 130, or $EXIT. If a message
+// contains the number of epochs, $NEXT is one more.
 func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: interrupt PATTERN PROGRAM ARGS…")
@@ -97,6 +97,22 @@ func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(cmd.Process.Signal(os.Interrupt))
+	if again := ts.Getenv("AGAIN"); again != "" {
+		pattern, err := regexp.Compile(again)
+		ts.Check(err)
+		for !pattern.MatchString(messages.String()) {
+			if time.Since(start) > 2*patience {
+				cmd.Process.Kill()
+				ts.Fatalf("%s has not come: %s", again, messages.String())
+			}
+			select {
+			case err := <-done:
+				ts.Fatalf("ended after the first interruption: %v: %s", err, messages.String())
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		ts.Check(cmd.Process.Signal(os.Interrupt))
+	}
 	select {
 	case <-done:
 	case <-time.After(patience):

@@ -19,7 +19,7 @@ type trainCommand struct {
 	Resume    bool           `help:"Resume the run in the directory; --epochs may be increased." excludes:"force,prepare"`
 	Force     bool           `help:"Overwrite an existing model."`
 	SaveEvery train.Interval `default:"1m" help:"Write a checkpoint within an epoch after this time, such as 30s or 5m, or this number of steps, such as 500; 0 saves only after each epoch." placeholder:"TIME|STEPS"`
-	Film      string         `help:"At the end, write a WebP animation of how the heads of the last cross-attention layer formed (default none; attn map --film draws any heads later)." placeholder:"FILE" writes:"file" excludes:"prepare"`
+	Film      string         `help:"At the end, or after Ctrl-C, write a WebP animation of how the heads of the last cross-attention layer formed (default none; attn map --film draws any heads later)." placeholder:"FILE" writes:"file" excludes:"prepare"`
 	JSON      bool           `name:"json" help:"Write JSON to standard output, one object per line."`
 	Steps     bool           `help:"With --json, also write an object for each step." needs:"json"`
 	Prepare   bool           `help:"Write the untrained model and the tokenized pairs, and exit, to train elsewhere; see docs/scale-training.md."`
@@ -73,7 +73,8 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 		return interrupted{"interrupted before the first step; nothing was saved"}
 	case errors.Is(err, context.Canceled):
 		epochs, steps := s.Trainer.Done()
-		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all progress is saved, resume with: %s", epochs, steps, cmd.resumeHint(s.Dir)) + cmd.filmHint(s.Dir)}
+		message := fmt.Sprintf("interrupted after %d epochs and %d steps; all progress is saved, resume with: ", epochs, steps)
+		return cmd.interrupted(ctx, c, s.Dir, message)
 	case err != nil:
 		return err
 	}
@@ -83,11 +84,11 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	}
 	if err == nil && cmd.Film != "" {
 		if err = cmd.drawFilm(ctx, c, s.Dir); errors.Is(err, context.Canceled) {
-			return interrupted{"interrupted while drawing; the model is saved" + cmd.filmHint(s.Dir)}
+			return interrupted{"interrupted while drawing; the model is saved, draw the film with: " + cmd.laterFilm(s.Dir)}
 		}
 	}
 	if errors.Is(err, context.Canceled) {
-		return interrupted{"interrupted during evaluation; the model is saved, evaluate it with: " + cmd.resumeHint(s.Dir) + cmd.filmHint(s.Dir)}
+		return cmd.interrupted(ctx, c, s.Dir, "interrupted during evaluation; the model is saved, evaluate it with: ")
 	}
 	return err
 }

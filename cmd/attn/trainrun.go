@@ -7,12 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/curve/chart"
-	"github.com/attn-go/attn/internal/film"
-	"github.com/attn-go/attn/internal/panels"
-	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
-	"github.com/attn-go/attn/viz"
 )
 
 // open returns a new run, or the one in the directory.
@@ -88,36 +84,4 @@ func (cmd *trainCommand) show(ctx context.Context, c console, s *train.Session, 
 	}
 	fmt.Fprintln(c.err, "rows are queries, the tokens written; columns are keys, the tokens read")
 	return nil
-}
-
-// resumeHint returns the command that resumes the run in a directory, or evaluates it if no epoch is left.
-func (cmd *trainCommand) resumeHint(dir string) string {
-	line := "attn train --resume --out " + quoted(dir)
-	if cmd.Film != "" {
-		line += " --film " + quoted(cmd.Film)
-	}
-	return line
-}
-
-// filmHint returns the end of a message: the command that draws the film of an interrupted run. Drawing takes seconds, so
-// an interruption does not start it.
-func (cmd *trainCommand) filmHint(dir string) string {
-	if cmd.Film == "" {
-		return ""
-	}
-	return fmt.Sprintf("; draw what is recorded with: attn map --model %s --layer -1 --all --film %s", quoted(dir), quoted(cmd.Film))
-}
-
-// drawFilm writes the file of --film from the saved recording, as attn map --layer -1 --all does.
-func (cmd *trainCommand) drawFilm(ctx context.Context, c console, dir string) error {
-	f, err := recording.Film(dir)
-	if err != nil {
-		return err
-	}
-	last := -1
-	file, err := film.File(ctx, cmd.Film, f, panels.Choice{Layer: &last, All: true}, "", viz.OnLight)
-	if err == nil {
-		_, err = c.writeFiles(file)
-	}
-	return err
 }
