@@ -175,8 +175,9 @@ func (c *Cache) Bytes() int {
 //
 // Shapes: k [B G L E], v [B G L V].
 //
-// It panics with a *tensor.ShapeError, and leaves the cache unchanged, if the shapes do not match
-// the cache or a sequence would exceed the capacity. k and v are copied.
+// Append panics with a *tensor.ShapeError if k, v or lens do not match the cache or a sequence
+// would exceed the capacity, and with a *tensor.ValueError if k or v is nil. A panic leaves the
+// cache unchanged. k and v are copied.
 func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	const op = "attn: Append"
 	tensor.Want(op, "key", k)

@@ -74,6 +74,11 @@
 // and every score.Func need an array of all B·H·Lq·Lk scores. The file formula_test.go contains
 // the formula of attention as papers write it.
 //
+// Sources: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
+// https://arxiv.org/abs/1805.02867; Dao et al., "FlashAttention", 2022,
+// https://arxiv.org/abs/2205.14135; Dao, "FlashAttention-2", 2023,
+// https://arxiv.org/abs/2307.08691.
+//
 // # Errors
 //
 // Attend and Forward panic with a *tensor.ShapeError if shapes or lengths disagree, and with a

@@ -75,7 +75,8 @@ func (p Positions) at(b, l int) int {
 // Gradients flow to x.
 //
 // ApplyPosition panics with a *tensor.ShapeError if p does not accept vectors of E elements, or
-// if the numbers of positions and vectors differ, and with a *tensor.ValueError if p or x is nil.
+// if the numbers of positions and vectors differ. It panics with a *tensor.ValueError if p or x is
+// nil, if of is neither Query nor Key, or if at has both Offsets and IDs.
 func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections, at Positions) *tensor.Tensor {
 	const op = "attn: ApplyPosition"
 	if p == nil {

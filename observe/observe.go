@@ -21,8 +21,12 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Received sums the weights that each key receives from all queries of a head. A cache that
-// evicts keys can use these sums. The zero value is ready to use.
+// Received sums the weights that each key receives from all queries of a head: the keys with the
+// largest sums are the heavy hitters that H2O keeps when it evicts others from a KV cache. The
+// zero value is ready to use.
+//
+// Source: Zhang et al., "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large
+// Language Models", 2023, https://arxiv.org/abs/2306.14048, section 4.
 //
 // Rows are summed pairwise: two rows, then two pairs, and so on. The bits of a total therefore do
 // not depend on the order of the calls, and the rounding error grows with the logarithm of the

@@ -20,7 +20,9 @@ type Attention struct {
 	SoftCap float32
 }
 
-// And adds a condition to the mask.
+// And adds a condition to the mask: a query attends to a key only if both are true.
+//
+// Shapes: mask as Attention.Mask.
 func (a Attention) And(g *Graph, mask Value) Attention {
 	a.Mask = g.and(a.Mask, mask)
 	return a
@@ -44,7 +46,9 @@ func (g *Graph) ValidLens(lens, lk Value) Value {
 // Attend is attn.Attend with one head and no parameters except those of the score. Queries and values have the same
 // size, and keys are the result of Keys.
 //
-// Shapes: q and v [B L size], keys as Keys returns them, out [B Lq size].
+// Shapes: q [B Lq size], v [B Lk size], keys [B Lk ScoreSize], out [B Lq size].
+//
+// Errors: a custom score that uses functions, or a score whose parameters do not have size elements per vector.
 func (g *Graph) Attend(score attn.Score, q, keys, v Value, size int, a Attention) Value {
 	f := g.form(score, size)
 	queries := f.queries.apply(g, heads{v: q, count: 1, size: size})
@@ -55,6 +59,8 @@ func (g *Graph) Attend(score attn.Score, q, keys, v Value, size int, a Attention
 // Keys returns the part of a score that depends on the keys alone.
 //
 // Shapes: k [B Lk size], out [B Lk ScoreSize].
+//
+// Errors: as for Attend.
 func (g *Graph) Keys(score attn.Score, k Value, size int) Value {
 	return g.join(g.form(score, size).keys.apply(g, heads{v: k, count: 1, size: size}))
 }

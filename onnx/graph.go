@@ -114,8 +114,10 @@ func (b *body) encode(model *Model) message {
 	return g
 }
 
-// Graph builds a model. Its methods add nodes and return their outputs. The first error is kept for Model.Err;
-// results after it are meaningless.
+// Graph builds a model. Its methods add nodes and return their outputs. They do not return errors: the first error is
+// stored and returned by Model.Err, Save and WriteTo, and the values returned after it are meaningless. The comment of
+// a method that checks its arguments lists its errors. Methods do not check the shapes of values, because the graph
+// does not know them; a runtime rejects a wrong shape when it loads or runs the model.
 type Graph struct {
 	model *Model
 	body  *body
@@ -132,7 +134,7 @@ func (g *Graph) In(name string) *Graph {
 
 func joined(scope, name string) string { return strings.Trim(scope+"."+name, ".") }
 
-// Fail records an error, with the name of the part of the model, unless there already is one.
+// Fail stores an error for Model.Err, prefixed by the name that In has set, unless an error is already stored.
 func (g *Graph) Fail(format string, args ...any) {
 	if g.model.err == nil {
 		at := g.scope
@@ -143,17 +145,22 @@ func (g *Graph) Fail(format string, args ...any) {
 	}
 }
 
-// Opset returns the version of the operators.
+// Opset returns the version of the operators: 17 or 23.
 func (g *Graph) Opset() int { return g.model.opset }
 
-// Input adds an input to the model.
+// Input adds an input to the model and returns its value, of shape axes. In a branch of If, it is an input of the
+// whole model, too.
+//
+// Errors: an empty name, or a name that the model already uses.
 func (g *Graph) Input(name string, t Type, axes ...Axis) Value {
 	g.port("input", name)
 	g.model.main.inputs = append(g.model.main.inputs, valueInfo(name, t, axes))
 	return Value(name)
 }
 
-// Output makes a value an output of the model.
+// Output makes v an output of the model. t and axes must be the type and shape of v; they are not checked.
+//
+// Errors: an empty name, or a name that the model already uses.
 func (g *Graph) Output(name string, v Value, t Type, axes ...Axis) {
 	g.port("output", name)
 	m := g.model
@@ -178,7 +185,8 @@ func (g *Graph) port(what, name string) {
 	m.main.ports[name] = true
 }
 
-// Node adds an operator and returns its output.
+// Node adds an operator and returns its output. The operator defines the shapes; an absent optional input is "".
+// Operators, inputs and attributes are not checked.
 func (g *Graph) Node(op string, inputs []Value, attributes ...Attribute) Value {
 	return g.Nodes(op, 1, inputs, attributes...)[0]
 }
@@ -197,7 +205,11 @@ func (g *Graph) Nodes(op string, n int, inputs []Value, attributes ...Attribute)
 }
 
 // If returns the outputs of one of two graphs, depending on a boolean. Both graphs may use the values of g, and must
-// return one value for each element of outputs.
+// return one value for each element of outputs, with the type and axes of that element.
+//
+// Shapes: condition [] of type Bool.
+//
+// Errors: a branch that returns another number of values.
 func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph) []Value) []Value {
 	branch := func(name string, f func(*Graph) []Value) Attribute {
 		b := &body{name: name}
@@ -218,12 +230,15 @@ func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph)
 	return g.Nodes("If", len(outputs), []Value{condition}, branch("then_branch", then), branch("else_branch", otherwise))
 }
 
-// Weight adds a parameter of a layer to the model. A parameter that is used several times is added once.
+// Weight adds a parameter of a layer to the model and returns its value, of the shape of x and type Float32. A
+// parameter that is used several times is added once. Its elements are read when the model is written.
 func (g *Graph) Weight(name string, x *tensor.Tensor) Value {
 	return g.weight(x, weight{name: name, shape: x.Shape(), data: x.Data()})
 }
 
-// WeightT is Weight for a matrix that is stored transposed.
+// WeightT is Weight for the transpose of a matrix.
+//
+// Shapes: x [Out In], out [In Out].
 func (g *Graph) WeightT(name string, x *tensor.Tensor) Value {
 	shape := []int{x.Dim(1), x.Dim(0)}
 	return g.weight(transposed{x}, weight{name: name + ".T", shape: shape, data: x.Data(), transpose: true})
@@ -240,17 +255,17 @@ func (g *Graph) weight(key any, w weight) Value {
 	return Value(w.name)
 }
 
-// Scalar adds a float32 to the model.
+// Scalar adds a constant of type Float32 and shape [] to the model.
 func (g *Graph) Scalar(v float32) Value {
 	return g.constant("float", v, weight{data: []float32{v}})
 }
 
-// Ints adds a list of integers to the model.
+// Ints adds a constant of type Int64 and shape [len(v)] to the model.
 func (g *Graph) Ints(v ...int) Value {
 	return g.constant("ints", fmt.Sprint(v), weight{shape: []int{len(v)}, data: int64s(v)})
 }
 
-// Int adds an integer to the model.
+// Int adds a constant of type Int64 and shape [] to the model.
 func (g *Graph) Int(v int) Value { return g.constant("int", v, weight{data: int64s([]int{v})}) }
 
 func int64s(list []int) []int64 {

@@ -49,12 +49,16 @@ func (g *Graph) Sinusoids(positions Value, width int) Value {
 }
 
 // LayerNorm normalises vectors to mean 0 and variance 1, then multiplies by a gain and adds a shift.
+//
+// Shapes: x and out [… D].
 func (g *Graph) LayerNorm(n *nn.LayerNorm, x Value) Value {
 	return g.Node("LayerNormalization", []Value{x, g.Weight("weight", n.Weight), g.Weight("bias", n.Bias)},
 		Int("axis", -1), Float("epsilon", n.Eps))
 }
 
 // RMSNorm is tensor.RMSNorm: gain·x/√(mean(x²) + eps).
+//
+// Shapes: gain [D], x and out [… D].
 func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
 	square := g.Add(g.mean(g.mul(x, x)), g.Scalar(eps))
 	return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", gain))
@@ -62,6 +66,8 @@ func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
 
 // Normalize is tensor.Normalize: x/max(‖x‖, eps), and 0 for a vector of zeros. Vectors are first divided by their
 // largest element, so that no square overflows.
+//
+// Shapes: x and out [… D].
 func (g *Graph) Normalize(eps float32, x Value) Value {
 	size := g.largest(g.Node("Abs", []Value{x}))
 	zero := g.Node("Equal", []Value{size, g.Scalar(0)})
@@ -99,6 +105,10 @@ func (g *Graph) activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, 
 }
 
 // FeedForward is Out(activation(In(x))).
+//
+// Shapes: x [… D], out [… D], where D is the input width of In and the output width of Out.
+//
+// Errors: an activation other than tensor.ReLU, GELU, Tanh or Sigmoid.
 func (g *Graph) FeedForward(f *nn.FeedForward, x Value) Value {
 	return g.In("out").Linear(f.Out, g.activation(f.Activation, g.In("in").Linear(f.In, x)))
 }
@@ -114,6 +124,8 @@ func (g *Graph) FeedForward(f *nn.FeedForward, x Value) Value {
 //	lens  [B] of type Int64, the length of each sequence; if absent, L
 //	out   [B L n·H]
 //	last  [B n·H]
+//
+// Errors: layers of different sizes, more than two layers, or two layers with h0.
 func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
 	if n := len(layers); n != 1 && (n != 2 || h0 != "") {
 		g.Fail("a GRU in %d directions, want 1, or 2 without an initial state", n)

@@ -13,7 +13,11 @@ type KV struct{ Keys, Values Value }
 
 // MultiHead is attn.MultiHead.Forward.
 //
-// Shapes, in the layer's layout: q [B Lq QueryWidth], k [B Lk KeyWidth], v [B Lk ValueWidth], out [B Lq OutWidth].
+// Shapes: q [B Lq QueryWidth], k [B Lk KeyWidth], v [B Lk ValueWidth], out [B Lq OutWidth]; with SequenceFirst, the
+// first two axes are exchanged.
+//
+// Errors: a layer whose input widths are not known yet; BiasKV or ZeroKV; a norm over all heads together, or one that
+// is not from package nn; a custom score that uses functions; a position other than RoPE.
 func (g *Graph) MultiHead(m *attn.MultiHead, q, k, v Value, a Attention) Value {
 	l, ok := g.multiHead(m)
 	if !ok {
@@ -40,8 +44,12 @@ func (g *Graph) MultiHead(m *attn.MultiHead, q, k, v Value, a Attention) Value {
 	return y
 }
 
-// Project is the part of MultiHead that does not depend on the queries. The layout is BatchFirst. A layer without
-// heads returns no keys and values.
+// Project is the part of MultiHead that does not depend on the queries. For a layer without heads, both values of the
+// result are absent.
+//
+// Shapes: k [B Lk KeyWidth], v [B Lk ValueWidth].
+//
+// Errors: as for MultiHead, and a layer with SequenceFirst.
 func (g *Graph) Project(m *attn.MultiHead, k, v Value) KV {
 	l, ok := g.batchFirst(m)
 	if !ok || l.Heads == 0 {
@@ -51,6 +59,10 @@ func (g *Graph) Project(m *attn.MultiHead, k, v Value) KV {
 }
 
 // Query is the remaining part of MultiHead, given the result of Project.
+//
+// Shapes: q [B Lq QueryWidth], out [B Lq OutWidth].
+//
+// Errors: as for Project.
 func (g *Graph) Query(m *attn.MultiHead, q Value, kv KV, a Attention) Value {
 	l, ok := g.batchFirst(m)
 	switch {
@@ -64,6 +76,10 @@ func (g *Graph) Query(m *attn.MultiHead, q Value, kv KV, a Attention) Value {
 
 // Extend is one step of a decoder. It appends the keys and values of x to kv, attends from x to all of them, and
 // returns the output and the extended kv.
+//
+// Shapes: x [B L Width], out [B L OutWidth]; kv with Lk keys is extended to Lk + L.
+//
+// Errors: as for Project.
 func (g *Graph) Extend(m *attn.MultiHead, x Value, kv KV, a Attention) (Value, KV) {
 	l, ok := g.batchFirst(m)
 	switch {
@@ -164,6 +180,8 @@ func (l *layer) without(q Value) Value {
 // EncoderLayer is attn.EncoderLayer.Forward.
 //
 // Shapes: x and out [B L Width].
+//
+// Errors: as for MultiHead and FeedForward.
 func (g *Graph) EncoderLayer(l *attn.EncoderLayer, x Value, a Attention) Value {
 	self := func(h Value) Value { return g.In("self").MultiHead(l.Self, h, h, h, a) }
 	ff := func(h Value) Value { return g.In("ff").FeedForward(l.FF, h) }

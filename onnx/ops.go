@@ -5,6 +5,8 @@ import "math"
 // Operators with the names used in formulas. Values broadcast as in NumPy.
 
 // Add returns a + b, such as a residual connection.
+//
+// Shapes: a and b broadcast to the shape of the result.
 func (g *Graph) Add(a, b Value) Value { return g.Node("Add", []Value{a, b}) }
 
 func (g *Graph) sub(a, b Value) Value    { return g.Node("Sub", []Value{a, b}) }
@@ -81,12 +83,16 @@ func (g *Graph) dims(x Value, from, to int) Value {
 	return g.Node("Shape", []Value{x}, Int("start", from), Int("end", to))
 }
 
-// Length returns the size of an axis, an integer.
+// Length returns the size of an axis of x.
+//
+// Shapes: out [] of type Int64.
 func (g *Graph) Length(x Value, axis int) Value {
 	return g.Node("Squeeze", []Value{g.dims(x, axis, axis+1), g.Ints(0)})
 }
 
-// Count returns the integers from, from+1, … below to.
+// Count returns the integers from, from+1, …, to − 1.
+//
+// Shapes: from and to [] of type Int64, out [to − from].
 func (g *Graph) Count(from, to Value) Value {
 	return g.Node("Range", []Value{from, to, g.Int(1)})
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Packed is a matrix [Out In] of weights for inference, stored in the order in which products read it. The weights
-// are rearranged once, when they are set, and not by every product. A step of a decoder reads every weight once, so
-// its speed is limited by memory: weights in bfloat16 take half of the time of float32, and int8 takes less.
+// Packed is a matrix [Out In] of weights for inference: float32, bfloat16, or quantised weights (int8, with a scale
+// per row), stored in the order in which products read them. The weights are rearranged once, when they are set, and
+// not by every product. A step of a decoder reads every weight once, so its speed is limited by memory: weights in
+// bfloat16 take half of the time of float32, and int8 takes less.
 //
 // For formats without a scale, products equal the products of a Tensor with the same numbers, bit for bit. The
 // exception is a matrix with 512 or more rows and columns that Linear multiplies on tile units: its last digits

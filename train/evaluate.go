@@ -52,7 +52,11 @@ func Evaluate(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, beam i
 	}, nil
 }
 
-// Probe returns a probe of a translator on pairs.
+// Probe returns m with pairs as examples, to measure the importance of its heads and to prune them
+// (package prune). Its loss is the mean cross entropy of the target tokens with teacher forcing:
+// each token is predicted from the source and the true tokens before it.
+//
+// Errors: m is not an encoder-decoder, pairs is empty, or a text is invalid.
 func Probe(m *models.Model, pairs []seq2seq.Pair) (*models.Probe, error) {
 	examples := make([]models.Example, len(pairs))
 	for i, p := range pairs {
