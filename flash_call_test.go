@@ -49,7 +49,7 @@ func TestGradientThroughWeights(t *testing.T) {
 		out := grads([]*tensor.Tensor{y.Out}, []*tensor.Tensor{dout})
 		weights := grads([]*tensor.Tensor{y.Weights}, []*tensor.Tensor{dweights})
 		grads([]*tensor.Tensor{y.Out, y.Weights}, []*tensor.Tensor{dout, dweights})
-		same(t, fmt.Sprint("round ", round, ": gradients of the weights behind those of both"),
+		same(t, fmt.Sprint("round ", round, ": gradients of the weights after those of both"),
 			grads([]*tensor.Tensor{y.Weights}, []*tensor.Tensor{dweights}), weights)
 		for name, sum := range out {
 			tensortest.Same(t, "gradient of weights to v", weights["v"].Data(), make([]float32, v.Len()))

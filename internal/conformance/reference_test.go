@@ -14,7 +14,7 @@ func (n *attention) reference() map[string][]float64 {
 	past := 0
 	if n.pastKey != nil {
 		past = n.pastKey.Dim(2)
-		k, v = behind(array(n.pastKey, nil), k), behind(array(n.pastValue, nil), v)
+		k, v = follow(array(n.pastKey, nil), k), follow(array(n.pastValue, nil), v)
 	}
 	b, h, lq, e := len(q), len(q[0]), len(q[0][0]), n.q.Dim(-1)
 	if n.q.Rank() == 3 {
@@ -139,8 +139,8 @@ func array(x *tensor.Tensor, heads *int) [][][][]float64 {
 	return y
 }
 
-// behind returns a followed by b along the third axis.
-func behind(a, b [][][][]float64) [][][][]float64 {
+// follow returns a followed by b along the third axis.
+func follow(a, b [][][][]float64) [][][][]float64 {
 	for s := range a {
 		for h := range a[s] {
 			a[s][h] = append(a[s][h], b[s][h]...)

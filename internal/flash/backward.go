@@ -8,11 +8,11 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// chunkKeys is the number of keys of a chunk, which belongs to one task of the backward pass.
+// chunkKeys is the number of keys of a chunk. One task of the backward pass computes one chunk.
 const chunkKeys = 256
 
-// chunkRows returns the number of queries that a task combines with its keys at a time: whole
-// tiles.
+// chunkRows returns the number of queries that a task combines with its keys at a time, a multiple of
+// the rows of a tile.
 func (a *Attention) chunkRows() int {
 	if a.tiles() {
 		return 2 * tileRows
@@ -24,9 +24,9 @@ func (a *Attention) chunkRows() int {
 // inputs, which it adds to. A gradient of an input without data is not computed.
 type Grads struct {
 	DOut       Heads     // [B H Lq EV]
-	DWeights   []float32 // [B H Lq Lk], if Weights are used elsewhere; else nil
-	DLogSumExp []float32 // may be nil
-	DScores    []float32 // of the result of Scores, instead of all others; else nil
+	DWeights   []float32 // [B H Lq Lk]; nil if no loss depends on the returned weights
+	DLogSumExp []float32 // [B H Lq]; nil if no loss depends on the log-sum-exp
+	DScores    []float32 // of the result of Scores, and then all others are ignored; nil after Forward
 
 	Q, K, V  Heads       // laid out as in Attention
 	Given    []float32   // like Attention.Given; nil if not requested
@@ -36,8 +36,8 @@ type Grads struct {
 	Sinks    []float32   // like Attention.Sinks; nil if not requested
 }
 
-// Backward adds the gradients of the inputs, given the gradients of the results. The results must
-// be as Forward or Scores returned them.
+// Backward computes the gradients of the inputs from the gradients of the results, and adds them to
+// those in g. The results in a must be unchanged since Forward or Scores.
 func Backward(a *Attention, g *Grads) {
 	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
@@ -85,18 +85,18 @@ func Backward(a *Attention, g *Grads) {
 type backward struct {
 	a        *Attention
 	g        *Grads
-	plain    bool       // whether no change has a backward step
-	keep     bool       // whether a change needs the scores
+	plain    bool       // whether no score change has a backward step
+	keep     bool       // whether a score change needs the scores
 	count    int        // query blocks per head of keys
 	nChunks  int        // chunks of keys per head
-	mean     *[]float32 // D of each row
-	features *[]float32 // gradient of the w of the form, a part per chunk; nil if not requested
+	mean     *[]float32 // D of each row: see means
+	features *[]float32 // partial gradients of the form's w, one per chunk; nil if not requested
 }
 
-// changes reports whether change number i has a backward step.
+// changes reports whether score change i has a backward step.
 func (b *backward) changes(i int) bool { return b.g.Changes[i] != nil || !b.a.Changes[i].Rule.Adds() }
 
-// featuresPart returns the part of the gradient of the w of the form that a chunk adds to.
+// featuresPart returns the partial gradient of the form's w to which chunk c of a head adds.
 func (b *backward) featuresPart(s, g, c int) []float32 {
 	if b.features == nil {
 		return nil
@@ -109,7 +109,7 @@ func (b *backward) featuresPart(s, g, c int) []float32 {
 // queries and keys would amplify, is then 0.
 func (b *backward) means(lo, hi int) {
 	a := b.a
-	var w *worker // only for look; nil until needed
+	var w *worker // for look; allocated when it is first needed
 	for row := lo; row < hi; {
 		s, h, i := a.split(row)
 		n := min(hi-row, a.Lq-i) // of the same head
@@ -136,7 +136,7 @@ func (b *backward) means(lo, hi int) {
 			}
 		}
 		for k, d := range mean {
-			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // out is not finite
+			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // 0 times an output that is not finite
 				mean[k] = 0
 			}
 			if b.g.DWeights != nil {
@@ -193,9 +193,9 @@ func zero(x []float32) bool {
 	return true
 }
 
-// chunks runs all tasks. If there are few heads, several chunks of keys of a head run
-// concurrently. Each chunk then has separate sums for the queries, which are added in the order
-// of the keys, so the result is the same.
+// chunks runs all tasks. If there are few heads, several chunks of keys of a head run concurrently.
+// Each chunk then has its own array of query gradients. The arrays are added in the order of the
+// keys, so the result has the same bits.
 func (b *backward) chunks() {
 	a := b.a
 	heads, chunks := a.B*a.G, b.nChunks
@@ -235,8 +235,8 @@ func (b *backward) chunks() {
 	returnFloats(parts)
 }
 
-// inTurn runs the tasks of a head one by one, and also all tasks that add to the same elements of
-// a change's parameter gradient.
+// inTurn runs the tasks of a head one after the other. Tasks of several heads or sequences that add
+// to the same elements of a score change's gradient also run one after the other.
 func (b *backward) inTurn() {
 	a := b.a
 	nb, innerB, ng, innerG := a.B, 1, a.G, 1

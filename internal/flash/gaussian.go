@@ -21,9 +21,9 @@ func NewGaussian(w []float32) *Gaussian {
 	if len(w) == 0 {
 		return g
 	}
-	// Squares without factors overflow and underflow at different distances than squares with
-	// factors. For factors in this range, this changes no weight: a score then is above 2^-47, or
-	// below −2^85, where only equally near keys can both have weights.
+	// Without factors, squares overflow and underflow at other distances than with factors. For
+	// factors in this range, no weight changes: the scores concerned are above −2^-47, which is as
+	// good as 0, or below −2^85, where only keys at equal distance can both have a weight above 0.
 	const most = 1 << 20
 	if x := w[0]; x < -most || x > most || -1.0/most < x && x < 1.0/most {
 		return g
@@ -37,7 +37,7 @@ func NewGaussian(w []float32) *Gaussian {
 	return g
 }
 
-// distances is score for the Gaussian form.
+// distances implements score for the Gaussian form.
 func (w *worker) distances(a *Attention, t queryBlock, r int, spans []Span, s []float32, j0, j1 int) {
 	q, n := from(t.q, r), len(spans)
 	simd.Distances(simd.RowMajor(s, w.stride), q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
@@ -93,12 +93,11 @@ func (w *backWorker) flushDistances(b *backward, dk simd.Mat, dw []float32) {
 	}
 }
 
-// exactWeights computes the weights of a row whose scores are all below the range of float32, so
-// that its query seems to attend to no key. The softmax does not change if a constant is
-// subtracted from all scores of a row. exactWeights therefore computes exact scores in float64,
-// minus the largest. It returns the weights before division by their sum, the sum, and the
-// logarithm of the sum of exponentials. ok is false if the query really attends to no key, or
-// only to keys that are not finite.
+// exactWeights computes the weights of a row whose scores are all below the range of float32, so that
+// its query seems to attend to no key. It computes the scores in float64 and subtracts the largest,
+// which does not change the softmax. It returns the weights before division by their sum, the sum,
+// and the log-sum-exp of the scores. ok is false if the query really attends to no key, or only to
+// keys that are not finite.
 func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, ok bool) {
 	spans := []Span{{Hi: a.keys()}}
 	if a.masked() {
@@ -127,8 +126,8 @@ func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, 
 		return nil, 0, 0, false
 	}
 	for j, s := range scores {
-		if !math.IsInf(s, -1) { // otherwise the key may be hidden and its bias arbitrary
-			scores[j] = s - nearest + float64(bias[j]) // small terms are added last
+		if !math.IsInf(s, -1) { // a hidden key has a score of −Inf, and its bias may be anything
+			scores[j] = s - nearest + float64(bias[j]) // the large terms cancel before the bias is added
 			best = max(best, scores[j])
 		}
 	}
@@ -140,15 +139,15 @@ func (a *Attention) exactWeights(row int) (p []float32, sum, logSumExp float64, 
 	return p, sum, nearest + best + math.Log(sum), true
 }
 
-// onlyAdds reports whether all changes add terms that do not depend on the scores. If so, a query
-// that is so far from all keys that its scores are below the range of float32 attends to the
-// nearest key.
+// onlyAdds reports whether all changes add terms that do not depend on the scores. Only then can
+// exactWeights compute the weights of a query whose distances exceed the range of float32.
 func (a *Attention) onlyAdds() bool {
 	return !slices.ContainsFunc(a.Changes, func(c Change) bool { return !c.Rule.Adds() })
 }
 
-// underflowedRows returns those of n rows whose scores may underflow: rows that seem to attend to
-// no key. With sinks there are none, because the sink then has all the weight.
+// underflowedRows returns the rows, among n rows from row first on, whose scores may have underflowed:
+// rows that seem to attend to no key. With sinks it returns none, because the sink then has all the
+// weight.
 func (f *forward) underflowedRows(first, n int) (rows []int) {
 	if f.Gaussian == nil || f.Sinks != nil || !f.onlyAdds() {
 		return nil

@@ -9,8 +9,8 @@ import (
 // BlockKeys is the number of positions of a full page: a block of keys.
 const BlockKeys = blockKeys
 
-// rowKeys is the largest capacity of a page that stores keys in rows. With so few keys, attention
-// takes so little time that transposing a new key would be a relevant part.
+// rowKeys is the largest capacity of a page that stores keys in rows. With so few keys, transposing
+// a new key would take a large part of the time of attention.
 const rowKeys = 16
 
 // PageShape is the shape that all pages of a cache share.
@@ -19,12 +19,12 @@ type PageShape struct {
 	Format   simd.Format
 }
 
-// Page stores the keys and values of consecutive positions of a sequence, for all heads, in the
-// layout of the kernels: keys are transposed, and both are in panels. A short page stores keys in
-// rows.
+// Page stores the keys and values of consecutive positions of a sequence, for all heads. Both are in
+// the panels that the kernels read, and keys are transposed. A short page stores keys in rows
+// instead.
 //
-// Several sequences may share a page; each sequence records the number of its positions. Only
-// positions after those of all sequences are written.
+// Several sequences may share a page; each sequence records how many of its positions it uses. A
+// position that some sequence uses is never overwritten.
 type Page struct {
 	shape  *PageShape
 	cap    int
@@ -61,8 +61,8 @@ func (p *Page) Bytes() int { return p.keys.bytes() + p.values.bytes() }
 // Share marks the page as used by more than one sequence.
 func (p *Page) Share() { p.shared.Store(true) }
 
-// Claim reserves positions at to at+n for a sequence that has all positions before at. It reports
-// whether it succeeded: another sequence may have claimed them.
+// Claim reserves positions at to at+n for a sequence that uses all positions before at. It returns
+// false if they exceed the capacity or another sequence has already claimed them.
 func (p *Page) Claim(at, n int) bool {
 	if at+n > p.cap {
 		return false
@@ -74,8 +74,9 @@ func (p *Page) Claim(at, n int) bool {
 	return p.used.CompareAndSwap(int64(at), int64(at+n))
 }
 
-// Copy returns a page with the first at positions of p, which it has claimed, and capacity n. The
-// capacity is larger if that keeps transposed keys transposed.
+// Copy returns a page of capacity n with the first at positions of p, which are claimed in the copy.
+// If the keys of p are transposed, the capacity is at least large enough that those of the copy are,
+// too.
 func (p *Page) Copy(at, n int) *Page {
 	if !p.inRows() {
 		n = max(n, min(p.cap, 2*rowKeys))
@@ -139,7 +140,7 @@ func (p *Page) valueAt(g, i int) vectorLayout {
 // and values[g·valueHead].
 func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHead int) {
 	s := p.shape
-	key, value := p.keyAt(0, i), p.valueAt(0, i) // computing these needs divisions
+	key, value := p.keyAt(0, i), p.valueAt(0, i) // once, because they need divisions
 	keyLength, valueLength := p.keyLength(), p.valueLayout.Len()
 	for g := range s.G {
 		p.keys.put(g*p.cap+i, key, keys[g*keyHead:][:s.E])
@@ -148,7 +149,7 @@ func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHe
 	}
 }
 
-// Get reads the key and the value of a position. It skips nil slices.
+// Get copies the key and the value of a position to key and value. Either may be nil.
 func (p *Page) Get(g, i int, key, value []float32) {
 	p.keys.get(g*p.cap+i, p.keyAt(g, i), key)
 	p.values.get(g*p.cap+i, p.valueAt(g, i), value)
@@ -169,7 +170,7 @@ func (x *Pages) page(b, block int) *Page {
 	return x.Of[b][block]
 }
 
-// live returns the blocks that have a page in some sequence.
+// live returns the blocks of keys for which at least one sequence has a page.
 func (x *Pages) live(blocks int) []int {
 	var list []int
 	for n := range blocks {
@@ -183,19 +184,20 @@ func (x *Pages) live(blocks int) []int {
 	return list
 }
 
-// paged is the state of the page that a worker reads.
+// paged is the part of a worker's state that belongs to the page it reads.
 type paged struct {
 	page                     *Page
 	head                     int
-	storedKeys, storedValues simd.StoredPanels // used instead of the worker's keys and values
-	pageRows                 simd.Mat          // keys in rows, used instead of both
-	scaleKeys, scaleValues   []float32         // of the block; nil means 1
-	wide                     []float32         // numbers converted to float32
-	keyRows, valueRows       []float32         // vectors in rows
+	storedKeys, storedValues simd.StoredPanels // the page's panels, used if the worker's keys or values are nil
+	pageRows                 simd.Mat          // the page's keys in rows, used if the page stores rows
+	scaleKeys, scaleValues   []float32         // scales of the block's vectors; nil means 1
+	wide                     []float32         // the page's numbers converted to float32
+	keyRows, valueRows       []float32         // unpacked vectors, one per row
 }
 
-// loadPage prepares the keys of a block for n rows and reports whether there are any. If the call
-// has no pages, it does nothing, because load has prepared the keys.
+// loadPage prepares the keys and values of a block for n rows. It returns false if the sequence has
+// no page for the block. If the call has no pages, it does nothing, because load has already
+// prepared the keys.
 func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	if a.Pages == nil {
 		return true
@@ -216,15 +218,16 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	nk, nv := p.keyLength(), v.Len()
 	used := min(a.keys()-k0, p.cap)
 	floats := p.keys.Format == simd.Float32
-	// For many rows, numbers are converted to float32 only once. Distances work only on float32,
-	// and tile units work on limbs.
+	// For many rows, numbers are converted to float32 once, and not by every product. Distances are
+	// always computed on float32. On tile units, FewRows is the limit, because they split numbers
+	// into limbs.
 	most := w.stripRows
 	if a.tiles() {
 		most = simd.FewRows
 	}
 	many := n > most || a.Gaussian != nil
 	panels := many || floats && !a.tiles()
-	scaled := a.Gaussian != nil && w.scaleKeys != nil // a distance cannot be scaled afterwards
+	scaled := a.Gaussian != nil && w.scaleKeys != nil // keys must be scaled before distances are computed
 	if !floats {
 		w.wide = grow(w.wide, nk+nv)
 	}
@@ -281,8 +284,8 @@ func scaleColumns(l simd.PanelLayout, x, scales []float32) {
 	}
 }
 
-// unpack returns the first n vectors of the head in rows, times their scales, in dst if it is
-// large enough.
+// unpack returns the first n vectors of the head, multiplied by their scales, one per row. It uses the
+// memory of dst if it is large enough.
 func (w *worker) unpack(dst []float32, r *vectorStore, layout func(g, i int) vectorLayout, n, size int) []float32 {
 	dst = grow(dst, n*size)
 	for i := range n {
@@ -291,14 +294,14 @@ func (w *worker) unpack(dst []float32, r *vectorStore, layout func(g, i int) vec
 	return dst
 }
 
-// mix sets c to the sum of values j0 to j1 with the weights p, or adds the sum if accumulate is
-// true. It may change p. careful means that values may not be finite.
+// mix computes the sum of values j0 to j1 weighted by p. It stores the sum in c, or adds it to c if
+// accumulate is true. It may change p. careful means that values may be infinite or NaN.
 func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumulate bool) {
 	k0, k1 := j0-w.from, j1-w.from
 	values := w.valuesAt
 	switch {
 	case w.scaleValues != nil:
-		w.scale(p, n, k0, k1, careful || a.tiles()) // scale has removed the reason to be careful
+		w.scale(p, n, k0, k1, careful || a.tiles()) // afterwards all factors are finite
 		careful = false
 	case careful && w.page != nil:
 		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
@@ -314,8 +317,9 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 	}
 }
 
-// scale multiplies weights by the scales of values k0 to k1 of the block. careful means that
-// scales may be NaN; the stored numbers of such values are finite.
+// scale multiplies weights by the scales of values k0 to k1 of the block. careful means that scales
+// may be NaN: a weight of 0 then stays 0. (The stored numbers of a vector are always finite; a scale
+// of NaN marks a vector that was not.)
 func (w *worker) scale(p simd.Mat, n, k0, k1 int, careful bool) {
 	scales := w.scaleValues[k0:k1]
 	for i := range n {

@@ -14,9 +14,10 @@ func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
 	}
 }
 
-// score computes the scores of the queries that setQueries has prepared with keys j0 to j1, and
-// hides masked keys. The queries start at row r and attend to spans. The score of key j0 is in
-// column at. score returns the factor c that the scores still need: scores·c are exponents of 2.
+// score computes the scores of the queries that setQueries has prepared with keys j0 to j1, and sets
+// those of masked keys to −Inf. The queries start at row r and attend to spans. Scores are stored
+// from column at on. score returns the factor c that turns scores into exponents of 2: the weights
+// are proportional to 2^(c·score).
 func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, at int) float32 {
 	s, n, width, k0, k1 := w.scores[at:], len(spans), j1-j0, j0-w.from, j1-w.from
 	dst := simd.RowMajor(s, w.stride)
@@ -35,7 +36,7 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 		simd.MultiplyRows(dst, from(t.q, r), n, from(w.pageRows, k0), width, a.E)
 	default:
 		l, end := &w.storedKeys, k1
-		if !l.Tiles { // kernels exist only for whole panels; the excess is not read
+		if !l.Tiles { // kernels compute whole panels; the scores after k1 are not read
 			end = min((k1+l.Width-1)/l.Width*l.Width, l.N)
 		}
 		simd.MultiplyStored(dst, from(t.q, r), n, l, 0, a.E, k0, end, false)
@@ -62,9 +63,9 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 	return c
 }
 
-// exponent returns the factor c that turns the scores, as score returns them, into exponents of
-// 2. plain means that c includes the scale. The scale must be positive for that, because the
-// maximum is computed before c is applied.
+// exponent returns the factor c that turns scores into exponents of 2: see score. plain means that c
+// includes the scale of the scores. This requires a positive scale, because the maximum of a row is
+// computed before c is applied.
 func (a *Attention) exponent() (c float32, plain bool) {
 	if len(a.Changes) > 0 || !(a.scale() > 0) {
 		return log2e, false
@@ -72,9 +73,8 @@ func (a *Attention) exponent() (c float32, plain bool) {
 	return a.scale() * log2e, true
 }
 
-// adjust scales a row of scores from key j0 on, number i of the strip, and applies the changes.
-// For the backward pass it stores the scores before the first change, between changes, and after
-// the last.
+// adjust scales s, the scores of row i of the strip from key j0 on, and applies the score changes. For
+// the backward pass it also stores the scores before, between and after the changes.
 func (w *worker) adjust(a *Attention, at Row, j0 int, s []float32, i int) {
 	if f := a.scale(); f != 1 {
 		simd.Scale(s, f, s)
@@ -96,7 +96,7 @@ func (a *Attention) drop(dst, x []float32, row, j0 int) {
 	simd.Dropout(dst, x, d.Key, d.First, d.Threshold, d.Keep)
 }
 
-// drops describes the dropout of weights of the rows from row on, for keys j0, j0+1, ….
+// drops returns the dropout of the weights of row and the following rows, for keys j0, j0+1, ….
 func (a *Attention) drops(row, j0 int) simd.Drops {
 	return simd.Drops{
 		Key: a.Key, First: row*a.keys() + j0, Step: a.keys(),

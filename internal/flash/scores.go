@@ -5,8 +5,8 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Scores sets to [B H Lq Lk] to the scores that Forward passes to the softmax: scaled and
-// changed, and −Inf if the mask hides a key. It does not use the values.
+// Scores computes the scores that Forward passes to the softmax, and stores them in to [B H Lq Lk]:
+// they are scaled, score changes are applied, and masked keys have −Inf. It does not read the values.
 func Scores(a *Attention, to []float32) {
 	if a.keys() == 0 {
 		return
@@ -47,8 +47,8 @@ func (w *worker) copyScores(a *Attention, t queryBlock, r, n, j0, j1 int, to []f
 	}
 }
 
-// scoreGrads sets dscores, the gradient of the scores of a block, to the gradient of the result
-// of Scores. It sets scores to 1 for keys that the mask does not hide, and to 0 for others.
+// scoreGrads sets dscores, the gradient of the scores of a block, to factor times the gradient of the
+// result of Scores. It sets scores to 0 for masked keys, and to 1 for others.
 func (w *backWorker) scoreGrads(b *backward, x block, row int, factor float32) {
 	for i := range x.n {
 		s, d := w.scores[i*w.stride:][:x.width], w.dscores[i*w.stride:][:x.width]

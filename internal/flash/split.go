@@ -6,17 +6,17 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// splitRows is the largest number of queries of a head for which long keys are split between the
-// processors: a step of a decoder has too few queries to split.
+// splitRows is the largest number of queries of a head for which the keys are split between
+// processors. A step of a decoder has too few queries to split these instead.
 const splitRows = 4 * vectorRows
 
-// splitKeys computes every block of keys separately, and merges the blocks in the same order as a
-// task that computes them one after the other.
+// splitKeys computes the blocks of keys in separate tasks. It merges their results in the order in
+// which a single task would compute them, so the result has the same bits.
 func (f *forward) splitKeys(rows int) {
 	a := f.Attention
 	live := f.blocks()
 	blocks := len(live)
-	if f.Weights == nil && f.Row != nil { // few rows, and no task has a whole one
+	if f.Weights == nil && f.Row != nil { // no task has a whole row of weights for Row
 		all := borrowFloats(a.B * a.H * a.Lq * a.keys())
 		a.Weights = *all
 		defer func() { a.Weights = nil; returnFloats(all) }()
@@ -63,8 +63,8 @@ func (f *forward) splitKeys(rows int) {
 	returnFloats(parts)
 }
 
-// blocks returns the blocks of keys that must be computed. If weights are requested, these are
-// all blocks, because hidden keys have weights of zero.
+// blocks returns the blocks of keys that must be computed. If weights are requested, these are all
+// blocks, because the weights of keys without a page must be set to 0.
 func (f *forward) blocks() []int {
 	a := f.Attention
 	n := (a.keys() + blockKeys - 1) / blockKeys
@@ -78,7 +78,7 @@ func (f *forward) blocks() []int {
 	return all
 }
 
-// memories is for memory that a task passes on to others.
+// memories recycles arrays that more than one task uses. A worker has separate memory.
 var memories = sync.Pool{New: func() any { return new([]float32) }}
 
 func borrowFloats(n int) *[]float32 {

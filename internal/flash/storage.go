@@ -21,18 +21,19 @@ func newVectorStore(f simd.Format, n, vectors int) vectorStore {
 	return r
 }
 
-// vectorLayout is the location of the elements of a vector. The first run of numbers starts at
-// at; its numbers are step apart, and each run starts jump after the start of the run before.
+// vectorLayout is the location of the elements of a vector. They are stored in runs of run numbers.
+// The first run starts at index at, consecutive numbers of a run are step apart, and the starts of
+// consecutive runs are jump apart.
 type vectorLayout struct{ at, run, step, jump int }
 
-// runs calls f for each run of n elements: from element i of the vector on, stored from at on.
+// runs calls f for each run: its n elements are elements i to i+n of the vector, stored from index at.
 func (p vectorLayout) runs(n int, f func(i, at, n int)) {
 	for i, at := 0, p.at; i < n; i, at = i+p.run, at+p.jump {
 		f(i, at, min(p.run, n-i))
 	}
 }
 
-// put writes vector number n at location p.
+// put stores x as vector n, at location p.
 func (r *vectorStore) put(n int, p vectorLayout, x []float32) {
 	inverse := 1.0
 	if r.scale != nil {
@@ -41,8 +42,8 @@ func (r *vectorStore) put(n int, p vectorLayout, x []float32) {
 	p.runs(len(x), func(i, at, n int) { r.Round(at, p.step, x[i:i+n], inverse) })
 }
 
-// measure stores the scale of vector number n, and returns the factor by which the vector is
-// multiplied.
+// measure computes and stores the scale of vector n. It returns the factor by which the vector is
+// multiplied before it is rounded: the inverse of the scale, or 0.
 func (r *vectorStore) measure(n int, x []float32) (inverse float64) {
 	largest := simd.Magnitude(x)
 	scale := largest / 127
@@ -56,7 +57,7 @@ func (r *vectorStore) measure(n int, x []float32) (inverse float64) {
 	return 1 / float64(scale)
 }
 
-// get reads a vector, times its scale.
+// get reads vector n from location p and multiplies it by its scale.
 func (r *vectorStore) get(n int, p vectorLayout, x []float32) {
 	p.runs(len(x), func(i, at, n int) { r.Read(x[i:i+n], at, p.step) })
 	if r.scale != nil {
@@ -64,8 +65,8 @@ func (r *vectorStore) get(n int, p vectorLayout, x []float32) {
 	}
 }
 
-// transpose copies the first n columns of a matrix, stored in layout l at at, to the rows of x.
-// It does not apply scales.
+// transpose stores the first n rows of x as the columns of a matrix in layout l, from index at on. It
+// does not apply scales.
 func (r *vectorStore) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
 	memory := borrowFloats(l.Len())
 	l.SetColumns(*memory, x, n)
@@ -78,14 +79,15 @@ func (r *vectorStore) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
 	returnFloats(memory)
 }
 
-// copyScales sets n scales from number at on to scales of a store of the same format.
+// copyScales copies n scales of src, from vector from on, to the scales from vector at on. Both stores
+// have the same format.
 func (r *vectorStore) copyScales(at int, src *vectorStore, from, n int) {
 	if r.scale != nil {
 		copy(r.scale[at:at+n], src.scale[from:])
 	}
 }
 
-// stored returns the matrix with the given layout that starts at number at, without conversion.
+// stored returns the matrix in layout l that starts at index at, without converting its numbers.
 func (r *vectorStore) stored(l simd.PanelLayout, at int) simd.StoredPanels {
 	return simd.StoredPanels{PanelLayout: l, Stored: r.Part(at, at+l.Len())}
 }

@@ -41,7 +41,7 @@ type lexer struct {
 	pos     int
 	begins  bool // the lexer is at the beginning of a line
 	tokens  []token
-	lines   int // number of line ends before counted
+	lines   int // number of line ends in src[:counted]
 	counted int
 }
 
@@ -94,7 +94,7 @@ func (l *lexer) step() {
 			l.fail("a comment does not end")
 		}
 		l.pos += len(comment) + 2
-		l.behind(comment[max(0, len(comment)-1):], true)
+		l.after(comment[max(0, len(comment)-1):], true)
 	case "{{":
 		l.add(printBegin, tag)
 		l.expression("}}")
@@ -110,7 +110,8 @@ func (l *lexer) step() {
 	}
 }
 
-// before returns the text before a tag without the white space that the tag strips.
+// before returns s, the text before a tag, without the white space that the tag strips. inside is
+// the text after the tag's two opening characters.
 func (l *lexer) before(s, inside, tag string) string {
 	switch {
 	case strings.HasPrefix(inside, "-"):
@@ -124,9 +125,9 @@ func (l *lexer) before(s, inside, tag string) string {
 	return s
 }
 
-// behind skips the white space that a tag strips after itself: all of it if the tag ends in -, otherwise
-// one line end if the tag is a block and does not end in +.
-func (l *lexer) behind(sign string, block bool) {
+// after skips the white space that follows a tag: all of it if the tag ends in -, otherwise one line
+// end if the tag is a block and does not end in +.
+func (l *lexer) after(sign string, block bool) {
 	l.begins = false
 	switch {
 	case sign == "-":
@@ -149,7 +150,7 @@ var (
 // raw reads text in which tags are not interpreted.
 func (l *lexer) raw(begin []string) {
 	l.pos += len(begin[0])
-	l.behind(begin[1], false) // unlike other blocks, raw keeps the line end after it
+	l.after(begin[1], false) // unlike other blocks, raw keeps the line end after it
 	m := endrawTag.FindStringSubmatchIndex(l.src[l.pos:])
 	if m == nil {
 		l.fail("raw does not end")
@@ -157,18 +158,18 @@ func (l *lexer) raw(begin []string) {
 	at, rest := l.pos, l.src[l.pos:]
 	l.add(data, l.before(rest[:m[0]], rest[m[2]:], "{%"))
 	l.pos = at + m[1]
-	l.behind(rest[m[4]:m[5]], true)
+	l.after(rest[m[4]:m[5]], true)
 }
 
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
-// tokenPattern returns an expression for a number, a name or an operator.
+// tokenPattern returns a regular expression for a number, a name or an operator.
 var tokenPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)|([\pL_][\pL\p{Nd}_]*)|` +
 		`(//|\*\*|==|!=|<=|>=|[-+*/%~<>=.,:|()\[\]{}]))`)
 })
 
-// expression reads tokens up to the end of a tag.
+// expression reads the tokens of a tag up to and including close.
 func (l *lexer) expression(close string) {
 	for depth := 0; ; {
 		rest := strings.TrimLeftFunc(l.src[l.pos:], isSpace)
@@ -184,7 +185,7 @@ func (l *lexer) expression(close string) {
 			if strings.HasPrefix(body, close) {
 				sign := rest[:len(rest)-len(body)]
 				l.pos += len(sign) + len(close)
-				l.behind(sign, close == "%}")
+				l.after(sign, close == "%}")
 				return
 			}
 		}

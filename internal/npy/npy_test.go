@@ -161,7 +161,7 @@ func TestArraysInOneFile(t *testing.T) {
 		same(t, want, shape, data, accepted[want].shape, accepted[want].data)
 	}
 	_, _, err := Read(r)
-	if matches(t, "behind the last", err, "npy: nothing is left to read: EOF"); !errors.Is(err, io.EOF) {
+	if matches(t, "after the last", err, "npy: nothing is left to read: EOF"); !errors.Is(err, io.EOF) {
 		t.Error("the error is not io.EOF")
 	}
 }
@@ -253,7 +253,7 @@ var hostile = []struct {
 	{"quotes that differ", file("{'descr\": '<f4', 'fortran_order': False, 'shape': (1,)}", 4), malformed},
 	{"no order", file("{'descr': '<f4', 'shape': (1,)}", 4), malformed},
 	{"no shape", file("{'descr': '<f4', 'fortran_order': False}", 4), malformed},
-	{"something behind", file(strings.TrimSpace(shaped("(1,)"))+" x\n", 4), malformed},
+	{"something after the shape", file(strings.TrimSpace(shaped("(1,)"))+" x\n", 4), malformed},
 	{"two lines", file(shaped("(1,)")+"\n", 4), malformed},
 	{"zero padding", file(strings.TrimSpace(shaped("(1,)"))+"\x00\n", 4), malformed},
 	{"not ASCII", file("{'d\xe9scr': 1}", 4), malformed},
@@ -271,7 +271,7 @@ var hostile = []struct {
 
 	{"order is a number", file(dict("'<f4'", "0", "(1,)"), 8), malformed},
 	{"order in lower case", file(dict("'<f4'", "false", "(1,)"), 8), malformed},
-	{"more behind an order", file(dict("'<f4'", "Falsehood", "(1,)"), 8), malformed},
+	{"more after an order", file(dict("'<f4'", "Falsehood", "(1,)"), 8), malformed},
 
 	{"shape is a number", file(shaped("3"), 12), malformed},
 	{"shape is a list", file(shaped("[3]"), 12), malformed},

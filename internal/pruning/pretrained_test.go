@@ -204,7 +204,7 @@ func TestPretrainedStops(t *testing.T) {
 	}
 	var r reports.Report
 	if err := e.Run(ctx, &r); !errors.Is(err, context.Canceled) || len(r.Curves) == 0 {
-		t.Errorf("error %v with %d curves, want that of the context behind the curves", err, len(r.Curves))
+		t.Errorf("error %v with %d curves, want the error of the context after the curves", err, len(r.Curves))
 	}
 	e.Goal.Left = 1
 	if err := e.Run(context.Background(), new(reports.Report)); err == nil {
@@ -288,6 +288,6 @@ func TestPretrainedWorksOfLongestTexts(t *testing.T) {
 		}
 	}
 	if !slices.Equal(lengths, []int{most - 1}) {
-		t.Errorf("a token is decoded behind %v, want %d", lengths, most-1)
+		t.Errorf("a token is decoded after %v tokens, want %d", lengths, most-1)
 	}
 }

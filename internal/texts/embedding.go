@@ -52,11 +52,11 @@ func (o Embedding) pool(dir string, l models.Options) (*models.Embedder, error) 
 	if err != nil {
 		return nil, err
 	}
-	var behind []models.Layer
+	var layers []models.Layer
 	if o.Normalize {
-		behind = append(behind, models.Normalize())
+		layers = append(layers, models.Normalize())
 	}
-	return models.NewEmbedder(m, []models.Pooling{p}, behind...), nil
+	return models.NewEmbedder(m, []models.Pooling{p}, layers...), nil
 }
 
 // setPrompt sets the prefix of texts. A prompt equal to the name of a prompt is an error: the name as a prefix

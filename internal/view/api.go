@@ -132,7 +132,7 @@ func palette() map[string][]byte {
 	return all
 }
 
-// models returns the models behind the page.
+// models returns the models of the page.
 func (s *Server) models() []Model {
 	if s.options.Source == nil {
 		return nil
@@ -144,7 +144,7 @@ func (s *Server) models() []Model {
 func (s *Server) record(r *http.Request) (any, error) {
 	models := s.models()
 	if models == nil {
-		return nil, refused(http.StatusNotFound, "there is no model behind this page")
+		return nil, refused(http.StatusNotFound, "this page has no model")
 	}
 	var ask *struct { // nil for null
 		Model          int
