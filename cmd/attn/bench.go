@@ -16,7 +16,7 @@ import (
 
 type benchCommand struct {
 	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of common shapes." placeholder:"NAME"`
-	Ratios  bool          `help:"Compare the operation with the same operation without its mask, dropout, weights, extras of --with or appending to the cache, in alternating turns; without --op, a table of features."`
+	Ratios  bool          `help:"Measure the cost of a feature by running the operation with and without it. The feature is the first of these that the operation has: the extras of --with, dropout or weights, a mask, appending to the cache. Without --op, a table of common features."`
 	Threads int           `help:"Number of threads (default all processors)." placeholder:"N" want:"1 to 4096"`
 	Time    time.Duration `default:"1s" help:"Time to measure each operation, for at least five calls." placeholder:"TIME" want:"more than 0"`
 	Format  *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`

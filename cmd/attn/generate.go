@@ -16,7 +16,7 @@ type generateCommand struct {
 	MaxTokens   int            `help:"Maximum number of tokens to generate (default up to the maximum length of the model; for an encoder-decoder, 20 plus twice the number of input tokens)." placeholder:"N" want:"at least 1"`
 	Temperature float64        `default:"0" help:"Sampling temperature; 0 always picks the most likely token." placeholder:"T" group:"Sampling" want:"at least 0"`
 	TopK        int            `help:"Sample only from the K most likely tokens." placeholder:"K" group:"Sampling" want:"at least 1" needs:"temperature" excludes:"temperature=0"`
-	TopP        float64        `help:"Sample only from the smallest set of tokens whose probabilities sum to P." placeholder:"P" group:"Sampling" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
+	TopP        float64        `help:"Sample only from the most likely tokens, as many as it takes to reach a total probability of P (nucleus sampling)." placeholder:"P" group:"Sampling" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
 	Seed        uint64         `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
 	Context     int            `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
 	Weights     tensor.Numbers `default:"float32" help:"Number format of the weights in memory: float32; bfloat16, twice as fast, and exact for bfloat16 files; float16, slower than bfloat16; int8, the fastest, with an error of up to 1/254 of the largest weight in a row." placeholder:"NAME" group:"Model"`

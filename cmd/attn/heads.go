@@ -45,8 +45,9 @@ For a pretrained model, each line of --data has these tab-separated columns:
   a text, or two, and a class      for a classifier of texts
   a source and its target          for an encoder-decoder
   two texts and their similarity   for a sentence-transformers pipeline
-15% of an encoder's tokens, selected by --seed, are masked. The loss for similar texts is the
-squared error of the cosine of their vectors, with the similarities scaled to 0 to 1.
+15% of an encoder's tokens, selected by --seed, are masked. For two texts and their similarity,
+the loss is the squared difference between the cosine of their vectors and the similarity, after
+the similarities of the data are scaled to 0 to 1.
 
 A higher score means a more important head. The scores of leave-one-out, gradient and
 taylor are in nats per token; see docs/heads.md for the formulas. leave-one-out is the

@@ -9,7 +9,7 @@ import (
 
 type mapCommand struct {
 	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run" either:"source"`
-	Weights string  `help:"File of recorded weights, instead of a model: of a film.safetensors, the last step, or all with --film." placeholder:"FILE" group:"What to run" either:"source" reads:"tensors" stdin:""`
+	Weights string  `help:"File of recorded weights, instead of a model. In a film.safetensors of attn train, --film draws all steps; everything else draws the last." placeholder:"FILE" group:"What to run" either:"source" reads:"tensors" stdin:""`
 	Target  *string `help:"Translation to feed to the decoder, instead of the one it generates." placeholder:"TEXT" group:"What to run" needs:"model"`
 	Pair    *string `help:"Second text, for a pretrained encoder." placeholder:"TEXT" group:"What to run" needs:"model"`
 	Steps   int     `name:"generate" help:"With a pretrained decoder, generate N tokens after the text, and draw what they attend to." placeholder:"N" group:"What to run" want:"at least 1" needs:"model" excludes:"pair"`
@@ -21,7 +21,7 @@ type mapCommand struct {
 	Rollout bool    `help:"Attention rollout (Abnar and Zuidema 2020): the share of each input token in each output vector of the last layer. Of the encoder, unless --kind decoder." group:"What to draw" excludes:"all,head,layer,mean,kind=cross"`
 	Differ  bool    `name:"divergence" help:"Difference between heads: the Jensen–Shannon divergence in nats between each pair of heads of one kind, or, with --layer, of one layer (Clark et al. 2019)." group:"What to draw" excludes:"all,head,mean,rollout,embed"`
 	Values  bool    `name:"value-weighted" help:"Multiply each weight by the norm of its value's contribution to the layer's output (Kobayashi et al. 2020)." group:"What to draw" excludes:"rollout,divergence"`
-	Scale   string  `default:"largest" enum:"largest,unit" help:"Weight of the last colour: the largest weight drawn (largest) or 1 (unit), to compare pictures." placeholder:"NAME" group:"What to draw"`
+	Scale   string  `default:"largest" enum:"largest,unit" help:"Range of the colours: from 0 to the largest weight in the picture (largest), or from 0 to 1 (unit), to compare pictures." placeholder:"NAME" group:"What to draw"`
 	SVG     string  `name:"svg" help:"Write an SVG image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	PNG     string  `name:"png" help:"Write a PNG image." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	HTML    string  `name:"html" help:"Write an HTML page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
@@ -29,7 +29,7 @@ type mapCommand struct {
 	JSON    string  `name:"json" help:"Write the tokens and matrices as JSON." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	Embed   string  `name:"embed" help:"Write the page of attn view as an HTML fragment, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	Film    string  `name:"film" help:"Write a WebP animation of these heads while the model was trained, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" excludes:"text,target,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
+	Film    string  `name:"film" help:"Write a WebP animation of how these heads changed during training, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" excludes:"text,target,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
 	Dark    bool    `help:"Draw --png or --film on a dark ground." group:"Files, - for standard output" needs:"png|film"`
 	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png and --film beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png|film"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`

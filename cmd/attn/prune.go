@@ -27,7 +27,7 @@ type pruneCommand struct {
 	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
 	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How" want:"at least 0"`
 	Train       string   `help:"Data for the training steps, in the format of --data (default the scoring part of --data)." placeholder:"FILE" group:"How" needs:"finetune" excludes:"finetune=0"`
-	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001, or 0.00005 for a pretrained model). For a few hundred steps, a third of 0.001 is better." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
+	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001, or 0.00005 for a pretrained model). With only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
 
 	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu for translations; for pretrained models also loss, accuracy, spearman or pearson. auto is exact match for character models of attn train, BLEU for its other models, and accuracy, Spearman's correlation or the loss for pretrained models." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Number of random orders to compare with." placeholder:"N" group:"Report" want:"0 to 1000"`

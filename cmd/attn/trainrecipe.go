@@ -21,7 +21,7 @@ type recipeFlags struct {
 	Heads     *int     `help:"Heads of each attention layer; 0, only for gru, attends without projections (default 4, for gru 0)." placeholder:"N" group:"Network"`
 	Width     *int     `help:"Size of embeddings and states (default 128, for dates 64)." placeholder:"N" group:"Network"`
 	Layers    *int     `help:"Layers of the encoder and of the decoder (default 2, for dates 1, for gru 1)." placeholder:"N" group:"Network"`
-	Hidden    *int     `help:"Size of the transformer's feed-forward layers (default 512, for dates 128; in proportion if --width is given)." placeholder:"N" group:"Network"`
+	Hidden    *int     `help:"Size of the transformer's feed-forward layers (default 512, for dates 128; with --width, 4 × the width, for dates 2 ×)." placeholder:"N" group:"Network"`
 	Dropout   *float32 `help:"Probability of dropping an activation (default 0.1, for dates 0.05)." placeholder:"P" group:"Network"`
 	Units     *string  `enum:"${units}" help:"Tokens of texts: ${units_or} (default bpe, for dates char)." placeholder:"NAME" group:"Network"`
 	VocabSize *int     `help:"Maximum size of each vocabulary (default 4000, for dates 1000)." placeholder:"N" group:"Network"`
