@@ -19,10 +19,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/bench/history"
+	"github.com/attn-go/attn/internal/bench"
 )
 
 func main() {
@@ -129,7 +129,7 @@ func tableOf(values []map[string][]float64, engine string, rounds int) *history.
 		if len(values[0][row.name]) == 0 {
 			continue
 		}
-		before, after := median(values[0][row.name]), median(values[1][row.name])
+		before, after := bench.Median(values[0][row.name]), bench.Median(values[1][row.name])
 		ratio := after / before
 		if row.time {
 			ratio = 1 / ratio
@@ -158,9 +158,4 @@ func engineName(command, text string) (string, error) {
 		return "", fmt.Errorf("%s --version prints %q, want a release such as v20.19.5 or Chromium 156.0", command, text)
 	}
 	return cmp.Or(m[1], "Node") + " " + m[2], nil
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
 }

@@ -11,10 +11,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
@@ -26,8 +26,8 @@ func main() {
 	only, ctx := regexp.MustCompile(os.Args[1]), context.Background()
 	r := result{Implementation: simd.Implementation(), Values: map[string]float64{}}
 	for i, measure := range []func(ctx context.Context) (float64, error){
-		func(context.Context) (float64, error) { return gflops(256, 256, 256, multiply), nil },
-		func(context.Context) (float64, error) { return gflops(32, 256, 256, packed), nil },
+		func(ctx context.Context) (float64, error) { return gflops(ctx, 256, 256, 256, multiply) },
+		func(ctx context.Context) (float64, error) { return gflops(ctx, 32, 256, 256, packed) },
 		reverse, dates, record, untilExact,
 	} {
 		name := rows[i].name
@@ -48,7 +48,7 @@ func main() {
 }
 
 // gflops returns the median speed of a product.
-func gflops(m, n, k int, prepare func(c, a, b []float32, m, n, k int) func()) float64 {
+func gflops(ctx context.Context, m, n, k int, prepare func(c, a, b []float32, m, n, k int) func()) (float64, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	numbers := func(n int) []float32 {
 		x := make([]float32, n)
@@ -57,8 +57,8 @@ func gflops(m, n, k int, prepare func(c, a, b []float32, m, n, k int) func()) fl
 		}
 		return x
 	}
-	seconds := median(prepare(make([]float32, m*n), numbers(m*k), numbers(k*n), m, n, k))
-	return 2 * float64(m*n*k) / seconds / 1e9
+	s, err := bench.Measure(ctx, time.Second, prepare(make([]float32, m*n), numbers(m*k), numbers(k*n), m, n, k))
+	return 2 * float64(m*n*k) / s.Median / 1e6, err
 }
 
 func multiply(c, a, b []float32, m, n, k int) func() {
@@ -71,22 +71,6 @@ func packed(c, a, b []float32, m, n, k int) func() {
 	var p simd.Panels
 	p.Copy(simd.RowMajor(b, n), k, n)
 	return func() { simd.MultiplyPanels(simd.RowMajor(c, n), simd.RowMajor(a, k), m, &p, 0, k, 0, n, false) }
-}
-
-// median calls f for a second and returns the median of its seconds, after warming up: engines
-// compile functions that run often once more.
-func median(f func()) float64 {
-	for start := time.Now(); time.Since(start) < time.Second/4; {
-		f()
-	}
-	var times []float64
-	for start := time.Now(); len(times) < 5 || time.Since(start) < time.Second; {
-		at := time.Now()
-		f()
-		times = append(times, time.Since(at).Seconds())
-	}
-	slices.Sort(times)
-	return times[len(times)/2]
 }
 
 // errEnough ends a training.
@@ -183,7 +167,7 @@ func record(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	source := data.Test[0].Source
-	seconds := median(func() {
+	s, err := bench.Measure(ctx, time.Second, func() {
 		var out []string
 		if out, err = model.Translate(ctx, []string{source}, 1); err == nil {
 			_, err = model.Record(source, out[0], heads.RecorderOptions{})
@@ -192,7 +176,7 @@ func record(ctx context.Context) (float64, error) {
 			log.Fatal(err)
 		}
 	})
-	return 1000 * seconds, nil
+	return s.Median, err
 }
 
 // untilExact returns the seconds of training on dates until 97% of the test are translated exactly.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/bench/history"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // document is the file with the figures.
@@ -108,10 +109,8 @@ func figure(x float64, unit string) string {
 	if err != nil {
 		panic(err) // a number that was just formatted
 	}
-	text := strconv.FormatFloat(rounded, 'f', -1, 64)
-	whole, _, _ := strings.Cut(text, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
+	if rounded >= 100 { // and so a whole number
+		return quote.Count(int(rounded)) + " " + unit
 	}
-	return text + " " + unit
+	return strconv.FormatFloat(rounded, 'f', -1, 64) + " " + unit
 }

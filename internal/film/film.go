@@ -13,7 +13,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/HugoSmits86/nativewebp"
@@ -148,11 +147,8 @@ func File(ctx context.Context, path string, f *heads.Film, choice panels.Choice,
 
 // Title returns the title of a frame.
 func Title(x heads.Frame) string {
-	text := strconv.Itoa(x.Step)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	if text = "step " + text; x.Loss == x.Loss {
+	text := "step " + quote.Count(x.Step)
+	if x.Loss == x.Loss {
 		text += fmt.Sprintf(", loss %.4f", x.Loss)
 	}
 	return text
