@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 // RecordGenerated continues a text by at most g.Tokens tokens and returns the attention weights:
@@ -31,16 +30,15 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	if err != nil {
 		return nil, err
 	}
-	all := &tokenizer.Encoding{}
+	var ids []int
 	for id := range tokens {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		token, _ := m.tokenizer.Token(id)
-		all.IDs, all.Tokens, all.Special = append(all.IDs, id), append(all.Tokens, token), append(all.Special, false)
+		ids = append(ids, id)
 	}
-	texts := m.texts(text, m.tokenizer.Decode(all.IDs), e)
-	texts.SourceTokens = append(texts.SourceTokens, labels(m.tokenizer, all)...)
+	texts := m.texts(text, m.Decode(ids), e)
+	texts.SourceTokens = append(texts.SourceTokens, m.language.labels(m.language.written(ids), true)...)
 	// One run over all tokens gives the same weights as the single steps, bit for bit.
-	return m.recorded(Batch{IDs: [][]int{append(BatchOf(e).IDs[0], all.IDs...)}}, texts, o)
+	return m.recorded(Batch{IDs: [][]int{append(BatchOf(e).IDs[0], ids...)}}, texts, o)
 }

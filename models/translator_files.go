@@ -155,13 +155,8 @@ func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
 // difference returns the fields of c that differ from b, as JSON.
 func difference(c, b TranslatorConfig) string {
 	var x, y map[string]json.RawMessage
-	for _, m := range []struct {
-		c  TranslatorConfig
-		to *map[string]json.RawMessage
-	}{{c, &x}, {b, &y}} {
-		if err := json.Unmarshal(compactJSON(m.c), m.to); err != nil {
-			panic("models: " + err.Error())
-		}
+	if err := errors.Join(json.Unmarshal(compactJSON(c), &x), json.Unmarshal(compactJSON(b), &y)); err != nil {
+		panic("models: " + err.Error())
 	}
 	var fields []string
 	for key := range y {

@@ -61,9 +61,11 @@ type layerOutline struct {
 // entry is a record with the results computed from it.
 type entry struct {
 	record  *heads.Record
-	file    *heads.File // of the weights, if they are not in the record
 	outline outline
 	bytes   int // of memory, approximately
+	// head returns the weights of a head, and vectors its queries and keys: from the record or from its file.
+	head    func(layer, h int) ([]float32, error)
+	vectors func(layer, h int) (queries, keys []float32, err error)
 
 	memo   *memo // of the store
 	scores []Scores
@@ -85,6 +87,11 @@ const (
 
 func newEntry(id string, r *heads.Record) *entry {
 	e := &entry{record: r, measures: map[seen][][]*float64{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
+	e.head = func(layer, h int) ([]float32, error) { return r.Layers[layer].Head(h), nil }
+	e.vectors = func(layer, h int) (queries, keys []float32, err error) {
+		queries, keys = r.Layers[layer].Vectors(h)
+		return queries, keys, nil
+	}
 	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
 	e.outline.Warnings = append(e.outline.Warnings, allWarnings(r)...)
 	// The layers of a model share their tokens, which are sent once.
@@ -143,23 +150,6 @@ func newAxis(tokens []string, r *heads.Record) *axis {
 	return a
 }
 
-// head returns the weights of a head.
-func (e *entry) head(layer, h int) ([]float32, error) {
-	if e.file != nil {
-		return e.file.Head(layer, h)
-	}
-	return e.record.Layers[layer].Head(h), nil
-}
-
-// vectors returns the queries and keys of a head.
-func (e *entry) vectors(layer, h int) (queries, keys []float32, err error) {
-	if e.file != nil {
-		return e.file.Vectors(layer, h)
-	}
-	queries, keys = e.record.Layers[layer].Vectors(h)
-	return queries, keys, nil
-}
-
 // axes returns the axes of a layer.
 func (e *entry) axes(layer int) (q, k *axis) {
 	l := e.outline.Layers[layer]
@@ -178,19 +168,18 @@ type store struct {
 
 func newStore(o Options, most int) *store {
 	s := &store{film: o.Film, last: o.Scores, typed: recent[string, *entry]{most: most}, memo: newMemo()}
-	add := func(r *heads.Record, f *heads.File) {
+	add := func(r *heads.Record) *entry {
 		e := newEntry(fmt.Sprintf("r%d", len(s.fixed)), r)
-		e.file, e.memo, e.scores = f, s.memo, o.Scores
-		if f == nil {
-			e.explain(o.Source)
-		}
+		e.memo, e.scores = s.memo, o.Scores
 		s.fixed = append(s.fixed, e)
+		return e
 	}
 	for _, r := range o.Records {
-		add(r, nil)
+		add(r).explain(o.Source)
 	}
 	for _, f := range o.Files {
-		add(f.Record, f)
+		e := add(f.Record)
+		e.head, e.vectors = f.Head, f.Vectors
 	}
 	return s
 }
