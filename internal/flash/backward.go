@@ -2,6 +2,7 @@ package flash
 
 import (
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/attn-go/attn/internal/par"
@@ -125,7 +126,6 @@ func (b *backward) means(lo, hi int) {
 				if w == nil {
 					w = workers.Get().(*worker)
 					w.prepareLook(a, 1)
-					defer w.release()
 				}
 				w.look(a, row+k, 1, 0, a.keys())
 				if x := a.span(w.spans, 0); x.Hi-x.Lo == 1 {
@@ -157,6 +157,9 @@ func (b *backward) means(lo, hi int) {
 			}
 		}
 		row += n
+	}
+	if w != nil {
+		w.release()
 	}
 }
 
@@ -248,7 +251,11 @@ func (b *backward) inTurn() {
 			ng, innerG = 1, a.G
 		}
 	}
-	par.For(nb*ng, 1, func(lo, hi int) {
+	tasks := nb * ng
+	each := a.B * a.H / tasks * a.Lq * a.keys() * (a.E + a.EV)
+	// Preparing a worker takes longer than a head of a few keys.
+	chunk := max(1, min(1<<19/(each+1), tasks/(4*runtime.GOMAXPROCS(0))))
+	par.For(tasks, chunk, func(lo, hi int) {
 		w := b.worker()
 		for u := lo; u < hi; u++ {
 			for inner := range innerB * innerG {

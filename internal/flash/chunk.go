@@ -17,6 +17,7 @@ type backWorker struct {
 	distanceGrad        simd.DistanceGrad     // the same in the Gaussian form
 	keysFinite          bool
 	valuesFinite        bool
+	scans               [4]scan // of sequences of Q, K, V and dOut
 
 	dscores          []float32 // the gradient of the weights, later of the scores
 	kept, keptMemory []float32 // the weights after dropout
@@ -65,12 +66,12 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	default:
 		w.keyRows.Tiles, w.keyRows.Sparse = simd.TilesForHeads(a.E), true
 		useOrCopy(&w.keyRows, k, n, a.E)
-		w.keysAt, w.keysFinite = k, finite(k, n, a.E)
+		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || finite(k, n, a.E)
 		clearSums(w.dk, n, a.E)
 	}
 	w.valuesT.Tiles, w.valuesT.Sparse = simd.TilesForHeads(a.EV), true
 	w.valuesT.Copy(v.T(), a.EV, n)
-	w.valuesAt, w.valuesFinite = v, finite(v, n, a.EV)
+	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || finite(v, n, a.EV)
 	clearSums(w.dv, n, a.EV)
 }
 
@@ -83,8 +84,33 @@ func (w *backWorker) release() {
 	for _, p := range []*simd.Panels{&w.keyRows, &w.queryRows, &w.upstream} {
 		p.Release()
 	}
+	w.scans = [4]scan{}
 	backWorkers.Put(w)
 }
+
+// scan is the last sequence that was searched for numbers that are not finite.
+type scan struct {
+	first *float32
+	none  bool
+}
+
+// finite reports whether all heads of a sequence are known to be finite. It searches short sequences
+// whose heads are side by side, with everything between their rows: one call for a sequence instead
+// of one for each row of a head.
+func (s *scan) finite(x Heads, b, heads, length, size int) bool {
+	if heads == 1 || size == 0 || x.Head != size || length*x.Row > scanned || simd.TilesForHeads(size) {
+		return false
+	}
+	all := x.at(b, 0, 0)[:(length-1)*x.Row+heads*size]
+	if s.first != &all[0] {
+		s.first, s.none = &all[0], simd.Finite(all)
+	}
+	return s.none
+}
+
+// scanned is the largest number of elements of a sequence for which one search of all heads is
+// faster than a search of each head.
+const scanned = 1 << 14
 
 // block is queries r to r+n of a query block and keys j0 to j1.
 type block struct {
@@ -198,11 +224,8 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 	dw := simd.RowMajor(w.dscores, w.stride)
 	multiply(dw, x.do, n, &w.valuesT, w.valuesAt.T(), 0, a.EV, at, at+width, w.valuesFinite, false)
 	if a.Dropout > 0 {
-		for i := range n {
-			d := w.dscores[i*w.stride:][:width]
-			a.drop(d, d, row+i, x.j0)
-			a.drop(w.kept[i*w.stride:][:width], w.scores[i*w.stride:][:width], row+i, x.j0)
-		}
+		a.dropRows(w.dscores, w.dscores, w.stride, n, width, row, x.j0)
+		a.dropRows(w.kept, w.scores, w.stride, n, width, row, x.j0)
 	}
 	if b.g.DWeights != nil {
 		for i := range n {
@@ -213,14 +236,16 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n], factor)
 
 	if b.g.V.Data != nil {
-		w.sum(w.dv, a.EV, at, simd.RowMajor(w.kept, w.stride), x, x.do, &w.upstream)
+		known := w.scans[3].finite(b.g.DOut, x.t.b, a.H, a.Lq, a.EV)
+		w.sum(w.dv, a.EV, at, simd.RowMajor(w.kept, w.stride), x, x.do, &w.upstream, known)
 	}
 }
 
 // sum adds Σ_i of_ij·rows_i to the sums of the keys of a block, which start at key number at of
 // the chunk. The row of a query has size elements. On tile units the sums are transposed, which
-// avoids transposing the matrix of, the larger one.
-func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels) {
+// avoids transposing the matrix of, the larger one. known means that the rows are known to be finite.
+func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels,
+	known bool) {
 	if simd.TilesForHeads(size) {
 		w.columns.Tiles, w.columns.SparseRight = true, true
 		w.columns.Copy(of, x.n, x.width)
@@ -228,7 +253,8 @@ func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, row
 		return
 	}
 	useOrCopy(panels, rows, x.n, size)
-	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, finite(rows, x.n, size), true)
+	known = known || finite(rows, x.n, size)
+	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, known, true)
 }
 
 // clearSums clears sums for n keys.
@@ -254,7 +280,8 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	a := b.a
 	ds := simd.RowMajor(w.dscores, w.stride) // gradient of q·k, [queries keys]
 	if b.g.K.Data != nil {
-		w.sum(w.dk, a.E, at, ds, x, from(x.t.q, x.r), &w.queryRows)
+		known := w.scans[0].finite(a.Q, x.t.b, a.H, a.Lq, a.E)
+		w.sum(w.dk, a.E, at, ds, x, from(x.t.q, x.r), &w.queryRows, known)
 	}
 	if b.g.Q.Data != nil {
 		multiply(simd.RowMajor(w.dq, a.E), ds, x.n, &w.keyRows, w.keysAt, at, at+x.width, 0, a.E, w.keysFinite, false)

@@ -39,3 +39,26 @@ func TestHeadsAreIndependent(t *testing.T) {
 		})
 	}
 }
+
+// A search of a sequence covers all heads, and its result is not used for another sequence.
+func TestScan(t *testing.T) {
+	const b, heads, length, size = 2, 3, 4, 5
+	x := Heads{make([]float32, b*length*heads*size), length * heads * size, size, heads * size}
+	for i := range x.Data {
+		x.Data[i] = negInf
+		var s scan
+		for j := range b {
+			want := j != i/x.Batch
+			for range 2 {
+				if got := s.finite(x, j, heads, length, size); got != want {
+					t.Errorf("with element %d infinite, sequence %d is finite: %v, want %v", i, j, got, want)
+				}
+			}
+		}
+		x.Data[i] = 0
+	}
+	apart := Heads{x.Data, x.Batch, length * size, size}
+	if new(scan).finite(apart, 0, heads, length, size) {
+		t.Error("heads that are not side by side are searched as if they were")
+	}
+}

@@ -96,6 +96,17 @@ func (a *Attention) drop(dst, x []float32, row, j0 int) {
 	simd.Dropout(dst, x, d.Key, d.First, d.Threshold, d.Keep)
 }
 
+// dropRows applies dropout to n rows of weights, stride apart, of keys j0 to j0+width. The elements
+// between the rows are arbitrary.
+func (a *Attention) dropRows(dst, x []float32, stride, n, width, row, j0 int) {
+	if stride == a.keys() { // the numbers of the elements are consecutive, so the rows are too
+		width, n = (n-1)*stride+width, 1
+	}
+	for i := range n {
+		a.drop(dst[i*stride:][:width], x[i*stride:][:width], row+i, j0)
+	}
+}
+
 // drops returns the dropout of the weights of row and the following rows, for keys j0, j0+1, ….
 func (a *Attention) drops(row, j0 int) simd.Drops {
 	return simd.Drops{

@@ -151,10 +151,7 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		}
 	}
 	if a.Dropout > 0 && !early {
-		for k := range n {
-			p := w.scores[k*w.stride:][:width]
-			a.drop(p, p, t.first+r+i+k, lo)
-		}
+		a.dropRows(w.scores, w.scores, w.stride, n, width, t.first+r+i, lo)
 	}
 	for k, part := range w.pieces {
 		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)

@@ -59,11 +59,24 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
+// denseKeys is the largest number of keys whose scores are without gaps between rows if there is
+// dropout, which then takes one call instead of one for each row.
+const denseKeys = 128
+
+// plainDots reports whether the scores are dot products that are computed in place by vector
+// kernels. Others write whole panels of scores.
+func (a *Attention) plainDots() bool {
+	return a.Given == nil && a.Additive == nil && a.Gaussian == nil && a.Pages == nil && !a.tiles()
+}
+
 // prepare allocates memory for the given numbers of queries, of queries with scores at a time,
 // and of keys with scores.
 func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	// A few extra elements per row keep the rows from mapping to the same sets of a cache.
 	w.stride = keys + 16
+	if a.Dropout > 0 && a.keys() <= denseKeys && a.plainDots() {
+		w.stride = a.keys()
+	}
 	w.scores = grow(w.scores, scored*w.stride)
 	w.floats = grow(w.floats, (rows+scored)*(a.EV+2))
 	w.all, w.block = newPartial(w.floats, rows, a.EV), newPartial(w.floats[rows*(a.EV+2):], scored, a.EV)

@@ -27,7 +27,7 @@ type Drops struct {
 }
 
 // PowerDropRows is PowerRows followed by Dropout of every row. The sums are computed before the
-// dropout.
+// dropout. If the rows are d.Step apart, elements between them may change.
 func PowerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	sameLen("PowerDropRows", "shift", len(shift), "sum", len(sum))
 	checkStrip("PowerDropRows", len(shift), len(x), stride, n)
@@ -45,6 +45,11 @@ func PowerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, 
 // powerDropRowsGeneric is for implementations that do both steps one after the other.
 func powerDropRowsGeneric(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	powerRows(x, stride, n, c, shift, sum)
+	if stride == d.Step { // the rows are one, with arbitrary elements between them
+		all := x[:(len(sum)-1)*stride+n]
+		Dropout(all, all, d.Key, d.First, d.Threshold, d.Keep)
+		return
+	}
 	for i := range sum {
 		row := x[i*stride:][:n]
 		Dropout(row, row, d.Key, d.First+i*d.Step, d.Threshold, d.Keep)

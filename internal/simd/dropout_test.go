@@ -74,6 +74,20 @@ func TestPowerDropRows(t *testing.T) {
 			if !same(got.x, want) || !same(sum.x, sums) || !sum.intact() || !intactStrip(got, stride, n) {
 				t.Fatalf("%d rows of %d differ with threshold %#x", rows, n, d.Threshold)
 			}
+			// Rows whose elements have consecutive numbers: the elements between them may change.
+			inOne := d
+			inOne.Step = stride
+			x := newStrip(r, rows, stride, n)
+			want = clone(x.x)
+			PowerRows(want, stride, n, 0.5, shift.x, sums)
+			PowerDropRows(x.x, stride, n, 0.5, shift.x, sum.x, inOne)
+			for i := range rows {
+				row := want[i*stride:][:n]
+				Dropout(row, row, d.Key, d.First+i*stride, d.Threshold, d.Keep)
+				if !same(x.x[i*stride:][:n], row) || !same(sum.x, sums) || !sum.intact() || !intactStrip(x, stride, stride) {
+					t.Fatalf("row %d of %d consecutive rows of %d differs with threshold %#x", i, rows, n, d.Threshold)
+				}
+			}
 		}
 	})
 }

@@ -148,9 +148,12 @@ func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 	}
 	s := scratches.Get().(*scratch)
 	defer s.free()
-	// Sixteen rows side by side, because each sum is a chain whose additions must wait for one
-	// another.
-	const width = 16
+	// Rows side by side, because each sum is a chain whose additions must wait for one another. More
+	// short rows need fewer calls.
+	width := 16
+	if n <= 64 {
+		width = 32
+	}
 	s.a, s.b = grow(s.a, n*width), grow(s.b, n*width)
 	for i := 0; i < len(dst) && n > 0; i += width {
 		rows := min(width, len(dst)-i)
