@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/curve/chart"
 	"github.com/attn-go/attn/internal/film"
 	"github.com/attn-go/attn/internal/input"
@@ -54,13 +53,13 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	} else if !info.IsDir() {
 		return input.Errorf(cmd.Dir, "is a file, want the directory of a run")
 	}
-	if _, err := cmd.page(leastWidth); err != nil {
+	if _, err := chart.ReadPage(cmd.Dir, time.Now(), leastWidth); err != nil {
 		return err
 	}
 	last := train.Sampler{Dir: cmd.Dir, Text: cmd.Text, Draw: film.Layer}
 	projector := train.Projector{Dir: cmd.Dir}
 	server := view.NewTraining(cmd.Dir, func(width float64) (any, error) {
-		page, err := cmd.page(width)
+		page, err := chart.ReadPage(cmd.Dir, time.Now(), width)
 		if err == nil {
 			page.Note, page.Sample = last.Read(ctx)
 			page.Film = film.Describe(projector.Read())
@@ -78,14 +77,3 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 
 // leastWidth is a width in pixels at which every chart can be drawn.
 const leastWidth = 300
-
-// page returns the current page. A directory without a run is no error: training may start later.
-func (cmd *followCommand) page(width float64) (chart.Page, error) {
-	run, err := curve.Read(cmd.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return chart.Page{Status: "no run here yet", Facts: []chart.Fact{}}, nil
-	} else if err != nil {
-		return chart.Page{}, err
-	}
-	return chart.NewPage(run, time.Now(), width)
-}

@@ -31,7 +31,7 @@ func (cmd *trainCommand) laterFilm(dir string) string {
 	return fmt.Sprintf("attn map --model %s --layer -1 --all --film %s", quoted(dir), quoted(cmd.Film))
 }
 
-// drawFilm writes the file of --film from the saved recording, as laterFilm does.
+// drawFilm writes the file of --film as laterFilm does: from the saved recording, whose weights are rounded.
 func (cmd *trainCommand) drawFilm(ctx context.Context, c console, dir string) error {
 	f, err := recording.Film(dir)
 	if err != nil {

@@ -150,3 +150,30 @@ func TestPage(t *testing.T) {
 	r.Final = &curve.Final{ExactMatch: 0.5, BLEU: 50, Perplexity: 2}
 	check(now, "done", true, "["+over+" {exact match 50.0%} {BLEU 50.0} {perplexity 2.000}]")
 }
+
+// A directory without a run has a page, one with a damaged run has an error.
+func TestReadPage(t *testing.T) {
+	dir := t.TempDir()
+	for _, dir := range []string{dir, filepath.Join(dir, "none")} {
+		if p, err := ReadPage(dir, time.Now(), 500); err != nil || p.Status != "no run here yet" || p.Facts == nil || p.Over {
+			t.Errorf("%s: page %+v, %v", dir, p, err)
+		}
+	}
+	path := filepath.Join(dir, curve.File)
+	line := `{"kind":"step","step":1,"train_loss":2,"lr":0.1,"tokens":10,"seconds":1}` + "\n"
+	if err := os.WriteFile(path, []byte(line), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := ReadPage(dir, time.Now(), 500); err != nil || p.Status != "not running" || p.Facts[0] != (Fact{"step", "1"}) {
+		t.Errorf("page %+v, %v", p, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadPage(dir, time.Now(), 500); err == nil {
+		t.Error("a directory in place of the metrics has a page")
+	}
+}

@@ -1,7 +1,9 @@
 package chart
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"strings"
 	"time"
@@ -45,6 +47,18 @@ type Frame struct {
 
 // silence is how old the progress of a run may be before the page says so.
 const silence = 15 * time.Second
+
+// ReadPage returns the content of a page about the run in a directory, see NewPage. A directory without a run is no
+// error: training may start later.
+func ReadPage(dir string, now time.Time, width float64) (Page, error) {
+	run, err := curve.Read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Page{Status: "no run here yet", Facts: []Fact{}}, nil
+	} else if err != nil {
+		return Page{}, err
+	}
+	return NewPage(run, now, width)
+}
 
 // NewPage returns the content of a page about a run, of the given width at a given time.
 func NewPage(state curve.Run, now time.Time, width float64) (p Page, err error) {
