@@ -310,7 +310,7 @@ func TestTorchRefuses(t *testing.T) {
 	// A module of modules reports an error in one of them.
 	e := &encoder{norm: nn.NewLayerNorm(15)}
 	_, err := nn.JoinTorch(nn.Named{Name: "e", Module: e}, nn.Named{Name: "ff", Module: nn.NewFeedForward(15, 3, 0, rng)})
-	if want := "nn: TorchNames: *nn.FeedForward has no names of PyTorch's: it has no method TorchState"; err == nil || err.Error() != want {
+	if want := "nn: TorchNames: *nn.FeedForward has no PyTorch names: it has no method TorchState"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -180,8 +180,8 @@ func TestTenSteps(t *testing.T) {
 		filepath.Join(dir, "absent"): "contains no run to resume",
 		dir:                          "contains no run to resume",
 		gru:                          "the network is a gru, want a transformer",
-		without:                      "examples.safetensors: no such file or directory; want what attn train --prepare has written",
-		other:                        "training.safetensors: was made with other pairs",
+		without:                      "examples.safetensors: no such file or directory; run attn train --prepare again",
+		other:                        "training.safetensors: was saved for other training pairs",
 	} {
 		if err := train1(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", path, err, want)

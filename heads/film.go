@@ -200,7 +200,7 @@ func filmFrom(f *safetensors.Reader) (*Film, error) {
 			return Layer{}, fmt.Errorf("shape %v, want [%d H Lq Lk] for %d steps", t.Shape, n, n)
 		}
 		if _, said := kindOf(t.Name); !said && j.Kind == "" {
-			return Layer{}, errors.New("metadata and name do not have its kind")
+			return Layer{}, errors.New("neither its metadata nor its name contains the kind of the layer")
 		}
 		if len(j.parts()) > 0 {
 			return Layer{}, errors.New("metadata name norms or vectors, want weights only")

@@ -99,7 +99,7 @@ func TestReadFilmRefuses(t *testing.T) {
 		"not a list": {func(f *safetensors.File) { f.Metadata["steps"] = "{}" }, `metadata "steps": `},
 		"frames":     {func(f *safetensors.File) { f.Metadata["steps"], f.Metadata["losses"] = "[1]", "[1]" }, `shape [2 1 2 2], want [1 H Lq Lk] for 1 steps`},
 		"tokens":     {func(f *safetensors.File) { f.Metadata["source_tokens"] = `["a"]` }, "tokens"},
-		"kind":       {func(f *safetensors.File) { f.Tensors[0].Name = "x" }, "do not have its kind"},
+		"kind":       {func(f *safetensors.File) { f.Tensors[0].Name = "x" }, "contains the kind of the layer"},
 		"norms": {func(f *safetensors.File) {
 			f.Metadata["layers"] = `{"encoder.0.self":{"value_norms":"decoder.0.cross"}}`
 		}, "want weights only"},

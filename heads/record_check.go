@@ -38,7 +38,7 @@ func (l *Layer) validate() error {
 		return err
 	}
 	if l.Weights == nil && l.again != nil {
-		return errors.New("its weights are computed on request, want a record that was made without OnRequest")
+		return errors.New("its weights are computed on request and cannot be saved; record without OnRequest")
 	}
 	if lq, lk := len(l.Queries), len(l.Keys); len(l.Weights)%l.Heads != 0 || len(l.Weights)/l.Heads != lq*lk {
 		return fmt.Errorf("%d weights, want %d heads · %d queries · %d keys", len(l.Weights), l.Heads, lq, lk)
@@ -78,7 +78,7 @@ func (l *Layer) validateAxes() error {
 		numbers []int
 	}{{"head", l.Chosen}, {"key/value head", l.KeyHeads}} {
 		if list.numbers != nil && len(list.numbers) != l.Heads {
-			return fmt.Errorf("numbers of %d %ss, want %d", len(list.numbers), list.name, l.Heads)
+			return fmt.Errorf("%d %s numbers, want %d", len(list.numbers), list.name, l.Heads)
 		}
 		for _, n := range list.numbers {
 			if n < 0 {

@@ -152,10 +152,10 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 		r.order = append(r.order, o)
 	}
 	if o.batch != batch || o.heads != heads {
-		return nil, fmt.Errorf("a batch of %d with %d heads follows one of %d with %d", batch, heads, o.batch, o.heads)
+		return nil, fmt.Errorf("batch size %d and %d heads, want %d and %d as in the previous call", batch, heads, o.batch, o.heads)
 	}
 	if n := len(o.steps); n > 0 && keys < o.steps[n-1].keys {
-		return nil, fmt.Errorf("%d keys follow %d: has another run begun without a Reset?", keys, o.steps[n-1].keys)
+		return nil, fmt.Errorf("%d keys after %d in the previous call: call Reset before another run", keys, o.steps[n-1].keys)
 	}
 	return o, nil
 }

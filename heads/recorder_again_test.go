@@ -102,7 +102,7 @@ func TestRecorderOnRequestRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := record.Write(io.Discard); err == nil || !strings.Contains(err.Error(), "its weights are computed on request, want a record that was made without OnRequest") {
+	if err := record.Write(io.Discard); err == nil || !strings.Contains(err.Error(), "its weights are computed on request and cannot be saved; record without OnRequest") {
 		t.Errorf("written with %v", err)
 	}
 	r = NewRecorder(RecorderOptions{OnRequest: true})

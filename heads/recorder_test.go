@@ -241,10 +241,10 @@ func TestRecorderRefuses(t *testing.T) {
 			`heads: layer "a" (cross): weights of 3 queries and 5 keys, but there are 0 and 5 tokens`},
 		{"sequence", RecorderOptions{Sequence: 2}, []call{{"a", 2, 2, 3, 5}}, Texts{}, `heads: layer "a": sequence 2, but the batch has 2`},
 		{"negative sequence", RecorderOptions{Sequence: -1}, []call{{"a", 2, 2, 3, 5}}, Texts{}, `heads: layer "a": sequence -1, but the batch has 2`},
-		{"another batch", RecorderOptions{}, []call{{"a", 3, 2, 1, 1}, {"a", 2, 2, 1, 2}}, Texts{}, `heads: layer "a": a batch of 2 with 2 heads follows one of 3 with 2`},
-		{"other heads", RecorderOptions{}, []call{{"a", 1, 2, 1, 1}, {"a", 1, 3, 1, 2}}, Texts{}, `heads: layer "a": a batch of 1 with 3 heads follows one of 1 with 2`},
+		{"another batch", RecorderOptions{}, []call{{"a", 3, 2, 1, 1}, {"a", 2, 2, 1, 2}}, Texts{}, `heads: layer "a": batch size 2 and 2 heads, want 3 and 2 as in the previous call`},
+		{"other heads", RecorderOptions{}, []call{{"a", 1, 2, 1, 1}, {"a", 1, 3, 1, 2}}, Texts{}, `heads: layer "a": batch size 1 and 3 heads, want 1 and 2 as in the previous call`},
 		{"another run", RecorderOptions{}, []call{{"a", 1, 2, 1, 5}, {"a", 1, 2, 1, 2}, {"a", 9, 9, 9, 9}}, Texts{},
-			`heads: layer "a": 2 keys follow 5: has another run begun without a Reset?`},
+			`heads: layer "a": 2 keys after 5 in the previous call: call Reset before another run`},
 	} {
 		r := NewRecorder(c.o)
 		for _, a := range c.calls {

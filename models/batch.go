@@ -104,7 +104,7 @@ func (z Sizes) Check(x Batch) error {
 	switch {
 	case x.Targets == nil:
 	case z.Decoder == nil:
-		return errors.New("target tokens, which only an encoder-decoder takes")
+		return errors.New("target tokens for a model that is not an encoder-decoder, want none")
 	case len(x.Targets) != len(x.IDs):
 		return fmt.Errorf("targets of %d sequences, want %d", len(x.Targets), len(x.IDs))
 	default:

@@ -113,7 +113,7 @@ func (b *Builder) Name(name string) string { return b.prefix + name }
 func (b *Builder) want(name string, shape ...int) bool {
 	name = b.prefix + name
 	if b.read[name] {
-		b.Fail("tensor %s has two places in the model", quote.Text(name))
+		b.Fail("tensor %s is used for two parameters of the model", quote.Text(name))
 		return false
 	}
 	b.read[name] = true

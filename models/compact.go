@@ -70,7 +70,7 @@ func (c cut) pieces(x *safetensors.Tensor, visit func(data []byte, kept bool) er
 func (p *Probe) Compact() (*Compact, error) {
 	m := p.model
 	if m.Family.Pruning == NoPruning {
-		return nil, fmt.Errorf("layers of %s cannot have fewer heads: no setting says so", m.Family.Name)
+		return nil, fmt.Errorf("layers of %s cannot have fewer heads: config.json has no setting for it", m.Family.Name)
 	}
 	c := &Compact{model: m, cuts: map[string]cut{}}
 	set, loads := p.fewer()

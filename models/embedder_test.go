@@ -117,7 +117,7 @@ func TestTransformerInFolder(t *testing.T) {
 	if _, err := models.LoadEmbedder(dir, models.Options{}); err != nil {
 		t.Error(err)
 	}
-	want := "has the transformer of its pipeline in " + filepath.Join(dir, "0_Transformer")
+	want := "is a pipeline whose transformer is in " + filepath.Join(dir, "0_Transformer")
 	if _, err := models.Load(dir, models.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Load: error %v, want one that %s", err, want)
 	}

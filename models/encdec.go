@@ -56,9 +56,9 @@ func wantTargets(x Batch, read []int) {
 	}
 	switch n := len(x.Targets); {
 	case read != nil && x.IDs != nil:
-		bad("source", "given", "nil, as the cache has one")
+		bad("source", "given", "nil: the cache stores the source")
 	case read != nil && n != len(read):
-		bad("targets", fmt.Sprintf("%d sequences", n), fmt.Sprintf("%d, as many as the cache has", len(read)))
+		bad("targets", fmt.Sprintf("%d sequences", n), fmt.Sprintf("%d, one for each sequence of the cache", len(read)))
 	case read == nil && n != len(x.IDs) && x.Targets != nil:
 		bad("targets", fmt.Sprintf("%d sequences", n), fmt.Sprintf("%d, one for each source", len(x.IDs)))
 	}

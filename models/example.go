@@ -26,7 +26,7 @@ func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
 	task := m.task()
 	switch {
 	case m.Sizes().Decoder != nil:
-		return Example{}, fmt.Errorf("models: TextExample: %s is an encoder-decoder, want an encoder or a decoder; TranslationExample takes it", m.Family.Name)
+		return Example{}, fmt.Errorf("models: TextExample: %s is an encoder-decoder, want an encoder or a decoder; use TranslationExample", m.Family.Name)
 	case task != MaskedWords && task != NextWord:
 		return Example{}, fmt.Errorf("models: TextExample: the head is for %s, want %s or %s", task, MaskedWords, NextWord)
 	}
@@ -96,7 +96,7 @@ func (m *Model) LabelExample(first, second, label string) (Example, error) {
 // Errors: those of Encode for both texts; a model of another kind; a target without tokens.
 func (m *Model) TranslationExample(source, target string) (Example, error) {
 	if m.Sizes().Decoder == nil {
-		return Example{}, fmt.Errorf("models: TranslationExample: %s is no encoder-decoder, want one; TextExample takes others", m.Family.Name)
+		return Example{}, fmt.Errorf("models: TranslationExample: %s is not an encoder-decoder; use TextExample", m.Family.Name)
 	}
 	e, err := m.Encode(source, "")
 	if err != nil {

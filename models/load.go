@@ -173,7 +173,7 @@ func open(dir string, o Options) (*source, Family, error) {
 	})
 	if err != nil {
 		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
-			err = &FormatError{dir, fmt.Errorf("has the transformer of its pipeline in %[1]s, want %[1]s, or LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
+			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
 		}
 		return nil, family, err
 	}
@@ -213,7 +213,7 @@ func (b *Builder) checkTies() error {
 			return &safetensors.FormatError{Path: b.r.Path(), Err: fmt.Errorf("tensor %s "+format, append([]any{quote.Text(tie[0])}, args...)...)}
 		}
 		if !there || !slices.Equal(info.Shape, same.Shape) {
-			return bad("has shape %v, but is to be the same as %s of shape %v", info.Shape, quote.Text(tie[1]), same.Shape)
+			return bad("has shape %v, but config.json ties it to %s of shape %v", info.Shape, quote.Text(tie[1]), same.Shape)
 		}
 		n := info.Len()
 		const most = 1 << 13
@@ -228,7 +228,7 @@ func (b *Builder) checkTies() error {
 				}
 				for j := range x {
 					if math.Float32bits(x[j]) != math.Float32bits(y[j]) {
-						errs[i] = bad("differs from %s at element %d: config.json says that they are one (tie_word_embeddings)",
+						errs[i] = bad("differs from %s at element %d, but config.json ties them (tie_word_embeddings)",
 							quote.Text(tie[1]), at+j)
 						return
 					}

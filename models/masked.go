@@ -109,5 +109,5 @@ func (m *Model) entry(layer string, x *tensor.Tensor) (e nn.Entry, from int, err
 			from += part.Dim(0)
 		}
 	}
-	return e, 0, fmt.Errorf("models: layer %s has a map without a tensor in the file", quote.Text(layer))
+	return e, 0, fmt.Errorf("models: layer %s has a projection without a tensor in the file", quote.Text(layer))
 }

@@ -36,7 +36,7 @@ var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may
 // ctx.Err(). After the last two, p is partly trained.
 func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) (err error) {
 	if o.Steps < 0 || !(o.Rate > 0) {
-		return fmt.Errorf("models: Train: %d steps at a rate of %v, want at least 0, and more than 0", o.Steps, o.Rate)
+		return fmt.Errorf("models: Train: Steps %d and Rate %v, want Steps at least 0 and Rate above 0", o.Steps, o.Rate)
 	}
 	if err := p.own(); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // error of a ctx that ends.
 func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, o heads.RecorderOptions) (*heads.Record, error) {
 	if m.Sizes().Decoder != nil {
-		return nil, fmt.Errorf("models: RecordGenerated: %s is an encoder-decoder, want a decoder; Record takes it", m.Family.Name)
+		return nil, fmt.Errorf("models: RecordGenerated: %s is an encoder-decoder, want a decoder; use Record", m.Family.Name)
 	}
 	e, err := m.Encode(text, "")
 	if err != nil {

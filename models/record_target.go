@@ -27,7 +27,7 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 		return nil, err
 	}
 	if len(y.IDs) == 0 {
-		return nil, errors.New("the model writes nothing for this text")
+		return nil, errors.New("the model generates no tokens for this text")
 	}
 	reads, err := m.reads(y.IDs)
 	if err != nil {

@@ -291,8 +291,8 @@ func TestSeq2seqMisuse(t *testing.T) {
 	}
 	m.Hidden(nil, x, models.Run{State: cache})
 	for want, f := range map[string]func(){
-		"models: Hidden: source is given, want nil, as the cache has one": func() { m.Hidden(nil, x, models.Run{State: cache}) },
-		"models: Hidden: targets is 0 sequences, want 2, as many as the cache has": func() {
+		"models: Hidden: source is given, want nil: the cache stores the source": func() { m.Hidden(nil, x, models.Run{State: cache}) },
+		"models: Hidden: targets is 0 sequences, want 2, one for each sequence of the cache": func() {
 			m.Hidden(nil, models.Batch{}, models.Run{State: cache})
 		},
 		"models: Hidden: targets is 1 sequences, want 2, one for each source": func() {
@@ -315,7 +315,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 		x    models.Batch
 		want string
 	}{
-		{bert, models.Batch{IDs: [][]int{{1}}, Targets: [][]int{{1}}}, "target tokens, which only an encoder-decoder takes"},
+		{bert, models.Batch{IDs: [][]int{{1}}, Targets: [][]int{{1}}}, "target tokens for a model that is not an encoder-decoder, want none"},
 		{m, models.Batch{IDs: x.IDs, Targets: x.Targets[:1]}, "targets of 1 sequences, want 2"},
 		{m, models.Batch{IDs: x.IDs[:1], Targets: [][]int{{31}}}, "targets: token id 31, want 0 to 30"},
 		{m, models.Batch{IDs: x.IDs, Targets: x.Targets}, ""},

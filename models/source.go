@@ -132,7 +132,7 @@ func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	b := newBuilder(s, false)
 	x := construct(b)
 	if err := b.finish(); err != nil {
-		return none, nil, fmt.Errorf("models: %s: not built twice alike: %w", s.config, err)
+		return none, nil, fmt.Errorf("models: %s: two builds of the model differ: %w", s.config, err)
 	}
 	if err := b.load(); err != nil {
 		return none, nil, err

@@ -189,7 +189,7 @@ func checkHeads(numbers []int, n int) error {
 func listed(names []string) string {
 	switch {
 	case len(names) == 0:
-		return "none, as the model has no heads"
+		return "none: the model has no heads"
 	case len(names) > 7:
 		names = []string{names[0], "…", names[len(names)-1]}
 	}

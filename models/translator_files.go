@@ -80,7 +80,7 @@ func TranslatorFiles() []string { return []string{configFile, sourceFile, target
 // of the file system.
 func (m *Model) Save(dir string) error {
 	if m.Translator == nil {
-		return fmt.Errorf("models: Save: %s is no translator of attn train, want one; nn.Save writes others", m.Family.Name)
+		return fmt.Errorf("models: Save: %s is not a translator of attn train; use nn.Save", m.Family.Name)
 	}
 	return atomicfile.Save(dir, m.Saved(""))
 }
@@ -146,7 +146,7 @@ func (v *Translator) checkIdentity(dir string, saved map[string]string) error {
 		of        *seq2seq.Vocabulary
 	}{{sourceKey, sourceFile, v.Source}, {targetKey, targetFile, v.Target}} {
 		if sum, ok := saved[x.key]; ok && sum != x.of.Hash() {
-			return bad(x.name, "is not the vocabulary that the weights in %s were saved with", WeightsFile)
+			return bad(x.name, "differs from the vocabulary with which the weights in %s were saved", WeightsFile)
 		}
 	}
 	return nil

@@ -189,8 +189,8 @@ func TestLoadRefuses(t *testing.T) {
 			edit(t, path, `"a"`, `"?"`)
 			edit(t, path, `"b"`, `"a"`)
 			edit(t, path, `"?"`, `"b"`)
-		}, "", "is not the vocabulary that the weights in model.safetensors were saved with"},
-		{"another vocabulary of the target", m, targetFile, editing(`"a"`, `"z"`), "", "is not the vocabulary"},
+		}, "", "differs from the vocabulary with which the weights in model.safetensors were saved"},
+		{"another vocabulary of the target", m, targetFile, editing(`"a"`, `"z"`), "", "differs from the vocabulary"},
 		{"a config that is none", m, WeightsFile, rewrite(func(f *safetensors.File) { f.Metadata[configKey] = "{" }), "", "its metadata contain no config"},
 		{"a tensor of integers", m, WeightsFile, rewrite(func(f *safetensors.File) {
 			t := f.Lookup("decoder.norm.bias")

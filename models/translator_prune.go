@@ -22,7 +22,7 @@ import (
 // Aliasing: the vocabularies are shared with m; the parameters are copies.
 func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 	if m.Translator == nil {
-		return nil, fmt.Errorf("models: Keep: %s is no translator of attn train, want one; Probe.Compact takes others",
+		return nil, fmt.Errorf("models: Keep: %s is not a translator of attn train; use Probe.Compact",
 			m.Family.Name)
 	}
 	v := *m.Translator
@@ -50,7 +50,7 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 		}
 	}
 	if known < len(kept) {
-		return nil, fmt.Errorf("models: Keep: a layer that the model lacks, want %s", listed(v.Config.layers()))
+		return nil, fmt.Errorf("models: Keep: unknown layer, want %s", listed(v.Config.layers()))
 	}
 	small := newTranslator(&v, rand.New(rand.NewPCG(0, 0)))
 	// Parameters outside the attention layers have the same shape in both networks.

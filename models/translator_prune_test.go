@@ -162,12 +162,12 @@ func TestKeepRefuses(t *testing.T) {
 		model *Model
 		kept  map[string][]int
 	}{
-		{`a layer that the model lacks, want one of encoder.0.self, `, m, map[string][]int{"encoder.2.self": {0}}},
+		{`unknown layer, want one of encoder.0.self, `, m, map[string][]int{"encoder.2.self": {0}}},
 		{`layer "decoder.0.self": head 3, want 0 to 2`, m, map[string][]int{"decoder.0.self": {0, 3}}},
 		{`layer "decoder.0.self": head -1, want 0 to 2`, m, map[string][]int{"decoder.0.self": {-1}}},
 		{`layer "decoder.0.self": head 1 follows 1, want ascending`, m, map[string][]int{"decoder.0.self": {0, 1, 1}}},
 		{`layer "decoder.0.self": head 1, want 0 to 0`, keepHeads(t, m, map[string][]int{"decoder.0.self": {2}}), map[string][]int{"decoder.0.self": {0, 1}}},
-		{`a layer that the model lacks, want none, as the model has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
+		{`unknown layer, want none: the model has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
 	} {
 		_, err := c.model.Keep(c.kept)
 		if err == nil || !strings.HasPrefix(err.Error(), "models: Keep: "+c.want) {
@@ -255,7 +255,7 @@ func TestConfigPruned(t *testing.T) {
 		{"", gru, map[string][]int{"decoder.0.cross": {0, 1, 2}}},
 		{`pruned heads of layer "encoder.2.self", want one of`, transformer, map[string][]int{"encoder.2.self": {0}}},
 		{`pruned heads of layer "encoder.0.self", want one of decoder.0.cross`, gru, map[string][]int{"encoder.0.self": {0}}},
-		{`pruned heads of layer "decoder.0.cross", want none, as the model has no heads`, toyConfigs()[1], map[string][]int{"decoder.0.cross": {0}}},
+		{`pruned heads of layer "decoder.0.cross", want none: the model has no heads`, toyConfigs()[1], map[string][]int{"decoder.0.cross": {0}}},
 		{`pruned heads of layer "decoder.1.self": head 3, want 0 to 2`, transformer, map[string][]int{"decoder.1.self": {3}}},
 		{`pruned heads of layer "decoder.1.self": head -1, want`, transformer, map[string][]int{"decoder.1.self": {-1}}},
 		{`pruned heads of layer "decoder.1.self": head 0 follows 1, want`, transformer, map[string][]int{"decoder.1.self": {1, 0}}},

@@ -164,7 +164,7 @@ func TestSaveErrors(t *testing.T) {
 			t.Errorf("%s: the old file has changed, %v", c.want, err)
 		}
 	}
-	if err := nn.Save(path, vars(), nn.SaveOptions{Names: nn.TorchNames}); err == nil || err.Error() != "nn: TorchNames: nn.Vars has no names of PyTorch's: it has no method TorchState" {
+	if err := nn.Save(path, vars(), nn.SaveOptions{Names: nn.TorchNames}); err == nil || err.Error() != "nn: TorchNames: nn.Vars has no PyTorch names: it has no method TorchState" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -14,7 +14,7 @@ type TorchModule interface {
 func TorchNames(m Module) (StateDict, error) {
 	t, ok := m.(TorchModule)
 	if !ok {
-		return nil, fmt.Errorf("nn: TorchNames: %T has no names of PyTorch's: it has no method TorchState", m)
+		return nil, fmt.Errorf("nn: TorchNames: %T has no PyTorch names: it has no method TorchState", m)
 	}
 	return t.TorchState()
 }

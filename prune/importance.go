@@ -91,7 +91,7 @@ func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, 
 	}
 	for _, m := range methods {
 		if int(m) >= len(methodNames) {
-			return nil, fmt.Errorf("prune: Importance: no method %d", uint8(m))
+			return nil, fmt.Errorf("prune: Importance: unknown method %d", uint8(m))
 		}
 		r.scores[m] = &Scores{Method: m, Values: r.values()}
 		if m != WeightNorm && m != Random {
@@ -185,7 +185,7 @@ func (r *ranking) run(ctx context.Context) error {
 	return nil
 }
 
-var errNoTerms = errors.New("prune: Importance: the data have no terms of a loss")
+var errNoTerms = errors.New("prune: Importance: the data contain nothing to predict")
 
 // wants reports whether a method was requested.
 func (r *ranking) wants(m Method) bool { return r.scores[m] != nil }

@@ -33,7 +33,7 @@ func TestMethodNames(t *testing.T) {
 		}
 	}
 	_, err := ParseMethod("best")
-	wantError(t, "no method", err, `prune: no method "best", want one of [leave-one-out gradient taylor fisher weight-norm confidence random]`)
+	wantError(t, "no method", err, `prune: unknown method "best", want one of [leave-one-out gradient taylor fisher weight-norm confidence random]`)
 	if got := Method(99).String(); got != "Method(99)" {
 		t.Errorf("an unknown method is %s", got)
 	}
@@ -381,7 +381,7 @@ func TestImportanceErrors(t *testing.T) {
 	none.layers = nil
 	silent := paper(t, 1)
 	silent.data[0] = text{}
-	const noTerms = "prune: Importance: the data have no terms of a loss"
+	const noTerms = "prune: Importance: the data contain nothing to predict"
 	const noGates = `prune: Importance: layer "a" was run without its gates`
 	for _, c := range []struct {
 		what   string
@@ -391,7 +391,7 @@ func TestImportanceErrors(t *testing.T) {
 	}{
 		{"no layers", none, Random, "prune: Importance: the model has no attention layers"},
 		{"one name", twice, Random, `prune: Importance: two layers are named "a"`},
-		{"no method", empty, 99, "prune: Importance: no method 99"},
+		{"no method", empty, 99, "prune: Importance: unknown method 99"},
 		{"no data", empty, Confidence, noTerms},
 		{"no terms, gradient", silent, Gradient, noTerms},
 		{"no terms, leave-one-out", silent, LeaveOneOut, noTerms},

@@ -106,7 +106,7 @@ func ParseMethod(s string) (Method, error) {
 	if m := slices.Index(methodNames[:], s); m >= 0 {
 		return Method(m), nil
 	}
-	return 0, fmt.Errorf("prune: no method %s, want one of %v", quote.Text(s), Methods())
+	return 0, fmt.Errorf("prune: unknown method %s, want one of %v", quote.Text(s), Methods())
 }
 
 // Methods returns all methods.

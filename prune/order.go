@@ -85,11 +85,11 @@ func groupsOf(layers []*attn.MultiHead, order []Head) ([][]Head, error) {
 		first := Head{h.Layer, h.Number / size * size}
 		for other := first; other.Number < first.Number+size; other.Number++ {
 			if !slices.Contains(g, other) {
-				return nil, fail(h, "is not beside the heads that share its keys and values")
+				return nil, fail(h, "is separated from the heads that share its keys and values")
 			}
 		}
 		if seen[first] {
-			return nil, fail(h, "comes twice")
+			return nil, fail(h, "is listed twice")
 		}
 		seen[first] = true
 		groups, order = append(groups, g), order[size:]

@@ -113,13 +113,13 @@ func (p *pruning[S]) begin() error {
 		}
 	}
 	if o.Keep < least || o.Keep > p.all {
-		return fmt.Errorf("prune: Heads: %d heads are to be kept, want %d to %d", o.Keep, least, p.all)
+		return fmt.Errorf("prune: Heads: Keep is %d, want %d to %d", o.Keep, least, p.all)
 	}
 	if o.Step < 0 {
-		return fmt.Errorf("prune: Heads: a step of %d heads", o.Step)
+		return fmt.Errorf("prune: Heads: Step is %d, want at least 0", o.Step)
 	}
 	if o.Order == nil && int(o.Method) >= len(methodNames) {
-		return fmt.Errorf("prune: Heads: no method %d", uint8(o.Method))
+		return fmt.Errorf("prune: Heads: unknown method %d", uint8(o.Method))
 	}
 	groups, err := groupsOf(layers, o.Order)
 	p.queue = groups

@@ -240,16 +240,16 @@ func TestPruneErrors(t *testing.T) {
 		o    Options[*toy]
 		want string
 	}{
-		{"too many", Options[*toy]{Keep: 8}, "prune: Heads: 8 heads are to be kept, want 3 to 7"},
-		{"too few", Options[*toy]{Keep: 2}, "prune: Heads: 2 heads are to be kept, want 3 to 7"},
-		{"negative", Options[*toy]{Keep: -1, EmptyLayers: true}, "prune: Heads: -1 heads are to be kept, want 0 to 7"},
-		{"step", Options[*toy]{Keep: 3, Step: -1}, "prune: Heads: a step of -1 heads"},
-		{"method", Options[*toy]{Keep: 3, Method: 99}, "prune: Heads: no method 99"},
+		{"too many", Options[*toy]{Keep: 8}, "prune: Heads: Keep is 8, want 3 to 7"},
+		{"too few", Options[*toy]{Keep: 2}, "prune: Heads: Keep is 2, want 3 to 7"},
+		{"negative", Options[*toy]{Keep: -1, EmptyLayers: true}, "prune: Heads: Keep is -1, want 0 to 7"},
+		{"step", Options[*toy]{Keep: 3, Step: -1}, "prune: Heads: Step is -1, want at least 0"},
+		{"method", Options[*toy]{Keep: 3, Method: 99}, "prune: Heads: unknown method 99"},
 		{"unknown layer", Options[*toy]{Keep: 3, Order: parse("a0 c1")}, `prune: Heads: head 1 of layer "c" in the order is not in the model`},
 		{"unknown head", Options[*toy]{Keep: 3, Order: parse("a3")}, `prune: Heads: head 3 of layer "a" in the order is not in the model`},
-		{"twice", Options[*toy]{Keep: 3, Order: parse("a0 a1 a0")}, `prune: Heads: head 0 of layer "a" in the order comes twice`},
-		{"apart", Options[*toy]{Keep: 3, Order: parse("a0 b3 b1 b2 b0")}, `prune: Heads: head 3 of layer "b" in the order is not beside the heads that share its keys and values`},
-		{"alone", Options[*toy]{Keep: 3, Order: parse("a0 b3")}, `prune: Heads: head 3 of layer "b" in the order is not beside the heads that share its keys and values`},
+		{"twice", Options[*toy]{Keep: 3, Order: parse("a0 a1 a0")}, `prune: Heads: head 0 of layer "a" in the order is listed twice`},
+		{"apart", Options[*toy]{Keep: 3, Order: parse("a0 b3 b1 b2 b0")}, `prune: Heads: head 3 of layer "b" in the order is separated from the heads that share its keys and values`},
+		{"alone", Options[*toy]{Keep: 3, Order: parse("a0 b3")}, `prune: Heads: head 3 of layer "b" in the order is separated from the heads that share its keys and values`},
 		{"another model", Options[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Tune: other}, `prune: Heads: layer "a" has 3 heads after a step, want 2`},
 		{"data", Options[*toy]{Keep: 3}, errNoTerms.Error()},
 	} {

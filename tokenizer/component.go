@@ -74,7 +74,7 @@ func (s stage[T]) read(raw json.RawMessage, depth int) (t T, err error) {
 // readSequence reads components that run one after the other.
 func (s stage[T]) readSequence(c component, depth int) (t T, err error) {
 	if depth == deepest {
-		return t, c.fail(fmt.Errorf("is within %d others, want less", depth))
+		return t, c.fail(fmt.Errorf("is nested %d levels deep, want less", depth))
 	}
 	var raws []json.RawMessage
 	switch err := strictjson.Unmarshal(c.have[s.parts], &raws); {

@@ -316,7 +316,7 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 		token := strings.TrimRightFunc(string(line), unicode.IsSpace)
 		if _, twice := ids[token]; twice {
-			return nil, fmt.Errorf("line %d has %s a second time", i+1, quote.Text(token))
+			return nil, fmt.Errorf("line %d repeats the token %s", i+1, quote.Text(token))
 		}
 		ids[token] = i
 	}

@@ -70,7 +70,7 @@ func TestHostileSize(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	for name, c := range map[string]struct{ field, value, want string }{
-		"nested":  {"normalizer", strings.Repeat(`{"type": "Sequence", "normalizers": [`, 4000) + strings.Repeat(`]}`, 4000), "is within 8 others, want less"},
+		"nested":  {"normalizer", strings.Repeat(`{"type": "Sequence", "normalizers": [`, 4000) + strings.Repeat(`]}`, 4000), "is nested 8 levels deep, want less"},
 		"classes": {"normalizer", `{"type": "Replace", "pattern": {"Regex": "` + strings.Repeat(`\\P{L}`, 10_000) + `"}, "content": ""}`, "too many classes"},
 		"doubled": {"normalizer", sequence(replace+",", replace, 60), "the text becomes too long"},
 		"long":    {"normalizer", `{"type": "Replace", "pattern": {"String": "a"}, "content": "` + strings.Repeat("x", 100_000) + `"}`, "the text becomes too long"},

@@ -160,7 +160,7 @@ func (p *padding) check() error {
 	}
 	p.fixed = fixed.Fixed
 	if p.fixed < 0 || p.fixed > mostPadding || p.Multiple < 0 || p.Multiple > mostPadding {
-		return fmt.Errorf("lengths have to be 0 to %d", mostPadding)
+		return fmt.Errorf("want lengths from 0 to %d", mostPadding)
 	}
 	return nil
 }

@@ -210,7 +210,7 @@ type mergePair [2]string
 func (p *mergePair) UnmarshalJSON(data []byte) error {
 	var list []string
 	if err := strictjson.Unmarshal(data, &list); err != nil || len(list) != 2 {
-		return fmt.Errorf("has %s where two tokens are wanted", quote.JSON(data))
+		return fmt.Errorf("has %s, want two tokens", quote.JSON(data))
 	}
 	*p = mergePair(list)
 	return nil
@@ -271,7 +271,7 @@ func readScored(r *listReader) (t scoredToken) {
 func (t *scoredToken) UnmarshalJSON(data []byte) (err error) {
 	r := &listReader{string(data), 0, utf8.Valid(data)}
 	if *t = readScored(r); !r.done() {
-		return fmt.Errorf("has %s where a token and its score are wanted", quote.JSON(data))
+		return fmt.Errorf("has %s, want a token and its score", quote.JSON(data))
 	}
 	return nil
 }

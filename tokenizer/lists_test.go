@@ -25,11 +25,11 @@ func TestLists(t *testing.T) {
 	for text, want := range map[string]string{
 		`[["a", -1.5], ["b\n", 2e-3], ["c", 0]]`: "[{a -1.5} {b\n 0.002} {c 0}]",
 		`[]`:                                     "[]",
-		`[["a", -1.5, 3]]`:                       `has ["a",-1.5,3] where a token and its score are wanted`,
+		`[["a", -1.5, 3]]`:                       `has ["a",-1.5,3], want a token and its score`,
 		`[["a", 1], ["b", .5]]`:                  `is not JSON at line 1, column 18: unexpected '.'`,
-		`[["a", 1], ["b", "c"]]`:                 `has ["b","c"] where a token and its score are wanted`,
-		`[["a", 1e999]]`:                         `has ["a",1e999] where a token and its score are wanted`,
-		`[["a", null]]`:                          `has ["a",null] where a token and its score are wanted`,
+		`[["a", 1], ["b", "c"]]`:                 `has ["b","c"], want a token and its score`,
+		`[["a", 1e999]]`:                         `has ["a",1e999], want a token and its score`,
+		`[["a", null]]`:                          `has ["a",null], want a token and its score`,
 	} {
 		var list scoredTokens
 		got := ""

@@ -125,7 +125,7 @@ func (n *numbered) read(raw json.RawMessage) error {
 	var list []json.RawMessage
 	if strictjson.Unmarshal(raw, &list) != nil || len(list) != 2 ||
 		strictjson.Unmarshal(list[0], &n.token) != nil || strictjson.Unmarshal(list[1], &n.id) != nil {
-		return fmt.Errorf("has %s where a token and its id are wanted", quote.JSON(raw))
+		return fmt.Errorf("has %s, want a token and its id", quote.JSON(raw))
 	}
 	return nil
 }

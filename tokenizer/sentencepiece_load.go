@@ -177,7 +177,7 @@ func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedTok
 	}
 	for _, text := range sorted(ids) {
 		if old, there := byID[ids[text]]; there && old.Content != text {
-			return nil, &FormatError{path, fmt.Errorf("has %s with id %d, which is that of %s",
+			return nil, &FormatError{path, fmt.Errorf("has %s with id %d, which is the id of %s",
 				quote.Text(text), ids[text], quote.Text(old.Content))}
 		} else if !there {
 			byID[ids[text]] = addedToken{ID: ids[text], Content: text}

@@ -297,7 +297,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"t5", "special_tokens_map.json", `{"eos_token": 7}`, `special_tokens_map\.json: the settings have a special token 7, want a text`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "add_prefix_space": false}`, `has add_dummy_prefix true, but tokenizer_config\.json add_prefix_space false`},
 		{"t5", "added_tokens.json", `{"<far>": 5000}`, `added token "<far>" has id 5000`},
-		{"llama", "added_tokens.json", `{"other": 640}`, `added_tokens\.json: has "other" with id 640, which is that of "\[MASK\]"`},
+		{"llama", "added_tokens.json", `{"other": 640}`, `added_tokens\.json: has "other" with id 640, which is the id of "\[MASK\]"`},
 		{"marian", "vocab.json", `{"</s>": 0, "<unk>": 1}`, `vocab\.json: lacks the special token "<pad>"`},
 		{"marian", "vocab.json", "", `vocab\.json: is missing`},
 		{"marian", "target.spm", "", `target\.spm: is missing, want it beside source\.spm`},
@@ -310,7 +310,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "mask_token": "[MASK]"}`, `lacks the special token "\[MASK\]"`},
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "add_prefix_space": false}`, `has add_dummy_prefix true, but tokenizer_config\.json add_prefix_space false`},
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "sp_model_kwargs": {"alpha": 1}}`, `sp_model_kwargs of tokenizer_config\.json has alpha`},
-		{"xlm-roberta", "added_tokens.json", `{"other": 0}`, `added_tokens\.json: has "other" with id 0, which is that of "<s>"`},
+		{"xlm-roberta", "added_tokens.json", `{"other": 0}`, `added_tokens\.json: has "other" with id 0, which is the id of "<s>"`},
 		{"camembert", "config.json", `{"model_type": "mbart"}`, `belongs to a tokenizer of class ""`},
 	} {
 		all := files(c.dir)

@@ -73,10 +73,10 @@ func (tr *Trainer) Resume(dir string) error {
 	case !c.Network.Equal(tr.model.Translator.Config):
 		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Translator.Config)
 	case c.Data != tr.fingerprint():
-		return bad("was made with other pairs")
+		return bad("was saved for other training pairs")
 	case at.Epoch < 0 || at.Step < 0 || at.Step >= tr.steps() || at.Total != at.Epoch*tr.steps()+at.Step ||
 		!at.possible() || !at.Window.possible() || at.Window.Steps < 0 || at.Window.Steps > at.Step:
-		return bad("is at an impossible position: %+v", at)
+		return bad("has an invalid position in the training: %+v", at)
 	}
 	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.State), nn.LoadOptions{}); err != nil {
 		return input.BadFile(path, err)

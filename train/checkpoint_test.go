@@ -117,22 +117,22 @@ func TestResumeRefuses(t *testing.T) {
 		change   func()
 	}{
 		{want: "was made with other settings", settings: otherSeed},
-		{want: "was made with other pairs", pairs: pairs[1:]},
-		{want: "was made with other pairs", pairs: append([]seq2seq.Pair{pairs[1], pairs[0]}, pairs[2:]...)},
-		{want: "was made with other pairs", pairs: append([]seq2seq.Pair{{Source: pairs[0].Source, Target: pairs[1].Target}}, pairs[1:]...)},
+		{want: "was saved for other training pairs", pairs: pairs[1:]},
+		{want: "was saved for other training pairs", pairs: append([]seq2seq.Pair{pairs[1], pairs[0]}, pairs[2:]...)},
+		{want: "was saved for other training pairs", pairs: append([]seq2seq.Pair{{Source: pairs[0].Source, Target: pairs[1].Target}}, pairs[1:]...)},
 		{want: "was made with another network", model: newToy(t, wide, pairs)},
 		{want: "no such file", change: func() { os.Remove(path) }},
 		{want: "its metadata contains no checkpoint", change: func() { with(about, "") }},
 		{want: "its metadata contains no checkpoint", change: func() { with("{", "[") }},
 		// Four steps at three per epoch: one epoch and one step. Step 3 would belong to the next
 		// epoch, and a search for it would never end.
-		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":3`) }},
-		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":-1`) }},
-		{want: "is at an impossible position", change: func() { with(`"epoch":1`, `"epoch":-1`) }},
-		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":0`) }},
-		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":5`) }}, // dropout would differ
-		{want: "is at an impossible position", change: func() { with(`"tokens":`, `"tokens":-`) }},
-		{want: "is at an impossible position", change: func() { with(`"seconds":`, `"seconds":-`) }},
+		{want: "has an invalid position in the training", change: func() { with(`"step":1`, `"step":3`) }},
+		{want: "has an invalid position in the training", change: func() { with(`"step":1`, `"step":-1`) }},
+		{want: "has an invalid position in the training", change: func() { with(`"epoch":1`, `"epoch":-1`) }},
+		{want: "has an invalid position in the training", change: func() { with(`"total":4`, `"total":0`) }},
+		{want: "has an invalid position in the training", change: func() { with(`"total":4`, `"total":5`) }}, // dropout would differ
+		{want: "has an invalid position in the training", change: func() { with(`"tokens":`, `"tokens":-`) }},
+		{want: "has an invalid position in the training", change: func() { with(`"seconds":`, `"seconds":-`) }},
 		{want: `tensor "adamw.`, change: func() {
 			f := *whole
 			f.Tensors = f.Tensors[1:]

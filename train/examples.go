@@ -47,7 +47,7 @@ func preparedTrainer(dir string, m *models.Model, s Settings) (*Trainer, error) 
 	path := filepath.Join(dir, ExamplesFile)
 	examples, err := readExamples(path, m.Translator.Config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; want what attn train --prepare has written for this run", path, err)
+		return nil, fmt.Errorf("%s: %w; run attn train --prepare again to write it", path, err)
 	}
 	return newTrainer(m, examples, s)
 }

@@ -84,7 +84,7 @@ func (r Recipe) Validate() error {
 	case r.Data == "" && r.Valid != "":
 		return errors.New("--valid requires --data; the dates have a separate test set")
 	case network.Arch == models.GRU && network.Hidden != 0:
-		return errors.New("--hidden requires the transformer")
+		return errors.New("--hidden requires --arch transformer")
 	}
 	if err := network.Validate(); err != nil {
 		return err

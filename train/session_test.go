@@ -325,10 +325,10 @@ func TestWrongExamples(t *testing.T) {
 	s.Close()
 	path := filepath.Join(s.Dir, ExamplesFile)
 	for want, change := range map[string]func(ids, lengths *safetensors.Tensor){
-		"was made with other pairs":                        func(ids, _ *safetensors.Tensor) { ids.Data[0] ^= 1 },
-		"pair 1 does not match the ids or the vocabulary":  func(ids, _ *safetensors.Tensor) { ids.Data[3] = 0x80 },
-		"pair 2 does not match the ids or the vocabulary":  func(_, lengths *safetensors.Tensor) { lengths.Data[8] = 0 },
-		"has no tensor lengths; want what attn train --pr": func(_, lengths *safetensors.Tensor) { lengths.Name = "l" },
+		"was saved for other training pairs":              func(ids, _ *safetensors.Tensor) { ids.Data[0] ^= 1 },
+		"pair 1 does not match the ids or the vocabulary": func(ids, _ *safetensors.Tensor) { ids.Data[3] = 0x80 },
+		"pair 2 does not match the ids or the vocabulary": func(_, lengths *safetensors.Tensor) { lengths.Data[8] = 0 },
+		"has no tensor lengths; run attn train --pr":      func(_, lengths *safetensors.Tensor) { lengths.Name = "l" },
 		"has more ids than its lengths say": func(_, lengths *safetensors.Tensor) {
 			lengths.Shape[0]--
 			lengths.Data = lengths.Data[:8*lengths.Shape[0]]

@@ -55,9 +55,9 @@ func (s Settings) Validate() error {
 	case !(s.Smoothing >= 0 && s.Smoothing < 1):
 		return fmt.Errorf("label smoothing %v is outside [0, 1)", s.Smoothing)
 	case !(s.Clip >= 0):
-		return fmt.Errorf("gradient bound %v, want at least 0", s.Clip)
+		return fmt.Errorf("gradient clipping at %v, want at least 0", s.Clip)
 	case s.MaxLength < 0:
-		return fmt.Errorf("greatest length %d, want at least 0", s.MaxLength)
+		return fmt.Errorf("maximum length %d, want at least 0", s.MaxLength)
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Traine
 	case len(examples) == 0:
 		return nil, errors.New("train: no pairs to learn")
 	case len(tr.examples) == 0:
-		return nil, errors.New("train: every pair is longer than the greatest length")
+		return nil, errors.New("train: every pair is longer than the maximum length")
 	}
 	return tr, nil
 }

@@ -348,9 +348,9 @@ func TestSettingsValidate(t *testing.T) {
 		{"learning rate +Inf, want", func(s *Settings) { s.LR = math.Inf(1) }},
 		{"warm-up of -1 steps", func(s *Settings) { s.Warmup = -1 }},
 		{"label smoothing 1 is outside [0, 1)", func(s *Settings) { s.Smoothing = 1 }},
-		{"gradient bound -1, want at least 0", func(s *Settings) { s.Clip = -1 }},
-		{"gradient bound NaN", func(s *Settings) { s.Clip = float32(math.NaN()) }},
-		{"greatest length -1", func(s *Settings) { s.MaxLength = -1 }},
+		{"gradient clipping at -1, want at least 0", func(s *Settings) { s.Clip = -1 }},
+		{"gradient clipping at NaN", func(s *Settings) { s.Clip = float32(math.NaN()) }},
+		{"maximum length -1", func(s *Settings) { s.MaxLength = -1 }},
 	} {
 		s := good
 		c.change(&s)

@@ -22,7 +22,7 @@ func (cmd *headsCommand) Validate() error {
 		}
 		for _, name := range cmd.Method {
 			if !slices.Contains(names, name) {
-				return fmt.Errorf("--method %s does not go with --per-line, want any of %s", name, strings.Join(names, ", "))
+				return fmt.Errorf("--method %s cannot be used with --per-line, want any of %s", name, strings.Join(names, ", "))
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func (j *Job) Check(i int) error {
 		return err
 	}
 	if m.Input.Plan != hash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
-		return flags.Errorf("%s was made from another input, want another --output", dir)
+		return flags.Errorf("%s was made from another input; use another --output", dir)
 	}
 	return ErrDone
 }
@@ -193,7 +193,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 			stats, failed = j.stream(ctx, r, name(i, j.Shards, pieces), io.MultiWriter(w, out))
 			in := r.close()
 			if failed == nil && (in.lines != out.lines || int64(stats.Lines) != out.lines) {
-				failed = fmt.Errorf("%d lines became %d", in.lines, out.lines)
+				failed = fmt.Errorf("%d lines of input gave %d lines of output, want as many", in.lines, out.lines)
 			}
 			m.Input.SHA256, m.Output = in.hex(), Output{out.lines, out.bytes, out.hex()}
 			m.Rejected, m.Seconds = stats.Rejected, time.Since(start).Seconds()

@@ -199,7 +199,7 @@ func TestUnfinished(t *testing.T) {
 		io.WriteString(out, "1 bytes\n")
 		return filter.Stats{Lines: 1}, nil
 	}
-	if _, err := j.Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "3 lines became 1") {
+	if _, err := j.Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "3 lines of input gave 1 lines of output") {
 		t.Errorf("lines are lost: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -121,7 +121,7 @@ def main(cases, attn):
                 attn_torch.load(small)
 
         # Three steps by one process, two by attn to the end of the epoch, five by three processes.
-        name, network = "a run that changes hands", NETWORKS["transformer"]
+        name, network = "a run that switches programs", NETWORKS["transformer"]
         out = shop.prepare("hands", network)
         copy = shutil.copytree(out, f"{out}.attn")
         steps = shop.torch(out, "--steps", "3", processes=1) + shop.steps(out, "--epochs", 1)
@@ -132,12 +132,12 @@ def main(cases, attn):
         saved.mkdir()
         os.rename(out / "model.safetensors", saved / "model.safetensors")
         attn_torch.save(attn_torch.load(out), out)
-        check(not saved.exists(), "a save that was cut short has not been completed")
+        check(not saved.exists(), "an interrupted save has not been completed")
         shop.attn("train", "--resume", "--epochs", 2, "--out", out)
         lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         kinds = [(line["kind"], line.get("epoch")) for line in lines if line["kind"] != "step"]
         check(kinds == [("epoch", 1), ("final", None), ("epoch", 2), ("final", None)], f"metrics: {lines}")
-    print("all is as it should be")
+    print("all checks passed")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def main(cases, check=False):
         if metadata != about or not same(there, golden):
             names.append("golden.safetensors")
         for file in names:
-            print(f"{TO / name / file}: is not what would be written")
+            print(f"{TO / name / file}: differs from what this script writes")
         different += len(names)
     if not check:
         for path in TO.iterdir():

@@ -52,7 +52,7 @@ def load(directory):
     weights = place(directory, WEIGHTS)
     saved = metadata(weights).get("config")
     if saved is not None and json.loads(saved) != fields:
-        raise ValueError(f"{directory}: config.json is not the one that {WEIGHTS} was saved with")
+        raise ValueError(f"{directory}: config.json differs from the configuration with which {WEIGHTS} was saved")
     if config.arch not in ("transformer", "gru"):
         raise ValueError(f"{directory}: arch {config.arch!r}, want transformer or gru")
     network = (Transformer if config.arch == "transformer" else Recurrent)(config)
@@ -82,7 +82,7 @@ class Run:
         self.about = json.loads(metadata(self.place(TRAINING))["checkpoint"])
         self.settings, self.position = self.about["settings"], self.about["position"]
         if not self.place(EXAMPLES).exists() or metadata(self.place(EXAMPLES)).get("data") != self.about["data"]:
-            raise ValueError(f"{directory}: {EXAMPLES} is not that of the run, want what attn train --prepare has written")
+            raise ValueError(f"{directory}: {EXAMPLES} does not belong to this run; run attn train --prepare again to write it")
         examples = load_file(self.place(EXAMPLES))
         self.lengths = [tuple(pair) for pair in examples["lengths"].tolist()]
         self.ids = examples["ids"]
@@ -176,7 +176,7 @@ def publish(directory):
     if not saved.exists():
         return
     if any(file.is_dir() or file.suffix == ".gone" for file in saved.iterdir()):
-        raise ValueError(f"{directory}: attn was killed while saving there; run attn on it once more")
+        raise ValueError(f"{directory}: attn was interrupted while it saved; run an attn command on the directory first")
     for file in saved.iterdir():
         os.replace(file, directory / file.name)
     sync(directory)
