@@ -1,4 +1,4 @@
-// Lesson 6: opens heads of the exported page, which is in a frame.
+// Lesson 6: opens heads of the exported page, which is in a frame, and keeps what is chosen there in the address.
 
 import { byId, onTheme, state, theme } from "./page.js";
 
@@ -10,17 +10,48 @@ const patterns = {
   it: { at: "3.1", tok: "q10", text: "Layer 3, head 1: the selected query “it” gives 0.68 of its weight to “animal”." },
 };
 
-function open() {
-  const name = state.get("find"), found = Object.hasOwn(patterns, name) ? patterns[name] : null;
-  for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-pressed", button.dataset.find === name);
+// chosen are the settings of the page in the frame that the address contains, by name. That page checks their values.
+const chosen = ["r", "a", "b", "r2", "side", "cmp", "v", "tok", "n", "hs", "c", "x", "vw", "w", "z", "g", "go", "gz", "o", "m"];
+
+const none = Object.fromEntries(chosen.map((key) => [key, null]));
+
+// settings returns the part of values that is in chosen, in one order.
+const settings = (values) => new URLSearchParams(chosen.filter((key) => values.get(key)).map((key) => [key, values.get(key)]));
+
+// first returns the settings that a pattern opens the page with.
+const first = ({ at, tok = "" }) => settings(new Map([["a", at], ["c", "one"], ["tok", tok]]));
+
+const pattern = () => (Object.hasOwn(patterns, state.get("find")) ? patterns[state.get("find")] : null);
+
+function showAnswer() {
+  const found = pattern();
+  for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-pressed", found === patterns[button.dataset.find]);
   byId("answer").textContent = found?.text ?? "Nothing is opened yet: look first.";
-  const values = new URLSearchParams({ theme: theme(), ...(found ? { a: found.at, c: "one" } : {}), ...(found?.tok ? { tok: found.tok } : {}) });
+}
+
+function open() {
+  showAnswer();
+  let values = settings(state);
+  if (values.size === 0 && pattern()) values = first(pattern());
+  values.set("theme", theme());
   byId("heads").src = "assets/minilm-heads.html#" + values;
 }
 
+// keep writes the settings of the frame into the address. Those that a pattern begins with are its name, and the page as
+// it begins has neither: the browser's back button may lead to both.
+function keep(values) {
+  const name = Object.keys(patterns).find((name) => String(first(patterns[name])) === String(values));
+  if (name || values.size === 0) state.set({ ...none, find: name });
+  else state.set({ ...none, ...Object.fromEntries(values) });
+  showAnswer();
+}
+
 for (const button of document.querySelectorAll("[data-find]")) button.addEventListener("click", () => {
-  state.set({ find: button.dataset.find === state.get("find") ? null : button.dataset.find });
+  state.set({ ...none, find: button.dataset.find === state.get("find") ? null : button.dataset.find });
   open();
+});
+window.addEventListener("message", ({ source, data }) => {
+  if (source === byId("heads").contentWindow && typeof data?.attn === "string") keep(settings(new URLSearchParams(data.attn)));
 });
 onTheme(open);
 state.onChange(open);

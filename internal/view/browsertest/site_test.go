@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
@@ -240,6 +241,70 @@ func TestSiteModel(t *testing.T) {
 	w.wait(`location.hash === "#find=sink" && document.getElementById("heads").src.includes("a=4.5")`)
 	if got := w.text("#answer"); !strings.Contains(got, "0.90") {
 		t.Errorf("the answer is %q", got)
+	}
+}
+
+// What is chosen in the frame of lesson 6 is in the address of the page, and a link opens it.
+func TestSiteFrameState(t *testing.T) {
+	url := site(t) + "minilm.html"
+	w := watch(t, 1280, 900)
+	// Without its sandbox, the test can look into the frame.
+	const inside = `document.getElementById("heads").contentDocument`
+	unlock := func() {
+		t.Helper()
+		js[bool](w.tab, `(() => {
+			const frame = document.getElementById("heads"), open = frame.cloneNode();
+			open.removeAttribute("sandbox");
+			frame.replaceWith(open);
+			return true;
+		})()`)
+		w.wait(inside + `?.body?.dataset.drawn !== undefined`)
+	}
+	shows := func(hash, title, view, token string) {
+		t.Helper()
+		w.wait(fmt.Sprintf(`location.hash === %q`, hash))
+		w.wait(fmt.Sprintf(`%[1]s.querySelector(".panel h3").textContent.toLowerCase() === %[2]q && %[1]s.querySelector('[data-view="%[3]s"]').ariaChecked === "true"`, inside, title, view))
+		if token != "" {
+			w.wait(fmt.Sprintf(`new URLSearchParams(%s.location.hash.slice(1)).get("tok") === %q`, inside, token))
+		}
+	}
+	press := func(selector string) {
+		t.Helper()
+		js[bool](w.tab, fmt.Sprintf(`(%s.querySelector(%q).click(), true)`, inside, selector))
+	}
+	w.lesson(url + "#find=it&a=2.3&v=lines&tok=q4")
+	unlock()
+	shows("#find=it&a=2.3&v=lines&tok=q4", "encoder, layer 2, head 3", "lines", "q4")
+	rect := js[[]float64](w.tab, `(() => {
+		const r = `+inside+`.querySelector('[data-view="text"]').getBoundingClientRect();
+		return [r.x + r.width / 2, r.y + r.height / 2];
+	})()`)
+	press(`.thumb[aria-label="encoder, layer 5, head 7"]`)
+	shows("#find=it&a=5.7&v=lines&tok=q4", "encoder, layer 5, head 7", "lines", "")
+	w.click("#theme") // keeps what is chosen
+	w.wait(inside + `.documentElement.dataset.theme === "light"`)
+	shows("#find=it&a=5.7&v=lines&tok=q4", "encoder, layer 5, head 7", "lines", "")
+	w.click(`[data-find="sink"]`)
+	shows("#find=sink", "encoder, layer 4, head 5", "map", "")
+	press(`[data-view="text"]`)
+	shows("#find=sink&a=4.5&v=text&c=one", "encoder, layer 4, head 5", "text", "")
+	press(`[data-view="map"]`) // what the pattern begins with is its name
+	shows("#find=sink", "encoder, layer 4, head 5", "map", "")
+
+	// In its sandbox the frame reports the same, and messages of other windows are ignored.
+	w.lesson(url + "#a=2.3")
+	w.do(chromedp.ScrollIntoView(chromedp.CSS("#heads")))
+	js[bool](w.tab, `(window.postMessage({ attn: "a=1.1" }, "*"), true)`)
+	at := js[[]float64](w.tab, `(() => {
+		const r = document.getElementById("heads").getBoundingClientRect();
+		return [r.x + 1, r.y + 1];
+	})()`)
+	for end := time.Now().Add(patience); js[string](w.tab, "location.hash") == "#a=2.3" && time.Now().Before(end); {
+		w.do(chromedp.MouseClickXY(at[0]+rect[0], at[1]+rect[1])) // again until the page in the frame is ready
+		js[bool](w.tab, "new Promise((done) => setTimeout(() => done(true), 200))")
+	}
+	if hash := w.hash(); hash != "#a=2.3&v=text" {
+		t.Errorf("after a click in the sandbox the address ends in %q", hash)
 	}
 }
 

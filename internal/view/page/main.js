@@ -1,7 +1,7 @@
 // The start of the page: fetches the records and redraws the screen when the state changes.
 
 import { byId, el, embedded, later, onPaper } from "./dom.js";
-import { begin, change, follow, headOn, setDefaults, state, subscribe } from "./state.js";
+import { begin, change, follow, headOn, setDefaults, state, subscribe, tell } from "./state.js";
 import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { fetchRecord, frozen, start } from "./data.js";
 import { prepareGrid, repaint, showGrid, step } from "./grid.js";
@@ -267,6 +267,7 @@ async function open() {
   }), say);
   if (frozen) document.body.classList.add("frozen");
   if (embedded) document.body.classList.add("embedded");
+  if (embedded && frozen) subscribe(tell);
   byId("grid").addEventListener("warned", () => problems([records.a, records.b]));
   subscribe(render);
   render();

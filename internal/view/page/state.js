@@ -42,10 +42,16 @@ function readAddress(hash) {
   }
 }
 
-export function address() {
+export function address(without = []) {
   const out = new URLSearchParams();
-  for (const [key, value] of Object.entries(defaults)) if (state[key] !== value) out.set(key, state[key]);
+  for (const [key, value] of Object.entries(defaults)) if (state[key] !== value && !without.includes(key)) out.set(key, state[key]);
   return out.toString();
+}
+
+// tell sends the state to the page around this one, so that it can keep what is chosen in its own address. Any page may
+// frame this one, so texts are left out.
+export function tell() {
+  window.parent.postMessage({ attn: address(["s", "t", "s2", "t2", "theme"]) }, "*");
 }
 
 export function subscribe(listener) {
