@@ -56,7 +56,12 @@ func Backward(a *Attention, g *Grads) {
 	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
 	if g.DScores == nil {
-		par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
+		chunk := max(1, 1<<12/(a.EV+1))
+		if b.sideBySide() {
+			sequence := a.H * a.Lq
+			chunk = max(1, chunk/sequence) * sequence
+		}
+		par.For(a.B*a.H*a.Lq, chunk, b.means)
 		b.sinks()
 	}
 	if a.keys() == 0 {
@@ -110,6 +115,9 @@ func (b *backward) featuresPart(s, g, c int) []float32 {
 // queries and keys would amplify, is then 0.
 func (b *backward) means(lo, hi int) {
 	a := b.a
+	if b.sideBySide() {
+		b.meansOfSequences(lo, hi)
+	}
 	var w *worker // for look; allocated when it is first needed
 	for row := lo; row < hi; {
 		s, h, i := a.split(row)
@@ -117,7 +125,9 @@ func (b *backward) means(lo, hi int) {
 		do := simd.RowMajor(b.g.DOut.at(s, h, i), b.g.DOut.Row)
 		out := simd.RowMajor(b.a.Out.at(s, h, i), b.a.Out.Row)
 		mean := (*b.mean)[row:][:n]
-		simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
+		if !b.sideBySide() {
+			simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
+		}
 		if a.Dropout > 0 { // without dropout, the result of a single key is its value
 			for k := range mean {
 				if b.a.Inverse[row+k] != 1 {
@@ -161,6 +171,31 @@ func (b *backward) means(lo, hi int) {
 	if w != nil {
 		w.release()
 	}
+}
+
+// sideBySide reports whether the results of all heads of a query are contiguous, and the sequences
+// so short that their rows are multiplied together, in fewer calls.
+func (b *backward) sideBySide() bool {
+	a := b.a
+	side := func(x Heads) bool { return x.Head == a.EV && x.Row == a.H*a.EV }
+	short := a.Lq < 64 && a.H*a.Lq <= 1<<10
+	return a.H > 1 && a.EV > 0 && short && !simd.TilesForHeads(a.EV) && side(b.g.DOut) && side(a.Out)
+}
+
+// meansOfSequences computes the products of means for whole sequences.
+func (b *backward) meansOfSequences(lo, hi int) {
+	a := b.a
+	n := a.H * a.Lq
+	byQuery := borrowFloats(n)
+	for ; lo < hi; lo += n {
+		s, mean := lo/n, (*b.mean)[lo:][:n]
+		do, out := simd.RowMajor(b.g.DOut.at(s, 0, 0), a.EV), simd.RowMajor(a.Out.at(s, 0, 0), a.EV)
+		simd.RowDots(*byQuery, do, out, a.EV, false)
+		for i, v := range *byQuery {
+			mean[i%a.H*a.Lq+i/a.H] = v
+		}
+	}
+	returnFloats(byQuery)
 }
 
 // sinks adds the gradient of the sinks. The value of a sink is 0, and so is the gradient of its

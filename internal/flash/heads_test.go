@@ -62,3 +62,49 @@ func TestScan(t *testing.T) {
 		t.Error("heads that are not side by side are searched as if they were")
 	}
 }
+
+// beside returns x [B H L size] with the heads of a vector side by side.
+func beside(x Heads, b, h, l, size int) Heads {
+	y := Heads{make([]float32, b*h*l*size), l * h * size, size, h * size}
+	for i := range b * h * l {
+		copy(y.at(i/l/h, i/l%h, i%l)[:size], x.at(i/l/h, i/l%h, i%l)[:size])
+	}
+	return y
+}
+
+// Gradients have the same bits with heads one after the other and side by side.
+func TestHeadsSideBySide(t *testing.T) {
+	for _, s := range []struct{ b, h, lq, lk, e, ev int }{
+		{3, 4, 20, 25, 16, 16}, {5, 3, 63, 7, 5, 9}, {2, 2, 64, 3, 8, 8}, {70, 2, 1, 9, 3, 70}, {2, 1, 5, 6, 4, 4},
+	} {
+		for _, dropout := range []float32{0, 0.3} {
+			p := newProblem(8, s.b, s.h, s.h, s.lq, s.lk, s.e, s.ev)
+			p.Dropout, p.Key = dropout, 7
+			dout := headFirst(p.dout, s.h, s.lq, s.ev)
+			q := beside(p.Q, s.b, s.h, s.lq, s.e)
+			k, v := beside(p.K, s.b, s.h, s.lk, s.e), beside(p.V, s.b, s.h, s.lk, s.ev)
+			want := run(p)
+			a := p.Attention
+			a.Q, a.K, a.V, a.Weights = q, k, v, nil
+			a.Results = a.rubbishResults(beside(dout, s.b, s.h, s.lq, s.ev))
+			Forward(&a)
+			to := Grads{DOut: beside(dout, s.b, s.h, s.lq, s.ev), Q: q, K: k, V: v}
+			for _, x := range []*Heads{&to.Q, &to.K, &to.V} {
+				x.Data = make([]float32, len(x.Data))
+			}
+			Backward(&a, &to)
+			for _, x := range []struct {
+				name    string
+				got     Heads
+				l, size int
+				want    []float32
+			}{
+				{"out", a.Out, s.lq, s.ev, want.out}, {"dq", to.Q, s.lq, s.e, want.dq},
+				{"dk", to.K, s.lk, s.e, want.dk}, {"dv", to.V, s.lk, s.ev, want.dv},
+			} {
+				one := headFirst(x.want, s.h, x.l, x.size)
+				sameBits(t, fmt.Sprint(s, " ", x.name), x.got.Data, beside(one, s.b, s.h, x.l, x.size).Data)
+			}
+		}
+	}
+}

@@ -73,7 +73,14 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 // headSpans sets spans[r] to the keys in [at.Key, end) that query at.Query+r attends to.
 func (a *Attention) headSpans(at Row, end, holes int, spans []Span, scratch []bool) {
 	for r := range spans {
-		spans[r] = Span{Lo: at.Key, Hi: end}
+		x := &spans[r]
+		x.Lo, x.Hi = at.Key, end
+		if x.Seen != nil { // writing pointers is slow while the garbage collector runs
+			x.Seen = nil
+		}
+		if x.bits != nil {
+			x.bits = nil
+		}
 	}
 	for _, rule := range a.Mask {
 		for r, at := 0, at; r < len(spans); r++ {

@@ -132,8 +132,8 @@ func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []
 // column computes m rows of C, of the columns from j on, from depth steps: with as many tiles as
 // needed, as equal in height as possible. A tile of one or two rows would leave most of the
 // multipliers idle. The sums are chains of chain steps: the first starts as t.start says, and the
-// others are added to C.
-func (t *tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead) {
+// others are added to C. t is passed by value, so that storing its pointers needs no write barriers.
+func (t tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead) {
 	highest := tileRows
 	if kernel == 1 {
 		highest = narrowRows
@@ -156,7 +156,7 @@ func (t *tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead
 			if t.depth = min(chain, depth-k); t.depth > 0 {
 				t.a = &a.Data[at*a.Row+k*a.Col]
 			}
-			gemmKernel(t, kernel)
+			gemmKernel(&t, kernel)
 			t.next += uintptr(t.tiles * t.depth * t.nextStep)
 			if k += t.depth; k == depth {
 				break

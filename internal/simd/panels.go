@@ -152,7 +152,7 @@ func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 	// short rows need fewer calls.
 	width := 16
 	if n <= 64 {
-		width = 32
+		width = 64
 	}
 	s.a, s.b = grow(s.a, n*width), grow(s.b, n*width)
 	for i := 0; i < len(dst) && n > 0; i += width {
