@@ -148,7 +148,6 @@ TEXT ·additiveKeysNEON(SB), NOSPLIT, $0-32
 	MOVD $constants<>(SB), R26
 	MOVD panel+0(FP), R0
 	MOVD w+8(FP), R1
-	MOVD h+16(FP), R2
 	WORD $0x3dc03340 // ldr q0, [x26, #192]
 	WORD $0x3dc03741 // ldr q1, [x26, #208]
 	WORD $0x3dc03b42 // ldr q2, [x26, #224]
@@ -159,13 +158,14 @@ TEXT ·additiveKeysNEON(SB), NOSPLIT, $0-32
 	WORD $0x3dc00f47 // ldr q7, [x26, #48]
 	WORD $0x3dc01348 // ldr q8, [x26, #64]
 	WORD $0x3dc01749 // ldr q9, [x26, #80]
+	MOVD h+16(FP), R2
 
 row1:
-	MOVD vectors+24(FP), R4
 	WORD $0x4d40c82a // ld1r {v10.4s}, [x1]
 	MOVD R0, R3
+	MOVD vectors+24(FP), R4
 
-vector2:
+row2:
 	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0f56b // fmin v11.4s, v11.4s, v0.4s
 	WORD $0x4e21f56b // fmax v11.4s, v11.4s, v1.4s
@@ -195,11 +195,11 @@ vector2:
 	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
 	WORD $0x6e23ddef // fmul v15.4s, v15.4s, v3.4s
 	WORD $0x3d80006f // str q15, [x3]
-	WORD $0x6e2addef // fmul v15.4s, v15.4s, v10.4s
+	WORD $0x6e2fdd4f // fmul v15.4s, v10.4s, v15.4s
 	WORD $0x3d80086f // str q15, [x3, #32]
 	ADD $16, R3
 	SUBS $1, R4, R4
-	BNE vector2
+	BNE row2
 	ADD $64, R0
 	ADD $4, R1
 	SUBS $1, R2, R2
@@ -212,446 +212,454 @@ vector2:
 // func additiveTile1NEON(t *scoreArgs)
 TEXT ·additiveTile1NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD (R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 40(R0), R4
-	MOVD 48(R0), R5
-	CMP $4, R5
-	BNE rows1
-	ADD R2, R1, R6
-	ADD R2, R6, R7
-	ADD R2, R7, R8
+	MOVD 16(R0), R1
+	MOVD 40(R0), R2
+	MOVD 48(R0), R3
+	CMP $4, R3
+	BNE next1
+	MOVD (R0), R4
+	MOVD 8(R0), R5
+	ADD R5, R4, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-pair2:
-	WORD $0x3dc00064 // ldr q4, [x3]
-	WORD $0x3dc00865 // ldr q5, [x3, #32]
-	WORD $0x3dc01066 // ldr q6, [x3, #64]
-	WORD $0x3dc01867 // ldr q7, [x3, #96]
-	WORD $0xfd400029 // ldr d9, [x1]
-	WORD $0x4e040528 // dup v8.4s, v9.s[0]
-	WORD $0x4e0c0529 // dup v9.4s, v9.s[1]
-	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
-	WORD $0x4e29d4cb // fadd v11.4s, v6.4s, v9.4s
-	WORD $0x6e2bdcac // fmul v12.4s, v5.4s, v11.4s
-	WORD $0x4e2accec // fmla v12.4s, v7.4s, v10.4s
-	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+row2:
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x3dc00825 // ldr q5, [x1, #32]
+	WORD $0x3dc01026 // ldr q6, [x1, #64]
+	WORD $0x3dc01827 // ldr q7, [x1, #96]
+	WORD $0x4d40c888 // ld1r {v8.4s}, [x4]
+	ADD $4, R4, R9
+	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
+	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
+	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
+	WORD $0x4e27cd4c // fmla v12.4s, v10.4s, v7.4s
+	WORD $0x6e2add6a // fmul v10.4s, v11.4s, v10.4s
 	WORD $0x4ea1d94d // frecpe v13.4s, v10.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd80 // fmla v0.4s, v12.4s, v14.4s
-	WORD $0xfd4000c9 // ldr d9, [x6]
-	WORD $0x4e040528 // dup v8.4s, v9.s[0]
-	WORD $0x4e0c0529 // dup v9.4s, v9.s[1]
-	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
-	WORD $0x4e29d4cb // fadd v11.4s, v6.4s, v9.4s
-	WORD $0x6e2bdcac // fmul v12.4s, v5.4s, v11.4s
-	WORD $0x4e2accec // fmla v12.4s, v7.4s, v10.4s
-	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x4d40c8c8 // ld1r {v8.4s}, [x6]
+	ADD $4, R6, R9
+	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
+	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
+	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
+	WORD $0x4e27cd4c // fmla v12.4s, v10.4s, v7.4s
+	WORD $0x6e2add6a // fmul v10.4s, v11.4s, v10.4s
 	WORD $0x4ea1d94d // frecpe v13.4s, v10.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd81 // fmla v1.4s, v12.4s, v14.4s
-	WORD $0xfd4000e9 // ldr d9, [x7]
-	WORD $0x4e040528 // dup v8.4s, v9.s[0]
-	WORD $0x4e0c0529 // dup v9.4s, v9.s[1]
-	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
-	WORD $0x4e29d4cb // fadd v11.4s, v6.4s, v9.4s
-	WORD $0x6e2bdcac // fmul v12.4s, v5.4s, v11.4s
-	WORD $0x4e2accec // fmla v12.4s, v7.4s, v10.4s
-	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x4d40c8e8 // ld1r {v8.4s}, [x7]
+	ADD $4, R7, R9
+	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
+	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
+	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
+	WORD $0x4e27cd4c // fmla v12.4s, v10.4s, v7.4s
+	WORD $0x6e2add6a // fmul v10.4s, v11.4s, v10.4s
 	WORD $0x4ea1d94d // frecpe v13.4s, v10.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd82 // fmla v2.4s, v12.4s, v14.4s
-	WORD $0xfd400109 // ldr d9, [x8]
-	WORD $0x4e040528 // dup v8.4s, v9.s[0]
-	WORD $0x4e0c0529 // dup v9.4s, v9.s[1]
-	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
-	WORD $0x4e29d4cb // fadd v11.4s, v6.4s, v9.4s
-	WORD $0x6e2bdcac // fmul v12.4s, v5.4s, v11.4s
-	WORD $0x4e2accec // fmla v12.4s, v7.4s, v10.4s
-	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	ADD $4, R8, R9
+	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
+	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
+	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
+	WORD $0x4e27cd4c // fmla v12.4s, v10.4s, v7.4s
+	WORD $0x6e2add6a // fmul v10.4s, v11.4s, v10.4s
 	WORD $0x4ea1d94d // frecpe v13.4s, v10.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd83 // fmla v3.4s, v12.4s, v14.4s
-	ADD $8, R1
+	ADD $8, R4
 	ADD $8, R6
 	ADD $8, R7
 	ADD $8, R8
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair2
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row2
 	ADD $64, R0, R9
 	WORD $0x4d40c924 // ld1r {v4.4s}, [x9]
 	ADD $68, R0, R9
 	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
-	MOVD 56(R0), R10
-	MOVD 24(R0), R11
-	MOVD 32(R0), R12
 	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
 	WORD $0x4e24cc06 // fmla v6.4s, v0.4s, v4.4s
-	TBZ $2, R10, few5
-	WORD $0x3d800166 // str q6, [x11]
+	WORD $0x4ea51ca7 // mov v7.16b, v5.16b
+	WORD $0x4e24cc27 // fmla v7.4s, v1.4s, v4.4s
+	WORD $0x4ea51ca8 // mov v8.16b, v5.16b
+	WORD $0x4e24cc48 // fmla v8.4s, v2.4s, v4.4s
+	WORD $0x4ea51ca9 // mov v9.16b, v5.16b
+	WORD $0x4e24cc69 // fmla v9.4s, v3.4s, v4.4s
+	MOVD 56(R0), R9
+	MOVD 24(R0), R10
+	MOVD 32(R0), R11
+	TBZ $2, R9, few5
+	WORD $0x3d800146 // str q6, [x10]
 	JMP done4
 
 few5:
-	TBZ $1, R10, single3
-	WORD $0xfd000166 // str d6, [x11]
-	TBZ $0, R10, done4
-	ADD $8, R11, R13
-	WORD $0x4d0081a6 // st1 {v6.s}[2], [x13]
+	TBZ $1, R9, single3
+	WORD $0xfd000146 // str d6, [x10]
+	TBZ $0, R9, done4
+	ADD $8, R10, R12
+	WORD $0x4d008186 // st1 {v6.s}[2], [x12]
 	JMP done4
 
 single3:
-	WORD $0xbd000166 // str s6, [x11]
+	WORD $0xbd000146 // str s6, [x10]
 
 done4:
-	ADD R12, R11
-	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
-	WORD $0x4e24cc26 // fmla v6.4s, v1.4s, v4.4s
-	TBZ $2, R10, few8
-	WORD $0x3d800166 // str q6, [x11]
+	ADD R11, R10
+	TBZ $2, R9, few8
+	WORD $0x3d800147 // str q7, [x10]
 	JMP done7
 
 few8:
-	TBZ $1, R10, single6
-	WORD $0xfd000166 // str d6, [x11]
-	TBZ $0, R10, done7
-	ADD $8, R11, R13
-	WORD $0x4d0081a6 // st1 {v6.s}[2], [x13]
+	TBZ $1, R9, single6
+	WORD $0xfd000147 // str d7, [x10]
+	TBZ $0, R9, done7
+	ADD $8, R10, R12
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
 	JMP done7
 
 single6:
-	WORD $0xbd000166 // str s6, [x11]
+	WORD $0xbd000147 // str s7, [x10]
 
 done7:
-	ADD R12, R11
-	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
-	WORD $0x4e24cc46 // fmla v6.4s, v2.4s, v4.4s
-	TBZ $2, R10, few11
-	WORD $0x3d800166 // str q6, [x11]
+	ADD R11, R10
+	TBZ $2, R9, few11
+	WORD $0x3d800148 // str q8, [x10]
 	JMP done10
 
 few11:
-	TBZ $1, R10, single9
-	WORD $0xfd000166 // str d6, [x11]
-	TBZ $0, R10, done10
-	ADD $8, R11, R13
-	WORD $0x4d0081a6 // st1 {v6.s}[2], [x13]
+	TBZ $1, R9, single9
+	WORD $0xfd000148 // str d8, [x10]
+	TBZ $0, R9, done10
+	ADD $8, R10, R12
+	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
 	JMP done10
 
 single9:
-	WORD $0xbd000166 // str s6, [x11]
+	WORD $0xbd000148 // str s8, [x10]
 
 done10:
-	ADD R12, R11
-	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
-	WORD $0x4e24cc66 // fmla v6.4s, v3.4s, v4.4s
-	TBZ $2, R10, few14
-	WORD $0x3d800166 // str q6, [x11]
+	ADD R11, R10
+	TBZ $2, R9, few14
+	WORD $0x3d800149 // str q9, [x10]
 	JMP done13
 
 few14:
-	TBZ $1, R10, single12
-	WORD $0xfd000166 // str d6, [x11]
-	TBZ $0, R10, done13
-	ADD $8, R11, R13
-	WORD $0x4d0081a6 // st1 {v6.s}[2], [x13]
+	TBZ $1, R9, single12
+	WORD $0xfd000149 // str d9, [x10]
+	TBZ $0, R9, done13
+	ADD $8, R10, R12
+	WORD $0x4d008189 // st1 {v9.s}[2], [x12]
 	JMP done13
 
 single12:
-	WORD $0xbd000166 // str s6, [x11]
+	WORD $0xbd000149 // str s9, [x10]
 
 done13:
-	ADD R12, R11
+	ADD R11, R10
 	RET
 
-rows1:
-	CMP $3, R5
-	BNE rows15
-	ADD R2, R1, R6
-	ADD R2, R6, R7
+next1:
+	MOVD 48(R0), R3
+	CMP $3, R3
+	BNE next15
+	MOVD (R0), R4
+	MOVD 8(R0), R5
+	ADD R5, R4, R6
+	ADD R5, R6, R7
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-pair16:
-	WORD $0x3dc00063 // ldr q3, [x3]
-	WORD $0x3dc00864 // ldr q4, [x3, #32]
-	WORD $0x3dc01065 // ldr q5, [x3, #64]
-	WORD $0x3dc01866 // ldr q6, [x3, #96]
-	WORD $0xfd400028 // ldr d8, [x1]
-	WORD $0x4e040507 // dup v7.4s, v8.s[0]
-	WORD $0x4e0c0508 // dup v8.4s, v8.s[1]
-	WORD $0x4e27d469 // fadd v9.4s, v3.4s, v7.4s
-	WORD $0x4e28d4aa // fadd v10.4s, v5.4s, v8.4s
-	WORD $0x6e2adc8b // fmul v11.4s, v4.4s, v10.4s
-	WORD $0x4e29cccb // fmla v11.4s, v6.4s, v9.4s
-	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+row16:
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x3dc00824 // ldr q4, [x1, #32]
+	WORD $0x3dc01025 // ldr q5, [x1, #64]
+	WORD $0x3dc01826 // ldr q6, [x1, #96]
+	WORD $0x4d40c887 // ld1r {v7.4s}, [x4]
+	ADD $4, R4, R8
+	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4e23d4e9 // fadd v9.4s, v7.4s, v3.4s
+	WORD $0x4e25d50a // fadd v10.4s, v8.4s, v5.4s
+	WORD $0x6e24dd4b // fmul v11.4s, v10.4s, v4.4s
+	WORD $0x4e26cd2b // fmla v11.4s, v9.4s, v6.4s
+	WORD $0x6e29dd49 // fmul v9.4s, v10.4s, v9.4s
 	WORD $0x4ea1d92c // frecpe v12.4s, v9.4s
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2dcd60 // fmla v0.4s, v11.4s, v13.4s
-	WORD $0xfd4000c8 // ldr d8, [x6]
-	WORD $0x4e040507 // dup v7.4s, v8.s[0]
-	WORD $0x4e0c0508 // dup v8.4s, v8.s[1]
-	WORD $0x4e27d469 // fadd v9.4s, v3.4s, v7.4s
-	WORD $0x4e28d4aa // fadd v10.4s, v5.4s, v8.4s
-	WORD $0x6e2adc8b // fmul v11.4s, v4.4s, v10.4s
-	WORD $0x4e29cccb // fmla v11.4s, v6.4s, v9.4s
-	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
+	ADD $4, R6, R8
+	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4e23d4e9 // fadd v9.4s, v7.4s, v3.4s
+	WORD $0x4e25d50a // fadd v10.4s, v8.4s, v5.4s
+	WORD $0x6e24dd4b // fmul v11.4s, v10.4s, v4.4s
+	WORD $0x4e26cd2b // fmla v11.4s, v9.4s, v6.4s
+	WORD $0x6e29dd49 // fmul v9.4s, v10.4s, v9.4s
 	WORD $0x4ea1d92c // frecpe v12.4s, v9.4s
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2dcd61 // fmla v1.4s, v11.4s, v13.4s
-	WORD $0xfd4000e8 // ldr d8, [x7]
-	WORD $0x4e040507 // dup v7.4s, v8.s[0]
-	WORD $0x4e0c0508 // dup v8.4s, v8.s[1]
-	WORD $0x4e27d469 // fadd v9.4s, v3.4s, v7.4s
-	WORD $0x4e28d4aa // fadd v10.4s, v5.4s, v8.4s
-	WORD $0x6e2adc8b // fmul v11.4s, v4.4s, v10.4s
-	WORD $0x4e29cccb // fmla v11.4s, v6.4s, v9.4s
-	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
+	ADD $4, R7, R8
+	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4e23d4e9 // fadd v9.4s, v7.4s, v3.4s
+	WORD $0x4e25d50a // fadd v10.4s, v8.4s, v5.4s
+	WORD $0x6e24dd4b // fmul v11.4s, v10.4s, v4.4s
+	WORD $0x4e26cd2b // fmla v11.4s, v9.4s, v6.4s
+	WORD $0x6e29dd49 // fmul v9.4s, v10.4s, v9.4s
 	WORD $0x4ea1d92c // frecpe v12.4s, v9.4s
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2dcd62 // fmla v2.4s, v11.4s, v13.4s
-	ADD $8, R1
+	ADD $8, R4
 	ADD $8, R6
 	ADD $8, R7
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair16
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row16
 	ADD $64, R0, R8
 	WORD $0x4d40c903 // ld1r {v3.4s}, [x8]
 	ADD $68, R0, R8
 	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
-	MOVD 56(R0), R9
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
 	WORD $0x4ea41c85 // mov v5.16b, v4.16b
 	WORD $0x4e23cc05 // fmla v5.4s, v0.4s, v3.4s
-	TBZ $2, R9, few19
-	WORD $0x3d800145 // str q5, [x10]
+	WORD $0x4ea41c86 // mov v6.16b, v4.16b
+	WORD $0x4e23cc26 // fmla v6.4s, v1.4s, v3.4s
+	WORD $0x4ea41c87 // mov v7.16b, v4.16b
+	WORD $0x4e23cc47 // fmla v7.4s, v2.4s, v3.4s
+	MOVD 56(R0), R8
+	MOVD 24(R0), R9
+	MOVD 32(R0), R10
+	TBZ $2, R8, few19
+	WORD $0x3d800125 // str q5, [x9]
 	JMP done18
 
 few19:
-	TBZ $1, R9, single17
-	WORD $0xfd000145 // str d5, [x10]
-	TBZ $0, R9, done18
-	ADD $8, R10, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	TBZ $1, R8, single17
+	WORD $0xfd000125 // str d5, [x9]
+	TBZ $0, R8, done18
+	ADD $8, R9, R11
+	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
 	JMP done18
 
 single17:
-	WORD $0xbd000145 // str s5, [x10]
+	WORD $0xbd000125 // str s5, [x9]
 
 done18:
-	ADD R11, R10
-	WORD $0x4ea41c85 // mov v5.16b, v4.16b
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	TBZ $2, R9, few22
-	WORD $0x3d800145 // str q5, [x10]
+	ADD R10, R9
+	TBZ $2, R8, few22
+	WORD $0x3d800126 // str q6, [x9]
 	JMP done21
 
 few22:
-	TBZ $1, R9, single20
-	WORD $0xfd000145 // str d5, [x10]
-	TBZ $0, R9, done21
-	ADD $8, R10, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	TBZ $1, R8, single20
+	WORD $0xfd000126 // str d6, [x9]
+	TBZ $0, R8, done21
+	ADD $8, R9, R11
+	WORD $0x4d008166 // st1 {v6.s}[2], [x11]
 	JMP done21
 
 single20:
-	WORD $0xbd000145 // str s5, [x10]
+	WORD $0xbd000126 // str s6, [x9]
 
 done21:
-	ADD R11, R10
-	WORD $0x4ea41c85 // mov v5.16b, v4.16b
-	WORD $0x4e23cc45 // fmla v5.4s, v2.4s, v3.4s
-	TBZ $2, R9, few25
-	WORD $0x3d800145 // str q5, [x10]
+	ADD R10, R9
+	TBZ $2, R8, few25
+	WORD $0x3d800127 // str q7, [x9]
 	JMP done24
 
 few25:
-	TBZ $1, R9, single23
-	WORD $0xfd000145 // str d5, [x10]
-	TBZ $0, R9, done24
-	ADD $8, R10, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	TBZ $1, R8, single23
+	WORD $0xfd000127 // str d7, [x9]
+	TBZ $0, R8, done24
+	ADD $8, R9, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
 	JMP done24
 
 single23:
-	WORD $0xbd000145 // str s5, [x10]
+	WORD $0xbd000127 // str s7, [x9]
 
 done24:
-	ADD R11, R10
+	ADD R10, R9
 	RET
 
-rows15:
-	CMP $2, R5
-	BNE rows26
-	ADD R2, R1, R6
+next15:
+	MOVD 48(R0), R3
+	CMP $2, R3
+	BNE next26
+	MOVD (R0), R4
+	MOVD 8(R0), R5
+	ADD R5, R4, R6
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-pair27:
-	WORD $0x3dc00062 // ldr q2, [x3]
-	WORD $0x3dc00863 // ldr q3, [x3, #32]
-	WORD $0x3dc01064 // ldr q4, [x3, #64]
-	WORD $0x3dc01865 // ldr q5, [x3, #96]
-	WORD $0xfd400027 // ldr d7, [x1]
-	WORD $0x4e0404e6 // dup v6.4s, v7.s[0]
-	WORD $0x4e0c04e7 // dup v7.4s, v7.s[1]
-	WORD $0x4e26d448 // fadd v8.4s, v2.4s, v6.4s
-	WORD $0x4e27d489 // fadd v9.4s, v4.4s, v7.4s
-	WORD $0x6e29dc6a // fmul v10.4s, v3.4s, v9.4s
-	WORD $0x4e28ccaa // fmla v10.4s, v5.4s, v8.4s
-	WORD $0x6e29dd08 // fmul v8.4s, v8.4s, v9.4s
+row27:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00823 // ldr q3, [x1, #32]
+	WORD $0x3dc01024 // ldr q4, [x1, #64]
+	WORD $0x3dc01825 // ldr q5, [x1, #96]
+	WORD $0x4d40c886 // ld1r {v6.4s}, [x4]
+	ADD $4, R4, R7
+	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
+	WORD $0x4e22d4c8 // fadd v8.4s, v6.4s, v2.4s
+	WORD $0x4e24d4e9 // fadd v9.4s, v7.4s, v4.4s
+	WORD $0x6e23dd2a // fmul v10.4s, v9.4s, v3.4s
+	WORD $0x4e25cd0a // fmla v10.4s, v8.4s, v5.4s
+	WORD $0x6e28dd28 // fmul v8.4s, v9.4s, v8.4s
 	WORD $0x4ea1d90b // frecpe v11.4s, v8.4s
 	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
 	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
 	WORD $0x4e2ccd40 // fmla v0.4s, v10.4s, v12.4s
-	WORD $0xfd4000c7 // ldr d7, [x6]
-	WORD $0x4e0404e6 // dup v6.4s, v7.s[0]
-	WORD $0x4e0c04e7 // dup v7.4s, v7.s[1]
-	WORD $0x4e26d448 // fadd v8.4s, v2.4s, v6.4s
-	WORD $0x4e27d489 // fadd v9.4s, v4.4s, v7.4s
-	WORD $0x6e29dc6a // fmul v10.4s, v3.4s, v9.4s
-	WORD $0x4e28ccaa // fmla v10.4s, v5.4s, v8.4s
-	WORD $0x6e29dd08 // fmul v8.4s, v8.4s, v9.4s
+	WORD $0x4d40c8c6 // ld1r {v6.4s}, [x6]
+	ADD $4, R6, R7
+	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
+	WORD $0x4e22d4c8 // fadd v8.4s, v6.4s, v2.4s
+	WORD $0x4e24d4e9 // fadd v9.4s, v7.4s, v4.4s
+	WORD $0x6e23dd2a // fmul v10.4s, v9.4s, v3.4s
+	WORD $0x4e25cd0a // fmla v10.4s, v8.4s, v5.4s
+	WORD $0x6e28dd28 // fmul v8.4s, v9.4s, v8.4s
 	WORD $0x4ea1d90b // frecpe v11.4s, v8.4s
 	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
 	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
 	WORD $0x4e2ccd41 // fmla v1.4s, v10.4s, v12.4s
-	ADD $8, R1
+	ADD $8, R4
 	ADD $8, R6
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair27
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row27
 	ADD $64, R0, R7
 	WORD $0x4d40c8e2 // ld1r {v2.4s}, [x7]
 	ADD $68, R0, R7
 	WORD $0x4d40c8e3 // ld1r {v3.4s}, [x7]
-	MOVD 56(R0), R8
-	MOVD 24(R0), R9
-	MOVD 32(R0), R10
 	WORD $0x4ea31c64 // mov v4.16b, v3.16b
 	WORD $0x4e22cc04 // fmla v4.4s, v0.4s, v2.4s
-	TBZ $2, R8, few30
-	WORD $0x3d800124 // str q4, [x9]
+	WORD $0x4ea31c65 // mov v5.16b, v3.16b
+	WORD $0x4e22cc25 // fmla v5.4s, v1.4s, v2.4s
+	MOVD 56(R0), R7
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	TBZ $2, R7, few30
+	WORD $0x3d800104 // str q4, [x8]
 	JMP done29
 
 few30:
-	TBZ $1, R8, single28
-	WORD $0xfd000124 // str d4, [x9]
-	TBZ $0, R8, done29
-	ADD $8, R9, R11
-	WORD $0x4d008164 // st1 {v4.s}[2], [x11]
+	TBZ $1, R7, single28
+	WORD $0xfd000104 // str d4, [x8]
+	TBZ $0, R7, done29
+	ADD $8, R8, R10
+	WORD $0x4d008144 // st1 {v4.s}[2], [x10]
 	JMP done29
 
 single28:
-	WORD $0xbd000124 // str s4, [x9]
+	WORD $0xbd000104 // str s4, [x8]
 
 done29:
-	ADD R10, R9
-	WORD $0x4ea31c64 // mov v4.16b, v3.16b
-	WORD $0x4e22cc24 // fmla v4.4s, v1.4s, v2.4s
-	TBZ $2, R8, few33
-	WORD $0x3d800124 // str q4, [x9]
+	ADD R9, R8
+	TBZ $2, R7, few33
+	WORD $0x3d800105 // str q5, [x8]
 	JMP done32
 
 few33:
-	TBZ $1, R8, single31
-	WORD $0xfd000124 // str d4, [x9]
-	TBZ $0, R8, done32
-	ADD $8, R9, R11
-	WORD $0x4d008164 // st1 {v4.s}[2], [x11]
+	TBZ $1, R7, single31
+	WORD $0xfd000105 // str d5, [x8]
+	TBZ $0, R7, done32
+	ADD $8, R8, R10
+	WORD $0x4d008145 // st1 {v5.s}[2], [x10]
 	JMP done32
 
 single31:
-	WORD $0xbd000124 // str s4, [x9]
+	WORD $0xbd000105 // str s5, [x8]
 
 done32:
-	ADD R10, R9
+	ADD R9, R8
 	RET
 
-rows26:
+next26:
+	MOVD (R0), R3
+	MOVD 8(R0), R4
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-pair34:
-	WORD $0x3dc00061 // ldr q1, [x3]
-	WORD $0x3dc00862 // ldr q2, [x3, #32]
-	WORD $0x3dc01063 // ldr q3, [x3, #64]
-	WORD $0x3dc01864 // ldr q4, [x3, #96]
-	WORD $0xfd400026 // ldr d6, [x1]
-	WORD $0x4e0404c5 // dup v5.4s, v6.s[0]
-	WORD $0x4e0c04c6 // dup v6.4s, v6.s[1]
-	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
-	WORD $0x4e26d468 // fadd v8.4s, v3.4s, v6.4s
-	WORD $0x6e28dc49 // fmul v9.4s, v2.4s, v8.4s
-	WORD $0x4e27cc89 // fmla v9.4s, v4.4s, v7.4s
-	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+row34:
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3dc01023 // ldr q3, [x1, #64]
+	WORD $0x3dc01824 // ldr q4, [x1, #96]
+	WORD $0x4d40c865 // ld1r {v5.4s}, [x3]
+	ADD $4, R3, R5
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
+	WORD $0x4e21d4a7 // fadd v7.4s, v5.4s, v1.4s
+	WORD $0x4e23d4c8 // fadd v8.4s, v6.4s, v3.4s
+	WORD $0x6e22dd09 // fmul v9.4s, v8.4s, v2.4s
+	WORD $0x4e24cce9 // fmla v9.4s, v7.4s, v4.4s
+	WORD $0x6e27dd07 // fmul v7.4s, v8.4s, v7.4s
 	WORD $0x4ea1d8ea // frecpe v10.4s, v7.4s
 	WORD $0x4e2afceb // frecps v11.4s, v7.4s, v10.4s
 	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
 	WORD $0x4e2afceb // frecps v11.4s, v7.4s, v10.4s
 	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
 	WORD $0x4e2bcd20 // fmla v0.4s, v9.4s, v11.4s
-	ADD $8, R1
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair34
-	ADD $64, R0, R6
-	WORD $0x4d40c8c1 // ld1r {v1.4s}, [x6]
-	ADD $68, R0, R6
-	WORD $0x4d40c8c2 // ld1r {v2.4s}, [x6]
-	MOVD 56(R0), R7
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
+	ADD $8, R3
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row34
+	ADD $64, R0, R5
+	WORD $0x4d40c8a1 // ld1r {v1.4s}, [x5]
+	ADD $68, R0, R5
+	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
 	WORD $0x4ea21c43 // mov v3.16b, v2.16b
 	WORD $0x4e21cc03 // fmla v3.4s, v0.4s, v1.4s
-	TBZ $2, R7, few37
-	WORD $0x3d800103 // str q3, [x8]
+	MOVD 56(R0), R5
+	MOVD 24(R0), R6
+	MOVD 32(R0), R7
+	TBZ $2, R5, few37
+	WORD $0x3d8000c3 // str q3, [x6]
 	JMP done36
 
 few37:
-	TBZ $1, R7, single35
-	WORD $0xfd000103 // str d3, [x8]
-	TBZ $0, R7, done36
-	ADD $8, R8, R10
-	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
+	TBZ $1, R5, single35
+	WORD $0xfd0000c3 // str d3, [x6]
+	TBZ $0, R5, done36
+	ADD $8, R6, R8
+	WORD $0x4d008103 // st1 {v3.s}[2], [x8]
 	JMP done36
 
 single35:
-	WORD $0xbd000103 // str s3, [x8]
+	WORD $0xbd0000c3 // str s3, [x6]
 
 done36:
-	ADD R9, R8
+	ADD R7, R6
 	RET
 
 // additiveTile2NEON is additiveTile1 for two vectors of keys.
@@ -659,16 +667,16 @@ done36:
 // func additiveTile2NEON(t *scoreArgs)
 TEXT ·additiveTile2NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD (R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 40(R0), R4
-	MOVD 48(R0), R5
-	CMP $4, R5
-	BNE rows1
-	ADD R2, R1, R6
-	ADD R2, R6, R7
-	ADD R2, R7, R8
+	MOVD 16(R0), R1
+	MOVD 40(R0), R2
+	MOVD 48(R0), R3
+	CMP $4, R3
+	BNE next1
+	MOVD (R0), R4
+	MOVD 8(R0), R5
+	ADD R5, R4, R6
+	ADD R5, R6, R7
+	ADD R5, R7, R8
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -678,224 +686,227 @@ TEXT ·additiveTile2NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-pair2:
-	WORD $0x3dc00068 // ldr q8, [x3]
-	WORD $0x3dc00469 // ldr q9, [x3, #16]
-	WORD $0x3dc0086a // ldr q10, [x3, #32]
-	WORD $0x3dc00c6b // ldr q11, [x3, #48]
-	WORD $0x3dc0106c // ldr q12, [x3, #64]
-	WORD $0x3dc0146d // ldr q13, [x3, #80]
-	WORD $0x3dc0186e // ldr q14, [x3, #96]
-	WORD $0x3dc01c6f // ldr q15, [x3, #112]
-	WORD $0xfd400031 // ldr d17, [x1]
-	WORD $0x4e040630 // dup v16.4s, v17.s[0]
-	WORD $0x4e0c0631 // dup v17.4s, v17.s[1]
-	WORD $0x4e30d512 // fadd v18.4s, v8.4s, v16.4s
-	WORD $0x4e31d593 // fadd v19.4s, v12.4s, v17.4s
-	WORD $0x6e33dd54 // fmul v20.4s, v10.4s, v19.4s
-	WORD $0x4e32cdd4 // fmla v20.4s, v14.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+row2:
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x3dc00829 // ldr q9, [x1, #32]
+	WORD $0x3dc0102a // ldr q10, [x1, #64]
+	WORD $0x3dc0182b // ldr q11, [x1, #96]
+	WORD $0x3dc0042c // ldr q12, [x1, #16]
+	WORD $0x3dc00c2d // ldr q13, [x1, #48]
+	WORD $0x3dc0142e // ldr q14, [x1, #80]
+	WORD $0x3dc01c2f // ldr q15, [x1, #112]
+	WORD $0x4d40c890 // ld1r {v16.4s}, [x4]
+	ADD $4, R4, R9
+	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
+	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
+	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
+	WORD $0x4e2bce54 // fmla v20.4s, v18.4s, v11.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce80 // fmla v0.4s, v20.4s, v22.4s
-	WORD $0x4e30d532 // fadd v18.4s, v9.4s, v16.4s
-	WORD $0x4e31d5b3 // fadd v19.4s, v13.4s, v17.4s
-	WORD $0x6e33dd74 // fmul v20.4s, v11.4s, v19.4s
-	WORD $0x4e32cdf4 // fmla v20.4s, v15.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+	WORD $0x4e2cd612 // fadd v18.4s, v16.4s, v12.4s
+	WORD $0x4e2ed633 // fadd v19.4s, v17.4s, v14.4s
+	WORD $0x6e2dde74 // fmul v20.4s, v19.4s, v13.4s
+	WORD $0x4e2fce54 // fmla v20.4s, v18.4s, v15.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce81 // fmla v1.4s, v20.4s, v22.4s
-	WORD $0xfd4000d1 // ldr d17, [x6]
-	WORD $0x4e040630 // dup v16.4s, v17.s[0]
-	WORD $0x4e0c0631 // dup v17.4s, v17.s[1]
-	WORD $0x4e30d512 // fadd v18.4s, v8.4s, v16.4s
-	WORD $0x4e31d593 // fadd v19.4s, v12.4s, v17.4s
-	WORD $0x6e33dd54 // fmul v20.4s, v10.4s, v19.4s
-	WORD $0x4e32cdd4 // fmla v20.4s, v14.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+	WORD $0x4d40c8d0 // ld1r {v16.4s}, [x6]
+	ADD $4, R6, R9
+	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
+	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
+	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
+	WORD $0x4e2bce54 // fmla v20.4s, v18.4s, v11.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce82 // fmla v2.4s, v20.4s, v22.4s
-	WORD $0x4e30d532 // fadd v18.4s, v9.4s, v16.4s
-	WORD $0x4e31d5b3 // fadd v19.4s, v13.4s, v17.4s
-	WORD $0x6e33dd74 // fmul v20.4s, v11.4s, v19.4s
-	WORD $0x4e32cdf4 // fmla v20.4s, v15.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+	WORD $0x4e2cd612 // fadd v18.4s, v16.4s, v12.4s
+	WORD $0x4e2ed633 // fadd v19.4s, v17.4s, v14.4s
+	WORD $0x6e2dde74 // fmul v20.4s, v19.4s, v13.4s
+	WORD $0x4e2fce54 // fmla v20.4s, v18.4s, v15.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce83 // fmla v3.4s, v20.4s, v22.4s
-	WORD $0xfd4000f1 // ldr d17, [x7]
-	WORD $0x4e040630 // dup v16.4s, v17.s[0]
-	WORD $0x4e0c0631 // dup v17.4s, v17.s[1]
-	WORD $0x4e30d512 // fadd v18.4s, v8.4s, v16.4s
-	WORD $0x4e31d593 // fadd v19.4s, v12.4s, v17.4s
-	WORD $0x6e33dd54 // fmul v20.4s, v10.4s, v19.4s
-	WORD $0x4e32cdd4 // fmla v20.4s, v14.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+	WORD $0x4d40c8f0 // ld1r {v16.4s}, [x7]
+	ADD $4, R7, R9
+	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
+	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
+	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
+	WORD $0x4e2bce54 // fmla v20.4s, v18.4s, v11.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce84 // fmla v4.4s, v20.4s, v22.4s
-	WORD $0x4e30d532 // fadd v18.4s, v9.4s, v16.4s
-	WORD $0x4e31d5b3 // fadd v19.4s, v13.4s, v17.4s
-	WORD $0x6e33dd74 // fmul v20.4s, v11.4s, v19.4s
-	WORD $0x4e32cdf4 // fmla v20.4s, v15.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+	WORD $0x4e2cd612 // fadd v18.4s, v16.4s, v12.4s
+	WORD $0x4e2ed633 // fadd v19.4s, v17.4s, v14.4s
+	WORD $0x6e2dde74 // fmul v20.4s, v19.4s, v13.4s
+	WORD $0x4e2fce54 // fmla v20.4s, v18.4s, v15.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce85 // fmla v5.4s, v20.4s, v22.4s
-	WORD $0xfd400111 // ldr d17, [x8]
-	WORD $0x4e040630 // dup v16.4s, v17.s[0]
-	WORD $0x4e0c0631 // dup v17.4s, v17.s[1]
-	WORD $0x4e30d512 // fadd v18.4s, v8.4s, v16.4s
-	WORD $0x4e31d593 // fadd v19.4s, v12.4s, v17.4s
-	WORD $0x6e33dd54 // fmul v20.4s, v10.4s, v19.4s
-	WORD $0x4e32cdd4 // fmla v20.4s, v14.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
+	ADD $4, R8, R9
+	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
+	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
+	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
+	WORD $0x4e2bce54 // fmla v20.4s, v18.4s, v11.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce86 // fmla v6.4s, v20.4s, v22.4s
-	WORD $0x4e30d532 // fadd v18.4s, v9.4s, v16.4s
-	WORD $0x4e31d5b3 // fadd v19.4s, v13.4s, v17.4s
-	WORD $0x6e33dd74 // fmul v20.4s, v11.4s, v19.4s
-	WORD $0x4e32cdf4 // fmla v20.4s, v15.4s, v18.4s
-	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
+	WORD $0x4e2cd612 // fadd v18.4s, v16.4s, v12.4s
+	WORD $0x4e2ed633 // fadd v19.4s, v17.4s, v14.4s
+	WORD $0x6e2dde74 // fmul v20.4s, v19.4s, v13.4s
+	WORD $0x4e2fce54 // fmla v20.4s, v18.4s, v15.4s
+	WORD $0x6e32de72 // fmul v18.4s, v19.4s, v18.4s
 	WORD $0x4ea1da55 // frecpe v21.4s, v18.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce87 // fmla v7.4s, v20.4s, v22.4s
-	ADD $8, R1
+	ADD $8, R4
 	ADD $8, R6
 	ADD $8, R7
 	ADD $8, R8
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair2
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row2
 	ADD $64, R0, R9
 	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
 	ADD $68, R0, R9
 	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
-	MOVD 56(R0), R10
-	MOVD 24(R0), R11
-	MOVD 32(R0), R12
 	WORD $0x4ea91d2a // mov v10.16b, v9.16b
 	WORD $0x4e28cc0a // fmla v10.4s, v0.4s, v8.4s
-	WORD $0x3d80016a // str q10, [x11]
-	WORD $0x4ea91d2a // mov v10.16b, v9.16b
-	WORD $0x4e28cc2a // fmla v10.4s, v1.4s, v8.4s
-	TBZ $2, R10, few5
-	WORD $0x3d80056a // str q10, [x11, #16]
+	WORD $0x4ea91d2b // mov v11.16b, v9.16b
+	WORD $0x4e28cc2b // fmla v11.4s, v1.4s, v8.4s
+	WORD $0x4ea91d2c // mov v12.16b, v9.16b
+	WORD $0x4e28cc4c // fmla v12.4s, v2.4s, v8.4s
+	WORD $0x4ea91d2d // mov v13.16b, v9.16b
+	WORD $0x4e28cc6d // fmla v13.4s, v3.4s, v8.4s
+	WORD $0x4ea91d2e // mov v14.16b, v9.16b
+	WORD $0x4e28cc8e // fmla v14.4s, v4.4s, v8.4s
+	WORD $0x4ea91d2f // mov v15.16b, v9.16b
+	WORD $0x4e28ccaf // fmla v15.4s, v5.4s, v8.4s
+	WORD $0x4ea91d30 // mov v16.16b, v9.16b
+	WORD $0x4e28ccd0 // fmla v16.4s, v6.4s, v8.4s
+	WORD $0x4ea91d31 // mov v17.16b, v9.16b
+	WORD $0x4e28ccf1 // fmla v17.4s, v7.4s, v8.4s
+	MOVD 56(R0), R9
+	MOVD 24(R0), R10
+	MOVD 32(R0), R11
+	WORD $0x3d80014a // str q10, [x10]
+	TBZ $2, R9, few5
+	WORD $0x3d80054b // str q11, [x10, #16]
 	JMP done4
 
 few5:
-	TBZ $1, R10, single3
-	WORD $0xfd00096a // str d10, [x11, #16]
-	TBZ $0, R10, done4
-	ADD $24, R11, R13
-	WORD $0x4d0081aa // st1 {v10.s}[2], [x13]
+	TBZ $1, R9, single3
+	WORD $0xfd00094b // str d11, [x10, #16]
+	TBZ $0, R9, done4
+	ADD $24, R10, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
 	JMP done4
 
 single3:
-	WORD $0xbd00116a // str s10, [x11, #16]
+	WORD $0xbd00114b // str s11, [x10, #16]
 
 done4:
-	ADD R12, R11
-	WORD $0x4ea91d2a // mov v10.16b, v9.16b
-	WORD $0x4e28cc4a // fmla v10.4s, v2.4s, v8.4s
-	WORD $0x3d80016a // str q10, [x11]
-	WORD $0x4ea91d2a // mov v10.16b, v9.16b
-	WORD $0x4e28cc6a // fmla v10.4s, v3.4s, v8.4s
-	TBZ $2, R10, few8
-	WORD $0x3d80056a // str q10, [x11, #16]
+	ADD R11, R10
+	WORD $0x3d80014c // str q12, [x10]
+	TBZ $2, R9, few8
+	WORD $0x3d80054d // str q13, [x10, #16]
 	JMP done7
 
 few8:
-	TBZ $1, R10, single6
-	WORD $0xfd00096a // str d10, [x11, #16]
-	TBZ $0, R10, done7
-	ADD $24, R11, R13
-	WORD $0x4d0081aa // st1 {v10.s}[2], [x13]
+	TBZ $1, R9, single6
+	WORD $0xfd00094d // str d13, [x10, #16]
+	TBZ $0, R9, done7
+	ADD $24, R10, R12
+	WORD $0x4d00818d // st1 {v13.s}[2], [x12]
 	JMP done7
 
 single6:
-	WORD $0xbd00116a // str s10, [x11, #16]
+	WORD $0xbd00114d // str s13, [x10, #16]
 
 done7:
-	ADD R12, R11
-	WORD $0x4ea91d2a // mov v10.16b, v9.16b
-	WORD $0x4e28cc8a // fmla v10.4s, v4.4s, v8.4s
-	WORD $0x3d80016a // str q10, [x11]
-	WORD $0x4ea91d2a // mov v10.16b, v9.16b
-	WORD $0x4e28ccaa // fmla v10.4s, v5.4s, v8.4s
-	TBZ $2, R10, few11
-	WORD $0x3d80056a // str q10, [x11, #16]
+	ADD R11, R10
+	WORD $0x3d80014e // str q14, [x10]
+	TBZ $2, R9, few11
+	WORD $0x3d80054f // str q15, [x10, #16]
 	JMP done10
 
 few11:
-	TBZ $1, R10, single9
-	WORD $0xfd00096a // str d10, [x11, #16]
-	TBZ $0, R10, done10
-	ADD $24, R11, R13
-	WORD $0x4d0081aa // st1 {v10.s}[2], [x13]
+	TBZ $1, R9, single9
+	WORD $0xfd00094f // str d15, [x10, #16]
+	TBZ $0, R9, done10
+	ADD $24, R10, R12
+	WORD $0x4d00818f // st1 {v15.s}[2], [x12]
 	JMP done10
 
 single9:
-	WORD $0xbd00116a // str s10, [x11, #16]
+	WORD $0xbd00114f // str s15, [x10, #16]
 
 done10:
-	ADD R12, R11
-	WORD $0x4ea91d2a // mov v10.16b, v9.16b
-	WORD $0x4e28ccca // fmla v10.4s, v6.4s, v8.4s
-	WORD $0x3d80016a // str q10, [x11]
-	WORD $0x4ea91d2a // mov v10.16b, v9.16b
-	WORD $0x4e28ccea // fmla v10.4s, v7.4s, v8.4s
-	TBZ $2, R10, few14
-	WORD $0x3d80056a // str q10, [x11, #16]
+	ADD R11, R10
+	WORD $0x3d800150 // str q16, [x10]
+	TBZ $2, R9, few14
+	WORD $0x3d800551 // str q17, [x10, #16]
 	JMP done13
 
 few14:
-	TBZ $1, R10, single12
-	WORD $0xfd00096a // str d10, [x11, #16]
-	TBZ $0, R10, done13
-	ADD $24, R11, R13
-	WORD $0x4d0081aa // st1 {v10.s}[2], [x13]
+	TBZ $1, R9, single12
+	WORD $0xfd000951 // str d17, [x10, #16]
+	TBZ $0, R9, done13
+	ADD $24, R10, R12
+	WORD $0x4d008191 // st1 {v17.s}[2], [x12]
 	JMP done13
 
 single12:
-	WORD $0xbd00116a // str s10, [x11, #16]
+	WORD $0xbd001151 // str s17, [x10, #16]
 
 done13:
-	ADD R12, R11
+	ADD R11, R10
 	RET
 
-rows1:
-	CMP $3, R5
-	BNE rows15
-	ADD R2, R1, R6
-	ADD R2, R6, R7
+next1:
+	MOVD 48(R0), R3
+	CMP $3, R3
+	BNE next15
+	MOVD (R0), R4
+	MOVD 8(R0), R5
+	ADD R5, R4, R6
+	ADD R5, R6, R7
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -903,368 +914,373 @@ rows1:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-pair16:
-	WORD $0x3dc00066 // ldr q6, [x3]
-	WORD $0x3dc00467 // ldr q7, [x3, #16]
-	WORD $0x3dc00868 // ldr q8, [x3, #32]
-	WORD $0x3dc00c69 // ldr q9, [x3, #48]
-	WORD $0x3dc0106a // ldr q10, [x3, #64]
-	WORD $0x3dc0146b // ldr q11, [x3, #80]
-	WORD $0x3dc0186c // ldr q12, [x3, #96]
-	WORD $0x3dc01c6d // ldr q13, [x3, #112]
-	WORD $0xfd40002f // ldr d15, [x1]
-	WORD $0x4e0405ee // dup v14.4s, v15.s[0]
-	WORD $0x4e0c05ef // dup v15.4s, v15.s[1]
-	WORD $0x4e2ed4d0 // fadd v16.4s, v6.4s, v14.4s
-	WORD $0x4e2fd551 // fadd v17.4s, v10.4s, v15.4s
-	WORD $0x6e31dd12 // fmul v18.4s, v8.4s, v17.4s
-	WORD $0x4e30cd92 // fmla v18.4s, v12.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
+row16:
+	WORD $0x3dc00026 // ldr q6, [x1]
+	WORD $0x3dc00827 // ldr q7, [x1, #32]
+	WORD $0x3dc01028 // ldr q8, [x1, #64]
+	WORD $0x3dc01829 // ldr q9, [x1, #96]
+	WORD $0x3dc0042a // ldr q10, [x1, #16]
+	WORD $0x3dc00c2b // ldr q11, [x1, #48]
+	WORD $0x3dc0142c // ldr q12, [x1, #80]
+	WORD $0x3dc01c2d // ldr q13, [x1, #112]
+	WORD $0x4d40c88e // ld1r {v14.4s}, [x4]
+	ADD $4, R4, R8
+	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4e26d5d0 // fadd v16.4s, v14.4s, v6.4s
+	WORD $0x4e28d5f1 // fadd v17.4s, v15.4s, v8.4s
+	WORD $0x6e27de32 // fmul v18.4s, v17.4s, v7.4s
+	WORD $0x4e29ce12 // fmla v18.4s, v16.4s, v9.4s
+	WORD $0x6e30de30 // fmul v16.4s, v17.4s, v16.4s
 	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce40 // fmla v0.4s, v18.4s, v20.4s
-	WORD $0x4e2ed4f0 // fadd v16.4s, v7.4s, v14.4s
-	WORD $0x4e2fd571 // fadd v17.4s, v11.4s, v15.4s
-	WORD $0x6e31dd32 // fmul v18.4s, v9.4s, v17.4s
-	WORD $0x4e30cdb2 // fmla v18.4s, v13.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
+	WORD $0x4e2ad5d0 // fadd v16.4s, v14.4s, v10.4s
+	WORD $0x4e2cd5f1 // fadd v17.4s, v15.4s, v12.4s
+	WORD $0x6e2bde32 // fmul v18.4s, v17.4s, v11.4s
+	WORD $0x4e2dce12 // fmla v18.4s, v16.4s, v13.4s
+	WORD $0x6e30de30 // fmul v16.4s, v17.4s, v16.4s
 	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce41 // fmla v1.4s, v18.4s, v20.4s
-	WORD $0xfd4000cf // ldr d15, [x6]
-	WORD $0x4e0405ee // dup v14.4s, v15.s[0]
-	WORD $0x4e0c05ef // dup v15.4s, v15.s[1]
-	WORD $0x4e2ed4d0 // fadd v16.4s, v6.4s, v14.4s
-	WORD $0x4e2fd551 // fadd v17.4s, v10.4s, v15.4s
-	WORD $0x6e31dd12 // fmul v18.4s, v8.4s, v17.4s
-	WORD $0x4e30cd92 // fmla v18.4s, v12.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
+	WORD $0x4d40c8ce // ld1r {v14.4s}, [x6]
+	ADD $4, R6, R8
+	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4e26d5d0 // fadd v16.4s, v14.4s, v6.4s
+	WORD $0x4e28d5f1 // fadd v17.4s, v15.4s, v8.4s
+	WORD $0x6e27de32 // fmul v18.4s, v17.4s, v7.4s
+	WORD $0x4e29ce12 // fmla v18.4s, v16.4s, v9.4s
+	WORD $0x6e30de30 // fmul v16.4s, v17.4s, v16.4s
 	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce42 // fmla v2.4s, v18.4s, v20.4s
-	WORD $0x4e2ed4f0 // fadd v16.4s, v7.4s, v14.4s
-	WORD $0x4e2fd571 // fadd v17.4s, v11.4s, v15.4s
-	WORD $0x6e31dd32 // fmul v18.4s, v9.4s, v17.4s
-	WORD $0x4e30cdb2 // fmla v18.4s, v13.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
+	WORD $0x4e2ad5d0 // fadd v16.4s, v14.4s, v10.4s
+	WORD $0x4e2cd5f1 // fadd v17.4s, v15.4s, v12.4s
+	WORD $0x6e2bde32 // fmul v18.4s, v17.4s, v11.4s
+	WORD $0x4e2dce12 // fmla v18.4s, v16.4s, v13.4s
+	WORD $0x6e30de30 // fmul v16.4s, v17.4s, v16.4s
 	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce43 // fmla v3.4s, v18.4s, v20.4s
-	WORD $0xfd4000ef // ldr d15, [x7]
-	WORD $0x4e0405ee // dup v14.4s, v15.s[0]
-	WORD $0x4e0c05ef // dup v15.4s, v15.s[1]
-	WORD $0x4e2ed4d0 // fadd v16.4s, v6.4s, v14.4s
-	WORD $0x4e2fd551 // fadd v17.4s, v10.4s, v15.4s
-	WORD $0x6e31dd12 // fmul v18.4s, v8.4s, v17.4s
-	WORD $0x4e30cd92 // fmla v18.4s, v12.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
+	WORD $0x4d40c8ee // ld1r {v14.4s}, [x7]
+	ADD $4, R7, R8
+	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4e26d5d0 // fadd v16.4s, v14.4s, v6.4s
+	WORD $0x4e28d5f1 // fadd v17.4s, v15.4s, v8.4s
+	WORD $0x6e27de32 // fmul v18.4s, v17.4s, v7.4s
+	WORD $0x4e29ce12 // fmla v18.4s, v16.4s, v9.4s
+	WORD $0x6e30de30 // fmul v16.4s, v17.4s, v16.4s
 	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce44 // fmla v4.4s, v18.4s, v20.4s
-	WORD $0x4e2ed4f0 // fadd v16.4s, v7.4s, v14.4s
-	WORD $0x4e2fd571 // fadd v17.4s, v11.4s, v15.4s
-	WORD $0x6e31dd32 // fmul v18.4s, v9.4s, v17.4s
-	WORD $0x4e30cdb2 // fmla v18.4s, v13.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
+	WORD $0x4e2ad5d0 // fadd v16.4s, v14.4s, v10.4s
+	WORD $0x4e2cd5f1 // fadd v17.4s, v15.4s, v12.4s
+	WORD $0x6e2bde32 // fmul v18.4s, v17.4s, v11.4s
+	WORD $0x4e2dce12 // fmla v18.4s, v16.4s, v13.4s
+	WORD $0x6e30de30 // fmul v16.4s, v17.4s, v16.4s
 	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce45 // fmla v5.4s, v18.4s, v20.4s
-	ADD $8, R1
+	ADD $8, R4
 	ADD $8, R6
 	ADD $8, R7
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair16
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row16
 	ADD $64, R0, R8
 	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
 	ADD $68, R0, R8
 	WORD $0x4d40c907 // ld1r {v7.4s}, [x8]
-	MOVD 56(R0), R9
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
 	WORD $0x4ea71ce8 // mov v8.16b, v7.16b
 	WORD $0x4e26cc08 // fmla v8.4s, v0.4s, v6.4s
-	WORD $0x3d800148 // str q8, [x10]
-	WORD $0x4ea71ce8 // mov v8.16b, v7.16b
-	WORD $0x4e26cc28 // fmla v8.4s, v1.4s, v6.4s
-	TBZ $2, R9, few19
-	WORD $0x3d800548 // str q8, [x10, #16]
+	WORD $0x4ea71ce9 // mov v9.16b, v7.16b
+	WORD $0x4e26cc29 // fmla v9.4s, v1.4s, v6.4s
+	WORD $0x4ea71cea // mov v10.16b, v7.16b
+	WORD $0x4e26cc4a // fmla v10.4s, v2.4s, v6.4s
+	WORD $0x4ea71ceb // mov v11.16b, v7.16b
+	WORD $0x4e26cc6b // fmla v11.4s, v3.4s, v6.4s
+	WORD $0x4ea71cec // mov v12.16b, v7.16b
+	WORD $0x4e26cc8c // fmla v12.4s, v4.4s, v6.4s
+	WORD $0x4ea71ced // mov v13.16b, v7.16b
+	WORD $0x4e26ccad // fmla v13.4s, v5.4s, v6.4s
+	MOVD 56(R0), R8
+	MOVD 24(R0), R9
+	MOVD 32(R0), R10
+	WORD $0x3d800128 // str q8, [x9]
+	TBZ $2, R8, few19
+	WORD $0x3d800529 // str q9, [x9, #16]
 	JMP done18
 
 few19:
-	TBZ $1, R9, single17
-	WORD $0xfd000948 // str d8, [x10, #16]
-	TBZ $0, R9, done18
-	ADD $24, R10, R12
-	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
+	TBZ $1, R8, single17
+	WORD $0xfd000929 // str d9, [x9, #16]
+	TBZ $0, R8, done18
+	ADD $24, R9, R11
+	WORD $0x4d008169 // st1 {v9.s}[2], [x11]
 	JMP done18
 
 single17:
-	WORD $0xbd001148 // str s8, [x10, #16]
+	WORD $0xbd001129 // str s9, [x9, #16]
 
 done18:
-	ADD R11, R10
-	WORD $0x4ea71ce8 // mov v8.16b, v7.16b
-	WORD $0x4e26cc48 // fmla v8.4s, v2.4s, v6.4s
-	WORD $0x3d800148 // str q8, [x10]
-	WORD $0x4ea71ce8 // mov v8.16b, v7.16b
-	WORD $0x4e26cc68 // fmla v8.4s, v3.4s, v6.4s
-	TBZ $2, R9, few22
-	WORD $0x3d800548 // str q8, [x10, #16]
+	ADD R10, R9
+	WORD $0x3d80012a // str q10, [x9]
+	TBZ $2, R8, few22
+	WORD $0x3d80052b // str q11, [x9, #16]
 	JMP done21
 
 few22:
-	TBZ $1, R9, single20
-	WORD $0xfd000948 // str d8, [x10, #16]
-	TBZ $0, R9, done21
-	ADD $24, R10, R12
-	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
+	TBZ $1, R8, single20
+	WORD $0xfd00092b // str d11, [x9, #16]
+	TBZ $0, R8, done21
+	ADD $24, R9, R11
+	WORD $0x4d00816b // st1 {v11.s}[2], [x11]
 	JMP done21
 
 single20:
-	WORD $0xbd001148 // str s8, [x10, #16]
+	WORD $0xbd00112b // str s11, [x9, #16]
 
 done21:
-	ADD R11, R10
-	WORD $0x4ea71ce8 // mov v8.16b, v7.16b
-	WORD $0x4e26cc88 // fmla v8.4s, v4.4s, v6.4s
-	WORD $0x3d800148 // str q8, [x10]
-	WORD $0x4ea71ce8 // mov v8.16b, v7.16b
-	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
-	TBZ $2, R9, few25
-	WORD $0x3d800548 // str q8, [x10, #16]
+	ADD R10, R9
+	WORD $0x3d80012c // str q12, [x9]
+	TBZ $2, R8, few25
+	WORD $0x3d80052d // str q13, [x9, #16]
 	JMP done24
 
 few25:
-	TBZ $1, R9, single23
-	WORD $0xfd000948 // str d8, [x10, #16]
-	TBZ $0, R9, done24
-	ADD $24, R10, R12
-	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
+	TBZ $1, R8, single23
+	WORD $0xfd00092d // str d13, [x9, #16]
+	TBZ $0, R8, done24
+	ADD $24, R9, R11
+	WORD $0x4d00816d // st1 {v13.s}[2], [x11]
 	JMP done24
 
 single23:
-	WORD $0xbd001148 // str s8, [x10, #16]
+	WORD $0xbd00112d // str s13, [x9, #16]
 
 done24:
-	ADD R11, R10
+	ADD R10, R9
 	RET
 
-rows15:
-	CMP $2, R5
-	BNE rows26
-	ADD R2, R1, R6
+next15:
+	MOVD 48(R0), R3
+	CMP $2, R3
+	BNE next26
+	MOVD (R0), R4
+	MOVD 8(R0), R5
+	ADD R5, R4, R6
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-pair27:
-	WORD $0x3dc00064 // ldr q4, [x3]
-	WORD $0x3dc00465 // ldr q5, [x3, #16]
-	WORD $0x3dc00866 // ldr q6, [x3, #32]
-	WORD $0x3dc00c67 // ldr q7, [x3, #48]
-	WORD $0x3dc01068 // ldr q8, [x3, #64]
-	WORD $0x3dc01469 // ldr q9, [x3, #80]
-	WORD $0x3dc0186a // ldr q10, [x3, #96]
-	WORD $0x3dc01c6b // ldr q11, [x3, #112]
-	WORD $0xfd40002d // ldr d13, [x1]
-	WORD $0x4e0405ac // dup v12.4s, v13.s[0]
-	WORD $0x4e0c05ad // dup v13.4s, v13.s[1]
-	WORD $0x4e2cd48e // fadd v14.4s, v4.4s, v12.4s
-	WORD $0x4e2dd50f // fadd v15.4s, v8.4s, v13.4s
-	WORD $0x6e2fdcd0 // fmul v16.4s, v6.4s, v15.4s
-	WORD $0x4e2ecd50 // fmla v16.4s, v10.4s, v14.4s
-	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
+row27:
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x3dc00825 // ldr q5, [x1, #32]
+	WORD $0x3dc01026 // ldr q6, [x1, #64]
+	WORD $0x3dc01827 // ldr q7, [x1, #96]
+	WORD $0x3dc00428 // ldr q8, [x1, #16]
+	WORD $0x3dc00c29 // ldr q9, [x1, #48]
+	WORD $0x3dc0142a // ldr q10, [x1, #80]
+	WORD $0x3dc01c2b // ldr q11, [x1, #112]
+	WORD $0x4d40c88c // ld1r {v12.4s}, [x4]
+	ADD $4, R4, R7
+	WORD $0x4d40c8ed // ld1r {v13.4s}, [x7]
+	WORD $0x4e24d58e // fadd v14.4s, v12.4s, v4.4s
+	WORD $0x4e26d5af // fadd v15.4s, v13.4s, v6.4s
+	WORD $0x6e25ddf0 // fmul v16.4s, v15.4s, v5.4s
+	WORD $0x4e27cdd0 // fmla v16.4s, v14.4s, v7.4s
+	WORD $0x6e2eddee // fmul v14.4s, v15.4s, v14.4s
 	WORD $0x4ea1d9d1 // frecpe v17.4s, v14.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
 	WORD $0x4e32ce00 // fmla v0.4s, v16.4s, v18.4s
-	WORD $0x4e2cd4ae // fadd v14.4s, v5.4s, v12.4s
-	WORD $0x4e2dd52f // fadd v15.4s, v9.4s, v13.4s
-	WORD $0x6e2fdcf0 // fmul v16.4s, v7.4s, v15.4s
-	WORD $0x4e2ecd70 // fmla v16.4s, v11.4s, v14.4s
-	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
+	WORD $0x4e28d58e // fadd v14.4s, v12.4s, v8.4s
+	WORD $0x4e2ad5af // fadd v15.4s, v13.4s, v10.4s
+	WORD $0x6e29ddf0 // fmul v16.4s, v15.4s, v9.4s
+	WORD $0x4e2bcdd0 // fmla v16.4s, v14.4s, v11.4s
+	WORD $0x6e2eddee // fmul v14.4s, v15.4s, v14.4s
 	WORD $0x4ea1d9d1 // frecpe v17.4s, v14.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
 	WORD $0x4e32ce01 // fmla v1.4s, v16.4s, v18.4s
-	WORD $0xfd4000cd // ldr d13, [x6]
-	WORD $0x4e0405ac // dup v12.4s, v13.s[0]
-	WORD $0x4e0c05ad // dup v13.4s, v13.s[1]
-	WORD $0x4e2cd48e // fadd v14.4s, v4.4s, v12.4s
-	WORD $0x4e2dd50f // fadd v15.4s, v8.4s, v13.4s
-	WORD $0x6e2fdcd0 // fmul v16.4s, v6.4s, v15.4s
-	WORD $0x4e2ecd50 // fmla v16.4s, v10.4s, v14.4s
-	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
+	WORD $0x4d40c8cc // ld1r {v12.4s}, [x6]
+	ADD $4, R6, R7
+	WORD $0x4d40c8ed // ld1r {v13.4s}, [x7]
+	WORD $0x4e24d58e // fadd v14.4s, v12.4s, v4.4s
+	WORD $0x4e26d5af // fadd v15.4s, v13.4s, v6.4s
+	WORD $0x6e25ddf0 // fmul v16.4s, v15.4s, v5.4s
+	WORD $0x4e27cdd0 // fmla v16.4s, v14.4s, v7.4s
+	WORD $0x6e2eddee // fmul v14.4s, v15.4s, v14.4s
 	WORD $0x4ea1d9d1 // frecpe v17.4s, v14.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
 	WORD $0x4e32ce02 // fmla v2.4s, v16.4s, v18.4s
-	WORD $0x4e2cd4ae // fadd v14.4s, v5.4s, v12.4s
-	WORD $0x4e2dd52f // fadd v15.4s, v9.4s, v13.4s
-	WORD $0x6e2fdcf0 // fmul v16.4s, v7.4s, v15.4s
-	WORD $0x4e2ecd70 // fmla v16.4s, v11.4s, v14.4s
-	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
+	WORD $0x4e28d58e // fadd v14.4s, v12.4s, v8.4s
+	WORD $0x4e2ad5af // fadd v15.4s, v13.4s, v10.4s
+	WORD $0x6e29ddf0 // fmul v16.4s, v15.4s, v9.4s
+	WORD $0x4e2bcdd0 // fmla v16.4s, v14.4s, v11.4s
+	WORD $0x6e2eddee // fmul v14.4s, v15.4s, v14.4s
 	WORD $0x4ea1d9d1 // frecpe v17.4s, v14.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
 	WORD $0x4e32ce03 // fmla v3.4s, v16.4s, v18.4s
-	ADD $8, R1
+	ADD $8, R4
 	ADD $8, R6
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair27
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row27
 	ADD $64, R0, R7
 	WORD $0x4d40c8e4 // ld1r {v4.4s}, [x7]
 	ADD $68, R0, R7
 	WORD $0x4d40c8e5 // ld1r {v5.4s}, [x7]
-	MOVD 56(R0), R8
-	MOVD 24(R0), R9
-	MOVD 32(R0), R10
 	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
 	WORD $0x4e24cc06 // fmla v6.4s, v0.4s, v4.4s
-	WORD $0x3d800126 // str q6, [x9]
-	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
-	WORD $0x4e24cc26 // fmla v6.4s, v1.4s, v4.4s
-	TBZ $2, R8, few30
-	WORD $0x3d800526 // str q6, [x9, #16]
+	WORD $0x4ea51ca7 // mov v7.16b, v5.16b
+	WORD $0x4e24cc27 // fmla v7.4s, v1.4s, v4.4s
+	WORD $0x4ea51ca8 // mov v8.16b, v5.16b
+	WORD $0x4e24cc48 // fmla v8.4s, v2.4s, v4.4s
+	WORD $0x4ea51ca9 // mov v9.16b, v5.16b
+	WORD $0x4e24cc69 // fmla v9.4s, v3.4s, v4.4s
+	MOVD 56(R0), R7
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	WORD $0x3d800106 // str q6, [x8]
+	TBZ $2, R7, few30
+	WORD $0x3d800507 // str q7, [x8, #16]
 	JMP done29
 
 few30:
-	TBZ $1, R8, single28
-	WORD $0xfd000926 // str d6, [x9, #16]
-	TBZ $0, R8, done29
-	ADD $24, R9, R11
-	WORD $0x4d008166 // st1 {v6.s}[2], [x11]
+	TBZ $1, R7, single28
+	WORD $0xfd000907 // str d7, [x8, #16]
+	TBZ $0, R7, done29
+	ADD $24, R8, R10
+	WORD $0x4d008147 // st1 {v7.s}[2], [x10]
 	JMP done29
 
 single28:
-	WORD $0xbd001126 // str s6, [x9, #16]
+	WORD $0xbd001107 // str s7, [x8, #16]
 
 done29:
-	ADD R10, R9
-	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
-	WORD $0x4e24cc46 // fmla v6.4s, v2.4s, v4.4s
-	WORD $0x3d800126 // str q6, [x9]
-	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
-	WORD $0x4e24cc66 // fmla v6.4s, v3.4s, v4.4s
-	TBZ $2, R8, few33
-	WORD $0x3d800526 // str q6, [x9, #16]
+	ADD R9, R8
+	WORD $0x3d800108 // str q8, [x8]
+	TBZ $2, R7, few33
+	WORD $0x3d800509 // str q9, [x8, #16]
 	JMP done32
 
 few33:
-	TBZ $1, R8, single31
-	WORD $0xfd000926 // str d6, [x9, #16]
-	TBZ $0, R8, done32
-	ADD $24, R9, R11
-	WORD $0x4d008166 // st1 {v6.s}[2], [x11]
+	TBZ $1, R7, single31
+	WORD $0xfd000909 // str d9, [x8, #16]
+	TBZ $0, R7, done32
+	ADD $24, R8, R10
+	WORD $0x4d008149 // st1 {v9.s}[2], [x10]
 	JMP done32
 
 single31:
-	WORD $0xbd001126 // str s6, [x9, #16]
+	WORD $0xbd001109 // str s9, [x8, #16]
 
 done32:
-	ADD R10, R9
+	ADD R9, R8
 	RET
 
-rows26:
+next26:
+	MOVD (R0), R3
+	MOVD 8(R0), R4
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-pair34:
-	WORD $0x3dc00062 // ldr q2, [x3]
-	WORD $0x3dc00463 // ldr q3, [x3, #16]
-	WORD $0x3dc00864 // ldr q4, [x3, #32]
-	WORD $0x3dc00c65 // ldr q5, [x3, #48]
-	WORD $0x3dc01066 // ldr q6, [x3, #64]
-	WORD $0x3dc01467 // ldr q7, [x3, #80]
-	WORD $0x3dc01868 // ldr q8, [x3, #96]
-	WORD $0x3dc01c69 // ldr q9, [x3, #112]
-	WORD $0xfd40002b // ldr d11, [x1]
-	WORD $0x4e04056a // dup v10.4s, v11.s[0]
-	WORD $0x4e0c056b // dup v11.4s, v11.s[1]
-	WORD $0x4e2ad44c // fadd v12.4s, v2.4s, v10.4s
-	WORD $0x4e2bd4cd // fadd v13.4s, v6.4s, v11.4s
-	WORD $0x6e2ddc8e // fmul v14.4s, v4.4s, v13.4s
-	WORD $0x4e2ccd0e // fmla v14.4s, v8.4s, v12.4s
-	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
+row34:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00823 // ldr q3, [x1, #32]
+	WORD $0x3dc01024 // ldr q4, [x1, #64]
+	WORD $0x3dc01825 // ldr q5, [x1, #96]
+	WORD $0x3dc00426 // ldr q6, [x1, #16]
+	WORD $0x3dc00c27 // ldr q7, [x1, #48]
+	WORD $0x3dc01428 // ldr q8, [x1, #80]
+	WORD $0x3dc01c29 // ldr q9, [x1, #112]
+	WORD $0x4d40c86a // ld1r {v10.4s}, [x3]
+	ADD $4, R3, R5
+	WORD $0x4d40c8ab // ld1r {v11.4s}, [x5]
+	WORD $0x4e22d54c // fadd v12.4s, v10.4s, v2.4s
+	WORD $0x4e24d56d // fadd v13.4s, v11.4s, v4.4s
+	WORD $0x6e23ddae // fmul v14.4s, v13.4s, v3.4s
+	WORD $0x4e25cd8e // fmla v14.4s, v12.4s, v5.4s
+	WORD $0x6e2cddac // fmul v12.4s, v13.4s, v12.4s
 	WORD $0x4ea1d98f // frecpe v15.4s, v12.4s
 	WORD $0x4e2ffd90 // frecps v16.4s, v12.4s, v15.4s
 	WORD $0x6e30ddef // fmul v15.4s, v15.4s, v16.4s
 	WORD $0x4e2ffd90 // frecps v16.4s, v12.4s, v15.4s
 	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
 	WORD $0x4e30cdc0 // fmla v0.4s, v14.4s, v16.4s
-	WORD $0x4e2ad46c // fadd v12.4s, v3.4s, v10.4s
-	WORD $0x4e2bd4ed // fadd v13.4s, v7.4s, v11.4s
-	WORD $0x6e2ddcae // fmul v14.4s, v5.4s, v13.4s
-	WORD $0x4e2ccd2e // fmla v14.4s, v9.4s, v12.4s
-	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
+	WORD $0x4e26d54c // fadd v12.4s, v10.4s, v6.4s
+	WORD $0x4e28d56d // fadd v13.4s, v11.4s, v8.4s
+	WORD $0x6e27ddae // fmul v14.4s, v13.4s, v7.4s
+	WORD $0x4e29cd8e // fmla v14.4s, v12.4s, v9.4s
+	WORD $0x6e2cddac // fmul v12.4s, v13.4s, v12.4s
 	WORD $0x4ea1d98f // frecpe v15.4s, v12.4s
 	WORD $0x4e2ffd90 // frecps v16.4s, v12.4s, v15.4s
 	WORD $0x6e30ddef // fmul v15.4s, v15.4s, v16.4s
 	WORD $0x4e2ffd90 // frecps v16.4s, v12.4s, v15.4s
 	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
 	WORD $0x4e30cdc1 // fmla v1.4s, v14.4s, v16.4s
-	ADD $8, R1
-	ADD $128, R3
-	SUBS $1, R4, R4
-	BNE pair34
-	ADD $64, R0, R6
-	WORD $0x4d40c8c2 // ld1r {v2.4s}, [x6]
-	ADD $68, R0, R6
-	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
-	MOVD 56(R0), R7
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
+	ADD $8, R3
+	ADD $128, R1
+	SUBS $1, R2, R2
+	BNE row34
+	ADD $64, R0, R5
+	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
+	ADD $68, R0, R5
+	WORD $0x4d40c8a3 // ld1r {v3.4s}, [x5]
 	WORD $0x4ea31c64 // mov v4.16b, v3.16b
 	WORD $0x4e22cc04 // fmla v4.4s, v0.4s, v2.4s
-	WORD $0x3d800104 // str q4, [x8]
-	WORD $0x4ea31c64 // mov v4.16b, v3.16b
-	WORD $0x4e22cc24 // fmla v4.4s, v1.4s, v2.4s
-	TBZ $2, R7, few37
-	WORD $0x3d800504 // str q4, [x8, #16]
+	WORD $0x4ea31c65 // mov v5.16b, v3.16b
+	WORD $0x4e22cc25 // fmla v5.4s, v1.4s, v2.4s
+	MOVD 56(R0), R5
+	MOVD 24(R0), R6
+	MOVD 32(R0), R7
+	WORD $0x3d8000c4 // str q4, [x6]
+	TBZ $2, R5, few37
+	WORD $0x3d8004c5 // str q5, [x6, #16]
 	JMP done36
 
 few37:
-	TBZ $1, R7, single35
-	WORD $0xfd000904 // str d4, [x8, #16]
-	TBZ $0, R7, done36
-	ADD $24, R8, R10
-	WORD $0x4d008144 // st1 {v4.s}[2], [x10]
+	TBZ $1, R5, single35
+	WORD $0xfd0008c5 // str d5, [x6, #16]
+	TBZ $0, R5, done36
+	ADD $24, R6, R8
+	WORD $0x4d008105 // st1 {v5.s}[2], [x8]
 	JMP done36
 
 single35:
-	WORD $0xbd001104 // str s4, [x8, #16]
+	WORD $0xbd0010c5 // str s5, [x6, #16]
 
 done36:
-	ADD R9, R8
+	ADD R7, R6
 	RET
 
 // additiveTileGradNEON adds the gradients of the scores, given ds, of up to
@@ -1280,344 +1296,362 @@ TEXT ·additiveTileGradNEON(SB), NOSPLIT, $0-8
 	MOVD $constants<>(SB), R26
 	MOVD t+0(FP), R0
 	MOVD 40(R0), R1
-	MOVD 56(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 64(R0), R5
 	WORD $0x3dc04340 // ldr q0, [x26, #256]
 	WORD $0x3dc04741 // ldr q1, [x26, #272]
-	MOVD 72(R0), R6
-	CMP $4, R6
-	BNE rows1
-	MOVD 24(R0), R7
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e3 // ldr q3, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e4 // ldr q4, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e5 // ldr q5, [x7]
-	ADD R1, R7
-	MOVD 32(R0), R7
-	WORD $0x3dc000e6 // ldr q6, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e7 // ldr q7, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e8 // ldr q8, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e9 // ldr q9, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
-	WORD $0x3dc000ea // ldr q10, [x7]
-	ADD R1, R7
-	WORD $0x3dc000eb // ldr q11, [x7]
-	ADD R1, R7
-	WORD $0x3dc000ec // ldr q12, [x7]
-	ADD R1, R7
-	WORD $0x3dc000ed // ldr q13, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-	ADD R2, R7, R8
-	ADD R2, R8, R9
-	ADD R2, R9, R10
-
-key2:
-	WORD $0x3dc0006e // ldr q14, [x3]
-	WORD $0x3dc0008f // ldr q15, [x4]
-	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x4ea11c32 // mov v18.16b, v1.16b
-	WORD $0x4e2ecd50 // fmla v16.4s, v10.4s, v14.4s
-	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
-	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd4000f1 // ldr s17, [x7]
-	WORD $0x4f911242 // fmla v2.4s, v18.4s, v17.s[0]
-	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
-	WORD $0x4f9112a6 // fmla v6.4s, v21.4s, v17.s[0]
-	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x4ea11c32 // mov v18.16b, v1.16b
-	WORD $0x4e2ecd70 // fmla v16.4s, v11.4s, v14.4s
-	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
-	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd400111 // ldr s17, [x8]
-	WORD $0x4f911243 // fmla v3.4s, v18.4s, v17.s[0]
-	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
-	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
-	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x4ea11c32 // mov v18.16b, v1.16b
-	WORD $0x4e2ecd90 // fmla v16.4s, v12.4s, v14.4s
-	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
-	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd400131 // ldr s17, [x9]
-	WORD $0x4f911244 // fmla v4.4s, v18.4s, v17.s[0]
-	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
-	WORD $0x4f9112a8 // fmla v8.4s, v21.4s, v17.s[0]
-	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x4ea11c32 // mov v18.16b, v1.16b
-	WORD $0x4e2ecdb0 // fmla v16.4s, v13.4s, v14.4s
-	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x4ea1da13 // frecpe v19.4s, v16.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
-	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
-	WORD $0x4eb4ce75 // fmls v21.4s, v19.4s, v20.4s
-	WORD $0x4eb5ceb2 // fmls v18.4s, v21.4s, v21.4s
-	WORD $0xbd400151 // ldr s17, [x10]
-	WORD $0x4f911245 // fmla v5.4s, v18.4s, v17.s[0]
-	WORD $0x4f91124f // fmla v15.4s, v18.4s, v17.s[0]
-	WORD $0x4f9112a9 // fmla v9.4s, v21.4s, v17.s[0]
-	WORD $0x3d80008f // str q15, [x4]
+	MOVD 72(R0), R2
+	CMP $4, R2
+	BNE next1
+	MOVD 24(R0), R3
+	WORD $0x3dc00062 // ldr q2, [x3]
 	ADD R1, R3
+	WORD $0x3dc00063 // ldr q3, [x3]
+	ADD R1, R3
+	WORD $0x3dc00064 // ldr q4, [x3]
+	ADD R1, R3
+	WORD $0x3dc00065 // ldr q5, [x3]
+	ADD R1, R3
+	MOVD 32(R0), R4
+	WORD $0x3dc00086 // ldr q6, [x4]
 	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
+	WORD $0x3dc00087 // ldr q7, [x4]
+	ADD R1, R4
+	WORD $0x3dc00088 // ldr q8, [x4]
+	ADD R1, R4
+	WORD $0x3dc00089 // ldr q9, [x4]
+	ADD R1, R4
+	MOVD (R0), R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	ADD R1, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	ADD R1, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	ADD R1, R5
+	WORD $0x3dc000ad // ldr q13, [x5]
+	ADD R1, R5
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	ADD R10, R9, R11
+	ADD R10, R11, R12
+	ADD R10, R12, R13
+	MOVD 64(R0), R14
+
+row2:
+	WORD $0x3dc000ee // ldr q14, [x7]
+	WORD $0x3dc0010f // ldr q15, [x8]
+	WORD $0x4d40c930 // ld1r {v16.4s}, [x9]
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4ea01c12 // mov v18.16b, v0.16b
+	WORD $0x4e2acdd1 // fmla v17.4s, v14.4s, v10.4s
+	WORD $0x4ea01c13 // mov v19.16b, v0.16b
+	WORD $0x4ea1da34 // frecpe v20.4s, v17.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5ce93 // fmls v19.4s, v20.4s, v21.4s
+	WORD $0x4eb3ce72 // fmls v18.4s, v19.4s, v19.4s
+	WORD $0x4e32ce02 // fmla v2.4s, v16.4s, v18.4s
+	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
+	WORD $0x4e33ce06 // fmla v6.4s, v16.4s, v19.4s
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4ea01c12 // mov v18.16b, v0.16b
+	WORD $0x4e2bcdd1 // fmla v17.4s, v14.4s, v11.4s
+	WORD $0x4ea01c13 // mov v19.16b, v0.16b
+	WORD $0x4ea1da34 // frecpe v20.4s, v17.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5ce93 // fmls v19.4s, v20.4s, v21.4s
+	WORD $0x4eb3ce72 // fmls v18.4s, v19.4s, v19.4s
+	WORD $0x4e32ce03 // fmla v3.4s, v16.4s, v18.4s
+	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
+	WORD $0x4e33ce07 // fmla v7.4s, v16.4s, v19.4s
+	WORD $0x4d40c990 // ld1r {v16.4s}, [x12]
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4ea01c12 // mov v18.16b, v0.16b
+	WORD $0x4e2ccdd1 // fmla v17.4s, v14.4s, v12.4s
+	WORD $0x4ea01c13 // mov v19.16b, v0.16b
+	WORD $0x4ea1da34 // frecpe v20.4s, v17.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5ce93 // fmls v19.4s, v20.4s, v21.4s
+	WORD $0x4eb3ce72 // fmls v18.4s, v19.4s, v19.4s
+	WORD $0x4e32ce04 // fmla v4.4s, v16.4s, v18.4s
+	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
+	WORD $0x4e33ce08 // fmla v8.4s, v16.4s, v19.4s
+	WORD $0x4d40c9b0 // ld1r {v16.4s}, [x13]
+	WORD $0x4ea11c31 // mov v17.16b, v1.16b
+	WORD $0x4ea01c12 // mov v18.16b, v0.16b
+	WORD $0x4e2dcdd1 // fmla v17.4s, v14.4s, v13.4s
+	WORD $0x4ea01c13 // mov v19.16b, v0.16b
+	WORD $0x4ea1da34 // frecpe v20.4s, v17.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
+	WORD $0x4e34fe35 // frecps v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5ce93 // fmls v19.4s, v20.4s, v21.4s
+	WORD $0x4eb3ce72 // fmls v18.4s, v19.4s, v19.4s
+	WORD $0x4e32ce05 // fmla v5.4s, v16.4s, v18.4s
+	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
+	WORD $0x4e33ce09 // fmla v9.4s, v16.4s, v19.4s
+	WORD $0x3d80010f // str q15, [x8]
+	ADD R6, R7
+	ADD R6, R8
 	ADD $4, R9
-	ADD $4, R10
-	SUBS $1, R5, R5
-	BNE key2
+	ADD $4, R11
+	ADD $4, R12
+	ADD $4, R13
+	SUBS $1, R14, R14
+	BNE row2
+	MOVD 24(R0), R15
+	WORD $0x3d8001e2 // str q2, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e3 // str q3, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e4 // str q4, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e5 // str q5, [x15]
+	ADD R1, R15
+	MOVD 32(R0), R16
+	WORD $0x3d800206 // str q6, [x16]
+	ADD R1, R16
+	WORD $0x3d800207 // str q7, [x16]
+	ADD R1, R16
+	WORD $0x3d800208 // str q8, [x16]
+	ADD R1, R16
+	WORD $0x3d800209 // str q9, [x16]
+	ADD R1, R16
+	RET
+
+next1:
+	MOVD 72(R0), R2
+	CMP $3, R2
+	BNE next3
+	MOVD 24(R0), R3
+	WORD $0x3dc00062 // ldr q2, [x3]
+	ADD R1, R3
+	WORD $0x3dc00063 // ldr q3, [x3]
+	ADD R1, R3
+	WORD $0x3dc00064 // ldr q4, [x3]
+	ADD R1, R3
+	MOVD 32(R0), R4
+	WORD $0x3dc00085 // ldr q5, [x4]
+	ADD R1, R4
+	WORD $0x3dc00086 // ldr q6, [x4]
+	ADD R1, R4
+	WORD $0x3dc00087 // ldr q7, [x4]
+	ADD R1, R4
+	MOVD (R0), R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	ADD R1, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	ADD R1, R5
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	ADD R10, R9, R11
+	ADD R10, R11, R12
+	MOVD 64(R0), R13
+
+row4:
+	WORD $0x3dc000eb // ldr q11, [x7]
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x4d40c92d // ld1r {v13.4s}, [x9]
+	WORD $0x4ea11c2e // mov v14.16b, v1.16b
+	WORD $0x4ea01c0f // mov v15.16b, v0.16b
+	WORD $0x4e28cd6e // fmla v14.4s, v11.4s, v8.4s
+	WORD $0x4ea01c10 // mov v16.16b, v0.16b
+	WORD $0x4ea1d9d1 // frecpe v17.4s, v14.4s
+	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
+	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
+	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
+	WORD $0x4eb2ce30 // fmls v16.4s, v17.4s, v18.4s
+	WORD $0x4eb0ce0f // fmls v15.4s, v16.4s, v16.4s
+	WORD $0x4e2fcda2 // fmla v2.4s, v13.4s, v15.4s
+	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
+	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
+	WORD $0x4d40c96d // ld1r {v13.4s}, [x11]
+	WORD $0x4ea11c2e // mov v14.16b, v1.16b
+	WORD $0x4ea01c0f // mov v15.16b, v0.16b
+	WORD $0x4e29cd6e // fmla v14.4s, v11.4s, v9.4s
+	WORD $0x4ea01c10 // mov v16.16b, v0.16b
+	WORD $0x4ea1d9d1 // frecpe v17.4s, v14.4s
+	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
+	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
+	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
+	WORD $0x4eb2ce30 // fmls v16.4s, v17.4s, v18.4s
+	WORD $0x4eb0ce0f // fmls v15.4s, v16.4s, v16.4s
+	WORD $0x4e2fcda3 // fmla v3.4s, v13.4s, v15.4s
+	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
+	WORD $0x4e30cda6 // fmla v6.4s, v13.4s, v16.4s
+	WORD $0x4d40c98d // ld1r {v13.4s}, [x12]
+	WORD $0x4ea11c2e // mov v14.16b, v1.16b
+	WORD $0x4ea01c0f // mov v15.16b, v0.16b
+	WORD $0x4e2acd6e // fmla v14.4s, v11.4s, v10.4s
+	WORD $0x4ea01c10 // mov v16.16b, v0.16b
+	WORD $0x4ea1d9d1 // frecpe v17.4s, v14.4s
+	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
+	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
+	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
+	WORD $0x4eb2ce30 // fmls v16.4s, v17.4s, v18.4s
+	WORD $0x4eb0ce0f // fmls v15.4s, v16.4s, v16.4s
+	WORD $0x4e2fcda4 // fmla v4.4s, v13.4s, v15.4s
+	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
+	WORD $0x4e30cda7 // fmla v7.4s, v13.4s, v16.4s
+	WORD $0x3d80010c // str q12, [x8]
+	ADD R6, R7
+	ADD R6, R8
+	ADD $4, R9
+	ADD $4, R11
+	ADD $4, R12
+	SUBS $1, R13, R13
+	BNE row4
+	MOVD 24(R0), R14
+	WORD $0x3d8001c2 // str q2, [x14]
+	ADD R1, R14
+	WORD $0x3d8001c3 // str q3, [x14]
+	ADD R1, R14
+	WORD $0x3d8001c4 // str q4, [x14]
+	ADD R1, R14
+	MOVD 32(R0), R15
+	WORD $0x3d8001e5 // str q5, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e6 // str q6, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e7 // str q7, [x15]
+	ADD R1, R15
+	RET
+
+next3:
+	MOVD 72(R0), R2
+	CMP $2, R2
+	BNE next5
+	MOVD 24(R0), R3
+	WORD $0x3dc00062 // ldr q2, [x3]
+	ADD R1, R3
+	WORD $0x3dc00063 // ldr q3, [x3]
+	ADD R1, R3
+	MOVD 32(R0), R4
+	WORD $0x3dc00084 // ldr q4, [x4]
+	ADD R1, R4
+	WORD $0x3dc00085 // ldr q5, [x4]
+	ADD R1, R4
+	MOVD (R0), R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	ADD R1, R5
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	ADD R10, R9, R11
+	MOVD 64(R0), R12
+
+row6:
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x3dc00109 // ldr q9, [x8]
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4ea11c2b // mov v11.16b, v1.16b
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x4e26cd0b // fmla v11.4s, v8.4s, v6.4s
+	WORD $0x4ea01c0d // mov v13.16b, v0.16b
+	WORD $0x4ea1d96e // frecpe v14.4s, v11.4s
+	WORD $0x4e2efd6f // frecps v15.4s, v11.4s, v14.4s
+	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
+	WORD $0x4e2efd6f // frecps v15.4s, v11.4s, v14.4s
+	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
+	WORD $0x4eadcdac // fmls v12.4s, v13.4s, v13.4s
+	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
+	WORD $0x4e2dcd44 // fmla v4.4s, v10.4s, v13.4s
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4ea11c2b // mov v11.16b, v1.16b
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x4e27cd0b // fmla v11.4s, v8.4s, v7.4s
+	WORD $0x4ea01c0d // mov v13.16b, v0.16b
+	WORD $0x4ea1d96e // frecpe v14.4s, v11.4s
+	WORD $0x4e2efd6f // frecps v15.4s, v11.4s, v14.4s
+	WORD $0x6e2fddce // fmul v14.4s, v14.4s, v15.4s
+	WORD $0x4e2efd6f // frecps v15.4s, v11.4s, v14.4s
+	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
+	WORD $0x4eadcdac // fmls v12.4s, v13.4s, v13.4s
+	WORD $0x4e2ccd43 // fmla v3.4s, v10.4s, v12.4s
+	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
+	WORD $0x4e2dcd45 // fmla v5.4s, v10.4s, v13.4s
+	WORD $0x3d800109 // str q9, [x8]
+	ADD R6, R7
+	ADD R6, R8
+	ADD $4, R9
+	ADD $4, R11
+	SUBS $1, R12, R12
+	BNE row6
+	MOVD 24(R0), R13
+	WORD $0x3d8001a2 // str q2, [x13]
+	ADD R1, R13
+	WORD $0x3d8001a3 // str q3, [x13]
+	ADD R1, R13
+	MOVD 32(R0), R14
+	WORD $0x3d8001c4 // str q4, [x14]
+	ADD R1, R14
+	WORD $0x3d8001c5 // str q5, [x14]
+	ADD R1, R14
+	RET
+
+next5:
+	MOVD 24(R0), R2
+	WORD $0x3dc00042 // ldr q2, [x2]
+	ADD R1, R2
+	MOVD 32(R0), R3
+	WORD $0x3dc00063 // ldr q3, [x3]
+	ADD R1, R3
+	MOVD (R0), R4
+	WORD $0x3dc00084 // ldr q4, [x4]
+	ADD R1, R4
+	MOVD 40(R0), R5
+	MOVD 8(R0), R6
+	MOVD 16(R0), R7
+	MOVD 48(R0), R8
+	MOVD 56(R0), R9
+	MOVD 64(R0), R10
+
+row7:
+	WORD $0x3dc000c5 // ldr q5, [x6]
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4d40c907 // ld1r {v7.4s}, [x8]
+	WORD $0x4ea11c28 // mov v8.16b, v1.16b
+	WORD $0x4ea01c09 // mov v9.16b, v0.16b
+	WORD $0x4e24cca8 // fmla v8.4s, v5.4s, v4.4s
+	WORD $0x4ea01c0a // mov v10.16b, v0.16b
+	WORD $0x4ea1d90b // frecpe v11.4s, v8.4s
+	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
+	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
+	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
+	WORD $0x4eaccd6a // fmls v10.4s, v11.4s, v12.4s
+	WORD $0x4eaacd49 // fmls v9.4s, v10.4s, v10.4s
+	WORD $0x4e29cce2 // fmla v2.4s, v7.4s, v9.4s
+	WORD $0x4e29cce6 // fmla v6.4s, v7.4s, v9.4s
+	WORD $0x4e2acce3 // fmla v3.4s, v7.4s, v10.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	ADD R5, R6
+	ADD R5, R7
+	ADD $4, R8
+	SUBS $1, R10, R10
+	BNE row7
 	MOVD 24(R0), R11
 	WORD $0x3d800162 // str q2, [x11]
 	ADD R1, R11
-	WORD $0x3d800163 // str q3, [x11]
-	ADD R1, R11
-	WORD $0x3d800164 // str q4, [x11]
-	ADD R1, R11
-	WORD $0x3d800165 // str q5, [x11]
-	ADD R1, R11
-	MOVD 32(R0), R11
-	WORD $0x3d800166 // str q6, [x11]
-	ADD R1, R11
-	WORD $0x3d800167 // str q7, [x11]
-	ADD R1, R11
-	WORD $0x3d800168 // str q8, [x11]
-	ADD R1, R11
-	WORD $0x3d800169 // str q9, [x11]
-	ADD R1, R11
-	RET
-
-rows1:
-	CMP $3, R6
-	BNE rows3
-	MOVD 24(R0), R7
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e3 // ldr q3, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e4 // ldr q4, [x7]
-	ADD R1, R7
-	MOVD 32(R0), R7
-	WORD $0x3dc000e5 // ldr q5, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e6 // ldr q6, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e7 // ldr q7, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
-	WORD $0x3dc000e8 // ldr q8, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e9 // ldr q9, [x7]
-	ADD R1, R7
-	WORD $0x3dc000ea // ldr q10, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-	ADD R2, R7, R8
-	ADD R2, R8, R9
-
-key4:
-	WORD $0x3dc0006b // ldr q11, [x3]
-	WORD $0x3dc0008c // ldr q12, [x4]
-	WORD $0x4ea01c0d // mov v13.16b, v0.16b
-	WORD $0x4ea11c2f // mov v15.16b, v1.16b
-	WORD $0x4e2bcd0d // fmla v13.4s, v8.4s, v11.4s
-	WORD $0x4ea11c32 // mov v18.16b, v1.16b
-	WORD $0x4ea1d9b0 // frecpe v16.4s, v13.4s
-	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
-	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
-	WORD $0x4eb1ce12 // fmls v18.4s, v16.4s, v17.4s
-	WORD $0x4eb2ce4f // fmls v15.4s, v18.4s, v18.4s
-	WORD $0xbd4000ee // ldr s14, [x7]
-	WORD $0x4f8e11e2 // fmla v2.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e1245 // fmla v5.4s, v18.4s, v14.s[0]
-	WORD $0x4ea01c0d // mov v13.16b, v0.16b
-	WORD $0x4ea11c2f // mov v15.16b, v1.16b
-	WORD $0x4e2bcd2d // fmla v13.4s, v9.4s, v11.4s
-	WORD $0x4ea11c32 // mov v18.16b, v1.16b
-	WORD $0x4ea1d9b0 // frecpe v16.4s, v13.4s
-	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
-	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
-	WORD $0x4eb1ce12 // fmls v18.4s, v16.4s, v17.4s
-	WORD $0x4eb2ce4f // fmls v15.4s, v18.4s, v18.4s
-	WORD $0xbd40010e // ldr s14, [x8]
-	WORD $0x4f8e11e3 // fmla v3.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e1246 // fmla v6.4s, v18.4s, v14.s[0]
-	WORD $0x4ea01c0d // mov v13.16b, v0.16b
-	WORD $0x4ea11c2f // mov v15.16b, v1.16b
-	WORD $0x4e2bcd4d // fmla v13.4s, v10.4s, v11.4s
-	WORD $0x4ea11c32 // mov v18.16b, v1.16b
-	WORD $0x4ea1d9b0 // frecpe v16.4s, v13.4s
-	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
-	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
-	WORD $0x4e30fdb1 // frecps v17.4s, v13.4s, v16.4s
-	WORD $0x4eb1ce12 // fmls v18.4s, v16.4s, v17.4s
-	WORD $0x4eb2ce4f // fmls v15.4s, v18.4s, v18.4s
-	WORD $0xbd40012e // ldr s14, [x9]
-	WORD $0x4f8e11e4 // fmla v4.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e1247 // fmla v7.4s, v18.4s, v14.s[0]
-	WORD $0x3d80008c // str q12, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
-	ADD $4, R9
-	SUBS $1, R5, R5
-	BNE key4
-	MOVD 24(R0), R10
-	WORD $0x3d800142 // str q2, [x10]
-	ADD R1, R10
-	WORD $0x3d800143 // str q3, [x10]
-	ADD R1, R10
-	WORD $0x3d800144 // str q4, [x10]
-	ADD R1, R10
-	MOVD 32(R0), R10
-	WORD $0x3d800145 // str q5, [x10]
-	ADD R1, R10
-	WORD $0x3d800146 // str q6, [x10]
-	ADD R1, R10
-	WORD $0x3d800147 // str q7, [x10]
-	ADD R1, R10
-	RET
-
-rows3:
-	CMP $2, R6
-	BNE rows5
-	MOVD 24(R0), R7
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e3 // ldr q3, [x7]
-	ADD R1, R7
-	MOVD 32(R0), R7
-	WORD $0x3dc000e4 // ldr q4, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e5 // ldr q5, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
-	WORD $0x3dc000e6 // ldr q6, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e7 // ldr q7, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-	ADD R2, R7, R8
-
-key6:
-	WORD $0x3dc00068 // ldr q8, [x3]
-	WORD $0x3dc00089 // ldr q9, [x4]
-	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	WORD $0x4ea11c2c // mov v12.16b, v1.16b
-	WORD $0x4e28ccca // fmla v10.4s, v6.4s, v8.4s
-	WORD $0x4ea11c2f // mov v15.16b, v1.16b
-	WORD $0x4ea1d94d // frecpe v13.4s, v10.4s
-	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
-	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
-	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
-	WORD $0x4eaecdaf // fmls v15.4s, v13.4s, v14.4s
-	WORD $0x4eafcdec // fmls v12.4s, v15.4s, v15.4s
-	WORD $0xbd4000eb // ldr s11, [x7]
-	WORD $0x4f8b1182 // fmla v2.4s, v12.4s, v11.s[0]
-	WORD $0x4f8b1189 // fmla v9.4s, v12.4s, v11.s[0]
-	WORD $0x4f8b11e4 // fmla v4.4s, v15.4s, v11.s[0]
-	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	WORD $0x4ea11c2c // mov v12.16b, v1.16b
-	WORD $0x4e28ccea // fmla v10.4s, v7.4s, v8.4s
-	WORD $0x4ea11c2f // mov v15.16b, v1.16b
-	WORD $0x4ea1d94d // frecpe v13.4s, v10.4s
-	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
-	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
-	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
-	WORD $0x4eaecdaf // fmls v15.4s, v13.4s, v14.4s
-	WORD $0x4eafcdec // fmls v12.4s, v15.4s, v15.4s
-	WORD $0xbd40010b // ldr s11, [x8]
-	WORD $0x4f8b1183 // fmla v3.4s, v12.4s, v11.s[0]
-	WORD $0x4f8b1189 // fmla v9.4s, v12.4s, v11.s[0]
-	WORD $0x4f8b11e5 // fmla v5.4s, v15.4s, v11.s[0]
-	WORD $0x3d800089 // str q9, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
-	SUBS $1, R5, R5
-	BNE key6
-	MOVD 24(R0), R9
-	WORD $0x3d800122 // str q2, [x9]
-	ADD R1, R9
-	WORD $0x3d800123 // str q3, [x9]
-	ADD R1, R9
-	MOVD 32(R0), R9
-	WORD $0x3d800124 // str q4, [x9]
-	ADD R1, R9
-	WORD $0x3d800125 // str q5, [x9]
-	ADD R1, R9
-	RET
-
-rows5:
-	MOVD 24(R0), R7
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	ADD R1, R7
-	MOVD 32(R0), R7
-	WORD $0x3dc000e3 // ldr q3, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
-	WORD $0x3dc000e4 // ldr q4, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-
-key7:
-	WORD $0x3dc00065 // ldr q5, [x3]
-	WORD $0x3dc00086 // ldr q6, [x4]
-	WORD $0x4ea01c07 // mov v7.16b, v0.16b
-	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	WORD $0x4e25cc87 // fmla v7.4s, v4.4s, v5.4s
-	WORD $0x4ea11c2c // mov v12.16b, v1.16b
-	WORD $0x4ea1d8ea // frecpe v10.4s, v7.4s
-	WORD $0x4e2afceb // frecps v11.4s, v7.4s, v10.4s
-	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
-	WORD $0x4e2afceb // frecps v11.4s, v7.4s, v10.4s
-	WORD $0x4eabcd4c // fmls v12.4s, v10.4s, v11.4s
-	WORD $0x4eaccd89 // fmls v9.4s, v12.4s, v12.4s
-	WORD $0xbd4000e8 // ldr s8, [x7]
-	WORD $0x4f881122 // fmla v2.4s, v9.4s, v8.s[0]
-	WORD $0x4f881126 // fmla v6.4s, v9.4s, v8.s[0]
-	WORD $0x4f881183 // fmla v3.4s, v12.4s, v8.s[0]
-	WORD $0x3d800086 // str q6, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	SUBS $1, R5, R5
-	BNE key7
-	MOVD 24(R0), R8
-	WORD $0x3d800102 // str q2, [x8]
-	ADD R1, R8
-	MOVD 32(R0), R8
-	WORD $0x3d800103 // str q3, [x8]
-	ADD R1, R8
+	MOVD 32(R0), R12
+	WORD $0x3d800183 // str q3, [x12]
+	ADD R1, R12
 	RET
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000
@@ -1652,8 +1686,8 @@ DATA constants<>+224(SB)/8, $0xc0000000c0000000
 DATA constants<>+232(SB)/8, $0xc0000000c0000000
 DATA constants<>+240(SB)/8, $0x3900000039000000
 DATA constants<>+248(SB)/8, $0x3900000039000000
-DATA constants<>+256(SB)/8, $0x3f0000003f000000
-DATA constants<>+264(SB)/8, $0x3f0000003f000000
-DATA constants<>+272(SB)/8, $0x3f8000003f800000
-DATA constants<>+280(SB)/8, $0x3f8000003f800000
+DATA constants<>+256(SB)/8, $0x3f8000003f800000
+DATA constants<>+264(SB)/8, $0x3f8000003f800000
+DATA constants<>+272(SB)/8, $0x3f0000003f000000
+DATA constants<>+280(SB)/8, $0x3f0000003f000000
 GLOBL constants<>(SB), RODATA|NOPTR, $288

@@ -16,69 +16,69 @@
 // Requires: AVX, AVX512F, BMI2
 TEXT ·distance1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   16(AX), DX
-	MOVQ   24(AX), BX
-	MOVQ   48(AX), SI
-	MOVQ   56(AX), DI
-	MOVQ   8(AX), R8
-	LEAQ   (R8)(R8*2), R9
+	MOVQ   16(AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   48(AX), BX
+	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    rows1
+	JNE    next1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	TESTQ  SI, SI
-	JZ     plain2
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(R8*2), R9
+	TESTQ  BX, BX
+	JZ     nil2
 
-step4:
-	VMOVUPS      (DX), Z4
-	VBROADCASTSS (SI), Z5
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z6
-	VSUBPS       Z6, Z4, Z6
-	VMULPS       Z5, Z6, Z6
+row4:
+	VBROADCASTSS (BX), Z4
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z5
+	VBROADCASTSS (DI), Z6
+	VSUBPS       Z6, Z5, Z6
+	VMULPS       Z4, Z6, Z6
 	VFNMADD231PS Z6, Z6, Z0
-	VBROADCASTSS (CX)(R8*1), Z6
-	VSUBPS       Z6, Z4, Z6
-	VMULPS       Z5, Z6, Z6
+	VBROADCASTSS (DI)(R8*1), Z6
+	VSUBPS       Z6, Z5, Z6
+	VMULPS       Z4, Z6, Z6
 	VFNMADD231PS Z6, Z6, Z1
-	VBROADCASTSS (CX)(R8*2), Z6
-	VSUBPS       Z6, Z4, Z6
-	VMULPS       Z5, Z6, Z6
+	VBROADCASTSS (DI)(R8*2), Z6
+	VSUBPS       Z6, Z5, Z6
+	VMULPS       Z4, Z6, Z6
 	VFNMADD231PS Z6, Z6, Z2
-	VBROADCASTSS (CX)(R9*1), Z6
-	VSUBPS       Z6, Z4, Z4
-	VMULPS       Z5, Z4, Z4
-	VFNMADD231PS Z4, Z4, Z3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step4
-	JMP          sums3
+	VBROADCASTSS (DI)(R9*1), Z6
+	VSUBPS       Z6, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z5, Z5, Z3
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row4
+	JMP          done3
 
-plain2:
-step5:
-	VMOVUPS      (DX), Z4
-	VBROADCASTSS (CX), Z5
+nil2:
+row5:
+	VMOVUPS      (CX), Z4
+	VBROADCASTSS (DI), Z5
 	VSUBPS       Z5, Z4, Z5
 	VFNMADD231PS Z5, Z5, Z0
-	VBROADCASTSS (CX)(R8*1), Z5
+	VBROADCASTSS (DI)(R8*1), Z5
 	VSUBPS       Z5, Z4, Z5
 	VFNMADD231PS Z5, Z5, Z1
-	VBROADCASTSS (CX)(R8*2), Z5
+	VBROADCASTSS (DI)(R8*2), Z5
 	VSUBPS       Z5, Z4, Z5
 	VFNMADD231PS Z5, Z5, Z2
-	VBROADCASTSS (CX)(R9*1), Z5
+	VBROADCASTSS (DI)(R9*1), Z5
 	VSUBPS       Z5, Z4, Z4
 	VFNMADD231PS Z4, Z4, Z3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row5
 
-sums3:
+done3:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -93,159 +93,162 @@ sums3:
 	VZEROUPPER
 	RET
 
-rows1:
+next1:
 	CMPQ   64(AX), $0x03
-	JNE    rows6
+	JNE    next6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
-	TESTQ  SI, SI
-	JZ     plain7
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil7
 
-step9:
-	VMOVUPS      (DX), Z3
-	VBROADCASTSS (SI), Z4
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z5
-	VSUBPS       Z5, Z3, Z5
-	VMULPS       Z4, Z5, Z5
+row9:
+	VBROADCASTSS (BX), Z3
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z4
+	VBROADCASTSS (DI), Z5
+	VSUBPS       Z5, Z4, Z5
+	VMULPS       Z3, Z5, Z5
 	VFNMADD231PS Z5, Z5, Z0
-	VBROADCASTSS (CX)(R8*1), Z5
-	VSUBPS       Z5, Z3, Z5
-	VMULPS       Z4, Z5, Z5
+	VBROADCASTSS (DI)(R8*1), Z5
+	VSUBPS       Z5, Z4, Z5
+	VMULPS       Z3, Z5, Z5
 	VFNMADD231PS Z5, Z5, Z1
-	VBROADCASTSS (CX)(R8*2), Z5
-	VSUBPS       Z5, Z3, Z3
-	VMULPS       Z4, Z3, Z3
-	VFNMADD231PS Z3, Z3, Z2
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step9
-	JMP          sums8
+	VBROADCASTSS (DI)(R8*2), Z5
+	VSUBPS       Z5, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	VFNMADD231PS Z4, Z4, Z2
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row9
+	JMP          done8
 
-plain7:
-step10:
-	VMOVUPS      (DX), Z3
-	VBROADCASTSS (CX), Z4
+nil7:
+row10:
+	VMOVUPS      (CX), Z3
+	VBROADCASTSS (DI), Z4
 	VSUBPS       Z4, Z3, Z4
 	VFNMADD231PS Z4, Z4, Z0
-	VBROADCASTSS (CX)(R8*1), Z4
+	VBROADCASTSS (DI)(R8*1), Z4
 	VSUBPS       Z4, Z3, Z4
 	VFNMADD231PS Z4, Z4, Z1
-	VBROADCASTSS (CX)(R8*2), Z4
+	VBROADCASTSS (DI)(R8*2), Z4
 	VSUBPS       Z4, Z3, Z3
 	VFNMADD231PS Z3, Z3, Z2
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step10
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row10
 
-sums8:
+done8:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K1, (CX)(AX*1)
 	VMOVUPS Z2, K1, (CX)(AX*2)
 	VZEROUPPER
 	RET
 
-rows6:
+next6:
 	CMPQ   64(AX), $0x02
-	JNE    rows11
+	JNE    next11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	TESTQ  SI, SI
-	JZ     plain12
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil12
 
-step14:
-	VMOVUPS      (DX), Z2
-	VBROADCASTSS (SI), Z3
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z4
-	VSUBPS       Z4, Z2, Z4
-	VMULPS       Z3, Z4, Z4
+row14:
+	VBROADCASTSS (BX), Z2
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z3
+	VBROADCASTSS (DI), Z4
+	VSUBPS       Z4, Z3, Z4
+	VMULPS       Z2, Z4, Z4
 	VFNMADD231PS Z4, Z4, Z0
-	VBROADCASTSS (CX)(R8*1), Z4
-	VSUBPS       Z4, Z2, Z2
-	VMULPS       Z3, Z2, Z2
-	VFNMADD231PS Z2, Z2, Z1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step14
-	JMP          sums13
+	VBROADCASTSS (DI)(R8*1), Z4
+	VSUBPS       Z4, Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VFNMADD231PS Z3, Z3, Z1
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row14
+	JMP          done13
 
-plain12:
-step15:
-	VMOVUPS      (DX), Z2
-	VBROADCASTSS (CX), Z3
+nil12:
+row15:
+	VMOVUPS      (CX), Z2
+	VBROADCASTSS (DI), Z3
 	VSUBPS       Z3, Z2, Z3
 	VFNMADD231PS Z3, Z3, Z0
-	VBROADCASTSS (CX)(R8*1), Z3
+	VBROADCASTSS (DI)(R8*1), Z3
 	VSUBPS       Z3, Z2, Z2
 	VFNMADD231PS Z2, Z2, Z1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step15
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row15
 
-sums13:
+done13:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K1, (CX)(AX*1)
 	VZEROUPPER
 	RET
 
-rows11:
+next11:
 	VPXORD Z0, Z0, Z0
-	TESTQ  SI, SI
-	JZ     plain16
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil16
 
-step18:
-	VMOVUPS      (DX), Z1
-	VBROADCASTSS (SI), Z2
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z3
-	VSUBPS       Z3, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VFNMADD231PS Z1, Z1, Z0
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step18
-	JMP          sums17
+row18:
+	VBROADCASTSS (BX), Z1
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z2
+	VBROADCASTSS (DI), Z3
+	VSUBPS       Z3, Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VFNMADD231PS Z2, Z2, Z0
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row18
+	JMP          done17
 
-plain16:
-step19:
-	VMOVUPS      (DX), Z1
-	VBROADCASTSS (CX), Z2
+nil16:
+row19:
+	VMOVUPS      (CX), Z1
+	VBROADCASTSS (DI), Z2
 	VSUBPS       Z2, Z1, Z1
 	VFNMADD231PS Z1, Z1, Z0
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step19
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row19
 
-sums17:
+done17:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), AX
 	VMOVUPS Z0, K1, (CX)
 	VZEROUPPER
 	RET
@@ -258,69 +261,69 @@ sums17:
 // Requires: AVX, FMA3
 TEXT ·distance1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   16(AX), DX
-	MOVQ   24(AX), BX
-	MOVQ   48(AX), SI
-	MOVQ   56(AX), DI
-	MOVQ   8(AX), R8
-	LEAQ   (R8)(R8*2), R9
+	MOVQ   16(AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   48(AX), BX
+	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    rows1
+	JNE    next1
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	TESTQ  SI, SI
-	JZ     plain2
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(R8*2), R9
+	TESTQ  BX, BX
+	JZ     nil2
 
-step4:
-	VMOVUPS      (DX), Y4
-	VBROADCASTSS (SI), Y5
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y6
-	VSUBPS       Y6, Y4, Y6
-	VMULPS       Y5, Y6, Y6
+row4:
+	VBROADCASTSS (BX), Y4
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y5
+	VBROADCASTSS (DI), Y6
+	VSUBPS       Y6, Y5, Y6
+	VMULPS       Y4, Y6, Y6
 	VFNMADD231PS Y6, Y6, Y0
-	VBROADCASTSS (CX)(R8*1), Y6
-	VSUBPS       Y6, Y4, Y6
-	VMULPS       Y5, Y6, Y6
+	VBROADCASTSS (DI)(R8*1), Y6
+	VSUBPS       Y6, Y5, Y6
+	VMULPS       Y4, Y6, Y6
 	VFNMADD231PS Y6, Y6, Y1
-	VBROADCASTSS (CX)(R8*2), Y6
-	VSUBPS       Y6, Y4, Y6
-	VMULPS       Y5, Y6, Y6
+	VBROADCASTSS (DI)(R8*2), Y6
+	VSUBPS       Y6, Y5, Y6
+	VMULPS       Y4, Y6, Y6
 	VFNMADD231PS Y6, Y6, Y2
-	VBROADCASTSS (CX)(R9*1), Y6
-	VSUBPS       Y6, Y4, Y4
-	VMULPS       Y5, Y4, Y4
-	VFNMADD231PS Y4, Y4, Y3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step4
-	JMP          sums3
+	VBROADCASTSS (DI)(R9*1), Y6
+	VSUBPS       Y6, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VFNMADD231PS Y5, Y5, Y3
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row4
+	JMP          done3
 
-plain2:
-step5:
-	VMOVUPS      (DX), Y4
-	VBROADCASTSS (CX), Y5
+nil2:
+row5:
+	VMOVUPS      (CX), Y4
+	VBROADCASTSS (DI), Y5
 	VSUBPS       Y5, Y4, Y5
 	VFNMADD231PS Y5, Y5, Y0
-	VBROADCASTSS (CX)(R8*1), Y5
+	VBROADCASTSS (DI)(R8*1), Y5
 	VSUBPS       Y5, Y4, Y5
 	VFNMADD231PS Y5, Y5, Y1
-	VBROADCASTSS (CX)(R8*2), Y5
+	VBROADCASTSS (DI)(R8*2), Y5
 	VSUBPS       Y5, Y4, Y5
 	VFNMADD231PS Y5, Y5, Y2
-	VBROADCASTSS (CX)(R9*1), Y5
+	VBROADCASTSS (DI)(R9*1), Y5
 	VSUBPS       Y5, Y4, Y4
 	VFNMADD231PS Y4, Y4, Y3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row5
 
-sums3:
+done3:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -337,55 +340,57 @@ sums3:
 	VZEROUPPER
 	RET
 
-rows1:
+next1:
 	CMPQ   64(AX), $0x03
-	JNE    rows6
+	JNE    next6
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	TESTQ  SI, SI
-	JZ     plain7
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil7
 
-step9:
-	VMOVUPS      (DX), Y3
-	VBROADCASTSS (SI), Y4
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y5
-	VSUBPS       Y5, Y3, Y5
-	VMULPS       Y4, Y5, Y5
+row9:
+	VBROADCASTSS (BX), Y3
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y4
+	VBROADCASTSS (DI), Y5
+	VSUBPS       Y5, Y4, Y5
+	VMULPS       Y3, Y5, Y5
 	VFNMADD231PS Y5, Y5, Y0
-	VBROADCASTSS (CX)(R8*1), Y5
-	VSUBPS       Y5, Y3, Y5
-	VMULPS       Y4, Y5, Y5
+	VBROADCASTSS (DI)(R8*1), Y5
+	VSUBPS       Y5, Y4, Y5
+	VMULPS       Y3, Y5, Y5
 	VFNMADD231PS Y5, Y5, Y1
-	VBROADCASTSS (CX)(R8*2), Y5
-	VSUBPS       Y5, Y3, Y3
-	VMULPS       Y4, Y3, Y3
-	VFNMADD231PS Y3, Y3, Y2
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step9
-	JMP          sums8
+	VBROADCASTSS (DI)(R8*2), Y5
+	VSUBPS       Y5, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VFNMADD231PS Y4, Y4, Y2
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row9
+	JMP          done8
 
-plain7:
-step10:
-	VMOVUPS      (DX), Y3
-	VBROADCASTSS (CX), Y4
+nil7:
+row10:
+	VMOVUPS      (CX), Y3
+	VBROADCASTSS (DI), Y4
 	VSUBPS       Y4, Y3, Y4
 	VFNMADD231PS Y4, Y4, Y0
-	VBROADCASTSS (CX)(R8*1), Y4
+	VBROADCASTSS (DI)(R8*1), Y4
 	VSUBPS       Y4, Y3, Y4
 	VFNMADD231PS Y4, Y4, Y1
-	VBROADCASTSS (CX)(R8*2), Y4
+	VBROADCASTSS (DI)(R8*2), Y4
 	VSUBPS       Y4, Y3, Y3
 	VFNMADD231PS Y3, Y3, Y2
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step10
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row10
 
-sums8:
+done8:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -394,54 +399,55 @@ sums8:
 	VMOVUPS    32(DX), Y3
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), DX
 	VMASKMOVPS Y0, Y3, (CX)
 	VMASKMOVPS Y1, Y3, (CX)(AX*1)
 	VMASKMOVPS Y2, Y3, (CX)(AX*2)
 	VZEROUPPER
 	RET
 
-rows6:
+next6:
 	CMPQ   64(AX), $0x02
-	JNE    rows11
+	JNE    next11
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	TESTQ  SI, SI
-	JZ     plain12
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil12
 
-step14:
-	VMOVUPS      (DX), Y2
-	VBROADCASTSS (SI), Y3
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y4
-	VSUBPS       Y4, Y2, Y4
-	VMULPS       Y3, Y4, Y4
+row14:
+	VBROADCASTSS (BX), Y2
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y3
+	VBROADCASTSS (DI), Y4
+	VSUBPS       Y4, Y3, Y4
+	VMULPS       Y2, Y4, Y4
 	VFNMADD231PS Y4, Y4, Y0
-	VBROADCASTSS (CX)(R8*1), Y4
-	VSUBPS       Y4, Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VFNMADD231PS Y2, Y2, Y1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step14
-	JMP          sums13
+	VBROADCASTSS (DI)(R8*1), Y4
+	VSUBPS       Y4, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VFNMADD231PS Y3, Y3, Y1
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row14
+	JMP          done13
 
-plain12:
-step15:
-	VMOVUPS      (DX), Y2
-	VBROADCASTSS (CX), Y3
+nil12:
+row15:
+	VMOVUPS      (CX), Y2
+	VBROADCASTSS (DI), Y3
 	VSUBPS       Y3, Y2, Y3
 	VFNMADD231PS Y3, Y3, Y0
-	VBROADCASTSS (CX)(R8*1), Y3
+	VBROADCASTSS (DI)(R8*1), Y3
 	VSUBPS       Y3, Y2, Y2
 	VFNMADD231PS Y2, Y2, Y1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step15
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row15
 
-sums13:
+done13:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -450,43 +456,44 @@ sums13:
 	VMOVUPS    32(DX), Y2
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), DX
 	VMASKMOVPS Y0, Y2, (CX)
 	VMASKMOVPS Y1, Y2, (CX)(AX*1)
 	VZEROUPPER
 	RET
 
-rows11:
+next11:
 	VXORPS Y0, Y0, Y0
-	TESTQ  SI, SI
-	JZ     plain16
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil16
 
-step18:
-	VMOVUPS      (DX), Y1
-	VBROADCASTSS (SI), Y2
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y3
-	VSUBPS       Y3, Y1, Y1
-	VMULPS       Y2, Y1, Y1
-	VFNMADD231PS Y1, Y1, Y0
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step18
-	JMP          sums17
+row18:
+	VBROADCASTSS (BX), Y1
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y2
+	VBROADCASTSS (DI), Y3
+	VSUBPS       Y3, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VFNMADD231PS Y2, Y2, Y0
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row18
+	JMP          done17
 
-plain16:
-step19:
-	VMOVUPS      (DX), Y1
-	VBROADCASTSS (CX), Y2
+nil16:
+row19:
+	VMOVUPS      (CX), Y1
+	VBROADCASTSS (DI), Y2
 	VSUBPS       Y2, Y1, Y1
 	VFNMADD231PS Y1, Y1, Y0
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step19
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row19
 
-sums17:
+done17:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -495,7 +502,6 @@ sums17:
 	VMOVUPS    32(DX), Y1
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), AX
 	VMASKMOVPS Y0, Y1, (CX)
 	VZEROUPPER
 	RET
@@ -506,15 +512,12 @@ sums17:
 // Requires: AVX, AVX512F, BMI2
 TEXT ·distance2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   16(AX), DX
-	MOVQ   24(AX), BX
-	MOVQ   48(AX), SI
-	MOVQ   56(AX), DI
-	MOVQ   8(AX), R8
-	LEAQ   (R8)(R8*2), R9
+	MOVQ   16(AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   48(AX), BX
+	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    rows1
+	JNE    next1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -523,78 +526,81 @@ TEXT ·distance2AVX512(SB), NOSPLIT, $0-8
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	TESTQ  SI, SI
-	JZ     plain2
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(R8*2), R9
+	TESTQ  BX, BX
+	JZ     nil2
 
-step4:
-	VMOVUPS      (DX), Z8
-	VMOVUPS      64(DX), Z9
-	VBROADCASTSS (SI), Z10
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z11
-	VSUBPS       Z11, Z8, Z12
-	VMULPS       Z10, Z12, Z12
+row4:
+	VBROADCASTSS (BX), Z8
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z9
+	VMOVUPS      64(CX), Z10
+	VBROADCASTSS (DI), Z11
+	VSUBPS       Z11, Z9, Z12
+	VMULPS       Z8, Z12, Z12
 	VFNMADD231PS Z12, Z12, Z0
-	VSUBPS       Z11, Z9, Z11
-	VMULPS       Z10, Z11, Z11
-	VFNMADD231PS Z11, Z11, Z1
-	VBROADCASTSS (CX)(R8*1), Z11
-	VSUBPS       Z11, Z8, Z12
-	VMULPS       Z10, Z12, Z12
+	VSUBPS       Z11, Z10, Z12
+	VMULPS       Z8, Z12, Z12
+	VFNMADD231PS Z12, Z12, Z1
+	VBROADCASTSS (DI)(R8*1), Z11
+	VSUBPS       Z11, Z9, Z12
+	VMULPS       Z8, Z12, Z12
 	VFNMADD231PS Z12, Z12, Z2
-	VSUBPS       Z11, Z9, Z11
-	VMULPS       Z10, Z11, Z11
-	VFNMADD231PS Z11, Z11, Z3
-	VBROADCASTSS (CX)(R8*2), Z11
-	VSUBPS       Z11, Z8, Z12
-	VMULPS       Z10, Z12, Z12
+	VSUBPS       Z11, Z10, Z12
+	VMULPS       Z8, Z12, Z12
+	VFNMADD231PS Z12, Z12, Z3
+	VBROADCASTSS (DI)(R8*2), Z11
+	VSUBPS       Z11, Z9, Z12
+	VMULPS       Z8, Z12, Z12
 	VFNMADD231PS Z12, Z12, Z4
-	VSUBPS       Z11, Z9, Z11
-	VMULPS       Z10, Z11, Z11
-	VFNMADD231PS Z11, Z11, Z5
-	VBROADCASTSS (CX)(R9*1), Z11
-	VSUBPS       Z11, Z8, Z8
-	VMULPS       Z10, Z8, Z8
-	VFNMADD231PS Z8, Z8, Z6
-	VSUBPS       Z11, Z9, Z8
-	VMULPS       Z10, Z8, Z8
-	VFNMADD231PS Z8, Z8, Z7
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step4
-	JMP          sums3
+	VSUBPS       Z11, Z10, Z12
+	VMULPS       Z8, Z12, Z12
+	VFNMADD231PS Z12, Z12, Z5
+	VBROADCASTSS (DI)(R9*1), Z11
+	VSUBPS       Z11, Z9, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z9, Z9, Z6
+	VSUBPS       Z11, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z9, Z9, Z7
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row4
+	JMP          done3
 
-plain2:
-step5:
-	VMOVUPS      (DX), Z8
-	VMOVUPS      64(DX), Z9
-	VBROADCASTSS (CX), Z10
+nil2:
+row5:
+	VMOVUPS      (CX), Z8
+	VMOVUPS      64(CX), Z9
+	VBROADCASTSS (DI), Z10
 	VSUBPS       Z10, Z8, Z11
 	VFNMADD231PS Z11, Z11, Z0
-	VSUBPS       Z10, Z9, Z10
-	VFNMADD231PS Z10, Z10, Z1
-	VBROADCASTSS (CX)(R8*1), Z10
+	VSUBPS       Z10, Z9, Z11
+	VFNMADD231PS Z11, Z11, Z1
+	VBROADCASTSS (DI)(R8*1), Z10
 	VSUBPS       Z10, Z8, Z11
 	VFNMADD231PS Z11, Z11, Z2
-	VSUBPS       Z10, Z9, Z10
-	VFNMADD231PS Z10, Z10, Z3
-	VBROADCASTSS (CX)(R8*2), Z10
+	VSUBPS       Z10, Z9, Z11
+	VFNMADD231PS Z11, Z11, Z3
+	VBROADCASTSS (DI)(R8*2), Z10
 	VSUBPS       Z10, Z8, Z11
 	VFNMADD231PS Z11, Z11, Z4
-	VSUBPS       Z10, Z9, Z10
-	VFNMADD231PS Z10, Z10, Z5
-	VBROADCASTSS (CX)(R9*1), Z10
+	VSUBPS       Z10, Z9, Z11
+	VFNMADD231PS Z11, Z11, Z5
+	VBROADCASTSS (DI)(R9*1), Z10
 	VSUBPS       Z10, Z8, Z8
 	VFNMADD231PS Z8, Z8, Z6
 	VSUBPS       Z10, Z9, Z8
 	VFNMADD231PS Z8, Z8, Z7
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row5
 
-sums3:
+done3:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -613,82 +619,83 @@ sums3:
 	VZEROUPPER
 	RET
 
-rows1:
+next1:
 	CMPQ   64(AX), $0x03
-	JNE    rows6
+	JNE    next6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	TESTQ  SI, SI
-	JZ     plain7
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil7
 
-step9:
-	VMOVUPS      (DX), Z6
-	VMOVUPS      64(DX), Z7
-	VBROADCASTSS (SI), Z8
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z9
-	VSUBPS       Z9, Z6, Z10
-	VMULPS       Z8, Z10, Z10
+row9:
+	VBROADCASTSS (BX), Z6
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z7
+	VMOVUPS      64(CX), Z8
+	VBROADCASTSS (DI), Z9
+	VSUBPS       Z9, Z7, Z10
+	VMULPS       Z6, Z10, Z10
 	VFNMADD231PS Z10, Z10, Z0
-	VSUBPS       Z9, Z7, Z9
-	VMULPS       Z8, Z9, Z9
-	VFNMADD231PS Z9, Z9, Z1
-	VBROADCASTSS (CX)(R8*1), Z9
-	VSUBPS       Z9, Z6, Z10
-	VMULPS       Z8, Z10, Z10
+	VSUBPS       Z9, Z8, Z10
+	VMULPS       Z6, Z10, Z10
+	VFNMADD231PS Z10, Z10, Z1
+	VBROADCASTSS (DI)(R8*1), Z9
+	VSUBPS       Z9, Z7, Z10
+	VMULPS       Z6, Z10, Z10
 	VFNMADD231PS Z10, Z10, Z2
-	VSUBPS       Z9, Z7, Z9
-	VMULPS       Z8, Z9, Z9
-	VFNMADD231PS Z9, Z9, Z3
-	VBROADCASTSS (CX)(R8*2), Z9
-	VSUBPS       Z9, Z6, Z6
-	VMULPS       Z8, Z6, Z6
-	VFNMADD231PS Z6, Z6, Z4
-	VSUBPS       Z9, Z7, Z6
-	VMULPS       Z8, Z6, Z6
-	VFNMADD231PS Z6, Z6, Z5
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step9
-	JMP          sums8
+	VSUBPS       Z9, Z8, Z10
+	VMULPS       Z6, Z10, Z10
+	VFNMADD231PS Z10, Z10, Z3
+	VBROADCASTSS (DI)(R8*2), Z9
+	VSUBPS       Z9, Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VFNMADD231PS Z7, Z7, Z4
+	VSUBPS       Z9, Z8, Z7
+	VMULPS       Z6, Z7, Z7
+	VFNMADD231PS Z7, Z7, Z5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row9
+	JMP          done8
 
-plain7:
-step10:
-	VMOVUPS      (DX), Z6
-	VMOVUPS      64(DX), Z7
-	VBROADCASTSS (CX), Z8
+nil7:
+row10:
+	VMOVUPS      (CX), Z6
+	VMOVUPS      64(CX), Z7
+	VBROADCASTSS (DI), Z8
 	VSUBPS       Z8, Z6, Z9
 	VFNMADD231PS Z9, Z9, Z0
-	VSUBPS       Z8, Z7, Z8
-	VFNMADD231PS Z8, Z8, Z1
-	VBROADCASTSS (CX)(R8*1), Z8
+	VSUBPS       Z8, Z7, Z9
+	VFNMADD231PS Z9, Z9, Z1
+	VBROADCASTSS (DI)(R8*1), Z8
 	VSUBPS       Z8, Z6, Z9
 	VFNMADD231PS Z9, Z9, Z2
-	VSUBPS       Z8, Z7, Z8
-	VFNMADD231PS Z8, Z8, Z3
-	VBROADCASTSS (CX)(R8*2), Z8
+	VSUBPS       Z8, Z7, Z9
+	VFNMADD231PS Z9, Z9, Z3
+	VBROADCASTSS (DI)(R8*2), Z8
 	VSUBPS       Z8, Z6, Z6
 	VFNMADD231PS Z6, Z6, Z4
 	VSUBPS       Z8, Z7, Z6
 	VFNMADD231PS Z6, Z6, Z5
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step10
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row10
 
-sums8:
+done8:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
 	VMOVUPS Z2, (CX)(AX*1)
@@ -698,68 +705,69 @@ sums8:
 	VZEROUPPER
 	RET
 
-rows6:
+next6:
 	CMPQ   64(AX), $0x02
-	JNE    rows11
+	JNE    next11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	TESTQ  SI, SI
-	JZ     plain12
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil12
 
-step14:
-	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
-	VBROADCASTSS (SI), Z6
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z7
-	VSUBPS       Z7, Z4, Z8
-	VMULPS       Z6, Z8, Z8
+row14:
+	VBROADCASTSS (BX), Z4
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z5
+	VMOVUPS      64(CX), Z6
+	VBROADCASTSS (DI), Z7
+	VSUBPS       Z7, Z5, Z8
+	VMULPS       Z4, Z8, Z8
 	VFNMADD231PS Z8, Z8, Z0
-	VSUBPS       Z7, Z5, Z7
-	VMULPS       Z6, Z7, Z7
-	VFNMADD231PS Z7, Z7, Z1
-	VBROADCASTSS (CX)(R8*1), Z7
-	VSUBPS       Z7, Z4, Z4
-	VMULPS       Z6, Z4, Z4
-	VFNMADD231PS Z4, Z4, Z2
-	VSUBPS       Z7, Z5, Z4
-	VMULPS       Z6, Z4, Z4
-	VFNMADD231PS Z4, Z4, Z3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step14
-	JMP          sums13
+	VSUBPS       Z7, Z6, Z8
+	VMULPS       Z4, Z8, Z8
+	VFNMADD231PS Z8, Z8, Z1
+	VBROADCASTSS (DI)(R8*1), Z7
+	VSUBPS       Z7, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z5, Z5, Z2
+	VSUBPS       Z7, Z6, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z5, Z5, Z3
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row14
+	JMP          done13
 
-plain12:
-step15:
-	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
-	VBROADCASTSS (CX), Z6
+nil12:
+row15:
+	VMOVUPS      (CX), Z4
+	VMOVUPS      64(CX), Z5
+	VBROADCASTSS (DI), Z6
 	VSUBPS       Z6, Z4, Z7
 	VFNMADD231PS Z7, Z7, Z0
-	VSUBPS       Z6, Z5, Z6
-	VFNMADD231PS Z6, Z6, Z1
-	VBROADCASTSS (CX)(R8*1), Z6
+	VSUBPS       Z6, Z5, Z7
+	VFNMADD231PS Z7, Z7, Z1
+	VBROADCASTSS (DI)(R8*1), Z6
 	VSUBPS       Z6, Z4, Z4
 	VFNMADD231PS Z4, Z4, Z2
 	VSUBPS       Z6, Z5, Z4
 	VFNMADD231PS Z4, Z4, Z3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step15
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row15
 
-sums13:
+done13:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
 	VMOVUPS Z2, (CX)(AX*1)
@@ -767,52 +775,53 @@ sums13:
 	VZEROUPPER
 	RET
 
-rows11:
+next11:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	TESTQ  SI, SI
-	JZ     plain16
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil16
 
-step18:
-	VMOVUPS      (DX), Z2
-	VMOVUPS      64(DX), Z3
-	VBROADCASTSS (SI), Z4
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z5
-	VSUBPS       Z5, Z2, Z2
-	VMULPS       Z4, Z2, Z2
-	VFNMADD231PS Z2, Z2, Z0
-	VSUBPS       Z5, Z3, Z2
-	VMULPS       Z4, Z2, Z2
-	VFNMADD231PS Z2, Z2, Z1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step18
-	JMP          sums17
+row18:
+	VBROADCASTSS (BX), Z2
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z3
+	VMOVUPS      64(CX), Z4
+	VBROADCASTSS (DI), Z5
+	VSUBPS       Z5, Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VFNMADD231PS Z3, Z3, Z0
+	VSUBPS       Z5, Z4, Z3
+	VMULPS       Z2, Z3, Z3
+	VFNMADD231PS Z3, Z3, Z1
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row18
+	JMP          done17
 
-plain16:
-step19:
-	VMOVUPS      (DX), Z2
-	VMOVUPS      64(DX), Z3
-	VBROADCASTSS (CX), Z4
+nil16:
+row19:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS (DI), Z4
 	VSUBPS       Z4, Z2, Z2
 	VFNMADD231PS Z2, Z2, Z0
 	VSUBPS       Z4, Z3, Z2
 	VFNMADD231PS Z2, Z2, Z1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step19
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row19
 
-sums17:
+done17:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), AX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
 	VZEROUPPER
@@ -824,15 +833,12 @@ sums17:
 // Requires: AVX, FMA3
 TEXT ·distance2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   16(AX), DX
-	MOVQ   24(AX), BX
-	MOVQ   48(AX), SI
-	MOVQ   56(AX), DI
-	MOVQ   8(AX), R8
-	LEAQ   (R8)(R8*2), R9
+	MOVQ   16(AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   48(AX), BX
+	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    rows1
+	JNE    next1
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -841,78 +847,81 @@ TEXT ·distance2AVX2(SB), NOSPLIT, $0-8
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	TESTQ  SI, SI
-	JZ     plain2
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(R8*2), R9
+	TESTQ  BX, BX
+	JZ     nil2
 
-step4:
-	VMOVUPS      (DX), Y8
-	VMOVUPS      32(DX), Y9
-	VBROADCASTSS (SI), Y10
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y11
-	VSUBPS       Y11, Y8, Y12
-	VMULPS       Y10, Y12, Y12
+row4:
+	VBROADCASTSS (BX), Y8
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y9
+	VMOVUPS      32(CX), Y10
+	VBROADCASTSS (DI), Y11
+	VSUBPS       Y11, Y9, Y12
+	VMULPS       Y8, Y12, Y12
 	VFNMADD231PS Y12, Y12, Y0
-	VSUBPS       Y11, Y9, Y11
-	VMULPS       Y10, Y11, Y11
-	VFNMADD231PS Y11, Y11, Y1
-	VBROADCASTSS (CX)(R8*1), Y11
-	VSUBPS       Y11, Y8, Y12
-	VMULPS       Y10, Y12, Y12
+	VSUBPS       Y11, Y10, Y12
+	VMULPS       Y8, Y12, Y12
+	VFNMADD231PS Y12, Y12, Y1
+	VBROADCASTSS (DI)(R8*1), Y11
+	VSUBPS       Y11, Y9, Y12
+	VMULPS       Y8, Y12, Y12
 	VFNMADD231PS Y12, Y12, Y2
-	VSUBPS       Y11, Y9, Y11
-	VMULPS       Y10, Y11, Y11
-	VFNMADD231PS Y11, Y11, Y3
-	VBROADCASTSS (CX)(R8*2), Y11
-	VSUBPS       Y11, Y8, Y12
-	VMULPS       Y10, Y12, Y12
+	VSUBPS       Y11, Y10, Y12
+	VMULPS       Y8, Y12, Y12
+	VFNMADD231PS Y12, Y12, Y3
+	VBROADCASTSS (DI)(R8*2), Y11
+	VSUBPS       Y11, Y9, Y12
+	VMULPS       Y8, Y12, Y12
 	VFNMADD231PS Y12, Y12, Y4
-	VSUBPS       Y11, Y9, Y11
-	VMULPS       Y10, Y11, Y11
-	VFNMADD231PS Y11, Y11, Y5
-	VBROADCASTSS (CX)(R9*1), Y11
-	VSUBPS       Y11, Y8, Y8
-	VMULPS       Y10, Y8, Y8
-	VFNMADD231PS Y8, Y8, Y6
-	VSUBPS       Y11, Y9, Y8
-	VMULPS       Y10, Y8, Y8
-	VFNMADD231PS Y8, Y8, Y7
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step4
-	JMP          sums3
+	VSUBPS       Y11, Y10, Y12
+	VMULPS       Y8, Y12, Y12
+	VFNMADD231PS Y12, Y12, Y5
+	VBROADCASTSS (DI)(R9*1), Y11
+	VSUBPS       Y11, Y9, Y9
+	VMULPS       Y8, Y9, Y9
+	VFNMADD231PS Y9, Y9, Y6
+	VSUBPS       Y11, Y10, Y9
+	VMULPS       Y8, Y9, Y9
+	VFNMADD231PS Y9, Y9, Y7
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row4
+	JMP          done3
 
-plain2:
-step5:
-	VMOVUPS      (DX), Y8
-	VMOVUPS      32(DX), Y9
-	VBROADCASTSS (CX), Y10
+nil2:
+row5:
+	VMOVUPS      (CX), Y8
+	VMOVUPS      32(CX), Y9
+	VBROADCASTSS (DI), Y10
 	VSUBPS       Y10, Y8, Y11
 	VFNMADD231PS Y11, Y11, Y0
-	VSUBPS       Y10, Y9, Y10
-	VFNMADD231PS Y10, Y10, Y1
-	VBROADCASTSS (CX)(R8*1), Y10
+	VSUBPS       Y10, Y9, Y11
+	VFNMADD231PS Y11, Y11, Y1
+	VBROADCASTSS (DI)(R8*1), Y10
 	VSUBPS       Y10, Y8, Y11
 	VFNMADD231PS Y11, Y11, Y2
-	VSUBPS       Y10, Y9, Y10
-	VFNMADD231PS Y10, Y10, Y3
-	VBROADCASTSS (CX)(R8*2), Y10
+	VSUBPS       Y10, Y9, Y11
+	VFNMADD231PS Y11, Y11, Y3
+	VBROADCASTSS (DI)(R8*2), Y10
 	VSUBPS       Y10, Y8, Y11
 	VFNMADD231PS Y11, Y11, Y4
-	VSUBPS       Y10, Y9, Y10
-	VFNMADD231PS Y10, Y10, Y5
-	VBROADCASTSS (CX)(R9*1), Y10
+	VSUBPS       Y10, Y9, Y11
+	VFNMADD231PS Y11, Y11, Y5
+	VBROADCASTSS (DI)(R9*1), Y10
 	VSUBPS       Y10, Y8, Y8
 	VFNMADD231PS Y8, Y8, Y6
 	VSUBPS       Y10, Y9, Y8
 	VFNMADD231PS Y8, Y8, Y7
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row5
 
-sums3:
+done3:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -933,75 +942,77 @@ sums3:
 	VZEROUPPER
 	RET
 
-rows1:
+next1:
 	CMPQ   64(AX), $0x03
-	JNE    rows6
+	JNE    next6
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	TESTQ  SI, SI
-	JZ     plain7
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil7
 
-step9:
-	VMOVUPS      (DX), Y6
-	VMOVUPS      32(DX), Y7
-	VBROADCASTSS (SI), Y8
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y9
-	VSUBPS       Y9, Y6, Y10
-	VMULPS       Y8, Y10, Y10
+row9:
+	VBROADCASTSS (BX), Y6
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y7
+	VMOVUPS      32(CX), Y8
+	VBROADCASTSS (DI), Y9
+	VSUBPS       Y9, Y7, Y10
+	VMULPS       Y6, Y10, Y10
 	VFNMADD231PS Y10, Y10, Y0
-	VSUBPS       Y9, Y7, Y9
-	VMULPS       Y8, Y9, Y9
-	VFNMADD231PS Y9, Y9, Y1
-	VBROADCASTSS (CX)(R8*1), Y9
-	VSUBPS       Y9, Y6, Y10
-	VMULPS       Y8, Y10, Y10
+	VSUBPS       Y9, Y8, Y10
+	VMULPS       Y6, Y10, Y10
+	VFNMADD231PS Y10, Y10, Y1
+	VBROADCASTSS (DI)(R8*1), Y9
+	VSUBPS       Y9, Y7, Y10
+	VMULPS       Y6, Y10, Y10
 	VFNMADD231PS Y10, Y10, Y2
-	VSUBPS       Y9, Y7, Y9
-	VMULPS       Y8, Y9, Y9
-	VFNMADD231PS Y9, Y9, Y3
-	VBROADCASTSS (CX)(R8*2), Y9
-	VSUBPS       Y9, Y6, Y6
-	VMULPS       Y8, Y6, Y6
-	VFNMADD231PS Y6, Y6, Y4
-	VSUBPS       Y9, Y7, Y6
-	VMULPS       Y8, Y6, Y6
-	VFNMADD231PS Y6, Y6, Y5
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step9
-	JMP          sums8
+	VSUBPS       Y9, Y8, Y10
+	VMULPS       Y6, Y10, Y10
+	VFNMADD231PS Y10, Y10, Y3
+	VBROADCASTSS (DI)(R8*2), Y9
+	VSUBPS       Y9, Y7, Y7
+	VMULPS       Y6, Y7, Y7
+	VFNMADD231PS Y7, Y7, Y4
+	VSUBPS       Y9, Y8, Y7
+	VMULPS       Y6, Y7, Y7
+	VFNMADD231PS Y7, Y7, Y5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row9
+	JMP          done8
 
-plain7:
-step10:
-	VMOVUPS      (DX), Y6
-	VMOVUPS      32(DX), Y7
-	VBROADCASTSS (CX), Y8
+nil7:
+row10:
+	VMOVUPS      (CX), Y6
+	VMOVUPS      32(CX), Y7
+	VBROADCASTSS (DI), Y8
 	VSUBPS       Y8, Y6, Y9
 	VFNMADD231PS Y9, Y9, Y0
-	VSUBPS       Y8, Y7, Y8
-	VFNMADD231PS Y8, Y8, Y1
-	VBROADCASTSS (CX)(R8*1), Y8
+	VSUBPS       Y8, Y7, Y9
+	VFNMADD231PS Y9, Y9, Y1
+	VBROADCASTSS (DI)(R8*1), Y8
 	VSUBPS       Y8, Y6, Y9
 	VFNMADD231PS Y9, Y9, Y2
-	VSUBPS       Y8, Y7, Y8
-	VFNMADD231PS Y8, Y8, Y3
-	VBROADCASTSS (CX)(R8*2), Y8
+	VSUBPS       Y8, Y7, Y9
+	VFNMADD231PS Y9, Y9, Y3
+	VBROADCASTSS (DI)(R8*2), Y8
 	VSUBPS       Y8, Y6, Y6
 	VFNMADD231PS Y6, Y6, Y4
 	VSUBPS       Y8, Y7, Y6
 	VFNMADD231PS Y6, Y6, Y5
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step10
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row10
 
-sums8:
+done8:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -1010,7 +1021,6 @@ sums8:
 	VMOVUPS    32(DX), Y6
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), DX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y6, 32(CX)
 	VMOVUPS    Y2, (CX)(AX*1)
@@ -1020,61 +1030,63 @@ sums8:
 	VZEROUPPER
 	RET
 
-rows6:
+next6:
 	CMPQ   64(AX), $0x02
-	JNE    rows11
+	JNE    next11
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	TESTQ  SI, SI
-	JZ     plain12
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil12
 
-step14:
-	VMOVUPS      (DX), Y4
-	VMOVUPS      32(DX), Y5
-	VBROADCASTSS (SI), Y6
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y7
-	VSUBPS       Y7, Y4, Y8
-	VMULPS       Y6, Y8, Y8
+row14:
+	VBROADCASTSS (BX), Y4
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y5
+	VMOVUPS      32(CX), Y6
+	VBROADCASTSS (DI), Y7
+	VSUBPS       Y7, Y5, Y8
+	VMULPS       Y4, Y8, Y8
 	VFNMADD231PS Y8, Y8, Y0
-	VSUBPS       Y7, Y5, Y7
-	VMULPS       Y6, Y7, Y7
-	VFNMADD231PS Y7, Y7, Y1
-	VBROADCASTSS (CX)(R8*1), Y7
-	VSUBPS       Y7, Y4, Y4
-	VMULPS       Y6, Y4, Y4
-	VFNMADD231PS Y4, Y4, Y2
-	VSUBPS       Y7, Y5, Y4
-	VMULPS       Y6, Y4, Y4
-	VFNMADD231PS Y4, Y4, Y3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step14
-	JMP          sums13
+	VSUBPS       Y7, Y6, Y8
+	VMULPS       Y4, Y8, Y8
+	VFNMADD231PS Y8, Y8, Y1
+	VBROADCASTSS (DI)(R8*1), Y7
+	VSUBPS       Y7, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VFNMADD231PS Y5, Y5, Y2
+	VSUBPS       Y7, Y6, Y5
+	VMULPS       Y4, Y5, Y5
+	VFNMADD231PS Y5, Y5, Y3
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row14
+	JMP          done13
 
-plain12:
-step15:
-	VMOVUPS      (DX), Y4
-	VMOVUPS      32(DX), Y5
-	VBROADCASTSS (CX), Y6
+nil12:
+row15:
+	VMOVUPS      (CX), Y4
+	VMOVUPS      32(CX), Y5
+	VBROADCASTSS (DI), Y6
 	VSUBPS       Y6, Y4, Y7
 	VFNMADD231PS Y7, Y7, Y0
-	VSUBPS       Y6, Y5, Y6
-	VFNMADD231PS Y6, Y6, Y1
-	VBROADCASTSS (CX)(R8*1), Y6
+	VSUBPS       Y6, Y5, Y7
+	VFNMADD231PS Y7, Y7, Y1
+	VBROADCASTSS (DI)(R8*1), Y6
 	VSUBPS       Y6, Y4, Y4
 	VFNMADD231PS Y4, Y4, Y2
 	VSUBPS       Y6, Y5, Y4
 	VFNMADD231PS Y4, Y4, Y3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step15
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row15
 
-sums13:
+done13:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -1083,7 +1095,6 @@ sums13:
 	VMOVUPS    32(DX), Y4
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), DX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y4, 32(CX)
 	VMOVUPS    Y2, (CX)(AX*1)
@@ -1091,45 +1102,47 @@ sums13:
 	VZEROUPPER
 	RET
 
-rows11:
+next11:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	TESTQ  SI, SI
-	JZ     plain16
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil16
 
-step18:
-	VMOVUPS      (DX), Y2
-	VMOVUPS      32(DX), Y3
-	VBROADCASTSS (SI), Y4
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Y5
-	VSUBPS       Y5, Y2, Y2
-	VMULPS       Y4, Y2, Y2
-	VFNMADD231PS Y2, Y2, Y0
-	VSUBPS       Y5, Y3, Y2
-	VMULPS       Y4, Y2, Y2
-	VFNMADD231PS Y2, Y2, Y1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step18
-	JMP          sums17
+row18:
+	VBROADCASTSS (BX), Y2
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Y3
+	VMOVUPS      32(CX), Y4
+	VBROADCASTSS (DI), Y5
+	VSUBPS       Y5, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VFNMADD231PS Y3, Y3, Y0
+	VSUBPS       Y5, Y4, Y3
+	VMULPS       Y2, Y3, Y3
+	VFNMADD231PS Y3, Y3, Y1
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row18
+	JMP          done17
 
-plain16:
-step19:
-	VMOVUPS      (DX), Y2
-	VMOVUPS      32(DX), Y3
-	VBROADCASTSS (CX), Y4
+nil16:
+row19:
+	VMOVUPS      (CX), Y2
+	VMOVUPS      32(CX), Y3
+	VBROADCASTSS (DI), Y4
 	VSUBPS       Y4, Y2, Y2
 	VFNMADD231PS Y2, Y2, Y0
 	VSUBPS       Y4, Y3, Y2
 	VFNMADD231PS Y2, Y2, Y1
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step19
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row19
 
-sums17:
+done17:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -1138,7 +1151,6 @@ sums17:
 	VMOVUPS    32(DX), Y2
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), AX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y2, 32(CX)
 	VZEROUPPER
@@ -1150,15 +1162,12 @@ sums17:
 // Requires: AVX, AVX512F, BMI2
 TEXT ·distance3AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   16(AX), DX
-	MOVQ   24(AX), BX
-	MOVQ   48(AX), SI
-	MOVQ   56(AX), DI
-	MOVQ   8(AX), R8
-	LEAQ   (R8)(R8*2), R9
+	MOVQ   16(AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   48(AX), BX
+	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    rows1
+	JNE    next1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1171,100 +1180,103 @@ TEXT ·distance3AVX512(SB), NOSPLIT, $0-8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	TESTQ  SI, SI
-	JZ     plain2
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(R8*2), R9
+	TESTQ  BX, BX
+	JZ     nil2
 
-step4:
-	VMOVUPS      (DX), Z12
-	VMOVUPS      64(DX), Z13
-	VMOVUPS      128(DX), Z14
-	VBROADCASTSS (SI), Z15
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z16
-	VSUBPS       Z16, Z12, Z17
-	VMULPS       Z15, Z17, Z17
+row4:
+	VBROADCASTSS (BX), Z12
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z13
+	VMOVUPS      64(CX), Z14
+	VMOVUPS      128(CX), Z15
+	VBROADCASTSS (DI), Z16
+	VSUBPS       Z16, Z13, Z17
+	VMULPS       Z12, Z17, Z17
 	VFNMADD231PS Z17, Z17, Z0
-	VSUBPS       Z16, Z13, Z17
-	VMULPS       Z15, Z17, Z17
+	VSUBPS       Z16, Z14, Z17
+	VMULPS       Z12, Z17, Z17
 	VFNMADD231PS Z17, Z17, Z1
-	VSUBPS       Z16, Z14, Z16
-	VMULPS       Z15, Z16, Z16
-	VFNMADD231PS Z16, Z16, Z2
-	VBROADCASTSS (CX)(R8*1), Z16
-	VSUBPS       Z16, Z12, Z17
-	VMULPS       Z15, Z17, Z17
+	VSUBPS       Z16, Z15, Z17
+	VMULPS       Z12, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z2
+	VBROADCASTSS (DI)(R8*1), Z16
+	VSUBPS       Z16, Z13, Z17
+	VMULPS       Z12, Z17, Z17
 	VFNMADD231PS Z17, Z17, Z3
-	VSUBPS       Z16, Z13, Z17
-	VMULPS       Z15, Z17, Z17
+	VSUBPS       Z16, Z14, Z17
+	VMULPS       Z12, Z17, Z17
 	VFNMADD231PS Z17, Z17, Z4
-	VSUBPS       Z16, Z14, Z16
-	VMULPS       Z15, Z16, Z16
-	VFNMADD231PS Z16, Z16, Z5
-	VBROADCASTSS (CX)(R8*2), Z16
-	VSUBPS       Z16, Z12, Z17
-	VMULPS       Z15, Z17, Z17
-	VFNMADD231PS Z17, Z17, Z6
+	VSUBPS       Z16, Z15, Z17
+	VMULPS       Z12, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z5
+	VBROADCASTSS (DI)(R8*2), Z16
 	VSUBPS       Z16, Z13, Z17
-	VMULPS       Z15, Z17, Z17
+	VMULPS       Z12, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z6
+	VSUBPS       Z16, Z14, Z17
+	VMULPS       Z12, Z17, Z17
 	VFNMADD231PS Z17, Z17, Z7
-	VSUBPS       Z16, Z14, Z16
-	VMULPS       Z15, Z16, Z16
-	VFNMADD231PS Z16, Z16, Z8
-	VBROADCASTSS (CX)(R9*1), Z16
-	VSUBPS       Z16, Z12, Z12
-	VMULPS       Z15, Z12, Z12
-	VFNMADD231PS Z12, Z12, Z9
-	VSUBPS       Z16, Z13, Z12
-	VMULPS       Z15, Z12, Z12
-	VFNMADD231PS Z12, Z12, Z10
-	VSUBPS       Z16, Z14, Z12
-	VMULPS       Z15, Z12, Z12
-	VFNMADD231PS Z12, Z12, Z11
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step4
-	JMP          sums3
+	VSUBPS       Z16, Z15, Z17
+	VMULPS       Z12, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z8
+	VBROADCASTSS (DI)(R9*1), Z16
+	VSUBPS       Z16, Z13, Z13
+	VMULPS       Z12, Z13, Z13
+	VFNMADD231PS Z13, Z13, Z9
+	VSUBPS       Z16, Z14, Z13
+	VMULPS       Z12, Z13, Z13
+	VFNMADD231PS Z13, Z13, Z10
+	VSUBPS       Z16, Z15, Z13
+	VMULPS       Z12, Z13, Z13
+	VFNMADD231PS Z13, Z13, Z11
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row4
+	JMP          done3
 
-plain2:
-step5:
-	VMOVUPS      (DX), Z12
-	VMOVUPS      64(DX), Z13
-	VMOVUPS      128(DX), Z14
-	VBROADCASTSS (CX), Z15
+nil2:
+row5:
+	VMOVUPS      (CX), Z12
+	VMOVUPS      64(CX), Z13
+	VMOVUPS      128(CX), Z14
+	VBROADCASTSS (DI), Z15
 	VSUBPS       Z15, Z12, Z16
 	VFNMADD231PS Z16, Z16, Z0
 	VSUBPS       Z15, Z13, Z16
 	VFNMADD231PS Z16, Z16, Z1
-	VSUBPS       Z15, Z14, Z15
-	VFNMADD231PS Z15, Z15, Z2
-	VBROADCASTSS (CX)(R8*1), Z15
+	VSUBPS       Z15, Z14, Z16
+	VFNMADD231PS Z16, Z16, Z2
+	VBROADCASTSS (DI)(R8*1), Z15
 	VSUBPS       Z15, Z12, Z16
 	VFNMADD231PS Z16, Z16, Z3
 	VSUBPS       Z15, Z13, Z16
 	VFNMADD231PS Z16, Z16, Z4
-	VSUBPS       Z15, Z14, Z15
-	VFNMADD231PS Z15, Z15, Z5
-	VBROADCASTSS (CX)(R8*2), Z15
+	VSUBPS       Z15, Z14, Z16
+	VFNMADD231PS Z16, Z16, Z5
+	VBROADCASTSS (DI)(R8*2), Z15
 	VSUBPS       Z15, Z12, Z16
 	VFNMADD231PS Z16, Z16, Z6
 	VSUBPS       Z15, Z13, Z16
 	VFNMADD231PS Z16, Z16, Z7
-	VSUBPS       Z15, Z14, Z15
-	VFNMADD231PS Z15, Z15, Z8
-	VBROADCASTSS (CX)(R9*1), Z15
+	VSUBPS       Z15, Z14, Z16
+	VFNMADD231PS Z16, Z16, Z8
+	VBROADCASTSS (DI)(R9*1), Z15
 	VSUBPS       Z15, Z12, Z12
 	VFNMADD231PS Z12, Z12, Z9
 	VSUBPS       Z15, Z13, Z12
 	VFNMADD231PS Z12, Z12, Z10
 	VSUBPS       Z15, Z14, Z12
 	VFNMADD231PS Z12, Z12, Z11
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row5
 
-sums3:
+done3:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1287,9 +1299,9 @@ sums3:
 	VZEROUPPER
 	RET
 
-rows1:
+next1:
 	CMPQ   64(AX), $0x03
-	JNE    rows6
+	JNE    next6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1299,90 +1311,91 @@ rows1:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
-	TESTQ  SI, SI
-	JZ     plain7
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil7
 
-step9:
-	VMOVUPS      (DX), Z9
-	VMOVUPS      64(DX), Z10
-	VMOVUPS      128(DX), Z11
-	VBROADCASTSS (SI), Z12
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z13
-	VSUBPS       Z13, Z9, Z14
-	VMULPS       Z12, Z14, Z14
+row9:
+	VBROADCASTSS (BX), Z9
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z10
+	VMOVUPS      64(CX), Z11
+	VMOVUPS      128(CX), Z12
+	VBROADCASTSS (DI), Z13
+	VSUBPS       Z13, Z10, Z14
+	VMULPS       Z9, Z14, Z14
 	VFNMADD231PS Z14, Z14, Z0
-	VSUBPS       Z13, Z10, Z14
-	VMULPS       Z12, Z14, Z14
+	VSUBPS       Z13, Z11, Z14
+	VMULPS       Z9, Z14, Z14
 	VFNMADD231PS Z14, Z14, Z1
-	VSUBPS       Z13, Z11, Z13
-	VMULPS       Z12, Z13, Z13
-	VFNMADD231PS Z13, Z13, Z2
-	VBROADCASTSS (CX)(R8*1), Z13
-	VSUBPS       Z13, Z9, Z14
-	VMULPS       Z12, Z14, Z14
-	VFNMADD231PS Z14, Z14, Z3
+	VSUBPS       Z13, Z12, Z14
+	VMULPS       Z9, Z14, Z14
+	VFNMADD231PS Z14, Z14, Z2
+	VBROADCASTSS (DI)(R8*1), Z13
 	VSUBPS       Z13, Z10, Z14
-	VMULPS       Z12, Z14, Z14
+	VMULPS       Z9, Z14, Z14
+	VFNMADD231PS Z14, Z14, Z3
+	VSUBPS       Z13, Z11, Z14
+	VMULPS       Z9, Z14, Z14
 	VFNMADD231PS Z14, Z14, Z4
-	VSUBPS       Z13, Z11, Z13
-	VMULPS       Z12, Z13, Z13
-	VFNMADD231PS Z13, Z13, Z5
-	VBROADCASTSS (CX)(R8*2), Z13
-	VSUBPS       Z13, Z9, Z9
-	VMULPS       Z12, Z9, Z9
-	VFNMADD231PS Z9, Z9, Z6
-	VSUBPS       Z13, Z10, Z9
-	VMULPS       Z12, Z9, Z9
-	VFNMADD231PS Z9, Z9, Z7
-	VSUBPS       Z13, Z11, Z9
-	VMULPS       Z12, Z9, Z9
-	VFNMADD231PS Z9, Z9, Z8
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step9
-	JMP          sums8
+	VSUBPS       Z13, Z12, Z14
+	VMULPS       Z9, Z14, Z14
+	VFNMADD231PS Z14, Z14, Z5
+	VBROADCASTSS (DI)(R8*2), Z13
+	VSUBPS       Z13, Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VFNMADD231PS Z10, Z10, Z6
+	VSUBPS       Z13, Z11, Z10
+	VMULPS       Z9, Z10, Z10
+	VFNMADD231PS Z10, Z10, Z7
+	VSUBPS       Z13, Z12, Z10
+	VMULPS       Z9, Z10, Z10
+	VFNMADD231PS Z10, Z10, Z8
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row9
+	JMP          done8
 
-plain7:
-step10:
-	VMOVUPS      (DX), Z9
-	VMOVUPS      64(DX), Z10
-	VMOVUPS      128(DX), Z11
-	VBROADCASTSS (CX), Z12
+nil7:
+row10:
+	VMOVUPS      (CX), Z9
+	VMOVUPS      64(CX), Z10
+	VMOVUPS      128(CX), Z11
+	VBROADCASTSS (DI), Z12
 	VSUBPS       Z12, Z9, Z13
 	VFNMADD231PS Z13, Z13, Z0
 	VSUBPS       Z12, Z10, Z13
 	VFNMADD231PS Z13, Z13, Z1
-	VSUBPS       Z12, Z11, Z12
-	VFNMADD231PS Z12, Z12, Z2
-	VBROADCASTSS (CX)(R8*1), Z12
+	VSUBPS       Z12, Z11, Z13
+	VFNMADD231PS Z13, Z13, Z2
+	VBROADCASTSS (DI)(R8*1), Z12
 	VSUBPS       Z12, Z9, Z13
 	VFNMADD231PS Z13, Z13, Z3
 	VSUBPS       Z12, Z10, Z13
 	VFNMADD231PS Z13, Z13, Z4
-	VSUBPS       Z12, Z11, Z12
-	VFNMADD231PS Z12, Z12, Z5
-	VBROADCASTSS (CX)(R8*2), Z12
+	VSUBPS       Z12, Z11, Z13
+	VFNMADD231PS Z13, Z13, Z5
+	VBROADCASTSS (DI)(R8*2), Z12
 	VSUBPS       Z12, Z9, Z9
 	VFNMADD231PS Z9, Z9, Z6
 	VSUBPS       Z12, Z10, Z9
 	VFNMADD231PS Z9, Z9, Z7
 	VSUBPS       Z12, Z11, Z9
 	VFNMADD231PS Z9, Z9, Z8
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step10
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row10
 
-sums8:
+done8:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
@@ -1395,82 +1408,83 @@ sums8:
 	VZEROUPPER
 	RET
 
-rows6:
+next6:
 	CMPQ   64(AX), $0x02
-	JNE    rows11
+	JNE    next11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	TESTQ  SI, SI
-	JZ     plain12
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil12
 
-step14:
-	VMOVUPS      (DX), Z6
-	VMOVUPS      64(DX), Z7
-	VMOVUPS      128(DX), Z8
-	VBROADCASTSS (SI), Z9
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z10
-	VSUBPS       Z10, Z6, Z11
-	VMULPS       Z9, Z11, Z11
-	VFNMADD231PS Z11, Z11, Z0
+row14:
+	VBROADCASTSS (BX), Z6
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z7
+	VMOVUPS      64(CX), Z8
+	VMOVUPS      128(CX), Z9
+	VBROADCASTSS (DI), Z10
 	VSUBPS       Z10, Z7, Z11
-	VMULPS       Z9, Z11, Z11
+	VMULPS       Z6, Z11, Z11
+	VFNMADD231PS Z11, Z11, Z0
+	VSUBPS       Z10, Z8, Z11
+	VMULPS       Z6, Z11, Z11
 	VFNMADD231PS Z11, Z11, Z1
-	VSUBPS       Z10, Z8, Z10
-	VMULPS       Z9, Z10, Z10
-	VFNMADD231PS Z10, Z10, Z2
-	VBROADCASTSS (CX)(R8*1), Z10
-	VSUBPS       Z10, Z6, Z6
-	VMULPS       Z9, Z6, Z6
-	VFNMADD231PS Z6, Z6, Z3
-	VSUBPS       Z10, Z7, Z6
-	VMULPS       Z9, Z6, Z6
-	VFNMADD231PS Z6, Z6, Z4
-	VSUBPS       Z10, Z8, Z6
-	VMULPS       Z9, Z6, Z6
-	VFNMADD231PS Z6, Z6, Z5
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step14
-	JMP          sums13
+	VSUBPS       Z10, Z9, Z11
+	VMULPS       Z6, Z11, Z11
+	VFNMADD231PS Z11, Z11, Z2
+	VBROADCASTSS (DI)(R8*1), Z10
+	VSUBPS       Z10, Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VFNMADD231PS Z7, Z7, Z3
+	VSUBPS       Z10, Z8, Z7
+	VMULPS       Z6, Z7, Z7
+	VFNMADD231PS Z7, Z7, Z4
+	VSUBPS       Z10, Z9, Z7
+	VMULPS       Z6, Z7, Z7
+	VFNMADD231PS Z7, Z7, Z5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row14
+	JMP          done13
 
-plain12:
-step15:
-	VMOVUPS      (DX), Z6
-	VMOVUPS      64(DX), Z7
-	VMOVUPS      128(DX), Z8
-	VBROADCASTSS (CX), Z9
+nil12:
+row15:
+	VMOVUPS      (CX), Z6
+	VMOVUPS      64(CX), Z7
+	VMOVUPS      128(CX), Z8
+	VBROADCASTSS (DI), Z9
 	VSUBPS       Z9, Z6, Z10
 	VFNMADD231PS Z10, Z10, Z0
 	VSUBPS       Z9, Z7, Z10
 	VFNMADD231PS Z10, Z10, Z1
-	VSUBPS       Z9, Z8, Z9
-	VFNMADD231PS Z9, Z9, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
+	VSUBPS       Z9, Z8, Z10
+	VFNMADD231PS Z10, Z10, Z2
+	VBROADCASTSS (DI)(R8*1), Z9
 	VSUBPS       Z9, Z6, Z6
 	VFNMADD231PS Z6, Z6, Z3
 	VSUBPS       Z9, Z7, Z6
 	VFNMADD231PS Z6, Z6, Z4
 	VSUBPS       Z9, Z8, Z6
 	VFNMADD231PS Z6, Z6, Z5
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step15
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row15
 
-sums13:
+done13:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
@@ -1480,60 +1494,61 @@ sums13:
 	VZEROUPPER
 	RET
 
-rows11:
+next11:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
-	TESTQ  SI, SI
-	JZ     plain16
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil16
 
-step18:
-	VMOVUPS      (DX), Z3
-	VMOVUPS      64(DX), Z4
-	VMOVUPS      128(DX), Z5
-	VBROADCASTSS (SI), Z6
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z7
-	VSUBPS       Z7, Z3, Z3
-	VMULPS       Z6, Z3, Z3
-	VFNMADD231PS Z3, Z3, Z0
-	VSUBPS       Z7, Z4, Z3
-	VMULPS       Z6, Z3, Z3
-	VFNMADD231PS Z3, Z3, Z1
-	VSUBPS       Z7, Z5, Z3
-	VMULPS       Z6, Z3, Z3
-	VFNMADD231PS Z3, Z3, Z2
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step18
-	JMP          sums17
+row18:
+	VBROADCASTSS (BX), Z3
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z4
+	VMOVUPS      64(CX), Z5
+	VMOVUPS      128(CX), Z6
+	VBROADCASTSS (DI), Z7
+	VSUBPS       Z7, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	VFNMADD231PS Z4, Z4, Z0
+	VSUBPS       Z7, Z5, Z4
+	VMULPS       Z3, Z4, Z4
+	VFNMADD231PS Z4, Z4, Z1
+	VSUBPS       Z7, Z6, Z4
+	VMULPS       Z3, Z4, Z4
+	VFNMADD231PS Z4, Z4, Z2
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row18
+	JMP          done17
 
-plain16:
-step19:
-	VMOVUPS      (DX), Z3
-	VMOVUPS      64(DX), Z4
-	VMOVUPS      128(DX), Z5
-	VBROADCASTSS (CX), Z6
+nil16:
+row19:
+	VMOVUPS      (CX), Z3
+	VMOVUPS      64(CX), Z4
+	VMOVUPS      128(CX), Z5
+	VBROADCASTSS (DI), Z6
 	VSUBPS       Z6, Z3, Z3
 	VFNMADD231PS Z3, Z3, Z0
 	VSUBPS       Z6, Z4, Z3
 	VFNMADD231PS Z3, Z3, Z1
 	VSUBPS       Z6, Z5, Z3
 	VFNMADD231PS Z3, Z3, Z2
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step19
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row19
 
-sums17:
+done17:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), AX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
@@ -1546,15 +1561,12 @@ sums17:
 // Requires: AVX, AVX512F, BMI2
 TEXT ·distance4AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   16(AX), DX
-	MOVQ   24(AX), BX
-	MOVQ   48(AX), SI
-	MOVQ   56(AX), DI
-	MOVQ   8(AX), R8
-	LEAQ   (R8)(R8*2), R9
+	MOVQ   16(AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   48(AX), BX
+	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    rows1
+	JNE    next1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1571,108 +1583,111 @@ TEXT ·distance4AVX512(SB), NOSPLIT, $0-8
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	TESTQ  SI, SI
-	JZ     plain2
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(R8*2), R9
+	TESTQ  BX, BX
+	JZ     nil2
 
-step4:
-	VMOVUPS      (DX), Z16
-	VMOVUPS      64(DX), Z17
-	VMOVUPS      128(DX), Z18
-	VMOVUPS      192(DX), Z19
-	VBROADCASTSS (SI), Z20
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z21
-	VSUBPS       Z21, Z16, Z22
-	VMULPS       Z20, Z22, Z22
+row4:
+	VBROADCASTSS (BX), Z16
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z17
+	VMOVUPS      64(CX), Z18
+	VMOVUPS      128(CX), Z19
+	VMOVUPS      192(CX), Z20
+	VBROADCASTSS (DI), Z21
+	VSUBPS       Z21, Z17, Z22
+	VMULPS       Z16, Z22, Z22
 	VFNMADD231PS Z22, Z22, Z0
-	VSUBPS       Z21, Z17, Z22
-	VMULPS       Z20, Z22, Z22
+	VSUBPS       Z21, Z18, Z22
+	VMULPS       Z16, Z22, Z22
 	VFNMADD231PS Z22, Z22, Z1
-	VSUBPS       Z21, Z18, Z22
-	VMULPS       Z20, Z22, Z22
+	VSUBPS       Z21, Z19, Z22
+	VMULPS       Z16, Z22, Z22
 	VFNMADD231PS Z22, Z22, Z2
-	VSUBPS       Z21, Z19, Z21
-	VMULPS       Z20, Z21, Z21
-	VFNMADD231PS Z21, Z21, Z3
-	VBROADCASTSS (CX)(R8*1), Z21
-	VSUBPS       Z21, Z16, Z22
-	VMULPS       Z20, Z22, Z22
+	VSUBPS       Z21, Z20, Z22
+	VMULPS       Z16, Z22, Z22
+	VFNMADD231PS Z22, Z22, Z3
+	VBROADCASTSS (DI)(R8*1), Z21
+	VSUBPS       Z21, Z17, Z22
+	VMULPS       Z16, Z22, Z22
 	VFNMADD231PS Z22, Z22, Z4
-	VSUBPS       Z21, Z17, Z22
-	VMULPS       Z20, Z22, Z22
+	VSUBPS       Z21, Z18, Z22
+	VMULPS       Z16, Z22, Z22
 	VFNMADD231PS Z22, Z22, Z5
-	VSUBPS       Z21, Z18, Z22
-	VMULPS       Z20, Z22, Z22
+	VSUBPS       Z21, Z19, Z22
+	VMULPS       Z16, Z22, Z22
 	VFNMADD231PS Z22, Z22, Z6
-	VSUBPS       Z21, Z19, Z21
-	VMULPS       Z20, Z21, Z21
-	VFNMADD231PS Z21, Z21, Z7
-	VBROADCASTSS (CX)(R8*2), Z21
-	VSUBPS       Z21, Z16, Z22
-	VMULPS       Z20, Z22, Z22
-	VFNMADD231PS Z22, Z22, Z8
+	VSUBPS       Z21, Z20, Z22
+	VMULPS       Z16, Z22, Z22
+	VFNMADD231PS Z22, Z22, Z7
+	VBROADCASTSS (DI)(R8*2), Z21
 	VSUBPS       Z21, Z17, Z22
-	VMULPS       Z20, Z22, Z22
-	VFNMADD231PS Z22, Z22, Z9
+	VMULPS       Z16, Z22, Z22
+	VFNMADD231PS Z22, Z22, Z8
 	VSUBPS       Z21, Z18, Z22
-	VMULPS       Z20, Z22, Z22
+	VMULPS       Z16, Z22, Z22
+	VFNMADD231PS Z22, Z22, Z9
+	VSUBPS       Z21, Z19, Z22
+	VMULPS       Z16, Z22, Z22
 	VFNMADD231PS Z22, Z22, Z10
-	VSUBPS       Z21, Z19, Z21
-	VMULPS       Z20, Z21, Z21
-	VFNMADD231PS Z21, Z21, Z11
-	VBROADCASTSS (CX)(R9*1), Z21
-	VSUBPS       Z21, Z16, Z16
-	VMULPS       Z20, Z16, Z16
-	VFNMADD231PS Z16, Z16, Z12
-	VSUBPS       Z21, Z17, Z16
-	VMULPS       Z20, Z16, Z16
-	VFNMADD231PS Z16, Z16, Z13
-	VSUBPS       Z21, Z18, Z16
-	VMULPS       Z20, Z16, Z16
-	VFNMADD231PS Z16, Z16, Z14
-	VSUBPS       Z21, Z19, Z16
-	VMULPS       Z20, Z16, Z16
-	VFNMADD231PS Z16, Z16, Z15
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step4
-	JMP          sums3
+	VSUBPS       Z21, Z20, Z22
+	VMULPS       Z16, Z22, Z22
+	VFNMADD231PS Z22, Z22, Z11
+	VBROADCASTSS (DI)(R9*1), Z21
+	VSUBPS       Z21, Z17, Z17
+	VMULPS       Z16, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z12
+	VSUBPS       Z21, Z18, Z17
+	VMULPS       Z16, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z13
+	VSUBPS       Z21, Z19, Z17
+	VMULPS       Z16, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z14
+	VSUBPS       Z21, Z20, Z17
+	VMULPS       Z16, Z17, Z17
+	VFNMADD231PS Z17, Z17, Z15
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row4
+	JMP          done3
 
-plain2:
-step5:
-	VMOVUPS      (DX), Z16
-	VMOVUPS      64(DX), Z17
-	VMOVUPS      128(DX), Z18
-	VMOVUPS      192(DX), Z19
-	VBROADCASTSS (CX), Z20
+nil2:
+row5:
+	VMOVUPS      (CX), Z16
+	VMOVUPS      64(CX), Z17
+	VMOVUPS      128(CX), Z18
+	VMOVUPS      192(CX), Z19
+	VBROADCASTSS (DI), Z20
 	VSUBPS       Z20, Z16, Z21
 	VFNMADD231PS Z21, Z21, Z0
 	VSUBPS       Z20, Z17, Z21
 	VFNMADD231PS Z21, Z21, Z1
 	VSUBPS       Z20, Z18, Z21
 	VFNMADD231PS Z21, Z21, Z2
-	VSUBPS       Z20, Z19, Z20
-	VFNMADD231PS Z20, Z20, Z3
-	VBROADCASTSS (CX)(R8*1), Z20
+	VSUBPS       Z20, Z19, Z21
+	VFNMADD231PS Z21, Z21, Z3
+	VBROADCASTSS (DI)(R8*1), Z20
 	VSUBPS       Z20, Z16, Z21
 	VFNMADD231PS Z21, Z21, Z4
 	VSUBPS       Z20, Z17, Z21
 	VFNMADD231PS Z21, Z21, Z5
 	VSUBPS       Z20, Z18, Z21
 	VFNMADD231PS Z21, Z21, Z6
-	VSUBPS       Z20, Z19, Z20
-	VFNMADD231PS Z20, Z20, Z7
-	VBROADCASTSS (CX)(R8*2), Z20
+	VSUBPS       Z20, Z19, Z21
+	VFNMADD231PS Z21, Z21, Z7
+	VBROADCASTSS (DI)(R8*2), Z20
 	VSUBPS       Z20, Z16, Z21
 	VFNMADD231PS Z21, Z21, Z8
 	VSUBPS       Z20, Z17, Z21
 	VFNMADD231PS Z21, Z21, Z9
 	VSUBPS       Z20, Z18, Z21
 	VFNMADD231PS Z21, Z21, Z10
-	VSUBPS       Z20, Z19, Z20
-	VFNMADD231PS Z20, Z20, Z11
-	VBROADCASTSS (CX)(R9*1), Z20
+	VSUBPS       Z20, Z19, Z21
+	VFNMADD231PS Z21, Z21, Z11
+	VBROADCASTSS (DI)(R9*1), Z20
 	VSUBPS       Z20, Z16, Z16
 	VFNMADD231PS Z16, Z16, Z12
 	VSUBPS       Z20, Z17, Z16
@@ -1681,12 +1696,12 @@ step5:
 	VFNMADD231PS Z16, Z16, Z14
 	VSUBPS       Z20, Z19, Z16
 	VFNMADD231PS Z16, Z16, Z15
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step5
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row5
 
-sums3:
+done3:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1713,9 +1728,9 @@ sums3:
 	VZEROUPPER
 	RET
 
-rows1:
+next1:
 	CMPQ   64(AX), $0x03
-	JNE    rows6
+	JNE    next6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1728,86 +1743,88 @@ rows1:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	TESTQ  SI, SI
-	JZ     plain7
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil7
 
-step9:
-	VMOVUPS      (DX), Z12
-	VMOVUPS      64(DX), Z13
-	VMOVUPS      128(DX), Z14
-	VMOVUPS      192(DX), Z15
-	VBROADCASTSS (SI), Z16
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z17
-	VSUBPS       Z17, Z12, Z18
-	VMULPS       Z16, Z18, Z18
+row9:
+	VBROADCASTSS (BX), Z12
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z13
+	VMOVUPS      64(CX), Z14
+	VMOVUPS      128(CX), Z15
+	VMOVUPS      192(CX), Z16
+	VBROADCASTSS (DI), Z17
+	VSUBPS       Z17, Z13, Z18
+	VMULPS       Z12, Z18, Z18
 	VFNMADD231PS Z18, Z18, Z0
-	VSUBPS       Z17, Z13, Z18
-	VMULPS       Z16, Z18, Z18
+	VSUBPS       Z17, Z14, Z18
+	VMULPS       Z12, Z18, Z18
 	VFNMADD231PS Z18, Z18, Z1
-	VSUBPS       Z17, Z14, Z18
-	VMULPS       Z16, Z18, Z18
+	VSUBPS       Z17, Z15, Z18
+	VMULPS       Z12, Z18, Z18
 	VFNMADD231PS Z18, Z18, Z2
-	VSUBPS       Z17, Z15, Z17
-	VMULPS       Z16, Z17, Z17
-	VFNMADD231PS Z17, Z17, Z3
-	VBROADCASTSS (CX)(R8*1), Z17
-	VSUBPS       Z17, Z12, Z18
-	VMULPS       Z16, Z18, Z18
-	VFNMADD231PS Z18, Z18, Z4
+	VSUBPS       Z17, Z16, Z18
+	VMULPS       Z12, Z18, Z18
+	VFNMADD231PS Z18, Z18, Z3
+	VBROADCASTSS (DI)(R8*1), Z17
 	VSUBPS       Z17, Z13, Z18
-	VMULPS       Z16, Z18, Z18
-	VFNMADD231PS Z18, Z18, Z5
+	VMULPS       Z12, Z18, Z18
+	VFNMADD231PS Z18, Z18, Z4
 	VSUBPS       Z17, Z14, Z18
-	VMULPS       Z16, Z18, Z18
+	VMULPS       Z12, Z18, Z18
+	VFNMADD231PS Z18, Z18, Z5
+	VSUBPS       Z17, Z15, Z18
+	VMULPS       Z12, Z18, Z18
 	VFNMADD231PS Z18, Z18, Z6
-	VSUBPS       Z17, Z15, Z17
-	VMULPS       Z16, Z17, Z17
-	VFNMADD231PS Z17, Z17, Z7
-	VBROADCASTSS (CX)(R8*2), Z17
-	VSUBPS       Z17, Z12, Z12
-	VMULPS       Z16, Z12, Z12
-	VFNMADD231PS Z12, Z12, Z8
-	VSUBPS       Z17, Z13, Z12
-	VMULPS       Z16, Z12, Z12
-	VFNMADD231PS Z12, Z12, Z9
-	VSUBPS       Z17, Z14, Z12
-	VMULPS       Z16, Z12, Z12
-	VFNMADD231PS Z12, Z12, Z10
-	VSUBPS       Z17, Z15, Z12
-	VMULPS       Z16, Z12, Z12
-	VFNMADD231PS Z12, Z12, Z11
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step9
-	JMP          sums8
+	VSUBPS       Z17, Z16, Z18
+	VMULPS       Z12, Z18, Z18
+	VFNMADD231PS Z18, Z18, Z7
+	VBROADCASTSS (DI)(R8*2), Z17
+	VSUBPS       Z17, Z13, Z13
+	VMULPS       Z12, Z13, Z13
+	VFNMADD231PS Z13, Z13, Z8
+	VSUBPS       Z17, Z14, Z13
+	VMULPS       Z12, Z13, Z13
+	VFNMADD231PS Z13, Z13, Z9
+	VSUBPS       Z17, Z15, Z13
+	VMULPS       Z12, Z13, Z13
+	VFNMADD231PS Z13, Z13, Z10
+	VSUBPS       Z17, Z16, Z13
+	VMULPS       Z12, Z13, Z13
+	VFNMADD231PS Z13, Z13, Z11
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row9
+	JMP          done8
 
-plain7:
-step10:
-	VMOVUPS      (DX), Z12
-	VMOVUPS      64(DX), Z13
-	VMOVUPS      128(DX), Z14
-	VMOVUPS      192(DX), Z15
-	VBROADCASTSS (CX), Z16
+nil7:
+row10:
+	VMOVUPS      (CX), Z12
+	VMOVUPS      64(CX), Z13
+	VMOVUPS      128(CX), Z14
+	VMOVUPS      192(CX), Z15
+	VBROADCASTSS (DI), Z16
 	VSUBPS       Z16, Z12, Z17
 	VFNMADD231PS Z17, Z17, Z0
 	VSUBPS       Z16, Z13, Z17
 	VFNMADD231PS Z17, Z17, Z1
 	VSUBPS       Z16, Z14, Z17
 	VFNMADD231PS Z17, Z17, Z2
-	VSUBPS       Z16, Z15, Z16
-	VFNMADD231PS Z16, Z16, Z3
-	VBROADCASTSS (CX)(R8*1), Z16
+	VSUBPS       Z16, Z15, Z17
+	VFNMADD231PS Z17, Z17, Z3
+	VBROADCASTSS (DI)(R8*1), Z16
 	VSUBPS       Z16, Z12, Z17
 	VFNMADD231PS Z17, Z17, Z4
 	VSUBPS       Z16, Z13, Z17
 	VFNMADD231PS Z17, Z17, Z5
 	VSUBPS       Z16, Z14, Z17
 	VFNMADD231PS Z17, Z17, Z6
-	VSUBPS       Z16, Z15, Z16
-	VFNMADD231PS Z16, Z16, Z7
-	VBROADCASTSS (CX)(R8*2), Z16
+	VSUBPS       Z16, Z15, Z17
+	VFNMADD231PS Z17, Z17, Z7
+	VBROADCASTSS (DI)(R8*2), Z16
 	VSUBPS       Z16, Z12, Z12
 	VFNMADD231PS Z12, Z12, Z8
 	VSUBPS       Z16, Z13, Z12
@@ -1816,19 +1833,18 @@ step10:
 	VFNMADD231PS Z12, Z12, Z10
 	VSUBPS       Z16, Z15, Z12
 	VFNMADD231PS Z12, Z12, Z11
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step10
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row10
 
-sums8:
+done8:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -1844,9 +1860,9 @@ sums8:
 	VZEROUPPER
 	RET
 
-rows6:
+next6:
 	CMPQ   64(AX), $0x02
-	JNE    rows11
+	JNE    next11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1855,64 +1871,66 @@ rows6:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	TESTQ  SI, SI
-	JZ     plain12
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil12
 
-step14:
-	VMOVUPS      (DX), Z8
-	VMOVUPS      64(DX), Z9
-	VMOVUPS      128(DX), Z10
-	VMOVUPS      192(DX), Z11
-	VBROADCASTSS (SI), Z12
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z13
-	VSUBPS       Z13, Z8, Z14
-	VMULPS       Z12, Z14, Z14
-	VFNMADD231PS Z14, Z14, Z0
+row14:
+	VBROADCASTSS (BX), Z8
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z9
+	VMOVUPS      64(CX), Z10
+	VMOVUPS      128(CX), Z11
+	VMOVUPS      192(CX), Z12
+	VBROADCASTSS (DI), Z13
 	VSUBPS       Z13, Z9, Z14
-	VMULPS       Z12, Z14, Z14
-	VFNMADD231PS Z14, Z14, Z1
+	VMULPS       Z8, Z14, Z14
+	VFNMADD231PS Z14, Z14, Z0
 	VSUBPS       Z13, Z10, Z14
-	VMULPS       Z12, Z14, Z14
+	VMULPS       Z8, Z14, Z14
+	VFNMADD231PS Z14, Z14, Z1
+	VSUBPS       Z13, Z11, Z14
+	VMULPS       Z8, Z14, Z14
 	VFNMADD231PS Z14, Z14, Z2
-	VSUBPS       Z13, Z11, Z13
-	VMULPS       Z12, Z13, Z13
-	VFNMADD231PS Z13, Z13, Z3
-	VBROADCASTSS (CX)(R8*1), Z13
-	VSUBPS       Z13, Z8, Z8
-	VMULPS       Z12, Z8, Z8
-	VFNMADD231PS Z8, Z8, Z4
-	VSUBPS       Z13, Z9, Z8
-	VMULPS       Z12, Z8, Z8
-	VFNMADD231PS Z8, Z8, Z5
-	VSUBPS       Z13, Z10, Z8
-	VMULPS       Z12, Z8, Z8
-	VFNMADD231PS Z8, Z8, Z6
-	VSUBPS       Z13, Z11, Z8
-	VMULPS       Z12, Z8, Z8
-	VFNMADD231PS Z8, Z8, Z7
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step14
-	JMP          sums13
+	VSUBPS       Z13, Z12, Z14
+	VMULPS       Z8, Z14, Z14
+	VFNMADD231PS Z14, Z14, Z3
+	VBROADCASTSS (DI)(R8*1), Z13
+	VSUBPS       Z13, Z9, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z9, Z9, Z4
+	VSUBPS       Z13, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z9, Z9, Z5
+	VSUBPS       Z13, Z11, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z9, Z9, Z6
+	VSUBPS       Z13, Z12, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z9, Z9, Z7
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row14
+	JMP          done13
 
-plain12:
-step15:
-	VMOVUPS      (DX), Z8
-	VMOVUPS      64(DX), Z9
-	VMOVUPS      128(DX), Z10
-	VMOVUPS      192(DX), Z11
-	VBROADCASTSS (CX), Z12
+nil12:
+row15:
+	VMOVUPS      (CX), Z8
+	VMOVUPS      64(CX), Z9
+	VMOVUPS      128(CX), Z10
+	VMOVUPS      192(CX), Z11
+	VBROADCASTSS (DI), Z12
 	VSUBPS       Z12, Z8, Z13
 	VFNMADD231PS Z13, Z13, Z0
 	VSUBPS       Z12, Z9, Z13
 	VFNMADD231PS Z13, Z13, Z1
 	VSUBPS       Z12, Z10, Z13
 	VFNMADD231PS Z13, Z13, Z2
-	VSUBPS       Z12, Z11, Z12
-	VFNMADD231PS Z12, Z12, Z3
-	VBROADCASTSS (CX)(R8*1), Z12
+	VSUBPS       Z12, Z11, Z13
+	VFNMADD231PS Z13, Z13, Z3
+	VBROADCASTSS (DI)(R8*1), Z12
 	VSUBPS       Z12, Z8, Z8
 	VFNMADD231PS Z8, Z8, Z4
 	VSUBPS       Z12, Z9, Z8
@@ -1921,19 +1939,18 @@ step15:
 	VFNMADD231PS Z8, Z8, Z6
 	VSUBPS       Z12, Z11, Z8
 	VFNMADD231PS Z8, Z8, Z7
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step15
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row15
 
-sums13:
+done13:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -1945,47 +1962,49 @@ sums13:
 	VZEROUPPER
 	RET
 
-rows11:
+next11:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	TESTQ  SI, SI
-	JZ     plain16
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	TESTQ  BX, BX
+	JZ     nil16
 
-step18:
-	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
-	VMOVUPS      128(DX), Z6
-	VMOVUPS      192(DX), Z7
-	VBROADCASTSS (SI), Z8
-	ADDQ         $0x04, SI
-	VBROADCASTSS (CX), Z9
-	VSUBPS       Z9, Z4, Z4
-	VMULPS       Z8, Z4, Z4
-	VFNMADD231PS Z4, Z4, Z0
-	VSUBPS       Z9, Z5, Z4
-	VMULPS       Z8, Z4, Z4
-	VFNMADD231PS Z4, Z4, Z1
-	VSUBPS       Z9, Z6, Z4
-	VMULPS       Z8, Z4, Z4
-	VFNMADD231PS Z4, Z4, Z2
-	VSUBPS       Z9, Z7, Z4
-	VMULPS       Z8, Z4, Z4
-	VFNMADD231PS Z4, Z4, Z3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step18
-	JMP          sums17
+row18:
+	VBROADCASTSS (BX), Z4
+	ADDQ         $0x04, BX
+	VMOVUPS      (CX), Z5
+	VMOVUPS      64(CX), Z6
+	VMOVUPS      128(CX), Z7
+	VMOVUPS      192(CX), Z8
+	VBROADCASTSS (DI), Z9
+	VSUBPS       Z9, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z5, Z5, Z0
+	VSUBPS       Z9, Z6, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z5, Z5, Z1
+	VSUBPS       Z9, Z7, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z5, Z5, Z2
+	VSUBPS       Z9, Z8, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z5, Z5, Z3
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row18
+	JMP          done17
 
-plain16:
-step19:
-	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
-	VMOVUPS      128(DX), Z6
-	VMOVUPS      192(DX), Z7
-	VBROADCASTSS (CX), Z8
+nil16:
+row19:
+	VMOVUPS      (CX), Z4
+	VMOVUPS      64(CX), Z5
+	VMOVUPS      128(CX), Z6
+	VMOVUPS      192(CX), Z7
+	VBROADCASTSS (DI), Z8
 	VSUBPS       Z8, Z4, Z4
 	VFNMADD231PS Z4, Z4, Z0
 	VSUBPS       Z8, Z5, Z4
@@ -1994,19 +2013,18 @@ step19:
 	VFNMADD231PS Z4, Z4, Z2
 	VSUBPS       Z8, Z7, Z4
 	VFNMADD231PS Z4, Z4, Z3
-	ADDQ         $0x04, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNZ          step19
+	ADDQ         $0x04, DI
+	ADDQ         DX, CX
+	DECQ         SI
+	JNZ          row19
 
-sums17:
+done17:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), AX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -2026,295 +2044,374 @@ sums17:
 // Requires: AVX, AVX512F
 TEXT ·distanceGradAVX512(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    48(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    32(AX), R8
-	MOVQ    40(AX), R9
-	LEAQ    (R9)(R9*2), R10
-	MOVQ    56(AX), R11
-	LEAQ    (R11)(R11*2), R12
-	MOVQ    24(AX), R13
+	MOVQ    40(AX), CX
+	MOVQ    32(AX), DX
 	CMPQ    72(AX), $0x04
-	JNE     rows1
-	VMOVUPS (R13), Z0
-	VMOVUPS (CX), Z8
-	VMOVUPS (R13)(R9*1), Z1
-	VMOVUPS (CX)(R9*1), Z9
-	VMOVUPS (R13)(R9*2), Z2
-	VMOVUPS (CX)(R9*2), Z10
-	VMOVUPS (R13)(R10*1), Z3
-	VMOVUPS (CX)(R10*1), Z11
-	TESTQ   R8, R8
-	JZ      plain2
-	VMOVUPS (R8), Z4
-	VMOVUPS (R8)(R9*1), Z5
-	VMOVUPS (R8)(R9*2), Z6
-	VMOVUPS (R8)(R10*1), Z7
+	JNE     next1
+	MOVQ    24(AX), BX
+	LEAQ    (CX)(CX*2), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(SI*1), Z3
+	MOVQ    (AX), BX
+	LEAQ    (CX)(CX*2), SI
+	VMOVUPS (BX), Z4
+	VMOVUPS (BX)(CX*1), Z5
+	VMOVUPS (BX)(CX*2), Z6
+	VMOVUPS (BX)(SI*1), Z7
+	TESTQ   DX, DX
+	JZ      nil2
+	MOVQ    32(AX), DX
+	LEAQ    (CX)(CX*2), BX
+	VMOVUPS (DX), Z8
+	VMOVUPS (DX)(CX*1), Z9
+	VMOVUPS (DX)(CX*2), Z10
+	VMOVUPS (DX)(BX*1), Z11
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	LEAQ    (R8)(R8*2), R9
+	MOVQ    64(AX), R10
 
-key3:
-	VMOVUPS      (DX), Z12
-	VMOVUPS      (BX), Z13
-	VSUBPS       Z8, Z12, Z14
-	VBROADCASTSS (SI), Z15
-	VFMADD231PS  Z15, Z14, Z0
-	VFNMADD231PS Z15, Z14, Z13
-	VMULPS       Z14, Z14, Z14
-	VFMADD231PS  Z15, Z14, Z4
-	VSUBPS       Z9, Z12, Z14
-	VBROADCASTSS (SI)(R11*1), Z15
-	VFMADD231PS  Z15, Z14, Z1
-	VFNMADD231PS Z15, Z14, Z13
-	VMULPS       Z14, Z14, Z14
-	VFMADD231PS  Z15, Z14, Z5
-	VSUBPS       Z10, Z12, Z14
-	VBROADCASTSS (SI)(R11*2), Z15
-	VFMADD231PS  Z15, Z14, Z2
-	VFNMADD231PS Z15, Z14, Z13
-	VMULPS       Z14, Z14, Z14
-	VFMADD231PS  Z15, Z14, Z6
-	VSUBPS       Z11, Z12, Z12
-	VBROADCASTSS (SI)(R12*1), Z14
+row4:
+	VMOVUPS      (BX), Z12
+	VMOVUPS      (SI), Z13
+	VBROADCASTSS (DI), Z14
+	VSUBPS       Z4, Z12, Z15
+	VFMADD231PS  Z14, Z15, Z0
+	VFNMADD231PS Z14, Z15, Z13
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z14, Z15, Z8
+	VBROADCASTSS (DI)(R8*1), Z14
+	VSUBPS       Z5, Z12, Z15
+	VFMADD231PS  Z14, Z15, Z1
+	VFNMADD231PS Z14, Z15, Z13
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z14, Z15, Z9
+	VBROADCASTSS (DI)(R8*2), Z14
+	VSUBPS       Z6, Z12, Z15
+	VFMADD231PS  Z14, Z15, Z2
+	VFNMADD231PS Z14, Z15, Z13
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z14, Z15, Z10
+	VBROADCASTSS (DI)(R9*1), Z14
+	VSUBPS       Z7, Z12, Z12
 	VFMADD231PS  Z14, Z12, Z3
 	VFNMADD231PS Z14, Z12, Z13
 	VMULPS       Z12, Z12, Z12
-	VFMADD231PS  Z14, Z12, Z7
-	VMOVUPS      Z13, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key3
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z4, (R8)
-	VMOVUPS      Z1, (R13)(R9*1)
-	VMOVUPS      Z5, (R8)(R9*1)
-	VMOVUPS      Z2, (R13)(R9*2)
-	VMOVUPS      Z6, (R8)(R9*2)
-	VMOVUPS      Z3, (R13)(R10*1)
-	VMOVUPS      Z7, (R8)(R10*1)
+	VFMADD231PS  Z14, Z12, Z11
+	VMOVUPS      Z13, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R10
+	JNZ          row4
+	MOVQ         24(AX), DX
+	LEAQ         (CX)(CX*2), BX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VMOVUPS      Z2, (DX)(CX*2)
+	VMOVUPS      Z3, (DX)(BX*1)
+	MOVQ         32(AX), AX
+	LEAQ         (CX)(CX*2), DX
+	VMOVUPS      Z8, (AX)
+	VMOVUPS      Z9, (AX)(CX*1)
+	VMOVUPS      Z10, (AX)(CX*2)
+	VMOVUPS      Z11, (AX)(DX*1)
+	JMP          done3
+
+nil2:
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), BX
+	MOVQ 16(AX), SI
+	MOVQ 48(AX), DI
+	MOVQ 56(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ 64(AX), R10
+
+row5:
+	VMOVUPS      (BX), Z8
+	VMOVUPS      (SI), Z9
+	VBROADCASTSS (DI), Z10
+	VSUBPS       Z4, Z8, Z11
+	VFMADD231PS  Z10, Z11, Z0
+	VFNMADD231PS Z10, Z11, Z9
+	VBROADCASTSS (DI)(R8*1), Z10
+	VSUBPS       Z5, Z8, Z11
+	VFMADD231PS  Z10, Z11, Z1
+	VFNMADD231PS Z10, Z11, Z9
+	VBROADCASTSS (DI)(R8*2), Z10
+	VSUBPS       Z6, Z8, Z11
+	VFMADD231PS  Z10, Z11, Z2
+	VFNMADD231PS Z10, Z11, Z9
+	VBROADCASTSS (DI)(R9*1), Z10
+	VSUBPS       Z7, Z8, Z8
+	VFMADD231PS  Z10, Z8, Z3
+	VFNMADD231PS Z10, Z8, Z9
+	VMOVUPS      Z9, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R10
+	JNZ          row5
+	MOVQ         24(AX), AX
+	LEAQ         (CX)(CX*2), DX
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(CX*1)
+	VMOVUPS      Z2, (AX)(CX*2)
+	VMOVUPS      Z3, (AX)(DX*1)
+
+done3:
 	VZEROUPPER
 	RET
 
-plain2:
-key4:
-	VMOVUPS      (DX), Z4
-	VMOVUPS      (BX), Z5
-	VSUBPS       Z8, Z4, Z6
-	VBROADCASTSS (SI), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VFNMADD231PS Z7, Z6, Z5
-	VSUBPS       Z9, Z4, Z6
-	VBROADCASTSS (SI)(R11*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VFNMADD231PS Z7, Z6, Z5
-	VSUBPS       Z10, Z4, Z6
-	VBROADCASTSS (SI)(R11*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VFNMADD231PS Z7, Z6, Z5
-	VSUBPS       Z11, Z4, Z4
-	VBROADCASTSS (SI)(R12*1), Z6
-	VFMADD231PS  Z6, Z4, Z3
-	VFNMADD231PS Z6, Z4, Z5
-	VMOVUPS      Z5, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key4
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(R9*1)
-	VMOVUPS      Z2, (R13)(R9*2)
-	VMOVUPS      Z3, (R13)(R10*1)
-	VZEROUPPER
-	RET
-
-rows1:
+next1:
 	CMPQ    72(AX), $0x03
-	JNE     rows5
-	VMOVUPS (R13), Z0
-	VMOVUPS (CX), Z6
-	VMOVUPS (R13)(R9*1), Z1
-	VMOVUPS (CX)(R9*1), Z7
-	VMOVUPS (R13)(R9*2), Z2
-	VMOVUPS (CX)(R9*2), Z8
-	TESTQ   R8, R8
-	JZ      plain6
-	VMOVUPS (R8), Z3
-	VMOVUPS (R8)(R9*1), Z4
-	VMOVUPS (R8)(R9*2), Z5
+	JNE     next6
+	MOVQ    24(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	MOVQ    (AX), BX
+	VMOVUPS (BX), Z3
+	VMOVUPS (BX)(CX*1), Z4
+	VMOVUPS (BX)(CX*2), Z5
+	TESTQ   DX, DX
+	JZ      nil7
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Z6
+	VMOVUPS (DX)(CX*1), Z7
+	VMOVUPS (DX)(CX*2), Z8
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    64(AX), R9
 
-key7:
-	VMOVUPS      (DX), Z9
-	VMOVUPS      (BX), Z10
-	VSUBPS       Z6, Z9, Z11
-	VBROADCASTSS (SI), Z12
-	VFMADD231PS  Z12, Z11, Z0
-	VFNMADD231PS Z12, Z11, Z10
-	VMULPS       Z11, Z11, Z11
-	VFMADD231PS  Z12, Z11, Z3
-	VSUBPS       Z7, Z9, Z11
-	VBROADCASTSS (SI)(R11*1), Z12
-	VFMADD231PS  Z12, Z11, Z1
-	VFNMADD231PS Z12, Z11, Z10
-	VMULPS       Z11, Z11, Z11
-	VFMADD231PS  Z12, Z11, Z4
-	VSUBPS       Z8, Z9, Z9
-	VBROADCASTSS (SI)(R11*2), Z11
+row9:
+	VMOVUPS      (BX), Z9
+	VMOVUPS      (SI), Z10
+	VBROADCASTSS (DI), Z11
+	VSUBPS       Z3, Z9, Z12
+	VFMADD231PS  Z11, Z12, Z0
+	VFNMADD231PS Z11, Z12, Z10
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z11, Z12, Z6
+	VBROADCASTSS (DI)(R8*1), Z11
+	VSUBPS       Z4, Z9, Z12
+	VFMADD231PS  Z11, Z12, Z1
+	VFNMADD231PS Z11, Z12, Z10
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (DI)(R8*2), Z11
+	VSUBPS       Z5, Z9, Z9
 	VFMADD231PS  Z11, Z9, Z2
 	VFNMADD231PS Z11, Z9, Z10
 	VMULPS       Z9, Z9, Z9
-	VFMADD231PS  Z11, Z9, Z5
-	VMOVUPS      Z10, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key7
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z3, (R8)
-	VMOVUPS      Z1, (R13)(R9*1)
-	VMOVUPS      Z4, (R8)(R9*1)
-	VMOVUPS      Z2, (R13)(R9*2)
-	VMOVUPS      Z5, (R8)(R9*2)
-	VZEROUPPER
-	RET
+	VFMADD231PS  Z11, Z9, Z8
+	VMOVUPS      Z10, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R9
+	JNZ          row9
+	MOVQ         24(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VMOVUPS      Z2, (DX)(CX*2)
+	MOVQ         32(AX), AX
+	VMOVUPS      Z6, (AX)
+	VMOVUPS      Z7, (AX)(CX*1)
+	VMOVUPS      Z8, (AX)(CX*2)
+	JMP          done8
 
-plain6:
-key8:
-	VMOVUPS      (DX), Z3
-	VMOVUPS      (BX), Z4
-	VSUBPS       Z6, Z3, Z5
-	VBROADCASTSS (SI), Z9
-	VFMADD231PS  Z9, Z5, Z0
-	VFNMADD231PS Z9, Z5, Z4
-	VSUBPS       Z7, Z3, Z5
-	VBROADCASTSS (SI)(R11*1), Z9
-	VFMADD231PS  Z9, Z5, Z1
-	VFNMADD231PS Z9, Z5, Z4
-	VSUBPS       Z8, Z3, Z3
-	VBROADCASTSS (SI)(R11*2), Z5
-	VFMADD231PS  Z5, Z3, Z2
-	VFNMADD231PS Z5, Z3, Z4
-	VMOVUPS      Z4, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key8
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(R9*1)
-	VMOVUPS      Z2, (R13)(R9*2)
-	VZEROUPPER
-	RET
+nil7:
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), BX
+	MOVQ 16(AX), SI
+	MOVQ 48(AX), DI
+	MOVQ 56(AX), R8
+	MOVQ 64(AX), R9
 
-rows5:
-	CMPQ    72(AX), $0x02
-	JNE     rows9
-	VMOVUPS (R13), Z0
-	VMOVUPS (CX), Z4
-	VMOVUPS (R13)(R9*1), Z1
-	VMOVUPS (CX)(R9*1), Z5
-	TESTQ   R8, R8
-	JZ      plain10
-	VMOVUPS (R8), Z2
-	VMOVUPS (R8)(R9*1), Z3
-
-key11:
-	VMOVUPS      (DX), Z6
-	VMOVUPS      (BX), Z7
-	VSUBPS       Z4, Z6, Z8
-	VBROADCASTSS (SI), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VFNMADD231PS Z9, Z8, Z7
-	VMULPS       Z8, Z8, Z8
-	VFMADD231PS  Z9, Z8, Z2
+row10:
+	VMOVUPS      (BX), Z6
+	VMOVUPS      (SI), Z7
+	VBROADCASTSS (DI), Z8
+	VSUBPS       Z3, Z6, Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VFNMADD231PS Z8, Z9, Z7
+	VBROADCASTSS (DI)(R8*1), Z8
+	VSUBPS       Z4, Z6, Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VFNMADD231PS Z8, Z9, Z7
+	VBROADCASTSS (DI)(R8*2), Z8
 	VSUBPS       Z5, Z6, Z6
-	VBROADCASTSS (SI)(R11*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFNMADD231PS Z8, Z6, Z7
+	VMOVUPS      Z7, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R9
+	JNZ          row10
+	MOVQ         24(AX), AX
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(CX*1)
+	VMOVUPS      Z2, (AX)(CX*2)
+
+done8:
+	VZEROUPPER
+	RET
+
+next6:
+	CMPQ    72(AX), $0x02
+	JNE     next11
+	MOVQ    24(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	MOVQ    (AX), BX
+	VMOVUPS (BX), Z2
+	VMOVUPS (BX)(CX*1), Z3
+	TESTQ   DX, DX
+	JZ      nil12
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Z4
+	VMOVUPS (DX)(CX*1), Z5
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    64(AX), R9
+
+row14:
+	VMOVUPS      (BX), Z6
+	VMOVUPS      (SI), Z7
+	VBROADCASTSS (DI), Z8
+	VSUBPS       Z2, Z6, Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VFNMADD231PS Z8, Z9, Z7
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (DI)(R8*1), Z8
+	VSUBPS       Z3, Z6, Z6
 	VFMADD231PS  Z8, Z6, Z1
 	VFNMADD231PS Z8, Z6, Z7
 	VMULPS       Z6, Z6, Z6
-	VFMADD231PS  Z8, Z6, Z3
-	VMOVUPS      Z7, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key11
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z2, (R8)
-	VMOVUPS      Z1, (R13)(R9*1)
-	VMOVUPS      Z3, (R8)(R9*1)
+	VFMADD231PS  Z8, Z6, Z5
+	VMOVUPS      Z7, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R9
+	JNZ          row14
+	MOVQ         24(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	MOVQ         32(AX), AX
+	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z5, (AX)(CX*1)
+	JMP          done13
+
+nil12:
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), BX
+	MOVQ 16(AX), SI
+	MOVQ 48(AX), DI
+	MOVQ 56(AX), R8
+	MOVQ 64(AX), R9
+
+row15:
+	VMOVUPS      (BX), Z4
+	VMOVUPS      (SI), Z5
+	VBROADCASTSS (DI), Z6
+	VSUBPS       Z2, Z4, Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VFNMADD231PS Z6, Z7, Z5
+	VBROADCASTSS (DI)(R8*1), Z6
+	VSUBPS       Z3, Z4, Z4
+	VFMADD231PS  Z6, Z4, Z1
+	VFNMADD231PS Z6, Z4, Z5
+	VMOVUPS      Z5, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R9
+	JNZ          row15
+	MOVQ         24(AX), AX
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(CX*1)
+
+done13:
 	VZEROUPPER
 	RET
 
-plain10:
-key12:
-	VMOVUPS      (DX), Z2
-	VMOVUPS      (BX), Z3
-	VSUBPS       Z4, Z2, Z6
-	VBROADCASTSS (SI), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VFNMADD231PS Z7, Z6, Z3
-	VSUBPS       Z5, Z2, Z2
-	VBROADCASTSS (SI)(R11*1), Z6
-	VFMADD231PS  Z6, Z2, Z1
-	VFNMADD231PS Z6, Z2, Z3
-	VMOVUPS      Z3, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key12
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(R9*1)
-	VZEROUPPER
-	RET
-
-rows9:
-	VMOVUPS (R13), Z0
+next11:
+	MOVQ    24(AX), CX
+	VMOVUPS (CX), Z0
+	MOVQ    (AX), CX
+	VMOVUPS (CX), Z1
+	TESTQ   DX, DX
+	JZ      nil16
+	MOVQ    32(AX), CX
 	VMOVUPS (CX), Z2
-	TESTQ   R8, R8
-	JZ      plain13
-	VMOVUPS (R8), Z1
+	MOVQ    40(AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    64(AX), DI
 
-key14:
+row18:
 	VMOVUPS      (DX), Z3
 	VMOVUPS      (BX), Z4
-	VSUBPS       Z2, Z3, Z3
 	VBROADCASTSS (SI), Z5
+	VSUBPS       Z1, Z3, Z3
 	VFMADD231PS  Z5, Z3, Z0
 	VFNMADD231PS Z5, Z3, Z4
 	VMULPS       Z3, Z3, Z3
-	VFMADD231PS  Z5, Z3, Z1
+	VFMADD231PS  Z5, Z3, Z2
 	VMOVUPS      Z4, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
+	ADDQ         CX, DX
+	ADDQ         CX, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R8)
-	VZEROUPPER
-	RET
+	JNZ          row18
+	MOVQ         24(AX), CX
+	VMOVUPS      Z0, (CX)
+	MOVQ         32(AX), AX
+	VMOVUPS      Z2, (AX)
+	JMP          done17
 
-plain13:
-key15:
-	VMOVUPS      (DX), Z1
+nil16:
+	MOVQ 40(AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 56(AX), DI
+	MOVQ 64(AX), DI
+
+row19:
+	VMOVUPS      (DX), Z2
 	VMOVUPS      (BX), Z3
-	VSUBPS       Z2, Z1, Z1
 	VBROADCASTSS (SI), Z4
-	VFMADD231PS  Z4, Z1, Z0
-	VFNMADD231PS Z4, Z1, Z3
+	VSUBPS       Z1, Z2, Z2
+	VFMADD231PS  Z4, Z2, Z0
+	VFNMADD231PS Z4, Z2, Z3
 	VMOVUPS      Z3, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
+	ADDQ         CX, DX
+	ADDQ         CX, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key15
-	VMOVUPS      Z0, (R13)
+	JNZ          row19
+	MOVQ         24(AX), AX
+	VMOVUPS      Z0, (AX)
+
+done17:
 	VZEROUPPER
 	RET
 
@@ -2330,285 +2427,364 @@ key15:
 // Requires: AVX, FMA3
 TEXT ·distanceGradAVX2(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    48(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    32(AX), R8
-	MOVQ    40(AX), R9
-	LEAQ    (R9)(R9*2), R10
-	MOVQ    56(AX), R11
-	LEAQ    (R11)(R11*2), R12
-	MOVQ    24(AX), R13
+	MOVQ    40(AX), CX
+	MOVQ    32(AX), DX
 	CMPQ    72(AX), $0x04
-	JNE     rows1
-	VMOVUPS (R13), Y0
-	VMOVUPS (R13)(R9*1), Y1
-	VMOVUPS (R13)(R9*2), Y2
-	VMOVUPS (R13)(R10*1), Y3
-	TESTQ   R8, R8
-	JZ      plain2
-	VMOVUPS (R8), Y4
-	VMOVUPS (R8)(R9*1), Y5
-	VMOVUPS (R8)(R9*2), Y6
-	VMOVUPS (R8)(R10*1), Y7
+	JNE     next1
+	MOVQ    24(AX), BX
+	LEAQ    (CX)(CX*2), SI
+	VMOVUPS (BX), Y0
+	VMOVUPS (BX)(CX*1), Y1
+	VMOVUPS (BX)(CX*2), Y2
+	VMOVUPS (BX)(SI*1), Y3
+	MOVQ    (AX), BX
+	LEAQ    (CX)(CX*2), SI
+	TESTQ   DX, DX
+	JZ      nil2
+	MOVQ    32(AX), DX
+	LEAQ    (CX)(CX*2), DI
+	VMOVUPS (DX), Y4
+	VMOVUPS (DX)(CX*1), Y5
+	VMOVUPS (DX)(CX*2), Y6
+	VMOVUPS (DX)(DI*1), Y7
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), DI
+	MOVQ    16(AX), R8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	LEAQ    (R10)(R10*2), R11
+	MOVQ    64(AX), R12
 
-key3:
-	VMOVUPS      (DX), Y8
-	VMOVUPS      (BX), Y9
-	VSUBPS       (CX), Y8, Y10
-	VBROADCASTSS (SI), Y11
-	VFMADD231PS  Y11, Y10, Y0
-	VFNMADD231PS Y11, Y10, Y9
-	VMULPS       Y10, Y10, Y10
-	VFMADD231PS  Y11, Y10, Y4
-	VSUBPS       (CX)(R9*1), Y8, Y10
-	VBROADCASTSS (SI)(R11*1), Y11
-	VFMADD231PS  Y11, Y10, Y1
-	VFNMADD231PS Y11, Y10, Y9
-	VMULPS       Y10, Y10, Y10
-	VFMADD231PS  Y11, Y10, Y5
-	VSUBPS       (CX)(R9*2), Y8, Y10
-	VBROADCASTSS (SI)(R11*2), Y11
-	VFMADD231PS  Y11, Y10, Y2
-	VFNMADD231PS Y11, Y10, Y9
-	VMULPS       Y10, Y10, Y10
-	VFMADD231PS  Y11, Y10, Y6
-	VSUBPS       (CX)(R10*1), Y8, Y8
-	VBROADCASTSS (SI)(R12*1), Y10
+row4:
+	VMOVUPS      (DI), Y8
+	VMOVUPS      (R8), Y9
+	VBROADCASTSS (R9), Y10
+	VSUBPS       (BX), Y8, Y11
+	VFMADD231PS  Y10, Y11, Y0
+	VFNMADD231PS Y10, Y11, Y9
+	VMULPS       Y11, Y11, Y11
+	VFMADD231PS  Y10, Y11, Y4
+	VBROADCASTSS (R9)(R10*1), Y10
+	VSUBPS       (BX)(CX*1), Y8, Y11
+	VFMADD231PS  Y10, Y11, Y1
+	VFNMADD231PS Y10, Y11, Y9
+	VMULPS       Y11, Y11, Y11
+	VFMADD231PS  Y10, Y11, Y5
+	VBROADCASTSS (R9)(R10*2), Y10
+	VSUBPS       (BX)(CX*2), Y8, Y11
+	VFMADD231PS  Y10, Y11, Y2
+	VFNMADD231PS Y10, Y11, Y9
+	VMULPS       Y11, Y11, Y11
+	VFMADD231PS  Y10, Y11, Y6
+	VBROADCASTSS (R9)(R11*1), Y10
+	VSUBPS       (BX)(SI*1), Y8, Y8
 	VFMADD231PS  Y10, Y8, Y3
 	VFNMADD231PS Y10, Y8, Y9
 	VMULPS       Y8, Y8, Y8
 	VFMADD231PS  Y10, Y8, Y7
-	VMOVUPS      Y9, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key3
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      Y4, (R8)
-	VMOVUPS      Y1, (R13)(R9*1)
-	VMOVUPS      Y5, (R8)(R9*1)
-	VMOVUPS      Y2, (R13)(R9*2)
-	VMOVUPS      Y6, (R8)(R9*2)
-	VMOVUPS      Y3, (R13)(R10*1)
-	VMOVUPS      Y7, (R8)(R10*1)
-	VZEROUPPER
-	RET
+	VMOVUPS      Y9, (R8)
+	ADDQ         DX, DI
+	ADDQ         DX, R8
+	ADDQ         $0x04, R9
+	DECQ         R12
+	JNZ          row4
+	MOVQ         24(AX), DX
+	LEAQ         (CX)(CX*2), BX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, (DX)(CX*1)
+	VMOVUPS      Y2, (DX)(CX*2)
+	VMOVUPS      Y3, (DX)(BX*1)
+	MOVQ         32(AX), AX
+	LEAQ         (CX)(CX*2), DX
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      Y5, (AX)(CX*1)
+	VMOVUPS      Y6, (AX)(CX*2)
+	VMOVUPS      Y7, (AX)(DX*1)
+	JMP          done3
 
-plain2:
-key4:
-	VMOVUPS      (DX), Y4
-	VMOVUPS      (BX), Y5
-	VSUBPS       (CX), Y4, Y6
-	VBROADCASTSS (SI), Y7
-	VFMADD231PS  Y7, Y6, Y0
-	VFNMADD231PS Y7, Y6, Y5
-	VSUBPS       (CX)(R9*1), Y4, Y6
-	VBROADCASTSS (SI)(R11*1), Y7
-	VFMADD231PS  Y7, Y6, Y1
-	VFNMADD231PS Y7, Y6, Y5
-	VSUBPS       (CX)(R9*2), Y4, Y6
-	VBROADCASTSS (SI)(R11*2), Y7
-	VFMADD231PS  Y7, Y6, Y2
-	VFNMADD231PS Y7, Y6, Y5
-	VSUBPS       (CX)(R10*1), Y4, Y4
-	VBROADCASTSS (SI)(R12*1), Y6
+nil2:
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), DI
+	MOVQ 16(AX), R8
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (R10)(R10*2), R11
+	MOVQ 64(AX), R12
+
+row5:
+	VMOVUPS      (DI), Y4
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (R9), Y6
+	VSUBPS       (BX), Y4, Y7
+	VFMADD231PS  Y6, Y7, Y0
+	VFNMADD231PS Y6, Y7, Y5
+	VBROADCASTSS (R9)(R10*1), Y6
+	VSUBPS       (BX)(CX*1), Y4, Y7
+	VFMADD231PS  Y6, Y7, Y1
+	VFNMADD231PS Y6, Y7, Y5
+	VBROADCASTSS (R9)(R10*2), Y6
+	VSUBPS       (BX)(CX*2), Y4, Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VFNMADD231PS Y6, Y7, Y5
+	VBROADCASTSS (R9)(R11*1), Y6
+	VSUBPS       (BX)(SI*1), Y4, Y4
 	VFMADD231PS  Y6, Y4, Y3
 	VFNMADD231PS Y6, Y4, Y5
-	VMOVUPS      Y5, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key4
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      Y1, (R13)(R9*1)
-	VMOVUPS      Y2, (R13)(R9*2)
-	VMOVUPS      Y3, (R13)(R10*1)
+	VMOVUPS      Y5, (R8)
+	ADDQ         DX, DI
+	ADDQ         DX, R8
+	ADDQ         $0x04, R9
+	DECQ         R12
+	JNZ          row5
+	MOVQ         24(AX), AX
+	LEAQ         (CX)(CX*2), DX
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, (AX)(CX*1)
+	VMOVUPS      Y2, (AX)(CX*2)
+	VMOVUPS      Y3, (AX)(DX*1)
+
+done3:
 	VZEROUPPER
 	RET
 
-rows1:
+next1:
 	CMPQ    72(AX), $0x03
-	JNE     rows5
-	VMOVUPS (R13), Y0
-	VMOVUPS (R13)(R9*1), Y1
-	VMOVUPS (R13)(R9*2), Y2
-	TESTQ   R8, R8
-	JZ      plain6
-	VMOVUPS (R8), Y3
-	VMOVUPS (R8)(R9*1), Y4
-	VMOVUPS (R8)(R9*2), Y5
+	JNE     next6
+	MOVQ    24(AX), BX
+	VMOVUPS (BX), Y0
+	VMOVUPS (BX)(CX*1), Y1
+	VMOVUPS (BX)(CX*2), Y2
+	MOVQ    (AX), BX
+	TESTQ   DX, DX
+	JZ      nil7
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Y3
+	VMOVUPS (DX)(CX*1), Y4
+	VMOVUPS (DX)(CX*2), Y5
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    64(AX), R10
 
-key7:
-	VMOVUPS      (DX), Y6
-	VMOVUPS      (BX), Y7
-	VSUBPS       (CX), Y6, Y8
-	VBROADCASTSS (SI), Y9
-	VFMADD231PS  Y9, Y8, Y0
-	VFNMADD231PS Y9, Y8, Y7
-	VMULPS       Y8, Y8, Y8
-	VFMADD231PS  Y9, Y8, Y3
-	VSUBPS       (CX)(R9*1), Y6, Y8
-	VBROADCASTSS (SI)(R11*1), Y9
-	VFMADD231PS  Y9, Y8, Y1
-	VFNMADD231PS Y9, Y8, Y7
-	VMULPS       Y8, Y8, Y8
-	VFMADD231PS  Y9, Y8, Y4
-	VSUBPS       (CX)(R9*2), Y6, Y6
-	VBROADCASTSS (SI)(R11*2), Y8
+row9:
+	VMOVUPS      (SI), Y6
+	VMOVUPS      (DI), Y7
+	VBROADCASTSS (R8), Y8
+	VSUBPS       (BX), Y6, Y9
+	VFMADD231PS  Y8, Y9, Y0
+	VFNMADD231PS Y8, Y9, Y7
+	VMULPS       Y9, Y9, Y9
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS (R8)(R9*1), Y8
+	VSUBPS       (BX)(CX*1), Y6, Y9
+	VFMADD231PS  Y8, Y9, Y1
+	VFNMADD231PS Y8, Y9, Y7
+	VMULPS       Y9, Y9, Y9
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS (R8)(R9*2), Y8
+	VSUBPS       (BX)(CX*2), Y6, Y6
 	VFMADD231PS  Y8, Y6, Y2
 	VFNMADD231PS Y8, Y6, Y7
 	VMULPS       Y6, Y6, Y6
 	VFMADD231PS  Y8, Y6, Y5
-	VMOVUPS      Y7, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key7
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      Y3, (R8)
-	VMOVUPS      Y1, (R13)(R9*1)
-	VMOVUPS      Y4, (R8)(R9*1)
-	VMOVUPS      Y2, (R13)(R9*2)
-	VMOVUPS      Y5, (R8)(R9*2)
-	VZEROUPPER
-	RET
+	VMOVUPS      Y7, (DI)
+	ADDQ         DX, SI
+	ADDQ         DX, DI
+	ADDQ         $0x04, R8
+	DECQ         R10
+	JNZ          row9
+	MOVQ         24(AX), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, (DX)(CX*1)
+	VMOVUPS      Y2, (DX)(CX*2)
+	MOVQ         32(AX), AX
+	VMOVUPS      Y3, (AX)
+	VMOVUPS      Y4, (AX)(CX*1)
+	VMOVUPS      Y5, (AX)(CX*2)
+	JMP          done8
 
-plain6:
-key8:
-	VMOVUPS      (DX), Y3
-	VMOVUPS      (BX), Y4
-	VSUBPS       (CX), Y3, Y5
-	VBROADCASTSS (SI), Y6
-	VFMADD231PS  Y6, Y5, Y0
-	VFNMADD231PS Y6, Y5, Y4
-	VSUBPS       (CX)(R9*1), Y3, Y5
-	VBROADCASTSS (SI)(R11*1), Y6
-	VFMADD231PS  Y6, Y5, Y1
-	VFNMADD231PS Y6, Y5, Y4
-	VSUBPS       (CX)(R9*2), Y3, Y3
-	VBROADCASTSS (SI)(R11*2), Y5
+nil7:
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 48(AX), R8
+	MOVQ 56(AX), R9
+	MOVQ 64(AX), R10
+
+row10:
+	VMOVUPS      (SI), Y3
+	VMOVUPS      (DI), Y4
+	VBROADCASTSS (R8), Y5
+	VSUBPS       (BX), Y3, Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VFNMADD231PS Y5, Y6, Y4
+	VBROADCASTSS (R8)(R9*1), Y5
+	VSUBPS       (BX)(CX*1), Y3, Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VFNMADD231PS Y5, Y6, Y4
+	VBROADCASTSS (R8)(R9*2), Y5
+	VSUBPS       (BX)(CX*2), Y3, Y3
 	VFMADD231PS  Y5, Y3, Y2
 	VFNMADD231PS Y5, Y3, Y4
-	VMOVUPS      Y4, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key8
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      Y1, (R13)(R9*1)
-	VMOVUPS      Y2, (R13)(R9*2)
+	VMOVUPS      Y4, (DI)
+	ADDQ         DX, SI
+	ADDQ         DX, DI
+	ADDQ         $0x04, R8
+	DECQ         R10
+	JNZ          row10
+	MOVQ         24(AX), AX
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, (AX)(CX*1)
+	VMOVUPS      Y2, (AX)(CX*2)
+
+done8:
 	VZEROUPPER
 	RET
 
-rows5:
+next6:
 	CMPQ    72(AX), $0x02
-	JNE     rows9
-	VMOVUPS (R13), Y0
-	VMOVUPS (R13)(R9*1), Y1
-	TESTQ   R8, R8
-	JZ      plain10
-	VMOVUPS (R8), Y2
-	VMOVUPS (R8)(R9*1), Y3
+	JNE     next11
+	MOVQ    24(AX), BX
+	VMOVUPS (BX), Y0
+	VMOVUPS (BX)(CX*1), Y1
+	MOVQ    (AX), BX
+	TESTQ   DX, DX
+	JZ      nil12
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Y2
+	VMOVUPS (DX)(CX*1), Y3
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    64(AX), R10
 
-key11:
-	VMOVUPS      (DX), Y4
-	VMOVUPS      (BX), Y5
-	VSUBPS       (CX), Y4, Y6
-	VBROADCASTSS (SI), Y7
-	VFMADD231PS  Y7, Y6, Y0
-	VFNMADD231PS Y7, Y6, Y5
-	VMULPS       Y6, Y6, Y6
-	VFMADD231PS  Y7, Y6, Y2
-	VSUBPS       (CX)(R9*1), Y4, Y4
-	VBROADCASTSS (SI)(R11*1), Y6
+row14:
+	VMOVUPS      (SI), Y4
+	VMOVUPS      (DI), Y5
+	VBROADCASTSS (R8), Y6
+	VSUBPS       (BX), Y4, Y7
+	VFMADD231PS  Y6, Y7, Y0
+	VFNMADD231PS Y6, Y7, Y5
+	VMULPS       Y7, Y7, Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS (R8)(R9*1), Y6
+	VSUBPS       (BX)(CX*1), Y4, Y4
 	VFMADD231PS  Y6, Y4, Y1
 	VFNMADD231PS Y6, Y4, Y5
 	VMULPS       Y4, Y4, Y4
 	VFMADD231PS  Y6, Y4, Y3
-	VMOVUPS      Y5, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key11
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      Y2, (R8)
-	VMOVUPS      Y1, (R13)(R9*1)
-	VMOVUPS      Y3, (R8)(R9*1)
-	VZEROUPPER
-	RET
+	VMOVUPS      Y5, (DI)
+	ADDQ         DX, SI
+	ADDQ         DX, DI
+	ADDQ         $0x04, R8
+	DECQ         R10
+	JNZ          row14
+	MOVQ         24(AX), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, (DX)(CX*1)
+	MOVQ         32(AX), AX
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, (AX)(CX*1)
+	JMP          done13
 
-plain10:
-key12:
-	VMOVUPS      (DX), Y2
-	VMOVUPS      (BX), Y3
-	VSUBPS       (CX), Y2, Y4
-	VBROADCASTSS (SI), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VFNMADD231PS Y5, Y4, Y3
-	VSUBPS       (CX)(R9*1), Y2, Y2
-	VBROADCASTSS (SI)(R11*1), Y4
+nil12:
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 48(AX), R8
+	MOVQ 56(AX), R9
+	MOVQ 64(AX), R10
+
+row15:
+	VMOVUPS      (SI), Y2
+	VMOVUPS      (DI), Y3
+	VBROADCASTSS (R8), Y4
+	VSUBPS       (BX), Y2, Y5
+	VFMADD231PS  Y4, Y5, Y0
+	VFNMADD231PS Y4, Y5, Y3
+	VBROADCASTSS (R8)(R9*1), Y4
+	VSUBPS       (BX)(CX*1), Y2, Y2
 	VFMADD231PS  Y4, Y2, Y1
 	VFNMADD231PS Y4, Y2, Y3
-	VMOVUPS      Y3, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key12
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      Y1, (R13)(R9*1)
+	VMOVUPS      Y3, (DI)
+	ADDQ         DX, SI
+	ADDQ         DX, DI
+	ADDQ         $0x04, R8
+	DECQ         R10
+	JNZ          row15
+	MOVQ         24(AX), AX
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, (AX)(CX*1)
+
+done13:
 	VZEROUPPER
 	RET
 
-rows9:
-	VMOVUPS (R13), Y0
-	TESTQ   R8, R8
-	JZ      plain13
-	VMOVUPS (R8), Y1
+next11:
+	MOVQ    24(AX), CX
+	VMOVUPS (CX), Y0
+	MOVQ    (AX), CX
+	TESTQ   DX, DX
+	JZ      nil16
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Y1
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    64(AX), R8
 
-key14:
-	VMOVUPS      (DX), Y2
-	VMOVUPS      (BX), Y3
+row18:
+	VMOVUPS      (BX), Y2
+	VMOVUPS      (SI), Y3
+	VBROADCASTSS (DI), Y4
 	VSUBPS       (CX), Y2, Y2
-	VBROADCASTSS (SI), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFNMADD231PS Y4, Y2, Y3
 	VMULPS       Y2, Y2, Y2
 	VFMADD231PS  Y4, Y2, Y1
-	VMOVUPS      Y3, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key14
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      Y1, (R8)
-	VZEROUPPER
-	RET
+	VMOVUPS      Y3, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R8
+	JNZ          row18
+	MOVQ         24(AX), CX
+	VMOVUPS      Y0, (CX)
+	MOVQ         32(AX), AX
+	VMOVUPS      Y1, (AX)
+	JMP          done17
 
-plain13:
-key15:
-	VMOVUPS      (DX), Y1
-	VMOVUPS      (BX), Y2
+nil16:
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), BX
+	MOVQ 16(AX), SI
+	MOVQ 48(AX), DI
+	MOVQ 56(AX), R8
+	MOVQ 64(AX), R8
+
+row19:
+	VMOVUPS      (BX), Y1
+	VMOVUPS      (SI), Y2
+	VBROADCASTSS (DI), Y3
 	VSUBPS       (CX), Y1, Y1
-	VBROADCASTSS (SI), Y3
 	VFMADD231PS  Y3, Y1, Y0
 	VFNMADD231PS Y3, Y1, Y2
-	VMOVUPS      Y2, (BX)
-	ADDQ         R9, DX
-	ADDQ         R9, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
-	JNZ          key15
-	VMOVUPS      Y0, (R13)
+	VMOVUPS      Y2, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R8
+	JNZ          row19
+	MOVQ         24(AX), AX
+	VMOVUPS      Y0, (AX)
+
+done17:
 	VZEROUPPER
 	RET
 

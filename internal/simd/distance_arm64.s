@@ -21,7 +21,7 @@ TEXT ·distance1NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE rows1
+	BNE next1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -31,62 +31,62 @@ TEXT ·distance1NEON(SB), NOSPLIT, $0-8
 	ADD R7, R6, R8
 	ADD R7, R8, R9
 	ADD R7, R9, R10
-	CBZ R3, plain2
+	CBZ R3, nil2
 
-step4:
+row4:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
-	ADD $4, R6
+	WORD $0x3dc00025 // ldr q5, [x1]
+	WORD $0x4d40c8c6 // ld1r {v6.4s}, [x6]
+	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
+	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
+	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
 	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
+	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
+	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
+	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
+	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
+	WORD $0x4ea7cce2 // fmls v2.4s, v7.4s, v7.4s
+	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
+	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
+	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
+	WORD $0x4ea7cce3 // fmls v3.4s, v7.4s, v7.4s
+	ADD $4, R6
 	ADD $4, R8
-	WORD $0x4d40c927 // ld1r {v7.4s}, [x9]
 	ADD $4, R9
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
 	ADD $4, R10
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x4ea5d52a // fsub v10.4s, v9.4s, v5.4s
-	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
-	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
-	WORD $0x4ea6d52a // fsub v10.4s, v9.4s, v6.4s
-	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
-	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
-	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
-	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
-	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
-	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step4
-	JMP sums3
+	BNE row4
+	JMP done3
 
-plain2:
+nil2:
 
-step5:
+row5:
+	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x4d40c905 // ld1r {v5.4s}, [x8]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
+	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
+	WORD $0x4d40c945 // ld1r {v5.4s}, [x10]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x4ea6ccc3 // fmls v3.4s, v6.4s, v6.4s
 	ADD $4, R6
-	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
 	ADD $4, R8
-	WORD $0x4d40c927 // ld1r {v7.4s}, [x9]
 	ADD $4, R9
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
 	ADD $4, R10
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x4ea5d52a // fsub v10.4s, v9.4s, v5.4s
-	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
-	WORD $0x4ea6d52a // fsub v10.4s, v9.4s, v6.4s
-	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
-	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
-	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step5
+	BNE row5
 
-sums3:
+done3:
 	MOVD 72(R0), R11
 	MOVD 32(R0), R12
 	MOVD 40(R0), R13
@@ -160,9 +160,10 @@ done16:
 	ADD R13, R12
 	RET
 
-rows1:
+next1:
+	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE rows18
+	BNE next18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -170,53 +171,53 @@ rows1:
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
 	ADD R7, R8, R9
-	CBZ R3, plain19
+	CBZ R3, nil19
 
-step21:
+row21:
 	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
-	ADD $4, R6
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
 	WORD $0x4d40c905 // ld1r {v5.4s}, [x8]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
+	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
+	ADD $4, R6
 	ADD $4, R8
-	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
 	ADD $4, R9
-	WORD $0x3dc00027 // ldr q7, [x1]
-	WORD $0x4ea4d4e8 // fsub v8.4s, v7.4s, v4.4s
-	WORD $0x6e23dd08 // fmul v8.4s, v8.4s, v3.4s
-	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
-	WORD $0x4ea5d4e8 // fsub v8.4s, v7.4s, v5.4s
-	WORD $0x6e23dd08 // fmul v8.4s, v8.4s, v3.4s
-	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
-	WORD $0x4ea6d4e8 // fsub v8.4s, v7.4s, v6.4s
-	WORD $0x6e23dd08 // fmul v8.4s, v8.4s, v3.4s
-	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step21
-	JMP sums20
+	BNE row21
+	JMP done20
 
-plain19:
+nil19:
 
-step22:
+row22:
+	WORD $0x3dc00023 // ldr q3, [x1]
 	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
+	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
+	WORD $0x4d40c924 // ld1r {v4.4s}, [x9]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x4ea5cca2 // fmls v2.4s, v5.4s, v5.4s
 	ADD $4, R6
-	WORD $0x4d40c905 // ld1r {v5.4s}, [x8]
 	ADD $4, R8
-	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
 	ADD $4, R9
-	WORD $0x3dc00027 // ldr q7, [x1]
-	WORD $0x4ea4d4e8 // fsub v8.4s, v7.4s, v4.4s
-	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
-	WORD $0x4ea5d4e8 // fsub v8.4s, v7.4s, v5.4s
-	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
-	WORD $0x4ea6d4e8 // fsub v8.4s, v7.4s, v6.4s
-	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step22
+	BNE row22
 
-sums20:
+done20:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
@@ -273,52 +274,53 @@ done30:
 	ADD R12, R11
 	RET
 
-rows18:
+next18:
+	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE rows32
+	BNE next32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
-	CBZ R3, plain33
+	CBZ R3, nil33
 
-step35:
+row35:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
-	ADD $4, R6
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
 	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
+	ADD $4, R6
 	ADD $4, R8
-	WORD $0x3dc00025 // ldr q5, [x1]
-	WORD $0x4ea3d4a6 // fsub v6.4s, v5.4s, v3.4s
-	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
-	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step35
-	JMP sums34
+	BNE row35
+	JMP done34
 
-plain33:
+nil33:
 
-step36:
+row36:
+	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
+	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
+	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
+	WORD $0x4d40c903 // ld1r {v3.4s}, [x8]
+	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
+	WORD $0x4ea4cc81 // fmls v1.4s, v4.4s, v4.4s
 	ADD $4, R6
-	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
 	ADD $4, R8
-	WORD $0x3dc00025 // ldr q5, [x1]
-	WORD $0x4ea3d4a6 // fsub v6.4s, v5.4s, v3.4s
-	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step36
+	BNE row36
 
-sums34:
+done34:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
@@ -358,59 +360,59 @@ done41:
 	ADD R11, R10
 	RET
 
-rows32:
+next32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	CBZ R3, plain43
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	CBZ R3, nil43
 
-step45:
+row45:
 	WORD $0x4d40c861 // ld1r {v1.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c2 // ld1r {v2.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00023 // ldr q3, [x1]
-	WORD $0x4ea2d464 // fsub v4.4s, v3.4s, v2.4s
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4d40c8a3 // ld1r {v3.4s}, [x5]
+	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step45
-	JMP sums44
+	BNE row45
+	JMP done44
 
-plain43:
+nil43:
 
-step46:
-	WORD $0x4d40c8c2 // ld1r {v2.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00023 // ldr q3, [x1]
-	WORD $0x4ea2d464 // fsub v4.4s, v3.4s, v2.4s
-	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
+row46:
+	WORD $0x3dc00021 // ldr q1, [x1]
+	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
+	WORD $0x4ea2d423 // fsub v3.4s, v1.4s, v2.4s
+	WORD $0x4ea3cc60 // fmls v0.4s, v3.4s, v3.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step46
+	BNE row46
 
-sums44:
-	MOVD 72(R0), R8
-	MOVD 32(R0), R9
-	MOVD 40(R0), R10
-	TBZ $2, R8, few49
-	WORD $0x3d800120 // str q0, [x9]
+done44:
+	MOVD 72(R0), R7
+	MOVD 32(R0), R8
+	MOVD 40(R0), R9
+	TBZ $2, R7, few49
+	WORD $0x3d800100 // str q0, [x8]
 	JMP done48
 
 few49:
-	TBZ $1, R8, single47
-	WORD $0xfd000120 // str d0, [x9]
-	TBZ $0, R8, done48
-	ADD $8, R9, R11
-	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
+	TBZ $1, R7, single47
+	WORD $0xfd000100 // str d0, [x8]
+	TBZ $0, R7, done48
+	ADD $8, R8, R10
+	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
 	JMP done48
 
 single47:
-	WORD $0xbd000120 // str s0, [x9]
+	WORD $0xbd000100 // str s0, [x8]
 
 done48:
-	ADD R10, R9
+	ADD R9, R8
 	RET
 
 // distance2NEON is distance1 for two vectors of columns.
@@ -424,7 +426,7 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE rows1
+	BNE next1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -438,84 +440,84 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	ADD R7, R6, R8
 	ADD R7, R8, R9
 	ADD R7, R9, R10
-	CBZ R3, plain2
+	CBZ R3, nil2
 
-step4:
+row4:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
-	ADD $4, R8
+	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x3dc0042a // ldr q10, [x1, #16]
+	WORD $0x4d40c8cb // ld1r {v11.4s}, [x6]
+	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd80 // fmls v0.4s, v12.4s, v12.4s
+	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd81 // fmls v1.4s, v12.4s, v12.4s
+	WORD $0x4d40c90b // ld1r {v11.4s}, [x8]
+	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd82 // fmls v2.4s, v12.4s, v12.4s
+	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd83 // fmls v3.4s, v12.4s, v12.4s
 	WORD $0x4d40c92b // ld1r {v11.4s}, [x9]
+	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd84 // fmls v4.4s, v12.4s, v12.4s
+	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd85 // fmls v5.4s, v12.4s, v12.4s
+	WORD $0x4d40c94b // ld1r {v11.4s}, [x10]
+	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd86 // fmls v6.4s, v12.4s, v12.4s
+	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
+	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
+	WORD $0x4eaccd87 // fmls v7.4s, v12.4s, v12.4s
+	ADD $4, R6
+	ADD $4, R8
 	ADD $4, R9
-	WORD $0x4d40c94c // ld1r {v12.4s}, [x10]
 	ADD $4, R10
-	WORD $0x3dc0002d // ldr q13, [x1]
-	WORD $0x4ea9d5ae // fsub v14.4s, v13.4s, v9.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc0 // fmls v0.4s, v14.4s, v14.4s
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc2 // fmls v2.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc4 // fmls v4.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc6 // fmls v6.4s, v14.4s, v14.4s
-	WORD $0x3dc0042d // ldr q13, [x1, #16]
-	WORD $0x4ea9d5ae // fsub v14.4s, v13.4s, v9.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc1 // fmls v1.4s, v14.4s, v14.4s
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc5 // fmls v5.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
-	WORD $0x4eaecdc7 // fmls v7.4s, v14.4s, v14.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step4
-	JMP sums3
+	BNE row4
+	JMP done3
 
-plain2:
+nil2:
 
-step5:
-	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
-	ADD $4, R6
+row5:
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x4d40c8ca // ld1r {v10.4s}, [x6]
+	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
+	WORD $0x4eabcd60 // fmls v0.4s, v11.4s, v11.4s
+	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
+	WORD $0x4eabcd61 // fmls v1.4s, v11.4s, v11.4s
 	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
+	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
+	WORD $0x4eabcd62 // fmls v2.4s, v11.4s, v11.4s
+	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
+	WORD $0x4eabcd63 // fmls v3.4s, v11.4s, v11.4s
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
+	WORD $0x4eabcd64 // fmls v4.4s, v11.4s, v11.4s
+	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
+	WORD $0x4eabcd65 // fmls v5.4s, v11.4s, v11.4s
+	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
+	WORD $0x4eabcd66 // fmls v6.4s, v11.4s, v11.4s
+	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
+	WORD $0x4eabcd67 // fmls v7.4s, v11.4s, v11.4s
+	ADD $4, R6
 	ADD $4, R8
-	WORD $0x4d40c92b // ld1r {v11.4s}, [x9]
 	ADD $4, R9
-	WORD $0x4d40c94c // ld1r {v12.4s}, [x10]
 	ADD $4, R10
-	WORD $0x3dc0002d // ldr q13, [x1]
-	WORD $0x4ea9d5ae // fsub v14.4s, v13.4s, v9.4s
-	WORD $0x4eaecdc0 // fmls v0.4s, v14.4s, v14.4s
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
-	WORD $0x4eaecdc2 // fmls v2.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x4eaecdc4 // fmls v4.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x4eaecdc6 // fmls v6.4s, v14.4s, v14.4s
-	WORD $0x3dc0042d // ldr q13, [x1, #16]
-	WORD $0x4ea9d5ae // fsub v14.4s, v13.4s, v9.4s
-	WORD $0x4eaecdc1 // fmls v1.4s, v14.4s, v14.4s
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
-	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x4eaecdc5 // fmls v5.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x4eaecdc7 // fmls v7.4s, v14.4s, v14.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step5
+	BNE row5
 
-sums3:
+done3:
 	MOVD 72(R0), R11
 	MOVD 32(R0), R12
 	MOVD 40(R0), R13
@@ -593,9 +595,10 @@ done16:
 	ADD R13, R12
 	RET
 
-rows1:
+next1:
+	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE rows18
+	BNE next18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -606,70 +609,70 @@ rows1:
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
 	ADD R7, R8, R9
-	CBZ R3, plain19
+	CBZ R3, nil19
 
-step21:
+row21:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
-	ADD $4, R8
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x3dc00428 // ldr q8, [x1, #16]
+	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
+	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
+	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
+	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
+	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
 	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x4eaacd44 // fmls v4.4s, v10.4s, v10.4s
+	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x4eaacd45 // fmls v5.4s, v10.4s, v10.4s
+	ADD $4, R6
+	ADD $4, R8
 	ADD $4, R9
-	WORD $0x3dc0002a // ldr q10, [x1]
-	WORD $0x4ea7d54b // fsub v11.4s, v10.4s, v7.4s
-	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
-	WORD $0x4eabcd60 // fmls v0.4s, v11.4s, v11.4s
-	WORD $0x4ea8d54b // fsub v11.4s, v10.4s, v8.4s
-	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
-	WORD $0x4eabcd62 // fmls v2.4s, v11.4s, v11.4s
-	WORD $0x4ea9d54b // fsub v11.4s, v10.4s, v9.4s
-	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
-	WORD $0x4eabcd64 // fmls v4.4s, v11.4s, v11.4s
-	WORD $0x3dc0042a // ldr q10, [x1, #16]
-	WORD $0x4ea7d54b // fsub v11.4s, v10.4s, v7.4s
-	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
-	WORD $0x4eabcd61 // fmls v1.4s, v11.4s, v11.4s
-	WORD $0x4ea8d54b // fsub v11.4s, v10.4s, v8.4s
-	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
-	WORD $0x4eabcd63 // fmls v3.4s, v11.4s, v11.4s
-	WORD $0x4ea9d54b // fsub v11.4s, v10.4s, v9.4s
-	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
-	WORD $0x4eabcd65 // fmls v5.4s, v11.4s, v11.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step21
-	JMP sums20
+	BNE row21
+	JMP done20
 
-plain19:
+nil19:
 
-step22:
-	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
-	ADD $4, R6
+row22:
+	WORD $0x3dc00026 // ldr q6, [x1]
+	WORD $0x3dc00427 // ldr q7, [x1, #16]
+	WORD $0x4d40c8c8 // ld1r {v8.4s}, [x6]
+	WORD $0x4ea8d4c9 // fsub v9.4s, v6.4s, v8.4s
+	WORD $0x4ea9cd20 // fmls v0.4s, v9.4s, v9.4s
+	WORD $0x4ea8d4e9 // fsub v9.4s, v7.4s, v8.4s
+	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
 	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4ea8d4c9 // fsub v9.4s, v6.4s, v8.4s
+	WORD $0x4ea9cd22 // fmls v2.4s, v9.4s, v9.4s
+	WORD $0x4ea8d4e9 // fsub v9.4s, v7.4s, v8.4s
+	WORD $0x4ea9cd23 // fmls v3.4s, v9.4s, v9.4s
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x4ea8d4c9 // fsub v9.4s, v6.4s, v8.4s
+	WORD $0x4ea9cd24 // fmls v4.4s, v9.4s, v9.4s
+	WORD $0x4ea8d4e9 // fsub v9.4s, v7.4s, v8.4s
+	WORD $0x4ea9cd25 // fmls v5.4s, v9.4s, v9.4s
+	ADD $4, R6
 	ADD $4, R8
-	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
 	ADD $4, R9
-	WORD $0x3dc0002a // ldr q10, [x1]
-	WORD $0x4ea7d54b // fsub v11.4s, v10.4s, v7.4s
-	WORD $0x4eabcd60 // fmls v0.4s, v11.4s, v11.4s
-	WORD $0x4ea8d54b // fsub v11.4s, v10.4s, v8.4s
-	WORD $0x4eabcd62 // fmls v2.4s, v11.4s, v11.4s
-	WORD $0x4ea9d54b // fsub v11.4s, v10.4s, v9.4s
-	WORD $0x4eabcd64 // fmls v4.4s, v11.4s, v11.4s
-	WORD $0x3dc0042a // ldr q10, [x1, #16]
-	WORD $0x4ea7d54b // fsub v11.4s, v10.4s, v7.4s
-	WORD $0x4eabcd61 // fmls v1.4s, v11.4s, v11.4s
-	WORD $0x4ea8d54b // fsub v11.4s, v10.4s, v8.4s
-	WORD $0x4eabcd63 // fmls v3.4s, v11.4s, v11.4s
-	WORD $0x4ea9d54b // fsub v11.4s, v10.4s, v9.4s
-	WORD $0x4eabcd65 // fmls v5.4s, v11.4s, v11.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step22
+	BNE row22
 
-sums20:
+done20:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
@@ -729,9 +732,10 @@ done30:
 	ADD R12, R11
 	RET
 
-rows18:
+next18:
+	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE rows32
+	BNE next32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -739,56 +743,56 @@ rows18:
 	MOVD (R0), R6
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
-	CBZ R3, plain33
+	CBZ R3, nil33
 
-step35:
+row35:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
-	ADD $4, R8
-	WORD $0x3dc00027 // ldr q7, [x1]
-	WORD $0x4ea5d4e8 // fsub v8.4s, v7.4s, v5.4s
+	WORD $0x3dc00025 // ldr q5, [x1]
+	WORD $0x3dc00426 // ldr q6, [x1, #16]
+	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
+	WORD $0x4ea7d4a8 // fsub v8.4s, v5.4s, v7.4s
 	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
 	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
-	WORD $0x4ea6d4e8 // fsub v8.4s, v7.4s, v6.4s
-	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
-	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
-	WORD $0x3dc00427 // ldr q7, [x1, #16]
-	WORD $0x4ea5d4e8 // fsub v8.4s, v7.4s, v5.4s
+	WORD $0x4ea7d4c8 // fsub v8.4s, v6.4s, v7.4s
 	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
 	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
-	WORD $0x4ea6d4e8 // fsub v8.4s, v7.4s, v6.4s
+	WORD $0x4d40c907 // ld1r {v7.4s}, [x8]
+	WORD $0x4ea7d4a8 // fsub v8.4s, v5.4s, v7.4s
+	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
+	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
+	WORD $0x4ea7d4c8 // fsub v8.4s, v6.4s, v7.4s
 	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
 	WORD $0x4ea8cd03 // fmls v3.4s, v8.4s, v8.4s
-	ADD R2, R1
-	SUBS $1, R4, R4
-	BNE step35
-	JMP sums34
-
-plain33:
-
-step36:
-	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
 	ADD $4, R6
-	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
 	ADD $4, R8
-	WORD $0x3dc00027 // ldr q7, [x1]
-	WORD $0x4ea5d4e8 // fsub v8.4s, v7.4s, v5.4s
-	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
-	WORD $0x4ea6d4e8 // fsub v8.4s, v7.4s, v6.4s
-	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
-	WORD $0x3dc00427 // ldr q7, [x1, #16]
-	WORD $0x4ea5d4e8 // fsub v8.4s, v7.4s, v5.4s
-	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
-	WORD $0x4ea6d4e8 // fsub v8.4s, v7.4s, v6.4s
-	WORD $0x4ea8cd03 // fmls v3.4s, v8.4s, v8.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step36
+	BNE row35
+	JMP done34
 
-sums34:
+nil33:
+
+row36:
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x3dc00425 // ldr q5, [x1, #16]
+	WORD $0x4d40c8c6 // ld1r {v6.4s}, [x6]
+	WORD $0x4ea6d487 // fsub v7.4s, v4.4s, v6.4s
+	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
+	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
+	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
+	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
+	WORD $0x4ea6d487 // fsub v7.4s, v4.4s, v6.4s
+	WORD $0x4ea7cce2 // fmls v2.4s, v7.4s, v7.4s
+	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
+	WORD $0x4ea7cce3 // fmls v3.4s, v7.4s, v7.4s
+	ADD $4, R6
+	ADD $4, R8
+	ADD R2, R1
+	SUBS $1, R4, R4
+	BNE row36
+
+done34:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
@@ -830,68 +834,68 @@ done41:
 	ADD R11, R10
 	RET
 
-rows32:
+next32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	CBZ R3, plain43
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	CBZ R3, nil43
 
-step45:
+row45:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00024 // ldr q4, [x1]
-	WORD $0x4ea3d485 // fsub v5.4s, v4.4s, v3.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
-	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
+	WORD $0x3dc00023 // ldr q3, [x1]
 	WORD $0x3dc00424 // ldr q4, [x1, #16]
-	WORD $0x4ea3d485 // fsub v5.4s, v4.4s, v3.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
-	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
+	WORD $0x4d40c8a5 // ld1r {v5.4s}, [x5]
+	WORD $0x4ea5d466 // fsub v6.4s, v3.4s, v5.4s
+	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
+	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
+	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step45
-	JMP sums44
+	BNE row45
+	JMP done44
 
-plain43:
+nil43:
 
-step46:
-	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00024 // ldr q4, [x1]
-	WORD $0x4ea3d485 // fsub v5.4s, v4.4s, v3.4s
+row46:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00423 // ldr q3, [x1, #16]
+	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
+	WORD $0x4ea4d445 // fsub v5.4s, v2.4s, v4.4s
 	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
-	WORD $0x3dc00424 // ldr q4, [x1, #16]
-	WORD $0x4ea3d485 // fsub v5.4s, v4.4s, v3.4s
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
 	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step46
+	BNE row46
 
-sums44:
-	MOVD 72(R0), R8
-	MOVD 32(R0), R9
-	MOVD 40(R0), R10
-	WORD $0x3d800120 // str q0, [x9]
-	TBZ $2, R8, few49
-	WORD $0x3d800521 // str q1, [x9, #16]
+done44:
+	MOVD 72(R0), R7
+	MOVD 32(R0), R8
+	MOVD 40(R0), R9
+	WORD $0x3d800100 // str q0, [x8]
+	TBZ $2, R7, few49
+	WORD $0x3d800501 // str q1, [x8, #16]
 	JMP done48
 
 few49:
-	TBZ $1, R8, single47
-	WORD $0xfd000921 // str d1, [x9, #16]
-	TBZ $0, R8, done48
-	ADD $24, R9, R11
-	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	TBZ $1, R7, single47
+	WORD $0xfd000901 // str d1, [x8, #16]
+	TBZ $0, R7, done48
+	ADD $24, R8, R10
+	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
 	JMP done48
 
 single47:
-	WORD $0xbd001121 // str s1, [x9, #16]
+	WORD $0xbd001101 // str s1, [x8, #16]
 
 done48:
-	ADD R10, R9
+	ADD R9, R8
 	RET
 
 // distance3NEON is distance1 for three vectors of columns.
@@ -905,7 +909,7 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE rows1
+	BNE next1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -923,106 +927,106 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	ADD R7, R6, R8
 	ADD R7, R8, R9
 	ADD R7, R9, R10
-	CBZ R3, plain2
+	CBZ R3, nil2
 
-step4:
+row4:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90e // ld1r {v14.4s}, [x8]
-	ADD $4, R8
-	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
-	ADD $4, R9
+	WORD $0x3dc0002d // ldr q13, [x1]
+	WORD $0x3dc0042e // ldr q14, [x1, #16]
+	WORD $0x3dc0082f // ldr q15, [x1, #32]
+	WORD $0x4d40c8d0 // ld1r {v16.4s}, [x6]
+	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce20 // fmls v0.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce21 // fmls v1.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce22 // fmls v2.4s, v17.4s, v17.4s
+	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
+	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce23 // fmls v3.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce24 // fmls v4.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce25 // fmls v5.4s, v17.4s, v17.4s
+	WORD $0x4d40c930 // ld1r {v16.4s}, [x9]
+	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce26 // fmls v6.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce27 // fmls v7.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce28 // fmls v8.4s, v17.4s, v17.4s
 	WORD $0x4d40c950 // ld1r {v16.4s}, [x10]
+	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce29 // fmls v9.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce2a // fmls v10.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
+	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
+	WORD $0x4eb1ce2b // fmls v11.4s, v17.4s, v17.4s
+	ADD $4, R6
+	ADD $4, R8
+	ADD $4, R9
 	ADD $4, R10
-	WORD $0x3dc00031 // ldr q17, [x1]
-	WORD $0x4eadd632 // fsub v18.4s, v17.4s, v13.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce40 // fmls v0.4s, v18.4s, v18.4s
-	WORD $0x4eaed632 // fsub v18.4s, v17.4s, v14.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce43 // fmls v3.4s, v18.4s, v18.4s
-	WORD $0x4eafd632 // fsub v18.4s, v17.4s, v15.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce46 // fmls v6.4s, v18.4s, v18.4s
-	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce49 // fmls v9.4s, v18.4s, v18.4s
-	WORD $0x3dc00431 // ldr q17, [x1, #16]
-	WORD $0x4eadd632 // fsub v18.4s, v17.4s, v13.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce41 // fmls v1.4s, v18.4s, v18.4s
-	WORD $0x4eaed632 // fsub v18.4s, v17.4s, v14.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce44 // fmls v4.4s, v18.4s, v18.4s
-	WORD $0x4eafd632 // fsub v18.4s, v17.4s, v15.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce47 // fmls v7.4s, v18.4s, v18.4s
-	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce4a // fmls v10.4s, v18.4s, v18.4s
-	WORD $0x3dc00831 // ldr q17, [x1, #32]
-	WORD $0x4eadd632 // fsub v18.4s, v17.4s, v13.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce42 // fmls v2.4s, v18.4s, v18.4s
-	WORD $0x4eaed632 // fsub v18.4s, v17.4s, v14.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce45 // fmls v5.4s, v18.4s, v18.4s
-	WORD $0x4eafd632 // fsub v18.4s, v17.4s, v15.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce48 // fmls v8.4s, v18.4s, v18.4s
-	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
-	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
-	WORD $0x4eb2ce4b // fmls v11.4s, v18.4s, v18.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step4
-	JMP sums3
+	BNE row4
+	JMP done3
 
-plain2:
+nil2:
 
-step5:
-	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90e // ld1r {v14.4s}, [x8]
-	ADD $4, R8
+row5:
+	WORD $0x3dc0002c // ldr q12, [x1]
+	WORD $0x3dc0042d // ldr q13, [x1, #16]
+	WORD $0x3dc0082e // ldr q14, [x1, #32]
+	WORD $0x4d40c8cf // ld1r {v15.4s}, [x6]
+	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
+	WORD $0x4eb0ce00 // fmls v0.4s, v16.4s, v16.4s
+	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
+	WORD $0x4eb0ce01 // fmls v1.4s, v16.4s, v16.4s
+	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
+	WORD $0x4eb0ce02 // fmls v2.4s, v16.4s, v16.4s
+	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
+	WORD $0x4eb0ce03 // fmls v3.4s, v16.4s, v16.4s
+	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
+	WORD $0x4eb0ce04 // fmls v4.4s, v16.4s, v16.4s
+	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
+	WORD $0x4eb0ce05 // fmls v5.4s, v16.4s, v16.4s
 	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
+	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
+	WORD $0x4eb0ce06 // fmls v6.4s, v16.4s, v16.4s
+	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
+	WORD $0x4eb0ce07 // fmls v7.4s, v16.4s, v16.4s
+	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
+	WORD $0x4eb0ce08 // fmls v8.4s, v16.4s, v16.4s
+	WORD $0x4d40c94f // ld1r {v15.4s}, [x10]
+	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
+	WORD $0x4eb0ce09 // fmls v9.4s, v16.4s, v16.4s
+	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
+	WORD $0x4eb0ce0a // fmls v10.4s, v16.4s, v16.4s
+	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
+	WORD $0x4eb0ce0b // fmls v11.4s, v16.4s, v16.4s
+	ADD $4, R6
+	ADD $4, R8
 	ADD $4, R9
-	WORD $0x4d40c950 // ld1r {v16.4s}, [x10]
 	ADD $4, R10
-	WORD $0x3dc00031 // ldr q17, [x1]
-	WORD $0x4eadd632 // fsub v18.4s, v17.4s, v13.4s
-	WORD $0x4eb2ce40 // fmls v0.4s, v18.4s, v18.4s
-	WORD $0x4eaed632 // fsub v18.4s, v17.4s, v14.4s
-	WORD $0x4eb2ce43 // fmls v3.4s, v18.4s, v18.4s
-	WORD $0x4eafd632 // fsub v18.4s, v17.4s, v15.4s
-	WORD $0x4eb2ce46 // fmls v6.4s, v18.4s, v18.4s
-	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
-	WORD $0x4eb2ce49 // fmls v9.4s, v18.4s, v18.4s
-	WORD $0x3dc00431 // ldr q17, [x1, #16]
-	WORD $0x4eadd632 // fsub v18.4s, v17.4s, v13.4s
-	WORD $0x4eb2ce41 // fmls v1.4s, v18.4s, v18.4s
-	WORD $0x4eaed632 // fsub v18.4s, v17.4s, v14.4s
-	WORD $0x4eb2ce44 // fmls v4.4s, v18.4s, v18.4s
-	WORD $0x4eafd632 // fsub v18.4s, v17.4s, v15.4s
-	WORD $0x4eb2ce47 // fmls v7.4s, v18.4s, v18.4s
-	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
-	WORD $0x4eb2ce4a // fmls v10.4s, v18.4s, v18.4s
-	WORD $0x3dc00831 // ldr q17, [x1, #32]
-	WORD $0x4eadd632 // fsub v18.4s, v17.4s, v13.4s
-	WORD $0x4eb2ce42 // fmls v2.4s, v18.4s, v18.4s
-	WORD $0x4eaed632 // fsub v18.4s, v17.4s, v14.4s
-	WORD $0x4eb2ce45 // fmls v5.4s, v18.4s, v18.4s
-	WORD $0x4eafd632 // fsub v18.4s, v17.4s, v15.4s
-	WORD $0x4eb2ce48 // fmls v8.4s, v18.4s, v18.4s
-	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
-	WORD $0x4eb2ce4b // fmls v11.4s, v18.4s, v18.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step5
+	BNE row5
 
-sums3:
+done3:
 	MOVD 72(R0), R11
 	MOVD 32(R0), R12
 	MOVD 40(R0), R13
@@ -1104,9 +1108,10 @@ done16:
 	ADD R13, R12
 	RET
 
-rows1:
+next1:
+	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE rows18
+	BNE next18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1120,87 +1125,87 @@ rows1:
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
 	ADD R7, R8, R9
-	CBZ R3, plain19
+	CBZ R3, nil19
 
-step21:
+row21:
 	WORD $0x4d40c869 // ld1r {v9.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8ca // ld1r {v10.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90b // ld1r {v11.4s}, [x8]
-	ADD $4, R8
-	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
-	ADD $4, R9
-	WORD $0x3dc0002d // ldr q13, [x1]
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
+	WORD $0x3dc0002a // ldr q10, [x1]
+	WORD $0x3dc0042b // ldr q11, [x1, #16]
+	WORD $0x3dc0082c // ldr q12, [x1, #32]
+	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
+	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc0 // fmls v0.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
-	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
-	WORD $0x4eaecdc6 // fmls v6.4s, v14.4s, v14.4s
-	WORD $0x3dc0042d // ldr q13, [x1, #16]
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
+	WORD $0x4eadd56e // fsub v14.4s, v11.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc1 // fmls v1.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
-	WORD $0x4eaecdc4 // fmls v4.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
-	WORD $0x4eaecdc7 // fmls v7.4s, v14.4s, v14.4s
-	WORD $0x3dc0082d // ldr q13, [x1, #32]
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
+	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc2 // fmls v2.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
+	WORD $0x4d40c90d // ld1r {v13.4s}, [x8]
+	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
+	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
+	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
+	WORD $0x4eadd56e // fsub v14.4s, v11.4s, v13.4s
+	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
+	WORD $0x4eaecdc4 // fmls v4.4s, v14.4s, v14.4s
+	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc5 // fmls v5.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
+	WORD $0x4d40c92d // ld1r {v13.4s}, [x9]
+	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
+	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
+	WORD $0x4eaecdc6 // fmls v6.4s, v14.4s, v14.4s
+	WORD $0x4eadd56e // fsub v14.4s, v11.4s, v13.4s
+	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
+	WORD $0x4eaecdc7 // fmls v7.4s, v14.4s, v14.4s
+	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc8 // fmls v8.4s, v14.4s, v14.4s
-	ADD R2, R1
-	SUBS $1, R4, R4
-	BNE step21
-	JMP sums20
-
-plain19:
-
-step22:
-	WORD $0x4d40c8ca // ld1r {v10.4s}, [x6]
 	ADD $4, R6
-	WORD $0x4d40c90b // ld1r {v11.4s}, [x8]
 	ADD $4, R8
-	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
 	ADD $4, R9
-	WORD $0x3dc0002d // ldr q13, [x1]
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
-	WORD $0x4eaecdc0 // fmls v0.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x4eaecdc6 // fmls v6.4s, v14.4s, v14.4s
-	WORD $0x3dc0042d // ldr q13, [x1, #16]
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
-	WORD $0x4eaecdc1 // fmls v1.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x4eaecdc4 // fmls v4.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x4eaecdc7 // fmls v7.4s, v14.4s, v14.4s
-	WORD $0x3dc0082d // ldr q13, [x1, #32]
-	WORD $0x4eaad5ae // fsub v14.4s, v13.4s, v10.4s
-	WORD $0x4eaecdc2 // fmls v2.4s, v14.4s, v14.4s
-	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
-	WORD $0x4eaecdc5 // fmls v5.4s, v14.4s, v14.4s
-	WORD $0x4eacd5ae // fsub v14.4s, v13.4s, v12.4s
-	WORD $0x4eaecdc8 // fmls v8.4s, v14.4s, v14.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step22
+	BNE row21
+	JMP done20
 
-sums20:
+nil19:
+
+row22:
+	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x3dc0042a // ldr q10, [x1, #16]
+	WORD $0x3dc0082b // ldr q11, [x1, #32]
+	WORD $0x4d40c8cc // ld1r {v12.4s}, [x6]
+	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
+	WORD $0x4eadcda0 // fmls v0.4s, v13.4s, v13.4s
+	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
+	WORD $0x4eadcda1 // fmls v1.4s, v13.4s, v13.4s
+	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
+	WORD $0x4eadcda2 // fmls v2.4s, v13.4s, v13.4s
+	WORD $0x4d40c90c // ld1r {v12.4s}, [x8]
+	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
+	WORD $0x4eadcda3 // fmls v3.4s, v13.4s, v13.4s
+	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
+	WORD $0x4eadcda4 // fmls v4.4s, v13.4s, v13.4s
+	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
+	WORD $0x4eadcda5 // fmls v5.4s, v13.4s, v13.4s
+	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
+	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
+	WORD $0x4eadcda6 // fmls v6.4s, v13.4s, v13.4s
+	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
+	WORD $0x4eadcda7 // fmls v7.4s, v13.4s, v13.4s
+	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
+	WORD $0x4eadcda8 // fmls v8.4s, v13.4s, v13.4s
+	ADD $4, R6
+	ADD $4, R8
+	ADD $4, R9
+	ADD R2, R1
+	SUBS $1, R4, R4
+	BNE row22
+
+done20:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
@@ -1263,9 +1268,10 @@ done30:
 	ADD R12, R11
 	RET
 
-rows18:
+next18:
+	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE rows32
+	BNE next32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1275,68 +1281,68 @@ rows18:
 	MOVD (R0), R6
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
-	CBZ R3, plain33
+	CBZ R3, nil33
 
-step35:
+row35:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
-	ADD $4, R8
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
-	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
-	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
-	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
-	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
-	WORD $0x3dc00429 // ldr q9, [x1, #16]
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
-	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
-	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
-	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
-	WORD $0x4eaacd44 // fmls v4.4s, v10.4s, v10.4s
+	WORD $0x3dc00027 // ldr q7, [x1]
+	WORD $0x3dc00428 // ldr q8, [x1, #16]
 	WORD $0x3dc00829 // ldr q9, [x1, #32]
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
-	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
-	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
-	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
-	WORD $0x4eaacd45 // fmls v5.4s, v10.4s, v10.4s
+	WORD $0x4d40c8ca // ld1r {v10.4s}, [x6]
+	WORD $0x4eaad4eb // fsub v11.4s, v7.4s, v10.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x4eabcd60 // fmls v0.4s, v11.4s, v11.4s
+	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x4eabcd61 // fmls v1.4s, v11.4s, v11.4s
+	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x4eabcd62 // fmls v2.4s, v11.4s, v11.4s
+	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
+	WORD $0x4eaad4eb // fsub v11.4s, v7.4s, v10.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x4eabcd63 // fmls v3.4s, v11.4s, v11.4s
+	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x4eabcd64 // fmls v4.4s, v11.4s, v11.4s
+	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x4eabcd65 // fmls v5.4s, v11.4s, v11.4s
+	ADD $4, R6
+	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step35
-	JMP sums34
+	BNE row35
+	JMP done34
 
-plain33:
+nil33:
 
-step36:
-	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
-	ADD $4, R8
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
+row36:
+	WORD $0x3dc00026 // ldr q6, [x1]
+	WORD $0x3dc00427 // ldr q7, [x1, #16]
+	WORD $0x3dc00828 // ldr q8, [x1, #32]
+	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
+	WORD $0x4ea9d4ca // fsub v10.4s, v6.4s, v9.4s
 	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
-	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
-	WORD $0x3dc00429 // ldr q9, [x1, #16]
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
+	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
 	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
-	WORD $0x4eaacd44 // fmls v4.4s, v10.4s, v10.4s
-	WORD $0x3dc00829 // ldr q9, [x1, #32]
-	WORD $0x4ea7d52a // fsub v10.4s, v9.4s, v7.4s
+	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
 	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
-	WORD $0x4ea8d52a // fsub v10.4s, v9.4s, v8.4s
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
+	WORD $0x4ea9d4ca // fsub v10.4s, v6.4s, v9.4s
+	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
+	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
+	WORD $0x4eaacd44 // fmls v4.4s, v10.4s, v10.4s
+	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
 	WORD $0x4eaacd45 // fmls v5.4s, v10.4s, v10.4s
+	ADD $4, R6
+	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step36
+	BNE row36
 
-sums34:
+done34:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
@@ -1380,77 +1386,77 @@ done41:
 	ADD R11, R10
 	RET
 
-rows32:
+next32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	CBZ R3, plain43
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	CBZ R3, nil43
 
-step45:
+row45:
 	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00025 // ldr q5, [x1]
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00425 // ldr q5, [x1, #16]
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
-	WORD $0x3dc00825 // ldr q5, [x1, #32]
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
+	WORD $0x3dc00826 // ldr q6, [x1, #32]
+	WORD $0x4d40c8a7 // ld1r {v7.4s}, [x5]
+	WORD $0x4ea7d488 // fsub v8.4s, v4.4s, v7.4s
+	WORD $0x6e23dd08 // fmul v8.4s, v8.4s, v3.4s
+	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
+	WORD $0x4ea7d4a8 // fsub v8.4s, v5.4s, v7.4s
+	WORD $0x6e23dd08 // fmul v8.4s, v8.4s, v3.4s
+	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
+	WORD $0x4ea7d4c8 // fsub v8.4s, v6.4s, v7.4s
+	WORD $0x6e23dd08 // fmul v8.4s, v8.4s, v3.4s
+	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step45
-	JMP sums44
+	BNE row45
+	JMP done44
 
-plain43:
+nil43:
 
-step46:
-	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00025 // ldr q5, [x1]
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
-	WORD $0x3dc00425 // ldr q5, [x1, #16]
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
+row46:
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x3dc00424 // ldr q4, [x1, #16]
 	WORD $0x3dc00825 // ldr q5, [x1, #32]
-	WORD $0x4ea4d4a6 // fsub v6.4s, v5.4s, v4.4s
-	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
+	WORD $0x4ea6d467 // fsub v7.4s, v3.4s, v6.4s
+	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
+	WORD $0x4ea6d487 // fsub v7.4s, v4.4s, v6.4s
+	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
+	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
+	WORD $0x4ea7cce2 // fmls v2.4s, v7.4s, v7.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step46
+	BNE row46
 
-sums44:
-	MOVD 72(R0), R8
-	MOVD 32(R0), R9
-	MOVD 40(R0), R10
-	WORD $0x3d800120 // str q0, [x9]
-	WORD $0x3d800521 // str q1, [x9, #16]
-	TBZ $2, R8, few49
-	WORD $0x3d800922 // str q2, [x9, #32]
+done44:
+	MOVD 72(R0), R7
+	MOVD 32(R0), R8
+	MOVD 40(R0), R9
+	WORD $0x3d800100 // str q0, [x8]
+	WORD $0x3d800501 // str q1, [x8, #16]
+	TBZ $2, R7, few49
+	WORD $0x3d800902 // str q2, [x8, #32]
 	JMP done48
 
 few49:
-	TBZ $1, R8, single47
-	WORD $0xfd001122 // str d2, [x9, #32]
-	TBZ $0, R8, done48
-	ADD $40, R9, R11
-	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
+	TBZ $1, R7, single47
+	WORD $0xfd001102 // str d2, [x8, #32]
+	TBZ $0, R7, done48
+	ADD $40, R8, R10
+	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
 	JMP done48
 
 single47:
-	WORD $0xbd002122 // str s2, [x9, #32]
+	WORD $0xbd002102 // str s2, [x8, #32]
 
 done48:
-	ADD R10, R9
+	ADD R9, R8
 	RET
 
 // distance4NEON is distance1 for four vectors of columns.
@@ -1464,7 +1470,7 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE rows1
+	BNE next1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1486,128 +1492,128 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	ADD R7, R6, R8
 	ADD R7, R8, R9
 	ADD R7, R9, R10
-	CBZ R3, plain2
+	CBZ R3, nil2
 
-step4:
+row4:
 	WORD $0x4d40c870 // ld1r {v16.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8d1 // ld1r {v17.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c912 // ld1r {v18.4s}, [x8]
-	ADD $4, R8
-	WORD $0x4d40c933 // ld1r {v19.4s}, [x9]
-	ADD $4, R9
-	WORD $0x4d40c954 // ld1r {v20.4s}, [x10]
-	ADD $4, R10
-	WORD $0x3dc00035 // ldr q21, [x1]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
+	WORD $0x3dc00031 // ldr q17, [x1]
+	WORD $0x3dc00432 // ldr q18, [x1, #16]
+	WORD $0x3dc00833 // ldr q19, [x1, #32]
+	WORD $0x3dc00c34 // ldr q20, [x1, #48]
+	WORD $0x4d40c8d5 // ld1r {v21.4s}, [x6]
+	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec0 // fmls v0.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cec4 // fmls v4.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cec8 // fmls v8.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cecc // fmls v12.4s, v22.4s, v22.4s
-	WORD $0x3dc00435 // ldr q21, [x1, #16]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
+	WORD $0x4eb5d656 // fsub v22.4s, v18.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec1 // fmls v1.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cec5 // fmls v5.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cec9 // fmls v9.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cecd // fmls v13.4s, v22.4s, v22.4s
-	WORD $0x3dc00835 // ldr q21, [x1, #32]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
+	WORD $0x4eb5d676 // fsub v22.4s, v19.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec2 // fmls v2.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cec6 // fmls v6.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6ceca // fmls v10.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
-	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
-	WORD $0x4eb6cece // fmls v14.4s, v22.4s, v22.4s
-	WORD $0x3dc00c35 // ldr q21, [x1, #48]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
+	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec3 // fmls v3.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
+	WORD $0x4d40c915 // ld1r {v21.4s}, [x8]
+	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cec4 // fmls v4.4s, v22.4s, v22.4s
+	WORD $0x4eb5d656 // fsub v22.4s, v18.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cec5 // fmls v5.4s, v22.4s, v22.4s
+	WORD $0x4eb5d676 // fsub v22.4s, v19.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cec6 // fmls v6.4s, v22.4s, v22.4s
+	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec7 // fmls v7.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
+	WORD $0x4d40c935 // ld1r {v21.4s}, [x9]
+	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cec8 // fmls v8.4s, v22.4s, v22.4s
+	WORD $0x4eb5d656 // fsub v22.4s, v18.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cec9 // fmls v9.4s, v22.4s, v22.4s
+	WORD $0x4eb5d676 // fsub v22.4s, v19.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6ceca // fmls v10.4s, v22.4s, v22.4s
+	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cecb // fmls v11.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
+	WORD $0x4d40c955 // ld1r {v21.4s}, [x10]
+	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cecc // fmls v12.4s, v22.4s, v22.4s
+	WORD $0x4eb5d656 // fsub v22.4s, v18.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cecd // fmls v13.4s, v22.4s, v22.4s
+	WORD $0x4eb5d676 // fsub v22.4s, v19.4s, v21.4s
+	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
+	WORD $0x4eb6cece // fmls v14.4s, v22.4s, v22.4s
+	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cecf // fmls v15.4s, v22.4s, v22.4s
-	ADD R2, R1
-	SUBS $1, R4, R4
-	BNE step4
-	JMP sums3
-
-plain2:
-
-step5:
-	WORD $0x4d40c8d1 // ld1r {v17.4s}, [x6]
 	ADD $4, R6
-	WORD $0x4d40c912 // ld1r {v18.4s}, [x8]
 	ADD $4, R8
-	WORD $0x4d40c933 // ld1r {v19.4s}, [x9]
 	ADD $4, R9
-	WORD $0x4d40c954 // ld1r {v20.4s}, [x10]
 	ADD $4, R10
-	WORD $0x3dc00035 // ldr q21, [x1]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
-	WORD $0x4eb6cec0 // fmls v0.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
-	WORD $0x4eb6cec4 // fmls v4.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
-	WORD $0x4eb6cec8 // fmls v8.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
-	WORD $0x4eb6cecc // fmls v12.4s, v22.4s, v22.4s
-	WORD $0x3dc00435 // ldr q21, [x1, #16]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
-	WORD $0x4eb6cec1 // fmls v1.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
-	WORD $0x4eb6cec5 // fmls v5.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
-	WORD $0x4eb6cec9 // fmls v9.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
-	WORD $0x4eb6cecd // fmls v13.4s, v22.4s, v22.4s
-	WORD $0x3dc00835 // ldr q21, [x1, #32]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
-	WORD $0x4eb6cec2 // fmls v2.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
-	WORD $0x4eb6cec6 // fmls v6.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
-	WORD $0x4eb6ceca // fmls v10.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
-	WORD $0x4eb6cece // fmls v14.4s, v22.4s, v22.4s
-	WORD $0x3dc00c35 // ldr q21, [x1, #48]
-	WORD $0x4eb1d6b6 // fsub v22.4s, v21.4s, v17.4s
-	WORD $0x4eb6cec3 // fmls v3.4s, v22.4s, v22.4s
-	WORD $0x4eb2d6b6 // fsub v22.4s, v21.4s, v18.4s
-	WORD $0x4eb6cec7 // fmls v7.4s, v22.4s, v22.4s
-	WORD $0x4eb3d6b6 // fsub v22.4s, v21.4s, v19.4s
-	WORD $0x4eb6cecb // fmls v11.4s, v22.4s, v22.4s
-	WORD $0x4eb4d6b6 // fsub v22.4s, v21.4s, v20.4s
-	WORD $0x4eb6cecf // fmls v15.4s, v22.4s, v22.4s
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step5
+	BNE row4
+	JMP done3
 
-sums3:
+nil2:
+
+row5:
+	WORD $0x3dc00030 // ldr q16, [x1]
+	WORD $0x3dc00431 // ldr q17, [x1, #16]
+	WORD $0x3dc00832 // ldr q18, [x1, #32]
+	WORD $0x3dc00c33 // ldr q19, [x1, #48]
+	WORD $0x4d40c8d4 // ld1r {v20.4s}, [x6]
+	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
+	WORD $0x4eb5cea0 // fmls v0.4s, v21.4s, v21.4s
+	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5cea1 // fmls v1.4s, v21.4s, v21.4s
+	WORD $0x4eb4d655 // fsub v21.4s, v18.4s, v20.4s
+	WORD $0x4eb5cea2 // fmls v2.4s, v21.4s, v21.4s
+	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
+	WORD $0x4eb5cea3 // fmls v3.4s, v21.4s, v21.4s
+	WORD $0x4d40c914 // ld1r {v20.4s}, [x8]
+	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
+	WORD $0x4eb5cea4 // fmls v4.4s, v21.4s, v21.4s
+	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5cea5 // fmls v5.4s, v21.4s, v21.4s
+	WORD $0x4eb4d655 // fsub v21.4s, v18.4s, v20.4s
+	WORD $0x4eb5cea6 // fmls v6.4s, v21.4s, v21.4s
+	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
+	WORD $0x4eb5cea7 // fmls v7.4s, v21.4s, v21.4s
+	WORD $0x4d40c934 // ld1r {v20.4s}, [x9]
+	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
+	WORD $0x4eb5cea8 // fmls v8.4s, v21.4s, v21.4s
+	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5cea9 // fmls v9.4s, v21.4s, v21.4s
+	WORD $0x4eb4d655 // fsub v21.4s, v18.4s, v20.4s
+	WORD $0x4eb5ceaa // fmls v10.4s, v21.4s, v21.4s
+	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
+	WORD $0x4eb5ceab // fmls v11.4s, v21.4s, v21.4s
+	WORD $0x4d40c954 // ld1r {v20.4s}, [x10]
+	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
+	WORD $0x4eb5ceac // fmls v12.4s, v21.4s, v21.4s
+	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
+	WORD $0x4eb5cead // fmls v13.4s, v21.4s, v21.4s
+	WORD $0x4eb4d655 // fsub v21.4s, v18.4s, v20.4s
+	WORD $0x4eb5ceae // fmls v14.4s, v21.4s, v21.4s
+	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
+	WORD $0x4eb5ceaf // fmls v15.4s, v21.4s, v21.4s
+	ADD $4, R6
+	ADD $4, R8
+	ADD $4, R9
+	ADD $4, R10
+	ADD R2, R1
+	SUBS $1, R4, R4
+	BNE row5
+
+done3:
 	MOVD 72(R0), R11
 	MOVD 32(R0), R12
 	MOVD 40(R0), R13
@@ -1693,9 +1699,10 @@ done16:
 	ADD R13, R12
 	RET
 
-rows1:
+next1:
+	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE rows18
+	BNE next18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1712,104 +1719,104 @@ rows1:
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
 	ADD R7, R8, R9
-	CBZ R3, plain19
+	CBZ R3, nil19
 
-step21:
+row21:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90e // ld1r {v14.4s}, [x8]
-	ADD $4, R8
-	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
-	ADD $4, R9
-	WORD $0x3dc00030 // ldr q16, [x1]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce20 // fmls v0.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce24 // fmls v4.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce28 // fmls v8.4s, v17.4s, v17.4s
-	WORD $0x3dc00430 // ldr q16, [x1, #16]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce21 // fmls v1.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce25 // fmls v5.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce29 // fmls v9.4s, v17.4s, v17.4s
-	WORD $0x3dc00830 // ldr q16, [x1, #32]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce22 // fmls v2.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce26 // fmls v6.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce2a // fmls v10.4s, v17.4s, v17.4s
+	WORD $0x3dc0002d // ldr q13, [x1]
+	WORD $0x3dc0042e // ldr q14, [x1, #16]
+	WORD $0x3dc0082f // ldr q15, [x1, #32]
 	WORD $0x3dc00c30 // ldr q16, [x1, #48]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce23 // fmls v3.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce27 // fmls v7.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
-	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
-	WORD $0x4eb1ce2b // fmls v11.4s, v17.4s, v17.4s
+	WORD $0x4d40c8d1 // ld1r {v17.4s}, [x6]
+	WORD $0x4eb1d5b2 // fsub v18.4s, v13.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce40 // fmls v0.4s, v18.4s, v18.4s
+	WORD $0x4eb1d5d2 // fsub v18.4s, v14.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce41 // fmls v1.4s, v18.4s, v18.4s
+	WORD $0x4eb1d5f2 // fsub v18.4s, v15.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce42 // fmls v2.4s, v18.4s, v18.4s
+	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce43 // fmls v3.4s, v18.4s, v18.4s
+	WORD $0x4d40c911 // ld1r {v17.4s}, [x8]
+	WORD $0x4eb1d5b2 // fsub v18.4s, v13.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce44 // fmls v4.4s, v18.4s, v18.4s
+	WORD $0x4eb1d5d2 // fsub v18.4s, v14.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce45 // fmls v5.4s, v18.4s, v18.4s
+	WORD $0x4eb1d5f2 // fsub v18.4s, v15.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce46 // fmls v6.4s, v18.4s, v18.4s
+	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce47 // fmls v7.4s, v18.4s, v18.4s
+	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4eb1d5b2 // fsub v18.4s, v13.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce48 // fmls v8.4s, v18.4s, v18.4s
+	WORD $0x4eb1d5d2 // fsub v18.4s, v14.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce49 // fmls v9.4s, v18.4s, v18.4s
+	WORD $0x4eb1d5f2 // fsub v18.4s, v15.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce4a // fmls v10.4s, v18.4s, v18.4s
+	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
+	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
+	WORD $0x4eb2ce4b // fmls v11.4s, v18.4s, v18.4s
+	ADD $4, R6
+	ADD $4, R8
+	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step21
-	JMP sums20
+	BNE row21
+	JMP done20
 
-plain19:
+nil19:
 
-step22:
-	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90e // ld1r {v14.4s}, [x8]
-	ADD $4, R8
-	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
-	ADD $4, R9
-	WORD $0x3dc00030 // ldr q16, [x1]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
+row22:
+	WORD $0x3dc0002c // ldr q12, [x1]
+	WORD $0x3dc0042d // ldr q13, [x1, #16]
+	WORD $0x3dc0082e // ldr q14, [x1, #32]
+	WORD $0x3dc00c2f // ldr q15, [x1, #48]
+	WORD $0x4d40c8d0 // ld1r {v16.4s}, [x6]
+	WORD $0x4eb0d591 // fsub v17.4s, v12.4s, v16.4s
 	WORD $0x4eb1ce20 // fmls v0.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
-	WORD $0x4eb1ce24 // fmls v4.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
-	WORD $0x4eb1ce28 // fmls v8.4s, v17.4s, v17.4s
-	WORD $0x3dc00430 // ldr q16, [x1, #16]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
+	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
 	WORD $0x4eb1ce21 // fmls v1.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
-	WORD $0x4eb1ce25 // fmls v5.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
-	WORD $0x4eb1ce29 // fmls v9.4s, v17.4s, v17.4s
-	WORD $0x3dc00830 // ldr q16, [x1, #32]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
+	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
 	WORD $0x4eb1ce22 // fmls v2.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
-	WORD $0x4eb1ce26 // fmls v6.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
-	WORD $0x4eb1ce2a // fmls v10.4s, v17.4s, v17.4s
-	WORD $0x3dc00c30 // ldr q16, [x1, #48]
-	WORD $0x4eadd611 // fsub v17.4s, v16.4s, v13.4s
+	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x4eb1ce23 // fmls v3.4s, v17.4s, v17.4s
-	WORD $0x4eaed611 // fsub v17.4s, v16.4s, v14.4s
+	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
+	WORD $0x4eb0d591 // fsub v17.4s, v12.4s, v16.4s
+	WORD $0x4eb1ce24 // fmls v4.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
+	WORD $0x4eb1ce25 // fmls v5.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
+	WORD $0x4eb1ce26 // fmls v6.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x4eb1ce27 // fmls v7.4s, v17.4s, v17.4s
-	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
+	WORD $0x4d40c930 // ld1r {v16.4s}, [x9]
+	WORD $0x4eb0d591 // fsub v17.4s, v12.4s, v16.4s
+	WORD $0x4eb1ce28 // fmls v8.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
+	WORD $0x4eb1ce29 // fmls v9.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
+	WORD $0x4eb1ce2a // fmls v10.4s, v17.4s, v17.4s
+	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x4eb1ce2b // fmls v11.4s, v17.4s, v17.4s
+	ADD $4, R6
+	ADD $4, R8
+	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step22
+	BNE row22
 
-sums20:
+done20:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
@@ -1875,9 +1882,10 @@ done30:
 	ADD R12, R11
 	RET
 
-rows18:
+next18:
+	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE rows32
+	BNE next32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1889,80 +1897,80 @@ rows18:
 	MOVD (R0), R6
 	MOVD 8(R0), R7
 	ADD R7, R6, R8
-	CBZ R3, plain33
+	CBZ R3, nil33
 
-step35:
+row35:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
-	ADD $4, R8
-	WORD $0x3dc0002b // ldr q11, [x1]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd80 // fmls v0.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd84 // fmls v4.4s, v12.4s, v12.4s
-	WORD $0x3dc0042b // ldr q11, [x1, #16]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd81 // fmls v1.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd85 // fmls v5.4s, v12.4s, v12.4s
+	WORD $0x3dc00029 // ldr q9, [x1]
+	WORD $0x3dc0042a // ldr q10, [x1, #16]
 	WORD $0x3dc0082b // ldr q11, [x1, #32]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd82 // fmls v2.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd86 // fmls v6.4s, v12.4s, v12.4s
-	WORD $0x3dc00c2b // ldr q11, [x1, #48]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd83 // fmls v3.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
-	WORD $0x4eaccd87 // fmls v7.4s, v12.4s, v12.4s
+	WORD $0x3dc00c2c // ldr q12, [x1, #48]
+	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
+	WORD $0x4eadd52e // fsub v14.4s, v9.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc0 // fmls v0.4s, v14.4s, v14.4s
+	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc1 // fmls v1.4s, v14.4s, v14.4s
+	WORD $0x4eadd56e // fsub v14.4s, v11.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc2 // fmls v2.4s, v14.4s, v14.4s
+	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
+	WORD $0x4d40c90d // ld1r {v13.4s}, [x8]
+	WORD $0x4eadd52e // fsub v14.4s, v9.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc4 // fmls v4.4s, v14.4s, v14.4s
+	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc5 // fmls v5.4s, v14.4s, v14.4s
+	WORD $0x4eadd56e // fsub v14.4s, v11.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc6 // fmls v6.4s, v14.4s, v14.4s
+	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
+	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
+	WORD $0x4eaecdc7 // fmls v7.4s, v14.4s, v14.4s
+	ADD $4, R6
+	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step35
-	JMP sums34
+	BNE row35
+	JMP done34
 
-plain33:
+nil33:
 
-step36:
-	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
-	ADD $4, R6
-	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
-	ADD $4, R8
-	WORD $0x3dc0002b // ldr q11, [x1]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x4eaccd80 // fmls v0.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x4eaccd84 // fmls v4.4s, v12.4s, v12.4s
-	WORD $0x3dc0042b // ldr q11, [x1, #16]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x4eaccd81 // fmls v1.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x4eaccd85 // fmls v5.4s, v12.4s, v12.4s
-	WORD $0x3dc0082b // ldr q11, [x1, #32]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x4eaccd82 // fmls v2.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x4eaccd86 // fmls v6.4s, v12.4s, v12.4s
+row36:
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x3dc0082a // ldr q10, [x1, #32]
 	WORD $0x3dc00c2b // ldr q11, [x1, #48]
-	WORD $0x4ea9d56c // fsub v12.4s, v11.4s, v9.4s
-	WORD $0x4eaccd83 // fmls v3.4s, v12.4s, v12.4s
-	WORD $0x4eaad56c // fsub v12.4s, v11.4s, v10.4s
-	WORD $0x4eaccd87 // fmls v7.4s, v12.4s, v12.4s
+	WORD $0x4d40c8cc // ld1r {v12.4s}, [x6]
+	WORD $0x4eacd50d // fsub v13.4s, v8.4s, v12.4s
+	WORD $0x4eadcda0 // fmls v0.4s, v13.4s, v13.4s
+	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
+	WORD $0x4eadcda1 // fmls v1.4s, v13.4s, v13.4s
+	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
+	WORD $0x4eadcda2 // fmls v2.4s, v13.4s, v13.4s
+	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
+	WORD $0x4eadcda3 // fmls v3.4s, v13.4s, v13.4s
+	WORD $0x4d40c90c // ld1r {v12.4s}, [x8]
+	WORD $0x4eacd50d // fsub v13.4s, v8.4s, v12.4s
+	WORD $0x4eadcda4 // fmls v4.4s, v13.4s, v13.4s
+	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
+	WORD $0x4eadcda5 // fmls v5.4s, v13.4s, v13.4s
+	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
+	WORD $0x4eadcda6 // fmls v6.4s, v13.4s, v13.4s
+	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
+	WORD $0x4eadcda7 // fmls v7.4s, v13.4s, v13.4s
+	ADD $4, R6
+	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step36
+	BNE row36
 
-sums34:
+done34:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
@@ -2008,86 +2016,86 @@ done41:
 	ADD R11, R10
 	RET
 
-rows32:
+next32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	CBZ R3, plain43
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	CBZ R3, nil43
 
-step45:
+row45:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
-	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00026 // ldr q6, [x1]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
-	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
+	WORD $0x3dc00025 // ldr q5, [x1]
 	WORD $0x3dc00426 // ldr q6, [x1, #16]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
-	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
-	WORD $0x3dc00826 // ldr q6, [x1, #32]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
-	WORD $0x4ea7cce2 // fmls v2.4s, v7.4s, v7.4s
-	WORD $0x3dc00c26 // ldr q6, [x1, #48]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
-	WORD $0x4ea7cce3 // fmls v3.4s, v7.4s, v7.4s
+	WORD $0x3dc00827 // ldr q7, [x1, #32]
+	WORD $0x3dc00c28 // ldr q8, [x1, #48]
+	WORD $0x4d40c8a9 // ld1r {v9.4s}, [x5]
+	WORD $0x4ea9d4aa // fsub v10.4s, v5.4s, v9.4s
+	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
+	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
+	WORD $0x4ea9d4ca // fsub v10.4s, v6.4s, v9.4s
+	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
+	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
+	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
+	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
+	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
+	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
+	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
+	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step45
-	JMP sums44
+	BNE row45
+	JMP done44
 
-plain43:
+nil43:
 
-step46:
-	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
-	ADD $4, R6
-	WORD $0x3dc00026 // ldr q6, [x1]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
-	WORD $0x3dc00426 // ldr q6, [x1, #16]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
+row46:
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x3dc00425 // ldr q5, [x1, #16]
 	WORD $0x3dc00826 // ldr q6, [x1, #32]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x4ea7cce2 // fmls v2.4s, v7.4s, v7.4s
-	WORD $0x3dc00c26 // ldr q6, [x1, #48]
-	WORD $0x4ea5d4c7 // fsub v7.4s, v6.4s, v5.4s
-	WORD $0x4ea7cce3 // fmls v3.4s, v7.4s, v7.4s
+	WORD $0x3dc00c27 // ldr q7, [x1, #48]
+	WORD $0x4d40c8a8 // ld1r {v8.4s}, [x5]
+	WORD $0x4ea8d489 // fsub v9.4s, v4.4s, v8.4s
+	WORD $0x4ea9cd20 // fmls v0.4s, v9.4s, v9.4s
+	WORD $0x4ea8d4a9 // fsub v9.4s, v5.4s, v8.4s
+	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
+	WORD $0x4ea8d4c9 // fsub v9.4s, v6.4s, v8.4s
+	WORD $0x4ea9cd22 // fmls v2.4s, v9.4s, v9.4s
+	WORD $0x4ea8d4e9 // fsub v9.4s, v7.4s, v8.4s
+	WORD $0x4ea9cd23 // fmls v3.4s, v9.4s, v9.4s
+	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE step46
+	BNE row46
 
-sums44:
-	MOVD 72(R0), R8
-	MOVD 32(R0), R9
-	MOVD 40(R0), R10
-	WORD $0x3d800120 // str q0, [x9]
-	WORD $0x3d800521 // str q1, [x9, #16]
-	WORD $0x3d800922 // str q2, [x9, #32]
-	TBZ $2, R8, few49
-	WORD $0x3d800d23 // str q3, [x9, #48]
+done44:
+	MOVD 72(R0), R7
+	MOVD 32(R0), R8
+	MOVD 40(R0), R9
+	WORD $0x3d800100 // str q0, [x8]
+	WORD $0x3d800501 // str q1, [x8, #16]
+	WORD $0x3d800902 // str q2, [x8, #32]
+	TBZ $2, R7, few49
+	WORD $0x3d800d03 // str q3, [x8, #48]
 	JMP done48
 
 few49:
-	TBZ $1, R8, single47
-	WORD $0xfd001923 // str d3, [x9, #48]
-	TBZ $0, R8, done48
-	ADD $56, R9, R11
-	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	TBZ $1, R7, single47
+	WORD $0xfd001903 // str d3, [x8, #48]
+	TBZ $0, R7, done48
+	ADD $56, R8, R10
+	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
 	JMP done48
 
 single47:
-	WORD $0xbd003123 // str s3, [x9, #48]
+	WORD $0xbd003103 // str s3, [x8, #48]
 
 done48:
-	ADD R10, R9
+	ADD R9, R8
 	RET
 
 // distanceGradNEON adds the gradients of the squares, given ds, of up to
@@ -2102,390 +2110,443 @@ done48:
 TEXT ·distanceGradNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 40(R0), R1
-	MOVD 56(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 64(R0), R5
-	MOVD 72(R0), R6
-	CMP $4, R6
-	BNE rows1
-	MOVD 24(R0), R7
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e1 // ldr q1, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e3 // ldr q3, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
+	MOVD 32(R0), R2
+	MOVD 72(R0), R3
+	CMP $4, R3
+	BNE next1
+	MOVD 24(R0), R4
+	WORD $0x3dc00080 // ldr q0, [x4]
+	ADD R1, R4
+	WORD $0x3dc00081 // ldr q1, [x4]
+	ADD R1, R4
+	WORD $0x3dc00082 // ldr q2, [x4]
+	ADD R1, R4
+	WORD $0x3dc00083 // ldr q3, [x4]
+	ADD R1, R4
+	MOVD (R0), R5
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	ADD R1, R5
+	CBZ R2, nil2
+	MOVD 32(R0), R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	ADD R1, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
+	ADD R1, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
+	ADD R1, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
+	ADD R1, R6
+	MOVD 40(R0), R7
+	MOVD 8(R0), R8
+	MOVD 16(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	ADD R11, R10, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	MOVD 64(R0), R15
+
+row4:
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x3dc0012d // ldr q13, [x9]
+	WORD $0x4d40c94e // ld1r {v14.4s}, [x10]
+	WORD $0x4ea4d58f // fsub v15.4s, v12.4s, v4.4s
+	WORD $0x4e2ecde0 // fmla v0.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecde8 // fmla v8.4s, v15.4s, v14.4s
+	WORD $0x4d40c98e // ld1r {v14.4s}, [x12]
+	WORD $0x4ea5d58f // fsub v15.4s, v12.4s, v5.4s
+	WORD $0x4e2ecde1 // fmla v1.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecde9 // fmla v9.4s, v15.4s, v14.4s
+	WORD $0x4d40c9ae // ld1r {v14.4s}, [x13]
+	WORD $0x4ea6d58f // fsub v15.4s, v12.4s, v6.4s
+	WORD $0x4e2ecde2 // fmla v2.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecdea // fmla v10.4s, v15.4s, v14.4s
+	WORD $0x4d40c9ce // ld1r {v14.4s}, [x14]
+	WORD $0x4ea7d58f // fsub v15.4s, v12.4s, v7.4s
+	WORD $0x4e2ecde3 // fmla v3.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecdeb // fmla v11.4s, v15.4s, v14.4s
+	WORD $0x3d80012d // str q13, [x9]
+	ADD R7, R8
+	ADD R7, R9
+	ADD $4, R10
+	ADD $4, R12
+	ADD $4, R13
+	ADD $4, R14
+	SUBS $1, R15, R15
+	BNE row4
+	MOVD 24(R0), R16
+	WORD $0x3d800200 // str q0, [x16]
+	ADD R1, R16
+	WORD $0x3d800201 // str q1, [x16]
+	ADD R1, R16
+	WORD $0x3d800202 // str q2, [x16]
+	ADD R1, R16
+	WORD $0x3d800203 // str q3, [x16]
+	ADD R1, R16
+	MOVD 32(R0), R17
+	WORD $0x3d800228 // str q8, [x17]
+	ADD R1, R17
+	WORD $0x3d800229 // str q9, [x17]
+	ADD R1, R17
+	WORD $0x3d80022a // str q10, [x17]
+	ADD R1, R17
+	WORD $0x3d80022b // str q11, [x17]
+	ADD R1, R17
+	JMP done3
+
+nil2:
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	ADD R10, R9, R11
+	ADD R10, R11, R12
+	ADD R10, R12, R13
+	MOVD 64(R0), R14
+
+row5:
 	WORD $0x3dc000e8 // ldr q8, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e9 // ldr q9, [x7]
-	ADD R1, R7
-	WORD $0x3dc000ea // ldr q10, [x7]
-	ADD R1, R7
-	WORD $0x3dc000eb // ldr q11, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-	ADD R2, R7, R8
-	ADD R2, R8, R9
-	ADD R2, R9, R10
-	MOVD 32(R0), R11
-	CBZ R11, plain2
-	MOVD 32(R0), R11
-	WORD $0x3dc00164 // ldr q4, [x11]
-	ADD R1, R11
-	WORD $0x3dc00165 // ldr q5, [x11]
-	ADD R1, R11
-	WORD $0x3dc00166 // ldr q6, [x11]
-	ADD R1, R11
-	WORD $0x3dc00167 // ldr q7, [x11]
-	ADD R1, R11
-
-key3:
-	WORD $0x3dc0006c // ldr q12, [x3]
-	WORD $0x3dc0008d // ldr q13, [x4]
-	WORD $0x4d40c8ef // ld1r {v15.4s}, [x7]
-	WORD $0x4ea8d58e // fsub v14.4s, v12.4s, v8.4s
-	WORD $0x4e2fcdc0 // fmla v0.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x6e2eddce // fmul v14.4s, v14.4s, v14.4s
-	WORD $0x4e2fcdc4 // fmla v4.4s, v14.4s, v15.4s
-	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
-	WORD $0x4ea9d58e // fsub v14.4s, v12.4s, v9.4s
-	WORD $0x4e2fcdc1 // fmla v1.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x6e2eddce // fmul v14.4s, v14.4s, v14.4s
-	WORD $0x4e2fcdc5 // fmla v5.4s, v14.4s, v15.4s
-	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
-	WORD $0x4eaad58e // fsub v14.4s, v12.4s, v10.4s
-	WORD $0x4e2fcdc2 // fmla v2.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x6e2eddce // fmul v14.4s, v14.4s, v14.4s
-	WORD $0x4e2fcdc6 // fmla v6.4s, v14.4s, v15.4s
-	WORD $0x4d40c94f // ld1r {v15.4s}, [x10]
-	WORD $0x4eabd58e // fsub v14.4s, v12.4s, v11.4s
-	WORD $0x4e2fcdc3 // fmla v3.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x6e2eddce // fmul v14.4s, v14.4s, v14.4s
-	WORD $0x4e2fcdc7 // fmla v7.4s, v14.4s, v15.4s
-	WORD $0x3d80008d // str q13, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
+	WORD $0x3dc00109 // ldr q9, [x8]
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4ea4d50b // fsub v11.4s, v8.4s, v4.4s
+	WORD $0x4e2acd60 // fmla v0.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4ea5d50b // fsub v11.4s, v8.4s, v5.4s
+	WORD $0x4e2acd61 // fmla v1.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x4d40c98a // ld1r {v10.4s}, [x12]
+	WORD $0x4ea6d50b // fsub v11.4s, v8.4s, v6.4s
+	WORD $0x4e2acd62 // fmla v2.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x4d40c9aa // ld1r {v10.4s}, [x13]
+	WORD $0x4ea7d50b // fsub v11.4s, v8.4s, v7.4s
+	WORD $0x4e2acd63 // fmla v3.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x3d800109 // str q9, [x8]
+	ADD R6, R7
+	ADD R6, R8
 	ADD $4, R9
-	ADD $4, R10
-	SUBS $1, R5, R5
-	BNE key3
-	MOVD 24(R0), R11
-	WORD $0x3d800160 // str q0, [x11]
-	ADD R1, R11
-	WORD $0x3d800161 // str q1, [x11]
-	ADD R1, R11
-	WORD $0x3d800162 // str q2, [x11]
-	ADD R1, R11
-	WORD $0x3d800163 // str q3, [x11]
-	ADD R1, R11
-	MOVD 32(R0), R11
-	WORD $0x3d800164 // str q4, [x11]
-	ADD R1, R11
-	WORD $0x3d800165 // str q5, [x11]
-	ADD R1, R11
-	WORD $0x3d800166 // str q6, [x11]
-	ADD R1, R11
-	WORD $0x3d800167 // str q7, [x11]
-	ADD R1, R11
+	ADD $4, R11
+	ADD $4, R12
+	ADD $4, R13
+	SUBS $1, R14, R14
+	BNE row5
+	MOVD 24(R0), R15
+	WORD $0x3d8001e0 // str q0, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e1 // str q1, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e2 // str q2, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e3 // str q3, [x15]
+	ADD R1, R15
+
+done3:
 	RET
 
-plain2:
-
-key4:
-	WORD $0x3dc0006c // ldr q12, [x3]
-	WORD $0x3dc0008d // ldr q13, [x4]
-	WORD $0x4d40c8ef // ld1r {v15.4s}, [x7]
-	WORD $0x4ea8d58e // fsub v14.4s, v12.4s, v8.4s
-	WORD $0x4e2fcdc0 // fmla v0.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
-	WORD $0x4ea9d58e // fsub v14.4s, v12.4s, v9.4s
-	WORD $0x4e2fcdc1 // fmla v1.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
-	WORD $0x4eaad58e // fsub v14.4s, v12.4s, v10.4s
-	WORD $0x4e2fcdc2 // fmla v2.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x4d40c94f // ld1r {v15.4s}, [x10]
-	WORD $0x4eabd58e // fsub v14.4s, v12.4s, v11.4s
-	WORD $0x4e2fcdc3 // fmla v3.4s, v14.4s, v15.4s
-	WORD $0x4eafcdcd // fmls v13.4s, v14.4s, v15.4s
-	WORD $0x3d80008d // str q13, [x4]
-	ADD R1, R3
+next1:
+	MOVD 72(R0), R3
+	CMP $3, R3
+	BNE next6
+	MOVD 24(R0), R4
+	WORD $0x3dc00080 // ldr q0, [x4]
 	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
-	ADD $4, R9
-	ADD $4, R10
-	SUBS $1, R5, R5
-	BNE key4
-	MOVD 24(R0), R11
-	WORD $0x3d800160 // str q0, [x11]
-	ADD R1, R11
-	WORD $0x3d800161 // str q1, [x11]
-	ADD R1, R11
-	WORD $0x3d800162 // str q2, [x11]
-	ADD R1, R11
-	WORD $0x3d800163 // str q3, [x11]
-	ADD R1, R11
-	RET
+	WORD $0x3dc00081 // ldr q1, [x4]
+	ADD R1, R4
+	WORD $0x3dc00082 // ldr q2, [x4]
+	ADD R1, R4
+	MOVD (R0), R5
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	ADD R1, R5
+	CBZ R2, nil7
+	MOVD 32(R0), R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
+	ADD R1, R6
+	WORD $0x3dc000c7 // ldr q7, [x6]
+	ADD R1, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	ADD R1, R6
+	MOVD 40(R0), R7
+	MOVD 8(R0), R8
+	MOVD 16(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	ADD R11, R10, R12
+	ADD R11, R12, R13
+	MOVD 64(R0), R14
 
-rows1:
-	CMP $3, R6
-	BNE rows5
-	MOVD 24(R0), R7
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e1 // ldr q1, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
+row9:
+	WORD $0x3dc00109 // ldr q9, [x8]
+	WORD $0x3dc0012a // ldr q10, [x9]
+	WORD $0x4d40c94b // ld1r {v11.4s}, [x10]
+	WORD $0x4ea3d52c // fsub v12.4s, v9.4s, v3.4s
+	WORD $0x4e2bcd80 // fmla v0.4s, v12.4s, v11.4s
+	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
+	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bcd86 // fmla v6.4s, v12.4s, v11.4s
+	WORD $0x4d40c98b // ld1r {v11.4s}, [x12]
+	WORD $0x4ea4d52c // fsub v12.4s, v9.4s, v4.4s
+	WORD $0x4e2bcd81 // fmla v1.4s, v12.4s, v11.4s
+	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
+	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bcd87 // fmla v7.4s, v12.4s, v11.4s
+	WORD $0x4d40c9ab // ld1r {v11.4s}, [x13]
+	WORD $0x4ea5d52c // fsub v12.4s, v9.4s, v5.4s
+	WORD $0x4e2bcd82 // fmla v2.4s, v12.4s, v11.4s
+	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
+	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bcd88 // fmla v8.4s, v12.4s, v11.4s
+	WORD $0x3d80012a // str q10, [x9]
+	ADD R7, R8
+	ADD R7, R9
+	ADD $4, R10
+	ADD $4, R12
+	ADD $4, R13
+	SUBS $1, R14, R14
+	BNE row9
+	MOVD 24(R0), R15
+	WORD $0x3d8001e0 // str q0, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e1 // str q1, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e2 // str q2, [x15]
+	ADD R1, R15
+	MOVD 32(R0), R16
+	WORD $0x3d800206 // str q6, [x16]
+	ADD R1, R16
+	WORD $0x3d800207 // str q7, [x16]
+	ADD R1, R16
+	WORD $0x3d800208 // str q8, [x16]
+	ADD R1, R16
+	JMP done8
+
+nil7:
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	ADD R10, R9, R11
+	ADD R10, R11, R12
+	MOVD 64(R0), R13
+
+row10:
 	WORD $0x3dc000e6 // ldr q6, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e7 // ldr q7, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e8 // ldr q8, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-	ADD R2, R7, R8
-	ADD R2, R8, R9
-	MOVD 32(R0), R10
-	CBZ R10, plain6
-	MOVD 32(R0), R10
-	WORD $0x3dc00143 // ldr q3, [x10]
-	ADD R1, R10
-	WORD $0x3dc00144 // ldr q4, [x10]
-	ADD R1, R10
-	WORD $0x3dc00145 // ldr q5, [x10]
-	ADD R1, R10
-
-key7:
-	WORD $0x3dc00069 // ldr q9, [x3]
-	WORD $0x3dc0008a // ldr q10, [x4]
-	WORD $0x4d40c8ec // ld1r {v12.4s}, [x7]
-	WORD $0x4ea6d52b // fsub v11.4s, v9.4s, v6.4s
-	WORD $0x4e2ccd60 // fmla v0.4s, v11.4s, v12.4s
-	WORD $0x4eaccd6a // fmls v10.4s, v11.4s, v12.4s
-	WORD $0x6e2bdd6b // fmul v11.4s, v11.4s, v11.4s
-	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
-	WORD $0x4d40c90c // ld1r {v12.4s}, [x8]
-	WORD $0x4ea7d52b // fsub v11.4s, v9.4s, v7.4s
-	WORD $0x4e2ccd61 // fmla v1.4s, v11.4s, v12.4s
-	WORD $0x4eaccd6a // fmls v10.4s, v11.4s, v12.4s
-	WORD $0x6e2bdd6b // fmul v11.4s, v11.4s, v11.4s
-	WORD $0x4e2ccd64 // fmla v4.4s, v11.4s, v12.4s
-	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
-	WORD $0x4ea8d52b // fsub v11.4s, v9.4s, v8.4s
-	WORD $0x4e2ccd62 // fmla v2.4s, v11.4s, v12.4s
-	WORD $0x4eaccd6a // fmls v10.4s, v11.4s, v12.4s
-	WORD $0x6e2bdd6b // fmul v11.4s, v11.4s, v11.4s
-	WORD $0x4e2ccd65 // fmla v5.4s, v11.4s, v12.4s
-	WORD $0x3d80008a // str q10, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
+	WORD $0x3dc00107 // ldr q7, [x8]
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
+	WORD $0x4e28cd20 // fmla v0.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4ea4d4c9 // fsub v9.4s, v6.4s, v4.4s
+	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x4d40c988 // ld1r {v8.4s}, [x12]
+	WORD $0x4ea5d4c9 // fsub v9.4s, v6.4s, v5.4s
+	WORD $0x4e28cd22 // fmla v2.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x3d800107 // str q7, [x8]
+	ADD R6, R7
+	ADD R6, R8
 	ADD $4, R9
-	SUBS $1, R5, R5
-	BNE key7
-	MOVD 24(R0), R10
-	WORD $0x3d800140 // str q0, [x10]
-	ADD R1, R10
-	WORD $0x3d800141 // str q1, [x10]
-	ADD R1, R10
-	WORD $0x3d800142 // str q2, [x10]
-	ADD R1, R10
-	MOVD 32(R0), R10
-	WORD $0x3d800143 // str q3, [x10]
-	ADD R1, R10
-	WORD $0x3d800144 // str q4, [x10]
-	ADD R1, R10
-	WORD $0x3d800145 // str q5, [x10]
-	ADD R1, R10
+	ADD $4, R11
+	ADD $4, R12
+	SUBS $1, R13, R13
+	BNE row10
+	MOVD 24(R0), R14
+	WORD $0x3d8001c0 // str q0, [x14]
+	ADD R1, R14
+	WORD $0x3d8001c1 // str q1, [x14]
+	ADD R1, R14
+	WORD $0x3d8001c2 // str q2, [x14]
+	ADD R1, R14
+
+done8:
 	RET
 
-plain6:
-
-key8:
-	WORD $0x3dc00069 // ldr q9, [x3]
-	WORD $0x3dc0008a // ldr q10, [x4]
-	WORD $0x4d40c8ec // ld1r {v12.4s}, [x7]
-	WORD $0x4ea6d52b // fsub v11.4s, v9.4s, v6.4s
-	WORD $0x4e2ccd60 // fmla v0.4s, v11.4s, v12.4s
-	WORD $0x4eaccd6a // fmls v10.4s, v11.4s, v12.4s
-	WORD $0x4d40c90c // ld1r {v12.4s}, [x8]
-	WORD $0x4ea7d52b // fsub v11.4s, v9.4s, v7.4s
-	WORD $0x4e2ccd61 // fmla v1.4s, v11.4s, v12.4s
-	WORD $0x4eaccd6a // fmls v10.4s, v11.4s, v12.4s
-	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
-	WORD $0x4ea8d52b // fsub v11.4s, v9.4s, v8.4s
-	WORD $0x4e2ccd62 // fmla v2.4s, v11.4s, v12.4s
-	WORD $0x4eaccd6a // fmls v10.4s, v11.4s, v12.4s
-	WORD $0x3d80008a // str q10, [x4]
-	ADD R1, R3
+next6:
+	MOVD 72(R0), R3
+	CMP $2, R3
+	BNE next11
+	MOVD 24(R0), R4
+	WORD $0x3dc00080 // ldr q0, [x4]
 	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
-	ADD $4, R9
-	SUBS $1, R5, R5
-	BNE key8
-	MOVD 24(R0), R10
-	WORD $0x3d800140 // str q0, [x10]
-	ADD R1, R10
-	WORD $0x3d800141 // str q1, [x10]
-	ADD R1, R10
-	WORD $0x3d800142 // str q2, [x10]
-	ADD R1, R10
-	RET
+	WORD $0x3dc00081 // ldr q1, [x4]
+	ADD R1, R4
+	MOVD (R0), R5
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	ADD R1, R5
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	ADD R1, R5
+	CBZ R2, nil12
+	MOVD 32(R0), R6
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	ADD R1, R6
+	WORD $0x3dc000c5 // ldr q5, [x6]
+	ADD R1, R6
+	MOVD 40(R0), R7
+	MOVD 8(R0), R8
+	MOVD 16(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	ADD R11, R10, R12
+	MOVD 64(R0), R13
 
-rows5:
-	CMP $2, R6
-	BNE rows9
-	MOVD 24(R0), R7
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e1 // ldr q1, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
+row14:
+	WORD $0x3dc00106 // ldr q6, [x8]
+	WORD $0x3dc00127 // ldr q7, [x9]
+	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	WORD $0x4ea2d4c9 // fsub v9.4s, v6.4s, v2.4s
+	WORD $0x4e28cd20 // fmla v0.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
+	WORD $0x4e28cd24 // fmla v4.4s, v9.4s, v8.4s
+	WORD $0x4d40c988 // ld1r {v8.4s}, [x12]
+	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
+	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
+	WORD $0x4e28cd25 // fmla v5.4s, v9.4s, v8.4s
+	WORD $0x3d800127 // str q7, [x9]
+	ADD R7, R8
+	ADD R7, R9
+	ADD $4, R10
+	ADD $4, R12
+	SUBS $1, R13, R13
+	BNE row14
+	MOVD 24(R0), R14
+	WORD $0x3d8001c0 // str q0, [x14]
+	ADD R1, R14
+	WORD $0x3d8001c1 // str q1, [x14]
+	ADD R1, R14
+	MOVD 32(R0), R15
+	WORD $0x3d8001e4 // str q4, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e5 // str q5, [x15]
+	ADD R1, R15
+	JMP done13
+
+nil12:
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	ADD R10, R9, R11
+	MOVD 64(R0), R12
+
+row15:
 	WORD $0x3dc000e4 // ldr q4, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e5 // ldr q5, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-	ADD R2, R7, R8
-	MOVD 32(R0), R9
-	CBZ R9, plain10
-	MOVD 32(R0), R9
-	WORD $0x3dc00122 // ldr q2, [x9]
-	ADD R1, R9
-	WORD $0x3dc00123 // ldr q3, [x9]
-	ADD R1, R9
+	WORD $0x3dc00105 // ldr q5, [x8]
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4ea2d487 // fsub v7.4s, v4.4s, v2.4s
+	WORD $0x4e26cce0 // fmla v0.4s, v7.4s, v6.4s
+	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4ea3d487 // fsub v7.4s, v4.4s, v3.4s
+	WORD $0x4e26cce1 // fmla v1.4s, v7.4s, v6.4s
+	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
+	WORD $0x3d800105 // str q5, [x8]
+	ADD R6, R7
+	ADD R6, R8
+	ADD $4, R9
+	ADD $4, R11
+	SUBS $1, R12, R12
+	BNE row15
+	MOVD 24(R0), R13
+	WORD $0x3d8001a0 // str q0, [x13]
+	ADD R1, R13
+	WORD $0x3d8001a1 // str q1, [x13]
+	ADD R1, R13
 
-key11:
-	WORD $0x3dc00066 // ldr q6, [x3]
-	WORD $0x3dc00087 // ldr q7, [x4]
-	WORD $0x4d40c8e9 // ld1r {v9.4s}, [x7]
-	WORD $0x4ea4d4c8 // fsub v8.4s, v6.4s, v4.4s
-	WORD $0x4e29cd00 // fmla v0.4s, v8.4s, v9.4s
-	WORD $0x4ea9cd07 // fmls v7.4s, v8.4s, v9.4s
-	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
-	WORD $0x4e29cd02 // fmla v2.4s, v8.4s, v9.4s
-	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
-	WORD $0x4ea5d4c8 // fsub v8.4s, v6.4s, v5.4s
-	WORD $0x4e29cd01 // fmla v1.4s, v8.4s, v9.4s
-	WORD $0x4ea9cd07 // fmls v7.4s, v8.4s, v9.4s
-	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
-	WORD $0x4e29cd03 // fmla v3.4s, v8.4s, v9.4s
-	WORD $0x3d800087 // str q7, [x4]
+done13:
+	RET
+
+next11:
+	MOVD 24(R0), R3
+	WORD $0x3dc00060 // ldr q0, [x3]
 	ADD R1, R3
+	MOVD (R0), R4
+	WORD $0x3dc00081 // ldr q1, [x4]
 	ADD R1, R4
-	ADD $4, R7
+	CBZ R2, nil16
+	MOVD 32(R0), R5
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	ADD R1, R5
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	MOVD 64(R0), R11
+
+row18:
+	WORD $0x3dc000e3 // ldr q3, [x7]
+	WORD $0x3dc00104 // ldr q4, [x8]
+	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
+	WORD $0x4ea1d466 // fsub v6.4s, v3.4s, v1.4s
+	WORD $0x4e25ccc0 // fmla v0.4s, v6.4s, v5.4s
+	WORD $0x4ea5ccc4 // fmls v4.4s, v6.4s, v5.4s
+	WORD $0x6e26dcc6 // fmul v6.4s, v6.4s, v6.4s
+	WORD $0x4e25ccc2 // fmla v2.4s, v6.4s, v5.4s
+	WORD $0x3d800104 // str q4, [x8]
+	ADD R6, R7
+	ADD R6, R8
+	ADD $4, R9
+	SUBS $1, R11, R11
+	BNE row18
+	MOVD 24(R0), R12
+	WORD $0x3d800180 // str q0, [x12]
+	ADD R1, R12
+	MOVD 32(R0), R13
+	WORD $0x3d8001a2 // str q2, [x13]
+	ADD R1, R13
+	JMP done17
+
+nil16:
+	MOVD 40(R0), R5
+	MOVD 8(R0), R6
+	MOVD 16(R0), R7
+	MOVD 48(R0), R8
+	MOVD 56(R0), R9
+	MOVD 64(R0), R10
+
+row19:
+	WORD $0x3dc000c2 // ldr q2, [x6]
+	WORD $0x3dc000e3 // ldr q3, [x7]
+	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
+	WORD $0x4ea1d445 // fsub v5.4s, v2.4s, v1.4s
+	WORD $0x4e24cca0 // fmla v0.4s, v5.4s, v4.4s
+	WORD $0x4ea4cca3 // fmls v3.4s, v5.4s, v4.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	ADD R5, R6
+	ADD R5, R7
 	ADD $4, R8
-	SUBS $1, R5, R5
-	BNE key11
-	MOVD 24(R0), R9
-	WORD $0x3d800120 // str q0, [x9]
-	ADD R1, R9
-	WORD $0x3d800121 // str q1, [x9]
-	ADD R1, R9
-	MOVD 32(R0), R9
-	WORD $0x3d800122 // str q2, [x9]
-	ADD R1, R9
-	WORD $0x3d800123 // str q3, [x9]
-	ADD R1, R9
-	RET
+	SUBS $1, R10, R10
+	BNE row19
+	MOVD 24(R0), R11
+	WORD $0x3d800160 // str q0, [x11]
+	ADD R1, R11
 
-plain10:
-
-key12:
-	WORD $0x3dc00066 // ldr q6, [x3]
-	WORD $0x3dc00087 // ldr q7, [x4]
-	WORD $0x4d40c8e9 // ld1r {v9.4s}, [x7]
-	WORD $0x4ea4d4c8 // fsub v8.4s, v6.4s, v4.4s
-	WORD $0x4e29cd00 // fmla v0.4s, v8.4s, v9.4s
-	WORD $0x4ea9cd07 // fmls v7.4s, v8.4s, v9.4s
-	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
-	WORD $0x4ea5d4c8 // fsub v8.4s, v6.4s, v5.4s
-	WORD $0x4e29cd01 // fmla v1.4s, v8.4s, v9.4s
-	WORD $0x4ea9cd07 // fmls v7.4s, v8.4s, v9.4s
-	WORD $0x3d800087 // str q7, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	ADD $4, R8
-	SUBS $1, R5, R5
-	BNE key12
-	MOVD 24(R0), R9
-	WORD $0x3d800120 // str q0, [x9]
-	ADD R1, R9
-	WORD $0x3d800121 // str q1, [x9]
-	ADD R1, R9
-	RET
-
-rows9:
-	MOVD 24(R0), R7
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	ADD R1, R7
-	MOVD (R0), R7
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	ADD R1, R7
-	MOVD 48(R0), R7
-	MOVD 32(R0), R8
-	CBZ R8, plain13
-	MOVD 32(R0), R8
-	WORD $0x3dc00101 // ldr q1, [x8]
-	ADD R1, R8
-
-key14:
-	WORD $0x3dc00063 // ldr q3, [x3]
-	WORD $0x3dc00084 // ldr q4, [x4]
-	WORD $0x4d40c8e6 // ld1r {v6.4s}, [x7]
-	WORD $0x4ea2d465 // fsub v5.4s, v3.4s, v2.4s
-	WORD $0x4e26cca0 // fmla v0.4s, v5.4s, v6.4s
-	WORD $0x4ea6cca4 // fmls v4.4s, v5.4s, v6.4s
-	WORD $0x6e25dca5 // fmul v5.4s, v5.4s, v5.4s
-	WORD $0x4e26cca1 // fmla v1.4s, v5.4s, v6.4s
-	WORD $0x3d800084 // str q4, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	SUBS $1, R5, R5
-	BNE key14
-	MOVD 24(R0), R8
-	WORD $0x3d800100 // str q0, [x8]
-	ADD R1, R8
-	MOVD 32(R0), R8
-	WORD $0x3d800101 // str q1, [x8]
-	ADD R1, R8
-	RET
-
-plain13:
-
-key15:
-	WORD $0x3dc00063 // ldr q3, [x3]
-	WORD $0x3dc00084 // ldr q4, [x4]
-	WORD $0x4d40c8e6 // ld1r {v6.4s}, [x7]
-	WORD $0x4ea2d465 // fsub v5.4s, v3.4s, v2.4s
-	WORD $0x4e26cca0 // fmla v0.4s, v5.4s, v6.4s
-	WORD $0x4ea6cca4 // fmls v4.4s, v5.4s, v6.4s
-	WORD $0x3d800084 // str q4, [x4]
-	ADD R1, R3
-	ADD R1, R4
-	ADD $4, R7
-	SUBS $1, R5, R5
-	BNE key15
-	MOVD 24(R0), R8
-	WORD $0x3d800100 // str q0, [x8]
-	ADD R1, R8
+done17:
 	RET

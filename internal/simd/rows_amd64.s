@@ -21,30 +21,26 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
 	JL   after3
 
 loop2:
+	LEAQ    (CX)(BX*4), SI
 	VMOVUPS (AX)(BX*4), Z0
 	VMOVUPS 64(AX)(BX*4), Z1
 	VMOVUPS 128(AX)(BX*4), Z2
 	VMOVUPS 192(AX)(BX*4), Z3
-	MOVQ    rows+24(FP), SI
-	MOVQ    stride+32(FP), DI
-	SHLQ    $0x02, DI
-	MOVQ    BX, R9
-	SHLQ    $0x02, R9
-	XORQ    R8, R8
+	MOVQ    rows+24(FP), DI
 
 row4:
-	VMOVUPS (CX)(R9*1), Z4
+	VMOVUPS (SI), Z4
 	VADDPS  Z4, Z0, Z0
-	VMOVUPS 64(CX)(R9*1), Z4
+	VMOVUPS 64(SI), Z4
 	VADDPS  Z4, Z1, Z1
-	VMOVUPS 128(CX)(R9*1), Z4
+	VMOVUPS 128(SI), Z4
 	VADDPS  Z4, Z2, Z2
-	VMOVUPS 192(CX)(R9*1), Z4
+	VMOVUPS 192(SI), Z4
 	VADDPS  Z4, Z3, Z3
-	ADDQ    DI, R9
-	INCQ    R8
-	CMPQ    R8, SI
-	JL      row4
+	MOVQ    stride+32(FP), R8
+	LEAQ    (SI)(R8*4), SI
+	DECQ    DI
+	JNZ     row4
 	VMOVUPS Z0, (AX)(BX*4)
 	VMOVUPS Z1, 64(AX)(BX*4)
 	VMOVUPS Z2, 128(AX)(BX*4)
@@ -59,21 +55,17 @@ after3:
 	JL   after6
 
 loop5:
+	LEAQ    (CX)(BX*4), SI
 	VMOVUPS (AX)(BX*4), Z0
-	MOVQ    rows+24(FP), SI
-	MOVQ    stride+32(FP), DI
-	SHLQ    $0x02, DI
-	MOVQ    BX, R9
-	SHLQ    $0x02, R9
-	XORQ    R8, R8
+	MOVQ    rows+24(FP), DI
 
 row7:
-	VMOVUPS (CX)(R9*1), Z1
+	VMOVUPS (SI), Z1
 	VADDPS  Z1, Z0, Z0
-	ADDQ    DI, R9
-	INCQ    R8
-	CMPQ    R8, SI
-	JL      row7
+	MOVQ    stride+32(FP), R8
+	LEAQ    (SI)(R8*4), SI
+	DECQ    DI
+	JNZ     row7
 	VMOVUPS Z0, (AX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, DX
@@ -86,21 +78,17 @@ after6:
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
+	LEAQ      (CX)(BX*4), CX
 	VMOVUPS.Z (AX)(BX*4), K1, Z0
 	MOVQ      rows+24(FP), DX
-	MOVQ      stride+32(FP), SI
-	SHLQ      $0x02, SI
-	MOVQ      BX, R8
-	SHLQ      $0x02, R8
-	XORQ      DI, DI
 
 row8:
-	VMOVUPS.Z (CX)(R8*1), K1, Z1
+	VMOVUPS.Z (CX), K1, Z1
 	VADDPS    Z1, Z0, Z0
-	ADDQ      SI, R8
-	INCQ      DI
-	CMPQ      DI, DX
-	JL        row8
+	MOVQ      stride+32(FP), SI
+	LEAQ      (CX)(SI*4), CX
+	DECQ      DX
+	JNZ       row8
 	VMOVUPS   Z0, K1, (AX)(BX*4)
 
 end1:
@@ -120,30 +108,26 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
 	JL   after3
 
 loop2:
+	LEAQ    (CX)(BX*4), SI
 	VMOVUPS (AX)(BX*4), Y0
 	VMOVUPS 32(AX)(BX*4), Y1
 	VMOVUPS 64(AX)(BX*4), Y2
 	VMOVUPS 96(AX)(BX*4), Y3
-	MOVQ    rows+24(FP), SI
-	MOVQ    stride+32(FP), DI
-	SHLQ    $0x02, DI
-	MOVQ    BX, R9
-	SHLQ    $0x02, R9
-	XORQ    R8, R8
+	MOVQ    rows+24(FP), DI
 
 row4:
-	VMOVUPS (CX)(R9*1), Y4
+	VMOVUPS (SI), Y4
 	VADDPS  Y4, Y0, Y0
-	VMOVUPS 32(CX)(R9*1), Y4
+	VMOVUPS 32(SI), Y4
 	VADDPS  Y4, Y1, Y1
-	VMOVUPS 64(CX)(R9*1), Y4
+	VMOVUPS 64(SI), Y4
 	VADDPS  Y4, Y2, Y2
-	VMOVUPS 96(CX)(R9*1), Y4
+	VMOVUPS 96(SI), Y4
 	VADDPS  Y4, Y3, Y3
-	ADDQ    DI, R9
-	INCQ    R8
-	CMPQ    R8, SI
-	JL      row4
+	MOVQ    stride+32(FP), R8
+	LEAQ    (SI)(R8*4), SI
+	DECQ    DI
+	JNZ     row4
 	VMOVUPS Y0, (AX)(BX*4)
 	VMOVUPS Y1, 32(AX)(BX*4)
 	VMOVUPS Y2, 64(AX)(BX*4)
@@ -158,21 +142,17 @@ after3:
 	JL   after6
 
 loop5:
+	LEAQ    (CX)(BX*4), SI
 	VMOVUPS (AX)(BX*4), Y0
-	MOVQ    rows+24(FP), SI
-	MOVQ    stride+32(FP), DI
-	SHLQ    $0x02, DI
-	MOVQ    BX, R9
-	SHLQ    $0x02, R9
-	XORQ    R8, R8
+	MOVQ    rows+24(FP), DI
 
 row7:
-	VMOVUPS (CX)(R9*1), Y1
+	VMOVUPS (SI), Y1
 	VADDPS  Y1, Y0, Y0
-	ADDQ    DI, R9
-	INCQ    R8
-	CMPQ    R8, SI
-	JL      row7
+	MOVQ    stride+32(FP), R8
+	LEAQ    (SI)(R8*4), SI
+	DECQ    DI
+	JNZ     row7
 	VMOVUPS Y0, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
@@ -187,21 +167,17 @@ after6:
 	SUBQ       DX, SI
 	SHRQ       $0x02, DX
 	VMOVUPS    32(SI), Y0
+	LEAQ       (CX)(BX*4), CX
 	VMASKMOVPS (AX)(BX*4), Y0, Y1
 	MOVQ       rows+24(FP), DX
-	MOVQ       stride+32(FP), SI
-	SHLQ       $0x02, SI
-	MOVQ       BX, R8
-	SHLQ       $0x02, R8
-	XORQ       DI, DI
 
 row8:
-	VMASKMOVPS (CX)(R8*1), Y0, Y2
+	VMASKMOVPS (CX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
-	ADDQ       SI, R8
-	INCQ       DI
-	CMPQ       DI, DX
-	JL         row8
+	MOVQ       stride+32(FP), SI
+	LEAQ       (CX)(SI*4), CX
+	DECQ       DX
+	JNZ        row8
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
 
 end1:
@@ -214,90 +190,79 @@ end1:
 // Requires: AVX, AVX512F, BMI2
 TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
-	MOVQ dstStride+8(FP), CX
-	MOVQ x+16(FP), DX
-	SHLQ $0x02, CX
-	MOVQ n+24(FP), BX
-	XORQ SI, SI
-	SUBQ $+64, BX
+	MOVQ x+16(FP), CX
+	MOVQ n+24(FP), DX
+	XORQ BX, BX
+	SUBQ $+64, DX
 	JL   after3
 
 loop2:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row4:
-	VMOVUPS (DX)(R11*1), Z0
-	VMOVUPS Z0, (DI)
-	VMOVUPS 64(DX)(R11*1), Z0
-	VMOVUPS Z0, 64(DI)
-	VMOVUPS 128(DX)(R11*1), Z0
-	VMOVUPS Z0, 128(DI)
-	VMOVUPS 192(DX)(R11*1), Z0
-	VMOVUPS Z0, 192(DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row4
-	ADDQ    $+64, SI
-	SUBQ    $+64, BX
+	VMOVUPS (DI), Z0
+	VMOVUPS Z0, (SI)
+	VMOVUPS 64(DI), Z0
+	VMOVUPS Z0, 64(SI)
+	VMOVUPS 128(DI), Z0
+	VMOVUPS Z0, 128(SI)
+	VMOVUPS 192(DI), Z0
+	VMOVUPS Z0, 192(SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row4
+	ADDQ    $+64, BX
+	SUBQ    $+64, DX
 	JGE     loop2
 
 after3:
-	ADDQ $+64, BX
-	SUBQ $+16, BX
+	ADDQ $+64, DX
+	SUBQ $+16, DX
 	JL   after6
 
 loop5:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row7:
-	VMOVUPS (DX)(R11*1), Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row7
-	ADDQ    $+16, SI
-	SUBQ    $+16, BX
+	VMOVUPS (DI), Z0
+	VMOVUPS Z0, (SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row7
+	ADDQ    $+16, BX
+	SUBQ    $+16, DX
 	JGE     loop5
 
 after6:
-	ADDQ  $+16, BX
-	TESTQ BX, BX
+	ADDQ  $+16, DX
+	TESTQ DX, DX
 	JZ    end1
-	MOVL  $-1, DI
-	BZHIL BX, DI, DI
-	KMOVW DI, K1
-	LEAQ  (AX)(SI*4), AX
-	MOVQ  rows+32(FP), BX
-	MOVQ  stride+40(FP), DI
-	SHLQ  $0x02, DI
-	MOVQ  SI, R8
-	SHLQ  $0x02, R8
-	XORQ  SI, SI
+	MOVL  $-1, SI
+	BZHIL DX, SI, SI
+	KMOVW SI, K1
+	LEAQ  (AX)(BX*4), AX
+	LEAQ  (CX)(BX*4), CX
+	MOVQ  rows+32(FP), DX
 
 row8:
-	VMOVUPS.Z (DX)(R8*1), K1, Z0
+	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
-	ADDQ      CX, AX
-	ADDQ      DI, R8
-	INCQ      SI
-	CMPQ      SI, BX
-	JL        row8
+	MOVQ      dstStride+8(FP), BX
+	LEAQ      (AX)(BX*4), AX
+	MOVQ      stride+40(FP), BX
+	LEAQ      (CX)(BX*4), CX
+	DECQ      DX
+	JNZ       row8
 
 end1:
 	VZEROUPPER
@@ -309,92 +274,81 @@ end1:
 // Requires: AVX
 TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
-	MOVQ dstStride+8(FP), CX
-	MOVQ x+16(FP), DX
-	SHLQ $0x02, CX
-	MOVQ n+24(FP), BX
-	XORQ SI, SI
-	SUBQ $+32, BX
+	MOVQ x+16(FP), CX
+	MOVQ n+24(FP), DX
+	XORQ BX, BX
+	SUBQ $+32, DX
 	JL   after3
 
 loop2:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row4:
-	VMOVUPS (DX)(R11*1), Y0
-	VMOVUPS Y0, (DI)
-	VMOVUPS 32(DX)(R11*1), Y0
-	VMOVUPS Y0, 32(DI)
-	VMOVUPS 64(DX)(R11*1), Y0
-	VMOVUPS Y0, 64(DI)
-	VMOVUPS 96(DX)(R11*1), Y0
-	VMOVUPS Y0, 96(DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row4
-	ADDQ    $+32, SI
-	SUBQ    $+32, BX
+	VMOVUPS (DI), Y0
+	VMOVUPS Y0, (SI)
+	VMOVUPS 32(DI), Y0
+	VMOVUPS Y0, 32(SI)
+	VMOVUPS 64(DI), Y0
+	VMOVUPS Y0, 64(SI)
+	VMOVUPS 96(DI), Y0
+	VMOVUPS Y0, 96(SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row4
+	ADDQ    $+32, BX
+	SUBQ    $+32, DX
 	JGE     loop2
 
 after3:
-	ADDQ $+32, BX
-	SUBQ $+8, BX
+	ADDQ $+32, DX
+	SUBQ $+8, DX
 	JL   after6
 
 loop5:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row7:
-	VMOVUPS (DX)(R11*1), Y0
-	VMOVUPS Y0, (DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row7
-	ADDQ    $+8, SI
-	SUBQ    $+8, BX
+	VMOVUPS (DI), Y0
+	VMOVUPS Y0, (SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row7
+	ADDQ    $+8, BX
+	SUBQ    $+8, DX
 	JGE     loop5
 
 after6:
-	ADDQ    $+8, BX
-	TESTQ   BX, BX
+	ADDQ    $+8, DX
+	TESTQ   DX, DX
 	JZ      end1
-	LEAQ    masks<>+0(SB), DI
-	SHLQ    $0x02, BX
-	SUBQ    BX, DI
-	SHRQ    $0x02, BX
-	VMOVUPS 32(DI), Y0
-	LEAQ    (AX)(SI*4), AX
-	MOVQ    rows+32(FP), BX
-	MOVQ    stride+40(FP), DI
-	SHLQ    $0x02, DI
-	MOVQ    SI, R8
-	SHLQ    $0x02, R8
-	XORQ    SI, SI
+	LEAQ    masks<>+0(SB), SI
+	SHLQ    $0x02, DX
+	SUBQ    DX, SI
+	SHRQ    $0x02, DX
+	VMOVUPS 32(SI), Y0
+	LEAQ    (AX)(BX*4), AX
+	LEAQ    (CX)(BX*4), CX
+	MOVQ    rows+32(FP), DX
 
 row8:
-	VMASKMOVPS (DX)(R8*1), Y0, Y1
+	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
-	ADDQ       CX, AX
-	ADDQ       DI, R8
-	INCQ       SI
-	CMPQ       SI, BX
-	JL         row8
+	MOVQ       dstStride+8(FP), BX
+	LEAQ       (AX)(BX*4), AX
+	MOVQ       stride+40(FP), BX
+	LEAQ       (CX)(BX*4), CX
+	DECQ       DX
+	JNZ        row8
 
 end1:
 	VZEROUPPER
@@ -406,102 +360,91 @@ end1:
 // Requires: AVX, AVX512F, BMI2
 TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
-	MOVQ dstStride+8(FP), CX
-	MOVQ x+16(FP), DX
-	SHLQ $0x02, CX
-	MOVQ n+24(FP), BX
-	XORQ SI, SI
-	SUBQ $+64, BX
+	MOVQ x+16(FP), CX
+	MOVQ n+24(FP), DX
+	XORQ BX, BX
+	SUBQ $+64, DX
 	JL   after3
 
 loop2:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row4:
-	VMOVUPS (DX)(R11*1), Z0
-	VMOVUPS (DI), Z1
+	VMOVUPS (DI), Z0
+	VMOVUPS (SI), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (DI)
-	VMOVUPS 64(DX)(R11*1), Z0
-	VMOVUPS 64(DI), Z1
+	VMOVUPS Z0, (SI)
+	VMOVUPS 64(DI), Z0
+	VMOVUPS 64(SI), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(DI)
-	VMOVUPS 128(DX)(R11*1), Z0
-	VMOVUPS 128(DI), Z1
+	VMOVUPS Z0, 64(SI)
+	VMOVUPS 128(DI), Z0
+	VMOVUPS 128(SI), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 128(DI)
-	VMOVUPS 192(DX)(R11*1), Z0
-	VMOVUPS 192(DI), Z1
+	VMOVUPS Z0, 128(SI)
+	VMOVUPS 192(DI), Z0
+	VMOVUPS 192(SI), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 192(DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row4
-	ADDQ    $+64, SI
-	SUBQ    $+64, BX
+	VMOVUPS Z0, 192(SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row4
+	ADDQ    $+64, BX
+	SUBQ    $+64, DX
 	JGE     loop2
 
 after3:
-	ADDQ $+64, BX
-	SUBQ $+16, BX
+	ADDQ $+64, DX
+	SUBQ $+16, DX
 	JL   after6
 
 loop5:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row7:
-	VMOVUPS (DX)(R11*1), Z0
-	VMOVUPS (DI), Z1
+	VMOVUPS (DI), Z0
+	VMOVUPS (SI), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row7
-	ADDQ    $+16, SI
-	SUBQ    $+16, BX
+	VMOVUPS Z0, (SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row7
+	ADDQ    $+16, BX
+	SUBQ    $+16, DX
 	JGE     loop5
 
 after6:
-	ADDQ  $+16, BX
-	TESTQ BX, BX
+	ADDQ  $+16, DX
+	TESTQ DX, DX
 	JZ    end1
-	MOVL  $-1, DI
-	BZHIL BX, DI, DI
-	KMOVW DI, K1
-	LEAQ  (AX)(SI*4), AX
-	MOVQ  rows+32(FP), BX
-	MOVQ  stride+40(FP), DI
-	SHLQ  $0x02, DI
-	MOVQ  SI, R8
-	SHLQ  $0x02, R8
-	XORQ  SI, SI
+	MOVL  $-1, SI
+	BZHIL DX, SI, SI
+	KMOVW SI, K1
+	LEAQ  (AX)(BX*4), AX
+	LEAQ  (CX)(BX*4), CX
+	MOVQ  rows+32(FP), DX
 
 row8:
-	VMOVUPS.Z (DX)(R8*1), K1, Z0
+	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)
-	ADDQ      CX, AX
-	ADDQ      DI, R8
-	INCQ      SI
-	CMPQ      SI, BX
-	JL        row8
+	MOVQ      dstStride+8(FP), BX
+	LEAQ      (AX)(BX*4), AX
+	MOVQ      stride+40(FP), BX
+	LEAQ      (CX)(BX*4), CX
+	DECQ      DX
+	JNZ       row8
 
 end1:
 	VZEROUPPER
@@ -513,104 +456,93 @@ end1:
 // Requires: AVX
 TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
-	MOVQ dstStride+8(FP), CX
-	MOVQ x+16(FP), DX
-	SHLQ $0x02, CX
-	MOVQ n+24(FP), BX
-	XORQ SI, SI
-	SUBQ $+32, BX
+	MOVQ x+16(FP), CX
+	MOVQ n+24(FP), DX
+	XORQ BX, BX
+	SUBQ $+32, DX
 	JL   after3
 
 loop2:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row4:
-	VMOVUPS (DX)(R11*1), Y0
-	VMOVUPS (DI), Y1
+	VMOVUPS (DI), Y0
+	VMOVUPS (SI), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (DI)
-	VMOVUPS 32(DX)(R11*1), Y0
-	VMOVUPS 32(DI), Y1
+	VMOVUPS Y0, (SI)
+	VMOVUPS 32(DI), Y0
+	VMOVUPS 32(SI), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(DI)
-	VMOVUPS 64(DX)(R11*1), Y0
-	VMOVUPS 64(DI), Y1
+	VMOVUPS Y0, 32(SI)
+	VMOVUPS 64(DI), Y0
+	VMOVUPS 64(SI), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(DI)
-	VMOVUPS 96(DX)(R11*1), Y0
-	VMOVUPS 96(DI), Y1
+	VMOVUPS Y0, 64(SI)
+	VMOVUPS 96(DI), Y0
+	VMOVUPS 96(SI), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row4
-	ADDQ    $+32, SI
-	SUBQ    $+32, BX
+	VMOVUPS Y0, 96(SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row4
+	ADDQ    $+32, BX
+	SUBQ    $+32, DX
 	JGE     loop2
 
 after3:
-	ADDQ $+32, BX
-	SUBQ $+8, BX
+	ADDQ $+32, DX
+	SUBQ $+8, DX
 	JL   after6
 
 loop5:
-	LEAQ (AX)(SI*4), DI
+	LEAQ (AX)(BX*4), SI
+	LEAQ (CX)(BX*4), DI
 	MOVQ rows+32(FP), R8
-	MOVQ stride+40(FP), R9
-	SHLQ $0x02, R9
-	MOVQ SI, R11
-	SHLQ $0x02, R11
-	XORQ R10, R10
 
 row7:
-	VMOVUPS (DX)(R11*1), Y0
-	VMOVUPS (DI), Y1
+	VMOVUPS (DI), Y0
+	VMOVUPS (SI), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (DI)
-	ADDQ    CX, DI
-	ADDQ    R9, R11
-	INCQ    R10
-	CMPQ    R10, R8
-	JL      row7
-	ADDQ    $+8, SI
-	SUBQ    $+8, BX
+	VMOVUPS Y0, (SI)
+	MOVQ    dstStride+8(FP), R9
+	LEAQ    (SI)(R9*4), SI
+	MOVQ    stride+40(FP), R9
+	LEAQ    (DI)(R9*4), DI
+	DECQ    R8
+	JNZ     row7
+	ADDQ    $+8, BX
+	SUBQ    $+8, DX
 	JGE     loop5
 
 after6:
-	ADDQ    $+8, BX
-	TESTQ   BX, BX
+	ADDQ    $+8, DX
+	TESTQ   DX, DX
 	JZ      end1
-	LEAQ    masks<>+0(SB), DI
-	SHLQ    $0x02, BX
-	SUBQ    BX, DI
-	SHRQ    $0x02, BX
-	VMOVUPS 32(DI), Y0
-	LEAQ    (AX)(SI*4), AX
-	MOVQ    rows+32(FP), BX
-	MOVQ    stride+40(FP), DI
-	SHLQ    $0x02, DI
-	MOVQ    SI, R8
-	SHLQ    $0x02, R8
-	XORQ    SI, SI
+	LEAQ    masks<>+0(SB), SI
+	SHLQ    $0x02, DX
+	SUBQ    DX, SI
+	SHRQ    $0x02, DX
+	VMOVUPS 32(SI), Y0
+	LEAQ    (AX)(BX*4), AX
+	LEAQ    (CX)(BX*4), CX
+	MOVQ    rows+32(FP), DX
 
 row8:
-	VMASKMOVPS (DX)(R8*1), Y0, Y1
+	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)
-	ADDQ       CX, AX
-	ADDQ       DI, R8
-	INCQ       SI
-	CMPQ       SI, BX
-	JL         row8
+	MOVQ       dstStride+8(FP), BX
+	LEAQ       (AX)(BX*4), AX
+	MOVQ       stride+40(FP), BX
+	LEAQ       (CX)(BX*4), CX
+	DECQ       DX
+	JNZ        row8
 
 end1:
 	VZEROUPPER
@@ -629,150 +561,154 @@ TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
 	MOVQ   dshift+8(FP), CX
 	MOVQ   dy+16(FP), DX
 	MOVQ   x+24(FP), BX
-	MOVQ   mean+40(FP), SI
-	MOVQ   inv+48(FP), DI
 	VPXORD Z0, Z0, Z0
-	MOVQ   n+32(FP), R8
-	XORQ   R9, R9
-	SUBQ   $+64, R8
+	MOVQ   n+32(FP), SI
+	XORQ   DI, DI
+	SUBQ   $+64, SI
 	JL     after3
 
 loop2:
-	VMOVUPS (AX)(R9*4), Z1
-	VMOVUPS (CX)(R9*4), Z5
-	VMOVUPS 64(AX)(R9*4), Z2
-	VMOVUPS 64(CX)(R9*4), Z6
-	VMOVUPS 128(AX)(R9*4), Z3
-	VMOVUPS 128(CX)(R9*4), Z7
-	VMOVUPS 192(AX)(R9*4), Z4
-	VMOVUPS 192(CX)(R9*4), Z8
-	MOVQ    rows+56(FP), R10
-	MOVQ    stride+64(FP), R11
-	SHLQ    $0x02, R11
-	MOVQ    R9, R13
-	SHLQ    $0x02, R13
-	XORQ    R12, R12
+	VMOVUPS (AX)(DI*4), Z1
+	VMOVUPS 64(AX)(DI*4), Z2
+	VMOVUPS 128(AX)(DI*4), Z3
+	VMOVUPS 192(AX)(DI*4), Z4
+	VMOVUPS (CX)(DI*4), Z5
+	VMOVUPS 64(CX)(DI*4), Z6
+	VMOVUPS 128(CX)(DI*4), Z7
+	VMOVUPS 192(CX)(DI*4), Z8
+	LEAQ    (DX)(DI*4), R8
+	LEAQ    (BX)(DI*4), R9
+	MOVQ    mean+40(FP), R10
+	MOVQ    inv+48(FP), R11
+	MOVQ    rows+56(FP), R12
 
 row4:
-	VBROADCASTSS (SI)(R12*4), Z9
-	VBROADCASTSS (DI)(R12*4), Z10
-	VMOVUPS      (BX)(R13*1), Z11
-	VMOVUPS      (DX)(R13*1), Z12
+	VBROADCASTSS (R10), Z9
+	VBROADCASTSS (R11), Z10
+	VMOVUPS      (R9), Z11
+	VMOVUPS      (R8), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z5, Z5
 	VFMADD231PS  Z12, Z11, Z1
-	VMOVUPS      64(BX)(R13*1), Z11
-	VMOVUPS      64(DX)(R13*1), Z12
+	VMOVUPS      64(R9), Z11
+	VMOVUPS      64(R8), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z6, Z6
 	VFMADD231PS  Z12, Z11, Z2
-	VMOVUPS      128(BX)(R13*1), Z11
-	VMOVUPS      128(DX)(R13*1), Z12
+	VMOVUPS      128(R9), Z11
+	VMOVUPS      128(R8), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z7, Z7
 	VFMADD231PS  Z12, Z11, Z3
-	VMOVUPS      192(BX)(R13*1), Z11
-	VMOVUPS      192(DX)(R13*1), Z12
+	VMOVUPS      192(R9), Z11
+	VMOVUPS      192(R8), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z8, Z8
 	VFMADD231PS  Z12, Z11, Z4
-	ADDQ         R11, R13
-	INCQ         R12
-	CMPQ         R12, R10
-	JL           row4
-	VMOVUPS      Z1, (AX)(R9*4)
-	VMOVUPS      Z5, (CX)(R9*4)
-	VMOVUPS      Z2, 64(AX)(R9*4)
-	VMOVUPS      Z6, 64(CX)(R9*4)
-	VMOVUPS      Z3, 128(AX)(R9*4)
-	VMOVUPS      Z7, 128(CX)(R9*4)
-	VMOVUPS      Z4, 192(AX)(R9*4)
-	VMOVUPS      Z8, 192(CX)(R9*4)
-	ADDQ         $+64, R9
-	SUBQ         $+64, R8
+	MOVQ         stride+64(FP), R13
+	LEAQ         (R8)(R13*4), R8
+	LEAQ         (R9)(R13*4), R9
+	ADDQ         $0x04, R10
+	ADDQ         $0x04, R11
+	DECQ         R12
+	JNZ          row4
+	VMOVUPS      Z1, (AX)(DI*4)
+	VMOVUPS      Z2, 64(AX)(DI*4)
+	VMOVUPS      Z3, 128(AX)(DI*4)
+	VMOVUPS      Z4, 192(AX)(DI*4)
+	VMOVUPS      Z5, (CX)(DI*4)
+	VMOVUPS      Z6, 64(CX)(DI*4)
+	VMOVUPS      Z7, 128(CX)(DI*4)
+	VMOVUPS      Z8, 192(CX)(DI*4)
+	ADDQ         $+64, DI
+	SUBQ         $+64, SI
 	JGE          loop2
 
 after3:
-	ADDQ $+64, R8
-	SUBQ $+16, R8
+	ADDQ $+64, SI
+	SUBQ $+16, SI
 	JL   after6
 
 loop5:
-	VMOVUPS (AX)(R9*4), Z1
-	VMOVUPS (CX)(R9*4), Z2
-	MOVQ    rows+56(FP), R10
-	MOVQ    stride+64(FP), R11
-	SHLQ    $0x02, R11
-	MOVQ    R9, R13
-	SHLQ    $0x02, R13
-	XORQ    R12, R12
+	VMOVUPS (AX)(DI*4), Z1
+	VMOVUPS (CX)(DI*4), Z2
+	LEAQ    (DX)(DI*4), R8
+	LEAQ    (BX)(DI*4), R9
+	MOVQ    mean+40(FP), R10
+	MOVQ    inv+48(FP), R11
+	MOVQ    rows+56(FP), R12
 
 row7:
-	VBROADCASTSS (SI)(R12*4), Z3
-	VBROADCASTSS (DI)(R12*4), Z4
-	VMOVUPS      (BX)(R13*1), Z5
-	VMOVUPS      (DX)(R13*1), Z6
+	VBROADCASTSS (R10), Z3
+	VBROADCASTSS (R11), Z4
+	VMOVUPS      (R9), Z5
+	VMOVUPS      (R8), Z6
 	VSUBPS       Z3, Z5, Z5
 	VMULPS       Z4, Z5, Z5
 	VCMPPS       $0x04, Z6, Z0, K1
 	VMOVAPS.Z    Z5, K1, Z5
 	VADDPS       Z6, Z2, Z2
 	VFMADD231PS  Z6, Z5, Z1
-	ADDQ         R11, R13
-	INCQ         R12
-	CMPQ         R12, R10
-	JL           row7
-	VMOVUPS      Z1, (AX)(R9*4)
-	VMOVUPS      Z2, (CX)(R9*4)
-	ADDQ         $+16, R9
-	SUBQ         $+16, R8
+	MOVQ         stride+64(FP), R13
+	LEAQ         (R8)(R13*4), R8
+	LEAQ         (R9)(R13*4), R9
+	ADDQ         $0x04, R10
+	ADDQ         $0x04, R11
+	DECQ         R12
+	JNZ          row7
+	VMOVUPS      Z1, (AX)(DI*4)
+	VMOVUPS      Z2, (CX)(DI*4)
+	ADDQ         $+16, DI
+	SUBQ         $+16, SI
 	JGE          loop5
 
 after6:
-	ADDQ      $+16, R8
-	TESTQ     R8, R8
+	ADDQ      $+16, SI
+	TESTQ     SI, SI
 	JZ        end1
-	MOVL      $-1, R10
-	BZHIL     R8, R10, R10
-	KMOVW     R10, K1
-	VMOVUPS.Z (AX)(R9*4), K1, Z1
-	VMOVUPS.Z (CX)(R9*4), K1, Z2
-	MOVQ      rows+56(FP), R8
-	MOVQ      stride+64(FP), R10
-	SHLQ      $0x02, R10
-	MOVQ      R9, R12
-	SHLQ      $0x02, R12
-	XORQ      R11, R11
+	MOVL      $-1, R8
+	BZHIL     SI, R8, R8
+	KMOVW     R8, K1
+	VMOVUPS.Z (AX)(DI*4), K1, Z1
+	VMOVUPS.Z (CX)(DI*4), K1, Z2
+	LEAQ      (DX)(DI*4), DX
+	LEAQ      (BX)(DI*4), BX
+	MOVQ      mean+40(FP), SI
+	MOVQ      inv+48(FP), R8
+	MOVQ      rows+56(FP), R9
 
 row8:
-	VBROADCASTSS (SI)(R11*4), Z3
-	VBROADCASTSS (DI)(R11*4), Z4
-	VMOVUPS.Z    (BX)(R12*1), K1, Z5
-	VMOVUPS.Z    (DX)(R12*1), K1, Z6
+	VBROADCASTSS (SI), Z3
+	VBROADCASTSS (R8), Z4
+	VMOVUPS.Z    (BX), K1, Z5
+	VMOVUPS.Z    (DX), K1, Z6
 	VSUBPS       Z3, Z5, Z5
 	VMULPS       Z4, Z5, Z5
 	VCMPPS       $0x04, Z6, Z0, K2
 	VMOVAPS.Z    Z5, K2, Z5
 	VADDPS       Z6, Z2, Z2
 	VFMADD231PS  Z6, Z5, Z1
-	ADDQ         R10, R12
-	INCQ         R11
-	CMPQ         R11, R8
-	JL           row8
-	VMOVUPS      Z1, K1, (AX)(R9*4)
-	VMOVUPS      Z2, K1, (CX)(R9*4)
+	MOVQ         stride+64(FP), R10
+	LEAQ         (DX)(R10*4), DX
+	LEAQ         (BX)(R10*4), BX
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, R8
+	DECQ         R9
+	JNZ          row8
+	VMOVUPS      Z1, K1, (AX)(DI*4)
+	VMOVUPS      Z2, K1, (CX)(DI*4)
 
 end1:
 	VZEROUPPER
@@ -790,152 +726,156 @@ TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
 	MOVQ   dshift+8(FP), CX
 	MOVQ   dy+16(FP), DX
 	MOVQ   x+24(FP), BX
-	MOVQ   mean+40(FP), SI
-	MOVQ   inv+48(FP), DI
 	VXORPS Y0, Y0, Y0
-	MOVQ   n+32(FP), R8
-	XORQ   R9, R9
-	SUBQ   $+32, R8
+	MOVQ   n+32(FP), SI
+	XORQ   DI, DI
+	SUBQ   $+32, SI
 	JL     after3
 
 loop2:
-	VMOVUPS (AX)(R9*4), Y1
-	VMOVUPS (CX)(R9*4), Y5
-	VMOVUPS 32(AX)(R9*4), Y2
-	VMOVUPS 32(CX)(R9*4), Y6
-	VMOVUPS 64(AX)(R9*4), Y3
-	VMOVUPS 64(CX)(R9*4), Y7
-	VMOVUPS 96(AX)(R9*4), Y4
-	VMOVUPS 96(CX)(R9*4), Y8
-	MOVQ    rows+56(FP), R10
-	MOVQ    stride+64(FP), R11
-	SHLQ    $0x02, R11
-	MOVQ    R9, R13
-	SHLQ    $0x02, R13
-	XORQ    R12, R12
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS 32(AX)(DI*4), Y2
+	VMOVUPS 64(AX)(DI*4), Y3
+	VMOVUPS 96(AX)(DI*4), Y4
+	VMOVUPS (CX)(DI*4), Y5
+	VMOVUPS 32(CX)(DI*4), Y6
+	VMOVUPS 64(CX)(DI*4), Y7
+	VMOVUPS 96(CX)(DI*4), Y8
+	LEAQ    (DX)(DI*4), R8
+	LEAQ    (BX)(DI*4), R9
+	MOVQ    mean+40(FP), R10
+	MOVQ    inv+48(FP), R11
+	MOVQ    rows+56(FP), R12
 
 row4:
-	VBROADCASTSS (SI)(R12*4), Y9
-	VBROADCASTSS (DI)(R12*4), Y10
-	VMOVUPS      (BX)(R13*1), Y11
-	VMOVUPS      (DX)(R13*1), Y12
+	VBROADCASTSS (R10), Y9
+	VBROADCASTSS (R11), Y10
+	VMOVUPS      (R9), Y11
+	VMOVUPS      (R8), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y13
 	VANDPS       Y13, Y11, Y11
 	VADDPS       Y12, Y5, Y5
 	VFMADD231PS  Y12, Y11, Y1
-	VMOVUPS      32(BX)(R13*1), Y11
-	VMOVUPS      32(DX)(R13*1), Y12
+	VMOVUPS      32(R9), Y11
+	VMOVUPS      32(R8), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y13
 	VANDPS       Y13, Y11, Y11
 	VADDPS       Y12, Y6, Y6
 	VFMADD231PS  Y12, Y11, Y2
-	VMOVUPS      64(BX)(R13*1), Y11
-	VMOVUPS      64(DX)(R13*1), Y12
+	VMOVUPS      64(R9), Y11
+	VMOVUPS      64(R8), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y13
 	VANDPS       Y13, Y11, Y11
 	VADDPS       Y12, Y7, Y7
 	VFMADD231PS  Y12, Y11, Y3
-	VMOVUPS      96(BX)(R13*1), Y11
-	VMOVUPS      96(DX)(R13*1), Y12
+	VMOVUPS      96(R9), Y11
+	VMOVUPS      96(R8), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y9
 	VANDPS       Y9, Y11, Y11
 	VADDPS       Y12, Y8, Y8
 	VFMADD231PS  Y12, Y11, Y4
-	ADDQ         R11, R13
-	INCQ         R12
-	CMPQ         R12, R10
-	JL           row4
-	VMOVUPS      Y1, (AX)(R9*4)
-	VMOVUPS      Y5, (CX)(R9*4)
-	VMOVUPS      Y2, 32(AX)(R9*4)
-	VMOVUPS      Y6, 32(CX)(R9*4)
-	VMOVUPS      Y3, 64(AX)(R9*4)
-	VMOVUPS      Y7, 64(CX)(R9*4)
-	VMOVUPS      Y4, 96(AX)(R9*4)
-	VMOVUPS      Y8, 96(CX)(R9*4)
-	ADDQ         $+32, R9
-	SUBQ         $+32, R8
+	MOVQ         stride+64(FP), R13
+	LEAQ         (R8)(R13*4), R8
+	LEAQ         (R9)(R13*4), R9
+	ADDQ         $0x04, R10
+	ADDQ         $0x04, R11
+	DECQ         R12
+	JNZ          row4
+	VMOVUPS      Y1, (AX)(DI*4)
+	VMOVUPS      Y2, 32(AX)(DI*4)
+	VMOVUPS      Y3, 64(AX)(DI*4)
+	VMOVUPS      Y4, 96(AX)(DI*4)
+	VMOVUPS      Y5, (CX)(DI*4)
+	VMOVUPS      Y6, 32(CX)(DI*4)
+	VMOVUPS      Y7, 64(CX)(DI*4)
+	VMOVUPS      Y8, 96(CX)(DI*4)
+	ADDQ         $+32, DI
+	SUBQ         $+32, SI
 	JGE          loop2
 
 after3:
-	ADDQ $+32, R8
-	SUBQ $+8, R8
+	ADDQ $+32, SI
+	SUBQ $+8, SI
 	JL   after6
 
 loop5:
-	VMOVUPS (AX)(R9*4), Y1
-	VMOVUPS (CX)(R9*4), Y2
-	MOVQ    rows+56(FP), R10
-	MOVQ    stride+64(FP), R11
-	SHLQ    $0x02, R11
-	MOVQ    R9, R13
-	SHLQ    $0x02, R13
-	XORQ    R12, R12
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	LEAQ    (DX)(DI*4), R8
+	LEAQ    (BX)(DI*4), R9
+	MOVQ    mean+40(FP), R10
+	MOVQ    inv+48(FP), R11
+	MOVQ    rows+56(FP), R12
 
 row7:
-	VBROADCASTSS (SI)(R12*4), Y3
-	VBROADCASTSS (DI)(R12*4), Y4
-	VMOVUPS      (BX)(R13*1), Y5
-	VMOVUPS      (DX)(R13*1), Y6
+	VBROADCASTSS (R10), Y3
+	VBROADCASTSS (R11), Y4
+	VMOVUPS      (R9), Y5
+	VMOVUPS      (R8), Y6
 	VSUBPS       Y3, Y5, Y5
 	VMULPS       Y4, Y5, Y5
 	VCMPPS       $0x04, Y6, Y0, Y3
 	VANDPS       Y3, Y5, Y5
 	VADDPS       Y6, Y2, Y2
 	VFMADD231PS  Y6, Y5, Y1
-	ADDQ         R11, R13
-	INCQ         R12
-	CMPQ         R12, R10
-	JL           row7
-	VMOVUPS      Y1, (AX)(R9*4)
-	VMOVUPS      Y2, (CX)(R9*4)
-	ADDQ         $+8, R9
-	SUBQ         $+8, R8
+	MOVQ         stride+64(FP), R13
+	LEAQ         (R8)(R13*4), R8
+	LEAQ         (R9)(R13*4), R9
+	ADDQ         $0x04, R10
+	ADDQ         $0x04, R11
+	DECQ         R12
+	JNZ          row7
+	VMOVUPS      Y1, (AX)(DI*4)
+	VMOVUPS      Y2, (CX)(DI*4)
+	ADDQ         $+8, DI
+	SUBQ         $+8, SI
 	JGE          loop5
 
 after6:
-	ADDQ       $+8, R8
-	TESTQ      R8, R8
+	ADDQ       $+8, SI
+	TESTQ      SI, SI
 	JZ         end1
-	LEAQ       masks<>+0(SB), R10
-	SHLQ       $0x02, R8
-	SUBQ       R8, R10
-	SHRQ       $0x02, R8
-	VMOVUPS    32(R10), Y1
-	VMASKMOVPS (AX)(R9*4), Y1, Y2
-	VMASKMOVPS (CX)(R9*4), Y1, Y3
-	MOVQ       rows+56(FP), R8
-	MOVQ       stride+64(FP), R10
-	SHLQ       $0x02, R10
-	MOVQ       R9, R12
-	SHLQ       $0x02, R12
-	XORQ       R11, R11
+	LEAQ       masks<>+0(SB), R8
+	SHLQ       $0x02, SI
+	SUBQ       SI, R8
+	SHRQ       $0x02, SI
+	VMOVUPS    32(R8), Y1
+	VMASKMOVPS (AX)(DI*4), Y1, Y2
+	VMASKMOVPS (CX)(DI*4), Y1, Y3
+	LEAQ       (DX)(DI*4), DX
+	LEAQ       (BX)(DI*4), BX
+	MOVQ       mean+40(FP), SI
+	MOVQ       inv+48(FP), R8
+	MOVQ       rows+56(FP), R9
 
 row8:
-	VBROADCASTSS (SI)(R11*4), Y4
-	VBROADCASTSS (DI)(R11*4), Y5
-	VMASKMOVPS   (BX)(R12*1), Y1, Y6
-	VMASKMOVPS   (DX)(R12*1), Y1, Y7
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (R8), Y5
+	VMASKMOVPS   (BX), Y1, Y6
+	VMASKMOVPS   (DX), Y1, Y7
 	VSUBPS       Y4, Y6, Y6
 	VMULPS       Y5, Y6, Y6
 	VCMPPS       $0x04, Y7, Y0, Y4
 	VANDPS       Y4, Y6, Y6
 	VADDPS       Y7, Y3, Y3
 	VFMADD231PS  Y7, Y6, Y2
-	ADDQ         R10, R12
-	INCQ         R11
-	CMPQ         R11, R8
-	JL           row8
-	VMASKMOVPS   Y2, Y1, (AX)(R9*4)
-	VMASKMOVPS   Y3, Y1, (CX)(R9*4)
+	MOVQ         stride+64(FP), R10
+	LEAQ         (DX)(R10*4), DX
+	LEAQ         (BX)(R10*4), BX
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, R8
+	DECQ         R9
+	JNZ          row8
+	VMASKMOVPS   Y2, Y1, (AX)(DI*4)
+	VMASKMOVPS   Y3, Y1, (CX)(DI*4)
 
 end1:
 	VZEROUPPER

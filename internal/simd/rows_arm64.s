@@ -14,103 +14,104 @@
 TEXT ·sumRowsNEON(SB), NOSPLIT, $0-40
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD n+16(FP), R2
-	SUBS $32, R2, R2
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+16(FP), R4
+	SUBS $32, R4, R4
 	BLT after3
 
 loop2:
-	WORD $0x3dc00000 // ldr q0, [x0]
-	WORD $0x3dc00401 // ldr q1, [x0, #16]
-	WORD $0x3dc00802 // ldr q2, [x0, #32]
-	WORD $0x3dc00c03 // ldr q3, [x0, #48]
-	WORD $0x3dc01004 // ldr q4, [x0, #64]
-	WORD $0x3dc01405 // ldr q5, [x0, #80]
-	WORD $0x3dc01806 // ldr q6, [x0, #96]
-	WORD $0x3dc01c07 // ldr q7, [x0, #112]
-	MOVD rows+24(FP), R3
-	MOVD stride+32(FP), R4
-	MOVD R1, R5
+	MOVD R3, R5
+	WORD $0x3dc00040 // ldr q0, [x2]
+	WORD $0x3dc00441 // ldr q1, [x2, #16]
+	WORD $0x3dc00842 // ldr q2, [x2, #32]
+	WORD $0x3dc00c43 // ldr q3, [x2, #48]
+	WORD $0x3dc01044 // ldr q4, [x2, #64]
+	WORD $0x3dc01445 // ldr q5, [x2, #80]
+	WORD $0x3dc01846 // ldr q6, [x2, #96]
+	WORD $0x3dc01c47 // ldr q7, [x2, #112]
+	MOVD rows+24(FP), R6
 
 row4:
 	WORD $0x3dc000a8 // ldr q8, [x5]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	WORD $0x3dc010a8 // ldr q8, [x5, #64]
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3dc014a8 // ldr q8, [x5, #80]
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3dc018a8 // ldr q8, [x5, #96]
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3dc01ca8 // ldr q8, [x5, #112]
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	ADD R4<<2, R5
-	SUBS $1, R3, R3
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x3dc008aa // ldr q10, [x5, #32]
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x3dc00cab // ldr q11, [x5, #48]
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x3dc010ac // ldr q12, [x5, #64]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3dc014ad // ldr q13, [x5, #80]
+	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
+	WORD $0x3dc018ae // ldr q14, [x5, #96]
+	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
+	WORD $0x3dc01caf // ldr q15, [x5, #112]
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
+	MOVD stride+32(FP), R7
+	ADD R7<<2, R5
+	SUBS $1, R6, R6
 	BNE row4
-	WORD $0x3d800000 // str q0, [x0]
-	WORD $0x3d800401 // str q1, [x0, #16]
-	WORD $0x3d800802 // str q2, [x0, #32]
-	WORD $0x3d800c03 // str q3, [x0, #48]
-	WORD $0x3d801004 // str q4, [x0, #64]
-	WORD $0x3d801405 // str q5, [x0, #80]
-	WORD $0x3d801806 // str q6, [x0, #96]
-	WORD $0x3d801c07 // str q7, [x0, #112]
-	ADD $128, R0
-	ADD $128, R1
-	SUBS $32, R2, R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0x3d800441 // str q1, [x2, #16]
+	WORD $0x3d800842 // str q2, [x2, #32]
+	WORD $0x3d800c43 // str q3, [x2, #48]
+	WORD $0x3d801044 // str q4, [x2, #64]
+	WORD $0x3d801445 // str q5, [x2, #80]
+	WORD $0x3d801846 // str q6, [x2, #96]
+	WORD $0x3d801c47 // str q7, [x2, #112]
+	ADD $128, R2
+	ADD $128, R3
+	SUBS $32, R4, R4
 	BGE loop2
 
 after3:
-	ADD $32, R2
-	SUBS $4, R2, R2
+	ADD $32, R4
+	SUBS $4, R4, R4
 	BLT after6
 
 loop5:
-	WORD $0x3dc00000 // ldr q0, [x0]
-	MOVD rows+24(FP), R3
-	MOVD stride+32(FP), R4
-	MOVD R1, R5
+	MOVD R3, R5
+	WORD $0x3dc00040 // ldr q0, [x2]
+	MOVD rows+24(FP), R6
 
 row7:
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	ADD R4<<2, R5
-	SUBS $1, R3, R3
+	MOVD stride+32(FP), R7
+	ADD R7<<2, R5
+	SUBS $1, R6, R6
 	BNE row7
-	WORD $0x3d800000 // str q0, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R2, R2
+	WORD $0x3d800040 // str q0, [x2]
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop5
 
 after6:
-	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single8
-	WORD $0xfd400000 // ldr d0, [x0]
-	TBZ $0, R2, done9
-	ADD $8, R0, R3
-	WORD $0x4d408060 // ld1 {v0.s}[2], [x3]
+	ADD $4, R4
+	CBZ R4, end1
+	MOVD R3, R5
+	TBZ $1, R4, single8
+	WORD $0xfd400040 // ldr d0, [x2]
+	TBZ $0, R4, done9
+	ADD $8, R2, R6
+	WORD $0x4d4080c0 // ld1 {v0.s}[2], [x6]
 	JMP done9
 
 single8:
-	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0xbd400040 // ldr s0, [x2]
 
 done9:
-	MOVD rows+24(FP), R3
-	MOVD stride+32(FP), R4
-	MOVD R1, R5
+	MOVD rows+24(FP), R6
 
 row10:
-	TBZ $1, R2, single11
+	TBZ $1, R4, single11
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R2, done12
-	ADD $8, R5, R6
-	WORD $0x4d4080c1 // ld1 {v1.s}[2], [x6]
+	TBZ $0, R4, done12
+	ADD $8, R5, R7
+	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
 	JMP done12
 
 single11:
@@ -118,18 +119,19 @@ single11:
 
 done12:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	ADD R4<<2, R5
-	SUBS $1, R3, R3
+	MOVD stride+32(FP), R7
+	ADD R7<<2, R5
+	SUBS $1, R6, R6
 	BNE row10
-	TBZ $1, R2, single13
-	WORD $0xfd000000 // str d0, [x0]
-	TBZ $0, R2, done14
-	ADD $8, R0, R3
-	WORD $0x4d008060 // st1 {v0.s}[2], [x3]
+	TBZ $1, R4, single13
+	WORD $0xfd000040 // str d0, [x2]
+	TBZ $0, R4, done14
+	ADD $8, R2, R7
+	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
 	JMP done14
 
 single13:
-	WORD $0xbd000000 // str s0, [x0]
+	WORD $0xbd000040 // str s0, [x2]
 
 done14:
 
@@ -142,92 +144,96 @@ end1:
 TEXT ·copyRowsNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD x+16(FP), R1
-	MOVD dstStride+8(FP), R2
-	MOVD n+24(FP), R3
-	SUBS $16, R3, R3
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+24(FP), R4
+	SUBS $16, R4, R4
 	BLT after3
 
 loop2:
-	MOVD R0, R4
-	MOVD rows+32(FP), R5
-	MOVD stride+40(FP), R6
-	MOVD R1, R7
+	MOVD R2, R5
+	MOVD R3, R6
+	MOVD rows+32(FP), R7
 
 row4:
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	WORD $0x3d800080 // str q0, [x4]
-	WORD $0x3dc004e1 // ldr q1, [x7, #16]
-	WORD $0x3d800481 // str q1, [x4, #16]
-	WORD $0x3dc008e2 // ldr q2, [x7, #32]
-	WORD $0x3d800882 // str q2, [x4, #32]
-	WORD $0x3dc00ce3 // ldr q3, [x7, #48]
-	WORD $0x3d800c83 // str q3, [x4, #48]
-	ADD R2<<2, R4
-	ADD R6<<2, R7
-	SUBS $1, R5, R5
+	WORD $0x3dc000c0 // ldr q0, [x6]
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004c1 // ldr q1, [x6, #16]
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008c2 // ldr q2, [x6, #32]
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3dc00cc3 // ldr q3, [x6, #48]
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	MOVD dstStride+8(FP), R8
+	ADD R8<<2, R5
+	MOVD stride+40(FP), R8
+	ADD R8<<2, R6
+	SUBS $1, R7, R7
 	BNE row4
-	ADD $64, R0
-	ADD $64, R1
-	SUBS $16, R3, R3
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
 	BGE loop2
 
 after3:
-	ADD $16, R3
-	SUBS $4, R3, R3
+	ADD $16, R4
+	SUBS $4, R4, R4
 	BLT after6
 
 loop5:
-	MOVD R0, R4
-	MOVD rows+32(FP), R5
-	MOVD stride+40(FP), R6
-	MOVD R1, R7
+	MOVD R2, R5
+	MOVD R3, R6
+	MOVD rows+32(FP), R7
 
 row7:
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	WORD $0x3d800080 // str q0, [x4]
-	ADD R2<<2, R4
-	ADD R6<<2, R7
-	SUBS $1, R5, R5
+	WORD $0x3dc000c0 // ldr q0, [x6]
+	WORD $0x3d8000a0 // str q0, [x5]
+	MOVD dstStride+8(FP), R8
+	ADD R8<<2, R5
+	MOVD stride+40(FP), R8
+	ADD R8<<2, R6
+	SUBS $1, R7, R7
 	BNE row7
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R3, R3
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop5
 
 after6:
-	ADD $4, R3
-	CBZ R3, end1
-	MOVD R0, R4
-	MOVD rows+32(FP), R5
-	MOVD stride+40(FP), R6
-	MOVD R1, R7
+	ADD $4, R4
+	CBZ R4, end1
+	MOVD R2, R5
+	MOVD R3, R6
+	MOVD rows+32(FP), R7
 
 row8:
-	TBZ $1, R3, single9
-	WORD $0xfd4000e0 // ldr d0, [x7]
-	TBZ $0, R3, done10
-	ADD $8, R7, R8
+	TBZ $1, R4, single9
+	WORD $0xfd4000c0 // ldr d0, [x6]
+	TBZ $0, R4, done10
+	ADD $8, R6, R8
 	WORD $0x4d408100 // ld1 {v0.s}[2], [x8]
 	JMP done10
 
 single9:
-	WORD $0xbd4000e0 // ldr s0, [x7]
+	WORD $0xbd4000c0 // ldr s0, [x6]
 
 done10:
-	TBZ $1, R3, single11
-	WORD $0xfd000080 // str d0, [x4]
-	TBZ $0, R3, done12
-	ADD $8, R4, R8
+	TBZ $1, R4, single11
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R4, done12
+	ADD $8, R5, R8
 	WORD $0x4d008100 // st1 {v0.s}[2], [x8]
 	JMP done12
 
 single11:
-	WORD $0xbd000080 // str s0, [x4]
+	WORD $0xbd0000a0 // str s0, [x5]
 
 done12:
-	ADD R2<<2, R4
-	ADD R6<<2, R7
-	SUBS $1, R5, R5
+	MOVD dstStride+8(FP), R8
+	ADD R8<<2, R5
+	MOVD stride+40(FP), R8
+	ADD R8<<2, R6
+	SUBS $1, R7, R7
 	BNE row8
 
 end1:
@@ -239,114 +245,118 @@ end1:
 TEXT ·addRowsNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD x+16(FP), R1
-	MOVD dstStride+8(FP), R2
-	MOVD n+24(FP), R3
-	SUBS $16, R3, R3
+	MOVD R0, R2
+	MOVD R1, R3
+	MOVD n+24(FP), R4
+	SUBS $16, R4, R4
 	BLT after3
 
 loop2:
-	MOVD R0, R4
-	MOVD rows+32(FP), R5
-	MOVD stride+40(FP), R6
-	MOVD R1, R7
+	MOVD R2, R5
+	MOVD R3, R6
+	MOVD rows+32(FP), R7
 
 row4:
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	WORD $0x3dc00081 // ldr q1, [x4]
+	WORD $0x3dc000c0 // ldr q0, [x6]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d800080 // str q0, [x4]
-	WORD $0x3dc004e2 // ldr q2, [x7, #16]
-	WORD $0x3dc00483 // ldr q3, [x4, #16]
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004c2 // ldr q2, [x6, #16]
+	WORD $0x3dc004a3 // ldr q3, [x5, #16]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	WORD $0x3d800482 // str q2, [x4, #16]
-	WORD $0x3dc008e4 // ldr q4, [x7, #32]
-	WORD $0x3dc00885 // ldr q5, [x4, #32]
+	WORD $0x3d8004a2 // str q2, [x5, #16]
+	WORD $0x3dc008c4 // ldr q4, [x6, #32]
+	WORD $0x3dc008a5 // ldr q5, [x5, #32]
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	WORD $0x3d800884 // str q4, [x4, #32]
-	WORD $0x3dc00ce6 // ldr q6, [x7, #48]
-	WORD $0x3dc00c87 // ldr q7, [x4, #48]
+	WORD $0x3d8008a4 // str q4, [x5, #32]
+	WORD $0x3dc00cc6 // ldr q6, [x6, #48]
+	WORD $0x3dc00ca7 // ldr q7, [x5, #48]
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	WORD $0x3d800c86 // str q6, [x4, #48]
-	ADD R2<<2, R4
-	ADD R6<<2, R7
-	SUBS $1, R5, R5
+	WORD $0x3d800ca6 // str q6, [x5, #48]
+	MOVD dstStride+8(FP), R8
+	ADD R8<<2, R5
+	MOVD stride+40(FP), R8
+	ADD R8<<2, R6
+	SUBS $1, R7, R7
 	BNE row4
-	ADD $64, R0
-	ADD $64, R1
-	SUBS $16, R3, R3
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
 	BGE loop2
 
 after3:
-	ADD $16, R3
-	SUBS $4, R3, R3
+	ADD $16, R4
+	SUBS $4, R4, R4
 	BLT after6
 
 loop5:
-	MOVD R0, R4
-	MOVD rows+32(FP), R5
-	MOVD stride+40(FP), R6
-	MOVD R1, R7
+	MOVD R2, R5
+	MOVD R3, R6
+	MOVD rows+32(FP), R7
 
 row7:
-	WORD $0x3dc000e0 // ldr q0, [x7]
-	WORD $0x3dc00081 // ldr q1, [x4]
+	WORD $0x3dc000c0 // ldr q0, [x6]
+	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d800080 // str q0, [x4]
-	ADD R2<<2, R4
-	ADD R6<<2, R7
-	SUBS $1, R5, R5
+	WORD $0x3d8000a0 // str q0, [x5]
+	MOVD dstStride+8(FP), R8
+	ADD R8<<2, R5
+	MOVD stride+40(FP), R8
+	ADD R8<<2, R6
+	SUBS $1, R7, R7
 	BNE row7
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R3, R3
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
 	BGE loop5
 
 after6:
-	ADD $4, R3
-	CBZ R3, end1
-	MOVD R0, R4
-	MOVD rows+32(FP), R5
-	MOVD stride+40(FP), R6
-	MOVD R1, R7
+	ADD $4, R4
+	CBZ R4, end1
+	MOVD R2, R5
+	MOVD R3, R6
+	MOVD rows+32(FP), R7
 
 row8:
-	TBZ $1, R3, single9
-	WORD $0xfd4000e0 // ldr d0, [x7]
-	TBZ $0, R3, done10
-	ADD $8, R7, R8
+	TBZ $1, R4, single9
+	WORD $0xfd4000c0 // ldr d0, [x6]
+	TBZ $0, R4, done10
+	ADD $8, R6, R8
 	WORD $0x4d408100 // ld1 {v0.s}[2], [x8]
 	JMP done10
 
 single9:
-	WORD $0xbd4000e0 // ldr s0, [x7]
+	WORD $0xbd4000c0 // ldr s0, [x6]
 
 done10:
-	TBZ $1, R3, single11
-	WORD $0xfd400081 // ldr d1, [x4]
-	TBZ $0, R3, done12
-	ADD $8, R4, R8
+	TBZ $1, R4, single11
+	WORD $0xfd4000a1 // ldr d1, [x5]
+	TBZ $0, R4, done12
+	ADD $8, R5, R8
 	WORD $0x4d408101 // ld1 {v1.s}[2], [x8]
 	JMP done12
 
 single11:
-	WORD $0xbd400081 // ldr s1, [x4]
+	WORD $0xbd4000a1 // ldr s1, [x5]
 
 done12:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R3, single13
-	WORD $0xfd000080 // str d0, [x4]
-	TBZ $0, R3, done14
-	ADD $8, R4, R8
+	TBZ $1, R4, single13
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R4, done14
+	ADD $8, R5, R8
 	WORD $0x4d008100 // st1 {v0.s}[2], [x8]
 	JMP done14
 
 single13:
-	WORD $0xbd000080 // str s0, [x4]
+	WORD $0xbd0000a0 // str s0, [x5]
 
 done14:
-	ADD R2<<2, R4
-	ADD R6<<2, R7
-	SUBS $1, R5, R5
+	MOVD dstStride+8(FP), R8
+	ADD R8<<2, R5
+	MOVD stride+40(FP), R8
+	ADD R8<<2, R6
+	SUBS $1, R7, R7
 	BNE row8
 
 end1:
@@ -363,215 +373,223 @@ TEXT ·normGainsNEON(SB), NOSPLIT, $0-72
 	MOVD dshift+8(FP), R1
 	MOVD dy+16(FP), R2
 	MOVD x+24(FP), R3
-	MOVD n+32(FP), R4
-	SUBS $16, R4, R4
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	MOVD R0, R4
+	MOVD R1, R5
+	MOVD R2, R6
+	MOVD R3, R7
+	MOVD n+32(FP), R8
+	SUBS $16, R8, R8
 	BLT after3
 
 loop2:
-	WORD $0x3dc00000 // ldr q0, [x0]
-	WORD $0x3dc00024 // ldr q4, [x1]
-	WORD $0x3dc00401 // ldr q1, [x0, #16]
-	WORD $0x3dc00425 // ldr q5, [x1, #16]
-	WORD $0x3dc00802 // ldr q2, [x0, #32]
-	WORD $0x3dc00826 // ldr q6, [x1, #32]
-	WORD $0x3dc00c03 // ldr q3, [x0, #48]
-	WORD $0x3dc00c27 // ldr q7, [x1, #48]
-	MOVD mean+40(FP), R5
-	MOVD inv+48(FP), R6
-	MOVD R2, R7
-	MOVD stride+64(FP), R8
-	MOVD rows+56(FP), R9
-	MOVD stride+64(FP), R10
-	MOVD R3, R11
+	WORD $0x3dc00081 // ldr q1, [x4]
+	WORD $0x3dc00482 // ldr q2, [x4, #16]
+	WORD $0x3dc00883 // ldr q3, [x4, #32]
+	WORD $0x3dc00c84 // ldr q4, [x4, #48]
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3dc008a7 // ldr q7, [x5, #32]
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	MOVD R6, R9
+	MOVD R7, R10
+	MOVD mean+40(FP), R11
+	MOVD R11, R12
+	MOVD inv+48(FP), R13
+	MOVD R13, R14
+	MOVD rows+56(FP), R15
 
 row4:
-	WORD $0x4d40c8a8 // ld1r {v8.4s}, [x5]
-	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
-	WORD $0x3dc0016a // ldr q10, [x11]
-	WORD $0x3dc000eb // ldr q11, [x7]
-	WORD $0x4ea8d54a // fsub v10.4s, v10.4s, v8.4s
-	WORD $0x6e29dd4a // fmul v10.4s, v10.4s, v9.4s
-	WORD $0x4ea0d96c // fcmeq v12.4s, v11.4s, #0.0
-	WORD $0x4e6c1d4a // bic v10.16b, v10.16b, v12.16b
-	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	WORD $0x4e2acd60 // fmla v0.4s, v11.4s, v10.4s
-	WORD $0x3dc0056a // ldr q10, [x11, #16]
-	WORD $0x3dc004eb // ldr q11, [x7, #16]
-	WORD $0x4ea8d54a // fsub v10.4s, v10.4s, v8.4s
-	WORD $0x6e29dd4a // fmul v10.4s, v10.4s, v9.4s
-	WORD $0x4ea0d96c // fcmeq v12.4s, v11.4s, #0.0
-	WORD $0x4e6c1d4a // bic v10.16b, v10.16b, v12.16b
-	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	WORD $0x4e2acd61 // fmla v1.4s, v11.4s, v10.4s
-	WORD $0x3dc0096a // ldr q10, [x11, #32]
-	WORD $0x3dc008eb // ldr q11, [x7, #32]
-	WORD $0x4ea8d54a // fsub v10.4s, v10.4s, v8.4s
-	WORD $0x6e29dd4a // fmul v10.4s, v10.4s, v9.4s
-	WORD $0x4ea0d96c // fcmeq v12.4s, v11.4s, #0.0
-	WORD $0x4e6c1d4a // bic v10.16b, v10.16b, v12.16b
-	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	WORD $0x4e2acd62 // fmla v2.4s, v11.4s, v10.4s
-	WORD $0x3dc00d6a // ldr q10, [x11, #48]
-	WORD $0x3dc00ceb // ldr q11, [x7, #48]
-	WORD $0x4ea8d54a // fsub v10.4s, v10.4s, v8.4s
-	WORD $0x6e29dd4a // fmul v10.4s, v10.4s, v9.4s
-	WORD $0x4ea0d96c // fcmeq v12.4s, v11.4s, #0.0
-	WORD $0x4e6c1d4a // bic v10.16b, v10.16b, v12.16b
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	WORD $0x4e2acd63 // fmla v3.4s, v11.4s, v10.4s
-	ADD $4, R5
-	ADD $4, R6
-	ADD R8<<2, R7
-	ADD R10<<2, R11
-	SUBS $1, R9, R9
+	WORD $0x4d40c989 // ld1r {v9.4s}, [x12]
+	WORD $0x4d40c9ca // ld1r {v10.4s}, [x14]
+	WORD $0x3dc0014b // ldr q11, [x10]
+	WORD $0x3dc0012c // ldr q12, [x9]
+	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
+	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x4e2ccd61 // fmla v1.4s, v11.4s, v12.4s
+	WORD $0x3dc0054b // ldr q11, [x10, #16]
+	WORD $0x3dc0052c // ldr q12, [x9, #16]
+	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
+	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x4e2ccd62 // fmla v2.4s, v11.4s, v12.4s
+	WORD $0x3dc0094b // ldr q11, [x10, #32]
+	WORD $0x3dc0092c // ldr q12, [x9, #32]
+	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
+	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
+	WORD $0x3dc00d4b // ldr q11, [x10, #48]
+	WORD $0x3dc00d2c // ldr q12, [x9, #48]
+	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
+	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x4e2ccd64 // fmla v4.4s, v11.4s, v12.4s
+	MOVD stride+64(FP), R16
+	ADD R16<<2, R9
+	ADD R16<<2, R10
+	ADD $4, R12
+	ADD $4, R14
+	SUBS $1, R15, R15
 	BNE row4
-	WORD $0x3d800000 // str q0, [x0]
-	WORD $0x3d800024 // str q4, [x1]
-	WORD $0x3d800401 // str q1, [x0, #16]
-	WORD $0x3d800425 // str q5, [x1, #16]
-	WORD $0x3d800802 // str q2, [x0, #32]
-	WORD $0x3d800826 // str q6, [x1, #32]
-	WORD $0x3d800c03 // str q3, [x0, #48]
-	WORD $0x3d800c27 // str q7, [x1, #48]
-	ADD $64, R0
-	ADD $64, R1
-	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4, R4
+	WORD $0x3d800081 // str q1, [x4]
+	WORD $0x3d800482 // str q2, [x4, #16]
+	WORD $0x3d800883 // str q3, [x4, #32]
+	WORD $0x3d800c84 // str q4, [x4, #48]
+	WORD $0x3d8000a5 // str q5, [x5]
+	WORD $0x3d8004a6 // str q6, [x5, #16]
+	WORD $0x3d8008a7 // str q7, [x5, #32]
+	WORD $0x3d800ca8 // str q8, [x5, #48]
+	ADD $64, R4
+	ADD $64, R5
+	ADD $64, R6
+	ADD $64, R7
+	SUBS $16, R8, R8
 	BGE loop2
 
 after3:
-	ADD $16, R4
-	SUBS $4, R4, R4
+	ADD $16, R8
+	SUBS $4, R8, R8
 	BLT after6
 
 loop5:
-	WORD $0x3dc00000 // ldr q0, [x0]
-	WORD $0x3dc00021 // ldr q1, [x1]
-	MOVD mean+40(FP), R5
-	MOVD inv+48(FP), R6
-	MOVD R2, R7
-	MOVD stride+64(FP), R8
-	MOVD rows+56(FP), R9
-	MOVD stride+64(FP), R10
-	MOVD R3, R11
+	WORD $0x3dc00081 // ldr q1, [x4]
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	MOVD R6, R9
+	MOVD R7, R10
+	MOVD mean+40(FP), R11
+	MOVD R11, R12
+	MOVD inv+48(FP), R13
+	MOVD R13, R14
+	MOVD rows+56(FP), R15
 
 row7:
-	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
-	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
-	WORD $0x3dc00164 // ldr q4, [x11]
-	WORD $0x3dc000e5 // ldr q5, [x7]
-	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
-	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
-	WORD $0x4ea0d8a6 // fcmeq v6.4s, v5.4s, #0.0
-	WORD $0x4e661c84 // bic v4.16b, v4.16b, v6.16b
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4e24cca0 // fmla v0.4s, v5.4s, v4.4s
-	ADD $4, R5
-	ADD $4, R6
-	ADD R8<<2, R7
-	ADD R10<<2, R11
-	SUBS $1, R9, R9
+	WORD $0x4d40c983 // ld1r {v3.4s}, [x12]
+	WORD $0x4d40c9c4 // ld1r {v4.4s}, [x14]
+	WORD $0x3dc00145 // ldr q5, [x10]
+	WORD $0x3dc00126 // ldr q6, [x9]
+	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
+	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
+	WORD $0x4ea0d8c7 // fcmeq v7.4s, v6.4s, #0.0
+	WORD $0x4e671ca5 // bic v5.16b, v5.16b, v7.16b
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e26cca1 // fmla v1.4s, v5.4s, v6.4s
+	MOVD stride+64(FP), R16
+	ADD R16<<2, R9
+	ADD R16<<2, R10
+	ADD $4, R12
+	ADD $4, R14
+	SUBS $1, R15, R15
 	BNE row7
-	WORD $0x3d800000 // str q0, [x0]
-	WORD $0x3d800021 // str q1, [x1]
-	ADD $16, R0
-	ADD $16, R1
-	ADD $16, R2
-	ADD $16, R3
-	SUBS $4, R4, R4
+	WORD $0x3d800081 // str q1, [x4]
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD $16, R4
+	ADD $16, R5
+	ADD $16, R6
+	ADD $16, R7
+	SUBS $4, R8, R8
 	BGE loop5
 
 after6:
-	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single8
-	WORD $0xfd400000 // ldr d0, [x0]
-	TBZ $0, R4, done9
-	ADD $8, R0, R5
-	WORD $0x4d4080a0 // ld1 {v0.s}[2], [x5]
+	ADD $4, R8
+	CBZ R8, end1
+	TBZ $1, R8, single8
+	WORD $0xfd400081 // ldr d1, [x4]
+	TBZ $0, R8, done9
+	ADD $8, R4, R9
+	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
 	JMP done9
 
 single8:
-	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0xbd400081 // ldr s1, [x4]
 
 done9:
-	TBZ $1, R4, single10
-	WORD $0xfd400021 // ldr d1, [x1]
-	TBZ $0, R4, done11
-	ADD $8, R1, R5
-	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
+	TBZ $1, R8, single10
+	WORD $0xfd4000a2 // ldr d2, [x5]
+	TBZ $0, R8, done11
+	ADD $8, R5, R9
+	WORD $0x4d408122 // ld1 {v2.s}[2], [x9]
 	JMP done11
 
 single10:
-	WORD $0xbd400021 // ldr s1, [x1]
+	WORD $0xbd4000a2 // ldr s2, [x5]
 
 done11:
-	MOVD mean+40(FP), R5
-	MOVD inv+48(FP), R6
-	MOVD R2, R7
-	MOVD stride+64(FP), R8
-	MOVD rows+56(FP), R9
-	MOVD stride+64(FP), R10
-	MOVD R3, R11
+	MOVD R6, R9
+	MOVD R7, R10
+	MOVD mean+40(FP), R11
+	MOVD R11, R12
+	MOVD inv+48(FP), R13
+	MOVD R13, R14
+	MOVD rows+56(FP), R15
 
 row12:
-	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
-	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
-	TBZ $1, R4, single13
-	WORD $0xfd400164 // ldr d4, [x11]
-	TBZ $0, R4, done14
-	ADD $8, R11, R12
-	WORD $0x4d408184 // ld1 {v4.s}[2], [x12]
+	WORD $0x4d40c983 // ld1r {v3.4s}, [x12]
+	WORD $0x4d40c9c4 // ld1r {v4.4s}, [x14]
+	TBZ $1, R8, single13
+	WORD $0xfd400145 // ldr d5, [x10]
+	TBZ $0, R8, done14
+	ADD $8, R10, R16
+	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
 	JMP done14
 
 single13:
-	WORD $0xbd400164 // ldr s4, [x11]
+	WORD $0xbd400145 // ldr s5, [x10]
 
 done14:
-	TBZ $1, R4, single15
-	WORD $0xfd4000e5 // ldr d5, [x7]
-	TBZ $0, R4, done16
-	ADD $8, R7, R12
-	WORD $0x4d408185 // ld1 {v5.s}[2], [x12]
+	TBZ $1, R8, single15
+	WORD $0xfd400126 // ldr d6, [x9]
+	TBZ $0, R8, done16
+	ADD $8, R9, R16
+	WORD $0x4d408206 // ld1 {v6.s}[2], [x16]
 	JMP done16
 
 single15:
-	WORD $0xbd4000e5 // ldr s5, [x7]
+	WORD $0xbd400126 // ldr s6, [x9]
 
 done16:
-	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
-	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
-	WORD $0x4ea0d8a6 // fcmeq v6.4s, v5.4s, #0.0
-	WORD $0x4e661c84 // bic v4.16b, v4.16b, v6.16b
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4e24cca0 // fmla v0.4s, v5.4s, v4.4s
-	ADD $4, R5
-	ADD $4, R6
-	ADD R8<<2, R7
-	ADD R10<<2, R11
-	SUBS $1, R9, R9
+	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
+	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
+	WORD $0x4ea0d8c7 // fcmeq v7.4s, v6.4s, #0.0
+	WORD $0x4e671ca5 // bic v5.16b, v5.16b, v7.16b
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e26cca1 // fmla v1.4s, v5.4s, v6.4s
+	MOVD stride+64(FP), R16
+	ADD R16<<2, R9
+	ADD R16<<2, R10
+	ADD $4, R12
+	ADD $4, R14
+	SUBS $1, R15, R15
 	BNE row12
-	TBZ $1, R4, single17
-	WORD $0xfd000000 // str d0, [x0]
-	TBZ $0, R4, done18
-	ADD $8, R0, R9
-	WORD $0x4d008120 // st1 {v0.s}[2], [x9]
+	TBZ $1, R8, single17
+	WORD $0xfd000081 // str d1, [x4]
+	TBZ $0, R8, done18
+	ADD $8, R4, R16
+	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
 	JMP done18
 
 single17:
-	WORD $0xbd000000 // str s0, [x0]
+	WORD $0xbd000081 // str s1, [x4]
 
 done18:
-	TBZ $1, R4, single19
-	WORD $0xfd000021 // str d1, [x1]
-	TBZ $0, R4, done20
-	ADD $8, R1, R9
-	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
+	TBZ $1, R8, single19
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done20
+	ADD $8, R5, R16
+	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
 	JMP done20
 
 single19:
-	WORD $0xbd000021 // str s1, [x1]
+	WORD $0xbd0000a2 // str s2, [x5]
 
 done20:
 

@@ -1,11 +1,5 @@
 package main
 
-import (
-	. "github.com/mmcloughlin/avo/build"
-	. "github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/reg"
-)
-
 // Sizes and constants that package simd also defines: see additive.go there.
 const (
 	additiveRows  = 4 // queries at a time
@@ -35,157 +29,108 @@ func additiveExp(p program) {
 
 // additiveKeys writes the kernel that computes G and w·G for a panel of keys. A row of the panel
 // has room for both, and contains k in the place of G. A NaN stays NaN.
-func additiveKeys(s isa) {
-	panel, w, h := pointer("panel"), pointer("w"), pointer("h")
-	width := s.additive
-	high, low := s.numReg(additiveKeyIn), s.numReg(-additiveKeyIn)
-	minusTwo, factor := s.num(-2), s.num(additiveKeyBy)
-	exp := exponential(avxProgram{s})
-	repeat("row", h, func() {
-		wf := s.vec()
-		VBROADCASTSS(Mem{Base: w}, wf)
-		at, vectors, vector := GP64(), pointer("vectors"), label("vector")
-		MOVQ(panel, at)
-		Label(vector)
-		v := s.vec()
-		VMOVUPS(Mem{Base: at}, v)
-		VMINPS(v, high, v)
-		VMAXPS(v, low, v)
-		VMULPS(minusTwo, v, v)
-		v = register(exp(v))
-		VMULPS(factor, v, v)
-		VMOVUPS(v, Mem{Base: at})
-		VMULPS(v, wf, v)
-		VMOVUPS(v, Mem{Base: at, Disp: 4 * width})
-		ADDQ(U8(s.bytes()), at)
-		DECQ(vectors)
-		JNZ(LabelRef(vector))
-		ADDQ(I32(8*width), panel)
-		ADDQ(U8(4), w)
-	})
-	s.end()
-}
-
-// A ladder gives the addresses of rows at equal distances.
-type ladder struct{ row, row3 reg.GPVirtual }
-
-func newLadder(row reg.GPVirtual) ladder {
-	row3 := GP64()
-	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
-	return ladder{row, row3}
-}
-
-// at returns the address of row r, below additiveRows, of the rows that start at base.
-func (l ladder) at(base reg.GPVirtual, r int) Mem {
-	switch r {
-	case 0:
-		return Mem{Base: base}
-	case 3:
-		return Mem{Base: base, Index: l.row3, Scale: 1}
-	}
-	return Mem{Base: base, Index: l.row, Scale: uint8(r)}
-}
-
-// eachHeight calls body for every number of rows from additiveRows down to 1, to write its code.
-func eachHeight(rows Mem, body func(rows int)) {
-	for n := additiveRows; n > 1; n-- {
-		next := label("rows")
-		CMPQ(rows, U8(n))
-		JNE(LabelRef(next))
-		body(n)
-		Label(next)
-	}
-	body(1)
-}
-
-// additiveTile writes the kernel for the scores of up to additiveRows queries and the given number
-// of vectors of keys.
-func additiveTile(vectors int) func(s isa) {
-	return func(s isa) { s.additiveTile(vectors) }
-}
-
-func (s isa) additiveTile(vectors int) {
-	args := pointer("t")
-	field := fields(args, scoreArg)
-	e, panel, pairs := field("e"), field("panel"), field("pairs")
-	eRow := newLadder(field("eRow"))
-	width := s.additive
-	one, two := s.num(1), s.num(2)
-	eachHeight(Mem{Base: args, Disp: scoreArg("rows")}, func(rows int) {
-		acc := make([][]reg.VecVirtual, rows)
-		for r := range acc {
-			acc[r] = s.accumulators(vectors * s.lanes)
-		}
-		repeat("pair", pairs, func() {
-			// at returns G of one of two features or, with a larger index, w·G.
-			at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
-			g0, g1 := s.vecs(vectors), s.vecs(vectors)
-			w0, w1 := make([]Op, vectors), make([]Op, vectors)
-			for v := range vectors {
-				VMOVUPS(at(0, v), g0[v])
-				VMOVUPS(at(1, v), g1[v])
-				w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
-				if s.lanes == 16 { // which has enough registers for them
-					x0, x1 := s.vec(), s.vec()
-					VMOVUPS(w0[v], x0)
-					VMOVUPS(w1[v], x1)
-					w0[v], w1[v] = x0, x1
-				}
-			}
-			for r := range rows {
-				e0, e1 := s.vec(), s.vec()
-				VBROADCASTSS(eRow.at(e, r), e0)
-				VBROADCASTSS(eRow.at(e, r).Offset(4), e1)
-				for v := range vectors {
-					// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
-					t0, t1, n := s.vec(), s.vec(), s.vec()
-					VADDPS(g0[v], e0, t0)
-					VADDPS(g1[v], e1, t1)
-					VMULPS(w0[v], t1, n)
-					VFMADD231PS(w1[v], t0, n)
-					d := t0
-					VMULPS(t0, t1, d)
-					s.addQuotient(n, d, one, two, acc[r][v])
-				}
-			}
-			ADDQ(U8(8), e)
-			ADDQ(I32(2*8*width), panel)
+func additiveKeys(p program) {
+	panel, w, width := p.pointer("panel"), p.pointer("w"), p.impl().additive
+	high, low := p.number(additiveKeyIn), p.number(-additiveKeyIn)
+	minusTwo, factor := p.constant(-2), p.constant(additiveKeyBy)
+	exp := exponential(p)
+	p.repeat(p.pointer("h"), func() {
+		wf, at := p.load(w, 0), p.place(panel)
+		p.repeat(p.pointer("vectors"), func() {
+			v := p.read(at, 0, nil)
+			p.atMost(v, high)
+			p.atLeast(v, low)
+			p.mul(v, v, minusTwo)
+			v = exp(v)
+			p.mul(v, v, factor)
+			p.write(v, at, 0, nil)
+			p.mul(v, wf, v)
+			p.write(v, at, width/p.impl().lanes, nil)
+			p.move(4*p.impl().lanes, at)
 		})
-
-		m, c, cRow := s.firstLanes(field("last")), field("c"), newLadder(field("cRow"))
-		factor, sum := s.vec(), s.vec()
-		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("factor")}, factor)
-		VBROADCASTSS(Mem{Base: args, Disp: scoreArg("sum")}, sum)
-		for r := range acc {
-			for v, a := range acc[r] {
-				VFMADD213PS(sum, factor, a)
-				last := &m
-				if v < vectors-1 {
-					last = nil
-				}
-				s.store(a, last, cRow.at(c, r).Offset(v*s.bytes()))
-			}
-		}
-		s.end()
+		p.move(8*width, panel)
+		p.move(4, w)
 	})
+	p.end()
 }
 
-// addQuotient adds n/d to acc. It overwrites n and d.
-func (s isa) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
-	r, c := s.vec(), s.vec()
-	if s.lanes == 16 {
-		VRCP14PS(d, r)
-		VMOVUPS(two, c)
-		VFNMADD231PS(r, d, c)
-		VMULPS(r, n, n)
-		VFMADD231PS(c, n, acc)
-		return
+// additiveTile returns the kernel for the scores of up to additiveRows queries and the given number
+// of vectors of keys.
+func additiveTile(vectors int) func(p program) {
+	return func(p program) {
+		args := newArguments(p, scoreArg)
+		panel, pairs := args.field("panel"), args.field("pairs")
+		width := p.impl().additive / p.impl().lanes // in vectors
+		addQuotient := p.quotients()
+		args.eachHeight(func(rows int) {
+			e := p.rows(args.field("e"), args.field("eRow"), rows)
+			tile := zeros(p, rows, vectors)
+			p.repeat(pairs, func() {
+				group := p.by(vectors, vectors, 1)
+				for start := 0; start < vectors; start += group {
+					p.scope(func() {
+						// g and w are G and w·G of two features.
+						var g, w [2][]vec
+						for v := range group {
+							for f := range 2 {
+								at := 2*width*f + start + v
+								g[f], w[f] = append(g[f], p.read(panel, at, nil)), append(w[f], p.operand(panel, at+width))
+							}
+						}
+						for r := range rows {
+							p.scope(func() {
+								e0, e1 := p.load(e[r], 0), p.load(e[r], 1)
+								for v := range group {
+									p.scope(func() {
+										// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
+										t0, t1, n := p.vec(), p.vec(), p.vec()
+										p.add(t0, e0, g[0][v])
+										p.add(t1, e1, g[1][v])
+										p.mul(n, t1, w[0][v])
+										p.addProduct(n, t0, w[1][v])
+										p.mul(t0, t1, t0)
+										addQuotient(tile[r][start+v], n, t0)
+									})
+								}
+							})
+						}
+					})
+				}
+				p.moveRows(8, e)
+				p.move(2*8*p.impl().additive, panel)
+			})
+			factor, sum := args.spread("factor"), args.spread("sum")
+			for _, row := range tile {
+				for v := range row {
+					row[v] = p.mulAdd(row[v], factor, p.spare(sum))
+				}
+			}
+			args.storeTile(tile)
+			p.end()
+		})
 	}
-	VRCPPS(d, r)
-	VMOVUPS(one, c)
-	VFNMADD231PS(r, d, c)
-	VFMADD213PS(c, c, c) // e+e²
-	VMULPS(r, n, n)
-	VFMADD213PS(n, n, c)
-	VADDPS(c, acc, acc)
+}
+
+// additiveTileGrad writes the kernel for the gradients of up to additiveRows queries and any number
+// of keys, for one vector of features.
+func additiveTileGrad(p program) {
+	args := newArguments(p, gradArg)
+	row, one, half := args.field("row"), p.number(1), p.constant(0.5)
+	oneMinusInverse := p.inverses(one)
+	args.eachHeight(func(rows int) {
+		dq, dw := readRows(p, args.field("dq"), row, rows), readRows(p, args.field("dw"), row, rows)
+		e := operandRows(p, args.field("e"), row, rows)
+		args.eachKey(rows, func(r int, key, dk, ds vec) {
+			x, g := p.copy(half), p.copy(one)
+			p.addProduct(x, key, e[r])
+			tanh := oneMinusInverse(x)
+			p.subProduct(g, tanh, tanh)
+			p.addProduct(dq[r], ds, g)
+			p.addProduct(dk, ds, g)
+			p.addProduct(dw[r], ds, tanh)
+		})
+		writeRows(p, dq, args.field("dq"), row)
+		writeRows(p, dw, args.field("dw"), row)
+		p.end()
+	})
 }

@@ -14,6 +14,14 @@ func register(v vec) reg.VecVirtual { return v.(reg.VecVirtual) }
 
 func base(x ptr) reg.GPVirtual { return x.(reg.GPVirtual) }
 
+// mem returns the address at a pointer. Pointers to rows are addresses already.
+func mem(x ptr) Mem {
+	if m, ok := x.(Mem); ok {
+		return m
+	}
+	return Mem{Base: base(x)}
+}
+
 func (s avxProgram) pointer(name string) ptr   { return pointer(name) }
 func (s avxProgram) broadcast(name string) vec { return s.isa.broadcast(name) }
 func (s avxProgram) vec() vec                  { return s.isa.vec() }
@@ -43,7 +51,7 @@ func (s avxProgram) spare(c vec) vec        { return c }
 
 func (s avxProgram) copy(a vec) vec {
 	v := s.isa.vec()
-	VMOVUPS(register(a), v)
+	VMOVUPS(a.(Op), v)
 	return v
 }
 
@@ -95,7 +103,7 @@ func (s avxProgram) along(length string, _ ...ptr) loop { return avxLoop{s.isa.a
 
 func (s avxProgram) load(x ptr, i int) vec {
 	v := s.isa.vec()
-	VBROADCASTSS(Mem{Base: base(x), Disp: 4 * i}, v)
+	VBROADCASTSS(mem(x).Offset(4*i), v)
 	return v
 }
 
@@ -122,8 +130,10 @@ func (s avxProgram) draws() func() lanes {
 	return func() lanes { return d.next() }
 }
 
-func (s avxProgram) eachRow(body func())  { eachRow(body) }
-func (s avxProgram) advance(x, bytes ptr) { ADDQ(base(bytes), base(x)) }
+func (s avxProgram) repeat(n ptr, body func()) { repeat("row", base(n), body) }
+func (s avxProgram) scope(body func())         { body() }
+func (s avxProgram) impl() *implementation     { return s.implementation }
+func (s avxProgram) advance(x, bytes ptr)      { ADDQ(base(bytes), base(x)) }
 
 func (s avxProgram) advanceBy(length string, all ...ptr) {
 	n := pointer(length)
@@ -132,10 +142,148 @@ func (s avxProgram) advanceBy(length string, all ...ptr) {
 	}
 }
 
-func (s avxProgram) next(all ...ptr) {
+func (s avxProgram) move(bytes int, all ...ptr) {
 	for _, x := range all {
-		ADDQ(U8(4), base(x))
+		addBytes(bytes, base(x))
 	}
+}
+
+func addBytes(n int, x reg.Register) {
+	if n < 128 {
+		ADDQ(U8(n), x)
+	} else {
+		ADDQ(I32(n), x)
+	}
+}
+
+func (s avxProgram) place(x ptr) ptr {
+	to := GP64()
+	if m, ok := x.(Mem); ok {
+		LEAQ(m, to)
+	} else {
+		MOVQ(base(x), to)
+	}
+	return to
+}
+
+func (s avxProgram) read(x ptr, i int, e extent) vec {
+	v := s.isa.vec()
+	m, _ := e.(*mask)
+	s.isa.load(mem(x).Offset(i*s.bytes()), m, v)
+	return v
+}
+
+func (s avxProgram) operand(x ptr, i int) vec {
+	if s.lanes == 16 { // which has enough registers
+		return s.read(x, i, nil)
+	}
+	return mem(x).Offset(i * s.bytes())
+}
+
+func (s avxProgram) write(v vec, x ptr, i int, e extent) {
+	m, _ := e.(*mask)
+	s.isa.store(register(v), m, mem(x).Offset(i*s.bytes()))
+}
+
+func (s avxProgram) first(n ptr) extent {
+	m := s.firstLanes(base(n))
+	return &m
+}
+
+func (s avxProgram) rows(first, distance ptr, n int) []ptr {
+	one, two := Mem{Base: base(first)}, Mem{Base: base(first), Index: base(distance), Scale: 1}
+	three, four := two, Mem{Base: base(first), Scale: 1}
+	three.Scale = 2
+	if n == additiveRows {
+		row3 := GP64()
+		LEAQ(Mem{Base: base(distance), Index: base(distance), Scale: 2}, row3)
+		four.Index = row3
+	}
+	return []ptr{one, two, three, four}[:n]
+}
+
+func (s avxProgram) moveRows(bytes int, rows []ptr) { addBytes(bytes, mem(rows[0]).Base) }
+
+func (s avxProgram) eachOf(first, distance ptr, n int, do func(r int, x ptr)) {
+	for r, x := range s.rows(first, distance, n) {
+		do(r, x)
+	}
+}
+
+func (s avxProgram) field(args ptr, offset int) ptr {
+	r := GP64()
+	MOVQ(mem(args).Offset(offset), r)
+	return r
+}
+
+func (s avxProgram) ifField(args ptr, offset, n int, body func()) {
+	next := label("next")
+	CMPQ(mem(args).Offset(offset), U8(n))
+	JNE(LabelRef(next))
+	body()
+	Label(next)
+}
+
+func (s avxProgram) ifElse(x ptr, notNil, otherwise func()) {
+	other, done := label("nil"), label("done")
+	TESTQ(base(x), base(x))
+	JZ(LabelRef(other))
+	notNil()
+	JMP(LabelRef(done))
+	Label(other)
+	otherwise()
+	Label(done)
+}
+
+func (s avxProgram) quotients() func(sum, n, d vec) {
+	one, two := s.num(1), s.num(2)
+	return func(sum, n, d vec) {
+		s.addQuotient(register(n), register(d), one, two, register(sum))
+	}
+}
+
+// addQuotient adds n/d to acc. It overwrites n and d.
+func (s avxProgram) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
+	r, c := s.isa.vec(), s.isa.vec()
+	if s.lanes == 16 {
+		VRCP14PS(d, r)
+		VMOVUPS(two, c)
+		VFNMADD231PS(r, d, c)
+		VMULPS(r, n, n)
+		VFMADD231PS(c, n, acc)
+		return
+	}
+	VRCPPS(d, r)
+	VMOVUPS(one, c)
+	VFNMADD231PS(r, d, c)
+	VFMADD213PS(c, c, c) // e+e²
+	VMULPS(r, n, n)
+	VFMADD213PS(n, n, c)
+	VADDPS(c, acc, acc)
+}
+
+func (s avxProgram) inverses(one vec) func(x vec) vec {
+	two := s.num(2)
+	return func(x vec) vec { return s.oneMinusInverse(register(x), register(one), two) }
+}
+
+// oneMinusInverse returns 1-1/x. It overwrites x.
+func (s avxProgram) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtual {
+	r, c := s.isa.vec(), s.isa.vec()
+	if s.lanes == 16 {
+		VRCP14PS(x, r)
+		VMOVUPS(two, c)
+		VFNMADD231PS(r, x, c)
+		VFNMADD213PS(one, r, c)
+		return c
+	}
+	VRCPPS(x, r)
+	VMOVUPS(one, c)
+	VFNMADD231PS(r, x, c)
+	VFMADD213PS(c, c, c) // e+e²
+	VSUBPS(r, one, x)
+	VFNMADD231PS(c, r, x)
+	return x
 }
 
 func (s avxProgram) ifAny(v vec, body func()) {
@@ -203,6 +351,12 @@ func (l avxLoop) each(unroll int, body func(s step)) {
 func (l avxLoop) inLanes(count int, body func(i int, s step)) {
 	l.stream.inLanes(count, func(i int, m *mask) { body(i, avxStep{l.stream, i, m}) })
 }
+
+func (l avxLoop) blocks(most int, body func(vectors int, e extent)) {
+	l.stream.blocks(most, func(vectors int, m *mask) { body(vectors, m) })
+}
+
+func (l avxLoop) at(x ptr) ptr { return l.stream.at(base(x), 0) }
 
 type avxStep struct {
 	st stream

@@ -34,15 +34,6 @@ func (f *neonFunc) pointer(name string) a64.X {
 	return x
 }
 
-// pointers is pointer for several parameters.
-func (f *neonFunc) pointers(names ...string) []a64.X {
-	var all []a64.X
-	for _, n := range names {
-		all = append(all, f.pointer(n))
-	}
-	return all
-}
-
 // broadcast returns a vector with the named parameter, a float, in all lanes.
 func (f *neonFunc) broadcast(name string) a64.V {
 	v := f.V()

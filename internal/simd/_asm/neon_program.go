@@ -148,8 +148,10 @@ func (f neonProgram) draws() func() lanes {
 	return func() lanes { return neonLanes{bits: d.next()} }
 }
 
-func (f neonProgram) eachRow(body func())  { f.repeat("row", f.neonFunc.pointer("rows"), body) }
-func (f neonProgram) advance(x, bytes ptr) { f.Do("ADD", bytes, x) }
+func (f neonProgram) repeat(n ptr, body func()) { f.neonFunc.repeat("row", n.(a64.X), body) }
+func (f neonProgram) scope(body func())         { f.Scope(body) }
+func (f neonProgram) impl() *implementation     { return neon }
+func (f neonProgram) advance(x, bytes ptr)      { f.Do("ADD", bytes, x) }
 
 func (f neonProgram) advanceBy(length string, all ...ptr) {
 	f.Scope(func() {
@@ -160,9 +162,104 @@ func (f neonProgram) advanceBy(length string, all ...ptr) {
 	})
 }
 
-func (f neonProgram) next(all ...ptr) {
+func (f neonProgram) move(bytes int, all ...ptr) {
 	for _, x := range all {
-		f.Do("ADD", 4, x)
+		f.Do("ADD", bytes, x)
+	}
+}
+
+func (f neonProgram) moveRows(bytes int, rows []ptr) { f.move(bytes, rows...) }
+
+func (f neonProgram) place(x ptr) ptr {
+	to := f.X()
+	f.Do("MOVD", x, to)
+	return to
+}
+
+func (f neonProgram) read(x ptr, i int, e extent) vec {
+	v := f.V()
+	p, _ := e.(*part)
+	f.neonFunc.load(v, at(x.(a64.X), i), p)
+	return v
+}
+
+func (f neonProgram) operand(x ptr, i int) vec { return f.read(x, i, nil) }
+
+func (f neonProgram) write(v vec, x ptr, i int, e extent) {
+	p, _ := e.(*part)
+	f.store(v.(a64.V), at(x.(a64.X), i), p)
+}
+
+func (f neonProgram) first(n ptr) extent { return &part{n.(a64.X), true} }
+
+func (f neonProgram) rows(first, distance ptr, n int) []ptr {
+	all := []ptr{first}
+	for len(all) < n {
+		next := f.X()
+		f.Do("ADD", distance, all[len(all)-1], next)
+		all = append(all, next)
+	}
+	return all
+}
+
+func (f neonProgram) eachOf(first, distance ptr, n int, do func(r int, x ptr)) {
+	for r := range n {
+		do(r, first)
+		f.advance(first, distance)
+	}
+}
+
+func (f neonProgram) field(args ptr, offset int) ptr {
+	x := f.X()
+	f.Do("MOVD", a64.At(args.(a64.X), offset), x)
+	return x
+}
+
+func (f neonProgram) ifField(args ptr, offset, n int, body func()) {
+	f.Scope(func() {
+		next := f.NewLabel("next")
+		f.Do("CMP", n, f.field(args, offset))
+		f.Do("BNE", next)
+		body()
+		f.Bind(next)
+	})
+}
+
+func (f neonProgram) ifElse(x ptr, notNil, otherwise func()) {
+	other, done := f.NewLabel("nil"), f.NewLabel("done")
+	f.Do("CBZ", x, other)
+	f.Scope(notNil)
+	f.Do("JMP", done)
+	f.Bind(other)
+	f.Scope(otherwise)
+	f.Bind(done)
+}
+
+// reciprocal returns r and c whose product is 1/d. The estimate has eight bits; one step of
+// Newton's method gives sixteen, and a second step, by c, full precision.
+func (f neonProgram) reciprocal(d vec) (r, c a64.V) {
+	r, c = f.V(), f.V()
+	f.FRECPE(r, d.(a64.V))
+	f.FRECPS(c, d.(a64.V), r)
+	f.FMUL(r, r, c)
+	f.FRECPS(c, d.(a64.V), r)
+	return r, c
+}
+
+func (f neonProgram) quotients() func(sum, n, d vec) {
+	return func(sum, n, d vec) {
+		r, c := f.reciprocal(d)
+		f.mul(n, n, r)
+		f.addProduct(sum, n, c)
+	}
+}
+
+func (f neonProgram) inverses(one vec) func(x vec) vec {
+	return func(x vec) vec {
+		result := f.copy(one)
+		r, c := f.reciprocal(x)
+		f.subProduct(result, r, c)
+		return result
 	}
 }
 
@@ -233,6 +330,12 @@ func (l neonLoop) each(unroll int, body func(s step)) {
 func (l neonLoop) inLanes(count int, body func(i int, s step)) {
 	l.neonStream.inLanes(count, func(i int, p *part) { body(i, neonStep{l, i, p}) })
 }
+
+func (l neonLoop) blocks(most int, body func(vectors int, e extent)) {
+	l.neonStream.blocks(most, func(vectors int, p *part) { body(vectors, p) })
+}
+
+func (l neonLoop) at(x ptr) ptr { return l.place(x) }
 
 type neonStep struct {
 	neonLoop

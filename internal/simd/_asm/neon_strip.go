@@ -6,18 +6,11 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// eachRow writes a loop over rows, and returns. body writes the code for the row at the pointers
-// and moves them to the next row.
-func (f *neonFunc) eachRow(body func()) {
-	f.repeat("row", f.pointer("rows"), body)
-	f.Return()
-}
-
 // rowMax writes the loop for the largest element of each row. FMAXNM ignores NaN.
 func (f *neonFunc) rowMax() {
 	dst, x, row := f.pointer("dst"), f.pointer("x"), f.pointer("row")
 	lowest := f.num(math.Inf(-1))
-	f.eachRow(func() {
+	eachRow(neonProgram{f}, func() {
 		acc := f.Vs(8)
 		for _, v := range acc {
 			f.MOV(v, lowest)
@@ -35,6 +28,7 @@ func (f *neonFunc) rowMax() {
 		f.Do("ADD", row, x)
 		f.Do("ADD", 4, dst)
 	})
+	f.Return()
 }
 
 // hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.

@@ -79,7 +79,7 @@ func layerNorm(p program) {
 	size, eps, one := p.broadcast("size"), p.broadcast("eps"), p.number(1)
 	dst, x, gain, shift := p.pointer("dst"), p.pointer("x"), p.pointer("gain"), p.pointer("shift")
 	mean, inv := p.pointer("mean"), p.pointer("inv")
-	p.eachRow(func() {
+	eachRow(p, func() {
 		sums := p.sums(32)
 		p.along("d", x).inLanes(len(sums), func(i int, s step) { p.add(sums[i], sums[i], s.load(x)) })
 		u := unit{p: p, mean: p.meanOf(sums, size, mean)}
@@ -88,7 +88,7 @@ func layerNorm(p program) {
 		u.inv = p.inverseOf(sums, size, eps, one, inv)
 		u.normalise(p.along("d", dst, x, gain, shift), dst, x, gain, shift)
 		p.advanceBy("d", x, dst)
-		p.next(mean, inv)
+		p.move(4, mean, inv)
 	})
 	p.end()
 }
@@ -98,7 +98,7 @@ func layerNormGrad(p program) {
 	size := p.broadcast("size")
 	dx, dy, x, gain := p.pointer("dx"), p.pointer("dy"), p.pointer("x"), p.pointer("gain")
 	mean, inv := p.pointer("mean"), p.pointer("inv")
-	p.eachRow(func() {
+	eachRow(p, func() {
 		u := unit{p, p.load(mean, 0), p.load(inv, 0)}
 		flat, along, seen := p.sums(32), p.sums(32), p.zero()
 		u.sums(p.along("d", dy, x, gain), dy, x, gain, flat, along, seen)
@@ -107,7 +107,7 @@ func layerNormGrad(p program) {
 			u.gradient(p.along("d", dx, dy, x, gain), dx, dy, x, gain, flatMean, alongMean)
 		})
 		p.advanceBy("d", dx, dy, x)
-		p.next(mean, inv)
+		p.move(4, mean, inv)
 	})
 	p.end()
 }

@@ -77,11 +77,31 @@ type program interface {
 	along(length string, slices ...ptr) loop
 
 	load(x ptr, i int) vec               // float i after x, in all lanes
-	eachRow(body func())                 // repeats body; the number of times is the parameter rows, at least 1
+	repeat(n ptr, body func())           // repeats body n times, at least once; may overwrite n
 	advance(x, bytes ptr)                // adds bytes to a pointer
 	advanceBy(length string, all ...ptr) // moves pointers; a parameter is the number of floats
-	next(all ...ptr)                     // moves pointers by one float
+	move(bytes int, all ...ptr)          // moves pointers
+	place(x ptr) ptr                     // a copy, to move
 	ifAny(v vec, body func())            // runs body if any lane of v is neither 0 nor -0; overwrites v
+
+	// Vector i after x, or some of its first lanes. read sets the other lanes to 0.
+	read(x ptr, i int, e extent) vec
+	operand(x ptr, i int) vec // can only be the last operand: on AVX2, it is in memory
+	write(v vec, x ptr, i int, e extent)
+	first(n ptr) extent // the first n lanes, at least 1
+
+	// rows returns addresses of n rows, at most additiveRows, at the given distance in bytes. They
+	// are moved together. eachOf calls do for one after the other, and may move first.
+	rows(first, distance ptr, n int) []ptr
+	moveRows(bytes int, rows []ptr)
+	eachOf(first, distance ptr, n int, do func(r int, x ptr))
+
+	field(args ptr, offset int) ptr               // a pointer or an integer, offset bytes after args
+	ifField(args ptr, offset, n int, body func()) // runs body, which ends the kernel, if the field is n
+	ifElse(x ptr, notNil, otherwise func())       // runs one of them
+	scope(body func())                            // registers that body creates are free after it
+	quotients() func(sum, n, d vec)               // returns a function that adds n/d to sum; overwrites n and d
+	inverses(one vec) func(x vec) vec             // returns a function that writes 1-1/x; overwrites x
 
 	// The lanes of sums are added the furthest apart first.
 	returnSums(sums ...[]vec)                             // ends the kernel with the totals
@@ -92,15 +112,18 @@ type program interface {
 	returnNone(v vec) // ends the kernel with whether all bits of v are 0
 	end()             // ends the kernel
 
+	impl() *implementation
+
 	// by returns the number for the instruction set.
 	by(amd64, neon, wasm int) int
 }
 
 // Registers of a program, in the type of its instruction set.
 type (
-	ptr   any // a pointer or an integer
-	vec   any // a vector of floats
-	lanes any // some lanes of a vector
+	ptr    any // a pointer or an integer
+	vec    any // a vector of floats
+	lanes  any // some lanes of a vector
+	extent any // the first lanes of a vector; nil is all of them
 )
 
 // A loop goes along slices.
@@ -111,6 +134,9 @@ type loop interface {
 	// inLanes is each for count vectors, and vector i of the slices is number i % count of body, also
 	// the last and incomplete one.
 	inLanes(count int, body func(i int, s step))
+	// blocks is each for code that processes the vectors of a step together. They start at at(x).
+	blocks(most int, body func(vectors int, e extent))
+	at(x ptr) ptr
 }
 
 // A step is one vector of each slice of a loop, or the first lanes of one.
@@ -141,6 +167,18 @@ func (c code) replaced(some code) code {
 	maps.Copy(c, some)
 	return c
 }
+
+// without returns c without the code for some instruction sets.
+func (c code) without(some ...*implementation) code {
+	for _, i := range some {
+		delete(c, i)
+	}
+	return c
+}
+
+// eachRow writes a loop over rows, whose number is in the parameter rows. body writes the code for
+// the row at the pointers and moves them to the next row.
+func eachRow(p program, body func()) { p.repeat(p.pointer("rows"), body) }
 
 // unary writes the loop that sets dst to op(x), and ends the kernel.
 func unary(p program, dst, x ptr, unroll int, op func(v vec) vec) {

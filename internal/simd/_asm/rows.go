@@ -1,110 +1,86 @@
 package main
 
-import (
-	. "github.com/mmcloughlin/avo/build"
-	. "github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/reg"
-)
-
-func sumRows(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	st := s.along("n")
-	st.blocks(4, func(vectors int, m *mask) {
-		sum := s.vecs(vectors)
-		for i, v := range sum {
-			s.load(st.at(dst, i), m, v)
-		}
-		s.downRows(st, func(r, at reg.GPVirtual) {
-			for i, v := range sum {
-				xi := s.vec()
-				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, xi)
-				VADDPS(xi, v, v)
+func sumRows(p program) {
+	dst, x := p.pointer("dst"), p.pointer("x")
+	l := p.along("n", dst, x)
+	l.blocks(p.by(4, 8, 4), func(vectors int, e extent) {
+		to, row := l.at(dst), p.place(l.at(x))
+		sums := readAll(p, to, vectors, e)
+		eachRow(p, func() {
+			for i, v := range sums {
+				p.add(v, v, p.read(row, i, e))
 			}
+			p.advanceBy("stride", row)
 		})
-		for i, v := range sum {
-			s.store(v, m, st.at(dst, i))
-		}
+		writeAll(p, sums, to, e)
 	})
-	s.end()
+	p.end()
 }
 
-func copyRows(s isa) { s.toRows(false) }
+func copyRows(p program) { toRows(p, false) }
 
-func addRows(s isa) { s.toRows(true) }
+func addRows(p program) { toRows(p, true) }
 
 // toRows writes the loop that copies rows, or adds them to others.
-func (s isa) toRows(sum bool) {
-	dst, dstStride, x := pointer("dst"), pointer("dstStride"), pointer("x")
-	SHLQ(U8(2), dstStride)
-	st := s.along("n")
-	st.blocks(4, func(vectors int, m *mask) {
-		to := GP64()
-		LEAQ(st.at(dst, 0), to)
-		s.downRows(st, func(_, at reg.GPVirtual) {
+func toRows(p program, sum bool) {
+	dst, x := p.pointer("dst"), p.pointer("x")
+	l := p.along("n", dst, x)
+	l.blocks(4, func(vectors int, e extent) {
+		to, row := p.place(l.at(dst)), p.place(l.at(x))
+		eachRow(p, func() {
 			for i := range vectors {
-				v, place := s.vec(), Mem{Base: to, Disp: i * s.bytes()}
-				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)
+				v := p.read(row, i, e)
 				if sum {
-					d := s.vec()
-					s.load(place, m, d)
-					VADDPS(d, v, v)
+					p.add(v, v, p.read(to, i, e))
 				}
-				s.store(v, m, place)
+				p.write(v, to, i, e)
 			}
-			ADDQ(dstStride, to)
+			p.advanceBy("dstStride", to)
+			p.advanceBy("stride", row)
 		})
 	})
-	s.end()
+	p.end()
 }
 
-func normGains(s isa) {
-	dgain, dshift, dy, x := pointer("dgain"), pointer("dshift"), pointer("dy"), pointer("x")
-	mean, inv := pointer("mean"), pointer("inv")
-	zero := s.zero()
-	st := s.along("n")
-	st.blocks(4, func(vectors int, m *mask) {
-		gains, shifts := s.vecs(vectors), s.vecs(vectors)
-		for i := range gains {
-			s.load(st.at(dgain, i), m, gains[i])
-			s.load(st.at(dshift, i), m, shifts[i])
-		}
-		s.downRows(st, func(r, at reg.GPVirtual) {
-			u := unit{avxProgram{s}, s.vec(), s.vec()}
-			VBROADCASTSS(Mem{Base: mean, Index: r, Scale: 4}, register(u.mean))
-			VBROADCASTSS(Mem{Base: inv, Index: r, Scale: 4}, register(u.inv))
+func normGains(p program) {
+	dgain, dshift, dy, x := p.pointer("dgain"), p.pointer("dshift"), p.pointer("dy"), p.pointer("x")
+	zero, l := p.zero(), p.along("n", dgain, dshift, dy, x)
+	l.blocks(p.by(4, 4, 2), func(vectors int, e extent) {
+		gains, shifts := readAll(p, l.at(dgain), vectors, e), readAll(p, l.at(dshift), vectors, e)
+		dyRow, xRow := p.place(l.at(dy)), p.place(l.at(x))
+		mean, inv := p.place(p.pointer("mean")), p.place(p.pointer("inv"))
+		eachRow(p, func() {
+			u := unit{p, p.load(mean, 0), p.load(inv, 0)}
 			for i := range gains {
-				v, d := s.vec(), s.vec()
-				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)
-				s.load(Mem{Base: dy, Index: at, Scale: 1, Disp: i * s.bytes()}, m, d)
-				u.apply(v)
-				s.keep(s.compare(notEqual, d, zero), v)
-				VADDPS(d, shifts[i], shifts[i])
-				VFMADD231PS(d, v, gains[i])
+				p.scope(func() {
+					v, d := p.read(xRow, i, e), p.read(dyRow, i, e)
+					u.apply(v)
+					p.keep(p.nonzero(d, zero), v)
+					p.add(shifts[i], shifts[i], d)
+					p.addProduct(gains[i], v, d)
+				})
 			}
+			p.advanceBy("stride", dyRow, xRow)
+			p.move(4, mean, inv)
 		})
-		for i := range gains {
-			s.store(gains[i], m, st.at(dgain, i))
-			s.store(shifts[i], m, st.at(dshift, i))
-		}
+		writeAll(p, gains, l.at(dgain), e)
+		writeAll(p, shifts, l.at(dshift), e)
 	})
-	s.end()
+	p.end()
 }
 
-// downRows writes the loop over the rows of a matrix, in the column at the position of the stream.
-// r is the number of a row and at its offset in bytes. The parameters are rows, at least 1, and
-// stride.
-func (s isa) downRows(st stream, row func(r, at reg.GPVirtual)) {
-	rows, stride := pointer("rows"), pointer("stride")
-	r, at := GP64(), GP64()
-	SHLQ(U8(2), stride)
-	MOVQ(st.index, at)
-	SHLQ(U8(2), at)
-	XORQ(r, r)
-	loop := label("row")
-	Label(loop)
-	row(r, at)
-	ADDQ(stride, at)
-	INCQ(r)
-	CMPQ(r, rows)
-	JL(LabelRef(loop))
+// readAll reads vectors, one after the other.
+func readAll(p program, x ptr, vectors int, e extent) []vec {
+	all := make([]vec, vectors)
+	for i := range all {
+		all[i] = p.read(x, i, e)
+	}
+	return all
+}
+
+// writeAll writes vectors, one after the other.
+func writeAll(p program, all []vec, x ptr, e extent) {
+	for i, v := range all {
+		p.write(v, x, i, e)
+	}
 }

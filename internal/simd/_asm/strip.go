@@ -31,18 +31,14 @@ func powers(p program) func(x vec) vec {
 	}
 }
 
-// eachRow writes a loop over rows. body writes the code for the row at the pointers and moves them
-// to the next row.
-func eachRow(body func()) { repeat("row", pointer("rows"), body) }
-
 func powerRows(p program) {
 	x, row, c := p.pointer("x"), p.pointer("row"), p.broadcast("c")
 	shift, sum := p.pointer("shift"), p.pointer("sum")
 	power := powers(p)
-	p.eachRow(func() {
+	eachRow(p, func() {
 		powerRow(p, power, x, shift, sum, c, func(v vec) vec { return v })
 		p.advance(x, row)
-		p.next(shift, sum)
+		p.move(4, shift, sum)
 	})
 	p.end()
 }
@@ -70,14 +66,14 @@ func powerDropRows(s isa) {
 	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
 	p := avxProgram{s}
 	power, d := powers(p), s.unstarted()
-	eachRow(func() {
+	eachRow(p, func() {
 		d.start(key)
 		powerRow(p, power, x, shift, sum, c, func(v vec) vec {
 			VMULPS_Z(keep, register(v), d.next().k, register(v))
 			return v
 		})
 		p.advance(x, row)
-		p.next(shift, sum)
+		p.move(4, shift, sum)
 		p.advance(key, keyRow)
 	})
 	s.end()
@@ -87,7 +83,7 @@ func weightRows(p program) {
 	x, row, c := p.pointer("x"), p.pointer("row"), p.broadcast("c")
 	shift, factor := p.pointer("shift"), p.pointer("factor")
 	power := powers(p)
-	p.eachRow(func() {
+	eachRow(p, func() {
 		m, f := p.load(shift, 0), p.load(factor, 0)
 		p.along("n", x).each(p.by(1, 2, 1), func(s step) {
 			v := s.load(x)
@@ -98,7 +94,7 @@ func weightRows(p program) {
 			s.store(v, x)
 		})
 		p.advance(x, row)
-		p.next(shift, factor)
+		p.move(4, shift, factor)
 	})
 	p.end()
 }
@@ -106,7 +102,7 @@ func weightRows(p program) {
 func gradRows(p program) {
 	dw, w, row, means := p.pointer("dw"), p.pointer("w"), p.pointer("row"), p.pointer("mean")
 	zero, times := p.zero(), p.broadcast("factor")
-	p.eachRow(func() {
+	eachRow(p, func() {
 		mean := p.load(means, 0)
 		p.along("n", dw, w).each(2, func(s step) {
 			wi, v := s.load(w), s.load(dw)
@@ -118,7 +114,7 @@ func gradRows(p program) {
 		})
 		p.advance(dw, row)
 		p.advance(w, row)
-		p.next(means)
+		p.move(4, means)
 	})
 	p.end()
 }
@@ -147,7 +143,7 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 	dst, dstRow := p.pointer("dst"), p.pointer("dstRow")
 	src, srcRow := p.pointer("src"), p.pointer("srcRow")
 	factor := p.pointer("factor")
-	p.eachRow(func() {
+	eachRow(p, func() {
 		f := p.load(factor, 0)
 		p.along("n", dst, src).each(p.by(2, 4, 4), func(s step) {
 			v := s.load(src)
@@ -156,7 +152,7 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 		})
 		p.advance(dst, dstRow)
 		p.advance(src, srcRow)
-		p.next(factor)
+		p.move(4, factor)
 	})
 }
 
@@ -164,7 +160,7 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 func rowMax(s isa) {
 	dst, x, row := pointer("dst"), pointer("x"), pointer("row")
 	lowest := s.numReg(math.Inf(-1))
-	eachRow(func() {
+	eachRow(avxProgram{s}, func() {
 		acc := s.vecs(4)
 		for _, v := range acc {
 			VMOVUPS(lowest, v)

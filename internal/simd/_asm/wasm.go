@@ -133,15 +133,6 @@ func (f *wasmFunc) index(name string) int {
 // x returns a parameter: a pointer or an integer.
 func (f *wasmFunc) x(name string) wasm.X { return f.ParamX(f.index(name)) }
 
-// xs is x for several parameters.
-func (f *wasmFunc) xs(names ...string) []wasm.X {
-	var all []wasm.X
-	for _, n := range names {
-		all = append(all, f.x(n))
-	}
-	return all
-}
-
 // broadcast returns a vector with a parameter, a float, in all lanes.
 func (f *wasmFunc) broadcast(name string) wasm.V { return f.SplatF(f.ParamF(f.index(name))) }
 

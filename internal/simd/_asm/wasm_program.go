@@ -157,8 +157,10 @@ func (f wasmProgram) draws() func() lanes {
 	return func() lanes { return wasmLanes{bits: d.next()} }
 }
 
-func (f wasmProgram) eachRow(body func())  { f.repeat(f.x("rows").Copy(), body) }
-func (f wasmProgram) advance(x, bytes ptr) { x.(wasm.X).AdvanceBy(bytes.(wasm.X)) }
+func (f wasmProgram) repeat(n ptr, body func()) { f.wasmFunc.repeat(n.(wasm.X).Copy(), body) }
+func (f wasmProgram) scope(body func())         { f.Scope(body) }
+func (f wasmProgram) impl() *implementation     { return wasmVectors }
+func (f wasmProgram) advance(x, bytes ptr)      { x.(wasm.X).AdvanceBy(bytes.(wasm.X)) }
 
 func (f wasmProgram) advanceBy(length string, all ...ptr) {
 	bytes := f.x(length).Shl(2)
@@ -167,10 +169,64 @@ func (f wasmProgram) advanceBy(length string, all ...ptr) {
 	}
 }
 
-func (f wasmProgram) next(all ...ptr) {
+func (f wasmProgram) move(bytes int, all ...ptr) {
 	for _, x := range all {
-		x.(wasm.X).Advance(4)
+		x.(wasm.X).Advance(bytes)
 	}
+}
+
+func (f wasmProgram) moveRows(bytes int, rows []ptr) { f.move(bytes, rows...) }
+
+func (f wasmProgram) place(x ptr) ptr { return x.(wasm.X).Copy() }
+
+func (f wasmProgram) read(x ptr, i int, e extent) vec {
+	n, _ := e.(*wasm.X)
+	return f.wasmFunc.load(x.(wasm.X), i, n)
+}
+
+func (f wasmProgram) operand(x ptr, i int) vec { return f.read(x, i, nil) }
+
+func (f wasmProgram) write(v vec, x ptr, i int, e extent) {
+	n, _ := e.(*wasm.X)
+	f.store(v.(wasm.V), x.(wasm.X), i, n)
+}
+
+func (f wasmProgram) first(n ptr) extent {
+	x := n.(wasm.X)
+	return &x
+}
+
+func (f wasmProgram) rows(first, distance ptr, n int) []ptr {
+	all := []ptr{first}
+	for len(all) < n {
+		all = append(all, all[len(all)-1].(wasm.X).Add(distance.(wasm.X)))
+	}
+	return all
+}
+
+func (f wasmProgram) eachOf(first, distance ptr, n int, do func(r int, x ptr)) {
+	for r := range n {
+		do(r, first)
+		f.advance(first, distance)
+	}
+}
+
+func (f wasmProgram) field(args ptr, offset int) ptr { return f.Load(args.(wasm.X), offset) }
+
+func (f wasmProgram) ifField(args ptr, offset, n int, body func()) {
+	f.If(f.Load(args.(wasm.X), offset).Is(n), body)
+}
+
+func (f wasmProgram) ifElse(x ptr, notNil, otherwise func()) {
+	f.IfElse(x.(wasm.X), notNil, otherwise)
+}
+
+func (f wasmProgram) quotients() func(sum, n, d vec) {
+	return func(sum, n, d vec) { sum.(wasm.V).Accumulate(n.(wasm.V).Div(d.(wasm.V))) }
+}
+
+func (f wasmProgram) inverses(one vec) func(x vec) vec {
+	return func(x vec) vec { return one.(wasm.V).Sub(one.(wasm.V).Div(x.(wasm.V))) }
 }
 
 func (f wasmProgram) ifAny(v vec, body func()) {
@@ -237,6 +293,12 @@ func (l wasmLoop) each(unroll int, body func(s step)) {
 func (l wasmLoop) inLanes(count int, body func(i int, s step)) {
 	l.wasmStream.inLanes(count, func(j, i int, n *wasm.X) { body(j, wasmStep{l, i, n}) })
 }
+
+func (l wasmLoop) blocks(most int, body func(vectors int, e extent)) {
+	l.wasmStream.blocks(most, func(vectors int, n *wasm.X) { body(vectors, n) })
+}
+
+func (l wasmLoop) at(x ptr) ptr { return l.place(x) }
 
 type wasmStep struct {
 	wasmLoop

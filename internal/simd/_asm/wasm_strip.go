@@ -6,18 +6,11 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/wasm"
 )
 
-// eachRow writes a loop over rows, and returns. body writes the code for the row at the pointers and
-// moves them to the next row.
-func (f *wasmFunc) eachRow(body func()) {
-	f.repeat(f.x("rows").Copy(), body)
-	f.Return()
-}
-
 // rowMax writes the loop for the largest element of each row. It ignores NaN, except in the lanes
 // that it starts with.
 func (f *wasmFunc) rowMax() {
 	dst, x, lowest := f.x("dst"), f.x("x"), f.Num(math.Inf(-1))
-	f.eachRow(func() {
+	eachRow(wasmProgram{f}, func() {
 		var most []wasm.V
 		for range 4 {
 			most = append(most, lowest.Copy())
@@ -30,6 +23,7 @@ func (f *wasmFunc) rowMax() {
 		x.AdvanceBy(f.x("row"))
 		dst.Advance(4)
 	})
+	f.Return()
 }
 
 // hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.

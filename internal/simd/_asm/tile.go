@@ -1,0 +1,68 @@
+package main
+
+// arguments is the struct that the parameter t of a kernel points to.
+type arguments struct {
+	p      program
+	t      ptr
+	offset func(field string) int // in bytes
+}
+
+func newArguments(p program, offset func(field string) int) arguments {
+	return arguments{p, p.pointer("t"), offset}
+}
+
+// field loads a pointer or an integer.
+func (a arguments) field(name string) ptr { return a.p.field(a.t, a.offset(name)) }
+
+// spread loads a float into all lanes.
+func (a arguments) spread(name string) vec { return a.p.load(a.t, a.offset(name)/4) }
+
+// eachHeight calls body for every number of rows from additiveRows down to 1, to write its code,
+// which ends the kernel.
+func (a arguments) eachHeight(body func(rows int)) {
+	for n := additiveRows; n > 1; n-- {
+		a.p.ifField(a.t, a.offset("rows"), n, func() { body(n) })
+	}
+	a.p.scope(func() { body(1) })
+}
+
+// storeTile stores the tile at the fields c and cRow, whose last vectors have as many lanes as the
+// field last.
+func (a arguments) storeTile(tile [][]vec) {
+	last := a.p.first(a.field("last"))
+	a.p.eachOf(a.field("c"), a.field("cRow"), len(tile), func(r int, x ptr) {
+		end := len(tile[r]) - 1
+		writeAll(a.p, tile[r][:end], x, nil)
+		a.p.write(tile[r][end], x, end, last)
+	})
+}
+
+// readRows reads one vector of each of n rows.
+func readRows(p program, first, distance ptr, n int) []vec {
+	all := make([]vec, n)
+	p.eachOf(first, distance, n, func(r int, x ptr) { all[r] = p.read(x, 0, nil) })
+	return all
+}
+
+// operandRows is readRows for vectors that can only be the last operand.
+func operandRows(p program, first, distance ptr, n int) []vec {
+	all := make([]vec, n)
+	p.eachOf(first, distance, n, func(r int, x ptr) { all[r] = p.operand(x, 0) })
+	return all
+}
+
+// writeRows writes one vector of each row.
+func writeRows(p program, all []vec, first, distance ptr) {
+	p.eachOf(first, distance, len(all), func(r int, x ptr) { p.write(all[r], x, 0, nil) })
+}
+
+// zeros returns rows of vectors, all 0.
+func zeros(p program, rows, vectors int) [][]vec {
+	all := make([][]vec, rows)
+	for r := range all {
+		for range vectors {
+			all[r] = append(all[r], p.zero())
+		}
+	}
+	return all
+}
