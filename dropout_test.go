@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// identity returns values that make the weights visible: with them, out is the weights after
+// identity returns the identity matrix as values: the output is then the weights after
 // dropout.
 func identity(b, g, n int) *tensor.Tensor {
 	v := tensor.Zeros(b, g, n, n)

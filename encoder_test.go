@@ -87,9 +87,9 @@ func TestEncoderLayerErrors(t *testing.T) {
 	}
 }
 
-// TestEncoderLayerDrops: the output of each sublayer is dropped in training only, and the
-// residual connection never. A sublayer with zero output weights returns its bias, so nothing
-// else can be dropped.
+// The output of each sublayer is dropped in training only, and the
+// residual connection never. A sublayer with zero output weights returns its bias, so dropout
+// can only change the bias.
 func TestEncoderLayerDrops(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		for _, live := range []string{"", "attention", "network"} {

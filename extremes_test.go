@@ -102,7 +102,7 @@ func TestGaussianFarAway(t *testing.T) {
 	}
 }
 
-// A query that is far from all keys attends to the nearest on every path: among many keys, which
+// A query that is far from all keys attends to the nearest one on every code path: among many keys, which
 // are split between processors, from a cache, and with dropout.
 func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 	const lk, e, v = 1100, 3, 2

@@ -111,8 +111,8 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// The maps of a layer may be replaced at any time.
-func TestMapsOfOnesOwn(t *testing.T) {
+// The projections of a layer may be replaced at any time.
+func TestReplacedProjections(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	other := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	x := tensor.Randn(newRand(139), 2, 5, 12)

@@ -93,7 +93,7 @@ func (s *sheet) multiHead() *attn.MultiHead {
 	if s.Setting("system") == "7" {
 		c.Layout = attn.SequenceFirst
 	}
-	if s.Setting("score") != "relative" { // that score comes with the call
+	if s.Setting("score") != "relative" { // the call defines that score
 		c.Score = s.score("score.")
 	}
 	m, err := attn.NewMultiHead(c, newRand(1))

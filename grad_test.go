@@ -33,7 +33,7 @@ func checkAttend(t *testing.T, name string, c call) {
 	}, in)
 }
 
-// away moves scores away from points without a derivative: elements of q away from zero, because
+// away moves inputs away from points where a score has no derivative: elements of q away from zero, because
 // of ReLU, and away from elements of k, because of distances. It moves them to grids whose points
 // are 0.1 apart.
 func away(c call) {
@@ -44,7 +44,7 @@ func away(c call) {
 	}
 }
 
-// apart is away for vectors that are compared with each other: each feature has a different value
+// apart is like away, for vectors that are compared with each other: each feature gets a different value
 // in each vector.
 func apart(x *tensor.Tensor) {
 	e := x.Dim(-1)

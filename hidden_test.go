@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// hidings are masks of every kind for the sizes usual. Together they hide keys from all queries
+// hidings returns masks of every kind for the sizes usual. Together they hide keys from all queries
 // of a head, and all keys from some queries.
 func hidings() map[string]attn.Mask {
 	s := usual
@@ -60,7 +60,7 @@ func eachHiding(t *testing.T, test func(t *testing.T, m attn.Mask, c scoreCase))
 
 // Masked elements have no effect on the results or on any gradient, even if they are NaN or
 // infinite.
-func TestHiddenIsNotFelt(t *testing.T) {
+func TestMaskedInputsHaveNoEffect(t *testing.T) {
 	eachHiding(t, func(t *testing.T, mask attn.Mask, c scoreCase) {
 		clean := newCall(c, usual).bias(usual.b, usual.h, usual.lq, usual.lk).mask(mask)
 		clean.o.SoftCap = 6
@@ -101,9 +101,9 @@ func poison(c call, weights *tensor.Tensor, p float32) call {
 	return c
 }
 
-// The same without bias and soft-cap. A key that only some queries attend to must not need them
-// either: if it contains NaN, it affects the queries that attend to it, and no others.
-func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
+// The same without bias and soft-cap, on which masking must not depend. If a key that only some
+// queries attend to contains NaN, it affects these queries and no others.
+func TestKeysMaskedForSomeQueries(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual).mask(mask.Causal())
 		x.dweights = nil
@@ -250,7 +250,7 @@ func checkBlind(t *testing.T, c call) (blind int) {
 
 // Inputs of a layer after the valid lengths have no effect either, although they first pass
 // through maps with parameters.
-func TestMultiHeadHiddenIsNotFelt(t *testing.T) {
+func TestMultiHeadMaskedInputsHaveNoEffect(t *testing.T) {
 	lens := []int{3, 0}
 	for _, c := range scores {
 		if c.eq != c.ek {

@@ -28,7 +28,7 @@ func sameMask(t *testing.T, what string, m attn.Mask, lq, lk int, sees func(b, p
 // far are arguments that are effectively infinite.
 var far = []int{13, math.MaxInt / 2, math.MaxInt - 1, math.MaxInt}
 
-// upTo returns the numbers from lo to hi, and those of far.
+// upTo returns the numbers from lo to hi and the numbers in far.
 func upTo(lo, hi int) []int {
 	var all []int
 	for n := lo; n <= hi; n++ {

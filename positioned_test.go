@@ -122,7 +122,7 @@ func TestExtendWithPositions(t *testing.T) {
 
 // Positions are relative: shifted positions give the same result within rounding, with Offsets or
 // IDs.
-func TestPositionsOfOnesOwn(t *testing.T) {
+func TestUserDefinedPositions(t *testing.T) {
 	c := positionedLayers(t)["RoPE"]
 	m := positionedLayer(t, c)
 	x := tensor.Randn(newRand(23), 2, 5, c.Width)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	// Import what the examples import: go test caches a result until an import or an opened file changes.
+	// The same imports as in the examples: go test caches a result until an import or an opened file changes.
 	_ "github.com/attn-go/attn"
 	_ "github.com/attn-go/attn/heads"
 	_ "github.com/attn-go/attn/nn"

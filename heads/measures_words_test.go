@@ -119,7 +119,7 @@ func TestMergeWordsOfRecord(t *testing.T) {
 	}
 }
 
-// The marks of one text apply to the other text too.
+// The special tokens of one text apply to the other text too.
 func TestMarksAreThoseOfTheRecord(t *testing.T) {
 	r := &Record{Layers: []Layer{{Kind: Cross, Heads: 1, Queries: []string{"2", "0"}, Keys: []string{"a", "▁", "b"}, Weights: make([]float32, 6)}}}
 	if got, want := r.MergeWords().Layers[0].axes(), "[20] [] [a b] []"; got != want {

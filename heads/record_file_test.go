@@ -106,7 +106,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// testdata/make.py ran the lines of docs/heads.md.
+// testdata/make.py wrote the file with the commands in docs/heads.md.
 func TestPythonLines(t *testing.T) {
 	r, err := Read("testdata/python.safetensors")
 	if err != nil {

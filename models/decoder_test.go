@@ -91,7 +91,7 @@ func goldenDecoder(t *testing.T, name string) {
 	logits := m.Head().Logits(tape, hidden)
 	g.Check("want.logits", logits)
 
-	// The token behind each one; behind the last there is none.
+	// The token after each one; after the last there is none.
 	const none = -1
 	loss := nn.CrossEntropy(tape, logits, append(slices.Clone(ids[1:]), none), none, 0)
 	tape.Backward(loss, nil)
@@ -256,7 +256,7 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("%+v: %v, want %v", c.o, got, c.want)
 		}
 	}
-	// Without a limit, as many as the model takes, and one behind them.
+	// Without a limit, as many tokens as the model has positions, and one more.
 	if got, most := generate(t, m, ids, models.Generation{Ends: []int{}}), m.Sizes().Positions; len(ids)+len(got) != most+1 {
 		t.Errorf("%d tokens after %d, want %d in all", len(got), len(ids), most+1)
 	}
@@ -368,7 +368,7 @@ func TestDecodersInInt8(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		floats := maps.Collect(small.Params()) // what is no matrix of integers
+		floats := maps.Collect(small.Params()) // all parameters that are not stored as int8
 		held := 0
 		for name, p := range m.Params() {
 			if _, ok := floats[name]; ok || p.Rank() != 2 {
@@ -456,7 +456,7 @@ func TestGemmaGELU(t *testing.T) {
 	}
 }
 
-// If config.json has the original number of positions beside rope_parameters, that number takes precedence,
+// If config.json has the original number of positions outside rope_parameters, that number takes precedence,
 // as in transformers.
 func TestOriginalPositions(t *testing.T) {
 	m, g := openDecoder(t, "llama_yarn")

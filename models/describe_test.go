@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// The text and the JSON object name what is special about a model.
+// The text and the JSON object contain the special properties of a model.
 func TestDescription(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"bert_pruned": {

@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Load returns a model whose layers are those of package attn. This one is tiny, with random weights.
+// Load returns a model built from layers of package attn. This one is tiny, with random weights.
 func ExampleLoad() {
 	m, err := models.Load("testdata/sentence_dense", models.Options{})
 	if err != nil {

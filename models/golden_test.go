@@ -29,7 +29,7 @@ func cases(t *testing.T) []string {
 	return paths
 }
 
-// fewer returns every third element under -short, and otherwise all. Tests of the numbers of every
+// fewer returns every third element with -short, and otherwise all. Tests of the numbers of every
 // family do not use it.
 func fewer[T any](list []T) []T {
 	if !testing.Short() {

@@ -42,7 +42,7 @@ func TestGradients(t *testing.T) {
 				if !m.Head().Task.PerToken() {
 					return y
 				}
-				return tensor.Slice(tape, y, 1, 0, 4) // behind the shorter text is padding
+				return tensor.Slice(tape, y, 1, 0, 4) // after the shorter text there is padding
 			}, []*tensor.Tensor{p})
 		}
 		if n == 0 {

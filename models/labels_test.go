@@ -26,7 +26,7 @@ func TestLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Bytes that are no text by themselves stay as they are.
+	// Bytes that are not valid UTF-8 by themselves are unchanged.
 	want := []string{"<s>", "a", "é", "Ġé", "Ċ", "a", "ð", "Ł", "ĺ", "Ģ"}
 	if got := labels(tok, e); !slices.Equal(got, want) {
 		t.Errorf("labels %q, want %q", got, want)

@@ -85,7 +85,7 @@ func TestProbeTrain(t *testing.T) {
 	}
 }
 
-// checkUnread compares tensors that are no parameters of the model, such as those of an image model, before
+// checkUnread compares tensors that are not parameters of the model, such as the tensors of an image encoder, before
 // and after training: they do not change, except for a tensor that is tied to a parameter.
 func checkUnread(t *testing.T, m *models.Model, dir string) {
 	t.Helper()

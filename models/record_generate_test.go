@@ -39,7 +39,7 @@ func stepByStep(t *testing.T, m *models.Model, prompt string, n int) *heads.Reco
 		t.Fatal(err)
 	}
 	recorder := heads.NewRecorder(heads.RecorderOptions{})
-	// What is written last is not read.
+	// The last generated token is not an input.
 	tokens, err := m.Generate(e.IDs, models.Generation{Tokens: n + 1, Ends: []int{}, Run: models.Run{Observe: recorder.Observe}})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A gate of 0 has the same effect as a zero part of the output map.
+// A gate of 0 has the same effect as output weights of 0 for the head.
 func TestGates(t *testing.T) {
 	m, err := models.Load("testdata/bert", models.Options{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestSession(t *testing.T) {
 	turns := []struct {
 		said  []int
-		keeps func(text []int) int // how much of what was before the text keeps
+		keeps func(text []int) int // how many of the cached tokens the text keeps
 		stop  int                  // tokens after which the caller leaves, 0 for none
 	}{
 		{said: []int{10, 25, 8, 14}},
@@ -35,7 +35,7 @@ func TestSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		z := m.Sizes()
-		var text, read []int // read is what the session has read
+		var text, read []int // read contains the tokens in the session's cache
 		for n, turn := range turns {
 			if turn.keeps != nil {
 				text = text[:turn.keeps(text)]

@@ -109,7 +109,7 @@ func TestDifference(t *testing.T) {
 		broken := keepHeads(t, m, nil)
 		for name, p := range broken.Params() {
 			if name == "target.weight" {
-				p.Data()[p.Len()-1] = bad // of the last token, which logits are made of
+				p.Data()[p.Len()-1] = bad // in the row of the last token, which the logits read
 			}
 		}
 		for _, both := range [][2]*Model{{m, broken}, {broken, m}, {broken, broken}} {

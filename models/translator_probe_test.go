@@ -95,7 +95,7 @@ func TestProbeAddsUp(t *testing.T) {
 	}
 }
 
-// Gates per example apply in every layer, their gradients match finite differences, and observed weights have
+// Separate gates for each example work in every layer, their gradients match finite differences, and observed weights have
 // the shape of the remaining heads.
 func TestProbeGates(t *testing.T) {
 	pairs := []seq2seq.Pair{{Source: "abcdef", Target: "fed"}, {Source: "ga", Target: "agbc"}, {Source: "bcfa", Target: "a"}}
@@ -122,7 +122,7 @@ func TestProbeGates(t *testing.T) {
 			}
 			for _, i := range []int{0, 4, 8} {
 				g := gates[name].Data()
-				const step = 1. / 256 // small beside the distance to a corner of a ReLU
+				const step = 1. / 256 // small compared with the distance to the kink of a ReLU
 				g[i] = 1 + step
 				up := loss()
 				g[i] = 1 - step

@@ -17,7 +17,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// TestMain computes on one thread; tests of threads ask for more.
+// TestMain sets one thread; tests of threads set more.
 func TestMain(m *testing.M) {
 	partest.OneThread()
 	m.Run()
@@ -44,7 +44,7 @@ func toyPairs(n int) []seq2seq.Pair {
 }
 
 // toyConfigs are small networks: both architectures with every score, the recurrent one with heads and
-// without. Under -short, each score after the first has one of them.
+// without. With -short, each score after the first has one of them.
 func toyConfigs() []TranslatorConfig {
 	var all []TranslatorConfig
 	for i, score := range score.Kinds().Names() {

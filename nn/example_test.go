@@ -46,7 +46,7 @@ func ExampleGRU() {
 
 	out, last := gru.Forward(nil, x, nil, lens, nn.Forward)
 	fmt.Println(out.Shape(), last.Shape())
-	fmt.Println("behind its end the second gives", tensor.Slice(nil, tensor.Slice(nil, out, 0, 1, 2), 1, 2, 5))
+	fmt.Println("after its end the second gives", tensor.Slice(nil, tensor.Slice(nil, out, 0, 1, 2), 1, 2, 5))
 	fmt.Println("its last state is that of step 2:", last.At(1, 0) == out.At(1, 1, 0))
 
 	// A bidirectional layer concatenates the outputs of two layers.
@@ -55,7 +55,7 @@ func ExampleGRU() {
 	fmt.Println(tensor.Concat(nil, 2, out, back).Shape())
 	// Output:
 	// [2 5 4] [2 4]
-	// behind its end the second gives [[[0 0 0 0] [0 0 0 0] [0 0 0 0]]]
+	// after its end the second gives [[[0 0 0 0] [0 0 0 0] [0 0 0 0]]]
 	// its last state is that of step 2: true
 	// [2 5 8]
 }

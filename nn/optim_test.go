@@ -72,7 +72,7 @@ func TestOptimisersGolden(t *testing.T) {
 	}
 }
 
-// An optimiser with the loaded state of another continues exactly as the other would.
+// An optimiser that loads the state of another continues with the same bits.
 func TestOptimisersContinue(t *testing.T) {
 	g := tensortest.Open(t, goldenDir+"optim.safetensors")
 	for kind, create := range optimisers {

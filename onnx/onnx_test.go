@@ -309,7 +309,7 @@ func TestEncoderLayer(t *testing.T) {
 	}
 }
 
-// A model that is built from parts, unlike those that the package's functions return.
+// A model that is built with the methods of Graph instead of FromMultiHead.
 func TestGraph(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const width = 11

@@ -197,7 +197,7 @@ func TestONNXPruned(t *testing.T) {
 	}
 }
 
-// Greedy search with the model writes what the translator writes.
+// Greedy search with the ONNX model gives the translator's output.
 func TestONNXTranslates(t *testing.T) {
 	for _, c := range []models.TranslatorConfig{
 		{Arch: models.Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10},

@@ -122,7 +122,7 @@ func paper(t *testing.T, cuts ...int) *toy {
 	}
 }
 
-// drawn is a model with random weights and data, whose layers run one after the other.
+// drawn is a model with random weights and data, a sequence of layers.
 func drawn(t *testing.T, cuts ...int) *toy {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 5))

@@ -63,7 +63,7 @@ func ExampleOnKeys() {
 	// Output: true [1 1 1 6]
 }
 
-// A user-defined score has an entry like those of this package. Its name comes from a
+// A user-defined score has an entry like the scores of this package. Its name comes from a
 // configuration.
 func ExampleKinds() {
 	table := append(score.Kinds(), manhattan)

@@ -154,7 +154,7 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("unknown are %q, want the space", got)
 	}
 
-	// Unknown returns exactly the pieces that Encode does not know.
+	// Unknown returns exactly the pieces that are not in the vocabulary.
 	rng := rand.New(rand.NewPCG(2, 1))
 	for _, units := range allUnits {
 		v := BuildVocabulary([]string{randomText(rng, scripts, 100)}, units, 0)

@@ -28,7 +28,7 @@ func moveCases() []opCase {
 			in: [][]int{{2, 3}}, shape: []int{2, 3},
 			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], i...) }},
 		{name: "index_of_a_result", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
-			y := tensor.Square(t, x[0]) // the result is used as a whole and in two parts, one of them twice
+			y := tensor.Square(t, x[0]) // the result is used as a whole, and one of its two parts twice
 			part := tensor.Reshape(t, tensor.Index(t, y, 1), 15)
 			return tensor.Concat(t, 0, part, tensor.Reshape(t, tensor.Index(t, y, 0, 2), 5), tensor.Mul(t, part, part), tensor.Reshape(t, y, -1))
 		}, in: [][]int{{2, 3, 5}}, shape: []int{65},

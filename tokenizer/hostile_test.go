@@ -96,7 +96,7 @@ func TestHostileSize(t *testing.T) {
 	}
 }
 
-// The same for the other files of a directory.
+// The same for all other files of a directory.
 func TestHostileTextInDirectory(t *testing.T) {
 	for _, text := range []string{hostile.Text, hostile.Long} {
 		for name, file := range map[string]string{

@@ -32,7 +32,7 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
-// White space may belong to the tokens beside it. It must not be scanned again for each of them.
+// White space may belong to the tokens before and after it. It must not be scanned again for each of them.
 func TestLongSpaces(t *testing.T) {
 	text := strings.Repeat(" \n", 1<<18)
 	for _, flags := range []addedToken{{LStrip: true}, {RStrip: true}, {LStrip: true, RStrip: true}} {

@@ -65,7 +65,7 @@ func TestNewTrainedRefuses(t *testing.T) {
 	}
 }
 
-// The scanner of spaces finds what the expression finds.
+// The scanner of spaces finds the same matches as the regular expression.
 func TestBlanks(t *testing.T) {
 	rng, expr := rand.New(rand.NewPCG(1, 5)), regexp.MustCompile(blanks)
 	for range 300 {

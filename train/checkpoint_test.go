@@ -246,7 +246,7 @@ func TestCheckpointFormat(t *testing.T) {
 }
 
 // Each step drops different elements. The learning rate is too small to have an effect, so
-// nothing else differs between two steps with the same pair.
+// nothing else differs between two steps on the same pair.
 func TestDropoutOfSteps(t *testing.T) {
 	pairs := toyPairs(1)
 	for dropout, want := range map[float32]int{0: 1, 0.5: 5} {

@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// The frames of a run are bounded, denser at the beginning, and include those of a longer run.
+// The number of frames of a run is bounded; they are denser at the beginning, and include the frames of a longer run.
 func TestFilmedSteps(t *testing.T) {
 	of := func(total int) (steps []int) {
 		for step := range total + 1 {
@@ -98,7 +98,7 @@ func loadFile(t *testing.T, dir, name string) []byte {
 	return data
 }
 
-// A run without a recording, or with one of another model, is resumed or refused.
+// A run without a recording is resumed; one with a recording of another model is rejected.
 func TestFilmResumed(t *testing.T) {
 	r := toyRecipe(t)
 	dir := finished(t, r, func(*Session) {})
@@ -220,7 +220,7 @@ func TestFilmReplaced(t *testing.T) {
 	}
 }
 
-// A Projector reads what was saved last: nothing, a recording, or its error.
+// A Projector reads the last save: nothing, a recording, or its error.
 func TestProjector(t *testing.T) {
 	dir := finished(t, toyRecipe(t), func(*Session) {})
 	whole := loadFile(t, dir, FilmFile)

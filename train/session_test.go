@@ -261,7 +261,7 @@ func TestSessionPrepare(t *testing.T) {
 		t.Errorf("with another seed: %v", err)
 	}
 
-	// Another program needs the directory alone, and its steps are those of attn.
+	// Another program needs only the directory, and computes the same steps as attn.
 	var trained [2]*Session
 	for i, prepared := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "run")

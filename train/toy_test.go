@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// TestMain computes on one thread; tests of threads ask for more.
+// TestMain sets one thread; tests of threads set more.
 func TestMain(m *testing.M) {
 	partest.OneThread()
 	m.Run()

@@ -43,7 +43,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// README's ratios are those of the table that its chart shows.
+// The ratios in README are the same as in the table of its chart.
 func TestReadmeRatios(t *testing.T) {
 	records, err := history.Read("../history")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestGateFails(t *testing.T) {
 	}
 }
 
-// A table is saved as soon as it is finished: an interruption of the next one does not lose it.
+// A table is saved as soon as it is finished, so interrupting the next one loses nothing.
 func TestSaveBeforeInterruption(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir("../..")

@@ -42,7 +42,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// A later measurement of one row replaces that row, and neither the others nor what was written by hand.
+// A later measurement of one row replaces only that row: other rows and handwritten text are unchanged.
 func TestAddToTable(t *testing.T) {
 	peers := []Version{{"PyTorch", "2"}}
 	measured := func(work string, ms float64) Row { return Row{Work: work, Median: ms, Peers: []Figure{{Median: 1}}} }

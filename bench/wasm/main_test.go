@@ -31,7 +31,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// What is measured is saved, read again, and rendered in the units of its rows.
+// Measurements are saved, read again, and rendered in the units of their rows.
 func TestMeasuredToDocument(t *testing.T) {
 	table := tableOf([]map[string][]float64{
 		{rows[0].name: {2.5, 2.46, 9}, rows[3].name: {5607.4}, rows[4].name: {4.71}},

@@ -69,7 +69,7 @@ func applyInput(t *testing.T, path string) *safetensors.File {
 			add(name, x)
 		case strings.HasPrefix(x.Name, "param."):
 			name := strings.TrimPrefix(x.Name, "param.")
-			if golden.Lookup("param.q.weight") == nil { // without a layer, the parameters are those of the score
+			if golden.Lookup("param.q.weight") == nil { // without a layer, only the score has parameters
 				name = "score." + name
 			}
 			add(name, x)

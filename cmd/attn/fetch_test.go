@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/internal/hub/hubtest"
 )
 
-// hub DIR starts a hub at $HF_ENDPOINT that serves the directory as owner/tiny. The first download of
+// hub DIR starts a test server at $HF_ENDPOINT that serves the directory as owner/tiny. The first download of
 // model.safetensors stops half-way.
 func startHub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -51,7 +51,7 @@ func startHub(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("HF_ENDPOINT", h.URL)
 }
 
-// deferrer implements the methods of a test that the hub uses, for a script.
+// deferrer implements, for a script, the methods of testing.T that the test server calls.
 type deferrer struct {
 	testing.TB
 	ts *testscript.TestScript

@@ -13,8 +13,8 @@ import (
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
-// However many shards there are, what attn heads makes of their sums has the bits of what it
-// measures on all pairs at once.
+// For any number of shards, attn heads computes from their sums the same bits as from all pairs
+// at once.
 func TestHeadsOfShards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: many processes")
@@ -26,7 +26,7 @@ func TestHeadsOfShards(t *testing.T) {
 	for out, seed := range map[string]string{model: "1", other: "2"} {
 		command(t, append([]string{"train", "--data", data, "--heads", "2", "--seed", seed, "--out", out}, small...)...)
 	}
-	// found returns what must be equal.
+	// found returns the output that must be equal.
 	found := func(args ...string) string {
 		var r reports.Importance
 		if err := json.Unmarshal([]byte(command(t, append([]string{"heads", "--model", model, "--json"}, args...)...)), &r); err != nil {

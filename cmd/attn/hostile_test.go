@@ -37,7 +37,7 @@ func attnOf(t *testing.T, args ...string) (code int, out, messages string) {
 }
 
 // No flag or argument of any command can pass control characters to the terminal. A file name with
-// control characters can come from an archive or from a pattern of the shell.
+// control characters can come from an archive or a shell glob.
 func TestHostileArguments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: every flag of every command")

@@ -49,7 +49,7 @@ func outcome(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// expectOutcome fails the test unless the files of a run equal one of these.
+// expectOutcome fails the test unless the files of a run equal one of the given outcomes.
 func expectOutcome(t *testing.T, what, dir string, want ...map[string]string) {
 	t.Helper()
 	got := outcome(t, dir)
@@ -58,7 +58,7 @@ func expectOutcome(t *testing.T, what, dir string, want ...map[string]string) {
 	}
 }
 
-// deaths runs f and returns copies of a directory: before each operation on the disk, as a process
+// deaths runs f and returns copies of a directory: one before each operation on the disk, as a process
 // killed there would leave it, and at the end.
 func deaths(t *testing.T, dir string, f func()) (copies []string) {
 	t.Helper()

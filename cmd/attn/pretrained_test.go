@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Vectors come in the order of the lines, whatever batches they were computed in.
+// Vectors are written in the order of the lines, for any batch size.
 func TestEmbedKeepsTheOrder(t *testing.T) {
 	const dir = "../../models/testdata/sentence_dense"
 	words := strings.Fields("cat dog sat sleeps on the mat who ? run sun unheard-of")
@@ -68,7 +68,7 @@ func TestEmbedKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// What attn run writes is what transformers computes.
+// attn run writes the same values as transformers computes.
 func TestRunModel(t *testing.T) {
 	const dir = "../../models/testdata/bert_words"
 	g := tensortest.Open(t, dir+"/golden.safetensors")
@@ -96,7 +96,7 @@ func TestRunModel(t *testing.T) {
 	}
 }
 
-// The same of encoder–decoders, with targets of unequal lengths.
+// The same for encoder–decoders, with targets of unequal lengths.
 func TestRunEncoderDecoder(t *testing.T) {
 	for _, name := range []string{"marian", "marian_two_vocabularies", "t5", "t5_1.1"} {
 		dir := "../../models/testdata/seq2seq/" + name

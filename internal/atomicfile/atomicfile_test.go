@@ -132,7 +132,7 @@ func TestLongestName(t *testing.T) {
 }
 
 func TestPermissions(t *testing.T) {
-	// Whatever the umask is, the permissions must equal those of os.WriteFile.
+	// For any umask, the permissions must be the same as those that os.WriteFile sets.
 	dir := t.TempDir()
 	plain, path := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	if err := os.WriteFile(plain, nil, 0o644); err != nil {
@@ -287,7 +287,7 @@ func TestWritersAtOnce(t *testing.T) {
 	expect(t, path, strings.Repeat(string(got[:1]), size))
 }
 
-// Files that belong together are replaced together: if one of them fails, the others are unchanged.
+// Files of one save are replaced together: if one cannot be written, the others are unchanged.
 func TestWriteAll(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{"config", "vocabulary", "weights"}

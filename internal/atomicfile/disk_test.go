@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// failing is a disk on which one of three operations fails.
+// failing is a file system on which one of three operations fails.
 type failing struct {
 	*os.File
 	room               int // bytes before Write fails

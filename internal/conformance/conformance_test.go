@@ -29,7 +29,7 @@ const onnxCases = "testdata/onnx-attention"
 
 var casesFlag = flag.String("cases", onnxCases, "directory of cases, one *.safetensors file each")
 
-// TestONNXCases runs the operator's own cases, or those of -cases, on every instruction set.
+// TestONNXCases runs the test cases of the ONNX project, or the cases in -cases, on every instruction set.
 func TestONNXCases(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(*casesFlag, "*.safetensors"))
 	if err != nil || len(paths) == 0 || *casesFlag == onnxCases && len(paths) != 44 {

@@ -52,7 +52,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// Means that are exactly between two numbers become the even one, and those beside it the nearest.
+// A mean exactly between two float32 numbers is rounded to the even one, any other to the nearest.
 func TestRounding(t *testing.T) {
 	for _, unit := range []float64{0x1p-1074, 0x1p-1060, 0x1p-1022, 0x1p-500, 1, 0x1p900, 0x1p970} {
 		for _, mantissa := range []float64{0, 1, 2, 3, 1<<52 - 1, 1 << 52, 1<<53 - 2, 1<<53 - 1} {

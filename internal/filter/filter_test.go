@@ -258,7 +258,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A user who types gets an answer before typing the next line, and Ctrl-C works while nothing is typed.
+// An interactive user gets an answer after each line, and Ctrl-C works while the input is idle.
 func TestAnswersAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, typed := io.Pipe()

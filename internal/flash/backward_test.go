@@ -109,7 +109,7 @@ var kinds = func() []kind {
 	for _, form := range forms {
 		for n, f := range features {
 			if form.name == "gaussian of one width" && n%4 != 0 {
-				continue // differs from the other only in its scale
+				continue // differs from the previous case only in its scale
 			}
 			all = append(all, kind{form.name + ", " + f.name, func(p *problem) {
 				form.set(p)
@@ -228,7 +228,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The other kernel implementations that this machine supports.
+// All other kernel implementations that this machine supports.
 func TestImplementations(t *testing.T) {
 	simd.Each(func(name string) {
 		for _, k := range kinds {

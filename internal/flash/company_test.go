@@ -131,7 +131,7 @@ func TestQueriesAreIndependent(t *testing.T) {
 // padding queries attend to.
 func TestPaddingChangesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: TestHiddenIsNotFelt is similar")
+		t.Skip("slow: TestMaskedInputsHaveNoEffect is similar")
 	}
 	for n, s := range mixtures {
 		for _, k := range mixtureOptions[:1+len(forms)] {
@@ -159,7 +159,7 @@ func TestPaddingChangesNothing(t *testing.T) {
 }
 
 // A query is not affected if another query of its strip attends to a value that is not finite.
-func TestValuesOfOthersAreNotFelt(t *testing.T) {
+func TestOtherValuesHaveNoEffect(t *testing.T) {
 	for n, s := range mixtures {
 		m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
 		want := run(&m.problem)

@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/par/partest"
 )
 
-// TestMain computes on one thread; tests of threads ask for more.
+// TestMain sets one thread; tests of threads set more.
 func TestMain(m *testing.M) {
 	partest.OneThread()
 	m.Run()
@@ -218,7 +218,7 @@ func TestGradientsAreAdded(t *testing.T) {
 }
 
 // Hidden elements have no effect, whatever they are.
-func TestHiddenIsNotFelt(t *testing.T) {
+func TestMaskedInputsHaveNoEffect(t *testing.T) {
 	for _, s := range waysToRun() {
 		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1)), math.MaxFloat32} {
 			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)

@@ -48,7 +48,7 @@ func TestPages(t *testing.T) {
 					a.Weights = weights
 					Forward(&a)
 
-					// Tensors with the vectors as they are stored.
+					// Tensors with the vectors after rounding to the storage format.
 					for b := range s.b {
 						for g := range s.g {
 							for j := range s.lk {

@@ -295,7 +295,7 @@ func (p *problem) wGrad(g *Grads) []float32 {
 	return dw
 }
 
-// forms are the forms of the score besides the dot product.
+// forms are all forms of the score except the dot product.
 var forms = []kind{
 	{"additive", func(p *problem) {
 		p.Additive, p.Scale = normal(rand.New(rand.NewPCG(6, 6)), p.E, 0.7), 1

@@ -51,7 +51,7 @@ func saidBy(t *testing.T, m *models.Model, pairs []seq2seq.Pair) []seq2seq.Pair 
 	return pairs
 }
 
-// inOrder returns scores by which heads are removed in an order, the other heads last.
+// inOrder returns scores by which the given heads are removed first, in the given order.
 func inOrder(m *models.Model, order ...prune.Head) prune.Scores {
 	s := prune.Scores{Values: map[string][]float64{}}
 	for _, l := range m.Attention() {
@@ -145,7 +145,7 @@ func TestChooseMost(t *testing.T) {
 	// the worst: it removes none and loses nothing.
 	x.Goal.Drop = 1 - (value[mild]+value[worst])/2/whole
 	x.scores = []prune.Scores{inOrder(m, mild, worst), inOrder(m, worst, mild)}
-	for range 2 { // whichever comes first
+	for range 2 { // in both orders
 		if err := x.choose(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// TestMain computes on one thread; tests of threads ask for more.
+// TestMain sets one thread; tests of threads set more.
 func TestMain(m *testing.M) {
 	partest.OneThread()
 	m.Run()

@@ -37,7 +37,7 @@ func TestComparedTimesAreOfTheRatio(t *testing.T) {
 	var pairs []pair
 	for i := range 40 {
 		p := pair{4.05, 4.05 / 1.28}
-		if i%3 == 0 { // somebody else has the machine
+		if i%3 == 0 { // another process uses the CPU
 			p = pair{3.9 + 0.1*rng.Float64(), 4.63 + 9*rng.Float64()}
 		}
 		pairs = append(pairs, p)

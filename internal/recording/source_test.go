@@ -167,8 +167,8 @@ func TestPretrainedSource(t *testing.T) {
 	}
 }
 
-// Weights are computed when the page asks for them; of a text that is too long for that the
-// error says what is not.
+// Weights are computed when the page requests them. For a text that is too long for this, the
+// error names the limit.
 func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 	m, r := recordOfSentences(t)
 	kept, err := m.Record("the cats", "who ?", heads.RecorderOptions{})

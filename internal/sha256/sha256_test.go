@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Sums equal those of the standard library at all lengths around a block, written in parts of any size.
+// Hashes equal the standard library's at all lengths around a block, written in parts of any size.
 func TestSum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range 300 {

@@ -65,7 +65,7 @@ func TestTranslations(t *testing.T) {
 	}
 }
 
-// The losses of lines are those of train.Loss, and a line without a pair has an error.
+// The losses of lines equal train.Loss, and a line without a pair has an error.
 func TestLosses(t *testing.T) {
 	m := newTranslator(t)
 	pairs := train.Dates(3, 1)

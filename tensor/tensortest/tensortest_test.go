@@ -27,7 +27,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 func (r *recorder) Fatal(args ...any)                 { r.log = append(r.log, fmt.Sprint(args...)); runtime.Goexit() }
 func (r *recorder) Fatalf(format string, args ...any) { r.Errorf(format, args...); runtime.Goexit() }
 
-// failures runs f and returns what it reported.
+// failures runs f and returns the failures that it reported.
 func failures(f func(tb testing.TB)) string {
 	r, done := new(recorder), make(chan bool)
 	go func() { // for Goexit to end

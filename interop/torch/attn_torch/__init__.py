@@ -1,4 +1,4 @@
-"""attn's translators in PyTorch, which read and write directories of attn. See docs/scale-training.md."""
+"""The translators of attn train in PyTorch. They read and write the same directories. See docs/scale-training.md."""
 
 from .files import Run, load, save
 from .recurrent import attn_name

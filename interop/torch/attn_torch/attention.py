@@ -53,7 +53,7 @@ SCORES = {
 
 
 class Score(nn.Module):
-    """The score of that name for vectors of the given size. Parameters are 0 until they are loaded."""
+    """A score of SCORES for vectors of the given size. Its parameters are 0 until they are loaded."""
 
     def __init__(self, name, size):
         super().__init__()
@@ -65,7 +65,7 @@ class Score(nn.Module):
             setattr(self, parameter, nn.Parameter(torch.zeros(shape)))
 
     def attend(self, q, k, v, mask=None, dropout=0.0):
-        """Returns the mean of the values v, weighted by the softmax of the scores where the mask is true."""
+        """Returns the mean of v, weighted by the softmax of the scores; keys where the mask is False are hidden."""
         if self.name in ("scaled", "dot"):
             scale = 1.0 if self.name == "dot" else None
             return F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=scale)
@@ -76,7 +76,7 @@ class Score(nn.Module):
 
 
 class MultiHead(nn.Module):
-    """attn.MultiHead as used in translators, without pruned heads."""
+    """attn.MultiHead as translators use it, without the heads that were pruned."""
 
     def __init__(self, config, layer):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The batches of attn's Trainer: the same pairs in the same order, determined by seed and epoch."""
+"""The batches of train.Trainer: the same pairs in the same order, determined by seed and epoch."""
 
 
 class PCG:

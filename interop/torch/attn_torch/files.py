@@ -1,7 +1,7 @@
-"""Directories of attn: a model, or a run created by `attn train --prepare`.
+"""Reads and writes directories of attn: a model, or a run created by `attn train --prepare`.
 
-Files are replaced as in attn: all together or not at all, even if the process is killed. They are written into a
-folder, the folder is renamed to .attn-save, which is the atomic step, and then they are moved to their places.
+A save replaces all its files or none, even if the process is killed, with the same protocol as attn. Files are written
+into a folder, the folder is renamed to .attn-save, which is the atomic step, and then they are moved to their places.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ class Run:
         self.about = json.loads(metadata(self.place(TRAINING))["checkpoint"])
         self.settings, self.position = self.about["settings"], self.about["position"]
         if not self.place(EXAMPLES).exists() or metadata(self.place(EXAMPLES)).get("data") != self.about["data"]:
-            raise ValueError(f"{directory}: {EXAMPLES} does not belong to this run; run attn train --prepare again to write it")
+            raise ValueError(f"{directory}: {EXAMPLES} is from another run; run attn train --prepare again")
         examples = load_file(self.place(EXAMPLES))
         self.lengths = [tuple(pair) for pair in examples["lengths"].tolist()]
         self.ids = examples["ids"]
@@ -176,7 +176,7 @@ def publish(directory):
     if not saved.exists():
         return
     if any(file.is_dir() or file.suffix == ".gone" for file in saved.iterdir()):
-        raise ValueError(f"{directory}: attn was interrupted while it saved; run an attn command on the directory first")
+        raise ValueError(f"{directory}: attn was interrupted while saving; run an attn command on it first")
     for file in saved.iterdir():
         os.replace(file, directory / file.name)
     sync(directory)

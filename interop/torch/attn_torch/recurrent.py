@@ -51,7 +51,7 @@ class Recurrent(nn.Module):
         return F.linear(y, self.target.weight)
 
     def encode(self, source, lengths):
-        """Returns the sources as keys and values [B Ls D], and the first state of each layer of the decoder."""
+        """Returns the encoder's output [B Ls D], the keys and values, and the initial state of each decoder layer."""
         x = self.dropout(self.embed(self.source, source))
         states = []
         for gru, first in zip(self.encoder, self.initial):

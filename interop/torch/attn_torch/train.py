@@ -5,8 +5,8 @@
     attn train --resume --out runs/big
 
 The first command writes the untrained model and the pairs as numbers, the second trains, and the third measures the
-model, or continues if the second was stopped. Batches, schedule and loss are the same as in attn; each process takes
-its share of every batch. Dropout drops different elements.
+model, or continues if the second was stopped. Batches, schedule and loss are the same as in attn; each process computes
+its share of every batch. Only dropout differs: it drops other elements.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def rectangle(rows):
 
 
 def share_loss(network, examples, smoothing, device):
-    """Returns the sum of the cross entropies of the examples' target tokens."""
+    """Returns the sum of the cross entropy over all target tokens of the examples."""
     sources, targets = zip(*examples)
     lengths = torch.tensor([len(s) for s in sources], device=device)
     write = rectangle(targets).to(device)
@@ -46,7 +46,7 @@ def share_loss(network, examples, smoothing, device):
 
 
 def rate(step, settings):
-    """Returns nn.WarmupInvSqrt times the largest learning rate."""
+    """Returns the learning rate of a step: nn.WarmupInvSqrt times the largest rate."""
     warmup = max(settings["warmup"], 1)
     return settings["lr"] * min(step / warmup, math.sqrt(warmup / step))
 
@@ -57,7 +57,7 @@ def train(run, epochs, most, save_every, device, report):
     network = run.network.to(device)
     optimizer = torch.optim.AdamW(network.parameters(), betas=(0.9, 0.98), eps=1e-8, weight_decay=0)
     run.load_optimizer(optimizer)
-    # If a layer has lost all its heads, its other maps are not used.
+    # A layer whose heads are all pruned uses only its output bias.
     headless = any(getattr(layer, "heads", None) == 0 for layer in network.modules())
     parallel = DistributedDataParallel(network, find_unused_parameters=headless)
     lines, unsaved = [], 0
@@ -78,7 +78,7 @@ def train(run, epochs, most, save_every, device, report):
             torch.manual_seed(settings["seed"] * 1_000_003 % 2**40 + at["total"] * world + rank)
             batch = steps[at["step"]]
             targets = sum(run.lengths[i][1] for i in batch)
-            # A process without a pair takes part with a pair of weight zero.
+            # A process without a pair computes one with weight 0: every process must take part in the reduction.
             share, weight = batch[rank::world], 1.0
             if not share:
                 share, weight = batch[:1], 0.0
