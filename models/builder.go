@@ -25,7 +25,7 @@ type Builder struct {
 	prefix string
 }
 
-// building is what the Builders of one model share.
+// building is the state that all Builders of a model share.
 type building struct {
 	r        *safetensors.Reader
 	longest  int            // most tokens of a sequence, 0 for the limit in the settings

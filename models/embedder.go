@@ -26,8 +26,8 @@ type Embedder struct {
 	Model *Model
 	// Poolings are the poolings, whose vectors are concatenated.
 	Poolings []Pooling
-	// Behind are the layers applied to the pooled vector, in order.
-	Behind []Layer
+	// Layers are the layers applied to the pooled vector, in order.
+	Layers []Layer
 	// MostTokens is the length in tokens, special tokens included, to which a text is truncated.
 	MostTokens int
 	// Prompt is prepended to each text; it may be empty. Prompts are the prompts in the
@@ -36,7 +36,7 @@ type Embedder struct {
 	Prompts map[string]string
 
 	width    int
-	params   nn.Vars // of Behind
+	params   nn.Vars // of Layers
 	leaveOut bool    // the pooling should exclude the prompt's tokens
 	files    []string
 }
@@ -179,7 +179,7 @@ func (m module) kind() string {
 // of a model and applies further layers, such as Normalize(), to the result.
 func NewEmbedder(m *Model, poolings []Pooling, layers ...Layer) *Embedder {
 	return &Embedder{
-		Model: m, Poolings: poolings, Behind: layers, MostTokens: m.mostTokens(),
+		Model: m, Poolings: poolings, Layers: layers, MostTokens: m.mostTokens(),
 		width: m.Sizes().Width * len(poolings),
 	}
 }
@@ -240,7 +240,7 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 	return e.pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
 }
 
-// pool pools hidden states and applies the layers of Behind.
+// pool pools hidden states and applies the layers of Layers.
 func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	parts := make([]*tensor.Tensor, len(e.Poolings))
 	for i, p := range e.Poolings {
@@ -250,7 +250,7 @@ func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tens
 	if len(parts) > 1 {
 		y = tensor.Concat(t, 1, parts...)
 	}
-	return inTurn(e.Behind).Forward(t, y)
+	return inTurn(e.Layers).Forward(t, y)
 }
 
 // Embed returns a vector for each text.
@@ -424,14 +424,14 @@ func (e *Embedder) readDense(dir, name string) error {
 	for _, p := range b.params {
 		e.params = append(e.params, nn.Var{Name: name + "." + p.Name, Tensor: p.Tensor})
 	}
-	e.Behind = append(e.Behind, layer)
+	e.Layers = append(e.Layers, layer)
 	e.width = layer.(inTurn)[0].(*nn.Linear).Weight.Dim(0)
 	return nil
 }
 
 // readNormalize reads a normalisation, for which old pipelines have no folder.
 func (e *Embedder) readNormalize(dir string) error {
-	e.Behind = append(e.Behind, normalized)
+	e.Layers = append(e.Layers, normalized)
 	file := filepath.Join(dir, configFile)
 	s, err := optionalSettings(file)
 	if s == nil {

@@ -17,7 +17,7 @@ type TaskHead struct {
 	Logits func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor
 }
 
-// Task is what the logits of a TaskHead predict.
+// Task is the kind of prediction that the logits of a TaskHead make.
 type Task string
 
 // The tasks of heads.

@@ -30,7 +30,7 @@ const (
 	HeadCounts
 )
 
-// lost records what the layers of a model have read from "pruned_heads".
+// lost records the removed heads that the layers of a model have read from "pruned_heads".
 type lost struct {
 	asked  *Settings        // the settings with pruned_heads, nil if no layer has read it
 	layers map[string]bool  // keys that belong to a layer

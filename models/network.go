@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Network is the computation of a model: what a Family builds.
+// Network is the computation of a model. A Family builds it.
 type Network interface {
 	// Hidden returns a vector for each token: the output of the last layer and its norm.
 	//

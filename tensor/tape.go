@@ -9,7 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Mode selects what a tape does in addition to managing memory.
+// Mode selects whether a tape records operations and whether it drops elements; it always manages memory.
 type Mode uint8
 
 const (

@@ -380,14 +380,14 @@ const scripts = "Adlam: 1e900-1e94b 1e950-1e959 1e95e-1e95f ; Ahom: 11700-1171a 
 	"118a0-118f2 118ff ; Yezidi: 10e80-10ea9 10eab-10ead 10eb0-10eb1 ; Yi: a000-a48c a490-a4c6 ; " +
 	"Zanabazar_Square: 11a00-11a47"
 
-// otherWords are \w in regular expressions, beside \p{L}, \p{M}, \p{Nd} and \p{Pc}.
+// otherWords are the characters of \w in regular expressions except \p{L}, \p{M}, \p{Nd} and \p{Pc}.
 const otherWords = "b2-b3 b9 bc-be 16ee-16f0 2160-2182 2185-2188 24b6-24e9 3007 3021-3029 3038-303a a6e6-a6ef " +
 	"10140-10174 10341 1034a 103d1-103d5 12400-1246e 1f130-1f149 1f150-1f169 1f170-1f189"
 
 // spaces are white space, everywhere.
 const spaces = "9-d 20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000"
 
-// numerics are what the pre-tokenizer Digits splits off.
+// numerics are the characters that the pre-tokenizer Digits splits off.
 const numerics = "30-39 b2-b3 b9 bc-be 660-669 6f0-6f9 7c0-7c9 966-96f 9e6-9ef 9f4-9f9 a66-a6f ae6-aef b66-b6f b72-b77 " +
 	"be6-bf2 c66-c6f c78-c7e ce6-cef d58-d5e d66-d78 de6-def e50-e59 ed0-ed9 f20-f33 1040-1049 1090-1099 " +
 	"1369-137c 16ee-16f0 17e0-17e9 17f0-17f9 1810-1819 1946-194f 19d0-19da 1a80-1a89 1a90-1a99 1b50-1b59 " +
@@ -405,7 +405,7 @@ const numerics = "30-39 b2-b3 b9 bc-be 660-669 6f0-6f9 7c0-7c9 966-96f 9e6-9ef 9
 	"1d7ce-1d7ff 1e140-1e149 1e2f0-1e2f9 1e4f0-1e4f9 1e5f1-1e5fa 1e8c7-1e8cf 1e950-1e959 1ec71-1ecab " +
 	"1ecad-1ecaf 1ecb1-1ecb4 1ed01-1ed2d 1ed2f-1ed3d 1f100-1f10c 1fbf0-1fbf9"
 
-// punctuation is what the pre-tokenizers Punctuation and BertPreTokenizer split off.
+// punctuation are the characters that the pre-tokenizers Punctuation and BertPreTokenizer split off.
 const punctuation = "21-2f 3a-40 5b-60 7b-7e a1 a7 ab b6-b7 bb bf 37e 387 55a-55f 589-58a 5be 5c0 5c3 5c6 5f3-5f4 609-60a " +
 	"60c-60d 61b 61e-61f 66a-66d 6d4 700-70d 7f7-7f9 830-83e 85e 964-965 970 af0 df4 e4f e5a-e5b f04-f12 " +
 	"f14 f3a-f3d f85 fd0-fd4 fd9-fda 104a-104f 10fb 1360-1368 1400 166d-166e 169b-169c 16eb-16ed " +
@@ -533,7 +533,7 @@ const accents = "300-33f 342 345-36f 483-487 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610
 	"1d1aa-1d1ad 1d242-1d244 1da00-1da36 1da3b-1da6c 1da75 1da84 1da9b-1da9f 1daa1-1daaf 1e8d0-1e8d6 " +
 	"e0100-e01ef"
 
-// marks are what the normalizer StripAccents strips.
+// marks are the characters that the normalizer StripAccents strips.
 const marks = "300-36f 483-489 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 6ea-6ed " +
 	"711 730-74a 7a6-7b0 7eb-7f3 816-819 81b-823 825-827 829-82d 859-85b 8d4-8e1 8e3-903 93a-93c 93e-94f " +
 	"951-957 962-963 981-983 9bc 9be-9c4 9c7-9c8 9cb-9cd 9d7 9e2-9e3 a01-a03 a3c a3e-a42 a47-a48 a4b-a4d " +
@@ -603,7 +603,7 @@ const normalized = "a0 a8 aa af b2-b5 b8-ba bc-be c0-c5 c7-cf d1-d6 d9-dd e0-e5 
 	"1eea5-1eea9 1eeab-1eebb 1f100-1f10a 1f110-1f12e 1f130-1f14f 1f16a-1f16b 1f190 1f200-1f202 " +
 	"1f210-1f23b 1f240-1f248 1f250-1f251 2f800-2fa1d"
 
-// lowered are lower-case forms that package unicode may not know, and the one of two characters.
+// lowered are lower-case forms that package unicode may lack, and the only one of two characters.
 var lowered = map[rune]string{
 	0x130:   "\U00000069\U00000307",
 	0x1c89:  "\U00001c8a",

@@ -55,7 +55,7 @@ func (s *Sampler) Read(ctx context.Context) (note string, sample Sample) {
 	return s.note, s.sample
 }
 
-// ask reads the recipe of the run, and chooses a text if none was given.
+// ask reads the recipe of the run, and chooses the default text if none is given.
 func (s *Sampler) ask() {
 	r, err := ReadRecipe(s.Dir)
 	if err != nil || r == nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// page runs a program in a worker, which posts what the program prints.
+// page runs a program in a worker, which posts the program's output.
 const page = `<!doctype html><script>new Worker("worker.js")</script>`
 
 const worker = `importScripts("wasm_exec.js", "kernels.js");

@@ -1,6 +1,6 @@
 package main
 
-// A result is what the measured program prints.
+// A result is the output of the measured program.
 type result struct {
 	Implementation string
 	Values         map[string]float64

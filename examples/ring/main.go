@@ -5,7 +5,7 @@
 // back to their owner.
 //
 // The program starts itself a second time and communicates through pipes. In a larger ring each
-// process forwards what it receives until every process has received everything.
+// process passes on each part that it receives, until every process has received every part.
 package main
 
 import (

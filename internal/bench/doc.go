@@ -2,7 +2,7 @@
 // fraction of the machine's peak, and its allocations. attn bench and the comparison with other
 // libraries use it.
 //
-// # What is counted
+// # What is measured
 //
 // Only useful floating-point operations count. A multiply-add is two operations.
 //

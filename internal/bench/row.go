@@ -45,7 +45,7 @@ func (r Result) cells() []string {
 	}
 }
 
-// object returns the JSON object; fields here replace those of the work to omit what does not apply.
+// object returns the JSON object. Fields declared here replace fields of the work, to omit those that do not apply.
 func (r Result) object(m Machine) any {
 	o := struct {
 		Work

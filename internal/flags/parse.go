@@ -19,9 +19,8 @@ func Parse(commands any, args []string, options ...kong.Option) (parsed *kong.Co
 	return parsed, exited, err
 }
 
-// Only returns what the parser needs for a command line: the root and an option. If the first argument is a command, they
-// contain only this one, unless it has the tag whole. Reading the tags of all commands takes half of the time of a short
-// run.
+// Only returns the parser's root and an option for a command line. If the first argument is a command, they contain
+// only this one, unless it has the tag whole. Reading the tags of all commands takes half of the time of a short run.
 func Only(commands any, args []string) (root any, command kong.Option) {
 	for field, value := range reflect.ValueOf(commands).Elem().Fields() {
 		if _, whole := field.Tag.Lookup("whole"); !whole && len(args) > 0 && strings.ToLower(field.Name) == args[0] {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// identity is the location of a path: its longest existing part and the rest of the path.
+// identity is the location of a path: its longest existing part, and the remaining part as text.
 type identity struct {
 	exists fs.FileInfo
 	rest   string // the part of the path that does not exist

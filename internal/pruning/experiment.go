@@ -1,4 +1,4 @@
-// Package pruning is the experiment behind attn prune: it scores heads on one
+// Package pruning is the experiment that attn prune runs: it scores heads on one
 // part of the data, selects on another, and reports on a third.
 package pruning
 

@@ -63,7 +63,7 @@ func (h *Hash) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Sum returns the hash of what was written. More can be written afterwards.
+// Sum returns the hash of all bytes written so far. More can be written afterwards.
 func (h *Hash) Sum() (sum [Size]byte) {
 	end := *h
 	end.Write([]byte{0x80})

@@ -1,5 +1,5 @@
 // Package strictjson decodes JSON files that people may have edited. Unknown fields and trailing text are errors, and
-// every error says on one line, in plain words, where it is and what is expected there.
+// every error is one line, in plain words, with its place and the expected value.
 //
 // The wording of errors of package json, and the offsets of its syntax errors, differ between Go releases. This
 // package relies only on properties that all releases share: the type of an error, the amount of text read when it
