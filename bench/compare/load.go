@@ -46,7 +46,7 @@ func (l loading) task(threads int) task {
 	return task{
 		table: "Loading", name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), libraries: []string{"torch"},
 		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: l.held},
-		start: func() (measurer, error) {
+		start: func() (bench.Measurer, error) {
 			if err := os.Mkdir(dir, 0o777); err != nil {
 				return nil, err
 			}

@@ -2,22 +2,18 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/bench"
-	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -81,7 +77,7 @@ func (s shape) encode(threads, batch, length int) task {
 			Work:   bench.Work{Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width},
 			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary,
 		},
-		start: func() (measurer, error) {
+		start: func() (bench.Measurer, error) {
 			m, err := s.load(tensor.Float32)
 			if err != nil {
 				return nil, err
@@ -93,7 +89,7 @@ func (s shape) encode(threads, batch, length int) task {
 				}
 			}
 			tape := tensor.NewTape(tensor.Infer)
-			return measured(threads, func() {
+			return bench.Calls(threads, 0, func() {
 				tape.Reset()
 				m.Hidden(tape, models.Batch{IDs: ids}, models.Run{})
 			}), nil
@@ -116,7 +112,7 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 			Work:   bench.Work{Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width},
 			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias,
 		},
-		start: func() (measurer, error) {
+		start: func() (bench.Measurer, error) {
 			m, err := s.load(held)
 			if err != nil {
 				return nil, err
@@ -132,39 +128,18 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 			}
 			m.Hidden(tape, models.Batch{IDs: [][]int{prompt}}, models.Run{State: cache})
 			logits := m.Head().Logits
-			step := measured(threads, func() {
+			return bench.Calls(threads, held.Bytes(s.weights()), func() {
 				tape.Reset()
 				logits(tape, m.Hidden(tape, models.Batch{IDs: [][]int{prompt[:1]}}, models.Run{State: cache}))
 				for _, layer := range cache.Layers {
 					layer.Truncate(read)
 				}
-			})
-			weights := held.Bytes(s.weights())
-			readAll := measured(threads, bench.Reading(weights))
-			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
-				r, err := step(ctx, d)
-				if err != nil {
-					return r, err
-				}
-				all, err := readAll(ctx, d/4)
-				r.PeakReadGBps = float64(weights) / all.Min / 1e6
-				return r, err
-			}, nil
+			}), nil
 		},
 		share: func(r bench.Result) string {
 			read := float64(held.Bytes(s.weights())) / r.Median / 1e6
 			return fmt.Sprintf("%.1f tokens/s, %.0f%% of reading", 1000/r.Median, 100*read/r.PeakReadGBps)
 		},
-	}
-}
-
-// measured returns a measurer that calls f on the given number of threads.
-func measured(threads int, f func()) measurer {
-	return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-		r.PeakGFLOPS = simd.PeakFLOPs(threads) / 1e9
-		r.Sample, err = bench.Measure(ctx, d, f)
-		return r, err
 	}
 }
 

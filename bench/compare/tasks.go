@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/attn-go/attn/internal/bench"
 )
-
-// measurer measures attn for about the given time.
-type measurer func(context.Context, time.Duration) (bench.Result, error)
 
 // task is a row of the table.
 type task struct {
@@ -18,7 +13,7 @@ type task struct {
 	request   request // for the peers
 	libraries []string
 	// start prepares attn and returns its measurer.
-	start func() (measurer, error)
+	start func() (bench.Measurer, error)
 	// share relates attn's time to a limit of the machine.
 	share func(bench.Result) string
 	// end, if not nil, cleans up after start.
@@ -34,7 +29,7 @@ func allTasks(threads int) []task {
 	for _, w := range bench.Usual() {
 		tasks = append(tasks, task{
 			table: "Operations", name: w.Name(), request: request{Work: w}, share: shareOf, libraries: usual,
-			start: func() (measurer, error) { return bench.New(w, threads), nil },
+			start: func() (bench.Measurer, error) { return bench.New(w, threads), nil },
 		})
 	}
 	tasks = append(tasks, translatorTask(threads))

@@ -37,14 +37,14 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 		tasks = append(tasks, task{
 			table: "Tokenizers", name: "tokenize " + name, libraries: []string{"tokenizers"}, share: speed(int64(len(data))),
 			request: request{Work: bench.Work{Op: "tokenize"}, File: path, Text: text},
-			start: func() (measurer, error) {
+			start: func() (bench.Measurer, error) {
 				t, err := tokenizer.Load(dir)
 				if err != nil {
 					return nil, err
 				}
 				lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 				var failed error
-				measure := measured(1, func() {
+				measure := bench.Calls(1, 0, func() {
 					for _, line := range lines {
 						if _, err := t.Encode(line, tokenizer.Options{}); err != nil {
 							failed = err
@@ -59,11 +59,11 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 		}, task{
 			table: "Tokenizers", name: "load " + name, libraries: []string{"tokenizers"}, share: speed(file.Size()),
 			request: request{Work: bench.Work{Op: "tokenizer"}, File: path},
-			start: func() (measurer, error) {
+			start: func() (bench.Measurer, error) {
 				if _, err := tokenizer.Load(dir); err != nil {
 					return nil, err
 				}
-				return measured(1, func() { _, _ = tokenizer.Load(dir) }), nil
+				return bench.Calls(1, 0, func() { _, _ = tokenizer.Load(dir) }), nil
 			},
 		})
 	}

@@ -41,7 +41,7 @@ func translatorTask(threads int) task {
 			},
 			Hidden: hidden, Layers: layers, Vocab: vocabulary, Smoothing: smoothing, Clip: clip,
 		},
-		start: func() (measurer, error) {
+		start: func() (bench.Measurer, error) {
 			trainer, err := newTrainer()
 			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))

@@ -32,20 +32,34 @@ func (r Result) ReadGBps() float64 { return r.Work.CacheBytes() / r.Median / 1e6
 // ReadShare returns the fraction of the read speed.
 func (r Result) ReadShare() float64 { return r.ReadGBps() / r.PeakReadGBps }
 
-// New prepares work for a number of threads, and returns a function that measures it for about the
-// given time. The function measures the peaks before and after, so that the machine is in the same
-// state. The work must be a result of Complete.
-func New(w Work, threads int) func(ctx context.Context, d time.Duration) (Result, error) {
-	call := w.prepare()
-	var read func() // nil unless the work is memory-bound
+// A Measurer measures prepared work for about the given time.
+type Measurer func(ctx context.Context, d time.Duration) (Result, error)
+
+// New prepares work for a number of threads. The work must be a result of Complete.
+func New(w Work, threads int) Measurer {
+	bytes := 0
 	if w.base() == "decode" {
-		read = Reading(int(w.CacheBytes()))
+		bytes = int(w.CacheBytes())
 	}
+	measure := Calls(threads, bytes, w.prepare())
 	return func(ctx context.Context, d time.Duration) (Result, error) {
+		r, err := measure(ctx, d)
+		r.Work = w
+		return r, err
+	}
+}
+
+// Calls measures calls of a function that uses a number of threads. bytes is the number of bytes that a memory-bound
+// function reads in a call, and otherwise 0. The peaks are measured before and after, so that the machine is in the same
+// state.
+func Calls(threads, bytes int, call func()) Measurer {
+	var read func() // nil unless the function is memory-bound
+	if bytes > 0 {
+		read = reading(bytes)
+	}
+	return func(ctx context.Context, d time.Duration) (r Result, err error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-		r := Result{Work: w, Threads: threads}
-		r.PeakGFLOPS = simd.PeakFLOPs(threads) / 1e9
-		var err error
+		r.Threads, r.PeakGFLOPS = threads, simd.PeakFLOPs(threads)/1e9
 		if r.Sample, err = Measure(ctx, d, call); err != nil {
 			return r, err
 		}
@@ -54,7 +68,7 @@ func New(w Work, threads int) func(ctx context.Context, d time.Duration) (Result
 			if err != nil {
 				return r, err
 			}
-			r.PeakReadGBps = w.CacheBytes() / s.Min / 1e6
+			r.PeakReadGBps = float64(bytes) / s.Min / 1e6
 		}
 		r.PeakGFLOPS = max(r.PeakGFLOPS, simd.PeakFLOPs(threads)/1e9)
 		return r, nil

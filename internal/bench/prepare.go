@@ -32,7 +32,7 @@ func (w Work) prepare() func() {
 	case "generate":
 		return w.prepareGeneration(rng)
 	case "read":
-		return Reading(int(w.CacheBytes()))
+		return reading(int(w.CacheBytes()))
 	}
 	q := tensor.Randn(rng, w.B, w.H, w.Lq, w.E)
 	k := tensor.Randn(rng, w.B, w.G, w.Lk, w.E)
@@ -154,9 +154,9 @@ func (w Work) prepareGeneration(rng *rand.Rand) func() {
 	}
 }
 
-// Reading returns a function that reads the given number of bytes on all threads, in many
+// reading returns a function that reads the given number of bytes on all threads, in many
 // pieces that are long enough for the overhead of distributing them.
-func Reading(bytes int) func() {
+func reading(bytes int) func() {
 	floats := make([]float32, bytes/4)
 	for i := range floats {
 		floats[i] = 1 // unwritten memory may be a single page of zeros
