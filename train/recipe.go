@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -116,6 +117,21 @@ func ReadRecipe(dir string) (*Recipe, error) {
 		return nil, &input.Error{Name: path, Err: err}
 	}
 	return &r, nil
+}
+
+// New returns an untrained model, its trainer, and their data.
+//
+// Errors: those of the data, and of a recipe that Validate rejects.
+func (r Recipe) New() (m *models.Model, t *Trainer, d Data, err error) {
+	if d, err = r.Pairs(); err != nil {
+		return nil, nil, d, err
+	}
+	source, target := Vocabularies(d.Learn, r.Units, r.VocabSize)
+	m, err = models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
+	if err == nil {
+		t, err = NewTrainer(m, d.Learn, r.Training)
+	}
+	return m, t, d, err
 }
 
 // File returns the recipe as a file of a run's directory.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -124,15 +123,7 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 		return nil, err
 	}
 	var err error
-	if s.Data, err = r.Pairs(); err != nil {
-		return nil, err
-	}
-	source, target := Vocabularies(s.Data.Learn, r.Units, r.VocabSize)
-	s.Model, err = models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(r.Training.Seed, 0)))
-	if err != nil {
-		return nil, err
-	}
-	if s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, r.Training); err != nil {
+	if s.Model, s.Trainer, s.Data, err = r.New(); err != nil {
 		return nil, err
 	}
 	if s.film, err = s.newFilm(); err != nil {

@@ -125,25 +125,9 @@ func reverse(ctx context.Context) (float64, error) {
 	return speed(ctx, t)
 }
 
-// newDates returns the model and the trainer of attn train without arguments.
-func newDates() (*models.Model, *train.Trainer, train.Data, error) {
-	recipe := train.DatesRecipe()
-	data, err := recipe.Pairs()
-	if err != nil {
-		return nil, nil, data, err
-	}
-	source, target := train.Vocabularies(data.Learn, recipe.Units, recipe.VocabSize)
-	model, err := models.NewTranslator(recipe.Network, source, target, rand.New(rand.NewPCG(recipe.Training.Seed, 0)))
-	if err != nil {
-		return nil, nil, data, err
-	}
-	t, err := train.NewTrainer(model, data.Learn, recipe.Training)
-	return model, t, data, err
-}
-
 // dates trains on dates.
 func dates(ctx context.Context) (float64, error) {
-	_, t, _, err := newDates()
+	_, t, _, err := train.DatesRecipe().New()
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +136,7 @@ func dates(ctx context.Context) (float64, error) {
 
 // record returns the milliseconds of translating a date and recording all heads.
 func record(ctx context.Context) (float64, error) {
-	model, t, data, err := newDates()
+	model, t, data, err := train.DatesRecipe().New()
 	if err != nil {
 		return 0, err
 	}
@@ -181,7 +165,7 @@ func record(ctx context.Context) (float64, error) {
 
 // untilExact returns the seconds of training on dates until 97% of the test are translated exactly.
 func untilExact(ctx context.Context) (float64, error) {
-	model, t, data, err := newDates()
+	model, t, data, err := train.DatesRecipe().New()
 	if err != nil {
 		return 0, err
 	}
