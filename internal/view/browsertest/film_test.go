@@ -134,6 +134,19 @@ func TestFilm(t *testing.T) {
 	b.wait(fmt.Sprintf(`document.querySelector("#film output").textContent.startsWith("step %d of") && document.querySelector("#film button").textContent === "Play"`, last))
 	b.drawn()
 	b.shoot("film-offline")
+	// So is the text that was typed before the step was chosen.
+	b.wait(`!document.querySelector("#film button:last-of-type").hidden`)
+	b.click("#film button:last-of-type")
+	b.wait(`document.querySelector("#film output").textContent === "" && document.querySelector(".sub").textContent.startsWith("5 march 2019")`)
+	b.wait(`document.querySelectorAll(".thumb canvas").length > 0 && document.querySelector(".facts")?.textContent`)
+	b.drawn()
+	if note := b.text("#notes .note"); note != "" {
+		t.Errorf("the text of the offline page says %q", note)
+	}
+	b.shoot("film-offline-text")
+	slide(0)
+	js[any](b, `document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true })), null`)
+	b.wait(`document.querySelector(".sub").textContent.startsWith("5 march 2019")`)
 	// Narrow, and in dark colours.
 	b.do(chromedp.EmulateViewport(380, 740))
 	b.visit(address + "#theme=dark&f=4")

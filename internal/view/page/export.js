@@ -72,8 +72,9 @@ function base64(bytes) {
 }
 
 // page returns a copy of the page that contains the answers it needs: those of the open heads first, then others up to
-// the limit. The recording of the training is in it as a whole or not at all.
-async function page(panels, records) {
+// the limit. The recording of the training is in it as a whole or not at all. text is the record that a step of the
+// recording replaced on the screen, if there is one: it is in the page if all of its heads fit.
+async function page(panels, records, text) {
   const answers = {};
   let bytes = 0;
   const take = async (path, record) => {
@@ -94,18 +95,22 @@ async function page(panels, records) {
     }
   const valued = records.some((r) => r.layers.some((l) => l.values)) ? [lens({ x: "", w: "", vw: "1" })] : [];
   const lenses = new Set([lens(), ...valued, ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))]);
+  // whole takes all heads of a record in a lens. It returns false if they do not fit.
+  const whole = async (record, through) => {
+    for (let l = 0; l < record.layers.length; l++) {
+      const { q, k, summaries } = record.layers[l], heads = headsOf(record.layers[l]);
+      if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads.length > most) return false;
+      await take(thumbsPath(record, l, through), record);
+      await take(measuresPath(record, l, through), record);
+      await Promise.all(heads.map((h) => take(headPath(record, l, h, through), record)));
+      if (summaries) await take(thumbsPath(record, l, through, true), record);
+      for (const s of summaries ?? []) await take(measuresPath(record, l, through, s), record);
+    }
+    return true;
+  };
   let film = false;
   fill: for (const through of lenses) {
-    for (const record of records)
-      for (let l = 0; l < record.layers.length; l++) {
-        const { q, k, summaries } = record.layers[l], heads = headsOf(record.layers[l]);
-        if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads.length > most) break fill;
-        await take(thumbsPath(record, l, through), record);
-        await take(measuresPath(record, l, through), record);
-        await Promise.all(heads.map((h) => take(headPath(record, l, h, through), record)));
-        if (summaries) await take(thumbsPath(record, l, through, true), record);
-        for (const s of summaries ?? []) await take(measuresPath(record, l, through, s), record);
-      }
+    for (const record of records) if (!(await whole(record, through))) break fill;
     const frames = hasFilm() && (film || through === lens()) ? await filmAnswers(Math.max(0, most - bytes), through) : null;
     if (!frames) continue;
     film = true;
@@ -115,6 +120,13 @@ async function page(panels, records) {
       bytes += (text.length * 3) / 4;
     }
   }
+  let hasText = records[0]?.frame === undefined;
+  if (text && (await whole(text, lens()))) {
+    hasText = true;
+    if (text.asked) answers[recordPath(...text.asked)] = code(text);
+    if (text.unread) for (let l = 0; l < text.layers.length; l++) await take(checkPath(text, l), text);
+    for (const through of lenses) if (!(await whole(text, through))) break;
+  }
   for (const record of records)
     for (let l = 0; l < record.layers.length; l++) {
       const { q, k, heads, vectors = 0 } = record.layers[l], size = 4 * vectors * heads * (record.axes[q].tokens.length + record.axes[k].tokens.length);
@@ -123,7 +135,7 @@ async function page(panels, records) {
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");
   // A text may contain the closing tag of a script. JSON can escape its <.
-  const data = JSON.stringify({ address: address(), theme: theme(), answers, film }).replaceAll("<", "\\u003c");
+  const data = JSON.stringify({ address: address(), theme: theme(), answers, film, text: hasText }).replaceAll("<", "\\u003c");
   return shell.slice(0, at) + data + shell.slice(at + 8);
 }
 
@@ -134,7 +146,7 @@ export function prepareExport(screen, say) {
   const ways = {
     svg: async () => save(new Blob([picture(screen().panels).text], { type: "image/svg+xml" }), fileName(".svg", head())),
     png: async () => save(await png(picture(screen().panels)), fileName(".png", head())),
-    html: async () => save(new Blob([await page(screen().panels, screen().records)], { type: "text/html" }), fileName(".html")),
+    html: async () => save(new Blob([await page(screen().panels, screen().records, await screen().text())], { type: "text/html" }), fileName(".html")),
     link: async () => {
       await navigator.clipboard.writeText(location.href);
       say("Link copied.");

@@ -10,8 +10,9 @@ const slide = el("input", { type: "range", min: "0", id: "film-step", "aria-labe
   pause();
   go(Number(slide.value));
 } });
+const back = el("button", { type: "button", text: "Text", title: "Leave the recording", hidden: true, onclick: () => change({ f: "" }) });
 const now = el("output", { for: "film-step" }), about = el("span", { class: "quiet" });
-root.append(el("b", { text: "Training" }), play, slide, now, about);
+root.append(el("b", { text: "Training" }), play, slide, back, now, about);
 
 let film = null, playing = false, timer = 0;
 const records = [];
@@ -53,6 +54,7 @@ export function showFilm(record) {
   slide.value = at;
   slide.setAttribute("aria-valuetext", text);
   now.textContent = record?.frame === undefined ? "" : text;
+  back.hidden = !frozen?.text || record?.frame === undefined; // the page of a server has the form
   const [recorded, absent] = [`recorded with ${film.record.source} → ${film.record.target}`, "The recording is too large for this page"];
   if (single < 0) about.textContent = record?.frame === undefined ? recorded : "";
   else about.textContent = record?.frame === undefined ? absent + "." : absent + ", which contains only this step.";

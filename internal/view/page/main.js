@@ -26,11 +26,11 @@ function say(text) {
 
 const whisper = byId("notes").appendChild(el("p", { class: "unseen", "aria-live": "polite" }));
 
-// recordOf returns the record that a side of the screen shows.
-async function recordOf(side) {
+// recordOf returns the record that a side of the screen shows, or, without steps, the one that a recorded step replaced.
+async function recordOf(side, steps = true) {
   const second = side === "b" && state.cmp === "text";
   const [s, t, r] = second ? [state.s2, state.t2, state.r2] : [state.s, state.t, state.r], model = Number(state.p);
-  const frame = second || model > 0 ? null : frameRecord(s || given.records.length);
+  const frame = !steps || second || model > 0 ? null : frameRecord(s || given.records.length);
   if (frame) return frame;
   if (given.models.length && s) return fetchRecord(s, t, model);
   const record = given.records[Number(r)] ?? (second ? null : given.records[0]) ?? null;
@@ -219,7 +219,7 @@ function wire() {
         if (state.tok) change({ tok: "" });
         else if (state.z) change({ z: "" });
         else if (state.cmp) change({ cmp: "", side: "a" });
-        else if (state.f && !frozen) change({ f: "" }); // an exported page may not have the text
+        else if (state.f && (!frozen || frozen.text)) change({ f: "" });
         else typing?.blur();
       }
     } else if ((event.key === "[" || event.key === "]") && !typing) step(0, event.key === "]" ? 1 : -1, false);
@@ -264,6 +264,7 @@ async function open() {
   prepareExport(() => ({
     panels: shown(),
     records: [...new Set([records.a, state.cmp ? records.b : null])].filter(Boolean),
+    text: async () => (records.a?.frame === undefined ? null : recordOf("a", false).catch(() => null)), // a text that the model refuses is in no page
   }), say);
   if (frozen) document.body.classList.add("frozen");
   if (embedded) document.body.classList.add("embedded");
