@@ -145,7 +145,8 @@ func TestConversionsOfEveryType(t *testing.T) {
 		"Ints":     "U8 I8 I16 U16 I32 U32 I64 U64",
 		"Bools":    "BOOL U8",
 	}
-	for _, d := range dtypes {
+	for _, known := range dtypes {
+		d := known.name
 		tensor := Tensor{Name: "q", DType: d, Shape: []int{3, 8}, Data: make([]byte, 3*d.Bits())}
 		short := tensor
 		short.Data = short.Data[1:]

@@ -30,8 +30,8 @@ func FuzzHeader(f *testing.F) {
 	f.Add(`{}`, 0)
 	f.Add(`{"__metadata__":{"a":"\ud83d\ude00"},`+f32("q", 0, 8)+`,`+f32("k", 8, 20)+`}   `, 20)
 	f.Add(`{`+f32("b", 8, 20)+`,`+f32("a", 0, 8)+`,`+f32("c", 8, 8)+`}`, 20)
-	for _, d := range dtypes {
-		f.Add(one(`"`+string(d)+`"`, `[2, 4]`, `[0, 8]`), 8)
+	for _, known := range dtypes {
+		f.Add(one(`"`+string(known.name)+`"`, `[2, 4]`, `[0, 8]`), 8)
 	}
 	f.Fuzz(func(t *testing.T, header string, size int) {
 		if size < 0 || size > 1<<12 {

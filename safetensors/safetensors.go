@@ -80,35 +80,30 @@ const (
 	C64      DType = "C64" // two F32: real and imaginary part
 )
 
-var dtypes = []DType{
-	BOOL, U8, I8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64,
-	F4, F6E2M3, F6E3M2, F8E4M3, F8E5M2, F8E8M0, F8E4M3Uz, F8E5M2Uz, C64,
+var dtypes = []struct {
+	name DType
+	bits int
+}{
+	{BOOL, 8}, {U8, 8}, {I8, 8}, {I16, 16}, {U16, 16}, {I32, 32}, {U32, 32}, {I64, 64}, {U64, 64}, {F16, 16}, {BF16, 16},
+	{F32, 32}, {F64, 64}, {F4, 4}, {F6E2M3, 6}, {F6E3M2, 6}, {F8E4M3, 8}, {F8E5M2, 8}, {F8E8M0, 8}, {F8E4M3Uz, 8},
+	{F8E5M2Uz, 8}, {C64, 64},
 }
 
 // unknownType returns the error for a type of elements that is not in dtypes.
 func unknownType(d DType) error {
 	names := make([]string, len(dtypes))
 	for i, known := range dtypes {
-		names[i] = string(known)
+		names[i] = string(known.name)
 	}
 	return fmt.Errorf("unknown dtype %s, want one of %s", quote.Text(string(d)), strings.Join(names, ", "))
 }
 
 // Bits returns the size of one element in bits, or 0 for an unknown type.
 func (d DType) Bits() int {
-	switch d {
-	case F4:
-		return 4
-	case F6E2M3, F6E3M2:
-		return 6
-	case BOOL, U8, I8, F8E4M3, F8E5M2, F8E8M0, F8E4M3Uz, F8E5M2Uz:
-		return 8
-	case I16, U16, F16, BF16:
-		return 16
-	case I32, U32, F32:
-		return 32
-	case I64, U64, F64, C64:
-		return 64
+	for _, known := range dtypes {
+		if known.name == d {
+			return known.bits
+		}
 	}
 	return 0
 }

@@ -15,7 +15,8 @@ import (
 // sample has a tensor of every type and a few odd shapes and names.
 func sample() *File {
 	f := &File{Metadata: map[string]string{"format": "attn", "": "empty key", "b\"\\\n\x00\x7f": "\b\f\r\t\u2028<&>😀"}}
-	for i, d := range dtypes {
+	for i, known := range dtypes {
+		d := known.name
 		data := make([]byte, 3*5*8*d.Bits()/8)
 		for j := range data {
 			data[j] = byte(j*7 + i)

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -69,17 +70,10 @@ func Syntax(data []byte) error {
 	if json.Valid(data) {
 		return nil
 	}
-	// The offset in an error of package json is sometimes the offset of a token, so the amount of text read is used
-	// instead. One release reads one byte too many in one case.
-	text := bytewise{data: data}
-	at := len(data)
-	if isSyntax(scan(&text)) {
-		at = text.read - 1
-	}
-	for at > 0 && isSyntax(scan(bytes.NewReader(data[:at]))) {
-		at--
-	}
-	switch err := scan(bytes.NewReader(data[:at])); {
+	// The offset in an error of package json is sometimes the offset of a token. The error begins after the longest text
+	// that more text could complete.
+	at := sort.Search(len(data), func(n int) bool { return isSyntax(scan(data[:n+1])) })
+	switch err := scan(data[:at]); {
 	case err == nil:
 		return errBehind
 	case at < len(data):
@@ -96,26 +90,12 @@ func Syntax(data []byte) error {
 
 // scan returns nil if a text begins with a JSON value, an error of package io if more text could complete it, and
 // otherwise a *json.SyntaxError.
-func scan(text io.Reader) error {
+func scan(text []byte) error {
 	var value json.RawMessage
-	return json.NewDecoder(text).Decode(&value)
+	return json.NewDecoder(bytes.NewReader(text)).Decode(&value)
 }
 
 func isSyntax(err error) bool { return errors.As(err, new(*json.SyntaxError)) }
-
-// bytewise reads one byte at a time.
-type bytewise struct {
-	data []byte
-	read int
-}
-
-func (b *bytewise) Read(p []byte) (int, error) {
-	if b.read == len(b.data) {
-		return 0, io.EOF
-	}
-	b.read++
-	return copy(p[:1], b.data[b.read-1:]), nil
-}
 
 // explain says which value has the wrong type, and what is expected in its place.
 func explain(data []byte, err *json.UnmarshalTypeError) error {
