@@ -7,8 +7,8 @@ import (
 	"github.com/attn-go/attn/onnx"
 )
 
-// graph returns the graphs, which read one token at a time. The state is the source as keys and values, and the state of
-// each layer of the decoder. The initial state of the decoder is computed from the encoder's.
+// graph returns the graphs, which read one token at a time. The state is the source as keys and values, and the state
+// of each layer of the decoder. The initial state of the decoder is computed from the encoder's.
 func (m *recurrent) graph() graphs {
 	g := graphs{encode: m.encodeGraph, read: m.readGraph, steps: onnx.Sized(1), target: m.target}
 	if m.cross != nil {

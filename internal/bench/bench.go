@@ -50,8 +50,8 @@ func New(w Work, threads int) Measurer {
 }
 
 // Calls measures calls of a function that uses a number of threads. bytes is the number of bytes that a memory-bound
-// function reads in a call, and otherwise 0. The peaks are measured before and after, so that the machine is in the same
-// state.
+// function reads in a call, and otherwise 0. The peaks are measured before and after, so that the machine is in the
+// same state.
 func Calls(threads, bytes int, call func()) Measurer {
 	var read func() // nil unless the function is memory-bound
 	if bytes > 0 {
