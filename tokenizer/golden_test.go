@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +17,8 @@ import (
 )
 
 // The tests in this file compare with Hugging Face's library tokenizers, see testdata/tokenizer.py.
+
+var allRandom = flag.Bool("random", false, "encode all random texts, not one block of them in five")
 
 // golden is the content of golden.json.gz.
 type golden struct {
@@ -125,11 +129,11 @@ func TestGolden(t *testing.T) {
 				return
 			}
 			if c.Every == "" {
-				compareHashes(t, tok, c.Random, g.random(1600))
+				compareRandom(t, c.Random, g.random(1600), hashed(t, tok))
 				return
 			}
-			compareHashes(t, tok, c.Random, g.random(10000))
-			compareHashes(t, tok, c.Every, everyCharacter())
+			compareRandom(t, c.Random, g.random(10000), hashed(t, tok))
+			compareBlocks(t, c.Every, everyCharacter(), 0, 1, hashed(t, tok))
 		})
 	}
 }
@@ -189,20 +193,30 @@ func numbers01(flags []bool) []int {
 	return out
 }
 
-// compareHashes compares the hashes of blocks of texts and reports each block that differs.
-func compareHashes(t *testing.T, tok *Tokenizer, encoded string, texts []string) {
-	t.Helper()
-	compareBlocks(t, encoded, texts, func(b []byte, text string) []byte {
+// hashed returns a function that appends the line of a text's encoding.
+func hashed(t *testing.T, tok *Tokenizer) func([]byte, string) []byte {
+	return func(b []byte, text string) []byte {
 		e, err := tok.Encode(text, Options{})
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 		return appendLine(b, tok, e)
-	})
+	}
 }
 
-// compareBlocks compares the hashes of the lines of every 32 texts.
-func compareBlocks(t *testing.T, encoded string, texts []string, line func([]byte, string) []byte) {
+// compareRandom compares one block of random texts in five, other ones for each case. CI compares all of them.
+func compareRandom(t *testing.T, encoded string, texts []string, line func([]byte, string) []byte) {
+	t.Helper()
+	first, step := int(crc32.ChecksumIEEE([]byte(t.Name()))%5), 5
+	if *allRandom {
+		first, step = 0, 1
+	}
+	compareBlocks(t, encoded, texts, first, step, line)
+}
+
+// compareBlocks compares the hashes of the lines of every 32 texts, from block first in steps of step, and reports
+// each block that differs.
+func compareBlocks(t *testing.T, encoded string, texts []string, first, step int, line func([]byte, string) []byte) {
 	t.Helper()
 	want, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -213,7 +227,7 @@ func compareBlocks(t *testing.T, encoded string, texts []string, line func([]byt
 		t.Fatalf("hashes of %d blocks for %d texts", len(want)/size, len(texts))
 	}
 	bad := 0
-	for i := 0; i < len(texts); i += block {
+	for i := first * block; i < len(texts); i += step * block {
 		group := texts[i:min(i+block, len(texts))]
 		var buf []byte
 		for _, text := range group {
@@ -227,7 +241,7 @@ func compareBlocks(t *testing.T, encoded string, texts []string, line func([]byt
 		}
 	}
 	if bad > 2 {
-		t.Errorf("%d of %d blocks differ", bad, len(want)/size)
+		t.Errorf("%d blocks differ", bad)
 	}
 }
 

@@ -181,9 +181,9 @@ func comparePieces(t *testing.T, tok *Tokenizer, texts []string, want pieceResul
 	if !all || want.Every != "" {
 		randoms = g.random(10000)
 	}
-	compareBlocks(t, want.Random, randoms, line)
+	compareRandom(t, want.Random, randoms, line)
 	if want.Every != "" {
-		compareBlocks(t, want.Every, everyCharacter(), line)
+		compareBlocks(t, want.Every, everyCharacter(), 0, 1, line)
 	}
 }
 

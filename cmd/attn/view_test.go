@@ -53,7 +53,7 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const keep = 32 << 20
+	const keep = 16 << 20
 	server, err := view.New(view.Options{Source: recording.Source{Model: m}, Keep: keep, MaxText: train.LongestText})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 	}
 	runtime.GC()
 	before, peak := heap(), int64(0)
-	for i := range 900 {
+	for i := range 450 {
 		body := fmt.Sprintf(`{"source":"%04d ab","target":"%s"}`, i, strings.Repeat("abc", 8))
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+l.Addr().String()+"/api/record", strings.NewReader(body))
 		if err != nil {
