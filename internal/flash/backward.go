@@ -115,7 +115,8 @@ func (b *backward) featuresPart(s, g, c int) []float32 {
 // queries and keys would amplify, is then 0.
 func (b *backward) means(lo, hi int) {
 	a := b.a
-	if b.sideBySide() {
+	sideBySide := b.sideBySide()
+	if sideBySide {
 		b.meansOfSequences(lo, hi)
 	}
 	var w *worker // for look; allocated when it is first needed
@@ -125,12 +126,12 @@ func (b *backward) means(lo, hi int) {
 		do := simd.RowMajor(b.g.DOut.at(s, h, i), b.g.DOut.Row)
 		out := simd.RowMajor(b.a.Out.at(s, h, i), b.a.Out.Row)
 		mean := (*b.mean)[row:][:n]
-		if !b.sideBySide() {
+		if !sideBySide {
 			simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
 		}
 		if a.Dropout > 0 { // without dropout, the result of a single key is its value
-			for k := range mean {
-				if b.a.Inverse[row+k] != 1 {
+			for k, inverse := range a.Inverse[row:][:n] {
+				if inverse != 1 {
 					continue
 				}
 				if w == nil {
@@ -149,7 +150,9 @@ func (b *backward) means(lo, hi int) {
 			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // 0 times an output that is not finite
 				mean[k] = 0
 			}
-			if b.g.DWeights != nil {
+		}
+		if b.g.DWeights != nil {
+			for k := range mean {
 				w, dw := b.a.Weights[(row+k)*a.keys():][:a.keys()], b.g.DWeights[(row+k)*a.keys():][:a.keys()]
 				for j, x := range w {
 					if x != 0 && dw[j] != 0 {
@@ -191,8 +194,11 @@ func (b *backward) meansOfSequences(lo, hi int) {
 		s, mean := lo/n, (*b.mean)[lo:][:n]
 		do, out := simd.RowMajor(b.g.DOut.at(s, 0, 0), a.EV), simd.RowMajor(a.Out.at(s, 0, 0), a.EV)
 		simd.RowDots(*byQuery, do, out, a.EV, false)
-		for i, v := range *byQuery {
-			mean[i%a.H*a.Lq+i/a.H] = v
+		for h := range a.H {
+			to := mean[h*a.Lq:][:a.Lq]
+			for i := range to {
+				to[i] = (*byQuery)[i*a.H+h]
+			}
 		}
 	}
 	returnFloats(byQuery)

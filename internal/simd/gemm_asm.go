@@ -111,7 +111,7 @@ func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []
 	lanes := vectorLanes()
 	for j := 0; j < n; j += b.width {
 		width := min(b.width, n-j)
-		vectors := (width + lanes - 1) / lanes
+		vectors := int(uint(width+lanes-1) / uint(lanes))
 		t.last = width - (vectors-1)*lanes
 		if t.start = start; start == startBias {
 			t.bias = &bias[j]
@@ -122,7 +122,7 @@ func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []
 			t.next, t.nextStep = uintptr(unsafe.Pointer(t.b)), 0
 			if j+b.width < n && b.step >= depth*b.row { // the next panel, if it is in one piece
 				t.next = uintptr(unsafe.Pointer(&b.data[at]))
-				t.nextStep = min(64, 4*b.row*tileRows/m)
+				t.nextStep = min(64, int(uint(4*b.row*tileRows)/uint(m)))
 			}
 		}
 		t.column(c, a, m, j, depth, chain, vectors, ahead)
@@ -139,9 +139,9 @@ func (t tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead)
 		highest = narrowRows
 	}
 	count, rows, taller := 1, m, 0
-	if m > highest {
-		count = (m + highest - 1) / highest
-		rows, taller = m/count, m%count
+	if m > highest { // unsigned: a signed division is a call in WebAssembly
+		tiles := (uint(m) + uint(highest) - 1) / uint(highest)
+		count, rows, taller = int(tiles), int(uint(m)/tiles), int(uint(m)%tiles)
 	}
 	start, b := t.start, t.b
 	for at := 0; count > 0; count, taller = count-t.tiles, taller-t.tiles {
@@ -204,11 +204,12 @@ func multiplyPanelsAsm(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulat
 	}
 	for j := j0; j < j1; { // a part of a panel first, then whole panels
 		at, end := 0, j1
-		if col := j % b.b.width; col > 0 {
-			end = min(j-col+b.b.width, j1)
+		panel, col := uint(j)/uint(b.b.width), uint(j)%uint(b.b.width)
+		if col > 0 {
+			end = min(j-int(col)+b.b.width, j1)
 		}
 		if k1 > k0 {
-			at = j/b.b.width*b.b.step + j%b.b.width + k0*b.b.row
+			at = int(panel)*b.b.step + int(col) + k0*b.b.row
 		}
 		tiles(c.from(0, j-j0), a, m, end-j, k1-k0, chain, &b.b, at, start, nil, b.Ahead)
 		j = end

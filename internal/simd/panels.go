@@ -99,7 +99,7 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 // of b.Width(); on tile units, of b.Width().
 func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
 	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N ||
-		j0%panelAlign() != 0 || b.Tiles && j0%panelWidth() != 0 {
+		uint(j0)%uint(panelAlign()) != 0 || b.Tiles && j0%panelWidth() != 0 {
 		panic(fmt.Sprintf("simd: MultiplyPanels: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
 	}
 	if m == 0 || j0 == j1 {
