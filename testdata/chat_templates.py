@@ -1,7 +1,7 @@
-"""Writes internal/jinja/testdata/golden.json: what transformers makes of chats with the templates beside it.
+"""Writes internal/jinja/testdata/golden.json: the output of transformers for chats and the templates in its folder.
 
 The templates *.jinja are written in the style of those of model families, and two of them go through operators and
-statements. For each template and each chat the file has the text, or an error. The clock says 2 March 2025.
+statements. For each template and each chat, the file contains the text or an error. The date is 2 March 2025.
 
     pip install -r testdata/requirements.txt jinja2==3.1.6
     python testdata/chat_templates.py           write the file

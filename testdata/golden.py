@@ -1,4 +1,4 @@
-"""Writes testdata/golden/*.safetensors, the numbers that the Go tests are held to.
+"""Writes testdata/golden/*.safetensors, the expected numbers of the Go tests.
 
 Every case is one function. It draws its inputs, writes its formula in PyTorch primitives and lists what is expected.
 The function runs twice on the same inputs: in float64, which gives the expected numbers and the gradients, and in
@@ -16,7 +16,7 @@ import struct
 import sys
 from pathlib import Path
 
-# The same bits whatever vector unit the processor has. Both must be set before torch is loaded.
+# Gives the same bits with every vector unit. Both variables must be set before torch is loaded.
 os.environ["MKL_CBWR"] = "COMPATIBLE"
 os.environ["ATEN_CPU_CAPABILITY"] = "default"
 
@@ -31,7 +31,7 @@ FILE_LIMIT, TOTAL_LIMIT = 100_000, 2_500_000
 
 
 class Case:
-    """One run of one case in one precision: the inputs drawn, the settings, the numbers expected."""
+    """One run of a case in one precision: its random inputs, its settings and the expected results."""
 
     def __init__(self, name, system, dtype):
         self.name, self.dtype = name, dtype
@@ -40,7 +40,7 @@ class Case:
         self.wanted = {}  # tensor name -> torch tensor in this run's precision
         self.settings = {"case": name, "system": system, "torch": torch.__version__.split("+")[0]}
 
-    # ---- inputs. Each is seeded by the case and its own name, so that adding one moves no other.
+    # ---- inputs. The seed of an input is the case and its name, so adding an input changes no other.
 
     def rng(self, name):
         digest = hashlib.sha256(f"{self.name}/{name}".encode()).digest()
@@ -52,7 +52,7 @@ class Case:
         return array
 
     def floats(self, name, array, grad=True):
-        """Rounds to float32, stores that, and continues with exactly that number in this run's precision."""
+        """Rounds to float32, stores the result, and returns it in the precision of this run."""
         array = self.keep(name, np.asarray(array).astype(np.float32))
         t = torch.from_numpy(array.copy()).to(self.dtype)
         if grad:
@@ -69,7 +69,7 @@ class Case:
         return torch.from_numpy(self.keep(name, np.asarray(values, dtype=np.int64)).copy())
 
     def mask(self, name, *shape, p=0.6, dead=None):
-        """A random mask in which every row sees at least one key, except the row `dead` (an index), which sees none."""
+        """A random mask: every query attends to at least one key, except query `dead` (an index), which attends to none."""
         rng = self.rng(name)
         mask = rng.random(shape) < p
         one = rng.integers(0, shape[-1], shape[:-1])
@@ -102,7 +102,7 @@ class Case:
             self.want("grad." + name.split(".", 1)[1], g)
 
     def agrees(self, ours, theirs, what):
-        """A cross-check against PyTorch's own layer; in float64 only, and no part of the file."""
+        """Compares with PyTorch's layer, in float64 only. The comparison is not part of the file."""
         if self.dtype == torch.float64:
             torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-12, msg=lambda m: f"{self.name}: {what}: {m}")
             CHECKED.add(f"{self.name} against {what}")
@@ -205,7 +205,7 @@ def valid_mask(lens, lk):
 
 
 def masked_softmax(scores, mask):
-    """The softmax over the keys that the mask lets through; a row that sees nothing is 0 and passes no gradient."""
+    """The softmax over the keys that the mask does not hide. A row without such keys is 0 and has no gradient."""
     if mask is None:
         return torch.softmax(scores, -1)
     mask = mask.expand_as(scores)
@@ -215,7 +215,7 @@ def masked_softmax(scores, mask):
 
 
 def pool(scores, v, *, softcap=None, bias=None, mask=None, keep=None, dropout=0.0):
-    """Soft-cap, bias, mask, softmax, dropout, mix. Returns out, weights (before dropout), scores (before the mask)."""
+    """Soft-cap, bias, mask, softmax, dropout, weighted sum. Returns out, weights (before dropout), scores (before the mask)."""
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
     if bias is not None:
@@ -226,7 +226,7 @@ def pool(scores, v, *, softcap=None, bias=None, mask=None, keep=None, dropout=0.
 
 
 def check_sdpa(c, out, q, k, v, mask=None, bias=None, scale=None, gqa=False):
-    """Against PyTorch's own attention, on the rows that see something (it has its own idea of the others)."""
+    """Compares with PyTorch's attention, for queries that attend to at least one key; PyTorch differs for others."""
     shape = (*q.shape[:-1], k.shape[-2])
     mask = torch.ones(shape, dtype=torch.bool) if mask is None else mask.expand(shape)
     add = torch.zeros(shape, dtype=q.dtype) if bias is None else bias.detach().expand(shape)
@@ -463,7 +463,7 @@ CELLS = {
 
 
 def cell_params(c, cell, d, hidden, layers=1, prefix=""):
-    """As PyTorch stores them, blocks of rows one behind the other: GRU reset, update, new; LSTM input, forget, cell, output."""
+    """Parameters as PyTorch stores them, in blocks of rows: GRU reset, update, new; LSTM input, forget, cell, output."""
     std, params, rows = hidden**-0.5, {}, CELLS[cell][0] * hidden
     for n in range(layers):
         shapes = {
@@ -477,7 +477,7 @@ def cell_params(c, cell, d, hidden, layers=1, prefix=""):
 
 
 def unroll(cell, x, state, params, n, lens=None):
-    """x [B L D] and the state, a tuple of [B hidden], to every step's output [B L hidden] and the last state."""
+    """Maps x [B L D] and the state, a tuple of [B hidden], to the outputs of all steps [B L hidden] and the last state."""
     blocks, _, step, _, _ = CELLS[cell]
     wi, wh, bi, bh = (params[f"{name}_l{n}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     outputs = []
@@ -512,7 +512,7 @@ def check_cell(c, cell, params, x, start, out, state, lens=None):
 
 
 def cell_case(cell, layers=1, batch=3, start=False, lens=None):
-    """start: the first state is given; lens: the lengths of the sequences."""
+    """start: whether the initial state is an input; lens: the lengths of the sequences."""
 
     def run(c):
         c.note(layers=layers)
@@ -577,7 +577,7 @@ def join(x):
 
 
 def multihead(c, q, k, v, *, heads, size, size_v=None, width=None, bias=(), score=scaled_dot, check=False, **rest):
-    """bias names the maps, among q, k, v and out, that have one; rest goes to pool."""
+    """bias names the projections, among q, k, v and out, that have a bias; rest is passed to pool."""
     size_v = size_v or size
     width = width or heads * size
     c.note(heads=heads)
@@ -700,7 +700,7 @@ def mha_ones(c):
 
 
 def seqfirst(c, bias, mask=None, score=scaled_dot):
-    """mask is [Lq Lk B]; the weights are [B H Lq Lk] here as everywhere."""
+    """mask is [Lq Lk B]; the weights are [B H Lq Lk], as in the other cases."""
     c.note(score="scaled_dot", qk_bias="q" in bias)
     q, k, v = c.normal("in.q", 7, 2, 15), c.normal("in.k", 11, 2, 15), c.normal("in.v", 11, 2, 15)
     mask = None if mask is None else mask.permute(2, 0, 1).unsqueeze(1)
@@ -744,7 +744,7 @@ def seqfirst_relative(c):
 
 
 def op(c, name, f, *draws, **settings):
-    """Each draw makes one input, name.in0, name.in1, …; integers get no gradient."""
+    """Each function of draws draws one input, name.in0, name.in1, …; integers get no gradient."""
     c.note(**{f"{name}.{key}": value for key, value in settings.items()})
     inputs = [draw(f"{name}.in{i}") for i, draw in enumerate(draws)]
     result = f(*inputs)
@@ -791,7 +791,7 @@ def ops(c):
         return lambda name: c.ints(name, values)
 
     def same(name, f, theirs, *draws, **settings):
-        """An operation that PyTorch has too: checked against it."""
+        """An operation that PyTorch also has; the results are compared."""
         ours = op(c, name, f, *draws, **settings)
         inputs = [torch.from_numpy(c.given[f"{name}.in{i}"]) for i in range(len(draws))]
         inputs = [t.to(c.dtype) if t.is_floating_point() else t for t in inputs]
@@ -853,7 +853,7 @@ OPTIMISERS = {
 
 
 def optim(c):
-    """Five steps from init.* by given gradients step<n>.grad.*, then two clippings, one that acts and one that does not."""
+    """Five steps from init.* with given gradients step<n>.grad.*, then clipping above and below the norm of a gradient."""
     steps, shapes = 5, {"w": (5, 7), "b": (7,)}
     init = {p: c.normal(f"init.{p}", *shape, grad=False) for p, shape in shapes.items()}
     given = [
@@ -887,7 +887,7 @@ def optim(c):
 
 
 def encode(tensors, metadata):
-    """The safetensors format with everything in sorted order, which the library's own writer does not promise."""
+    """The safetensors format with all names sorted, an order that the library's writer does not guarantee."""
     dtypes = {"float64": "F64", "float32": "F32", "int64": "I64", "bool": "BOOL"}
     header, body = {"__metadata__": dict(sorted(metadata.items()))}, b""
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0])):
@@ -991,7 +991,7 @@ def main(check):
 
 
 def write(target, files, check):
-    """Writes the files of a folder, and removes those that no case makes; or only compares."""
+    """Writes the files of a folder and removes files that belong to no case; or only compares."""
     target.mkdir(exist_ok=True)
     stale = {p.name for p in target.glob("*.safetensors")} - files.keys()
     if check:

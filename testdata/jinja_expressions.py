@@ -1,5 +1,5 @@
-"""Writes internal/jinja/testdata/expressions.json: what Jinja makes of the templates in expressions.txt, one a line,
-with the settings of transformers' apply_chat_template. Where there is no "want", Jinja refuses the template.
+"""Writes internal/jinja/testdata/expressions.json: the output of Jinja for the templates in expressions.txt, one per line,
+with the settings of transformers' apply_chat_template. An entry without "want" is a template that Jinja rejects.
 
     pip install jinja2==3.1.6
     python testdata/jinja_expressions.py           write the file

@@ -1,7 +1,7 @@
-"""Writes models/testdata/*/: tiny pretrained models with random weights, and what transformers computes with them.
+"""Writes models/testdata/*/: tiny pretrained models with random weights, and the results of transformers for them.
 
 A case is a directory in the form of Hugging Face, as save_pretrained writes it, and golden.safetensors beside it: inputs,
-hidden states and attention weights of every layer, and logits. The model runs in float64, which gives the expected
+the hidden states and attention weights of every layer, and the logits. The model runs in float64, which gives the expected
 numbers, and in float32, whose largest distance from float64 is the error budget. README.md explains the names.
 
     python testdata/models.py [CASE …]          write the directories
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The same bits whatever vector unit the processor has. All must be set before torch is loaded.
+# Gives the same bits with every vector unit. All variables must be set before torch is loaded.
 os.environ["MKL_CBWR"] = "COMPATIBLE"
 os.environ["ATEN_CPU_CAPABILITY"] = "default"
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is loaded but code
@@ -38,7 +38,7 @@ CASES = {}
 
 
 def rng(case, name):
-    """Each tensor is seeded by its case and its own name, so that adding one moves no other."""
+    """Random tensors. The seed of a tensor is its case and its name, so adding a tensor changes no other."""
     digest = hashlib.sha256(f"{case}/{name}".encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:8], "little")))
 
@@ -48,7 +48,7 @@ def normal(case, name, shape):
 
 
 def randomize(case, model, dtype):
-    """Random numbers for all parameters, norms and biases too: the usual 1 and 0 would hide mistakes."""
+    """Sets all parameters to random numbers, also norms and biases: their usual 1 and 0 would hide mistakes."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             x = normal(case, name, p.shape)
@@ -68,7 +68,7 @@ def rename(state, pairs):
 
 
 def case(name, cls, config, inputs, *, dtype=torch.float16, names=(), extra=None, shard=None, run=None):
-    """Registers a case. names rewrites tensors' names in the file, extra adds tensors, shard is the size of a file."""
+    """Registers a case. names maps tensor names in the file, extra adds tensors, shard is the largest size of a file."""
 
     def write(folder):
         settings = getattr(transformers, cls).config_class(**config)
@@ -86,7 +86,7 @@ def case(name, cls, config, inputs, *, dtype=torch.float16, names=(), extra=None
 
 
 def compute(model, given):
-    """What a model computes of a padded batch: only what belongs to tokens, and 0 elsewhere."""
+    """Returns the results of a model for a padded batch, with 0 at padding."""
     lens = given["lens"]
     longest = given["ids"].shape[1]
     there = torch.arange(longest)[None] < lens[:, None]
@@ -129,7 +129,7 @@ def save(name, folder, model, dtype, given, results, names, extra, shard):
 
 
 def write_sorted(tensors, path, metadata):
-    """safetensors with the metadata in order, so that the same numbers are the same bytes."""
+    """The safetensors format with sorted metadata, so that equal numbers give equal bytes."""
     sizes = {torch.int64: "I64", torch.float32: "F32"}
     header, at = {"__metadata__": dict(sorted(metadata.items()))}, 0
     for key, x in sorted(tensors.items()):

@@ -1,18 +1,18 @@
-"""Writes models/testdata/decoders/*: tiny decoders with random weights, and what transformers computes with them.
+"""Writes models/testdata/decoders/*: tiny decoders with random weights, and the results of transformers for them.
 
-Each directory is a model as Hugging Face's hub has them: config.json and model.safetensors, or several files with their
+Each directory is a model in the form of the Hugging Face Hub: config.json and model.safetensors, or several files with their
 index. Beside them, golden.safetensors has
 
     in.ids            the tokens, [L]
     want.logits       [L V]
-    want.hidden.N     the states, [L D]: 0 is the embeddings, the last one is behind the last norm
+    want.hidden.N     the states, [L D]: 0 is the embeddings, the last one is after the final norm
     want.weights.N    the attention weights of layer N, [H L L]
     want.tokens       50 tokens that follow by greedy generation with a KV cache
     grad.NAME         of the mean cross-entropy of the next token: Σ g_i·cos(1+i) and √Σ g_i² of the gradient of the
                       parameter NAME
 
 in float32, computed in float64, with the largest error of the same model in float32 as budget.NAME in the metadata.
-The setting `length`, where there is one, is the length of the longest sequence that the positions are made for.
+The setting `length`, if present, is the length of the longest sequence for which positions are computed.
 
     pip install -r testdata/requirements.txt
     python testdata/models_decoders.py           write the files
@@ -52,7 +52,7 @@ WAVES = dict(rope_theta=100.0)  # of 6 to 250 positions
 
 
 class Case:
-    """A model's config, how its files are written, and how many tokens it reads."""
+    """A model's configuration, the form of its files, and the number of tokens that it reads."""
 
     def __init__(self, config, dtype=BF16, tokens=11, length=None, shards=1, names=None, rewrite=None, generates=True):
         self.config, self.dtype, self.tokens, self.length, self.shards = config, dtype, tokens, length, shards
@@ -68,7 +68,7 @@ def llama(rope=None, **more):
 
 
 def waves(rope, **more):
-    """One layer is enough to tell how positions turn."""
+    """A model of one layer, which is enough to compare rotations."""
     return llama(rope, num_hidden_layers=1, **more)
 
 
@@ -84,7 +84,7 @@ def before_v5(config):
 
 
 def oldest(config):
-    """The same with `type` for `rope_type`."""
+    """The same with the key `type` instead of `rope_type`."""
     config = before_v5(config)
     scaling = config["rope_scaling"]
     config["rope_scaling"] = {"type": scaling.pop("rope_type"), **scaling}
@@ -119,7 +119,7 @@ def bare_gpt2(tensors):
 
 
 def beside_images(tensors):
-    """Names as in the files of Gemma 3 with a model of images, of which two tensors are here."""
+    """Names as in the files of Gemma 3 with an image encoder, of which two tensors are included."""
     tensors = {"language_" + name.replace("model.", "model.model.", 1): x for name, x in tensors.items()}
     tensors["vision_tower.vision_model.post_layernorm.bias"] = torch.zeros(3)
     tensors["multi_modal_projector.mm_soft_emb_norm.weight"] = torch.zeros(5)
@@ -211,7 +211,7 @@ CASES = {
 
 @contextlib.contextmanager
 def precision(dtype):
-    """Within it, what a model casts to float32, its norms and angles, is cast to dtype."""
+    """A context in which everything that a model casts to float32 (norms and angles) is cast to dtype instead."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -223,14 +223,14 @@ def precision(dtype):
 
 
 def draw(name, shape, seed, gemma):
-    """Random weights of a size that makes heads attend to something: norms and biases are random too."""
+    """Random weights, large enough that attention is not uniform. Norms and biases are also random."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     is_norm = "norm" in name or ".ln_" in name
     if is_norm and name.endswith("weight"):
         return 0.4 * x if gemma else 1 + 0.4 * x
     if len(shape) == 1:
         return 0.4 * x
-    # Embeddings are small beside what the layers add, or else tied ones make each token follow itself.
+    # Embeddings are small compared with the layers' outputs; otherwise, with tied embeddings, each token follows itself.
     if "embed_tokens" in name:
         return (0.15 if gemma else 0.4) * x
     if "wte" in name or "wpe" in name:
@@ -244,13 +244,13 @@ def build(case, weights, dtype):
         model = AutoModelForCausalLM.from_config(case.config, attn_implementation="eager", dtype=dtype)
         model.load_state_dict({name: x.to(dtype) for name, x in weights.items()}, strict=False)
         model.tie_weights()
-        # Buffers are made when the model is, and some of them by code that fixes their type.
+        # Buffers are created with the model, some of them with a fixed type.
         assert all(b.dtype == dtype for _, b in model.named_buffers() if b.is_floating_point()), case.config.model_type
     return model.eval()
 
 
 def generate(model, ids, dtype):
-    """Returns the tokens that follow, and by how much each of them, at least, is ahead of the next best."""
+    """Returns the generated tokens, and the smallest distance of a token's logit from the second best."""
     model.generation_config.eos_token_id = model.generation_config.pad_token_id = None
     with precision(dtype), torch.no_grad():
         g = model.generate(ids[None], attention_mask=torch.ones_like(ids[None]), do_sample=False, use_cache=True,
@@ -260,7 +260,7 @@ def generate(model, ids, dtype):
 
 
 def run(model, ids, dtype):
-    """Returns everything that is compared but the tokens, in one precision."""
+    """Returns all results except the tokens, in one precision."""
     out = {}
     with precision(dtype):
         y = model(ids[None], output_hidden_states=True, output_attentions=True, use_cache=False)
@@ -278,7 +278,7 @@ def run(model, ids, dtype):
 
 
 def tensors_of(case, seed):
-    """The weights of the file, as the model sees them and as they are stored."""
+    """Returns the weights in float64, and in the type of the file."""
     if case.shapes is None:
         model = AutoModelForCausalLM.from_config(case.config)
         case.shapes = {name: p.shape for name, p in model.named_parameters()}
@@ -289,7 +289,7 @@ def tensors_of(case, seed):
 
 
 def search(name, case):
-    """Draws until the tokens are clear enough not to depend on rounding, and various."""
+    """Draws weights until the generated tokens differ from each other and do not depend on rounding."""
     for seed in range(1, 400):
         weights, stored = tensors_of(case, seed)
         generator = torch.Generator().manual_seed(seed)

@@ -1,7 +1,7 @@
-"""Writes models/testdata/*_pruned/: tiny models that have lost heads, and what transformers computes with them.
+"""Writes models/testdata/*_pruned/: tiny models without some heads, and the results of transformers for them.
 
-Only versions of transformers before 5 follow `pruned_heads` in config.json, so this needs one of them beside the other
-requirements. The form of the files, and the options, are those of models.py.
+Only versions of transformers before 5 apply `pruned_heads` in config.json, so this needs one of them besides the other
+requirements. The files and the options are the same as in models.py.
 
     pip install -r testdata/models_pruned_requirements.txt
     python testdata/models_pruned.py [--check] [CASE …]
@@ -15,7 +15,7 @@ WHOLE = set(models.CASES)
 
 
 def prune(heads):
-    """Takes heads, by their layers, from a model."""
+    """Removes heads from a model; they are given by layer."""
     return lambda _, model: model.prune_heads(heads)
 
 

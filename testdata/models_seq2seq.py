@@ -1,22 +1,22 @@
-"""Writes models/testdata/seq2seq/*: tiny encoder-decoders with random weights, and what transformers computes with them.
+"""Writes models/testdata/seq2seq/*: tiny encoder-decoders with random weights, and the results of transformers for them.
 
-Each directory is a model as Hugging Face's hub has them: config.json, model.safetensors and, where a case has one,
+Each directory is a model in the form of the Hugging Face Hub: config.json, model.safetensors and, where a case has one,
 generation_config.json. Beside them, golden.safetensors has
 
-    in.ids, in.lens          the sources [B L], filled up with padding, and their lengths
-    in.targets, in.target_lens   what the decoder reads [B M], and the lengths
+    in.ids, in.lens          the sources [B L], padded, and their lengths
+    in.targets, in.target_lens   the inputs of the decoder [B M], and their lengths
     want.logits              [B M V]
-    want.hidden.N            the states of the decoder, [B M D]: 0 is the embeddings, the last one is behind the last norm
-    want.source.N            those of the encoder, [B L D]
+    want.hidden.N            the states of the decoder, [B M D]: 0 is the embeddings, the last one is after the final norm
+    want.source.N            the states of the encoder, [B L D]
     want.encoder.N, want.decoder.N, want.cross.N   the attention weights of layer N, [B H L L], [B H M M], [B H M L]
     want.tokens              50 tokens that follow by greedy generation with a KV cache from the first source
-    want.beam                what a beam of 4 finds for the first source in at most 12 tokens, without the end
+    want.beam                the result of a beam of 4 for the first source, at most 12 tokens, without the end token
     grad.NAME                of the mean cross-entropy of the next token: Σ g_i·cos(1+i) and √Σ g_i² of the gradient of
                              the parameter NAME
 
 in float32, computed in float64, with the largest error of the same model in float32 as budget.NAME in the metadata.
-Weights are drawn until those that are off by up to a unit in the last place give the same within what tests allow, for
-else a test would measure how much a model amplifies rounding. What stands at padding is 0.
+Weights are drawn until changes of up to a unit in the last place change the results by less than the tests' tolerance;
+otherwise a test would measure how much a model amplifies rounding. Results at padding are 0.
 
     pip install -r testdata/requirements.txt
     python testdata/models_seq2seq.py           write the files
@@ -66,7 +66,7 @@ def t5(**more):
 
 
 class Case:
-    """A model's config, and how its files are written."""
+    """A model's configuration and the form of its files."""
 
     def __init__(self, config, names=None, rewrite=None, generation=None, various=5):
         self.config = config
@@ -81,7 +81,7 @@ class Case:
 
 
 def old_marian(config):
-    """config.json as Opus-MT has it."""
+    """config.json in the form of Opus-MT."""
     config |= {"_num_labels": 3, "add_bias_logits": False, "add_final_layer_norm": False, "bad_words_ids": [[VOCABULARY - 1]],
                "bos_token_id": 0, "classif_dropout": 0.0, "extra_pos_embeddings": VOCABULARY, "force_bos_token_to_be_generated": False,
                "max_length": 512, "normalize_before": False, "normalize_embedding": False, "num_beams": 6, "num_hidden_layers": 2,
@@ -92,7 +92,7 @@ def old_marian(config):
 
 
 def with_copies(tensors):
-    """Old files have every name of what is tied, and the positions."""
+    """Old files contain tied tensors under each of their names, and the table of positions."""
     table = tensors["model.shared.weight"]
     copies = {f"model.{stack}.embed_tokens.weight": table.clone() for stack in ("encoder", "decoder")}
     probe = MarianMTModel(marian()).model
@@ -101,7 +101,7 @@ def with_copies(tensors):
 
 
 def old_t5(config):
-    """config.json as transformers 4 wrote it: the two versions differ in what is tied."""
+    """config.json as transformers 4 wrote it: it ties other tensors than version 5."""
     config["tie_word_embeddings"] = config.pop("scale_decoder_outputs")
     same = ["num_decoder_layers"] if config["num_decoder_layers"] == config["num_layers"] else []
     for key in "dense_act_fn", "is_gated_act", *same:
@@ -110,7 +110,7 @@ def old_t5(config):
 
 
 def t5_copies(tensors):
-    """T5's first files have a table that nothing uses, and no name but that of the encoder for the embeddings."""
+    """T5's first files contain an unused table, and the embeddings only under the encoder's name."""
     unused = torch.ones(8, 3)
     tensors = dict(tensors, **{"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": unused})
     tensors["encoder.embed_tokens.weight"] = tensors.pop("shared.weight")
@@ -139,11 +139,11 @@ def precision(dtype):
 
 
 def draw(name, shape, seed, t5):
-    """Weights that all do something: norms and biases are random too."""
+    """Random weights, all of which change the results; norms and biases are also random."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     if "norm" in name and name.endswith("weight"):
         return 1 + 0.4 * x
-    # Embeddings are small beside what the layers add, or else tied ones make each token follow itself.
+    # Embeddings are small compared with the layers' outputs; otherwise, with tied embeddings, each token follows itself.
     if "embed_tokens" in name or "shared" in name or name == "final_logits_bias":
         return 0.2 * x if t5 or name == "final_logits_bias" else 0.5 * x
     if len(shape) == 1 or "bias" in name:
@@ -173,7 +173,7 @@ def build(case, weights, dtype):
 
 
 def tensors_of(case, seed):
-    """The weights as the model has them, which is as they are stored."""
+    """Returns the weights in float32, as the file stores them."""
     model = build(case, {}, torch.float32)
     shapes = {name: p.shape for name, p in model.named_parameters() if "embed_positions" not in name}
     if case.config.model_type == "marian":
@@ -205,7 +205,7 @@ def generate(case, model, ids):
 
 
 def run(case, model, ids, targets, dtype):
-    """Returns everything that is compared but the tokens, in one precision."""
+    """Returns all results except the tokens, in one precision."""
     out = {}
     real, written = (torch.arange(x.shape[1])[None] < torch.tensor(lens)[:, None] for x, lens in ((ids, LENS), (targets, TARGET_LENS)))
     with precision(dtype):
@@ -236,13 +236,13 @@ def nudged(weights, seed):
 
 
 def close(exact, rough, budget):
-    """Whether results are within what tests allow (tensortest.Close)."""
+    """Whether results are within the tolerance of the tests (tensortest.Close)."""
     floor = 2**-20 * max(1, exact.abs().max().item())
     return (exact - rough.double()).abs().max().item() <= 2 * budget + floor
 
 
 def search(name, case):
-    """Draws until the tokens are clear enough not to depend on rounding, and various, and rounding is not amplified."""
+    """Draws weights until the tokens differ from each other, do not depend on rounding, and rounding is not amplified."""
     for seed in range(1, 2000):
         weights = tensors_of(case, seed)
         generator = torch.Generator().manual_seed(seed)

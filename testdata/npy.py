@@ -1,4 +1,4 @@
-"""Writes testdata/npy/*.npy, files by NumPy itself that the Go tests read. What they hold is written down in the tests too.
+"""Writes testdata/npy/*.npy, files written by NumPy, which the Go tests read. The tests also contain the expected elements.
 
     python testdata/npy.py           write the files
     python testdata/npy.py --check   compare the files with what would be written; exit 1 on a difference
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parent / "npy"
 
 
 def count(shape, dtype, order="C", first=0):
-    """first, first+1, … in row-major order, however they are laid out."""
+    """Returns an array with first, first+1, … in row-major order of its indices, for any memory layout."""
     size = int(np.prod(shape))
     return np.asarray(np.arange(first, first + size).reshape(shape), dtype=dtype, order=order)
 
@@ -48,7 +48,7 @@ ARRAYS = {
     "u4": np.array([0, 1, 1 << 31, 0xFFFFFF00], dtype="<u4"),
     "i8": np.array([-(1 << 63), -1, 0, 1 << 24, -(1 << 24), 1 << 62], dtype="<i8"),
     "u8_big": np.array([0, 1, 1 << 63, 0xFFFFFF << 40], dtype=">u8"),
-    # What float32 cannot hold, or is no number.
+    # Values that float32 cannot represent, and types that are not numbers.
     "inexact_i4": np.array([0, 16777217], dtype="<i4"),
     "inexact_u8": np.array([0, 1, (1 << 64) - 1], dtype="<u8"),
     "huge_double": np.array([0, 1e300], dtype="<f8"),

@@ -2,11 +2,11 @@
 
     python onnx_check.py CASES [ATTN]
 
-CASES is a folder that the Go tests have filled: wherever it has a model.onnx, that file is checked by
-onnx.checker, and run by ONNX Runtime on the inputs beside it. Outputs may differ from attn's by 1e-5.
+CASES is a folder that the Go tests have written. Every model.onnx in it is checked by
+onnx.checker and run by ONNX Runtime on the inputs in its folder. Outputs may differ from attn's by 1e-5.
 
-With ATTN, the command, small translators are trained and exported, and the Python code of docs/onnx.md has
-to translate with them as `attn translate` does.
+With the command ATTN, small translators are trained and exported, and the Python code of docs/onnx.md must
+give the same translations as `attn translate`.
 """
 
 import pathlib

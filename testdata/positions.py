@@ -1,8 +1,8 @@
 """Writes testdata/positions/*.safetensors: positions, relative biases, norms of queries and keys, sinks.
 
-The files are made as those of golden.py are, from formulas in PyTorch primitives in float64, and hold the same names.
-What `transformers` has as well is compared with its own functions and modules, whose settings stand in the metadata in
-the words of config.json.
+The files are written like those of golden.py, from formulas in PyTorch primitives in float64, with the same names.
+Results are compared with functions and modules of `transformers` where it has them; their settings are in the metadata,
+with the keys of config.json.
 
     python testdata/positions.py           write the files
     python testdata/positions.py --check   compare the files with what would be written; exit 1 on a difference
@@ -42,14 +42,14 @@ TARGET = Path(__file__).resolve().parent / "positions"
 
 
 def nearly(c, ours, theirs, what, rtol=3e-6, atol=3e-6):
-    """A cross-check against code that works in float32 inside."""
+    """Compares with code that computes in float32 internally."""
     if c.dtype == torch.float64:
         torch.testing.assert_close(ours, theirs.double(), rtol=rtol, atol=atol, msg=lambda m: f"{c.name}: {what}: {m}")
         CHECKED.add(f"{c.name} against {what}")
 
 
 def attend(c, q, k, v, scores=None, *, bias=None, softcap=None, mask=None, sinks=None, through=("out",), **more):
-    """Scaled dot product unless scores are given, soft-cap, bias, mask, softmax with a sink of each head, mix."""
+    """Scaled dot product unless scores are given, soft-cap, bias, mask, softmax with a sink per head, weighted sum."""
     scores = scaled_dot(c, q, k) if scores is None else scores
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
@@ -71,7 +71,7 @@ def attend(c, q, k, v, scores=None, *, bias=None, softcap=None, mask=None, sinks
 
 # ---------------------------------------------------------------- RoPE
 
-# rope_type: the frequencies of a vector of dim elements, by the formulas of the papers, and the factor of the result.
+# rope_type: a function that returns the frequencies of dim elements, by the paper's formula, and the factor of the result.
 
 
 def plain(dim, r, most):
@@ -133,7 +133,7 @@ SCALINGS["proportional"] = proportional
 
 
 def frequencies(c, dim, parameters, most):
-    """The frequencies of vectors of which dim elements are turned, compared with those of transformers."""
+    """Returns the frequencies for dim rotated elements, after comparing them with transformers."""
     kind = parameters["rope_type"]
     f, factor = SCALINGS[kind](dim, parameters, most)
     if kind in ROPE_INIT_FUNCTIONS:
@@ -146,7 +146,7 @@ def frequencies(c, dim, parameters, most):
 
 
 def turned(x, cos, sin, adjacent):
-    """The pairs (a, b) of x are turned; what is beyond the angles stays."""
+    """Rotates the pairs (a, b) of x. Elements without an angle are unchanged."""
     n = cos.shape[-1]
     y = x.clone()
     at_a, at_b = (slice(0, 2 * n, 2), slice(1, 2 * n, 2)) if adjacent else (slice(0, n), slice(n, 2 * n))
@@ -162,7 +162,7 @@ def angles(c, f, factor, positions):
 
 
 def rope(parameters={}, *, size=22, dim=None, adjacent=False, most=4096, queries=None, keys=None, offset=None):
-    """queries and keys are positions [B or 1, L]; offset gives those of keys."""
+    """queries and keys are positions [B or 1, L]; offset determines the positions of keys."""
 
     def run(c):
         r = {"rope_type": "default", "rope_theta": 10000.0, **parameters}
@@ -267,7 +267,7 @@ def alibi(heads):
         bias = -slopes[:, None, None] * distances(5, 7).abs()
         shown = causal_mask(5, 7, 2)
         got = attend(c, q, k, v, bias=bias, mask=shown)
-        # BLOOM adds slope·j: the same up to a constant of each row, where it is causal.
+        # BLOOM adds slope·j: with a causal mask, this differs only by a constant of each row.
         theirs = modeling_bloom.build_alibi_tensor(torch.ones(1, 7), heads, torch.float64).view(1, heads, 1, 7)
         their_weights = masked_softmax(scaled_dot(c, q, k) + theirs.to(c.dtype), shown)
         nearly(c, got["weights"], their_weights, "BLOOM's build_alibi_tensor")
@@ -276,7 +276,7 @@ def alibi(heads):
     return run
 
 
-# buckets, largest distance
+# number of buckets, MaxDistance
 BUCKETS = [(32, 128), (32, 32), (32, 17), (8, 20), (6, 10), (33, 100), (320, 800), (4, 5), (2, 7), (128, 1000)]
 BUCKETS += [(10, 160), (20, 160), (48, 81), (96, 81)]  # where a logarithm in float64 gives others
 
@@ -289,7 +289,7 @@ def their_buckets(distances, causal, buckets, most):
 
 
 def t5_buckets(causal):
-    """Of every distance from -300 to 300, key minus query, and of some that are far."""
+    """The buckets of every distance (key minus query) from -300 to 300, and of some larger distances."""
 
     def run(c):
         at = torch.cat([torch.arange(-300, 301), torch.tensor([s * 10**n for n in (3, 6, 9) for s in (-1, 1)])])
@@ -416,7 +416,7 @@ def layer_params(c, width, heads, groups, size, bias):
 
 
 def layer(c, norm, *, heads=4, groups=2, size=10, width=15, length=7, bias=False, parameters=None, scale=None, sinks=False):
-    """A causal layer with norms of queries and keys, positions and sinks. Returns out, weights, its maps, norms, angles."""
+    """A causal layer with QK-norm, positions and sinks. Returns out, weights, its projections, norms and angles."""
     c.note(heads=heads, kv_heads=groups, norm=norm or "", causal=True)
     x = c.normal("in.x", 2, length, width)
     maps = layer_params(c, width, heads, groups, size, bias)
@@ -453,7 +453,7 @@ def layer(c, norm, *, heads=4, groups=2, size=10, width=15, length=7, bias=False
 
 
 def fill(module, maps, **others):
-    """Puts parameters into a layer of transformers'."""
+    """Copies parameters into a layer of transformers."""
     state = {}
     for ours, theirs in (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("out", "o_proj")):
         state[f"{theirs}.weight"] = maps[ours][0].detach()
@@ -464,7 +464,7 @@ def fill(module, maps, **others):
 
 
 def qwen3(c):
-    """QK-norm with gains, then RoPE, grouped."""
+    """QK-norm with gains, then RoPE, with grouped queries."""
     x, out, weights, maps, gains, (cos, sin), _ = layer(c, "rms", parameters={"rope_type": "default"})
     if c.dtype == torch.float64:
         config = Qwen3Config(
@@ -480,7 +480,7 @@ def qwen3(c):
 
 
 def gpt_oss(c):
-    """Sinks, YaRN that does not round, biases, grouped."""
+    """Sinks, YaRN without rounding, biases, with grouped queries."""
     r = dict(rope_type="yarn", factor=32.0, beta_fast=32.0, beta_slow=1.0, truncate=False)
     r |= dict(original_max_position_embeddings=4096, rope_theta=150000.0)
     x, out, weights, maps, _, (cos, sin), sink = layer(c, None, bias=True, parameters=r, sinks=True)
@@ -496,7 +496,7 @@ def gpt_oss(c):
 
 
 def qk_l2(c):
-    """Henry et al. 2020: vectors of length 1 and a scale of one's own."""
+    """Henry et al. 2020: vectors of length 1 and a trained scale."""
     layer(c, "l2", scale=3.5)
 
 

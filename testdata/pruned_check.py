@@ -3,9 +3,9 @@
     ATTN_PRUNED_CASES=/tmp/pruned go test -count=1 -run 'TestWriteMasked|TestCompact' ./models
     python testdata/pruned_check.py /tmp/pruned
 
-Logits of a pruned directory must be those of the original whose removed heads put out zeros, by hooks in front of the
-last map of the attention, and those that attn has computed. Exit code 1 if one is not. With "pruned_heads" in its
-config.json, a directory is to be read by transformers 4 in some families, and by no other version: it is run with
+The logits of a pruned directory must equal those of the original with hooks that set the outputs of removed heads to 0,
+and the logits that attn has computed. The exit code is 1 if any differ. With "pruned_heads" in its
+config.json, some families can be read by transformers 4 and by no other version: such a directory is run with
 4.57.3 too.
 """
 
@@ -22,7 +22,7 @@ logging.disable_progress_bar()
 
 VERSION = int(transformers.__version__.split(".")[0])
 
-# The model types of which transformers 4 follows "pruned_heads".
+# The model types for which transformers 4 applies "pruned_heads".
 PRUNED_HEADS = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "gpt2")
 
 # The last map of the attention, in the families that there are: of encoders and decoders, and the three kinds of
@@ -61,7 +61,7 @@ def last_maps(model, kind):
 
 
 def without(model, removed, sizes):
-    """The model with hooks that set what heads put out to zero."""
+    """The model with hooks that set the outputs of heads to 0."""
     for head in removed:
         stack, layer, which = head["layer"].split(".")
         maps, size = last_maps(model, f"{stack}.{which}"), sizes[head["layer"]]
@@ -77,7 +77,7 @@ def without(model, removed, sizes):
 
 
 def is_read(config):
-    """Whether this version of transformers reads a directory with such a config.json."""
+    """Whether this version of transformers can read a directory with this config.json."""
     lost = config.get("pruned_heads")
     if not lost:
         return True
@@ -86,7 +86,7 @@ def is_read(config):
 
 
 def differences(path):
-    """How far the logits of a directory are from those of the original with gates, and from attn's."""
+    """Returns the largest differences of a directory's logits from the original's with gates, and from attn's."""
     case = json.loads(path.read_text())
     ids = torch.tensor(case["input_ids"])
     targets = case["decoder_input_ids"]

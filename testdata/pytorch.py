@@ -1,8 +1,8 @@
-"""Writes testdata/torch: state dicts of PyTorch's modules, and what the modules compute.
+"""Writes testdata/torch: state dicts of PyTorch modules, and the modules' results.
 
-NAME.safetensors is the state dict, written by the Python code of docs/pytorch.md. NAME.golden.safetensors holds the
+NAME.safetensors is the state dict, written by the Python code of docs/pytorch.md. NAME.golden.safetensors contains the
 inputs in.*, the results want.* and the gradients grad.* in float64, with budgets as in README.md. The code of
-docs/pytorch.md that loads is run on the same files, which are what attn writes too: the Go tests see to that.
+docs/pytorch.md that loads is run on the same files. The Go tests check that attn writes the same bytes.
 
     python testdata/pytorch.py           write the files
     python testdata/pytorch.py --check   compare the files with what would be written; exit 1 on a difference
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The same bits whatever vector unit the processor has. Both must be set before torch is loaded.
+# Gives the same bits with every vector unit. Both variables must be set before torch is loaded.
 os.environ["MKL_CBWR"] = "COMPATIBLE"
 os.environ["ATEN_CPU_CAPABILITY"] = "default"
 
@@ -48,7 +48,7 @@ def attention(model, q, k, v):
 
 
 def given_keys(model, q, k, v, **masks):
-    """The weights of the keys that were given; those of add_bias_kv and add_zero_attn come last."""
+    """Returns the weights of the given keys, without those that add_bias_kv and add_zero_attn append."""
     out, weights = model(q, k, v, average_attn_weights=False, **masks)
     return {"out": out, "weights": weights[..., : k.shape[1]]}
 
@@ -71,7 +71,7 @@ def out(model, x):
 
 
 SHORT, LONG = (2, 5, 15), (2, 7, 15)  # [B L D], three heads of size 5
-# name: module, its inputs, what it computes
+# name: module, inputs, function that computes the results
 CASES = {
     "linear": (nn.Linear(7, 5), x("linear", 2, 3, 7), out),
     "linear_nobias": (nn.Linear(7, 5, bias=False), x("linear_nobias", 2, 3, 7), out),
@@ -146,7 +146,7 @@ def run(model, compute, inputs, dtype):
 
 
 def snippets():
-    """The Python of the document: what saves a model and what loads one."""
+    """Returns the Python code of the document: the parts that save and load a model."""
     saving, loading = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
     return saving, loading
 
@@ -177,7 +177,7 @@ def build(name, model, inputs, compute):
 
 
 def ordered(tensors, metadata):
-    """A file whose metadata have an order: the library's differs from run to run."""
+    """Writes a file with sorted metadata: the library's order differs between runs."""
     import json
     import struct
 

@@ -1,10 +1,10 @@
-"""Writes models/testdata/sentence_*/: tiny pipelines of sentence-transformers, and the vectors that it makes of texts.
+"""Writes models/testdata/sentence_*/: tiny pipelines of sentence-transformers, and their vectors for some texts.
 
     pip install -r testdata/requirements.txt -r testdata/sentences_requirements.txt    # in a virtual environment
     python testdata/sentences.py [CASE …]          write the directories
     python testdata/sentences.py --check [CASE …]  compare the files with what would be written; exit 1 on a difference
 
-A directory is as `save` writes it, or, where old is given, in the form that versions before 6 wrote.
+A directory has the form that `save` writes or, if old is given, that versions before 6 wrote.
 """
 
 import json

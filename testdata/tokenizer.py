@@ -1,12 +1,12 @@
-"""Write testdata/tokenizer/golden.json.gz: what `tokenizers` makes of texts, for the tests of package tokenizer.
+"""Write testdata/tokenizer/golden.json.gz: encodings by `tokenizers`, for the tests of package tokenizer.
 
     pip install -r testdata/tokenizer_requirements.txt    # in a virtual environment, Python 3.11
     python testdata/tokenizer.py                          # a minute
     python testdata/tokenizer.py --show CASE TEXT         # print one encoding, to look at
 
-The models are trained here, on the sentences below. Each case is a tokenizer with what it makes of every text:
-ids, tokens, offsets in bytes, words, types, and the text that comes back. Of random texts, which the Go tests
-make in the same way, there is a hash for each 32.
+The models are trained here, on the sentences below. Each case is a tokenizer with its encoding of every text:
+ids, tokens, offsets in bytes, words, types, and the decoded text. For random texts, which the Go tests
+generate in the same way, the file contains a hash of each group of 32.
 """
 
 import base64
@@ -87,7 +87,7 @@ PAIRS = [("Hello", "world"), ("", "b"), ("a", ""), ("", ""), ("What is attention
     "🙂 emoji"), (" lead", " lead two "), ("the quick brown fox", "a"), ("x", "the quick brown fox jumps"),
     ("<mask> a", "b <mask>")]
 
-# Random texts are made of these.
+# Parts of random texts.
 ALPHABETS = [
     list("abcdefghijklmnopqrstuvwxyz"), list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), list("0123456789"), list(" " * 8),
         list(" \t\n\r\u00a0\u3000\u0085\u2028"), ["\r\n", "\n\n", "  ", "   "],
@@ -111,7 +111,7 @@ BLOCK = 32
 
 
 def random_texts():
-    """Texts from a generator that is easy to write again: splitmix64, seeded with the number of the text."""
+    """Texts from a simple generator that Go reimplements: splitmix64, seeded with the number of the text."""
     mask = (1 << 64) - 1
     for i in range(RANDOM):
         state = i
@@ -133,7 +133,7 @@ def random_texts():
 
 
 def every_character():
-    """Each character by itself, between letters and behind a space, 512 to a text."""
+    """Each character by itself, between letters and after a space, 512 per text."""
     points = [c for c in [*range(0x3400), *range(0x4DB0, 0x4E10), *range(0x9FF0, 0xAC10), *range(0xD7A0, 0xD800),
         *range(0xE000, 0xE010), *range(0xF8F0, 0x13440),
                           *range(0x16800, 0x16FF0), *range(0x1AFF0, 0x1FBFF), *range(0x2A6D0, 0x2A710),
@@ -162,7 +162,7 @@ def make_models():
     byte_level = trained(models.BPE(), trainers.BpeTrainer(vocab_size=700, special_tokens=["<s>", "<pad>", "</s>",
         "<unk>", "<mask>"], initial_alphabet=alphabet, **quiet), pre_tokenizers.ByteLevel(add_prefix_space=False))
     ignoring = {**byte_level, "ignore_merges": True}
-    # words that merges do not reach
+    # words that no merge produces
     ignoring["vocab"] = {**byte_level["vocab"], "Ġzzyzx": 700, "xylo": 701, "Ġuntokenizable": 702,
         "字".encode().decode("latin-1"): 703}
     bytes_ = {f"<0x{i:02X}>": 3 + i for i in range(256)}
@@ -202,7 +202,7 @@ def make_models():
 
 
 def charsmap():
-    """A small normalizer of sentencepiece's kind: rules that shorten, lengthen, delete, and take several characters."""
+    """A small normalizer of sentencepiece: rules that shorten, lengthen, delete, and match several characters."""
     rules = {"ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "①": "1", "½": "1/2", "Ａ": "A", "ｂ": "b", "１": "1", "\u3000": " ",
         "\u00a0": " ", "\t": " ", "\n": " ", "\r\n": " ", "\u200b": "", "\u00ad": "", "\ufeff": "",
              "e\u0301": "é", "E\u0301": "É", "a\u0308": "ä", "㎏": "kg", "㍿": "株式会社", "ﷺ": "صلى الله", "ﾊﾟ": "パ",
@@ -214,7 +214,7 @@ def charsmap():
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=out, model_type="char",
         vocab_size=100, normalization_rule_tsv=str(tsv), minloglevel=2)
     data = out.getvalue()
-    # The one field that is wanted: normalizer_spec (3), precompiled_charsmap (2).
+    # Only this field is needed: normalizer_spec (3), precompiled_charsmap (2).
     def fields(b):
         i = 0
         def varint():
@@ -419,7 +419,7 @@ def hashes(t, texts):
 
 
 def compact(t, e):
-    """Leaves out what follows from the rest or is usual."""
+    """Omits fields that follow from others or have their default."""
     flat = [x for o in e["o"] for x in o]
     short = {"i": e["i"], "o": flat, "w": e["w"], "d": e["d"]}
     for key, usual in [("k", 0), ("s", 0), ("m", 1)]:

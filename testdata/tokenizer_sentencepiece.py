@@ -1,4 +1,4 @@
-"""Write testdata/tokenizer/sentencepiece.json.gz and marian/: what `sentencepiece` makes of texts, for the tests of package tokenizer.
+"""Write testdata/tokenizer/sentencepiece.json.gz and marian/: encodings by `sentencepiece`, for the tests of package tokenizer.
 
     pip install -r testdata/tokenizer_requirements.txt    # in a virtual environment, Python 3.11
     python testdata/tokenizer_sentencepiece.py            # a minute; or the names of directories to be made anew
@@ -43,7 +43,7 @@ FEW = rules({"ﬁ": "fi", "ﬂ": "fl", "①": "1", "½": "1/2", "Ａ": "A", "\u3
 
 
 def train(**options):
-    """A model; its rules are a few of our own unless options say other ones, since those of the library take 240 kB."""
+    """A model. Unless options name others, it has a few normalization rules: the library's take 240 kB."""
     if not {"normalization_rule_name", "normalization_rule_tsv"} & options.keys():
         options["normalization_rule_tsv"] = FEW
     out = io.BytesIO()
@@ -93,7 +93,7 @@ def message(parts):
 
 
 def change_pieces(model, change):
-    """Gives pieces other scores and types: change takes id, text, score and type, and returns the last two."""
+    """Changes the scores and types of pieces: change maps id, text, score and type to a score and a type."""
     parts, n = [], 0
     for number, form, value in fields(model):
         if number == 1:
@@ -171,7 +171,7 @@ def encode_model(sp):
         for c in text:
             at.append(at[-1] + len(c.encode()))
         offsets = [[at[a], at[b]] for a, b in e["offsets"]]
-        # Of the bytes of a character, the last has all of it; attn says it of each.
+        # Only the last byte of a character has its offsets here; in attn, every byte has them.
         goes_on = lambda i: sp.is_byte(e["ids"][i]) and "8" <= e["pieces"][i][3] < "C"
         for i in reversed(range(len(offsets) - 1)):
             if goes_on(i + 1):
@@ -181,7 +181,7 @@ def encode_model(sp):
 
 
 def split_special(text, tokens):
-    """Text and special tokens in turn: the leftmost, and of those the longest. (token, strips left, strips right)."""
+    """Splits a text at special tokens: the leftmost and, among these, the longest. (token, strips left, strips right)."""
     out, done, i = [], 0, 0
     while i < len(text):
         found = max((t for t in tokens if text.startswith(t, i)), key=len, default=None)
@@ -200,7 +200,7 @@ def split_special(text, tokens):
 
 
 def encode_between(sp, tokens, begin, end, first=None):
-    """Special tokens with what sentencepiece makes of the texts between them; first has the texts at the beginning."""
+    """Special tokens, and the encodings by sentencepiece of the texts between them; first encodes a text at the start."""
     ids = {t: tokens[t][2] for t in tokens}
     flags = {t: tokens[t][:2] for t in tokens}
     def encode(text):
@@ -219,7 +219,7 @@ def encode_between(sp, tokens, begin, end, first=None):
 
 
 class Fairseq:
-    """A model whose pieces have the numbers of fairseq: some tokens in front, and <mask> behind."""
+    """A model whose pieces have the ids of fairseq: some tokens first, and <mask> last."""
 
     def __init__(self, model, front, shift):
         self.sp, self.front, self.shift = sentencepiece.SentencePieceProcessor(model_proto=model), front, shift
@@ -328,7 +328,7 @@ def load(files):
 
 
 def hashes(encode, texts):
-    """A hash for each 32 texts: ids with what else there is, and the text that comes back."""
+    """A hash of each 32 texts: ids and further fields, and the decoded text."""
     out, block = b"", []
     for n, text in enumerate(texts):
         e = encode(text)

@@ -1,7 +1,7 @@
-"""Write tokenizer/unicode_data.go: which characters `tokenizers` takes for letters, punctuation and so on.
+"""Write tokenizer/unicode_data.go: the characters that `tokenizers` treats as letters, punctuation and so on.
 
-The library mixes several versions of Unicode, from 9 to 17, according to who asks. So each class is asked
-from the component that uses it, one character at a time:
+The components of the library use different versions of Unicode, from 9 to 17. So each class is read
+from the component that uses it, by testing one character at a time:
 
     pip install -r testdata/tokenizer_requirements.txt
     python testdata/tokenizer_unicode.py            # rewrite the file (a minute)
@@ -16,7 +16,7 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 OUT = pathlib.Path(__file__).parent.parent / "tokenizer" / "unicode_data.go"
 CHARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
-# Regular expressions also have Cs, which no text has, and Cn, which is the rest.
+# Regular expressions also have Cs, which occurs in no text, and Cn, which is everything else.
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co".split()
 SCRIPTS = """
     Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali Bhaiksuki
@@ -129,17 +129,17 @@ def source():
         constant("categories", "are the general categories in regular expressions.", tables(categories)),
         constant("scripts", "are the scripts in regular expressions.", tables(scripts)),
         constant(
-            "otherWords", "are \\w in regular expressions, beside \\p{L}, \\p{M}, \\p{Nd} and \\p{Pc}.", ranges(others)
+            "otherWords", "are the characters of \\w in regular expressions except \\p{L}, \\p{M}, \\p{Nd} and \\p{Pc}.", ranges(others)
         ),
         constant("spaces", "are white space, everywhere.", ranges(removed(normalizers.Strip()))),
         constant(
             "numerics",
-            "are what the pre-tokenizer Digits splits off.",
+            "are the characters that the pre-tokenizer Digits splits off.",
             ranges(splits(pre_tokenizers.Digits(individual_digits=True), lambda c: ["a", c])),
         ),
         constant(
             "punctuation",
-            "is what the pre-tokenizers Punctuation and BertPreTokenizer split off.",
+            "are the characters that the pre-tokenizers Punctuation and BertPreTokenizer split off.",
             ranges(splits(pre_tokenizers.Punctuation(), lambda c: ["a", c])),
         ),
         constant(
@@ -154,7 +154,7 @@ def source():
             ranges(removed(bert(strip_accents=True), "a") - decomposed),
         ),
         constant(
-            "marks", "are what the normalizer StripAccents strips.", ranges(removed(normalizers.StripAccents(), "a"))
+            "marks", "are the characters that the normalizer StripAccents strips.", ranges(removed(normalizers.StripAccents(), "a"))
         ),
         constant("normalized", "are characters that decompose or have a combining class.", ranges(normalized())),
     ]

@@ -1,10 +1,10 @@
-"""Write testdata/tokenizer/windows.json.gz: what `tokenizers` makes of texts that are too long, and of special tokens as text.
+"""Write testdata/tokenizer/windows.json.gz: encodings by `tokenizers` of texts that are too long, and of special tokens as text.
 
     pip install -r testdata/tokenizer_requirements.txt    # in a virtual environment, Python 3.11
     python testdata/tokenizer_windows.py                  # seconds
 
-The tokenizers are those of golden.json.gz. Each case has settings of truncation and padding, and for each text, or pair
-of texts, the encoding with those that overflow.
+The tokenizers are the same as in golden.json.gz. Each case has settings of truncation and padding and, for each text or pair
+of texts, the encoding and its overflowing encodings.
 """
 
 import gzip

@@ -1,6 +1,5 @@
-"""Writes python.safetensors with the very lines that docs/heads.md tells people
-to write, and these lines as they were then. Run it in this directory, with torch
-and safetensors:
+"""Writes python.safetensors with the Python code of docs/heads.md, and a copy of
+that code. Run it in this directory, with torch and safetensors:
 
     python make.py
 
