@@ -211,7 +211,7 @@ func wantNumber(op, arg string, x float32, ok bool, want string) {
 // withHeadAxis adds a head axis of size 1 to a tensor [B L E].
 func withHeadAxis(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() != 3 {
-		badShape(op, arg, "", x.Shape(), "[B L E], as the query has")
+		badShape(op, arg, "", x.Shape(), "[B L E], three axes as in the query")
 	}
 	return tensor.Reshape(t, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
 }

@@ -41,14 +41,14 @@ func TestAttendErrors(t *testing.T) {
 	}{
 		{"query's rank", good, func(a *args) { a.q = shaped(5, 8) }, `attn: Attend: query has shape \[5 8\], want \[B H Lq E\] or \[B Lq E\]`},
 		{"key's rank", good, func(a *args) { a.k = shaped(2, 7, 8) }, `attn: Attend: key has shape \[2 7 8\], want \[B=2 G Lk E\]`},
-		{"key's rank, three axes", flat, func(a *args) { a.k = shaped(2, 1, 7, 8) }, `attn: Attend: key has shape \[2 1 7 8\], want \[B L E\], as the query has`},
+		{"key's rank, three axes", flat, func(a *args) { a.k = shaped(2, 1, 7, 8) }, `attn: Attend: key has shape \[2 1 7 8\], want \[B L E\], three axes as in the query`},
 		{"key's batch", good, func(a *args) { a.k = shaped(3, 3, 7, 8) }, `attn: Attend: key has shape \[3 3 7 8\], want \[B=2 G Lk E\]`},
 		{"key's heads", good, func(a *args) { a.k = shaped(2, 4, 7, 8) }, `attn: Attend: key has shape \[2 4 7 8\], want \[B=2 G Lk E\] with G a divisor of H=6`},
 		{"no key heads", good, func(a *args) { a.k = shaped(2, 0, 7, 8) }, `key has shape \[2 0 7 8\], want .* with G a divisor of H=6`},
 		{"key's size", good, func(a *args) { a.k = shaped(2, 3, 7, 16) }, `attn: Attend: key has head size 16, want E=8`},
 		{"value's heads", good, func(a *args) { a.v = shaped(2, 6, 7, 11) }, `attn: Attend: value has shape \[2 6 7 11\], want \[B=2 G=3 Lk=7 V\]`},
 		{"value's length", good, func(a *args) { a.v = shaped(2, 3, 6, 11) }, `attn: Attend: value has shape \[2 3 6 11\], want \[B=2 G=3 Lk=7 V\]`},
-		{"value's rank, three axes", flat, func(a *args) { a.v = shaped(2, 7) }, `attn: Attend: value has shape \[2 7\], want \[B L E\], as the query has`},
+		{"value's rank, three axes", flat, func(a *args) { a.v = shaped(2, 7) }, `attn: Attend: value has shape \[2 7\], want \[B L E\], three axes as in the query`},
 
 		{"bias", good, func(a *args) { a.o.Bias = shaped(3, 5, 7) }, `attn: Attend: bias has shape \[3 5 7\], want a shape that broadcasts to \[B=2 H=6 Lq=5 Lk=7\]`},
 		{"bias, three axes", flat, func(a *args) { a.o.Bias = shaped(2, 1, 5, 7) }, `attn: Attend: bias has shape \[2 1 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},

@@ -127,11 +127,11 @@ func checkParts(op string, parts []Output) {
 			badShape(op, arg("output"), "", got, "[B H Lq V] or [B Lq V]")
 		}
 		if !slices.Equal(got, want) {
-			badShape(op, arg("output"), "", got, "%v, as part 0 has", want)
+			badShape(op, arg("output"), "", got, "%v as in part 0", want)
 		}
 		rows := got[:len(got)-1]
 		if x := part.LogSumExp.Shape(); !slices.Equal(x, rows) {
-			badShape(op, arg("log-sum-exp"), "", x, "%v, as its output has", rows)
+			badShape(op, arg("log-sum-exp"), "", x, "%v as in its output", rows)
 		}
 		if part.Weights == nil {
 			continue

@@ -184,8 +184,8 @@ func TestMergeErrors(t *testing.T) {
 		{"output", func(p *attn.Output) { p.Out = nil }, `^attn: Merge: output of part 1 is nil, want a tensor$`},
 		{"log-sum-exp", func(p *attn.Output) { p.LogSumExp = nil }, `^attn: Merge: log-sum-exp of part 1 is nil, want a tensor: ask for it with Options.LogSumExp$`},
 		{"rank", func(p *attn.Output) { p.Out = shaped(5, 7) }, `^attn: Merge: output of part 1 has shape \[5 7\], want \[B H Lq V\] or \[B Lq V\]$`},
-		{"values", func(p *attn.Output) { p.Out = shaped(2, 3, 5, 8) }, `^attn: Merge: output of part 1 has shape \[2 3 5 8\], want \[2 3 5 7\], as part 0 has$`},
-		{"queries", func(p *attn.Output) { p.LogSumExp = shaped(2, 5, 3) }, `^attn: Merge: log-sum-exp of part 1 has shape \[2 5 3\], want \[2 3 5\], as its output has$`},
+		{"values", func(p *attn.Output) { p.Out = shaped(2, 3, 5, 8) }, `^attn: Merge: output of part 1 has shape \[2 3 5 8\], want \[2 3 5 7\] as in part 0$`},
+		{"queries", func(p *attn.Output) { p.LogSumExp = shaped(2, 5, 3) }, `^attn: Merge: log-sum-exp of part 1 has shape \[2 5 3\], want \[2 3 5\] as in its output$`},
 		{"weights", func(p *attn.Output) { p.Weights = shaped(2, 3, 4, 11) }, `^attn: Merge: weights of part 1 has shape \[2 3 4 11\], want \[2 3 5\] and an axis of keys$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestMergeErrors(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	x := shaped(2, 5, 12)
 	y := m.Forward(nil, x, x, x, attn.Options{LogSumExp: true})
-	wantError(t, tensor.Catch(func() { attn.Merge(nil, y, y) }), `^attn: Merge: log-sum-exp of part 0 has shape \[2 3 5\], want \[2 5\], as its output has$`)
+	wantError(t, tensor.Catch(func() { attn.Merge(nil, y, y) }), `^attn: Merge: log-sum-exp of part 0 has shape \[2 3 5\], want \[2 5\] as in its output$`)
 }
 
 func BenchmarkMerge(b *testing.B) {

@@ -174,7 +174,7 @@ func MeanOf(n int, at func(i int) ([]float32, error)) ([]float32, error) {
 			sum = make([]float64, len(weights))
 		}
 		if len(weights) != len(sum) {
-			panic(&tensor.ShapeError{Op: "heads: MeanOf", Arg: "maps", What: "number of values", Got: []int{len(weights)}, Want: fmt.Sprintf("%d, as the first", len(sum))})
+			panic(&tensor.ShapeError{Op: "heads: MeanOf", Arg: "maps", What: "number of values", Got: []int{len(weights)}, Want: fmt.Sprintf("%d as in the first map", len(sum))})
 		}
 		for j, w := range weights {
 			sum[j] += float64(w)

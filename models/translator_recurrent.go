@@ -141,7 +141,7 @@ func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 	wantTargets(x, s.read)
 	if kept && y.lens() != nil {
 		panic(&tensor.ValueError{
-			Op: "models: Hidden", Arg: "targets", Got: "of different lengths", Want: "equally long ones, as there is a state",
+			Op: "models: Hidden", Arg: "targets", Got: "of different lengths", Want: "equal lengths, because a state is given",
 		})
 	}
 	if s.source == nil {

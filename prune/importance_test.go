@@ -451,7 +451,7 @@ func TestSpearman(t *testing.T) {
 		}
 	}
 	err := tensor.Catch(func() { Spearman([]float64{1}, nil) })
-	wantError(t, "lengths", err, "prune: Spearman: b has 0 values, want 1, as a has")
+	wantError(t, "lengths", err, "prune: Spearman: b has 0 values, want 1 as in a")
 }
 
 func TestFlat(t *testing.T) {

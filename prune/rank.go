@@ -38,7 +38,7 @@ func Pearson(a, b []float64) float64 { return correlation(known("prune: Pearson"
 // known returns the pairs without a NaN.
 func known(op string, a, b []float64) (x, y []float64) {
 	if len(a) != len(b) {
-		panic(&tensor.ShapeError{Op: op, Arg: "b", What: "number of values", Got: []int{len(b)}, Want: fmt.Sprintf("%d, as a has", len(a))})
+		panic(&tensor.ShapeError{Op: op, Arg: "b", What: "number of values", Got: []int{len(b)}, Want: fmt.Sprintf("%d as in a", len(a))})
 	}
 	for i := range a {
 		if !math.IsNaN(a[i]) && !math.IsNaN(b[i]) {

@@ -103,7 +103,7 @@ func (h *header) skip() error {
 // elsewhere.
 func checkShardName(name string) error {
 	if strings.ContainsAny(name, "/\\:\x00") || !filepath.IsLocal(name) || name == "." || !quote.Fit(name) {
-		return fmt.Errorf("file %s, want the name of a file beside the index", quote.Text(name))
+		return fmt.Errorf("file %s, want the name of a file in the folder of the index", quote.Text(name))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func ExampleCatch() {
 	a, b := tensor.Zeros(2, 3), tensor.Zeros(5, 7)
 	err := tensor.Catch(func() { tensor.MatMul(nil, a, b) })
 	fmt.Println(err)
-	// Output: tensor: MatMul: b has shape [5 7], want K=3, as a [2 3] has
+	// Output: tensor: MatMul: b has shape [5 7], want K=3 as in a [2 3]
 }
 
 // One head of the weights [B H Lq Lk] that attention returns, as a matrix.

@@ -46,14 +46,14 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 	m, k := a.Dim(-2), a.Dim(-1)
 	shared := b.Rank() == 2
 	if !shared && !slices.Equal(lead, b.shape[:b.Rank()-2]) {
-		badShape(op, "b", b.shape, "leading axes %v, as a has", lead)
+		badShape(op, "b", b.shape, "leading axes %v as in a", lead)
 	}
 	kb, n := b.Dim(-2), b.Dim(-1)
 	if transposed {
 		kb, n = n, kb
 	}
 	if kb != k {
-		badShape(op, "b", b.shape, "K=%d, as a %v has", k, a.shape)
+		badShape(op, "b", b.shape, "K=%d as in a %v", k, a.shape)
 	}
 	count, stepB := size(lead), k*n
 	if shared { // one tall product

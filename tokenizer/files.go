@@ -368,7 +368,7 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 
 // readGPT2 builds a tokenizer from a vocab.json and a merges.txt.
 func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
-	path, lines, err := from.require("merges.txt", "it beside vocab.json, or a tokenizer.json")
+	path, lines, err := from.require("merges.txt", "it next to vocab.json, or a tokenizer.json")
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 		fallthrough
 	default:
 		if kept[of] -= total - most; kept[of] <= 0 {
-			return nil, fmt.Errorf("text %d has %d tokens, and %d have to be removed", of+1, len(texts[of]), total-most)
+			return nil, fmt.Errorf("text %d has %d tokens, but truncation must remove %d", of+1, len(texts[of]), total-most)
 		}
 	}
 	for i := range texts {

@@ -144,7 +144,7 @@ func TestLoad(t *testing.T) {
 		{"bert unknown", with(bert, "added_tokens.json", `{"new": 7}`), "", `vocab.txt: has the added token "new", want`},
 		{"gpt2 more", with(gpt2, "special_tokens_map.json", `{"pad_token": "ab"}`), "", `vocab.json: has the added token "ab", want`},
 		{"gpt2 stripped", with(gpt2, "tokenizer_config.json", `{"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"5": {"content": "<|endoftext|>", "lstrip": true, "special": true}}}`), "", `vocab.json: has the added token "<|endoftext|>"`},
-		{"no merges", map[string]string{"vocab.json": "{}"}, "", "merges.txt: is missing, want it beside vocab.json, or a tokenizer.json"},
+		{"no merges", map[string]string{"vocab.json": "{}"}, "", "merges.txt: is missing, want it next to vocab.json, or a tokenizer.json"},
 		{"bad merges", with(gpt2, "merges.txt", "a\n"), "", `merges.txt: merge 0 is "a", want two tokens`},
 		{"no class", with(gpt2, "tokenizer_config.json", "{}"), "", `vocab.json: belongs to a tokenizer of class "", want tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer`},
 		{"broken config", with(gpt2, "tokenizer_config.json", "{"), "", "tokenizer_config.json: "},

@@ -260,7 +260,7 @@ func readMarian(from *folder, source []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, target, err := from.require("target.spm", "it beside source.spm")
+	path, target, err := from.require("target.spm", "it next to source.spm")
 	if err != nil {
 		return nil, err
 	}

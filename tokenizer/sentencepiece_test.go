@@ -300,7 +300,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"llama", "added_tokens.json", `{"other": 640}`, `added_tokens\.json: has "other" with id 640, which is the id of "\[MASK\]"`},
 		{"marian", "vocab.json", `{"</s>": 0, "<unk>": 1}`, `vocab\.json: lacks the special token "<pad>"`},
 		{"marian", "vocab.json", "", `vocab\.json: is missing`},
-		{"marian", "target.spm", "", `target\.spm: is missing, want it beside source\.spm`},
+		{"marian", "target.spm", "", `target\.spm: is missing, want it next to source\.spm`},
 		{"marian", "target.spm", "x", `target\.spm: ends in the middle`},
 		{"marian", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `source\.spm: belongs to a tokenizer of class "MBartTokenizer", want tokenizer_config\.json with tokenizer_class MarianTokenizer`},
 		{"marian separate", "target_vocab.json", "", `target_vocab\.json: is missing`},

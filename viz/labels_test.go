@@ -103,7 +103,7 @@ func checkLayout(t *testing.T, name string, m Panel, text string) {
 	}
 	for _, line := range lines {
 		if n := cells.Width(line); n != width {
-			t.Errorf("%s: the line %q is %d cells wide, want %d as the first", name, line, n, width)
+			t.Errorf("%s: the line %q is %d cells wide, want %d as in the first", name, line, n, width)
 		}
 	}
 }

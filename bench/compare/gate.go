@@ -10,7 +10,7 @@ import (
 )
 
 // errSlower says that a ratio has fallen.
-var errSlower = errors.New("slower than before, beside other libraries")
+var errSlower = errors.New("slower than before, compared with other libraries")
 
 // gate compares a table of a record with the newest table with the same title, kind of machine and number of threads.
 // It reports each ratio that is more than percent lower.

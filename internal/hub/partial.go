@@ -164,7 +164,7 @@ func (p *partial) begins(answer *http.Response) error {
 		var first, last, all int64
 		said := answer.Header.Get("Content-Range")
 		if _, err := fmt.Sscanf(said, "bytes %d-%d/%d", &first, &last, &all); err != nil || first != p.have || last < first || all != p.want.Size {
-			return p.m.bad("%s: the server sends the bytes %s, want those from %d on of %d",
+			return p.m.bad("%s: the server sends the bytes %s, want the bytes from %d of %d",
 				p.want.Path, quote.Text(said), p.have, p.want.Size)
 		}
 	} else {

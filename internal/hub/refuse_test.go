@@ -142,12 +142,12 @@ func TestLyingAnswers(t *testing.T) {
 		"other range": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Range", "bytes 5-14/720000")
 			w.WriteHeader(http.StatusPartialContent)
-		}, `the server sends the bytes "bytes 5-14/720000", want those from 0 on of 720000`},
+		}, `the server sends the bytes "bytes 5-14/720000", want the bytes from 0 of 720000`},
 		"other size": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Range", "bytes 0-719999/720001")
 			w.WriteHeader(http.StatusPartialContent)
-		}, `the server sends the bytes "bytes 0-719999/720001", want those from 0 on of 720000`},
-		"no range": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusPartialContent) }, `the server sends the bytes "", want those`},
+		}, `the server sends the bytes "bytes 0-719999/720001", want the bytes from 0 of 720000`},
+		"no range": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusPartialContent) }, `the server sends the bytes "", want the bytes`},
 	} {
 		f, dir := newFake(t), t.TempDir()
 		f.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {

@@ -217,7 +217,7 @@ func readManifest(dir string) (*Manifest, error) {
 	}
 	m := new(Manifest)
 	if err := strictjson.Lenient(data, m); err != nil {
-		return nil, bad("%s is no manifest of a shard: %w", path, err)
+		return nil, bad("%s is not the manifest of a shard: %w", path, err)
 	}
 	return m, nil
 }

@@ -263,7 +263,7 @@ func TestMergeRefuses(t *testing.T) {
 			os.RemoveAll(filepath.Join(j.Dir, folder(0, 5)))
 			os.CopyFS(filepath.Join(j.Dir, folder(0, 5)), os.DirFS(filepath.Join(j.Dir, folder(1, 5))))
 		},
-		"is no manifest": func(t *testing.T, j *Job) {
+		"is not the manifest": func(t *testing.T, j *Job) {
 			os.WriteFile(filepath.Join(j.Dir, folder(0, 5), ManifestFile), []byte("{"), 0o644)
 		},
 		"was made by attn v2, not v1": func(t *testing.T, j *Job) {

@@ -100,7 +100,7 @@ func bundle(b *strings.Builder, read func(string) (string, error), name string, 
 	})
 	text = exportLine.ReplaceAllString(text, "$1 $2")
 	if regexp.MustCompile(`(?m)^(import|export)\b`).MatchString(text) {
-		return fmt.Errorf("view: %s.js imports or exports in a form that bundle does not know", name)
+		return fmt.Errorf("view: %s.js imports or exports in a form that bundle does not support", name)
 	}
 	fmt.Fprintf(b, "const module_%s = (() => {\n%s\nreturn {%s};\n})();\n", name, text, strings.Join(exported, ", "))
 	return nil

@@ -20,10 +20,10 @@ func (o *Options) ReadScores(path string) error {
 	bad := func(format string, args ...any) error { return input.Errorf(path, format, args...) }
 	var r reports.Importance
 	if err := strictjson.Lenient(data, &r); err != nil {
-		return bad("want what attn heads --json writes: %v", err)
+		return bad("want the output of attn heads --json: %v", err)
 	}
 	if len(r.Scores) == 0 || len(r.Layers) == 0 {
-		return bad("no scores of heads, want what attn heads --json writes")
+		return bad("no scores of heads, want the output of attn heads --json")
 	}
 	for _, s := range r.Scores {
 		if len(s.Values) != len(r.Layers) {

@@ -32,7 +32,7 @@ func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messa
 	s.host, _, _ = net.SplitHostPort(addr)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use by another program; without --addr a free port is taken", addr)
+		return fmt.Errorf("%s is in use by another program; omit --addr to use a free port", addr)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot serve at %s: %w", addr, cause(err))
