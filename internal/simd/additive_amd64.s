@@ -416,11 +416,14 @@ row2:
 	KMOVW        DX, K1
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
-	LEAQ         (AX)(AX*2), DX
 	VMOVUPS      Z1, K1, (CX)
-	VMOVUPS      Z2, K1, (CX)(AX*1)
-	VMOVUPS      Z3, K1, (CX)(AX*2)
-	VMOVUPS      Z4, K1, (CX)(DX*1)
+	ADDQ         AX, CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         AX, CX
+	VMOVUPS      Z3, K1, (CX)
+	ADDQ         AX, CX
+	VMOVUPS      Z4, K1, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -490,8 +493,11 @@ row4:
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z1, K1, (CX)
-	VMOVUPS      Z2, K1, (CX)(AX*1)
-	VMOVUPS      Z3, K1, (CX)(AX*2)
+	ADDQ         AX, CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         AX, CX
+	VMOVUPS      Z3, K1, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -547,7 +553,9 @@ row6:
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z1, K1, (CX)
-	VMOVUPS      Z2, K1, (CX)(AX*1)
+	ADDQ         AX, CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -587,6 +595,7 @@ row7:
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z1, K1, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -686,11 +695,14 @@ row2:
 	VMOVUPS      32(DX), Y4
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
-	LEAQ         (AX)(AX*2), DX
 	VMASKMOVPS   Y0, Y4, (CX)
-	VMASKMOVPS   Y1, Y4, (CX)(AX*1)
-	VMASKMOVPS   Y2, Y4, (CX)(AX*2)
-	VMASKMOVPS   Y3, Y4, (CX)(DX*1)
+	ADDQ         AX, CX
+	VMASKMOVPS   Y1, Y4, (CX)
+	ADDQ         AX, CX
+	VMASKMOVPS   Y2, Y4, (CX)
+	ADDQ         AX, CX
+	VMASKMOVPS   Y3, Y4, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -766,8 +778,11 @@ row4:
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
 	VMASKMOVPS   Y0, Y3, (CX)
-	VMASKMOVPS   Y1, Y3, (CX)(AX*1)
-	VMASKMOVPS   Y2, Y3, (CX)(AX*2)
+	ADDQ         AX, CX
+	VMASKMOVPS   Y1, Y3, (CX)
+	ADDQ         AX, CX
+	VMASKMOVPS   Y2, Y3, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -827,7 +842,9 @@ row6:
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
 	VMASKMOVPS   Y0, Y2, (CX)
-	VMASKMOVPS   Y1, Y2, (CX)(AX*1)
+	ADDQ         AX, CX
+	VMASKMOVPS   Y1, Y2, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -869,6 +886,7 @@ row7:
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
 	VMASKMOVPS   Y0, Y1, (CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -1013,15 +1031,18 @@ row2:
 	KMOVW        DX, K1
 	MOVQ         24(AX), CX
 	MOVQ         32(AX), AX
-	LEAQ         (AX)(AX*2), DX
 	VMOVUPS      Z1, (CX)
 	VMOVUPS      Z2, K1, 64(CX)
-	VMOVUPS      Z3, (CX)(AX*1)
-	VMOVUPS      Z4, K1, 64(CX)(AX*1)
-	VMOVUPS      Z5, (CX)(AX*2)
-	VMOVUPS      Z6, K1, 64(CX)(AX*2)
-	VMOVUPS      Z7, (CX)(DX*1)
-	VMOVUPS      Z8, K1, 64(CX)(DX*1)
+	ADDQ         AX, CX
+	VMOVUPS      Z3, (CX)
+	VMOVUPS      Z4, K1, 64(CX)
+	ADDQ         AX, CX
+	VMOVUPS      Z5, (CX)
+	VMOVUPS      Z6, K1, 64(CX)
+	ADDQ         AX, CX
+	VMOVUPS      Z7, (CX)
+	VMOVUPS      Z8, K1, 64(CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -1132,10 +1153,13 @@ row4:
 	MOVQ         32(AX), AX
 	VMOVUPS      Z1, (CX)
 	VMOVUPS      Z2, K1, 64(CX)
-	VMOVUPS      Z3, (CX)(AX*1)
-	VMOVUPS      Z4, K1, 64(CX)(AX*1)
-	VMOVUPS      Z5, (CX)(AX*2)
-	VMOVUPS      Z6, K1, 64(CX)(AX*2)
+	ADDQ         AX, CX
+	VMOVUPS      Z3, (CX)
+	VMOVUPS      Z4, K1, 64(CX)
+	ADDQ         AX, CX
+	VMOVUPS      Z5, (CX)
+	VMOVUPS      Z6, K1, 64(CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -1220,8 +1244,10 @@ row6:
 	MOVQ         32(AX), AX
 	VMOVUPS      Z1, (CX)
 	VMOVUPS      Z2, K1, 64(CX)
-	VMOVUPS      Z3, (CX)(AX*1)
-	VMOVUPS      Z4, K1, 64(CX)(AX*1)
+	ADDQ         AX, CX
+	VMOVUPS      Z3, (CX)
+	VMOVUPS      Z4, K1, 64(CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -1278,6 +1304,7 @@ row7:
 	MOVQ         32(AX), AX
 	VMOVUPS      Z1, (CX)
 	VMOVUPS      Z2, K1, 64(CX)
+	ADDQ         AX, CX
 	VZEROUPPER
 	RET
 
@@ -1300,17 +1327,23 @@ TEXT ·additiveTileGradAVX512(SB), NOSPLIT, $0-8
 	CMPQ         72(AX), $0x04
 	JNE          next1
 	MOVQ         24(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      (DX), Z3
-	VMOVUPS      (DX)(CX*1), Z4
-	VMOVUPS      (DX)(CX*2), Z5
-	VMOVUPS      (DX)(BX*1), Z6
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Z4
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Z5
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Z6
+	ADDQ         CX, DX
 	MOVQ         32(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      (DX), Z7
-	VMOVUPS      (DX)(CX*1), Z8
-	VMOVUPS      (DX)(CX*2), Z9
-	VMOVUPS      (DX)(BX*1), Z10
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Z8
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Z9
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Z10
+	ADDQ         CX, DX
 	MOVQ         (AX), DX
 	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      (DX), Z11
@@ -1383,17 +1416,23 @@ row2:
 	DECQ         R10
 	JNZ          row2
 	MOVQ         24(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      Z3, (DX)
-	VMOVUPS      Z4, (DX)(CX*1)
-	VMOVUPS      Z5, (DX)(CX*2)
-	VMOVUPS      Z6, (DX)(BX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Z4, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Z5, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Z6, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
-	LEAQ         (CX)(CX*2), DX
 	VMOVUPS      Z7, (AX)
-	VMOVUPS      Z8, (AX)(CX*1)
-	VMOVUPS      Z9, (AX)(CX*2)
-	VMOVUPS      Z10, (AX)(DX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Z8, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z9, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z10, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 
@@ -1402,12 +1441,18 @@ next1:
 	JNE     next3
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Z3
-	VMOVUPS (DX)(CX*1), Z4
-	VMOVUPS (DX)(CX*2), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z6
-	VMOVUPS (DX)(CX*1), Z7
-	VMOVUPS (DX)(CX*2), Z8
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+	ADDQ    CX, DX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Z9
 	VMOVUPS (DX)(CX*1), Z10
@@ -1466,12 +1511,18 @@ row4:
 	JNZ          row4
 	MOVQ         24(AX), DX
 	VMOVUPS      Z3, (DX)
-	VMOVUPS      Z4, (DX)(CX*1)
-	VMOVUPS      Z5, (DX)(CX*2)
+	ADDQ         CX, DX
+	VMOVUPS      Z4, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Z5, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, (AX)(CX*1)
-	VMOVUPS      Z8, (AX)(CX*2)
+	ADDQ         CX, AX
+	VMOVUPS      Z7, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z8, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 
@@ -1480,10 +1531,14 @@ next3:
 	JNE     next5
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Z3
-	VMOVUPS (DX)(CX*1), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z5
-	VMOVUPS (DX)(CX*1), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Z7
 	VMOVUPS (DX)(CX*1), Z8
@@ -1529,31 +1584,37 @@ row6:
 	JNZ          row6
 	MOVQ         24(AX), DX
 	VMOVUPS      Z3, (DX)
-	VMOVUPS      Z4, (DX)(CX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Z4, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z5, (AX)
-	VMOVUPS      Z6, (AX)(CX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Z6, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 
 next5:
-	MOVQ    24(AX), CX
-	VMOVUPS (CX), Z3
-	MOVQ    32(AX), CX
-	VMOVUPS (CX), Z4
-	MOVQ    (AX), CX
-	VMOVUPS (CX), Z5
-	MOVQ    40(AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    48(AX), SI
-	MOVQ    56(AX), DI
-	MOVQ    64(AX), DI
+	MOVQ    24(AX), DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	MOVQ    (AX), DX
+	VMOVUPS (DX), Z5
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    64(AX), R8
 
 row7:
-	VMOVUPS      (DX), Z6
-	VMOVUPS      (BX), Z7
-	VBROADCASTSS (SI), Z8
+	VMOVUPS      (BX), Z6
+	VMOVUPS      (SI), Z7
+	VBROADCASTSS (DI), Z8
 	VMOVUPS      Z1, Z9
 	VMOVUPS      Z0, Z10
 	VFMADD231PS  Z5, Z6, Z9
@@ -1565,16 +1626,18 @@ row7:
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z8, Z7
 	VFMADD231PS  Z11, Z8, Z4
-	VMOVUPS      Z7, (BX)
-	ADDQ         CX, DX
-	ADDQ         CX, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
+	VMOVUPS      Z7, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R8
 	JNZ          row7
-	MOVQ         24(AX), CX
-	VMOVUPS      Z3, (CX)
+	MOVQ         24(AX), DX
+	VMOVUPS      Z3, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 
@@ -1595,17 +1658,23 @@ TEXT ·additiveTileGradAVX2(SB), NOSPLIT, $0-8
 	CMPQ         72(AX), $0x04
 	JNE          next1
 	MOVQ         24(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      (DX), Y1
-	VMOVUPS      (DX)(CX*1), Y2
-	VMOVUPS      (DX)(CX*2), Y3
-	VMOVUPS      (DX)(BX*1), Y4
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Y2
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Y3
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Y4
+	ADDQ         CX, DX
 	MOVQ         32(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      (DX), Y5
-	VMOVUPS      (DX)(CX*1), Y6
-	VMOVUPS      (DX)(CX*2), Y7
-	VMOVUPS      (DX)(BX*1), Y8
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Y6
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Y7
+	ADDQ         CX, DX
+	VMOVUPS      (DX), Y8
+	ADDQ         CX, DX
 	MOVQ         (AX), DX
 	LEAQ         (CX)(CX*2), BX
 	MOVQ         40(AX), SI
@@ -1682,17 +1751,23 @@ row2:
 	DECQ         R12
 	JNZ          row2
 	MOVQ         24(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      Y1, (DX)
-	VMOVUPS      Y2, (DX)(CX*1)
-	VMOVUPS      Y3, (DX)(CX*2)
-	VMOVUPS      Y4, (DX)(BX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Y2, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Y3, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Y4, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
-	LEAQ         (CX)(CX*2), DX
 	VMOVUPS      Y5, (AX)
-	VMOVUPS      Y6, (AX)(CX*1)
-	VMOVUPS      Y7, (AX)(CX*2)
-	VMOVUPS      Y8, (AX)(DX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y7, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y8, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 
@@ -1701,12 +1776,18 @@ next1:
 	JNE     next3
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Y1
-	VMOVUPS (DX)(CX*1), Y2
-	VMOVUPS (DX)(CX*2), Y3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y3
+	ADDQ    CX, DX
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y4
-	VMOVUPS (DX)(CX*1), Y5
-	VMOVUPS (DX)(CX*2), Y6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y6
+	ADDQ    CX, DX
 	MOVQ    (AX), DX
 	MOVQ    40(AX), BX
 	MOVQ    8(AX), SI
@@ -1768,12 +1849,18 @@ row4:
 	JNZ          row4
 	MOVQ         24(AX), DX
 	VMOVUPS      Y1, (DX)
-	VMOVUPS      Y2, (DX)(CX*1)
-	VMOVUPS      Y3, (DX)(CX*2)
+	ADDQ         CX, DX
+	VMOVUPS      Y2, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Y3, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Y4, (AX)
-	VMOVUPS      Y5, (AX)(CX*1)
-	VMOVUPS      Y6, (AX)(CX*2)
+	ADDQ         CX, AX
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 
@@ -1782,10 +1869,14 @@ next3:
 	JNE     next5
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Y1
-	VMOVUPS (DX)(CX*1), Y2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y2
+	ADDQ    CX, DX
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y3
-	VMOVUPS (DX)(CX*1), Y4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y4
+	ADDQ    CX, DX
 	MOVQ    (AX), DX
 	MOVQ    40(AX), BX
 	MOVQ    8(AX), SI
@@ -1833,33 +1924,39 @@ row6:
 	JNZ          row6
 	MOVQ         24(AX), DX
 	VMOVUPS      Y1, (DX)
-	VMOVUPS      Y2, (DX)(CX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Y2, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Y3, (AX)
-	VMOVUPS      Y4, (AX)(CX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 
 next5:
-	MOVQ    24(AX), CX
-	VMOVUPS (CX), Y1
-	MOVQ    32(AX), CX
-	VMOVUPS (CX), Y2
-	MOVQ    (AX), CX
-	MOVQ    40(AX), DX
-	MOVQ    8(AX), BX
-	MOVQ    16(AX), SI
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    64(AX), R8
+	MOVQ    24(AX), DX
+	VMOVUPS (DX), Y1
+	ADDQ    CX, DX
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Y2
+	ADDQ    CX, DX
+	MOVQ    (AX), DX
+	MOVQ    40(AX), BX
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    64(AX), R9
 
 row7:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      (SI), Y4
-	VBROADCASTSS (DI), Y5
+	VMOVUPS      (SI), Y3
+	VMOVUPS      (DI), Y4
+	VBROADCASTSS (R8), Y5
 	VMOVUPS      c3f000000<>+0(SB), Y6
 	VMOVUPS      Y0, Y7
-	VFMADD231PS  (CX), Y3, Y6
+	VFMADD231PS  (DX), Y3, Y6
 	VRCPPS       Y6, Y3
 	VMOVUPS      Y0, Y8
 	VFNMADD231PS Y3, Y6, Y8
@@ -1870,16 +1967,18 @@ row7:
 	VFMADD231PS  Y7, Y5, Y1
 	VFMADD231PS  Y7, Y5, Y4
 	VFMADD231PS  Y6, Y5, Y2
-	VMOVUPS      Y4, (SI)
-	ADDQ         DX, BX
-	ADDQ         DX, SI
-	ADDQ         $0x04, DI
-	DECQ         R8
+	VMOVUPS      Y4, (DI)
+	ADDQ         BX, SI
+	ADDQ         BX, DI
+	ADDQ         $0x04, R8
+	DECQ         R9
 	JNZ          row7
-	MOVQ         24(AX), CX
-	VMOVUPS      Y1, (CX)
+	MOVQ         24(AX), DX
+	VMOVUPS      Y1, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 

@@ -219,9 +219,12 @@ TEXT ·additiveTile1NEON(SB), NOSPLIT, $0-8
 	BNE next1
 	MOVD (R0), R4
 	MOVD 8(R0), R5
-	ADD R5, R4, R6
-	ADD R5, R6, R7
-	ADD R5, R7, R8
+	MOVD R4, R6
+	ADD R5, R6
+	MOVD R6, R7
+	ADD R5, R7
+	MOVD R7, R8
+	ADD R5, R8
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -386,8 +389,10 @@ next1:
 	BNE next15
 	MOVD (R0), R4
 	MOVD 8(R0), R5
-	ADD R5, R4, R6
-	ADD R5, R6, R7
+	MOVD R4, R6
+	ADD R5, R6
+	MOVD R6, R7
+	ADD R5, R7
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -517,7 +522,8 @@ next15:
 	BNE next26
 	MOVD (R0), R4
 	MOVD 8(R0), R5
-	ADD R5, R4, R6
+	MOVD R4, R6
+	ADD R5, R6
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
@@ -674,9 +680,12 @@ TEXT ·additiveTile2NEON(SB), NOSPLIT, $0-8
 	BNE next1
 	MOVD (R0), R4
 	MOVD 8(R0), R5
-	ADD R5, R4, R6
-	ADD R5, R6, R7
-	ADD R5, R7, R8
+	MOVD R4, R6
+	ADD R5, R6
+	MOVD R6, R7
+	ADD R5, R7
+	MOVD R7, R8
+	ADD R5, R8
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -905,8 +914,10 @@ next1:
 	BNE next15
 	MOVD (R0), R4
 	MOVD 8(R0), R5
-	ADD R5, R4, R6
-	ADD R5, R6, R7
+	MOVD R4, R6
+	ADD R5, R6
+	MOVD R6, R7
+	ADD R5, R7
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1085,7 +1096,8 @@ next15:
 	BNE next26
 	MOVD (R0), R4
 	MOVD 8(R0), R5
-	ADD R5, R4, R6
+	MOVD R4, R6
+	ADD R5, R6
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1320,28 +1332,33 @@ TEXT ·additiveTileGradNEON(SB), NOSPLIT, $0-8
 	WORD $0x3dc00089 // ldr q9, [x4]
 	ADD R1, R4
 	MOVD (R0), R5
+	MOVD R5, R6
+	ADD R1, R6
+	MOVD R6, R7
+	ADD R1, R7
+	MOVD R7, R8
+	ADD R1, R8
 	WORD $0x3dc000aa // ldr q10, [x5]
-	ADD R1, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
-	ADD R1, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	ADD R1, R5
-	WORD $0x3dc000ad // ldr q13, [x5]
-	ADD R1, R5
-	MOVD 40(R0), R6
-	MOVD 8(R0), R7
-	MOVD 16(R0), R8
-	MOVD 48(R0), R9
-	MOVD 56(R0), R10
-	ADD R10, R9, R11
-	ADD R10, R11, R12
-	ADD R10, R12, R13
-	MOVD 64(R0), R14
+	WORD $0x3dc000cb // ldr q11, [x6]
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x3dc0010d // ldr q13, [x8]
+	MOVD 40(R0), R9
+	MOVD 8(R0), R10
+	MOVD 16(R0), R11
+	MOVD 48(R0), R12
+	MOVD 56(R0), R13
+	MOVD R12, R14
+	ADD R13, R14
+	MOVD R14, R15
+	ADD R13, R15
+	MOVD R15, R16
+	ADD R13, R16
+	MOVD 64(R0), R17
 
 row2:
-	WORD $0x3dc000ee // ldr q14, [x7]
-	WORD $0x3dc0010f // ldr q15, [x8]
-	WORD $0x4d40c930 // ld1r {v16.4s}, [x9]
+	WORD $0x3dc0014e // ldr q14, [x10]
+	WORD $0x3dc0016f // ldr q15, [x11]
+	WORD $0x4d40c990 // ld1r {v16.4s}, [x12]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2acdd1 // fmla v17.4s, v14.4s, v10.4s
@@ -1355,7 +1372,7 @@ row2:
 	WORD $0x4e32ce02 // fmla v2.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce06 // fmla v6.4s, v16.4s, v19.4s
-	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4d40c9d0 // ld1r {v16.4s}, [x14]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2bcdd1 // fmla v17.4s, v14.4s, v11.4s
@@ -1369,7 +1386,7 @@ row2:
 	WORD $0x4e32ce03 // fmla v3.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce07 // fmla v7.4s, v16.4s, v19.4s
-	WORD $0x4d40c990 // ld1r {v16.4s}, [x12]
+	WORD $0x4d40c9f0 // ld1r {v16.4s}, [x15]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2ccdd1 // fmla v17.4s, v14.4s, v12.4s
@@ -1383,7 +1400,7 @@ row2:
 	WORD $0x4e32ce04 // fmla v4.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce08 // fmla v8.4s, v16.4s, v19.4s
-	WORD $0x4d40c9b0 // ld1r {v16.4s}, [x13]
+	WORD $0x4d40ca10 // ld1r {v16.4s}, [x16]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2dcdd1 // fmla v17.4s, v14.4s, v13.4s
@@ -1397,33 +1414,33 @@ row2:
 	WORD $0x4e32ce05 // fmla v5.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce09 // fmla v9.4s, v16.4s, v19.4s
-	WORD $0x3d80010f // str q15, [x8]
-	ADD R6, R7
-	ADD R6, R8
-	ADD $4, R9
-	ADD $4, R11
+	WORD $0x3d80016f // str q15, [x11]
+	ADD R9, R10
+	ADD R9, R11
 	ADD $4, R12
-	ADD $4, R13
-	SUBS $1, R14, R14
+	ADD $4, R14
+	ADD $4, R15
+	ADD $4, R16
+	SUBS $1, R17, R17
 	BNE row2
-	MOVD 24(R0), R15
-	WORD $0x3d8001e2 // str q2, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e3 // str q3, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e4 // str q4, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e5 // str q5, [x15]
-	ADD R1, R15
-	MOVD 32(R0), R16
-	WORD $0x3d800206 // str q6, [x16]
-	ADD R1, R16
-	WORD $0x3d800207 // str q7, [x16]
-	ADD R1, R16
-	WORD $0x3d800208 // str q8, [x16]
-	ADD R1, R16
-	WORD $0x3d800209 // str q9, [x16]
-	ADD R1, R16
+	MOVD 24(R0), R19
+	WORD $0x3d800262 // str q2, [x19]
+	ADD R1, R19
+	WORD $0x3d800263 // str q3, [x19]
+	ADD R1, R19
+	WORD $0x3d800264 // str q4, [x19]
+	ADD R1, R19
+	WORD $0x3d800265 // str q5, [x19]
+	ADD R1, R19
+	MOVD 32(R0), R20
+	WORD $0x3d800286 // str q6, [x20]
+	ADD R1, R20
+	WORD $0x3d800287 // str q7, [x20]
+	ADD R1, R20
+	WORD $0x3d800288 // str q8, [x20]
+	ADD R1, R20
+	WORD $0x3d800289 // str q9, [x20]
+	ADD R1, R20
 	RET
 
 next1:
@@ -1445,25 +1462,28 @@ next1:
 	WORD $0x3dc00087 // ldr q7, [x4]
 	ADD R1, R4
 	MOVD (R0), R5
+	MOVD R5, R6
+	ADD R1, R6
+	MOVD R6, R7
+	ADD R1, R7
 	WORD $0x3dc000a8 // ldr q8, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
-	ADD R1, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
-	ADD R1, R5
-	MOVD 40(R0), R6
-	MOVD 8(R0), R7
-	MOVD 16(R0), R8
-	MOVD 48(R0), R9
-	MOVD 56(R0), R10
-	ADD R10, R9, R11
-	ADD R10, R11, R12
-	MOVD 64(R0), R13
+	WORD $0x3dc000c9 // ldr q9, [x6]
+	WORD $0x3dc000ea // ldr q10, [x7]
+	MOVD 40(R0), R8
+	MOVD 8(R0), R9
+	MOVD 16(R0), R10
+	MOVD 48(R0), R11
+	MOVD 56(R0), R12
+	MOVD R11, R13
+	ADD R12, R13
+	MOVD R13, R14
+	ADD R12, R14
+	MOVD 64(R0), R15
 
 row4:
-	WORD $0x3dc000eb // ldr q11, [x7]
-	WORD $0x3dc0010c // ldr q12, [x8]
-	WORD $0x4d40c92d // ld1r {v13.4s}, [x9]
+	WORD $0x3dc0012b // ldr q11, [x9]
+	WORD $0x3dc0014c // ldr q12, [x10]
+	WORD $0x4d40c96d // ld1r {v13.4s}, [x11]
 	WORD $0x4ea11c2e // mov v14.16b, v1.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
 	WORD $0x4e28cd6e // fmla v14.4s, v11.4s, v8.4s
@@ -1477,7 +1497,7 @@ row4:
 	WORD $0x4e2fcda2 // fmla v2.4s, v13.4s, v15.4s
 	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
 	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
-	WORD $0x4d40c96d // ld1r {v13.4s}, [x11]
+	WORD $0x4d40c9ad // ld1r {v13.4s}, [x13]
 	WORD $0x4ea11c2e // mov v14.16b, v1.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
 	WORD $0x4e29cd6e // fmla v14.4s, v11.4s, v9.4s
@@ -1491,7 +1511,7 @@ row4:
 	WORD $0x4e2fcda3 // fmla v3.4s, v13.4s, v15.4s
 	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
 	WORD $0x4e30cda6 // fmla v6.4s, v13.4s, v16.4s
-	WORD $0x4d40c98d // ld1r {v13.4s}, [x12]
+	WORD $0x4d40c9cd // ld1r {v13.4s}, [x14]
 	WORD $0x4ea11c2e // mov v14.16b, v1.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
 	WORD $0x4e2acd6e // fmla v14.4s, v11.4s, v10.4s
@@ -1505,28 +1525,28 @@ row4:
 	WORD $0x4e2fcda4 // fmla v4.4s, v13.4s, v15.4s
 	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
 	WORD $0x4e30cda7 // fmla v7.4s, v13.4s, v16.4s
-	WORD $0x3d80010c // str q12, [x8]
-	ADD R6, R7
-	ADD R6, R8
-	ADD $4, R9
+	WORD $0x3d80014c // str q12, [x10]
+	ADD R8, R9
+	ADD R8, R10
 	ADD $4, R11
-	ADD $4, R12
-	SUBS $1, R13, R13
+	ADD $4, R13
+	ADD $4, R14
+	SUBS $1, R15, R15
 	BNE row4
-	MOVD 24(R0), R14
-	WORD $0x3d8001c2 // str q2, [x14]
-	ADD R1, R14
-	WORD $0x3d8001c3 // str q3, [x14]
-	ADD R1, R14
-	WORD $0x3d8001c4 // str q4, [x14]
-	ADD R1, R14
-	MOVD 32(R0), R15
-	WORD $0x3d8001e5 // str q5, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e6 // str q6, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e7 // str q7, [x15]
-	ADD R1, R15
+	MOVD 24(R0), R16
+	WORD $0x3d800202 // str q2, [x16]
+	ADD R1, R16
+	WORD $0x3d800203 // str q3, [x16]
+	ADD R1, R16
+	WORD $0x3d800204 // str q4, [x16]
+	ADD R1, R16
+	MOVD 32(R0), R17
+	WORD $0x3d800225 // str q5, [x17]
+	ADD R1, R17
+	WORD $0x3d800226 // str q6, [x17]
+	ADD R1, R17
+	WORD $0x3d800227 // str q7, [x17]
+	ADD R1, R17
 	RET
 
 next3:
@@ -1544,22 +1564,23 @@ next3:
 	WORD $0x3dc00085 // ldr q5, [x4]
 	ADD R1, R4
 	MOVD (R0), R5
+	MOVD R5, R6
+	ADD R1, R6
 	WORD $0x3dc000a6 // ldr q6, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
-	ADD R1, R5
-	MOVD 40(R0), R6
-	MOVD 8(R0), R7
-	MOVD 16(R0), R8
-	MOVD 48(R0), R9
-	MOVD 56(R0), R10
-	ADD R10, R9, R11
-	MOVD 64(R0), R12
+	WORD $0x3dc000c7 // ldr q7, [x6]
+	MOVD 40(R0), R7
+	MOVD 8(R0), R8
+	MOVD 16(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD R10, R12
+	ADD R11, R12
+	MOVD 64(R0), R13
 
 row6:
-	WORD $0x3dc000e8 // ldr q8, [x7]
-	WORD $0x3dc00109 // ldr q9, [x8]
-	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x3dc00108 // ldr q8, [x8]
+	WORD $0x3dc00129 // ldr q9, [x9]
+	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4e26cd0b // fmla v11.4s, v8.4s, v6.4s
@@ -1573,7 +1594,7 @@ row6:
 	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
 	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
 	WORD $0x4e2dcd44 // fmla v4.4s, v10.4s, v13.4s
-	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4d40c98a // ld1r {v10.4s}, [x12]
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4e27cd0b // fmla v11.4s, v8.4s, v7.4s
@@ -1587,23 +1608,23 @@ row6:
 	WORD $0x4e2ccd43 // fmla v3.4s, v10.4s, v12.4s
 	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
 	WORD $0x4e2dcd45 // fmla v5.4s, v10.4s, v13.4s
-	WORD $0x3d800109 // str q9, [x8]
-	ADD R6, R7
-	ADD R6, R8
-	ADD $4, R9
-	ADD $4, R11
-	SUBS $1, R12, R12
+	WORD $0x3d800129 // str q9, [x9]
+	ADD R7, R8
+	ADD R7, R9
+	ADD $4, R10
+	ADD $4, R12
+	SUBS $1, R13, R13
 	BNE row6
-	MOVD 24(R0), R13
-	WORD $0x3d8001a2 // str q2, [x13]
-	ADD R1, R13
-	WORD $0x3d8001a3 // str q3, [x13]
-	ADD R1, R13
-	MOVD 32(R0), R14
-	WORD $0x3d8001c4 // str q4, [x14]
+	MOVD 24(R0), R14
+	WORD $0x3d8001c2 // str q2, [x14]
 	ADD R1, R14
-	WORD $0x3d8001c5 // str q5, [x14]
+	WORD $0x3d8001c3 // str q3, [x14]
 	ADD R1, R14
+	MOVD 32(R0), R15
+	WORD $0x3d8001e4 // str q4, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e5 // str q5, [x15]
+	ADD R1, R15
 	RET
 
 next5:
@@ -1615,7 +1636,6 @@ next5:
 	ADD R1, R3
 	MOVD (R0), R4
 	WORD $0x3dc00084 // ldr q4, [x4]
-	ADD R1, R4
 	MOVD 40(R0), R5
 	MOVD 8(R0), R6
 	MOVD 16(R0), R7

@@ -85,11 +85,14 @@ done3:
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(AX*1)
-	VMOVUPS Z2, K1, (CX)(AX*2)
-	VMOVUPS Z3, K1, (CX)(DX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -151,8 +154,11 @@ done8:
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(AX*1)
-	VMOVUPS Z2, K1, (CX)(AX*2)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -206,7 +212,9 @@ done13:
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(AX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -250,6 +258,7 @@ done17:
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
 	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -332,11 +341,14 @@ done3:
 	VMOVUPS    32(DX), Y4
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), DX
 	VMASKMOVPS Y0, Y4, (CX)
-	VMASKMOVPS Y1, Y4, (CX)(AX*1)
-	VMASKMOVPS Y2, Y4, (CX)(AX*2)
-	VMASKMOVPS Y3, Y4, (CX)(DX*1)
+	ADDQ       AX, CX
+	VMASKMOVPS Y1, Y4, (CX)
+	ADDQ       AX, CX
+	VMASKMOVPS Y2, Y4, (CX)
+	ADDQ       AX, CX
+	VMASKMOVPS Y3, Y4, (CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -400,8 +412,11 @@ done8:
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
 	VMASKMOVPS Y0, Y3, (CX)
-	VMASKMOVPS Y1, Y3, (CX)(AX*1)
-	VMASKMOVPS Y2, Y3, (CX)(AX*2)
+	ADDQ       AX, CX
+	VMASKMOVPS Y1, Y3, (CX)
+	ADDQ       AX, CX
+	VMASKMOVPS Y2, Y3, (CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -457,7 +472,9 @@ done13:
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
 	VMASKMOVPS Y0, Y2, (CX)
-	VMASKMOVPS Y1, Y2, (CX)(AX*1)
+	ADDQ       AX, CX
+	VMASKMOVPS Y1, Y2, (CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -503,6 +520,7 @@ done17:
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
 	VMASKMOVPS Y0, Y1, (CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -607,15 +625,18 @@ done3:
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
-	VMOVUPS Z2, (CX)(AX*1)
-	VMOVUPS Z3, K1, 64(CX)(AX*1)
-	VMOVUPS Z4, (CX)(AX*2)
-	VMOVUPS Z5, K1, 64(CX)(AX*2)
-	VMOVUPS Z6, (CX)(DX*1)
-	VMOVUPS Z7, K1, 64(CX)(DX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, K1, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, K1, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, K1, 64(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -698,10 +719,13 @@ done8:
 	MOVQ    40(AX), AX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
-	VMOVUPS Z2, (CX)(AX*1)
-	VMOVUPS Z3, K1, 64(CX)(AX*1)
-	VMOVUPS Z4, (CX)(AX*2)
-	VMOVUPS Z5, K1, 64(CX)(AX*2)
+	ADDQ    AX, CX
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, K1, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, K1, 64(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -770,8 +794,10 @@ done13:
 	MOVQ    40(AX), AX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
-	VMOVUPS Z2, (CX)(AX*1)
-	VMOVUPS Z3, K1, 64(CX)(AX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, K1, 64(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -824,6 +850,7 @@ done17:
 	MOVQ    40(AX), AX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -930,15 +957,18 @@ done3:
 	VMOVUPS    32(DX), Y8
 	MOVQ       32(AX), CX
 	MOVQ       40(AX), AX
-	LEAQ       (AX)(AX*2), DX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y8, 32(CX)
-	VMOVUPS    Y2, (CX)(AX*1)
-	VMASKMOVPS Y3, Y8, 32(CX)(AX*1)
-	VMOVUPS    Y4, (CX)(AX*2)
-	VMASKMOVPS Y5, Y8, 32(CX)(AX*2)
-	VMOVUPS    Y6, (CX)(DX*1)
-	VMASKMOVPS Y7, Y8, 32(CX)(DX*1)
+	ADDQ       AX, CX
+	VMOVUPS    Y2, (CX)
+	VMASKMOVPS Y3, Y8, 32(CX)
+	ADDQ       AX, CX
+	VMOVUPS    Y4, (CX)
+	VMASKMOVPS Y5, Y8, 32(CX)
+	ADDQ       AX, CX
+	VMOVUPS    Y6, (CX)
+	VMASKMOVPS Y7, Y8, 32(CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -1023,10 +1053,13 @@ done8:
 	MOVQ       40(AX), AX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y6, 32(CX)
-	VMOVUPS    Y2, (CX)(AX*1)
-	VMASKMOVPS Y3, Y6, 32(CX)(AX*1)
-	VMOVUPS    Y4, (CX)(AX*2)
-	VMASKMOVPS Y5, Y6, 32(CX)(AX*2)
+	ADDQ       AX, CX
+	VMOVUPS    Y2, (CX)
+	VMASKMOVPS Y3, Y6, 32(CX)
+	ADDQ       AX, CX
+	VMOVUPS    Y4, (CX)
+	VMASKMOVPS Y5, Y6, 32(CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -1097,8 +1130,10 @@ done13:
 	MOVQ       40(AX), AX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y4, 32(CX)
-	VMOVUPS    Y2, (CX)(AX*1)
-	VMASKMOVPS Y3, Y4, 32(CX)(AX*1)
+	ADDQ       AX, CX
+	VMOVUPS    Y2, (CX)
+	VMASKMOVPS Y3, Y4, 32(CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -1153,6 +1188,7 @@ done17:
 	MOVQ       40(AX), AX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y2, 32(CX)
+	ADDQ       AX, CX
 	VZEROUPPER
 	RET
 
@@ -1283,19 +1319,22 @@ done3:
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
-	VMOVUPS Z3, (CX)(AX*1)
-	VMOVUPS Z4, 64(CX)(AX*1)
-	VMOVUPS Z5, K1, 128(CX)(AX*1)
-	VMOVUPS Z6, (CX)(AX*2)
-	VMOVUPS Z7, 64(CX)(AX*2)
-	VMOVUPS Z8, K1, 128(CX)(AX*2)
-	VMOVUPS Z9, (CX)(DX*1)
-	VMOVUPS Z10, 64(CX)(DX*1)
-	VMOVUPS Z11, K1, 128(CX)(DX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z3, (CX)
+	VMOVUPS Z4, 64(CX)
+	VMOVUPS Z5, K1, 128(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	VMOVUPS Z8, K1, 128(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z9, (CX)
+	VMOVUPS Z10, 64(CX)
+	VMOVUPS Z11, K1, 128(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -1399,12 +1438,15 @@ done8:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
-	VMOVUPS Z3, (CX)(AX*1)
-	VMOVUPS Z4, 64(CX)(AX*1)
-	VMOVUPS Z5, K1, 128(CX)(AX*1)
-	VMOVUPS Z6, (CX)(AX*2)
-	VMOVUPS Z7, 64(CX)(AX*2)
-	VMOVUPS Z8, K1, 128(CX)(AX*2)
+	ADDQ    AX, CX
+	VMOVUPS Z3, (CX)
+	VMOVUPS Z4, 64(CX)
+	VMOVUPS Z5, K1, 128(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	VMOVUPS Z8, K1, 128(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -1488,9 +1530,11 @@ done13:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
-	VMOVUPS Z3, (CX)(AX*1)
-	VMOVUPS Z4, 64(CX)(AX*1)
-	VMOVUPS Z5, K1, 128(CX)(AX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z3, (CX)
+	VMOVUPS Z4, 64(CX)
+	VMOVUPS Z5, K1, 128(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -1552,6 +1596,7 @@ done17:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -1708,23 +1753,26 @@ done3:
 	KMOVW   DX, K1
 	MOVQ    32(AX), CX
 	MOVQ    40(AX), AX
-	LEAQ    (AX)(AX*2), DX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, K1, 192(CX)
-	VMOVUPS Z4, (CX)(AX*1)
-	VMOVUPS Z5, 64(CX)(AX*1)
-	VMOVUPS Z6, 128(CX)(AX*1)
-	VMOVUPS Z7, K1, 192(CX)(AX*1)
-	VMOVUPS Z8, (CX)(AX*2)
-	VMOVUPS Z9, 64(CX)(AX*2)
-	VMOVUPS Z10, 128(CX)(AX*2)
-	VMOVUPS Z11, K1, 192(CX)(AX*2)
-	VMOVUPS Z12, (CX)(DX*1)
-	VMOVUPS Z13, 64(CX)(DX*1)
-	VMOVUPS Z14, 128(CX)(DX*1)
-	VMOVUPS Z15, K1, 192(CX)(DX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	VMOVUPS Z6, 128(CX)
+	VMOVUPS Z7, K1, 192(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, (CX)
+	VMOVUPS Z9, 64(CX)
+	VMOVUPS Z10, 128(CX)
+	VMOVUPS Z11, K1, 192(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z12, (CX)
+	VMOVUPS Z13, 64(CX)
+	VMOVUPS Z14, 128(CX)
+	VMOVUPS Z15, K1, 192(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -1849,14 +1897,17 @@ done8:
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, K1, 192(CX)
-	VMOVUPS Z4, (CX)(AX*1)
-	VMOVUPS Z5, 64(CX)(AX*1)
-	VMOVUPS Z6, 128(CX)(AX*1)
-	VMOVUPS Z7, K1, 192(CX)(AX*1)
-	VMOVUPS Z8, (CX)(AX*2)
-	VMOVUPS Z9, 64(CX)(AX*2)
-	VMOVUPS Z10, 128(CX)(AX*2)
-	VMOVUPS Z11, K1, 192(CX)(AX*2)
+	ADDQ    AX, CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	VMOVUPS Z6, 128(CX)
+	VMOVUPS Z7, K1, 192(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, (CX)
+	VMOVUPS Z9, 64(CX)
+	VMOVUPS Z10, 128(CX)
+	VMOVUPS Z11, K1, 192(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -1955,10 +2006,12 @@ done13:
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, K1, 192(CX)
-	VMOVUPS Z4, (CX)(AX*1)
-	VMOVUPS Z5, 64(CX)(AX*1)
-	VMOVUPS Z6, 128(CX)(AX*1)
-	VMOVUPS Z7, K1, 192(CX)(AX*1)
+	ADDQ    AX, CX
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	VMOVUPS Z6, 128(CX)
+	VMOVUPS Z7, K1, 192(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -2029,6 +2082,7 @@ done17:
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, K1, 192(CX)
+	ADDQ    AX, CX
 	VZEROUPPER
 	RET
 
@@ -2049,11 +2103,14 @@ TEXT ·distanceGradAVX512(SB), NOSPLIT, $0-8
 	CMPQ    72(AX), $0x04
 	JNE     next1
 	MOVQ    24(AX), BX
-	LEAQ    (CX)(CX*2), SI
 	VMOVUPS (BX), Z0
-	VMOVUPS (BX)(CX*1), Z1
-	VMOVUPS (BX)(CX*2), Z2
-	VMOVUPS (BX)(SI*1), Z3
+	ADDQ    CX, BX
+	VMOVUPS (BX), Z1
+	ADDQ    CX, BX
+	VMOVUPS (BX), Z2
+	ADDQ    CX, BX
+	VMOVUPS (BX), Z3
+	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	LEAQ    (CX)(CX*2), SI
 	VMOVUPS (BX), Z4
@@ -2063,11 +2120,14 @@ TEXT ·distanceGradAVX512(SB), NOSPLIT, $0-8
 	TESTQ   DX, DX
 	JZ      nil2
 	MOVQ    32(AX), DX
-	LEAQ    (CX)(CX*2), BX
 	VMOVUPS (DX), Z8
-	VMOVUPS (DX)(CX*1), Z9
-	VMOVUPS (DX)(CX*2), Z10
-	VMOVUPS (DX)(BX*1), Z11
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z9
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z10
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z11
+	ADDQ    CX, DX
 	MOVQ    40(AX), DX
 	MOVQ    8(AX), BX
 	MOVQ    16(AX), SI
@@ -2110,17 +2170,23 @@ row4:
 	DECQ         R10
 	JNZ          row4
 	MOVQ         24(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      Z0, (DX)
-	VMOVUPS      Z1, (DX)(CX*1)
-	VMOVUPS      Z2, (DX)(CX*2)
-	VMOVUPS      Z3, (DX)(BX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Z1, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Z2, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Z3, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
-	LEAQ         (CX)(CX*2), DX
 	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, (AX)(CX*1)
-	VMOVUPS      Z10, (AX)(CX*2)
-	VMOVUPS      Z11, (AX)(DX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Z9, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z10, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z11, (AX)
+	ADDQ         CX, AX
 	JMP          done3
 
 nil2:
@@ -2158,11 +2224,14 @@ row5:
 	DECQ         R10
 	JNZ          row5
 	MOVQ         24(AX), AX
-	LEAQ         (CX)(CX*2), DX
 	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, (AX)(CX*1)
-	VMOVUPS      Z2, (AX)(CX*2)
-	VMOVUPS      Z3, (AX)(DX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
 
 done3:
 	VZEROUPPER
@@ -2173,8 +2242,11 @@ next1:
 	JNE     next6
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Z0
-	VMOVUPS (BX)(CX*1), Z1
-	VMOVUPS (BX)(CX*2), Z2
+	ADDQ    CX, BX
+	VMOVUPS (BX), Z1
+	ADDQ    CX, BX
+	VMOVUPS (BX), Z2
+	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	VMOVUPS (BX), Z3
 	VMOVUPS (BX)(CX*1), Z4
@@ -2183,8 +2255,11 @@ next1:
 	JZ      nil7
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z6
-	VMOVUPS (DX)(CX*1), Z7
-	VMOVUPS (DX)(CX*2), Z8
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+	ADDQ    CX, DX
 	MOVQ    40(AX), DX
 	MOVQ    8(AX), BX
 	MOVQ    16(AX), SI
@@ -2221,12 +2296,18 @@ row9:
 	JNZ          row9
 	MOVQ         24(AX), DX
 	VMOVUPS      Z0, (DX)
-	VMOVUPS      Z1, (DX)(CX*1)
-	VMOVUPS      Z2, (DX)(CX*2)
+	ADDQ         CX, DX
+	VMOVUPS      Z1, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Z2, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, (AX)(CX*1)
-	VMOVUPS      Z8, (AX)(CX*2)
+	ADDQ         CX, AX
+	VMOVUPS      Z7, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z8, (AX)
+	ADDQ         CX, AX
 	JMP          done8
 
 nil7:
@@ -2260,8 +2341,11 @@ row10:
 	JNZ          row10
 	MOVQ         24(AX), AX
 	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, (AX)(CX*1)
-	VMOVUPS      Z2, (AX)(CX*2)
+	ADDQ         CX, AX
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
 
 done8:
 	VZEROUPPER
@@ -2272,7 +2356,9 @@ next6:
 	JNE     next11
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Z0
-	VMOVUPS (BX)(CX*1), Z1
+	ADDQ    CX, BX
+	VMOVUPS (BX), Z1
+	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX)(CX*1), Z3
@@ -2280,7 +2366,9 @@ next6:
 	JZ      nil12
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z4
-	VMOVUPS (DX)(CX*1), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
 	MOVQ    40(AX), DX
 	MOVQ    8(AX), BX
 	MOVQ    16(AX), SI
@@ -2311,10 +2399,14 @@ row14:
 	JNZ          row14
 	MOVQ         24(AX), DX
 	VMOVUPS      Z0, (DX)
-	VMOVUPS      Z1, (DX)(CX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Z1, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, (AX)(CX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Z5, (AX)
+	ADDQ         CX, AX
 	JMP          done13
 
 nil12:
@@ -2344,72 +2436,79 @@ row15:
 	JNZ          row15
 	MOVQ         24(AX), AX
 	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, (AX)(CX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
 
 done13:
 	VZEROUPPER
 	RET
 
 next11:
-	MOVQ    24(AX), CX
-	VMOVUPS (CX), Z0
-	MOVQ    (AX), CX
-	VMOVUPS (CX), Z1
+	MOVQ    24(AX), BX
+	VMOVUPS (BX), Z0
+	ADDQ    CX, BX
+	MOVQ    (AX), BX
+	VMOVUPS (BX), Z1
 	TESTQ   DX, DX
 	JZ      nil16
-	MOVQ    32(AX), CX
-	VMOVUPS (CX), Z2
-	MOVQ    40(AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    48(AX), SI
-	MOVQ    56(AX), DI
-	MOVQ    64(AX), DI
+	MOVQ    32(AX), DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	MOVQ    40(AX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    64(AX), R8
 
 row18:
-	VMOVUPS      (DX), Z3
-	VMOVUPS      (BX), Z4
-	VBROADCASTSS (SI), Z5
+	VMOVUPS      (BX), Z3
+	VMOVUPS      (SI), Z4
+	VBROADCASTSS (DI), Z5
 	VSUBPS       Z1, Z3, Z3
 	VFMADD231PS  Z5, Z3, Z0
 	VFNMADD231PS Z5, Z3, Z4
 	VMULPS       Z3, Z3, Z3
 	VFMADD231PS  Z5, Z3, Z2
-	VMOVUPS      Z4, (BX)
-	ADDQ         CX, DX
-	ADDQ         CX, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
+	VMOVUPS      Z4, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R8
 	JNZ          row18
-	MOVQ         24(AX), CX
-	VMOVUPS      Z0, (CX)
+	MOVQ         24(AX), DX
+	VMOVUPS      Z0, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
 	JMP          done17
 
 nil16:
-	MOVQ 40(AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), BX
-	MOVQ 48(AX), SI
-	MOVQ 56(AX), DI
-	MOVQ 64(AX), DI
+	MOVQ 40(AX), DX
+	MOVQ 8(AX), BX
+	MOVQ 16(AX), SI
+	MOVQ 48(AX), DI
+	MOVQ 56(AX), R8
+	MOVQ 64(AX), R8
 
 row19:
-	VMOVUPS      (DX), Z2
-	VMOVUPS      (BX), Z3
-	VBROADCASTSS (SI), Z4
+	VMOVUPS      (BX), Z2
+	VMOVUPS      (SI), Z3
+	VBROADCASTSS (DI), Z4
 	VSUBPS       Z1, Z2, Z2
 	VFMADD231PS  Z4, Z2, Z0
 	VFNMADD231PS Z4, Z2, Z3
-	VMOVUPS      Z3, (BX)
-	ADDQ         CX, DX
-	ADDQ         CX, BX
-	ADDQ         $0x04, SI
-	DECQ         DI
+	VMOVUPS      Z3, (SI)
+	ADDQ         DX, BX
+	ADDQ         DX, SI
+	ADDQ         $0x04, DI
+	DECQ         R8
 	JNZ          row19
 	MOVQ         24(AX), AX
 	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
 
 done17:
 	VZEROUPPER
@@ -2432,21 +2531,27 @@ TEXT ·distanceGradAVX2(SB), NOSPLIT, $0-8
 	CMPQ    72(AX), $0x04
 	JNE     next1
 	MOVQ    24(AX), BX
-	LEAQ    (CX)(CX*2), SI
 	VMOVUPS (BX), Y0
-	VMOVUPS (BX)(CX*1), Y1
-	VMOVUPS (BX)(CX*2), Y2
-	VMOVUPS (BX)(SI*1), Y3
+	ADDQ    CX, BX
+	VMOVUPS (BX), Y1
+	ADDQ    CX, BX
+	VMOVUPS (BX), Y2
+	ADDQ    CX, BX
+	VMOVUPS (BX), Y3
+	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	LEAQ    (CX)(CX*2), SI
 	TESTQ   DX, DX
 	JZ      nil2
 	MOVQ    32(AX), DX
-	LEAQ    (CX)(CX*2), DI
 	VMOVUPS (DX), Y4
-	VMOVUPS (DX)(CX*1), Y5
-	VMOVUPS (DX)(CX*2), Y6
-	VMOVUPS (DX)(DI*1), Y7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y7
+	ADDQ    CX, DX
 	MOVQ    40(AX), DX
 	MOVQ    8(AX), DI
 	MOVQ    16(AX), R8
@@ -2489,17 +2594,23 @@ row4:
 	DECQ         R12
 	JNZ          row4
 	MOVQ         24(AX), DX
-	LEAQ         (CX)(CX*2), BX
 	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, (DX)(CX*1)
-	VMOVUPS      Y2, (DX)(CX*2)
-	VMOVUPS      Y3, (DX)(BX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Y1, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Y2, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Y3, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
-	LEAQ         (CX)(CX*2), DX
 	VMOVUPS      Y4, (AX)
-	VMOVUPS      Y5, (AX)(CX*1)
-	VMOVUPS      Y6, (AX)(CX*2)
-	VMOVUPS      Y7, (AX)(DX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y7, (AX)
+	ADDQ         CX, AX
 	JMP          done3
 
 nil2:
@@ -2537,11 +2648,14 @@ row5:
 	DECQ         R12
 	JNZ          row5
 	MOVQ         24(AX), AX
-	LEAQ         (CX)(CX*2), DX
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, (AX)(CX*1)
-	VMOVUPS      Y2, (AX)(CX*2)
-	VMOVUPS      Y3, (AX)(DX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
 
 done3:
 	VZEROUPPER
@@ -2552,15 +2666,21 @@ next1:
 	JNE     next6
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Y0
-	VMOVUPS (BX)(CX*1), Y1
-	VMOVUPS (BX)(CX*2), Y2
+	ADDQ    CX, BX
+	VMOVUPS (BX), Y1
+	ADDQ    CX, BX
+	VMOVUPS (BX), Y2
+	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
 	JZ      nil7
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y3
-	VMOVUPS (DX)(CX*1), Y4
-	VMOVUPS (DX)(CX*2), Y5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y5
+	ADDQ    CX, DX
 	MOVQ    40(AX), DX
 	MOVQ    8(AX), SI
 	MOVQ    16(AX), DI
@@ -2597,12 +2717,18 @@ row9:
 	JNZ          row9
 	MOVQ         24(AX), DX
 	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, (DX)(CX*1)
-	VMOVUPS      Y2, (DX)(CX*2)
+	ADDQ         CX, DX
+	VMOVUPS      Y1, (DX)
+	ADDQ         CX, DX
+	VMOVUPS      Y2, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Y3, (AX)
-	VMOVUPS      Y4, (AX)(CX*1)
-	VMOVUPS      Y5, (AX)(CX*2)
+	ADDQ         CX, AX
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
 	JMP          done8
 
 nil7:
@@ -2636,8 +2762,11 @@ row10:
 	JNZ          row10
 	MOVQ         24(AX), AX
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, (AX)(CX*1)
-	VMOVUPS      Y2, (AX)(CX*2)
+	ADDQ         CX, AX
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
 
 done8:
 	VZEROUPPER
@@ -2648,13 +2777,17 @@ next6:
 	JNE     next11
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Y0
-	VMOVUPS (BX)(CX*1), Y1
+	ADDQ    CX, BX
+	VMOVUPS (BX), Y1
+	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
 	JZ      nil12
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y2
-	VMOVUPS (DX)(CX*1), Y3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y3
+	ADDQ    CX, DX
 	MOVQ    40(AX), DX
 	MOVQ    8(AX), SI
 	MOVQ    16(AX), DI
@@ -2685,10 +2818,14 @@ row14:
 	JNZ          row14
 	MOVQ         24(AX), DX
 	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, (DX)(CX*1)
+	ADDQ         CX, DX
+	VMOVUPS      Y1, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Y2, (AX)
-	VMOVUPS      Y3, (AX)(CX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
 	JMP          done13
 
 nil12:
@@ -2718,71 +2855,78 @@ row15:
 	JNZ          row15
 	MOVQ         24(AX), AX
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, (AX)(CX*1)
+	ADDQ         CX, AX
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
 
 done13:
 	VZEROUPPER
 	RET
 
 next11:
-	MOVQ    24(AX), CX
-	VMOVUPS (CX), Y0
-	MOVQ    (AX), CX
+	MOVQ    24(AX), BX
+	VMOVUPS (BX), Y0
+	ADDQ    CX, BX
+	MOVQ    (AX), BX
 	TESTQ   DX, DX
 	JZ      nil16
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y1
+	ADDQ    CX, DX
 	MOVQ    40(AX), DX
-	MOVQ    8(AX), BX
-	MOVQ    16(AX), SI
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    64(AX), R8
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    64(AX), R9
 
 row18:
-	VMOVUPS      (BX), Y2
-	VMOVUPS      (SI), Y3
-	VBROADCASTSS (DI), Y4
-	VSUBPS       (CX), Y2, Y2
+	VMOVUPS      (SI), Y2
+	VMOVUPS      (DI), Y3
+	VBROADCASTSS (R8), Y4
+	VSUBPS       (BX), Y2, Y2
 	VFMADD231PS  Y4, Y2, Y0
 	VFNMADD231PS Y4, Y2, Y3
 	VMULPS       Y2, Y2, Y2
 	VFMADD231PS  Y4, Y2, Y1
-	VMOVUPS      Y3, (SI)
-	ADDQ         DX, BX
+	VMOVUPS      Y3, (DI)
 	ADDQ         DX, SI
-	ADDQ         $0x04, DI
-	DECQ         R8
+	ADDQ         DX, DI
+	ADDQ         $0x04, R8
+	DECQ         R9
 	JNZ          row18
-	MOVQ         24(AX), CX
-	VMOVUPS      Y0, (CX)
+	MOVQ         24(AX), DX
+	VMOVUPS      Y0, (DX)
+	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
 	JMP          done17
 
 nil16:
 	MOVQ 40(AX), DX
-	MOVQ 8(AX), BX
-	MOVQ 16(AX), SI
-	MOVQ 48(AX), DI
-	MOVQ 56(AX), R8
-	MOVQ 64(AX), R8
+	MOVQ 8(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 48(AX), R8
+	MOVQ 56(AX), R9
+	MOVQ 64(AX), R9
 
 row19:
-	VMOVUPS      (BX), Y1
-	VMOVUPS      (SI), Y2
-	VBROADCASTSS (DI), Y3
-	VSUBPS       (CX), Y1, Y1
+	VMOVUPS      (SI), Y1
+	VMOVUPS      (DI), Y2
+	VBROADCASTSS (R8), Y3
+	VSUBPS       (BX), Y1, Y1
 	VFMADD231PS  Y3, Y1, Y0
 	VFNMADD231PS Y3, Y1, Y2
-	VMOVUPS      Y2, (SI)
-	ADDQ         DX, BX
+	VMOVUPS      Y2, (DI)
 	ADDQ         DX, SI
-	ADDQ         $0x04, DI
-	DECQ         R8
+	ADDQ         DX, DI
+	ADDQ         $0x04, R8
+	DECQ         R9
 	JNZ          row19
 	MOVQ         24(AX), AX
 	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
 
 done17:
 	VZEROUPPER

@@ -28,9 +28,12 @@ TEXT ·distance1NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
+	MOVD R9, R10
+	ADD R7, R10
 	CBZ R3, nil2
 
 row4:
@@ -169,8 +172,10 @@ next1:
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
 	CBZ R3, nil19
 
 row21:
@@ -282,7 +287,8 @@ next18:
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
+	MOVD R6, R8
+	ADD R7, R8
 	CBZ R3, nil33
 
 row35:
@@ -437,9 +443,12 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
+	MOVD R9, R10
+	ADD R7, R10
 	CBZ R3, nil2
 
 row4:
@@ -607,8 +616,10 @@ next1:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
 	CBZ R3, nil19
 
 row21:
@@ -742,7 +753,8 @@ next18:
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
+	MOVD R6, R8
+	ADD R7, R8
 	CBZ R3, nil33
 
 row35:
@@ -924,9 +936,12 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
+	MOVD R9, R10
+	ADD R7, R10
 	CBZ R3, nil2
 
 row4:
@@ -1123,8 +1138,10 @@ next1:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
 	CBZ R3, nil19
 
 row21:
@@ -1280,7 +1297,8 @@ next18:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
+	MOVD R6, R8
+	ADD R7, R8
 	CBZ R3, nil33
 
 row35:
@@ -1489,9 +1507,12 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
+	MOVD R9, R10
+	ADD R7, R10
 	CBZ R3, nil2
 
 row4:
@@ -1717,8 +1738,10 @@ next1:
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
-	ADD R7, R8, R9
+	MOVD R6, R8
+	ADD R7, R8
+	MOVD R8, R9
+	ADD R7, R9
 	CBZ R3, nil19
 
 row21:
@@ -1896,7 +1919,8 @@ next18:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	MOVD (R0), R6
 	MOVD 8(R0), R7
-	ADD R7, R6, R8
+	MOVD R6, R8
+	ADD R7, R8
 	CBZ R3, nil33
 
 row35:
@@ -2124,138 +2148,146 @@ TEXT ·distanceGradNEON(SB), NOSPLIT, $0-8
 	WORD $0x3dc00083 // ldr q3, [x4]
 	ADD R1, R4
 	MOVD (R0), R5
+	MOVD R5, R6
+	ADD R1, R6
+	MOVD R6, R7
+	ADD R1, R7
+	MOVD R7, R8
+	ADD R1, R8
 	WORD $0x3dc000a4 // ldr q4, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a5 // ldr q5, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
-	ADD R1, R5
+	WORD $0x3dc000c5 // ldr q5, [x6]
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x3dc00107 // ldr q7, [x8]
 	CBZ R2, nil2
-	MOVD 32(R0), R6
-	WORD $0x3dc000c8 // ldr q8, [x6]
-	ADD R1, R6
-	WORD $0x3dc000c9 // ldr q9, [x6]
-	ADD R1, R6
-	WORD $0x3dc000ca // ldr q10, [x6]
-	ADD R1, R6
-	WORD $0x3dc000cb // ldr q11, [x6]
-	ADD R1, R6
-	MOVD 40(R0), R7
-	MOVD 8(R0), R8
-	MOVD 16(R0), R9
-	MOVD 48(R0), R10
-	MOVD 56(R0), R11
-	ADD R11, R10, R12
-	ADD R11, R12, R13
-	ADD R11, R13, R14
-	MOVD 64(R0), R15
+	MOVD 32(R0), R9
+	WORD $0x3dc00128 // ldr q8, [x9]
+	ADD R1, R9
+	WORD $0x3dc00129 // ldr q9, [x9]
+	ADD R1, R9
+	WORD $0x3dc0012a // ldr q10, [x9]
+	ADD R1, R9
+	WORD $0x3dc0012b // ldr q11, [x9]
+	ADD R1, R9
+	MOVD 40(R0), R10
+	MOVD 8(R0), R11
+	MOVD 16(R0), R12
+	MOVD 48(R0), R13
+	MOVD 56(R0), R14
+	MOVD R13, R15
+	ADD R14, R15
+	MOVD R15, R16
+	ADD R14, R16
+	MOVD R16, R17
+	ADD R14, R17
+	MOVD 64(R0), R19
 
 row4:
-	WORD $0x3dc0010c // ldr q12, [x8]
-	WORD $0x3dc0012d // ldr q13, [x9]
-	WORD $0x4d40c94e // ld1r {v14.4s}, [x10]
+	WORD $0x3dc0016c // ldr q12, [x11]
+	WORD $0x3dc0018d // ldr q13, [x12]
+	WORD $0x4d40c9ae // ld1r {v14.4s}, [x13]
 	WORD $0x4ea4d58f // fsub v15.4s, v12.4s, v4.4s
 	WORD $0x4e2ecde0 // fmla v0.4s, v15.4s, v14.4s
 	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
 	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
 	WORD $0x4e2ecde8 // fmla v8.4s, v15.4s, v14.4s
-	WORD $0x4d40c98e // ld1r {v14.4s}, [x12]
+	WORD $0x4d40c9ee // ld1r {v14.4s}, [x15]
 	WORD $0x4ea5d58f // fsub v15.4s, v12.4s, v5.4s
 	WORD $0x4e2ecde1 // fmla v1.4s, v15.4s, v14.4s
 	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
 	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
 	WORD $0x4e2ecde9 // fmla v9.4s, v15.4s, v14.4s
-	WORD $0x4d40c9ae // ld1r {v14.4s}, [x13]
+	WORD $0x4d40ca0e // ld1r {v14.4s}, [x16]
 	WORD $0x4ea6d58f // fsub v15.4s, v12.4s, v6.4s
 	WORD $0x4e2ecde2 // fmla v2.4s, v15.4s, v14.4s
 	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
 	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
 	WORD $0x4e2ecdea // fmla v10.4s, v15.4s, v14.4s
-	WORD $0x4d40c9ce // ld1r {v14.4s}, [x14]
+	WORD $0x4d40ca2e // ld1r {v14.4s}, [x17]
 	WORD $0x4ea7d58f // fsub v15.4s, v12.4s, v7.4s
 	WORD $0x4e2ecde3 // fmla v3.4s, v15.4s, v14.4s
 	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
 	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
 	WORD $0x4e2ecdeb // fmla v11.4s, v15.4s, v14.4s
-	WORD $0x3d80012d // str q13, [x9]
-	ADD R7, R8
-	ADD R7, R9
-	ADD $4, R10
-	ADD $4, R12
+	WORD $0x3d80018d // str q13, [x12]
+	ADD R10, R11
+	ADD R10, R12
 	ADD $4, R13
-	ADD $4, R14
-	SUBS $1, R15, R15
+	ADD $4, R15
+	ADD $4, R16
+	ADD $4, R17
+	SUBS $1, R19, R19
 	BNE row4
-	MOVD 24(R0), R16
-	WORD $0x3d800200 // str q0, [x16]
-	ADD R1, R16
-	WORD $0x3d800201 // str q1, [x16]
-	ADD R1, R16
-	WORD $0x3d800202 // str q2, [x16]
-	ADD R1, R16
-	WORD $0x3d800203 // str q3, [x16]
-	ADD R1, R16
-	MOVD 32(R0), R17
-	WORD $0x3d800228 // str q8, [x17]
-	ADD R1, R17
-	WORD $0x3d800229 // str q9, [x17]
-	ADD R1, R17
-	WORD $0x3d80022a // str q10, [x17]
-	ADD R1, R17
-	WORD $0x3d80022b // str q11, [x17]
-	ADD R1, R17
+	MOVD 24(R0), R20
+	WORD $0x3d800280 // str q0, [x20]
+	ADD R1, R20
+	WORD $0x3d800281 // str q1, [x20]
+	ADD R1, R20
+	WORD $0x3d800282 // str q2, [x20]
+	ADD R1, R20
+	WORD $0x3d800283 // str q3, [x20]
+	ADD R1, R20
+	MOVD 32(R0), R21
+	WORD $0x3d8002a8 // str q8, [x21]
+	ADD R1, R21
+	WORD $0x3d8002a9 // str q9, [x21]
+	ADD R1, R21
+	WORD $0x3d8002aa // str q10, [x21]
+	ADD R1, R21
+	WORD $0x3d8002ab // str q11, [x21]
+	ADD R1, R21
 	JMP done3
 
 nil2:
-	MOVD 40(R0), R6
-	MOVD 8(R0), R7
-	MOVD 16(R0), R8
-	MOVD 48(R0), R9
-	MOVD 56(R0), R10
-	ADD R10, R9, R11
-	ADD R10, R11, R12
-	ADD R10, R12, R13
-	MOVD 64(R0), R14
+	MOVD 40(R0), R9
+	MOVD 8(R0), R10
+	MOVD 16(R0), R11
+	MOVD 48(R0), R12
+	MOVD 56(R0), R13
+	MOVD R12, R14
+	ADD R13, R14
+	MOVD R14, R15
+	ADD R13, R15
+	MOVD R15, R16
+	ADD R13, R16
+	MOVD 64(R0), R17
 
 row5:
-	WORD $0x3dc000e8 // ldr q8, [x7]
-	WORD $0x3dc00109 // ldr q9, [x8]
-	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x3dc00148 // ldr q8, [x10]
+	WORD $0x3dc00169 // ldr q9, [x11]
+	WORD $0x4d40c98a // ld1r {v10.4s}, [x12]
 	WORD $0x4ea4d50b // fsub v11.4s, v8.4s, v4.4s
 	WORD $0x4e2acd60 // fmla v0.4s, v11.4s, v10.4s
 	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4d40c9ca // ld1r {v10.4s}, [x14]
 	WORD $0x4ea5d50b // fsub v11.4s, v8.4s, v5.4s
 	WORD $0x4e2acd61 // fmla v1.4s, v11.4s, v10.4s
 	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x4d40c98a // ld1r {v10.4s}, [x12]
+	WORD $0x4d40c9ea // ld1r {v10.4s}, [x15]
 	WORD $0x4ea6d50b // fsub v11.4s, v8.4s, v6.4s
 	WORD $0x4e2acd62 // fmla v2.4s, v11.4s, v10.4s
 	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x4d40c9aa // ld1r {v10.4s}, [x13]
+	WORD $0x4d40ca0a // ld1r {v10.4s}, [x16]
 	WORD $0x4ea7d50b // fsub v11.4s, v8.4s, v7.4s
 	WORD $0x4e2acd63 // fmla v3.4s, v11.4s, v10.4s
 	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x3d800109 // str q9, [x8]
-	ADD R6, R7
-	ADD R6, R8
-	ADD $4, R9
-	ADD $4, R11
+	WORD $0x3d800169 // str q9, [x11]
+	ADD R9, R10
+	ADD R9, R11
 	ADD $4, R12
-	ADD $4, R13
-	SUBS $1, R14, R14
+	ADD $4, R14
+	ADD $4, R15
+	ADD $4, R16
+	SUBS $1, R17, R17
 	BNE row5
-	MOVD 24(R0), R15
-	WORD $0x3d8001e0 // str q0, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e1 // str q1, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e2 // str q2, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e3 // str q3, [x15]
-	ADD R1, R15
+	MOVD 24(R0), R19
+	WORD $0x3d800260 // str q0, [x19]
+	ADD R1, R19
+	WORD $0x3d800261 // str q1, [x19]
+	ADD R1, R19
+	WORD $0x3d800262 // str q2, [x19]
+	ADD R1, R19
+	WORD $0x3d800263 // str q3, [x19]
+	ADD R1, R19
 
 done3:
 	RET
@@ -2272,114 +2304,119 @@ next1:
 	WORD $0x3dc00082 // ldr q2, [x4]
 	ADD R1, R4
 	MOVD (R0), R5
+	MOVD R5, R6
+	ADD R1, R6
+	MOVD R6, R7
+	ADD R1, R7
 	WORD $0x3dc000a3 // ldr q3, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a4 // ldr q4, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a5 // ldr q5, [x5]
-	ADD R1, R5
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc000e5 // ldr q5, [x7]
 	CBZ R2, nil7
-	MOVD 32(R0), R6
-	WORD $0x3dc000c6 // ldr q6, [x6]
-	ADD R1, R6
-	WORD $0x3dc000c7 // ldr q7, [x6]
-	ADD R1, R6
-	WORD $0x3dc000c8 // ldr q8, [x6]
-	ADD R1, R6
-	MOVD 40(R0), R7
-	MOVD 8(R0), R8
-	MOVD 16(R0), R9
-	MOVD 48(R0), R10
-	MOVD 56(R0), R11
-	ADD R11, R10, R12
-	ADD R11, R12, R13
-	MOVD 64(R0), R14
+	MOVD 32(R0), R8
+	WORD $0x3dc00106 // ldr q6, [x8]
+	ADD R1, R8
+	WORD $0x3dc00107 // ldr q7, [x8]
+	ADD R1, R8
+	WORD $0x3dc00108 // ldr q8, [x8]
+	ADD R1, R8
+	MOVD 40(R0), R9
+	MOVD 8(R0), R10
+	MOVD 16(R0), R11
+	MOVD 48(R0), R12
+	MOVD 56(R0), R13
+	MOVD R12, R14
+	ADD R13, R14
+	MOVD R14, R15
+	ADD R13, R15
+	MOVD 64(R0), R16
 
 row9:
-	WORD $0x3dc00109 // ldr q9, [x8]
-	WORD $0x3dc0012a // ldr q10, [x9]
-	WORD $0x4d40c94b // ld1r {v11.4s}, [x10]
+	WORD $0x3dc00149 // ldr q9, [x10]
+	WORD $0x3dc0016a // ldr q10, [x11]
+	WORD $0x4d40c98b // ld1r {v11.4s}, [x12]
 	WORD $0x4ea3d52c // fsub v12.4s, v9.4s, v3.4s
 	WORD $0x4e2bcd80 // fmla v0.4s, v12.4s, v11.4s
 	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
 	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
 	WORD $0x4e2bcd86 // fmla v6.4s, v12.4s, v11.4s
-	WORD $0x4d40c98b // ld1r {v11.4s}, [x12]
+	WORD $0x4d40c9cb // ld1r {v11.4s}, [x14]
 	WORD $0x4ea4d52c // fsub v12.4s, v9.4s, v4.4s
 	WORD $0x4e2bcd81 // fmla v1.4s, v12.4s, v11.4s
 	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
 	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
 	WORD $0x4e2bcd87 // fmla v7.4s, v12.4s, v11.4s
-	WORD $0x4d40c9ab // ld1r {v11.4s}, [x13]
+	WORD $0x4d40c9eb // ld1r {v11.4s}, [x15]
 	WORD $0x4ea5d52c // fsub v12.4s, v9.4s, v5.4s
 	WORD $0x4e2bcd82 // fmla v2.4s, v12.4s, v11.4s
 	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
 	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
 	WORD $0x4e2bcd88 // fmla v8.4s, v12.4s, v11.4s
-	WORD $0x3d80012a // str q10, [x9]
-	ADD R7, R8
-	ADD R7, R9
-	ADD $4, R10
+	WORD $0x3d80016a // str q10, [x11]
+	ADD R9, R10
+	ADD R9, R11
 	ADD $4, R12
-	ADD $4, R13
-	SUBS $1, R14, R14
+	ADD $4, R14
+	ADD $4, R15
+	SUBS $1, R16, R16
 	BNE row9
-	MOVD 24(R0), R15
-	WORD $0x3d8001e0 // str q0, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e1 // str q1, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e2 // str q2, [x15]
-	ADD R1, R15
-	MOVD 32(R0), R16
-	WORD $0x3d800206 // str q6, [x16]
-	ADD R1, R16
-	WORD $0x3d800207 // str q7, [x16]
-	ADD R1, R16
-	WORD $0x3d800208 // str q8, [x16]
-	ADD R1, R16
+	MOVD 24(R0), R17
+	WORD $0x3d800220 // str q0, [x17]
+	ADD R1, R17
+	WORD $0x3d800221 // str q1, [x17]
+	ADD R1, R17
+	WORD $0x3d800222 // str q2, [x17]
+	ADD R1, R17
+	MOVD 32(R0), R19
+	WORD $0x3d800266 // str q6, [x19]
+	ADD R1, R19
+	WORD $0x3d800267 // str q7, [x19]
+	ADD R1, R19
+	WORD $0x3d800268 // str q8, [x19]
+	ADD R1, R19
 	JMP done8
 
 nil7:
-	MOVD 40(R0), R6
-	MOVD 8(R0), R7
-	MOVD 16(R0), R8
-	MOVD 48(R0), R9
-	MOVD 56(R0), R10
-	ADD R10, R9, R11
-	ADD R10, R11, R12
-	MOVD 64(R0), R13
+	MOVD 40(R0), R8
+	MOVD 8(R0), R9
+	MOVD 16(R0), R10
+	MOVD 48(R0), R11
+	MOVD 56(R0), R12
+	MOVD R11, R13
+	ADD R12, R13
+	MOVD R13, R14
+	ADD R12, R14
+	MOVD 64(R0), R15
 
 row10:
-	WORD $0x3dc000e6 // ldr q6, [x7]
-	WORD $0x3dc00107 // ldr q7, [x8]
-	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x3dc00126 // ldr q6, [x9]
+	WORD $0x3dc00147 // ldr q7, [x10]
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
 	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
 	WORD $0x4e28cd20 // fmla v0.4s, v9.4s, v8.4s
 	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4d40c9a8 // ld1r {v8.4s}, [x13]
 	WORD $0x4ea4d4c9 // fsub v9.4s, v6.4s, v4.4s
 	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
 	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x4d40c988 // ld1r {v8.4s}, [x12]
+	WORD $0x4d40c9c8 // ld1r {v8.4s}, [x14]
 	WORD $0x4ea5d4c9 // fsub v9.4s, v6.4s, v5.4s
 	WORD $0x4e28cd22 // fmla v2.4s, v9.4s, v8.4s
 	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x3d800107 // str q7, [x8]
-	ADD R6, R7
-	ADD R6, R8
-	ADD $4, R9
+	WORD $0x3d800147 // str q7, [x10]
+	ADD R8, R9
+	ADD R8, R10
 	ADD $4, R11
-	ADD $4, R12
-	SUBS $1, R13, R13
+	ADD $4, R13
+	ADD $4, R14
+	SUBS $1, R15, R15
 	BNE row10
-	MOVD 24(R0), R14
-	WORD $0x3d8001c0 // str q0, [x14]
-	ADD R1, R14
-	WORD $0x3d8001c1 // str q1, [x14]
-	ADD R1, R14
-	WORD $0x3d8001c2 // str q2, [x14]
-	ADD R1, R14
+	MOVD 24(R0), R16
+	WORD $0x3d800200 // str q0, [x16]
+	ADD R1, R16
+	WORD $0x3d800201 // str q1, [x16]
+	ADD R1, R16
+	WORD $0x3d800202 // str q2, [x16]
+	ADD R1, R16
 
 done8:
 	RET
@@ -2394,90 +2431,92 @@ next6:
 	WORD $0x3dc00081 // ldr q1, [x4]
 	ADD R1, R4
 	MOVD (R0), R5
+	MOVD R5, R6
+	ADD R1, R6
 	WORD $0x3dc000a2 // ldr q2, [x5]
-	ADD R1, R5
-	WORD $0x3dc000a3 // ldr q3, [x5]
-	ADD R1, R5
+	WORD $0x3dc000c3 // ldr q3, [x6]
 	CBZ R2, nil12
-	MOVD 32(R0), R6
-	WORD $0x3dc000c4 // ldr q4, [x6]
-	ADD R1, R6
-	WORD $0x3dc000c5 // ldr q5, [x6]
-	ADD R1, R6
-	MOVD 40(R0), R7
-	MOVD 8(R0), R8
-	MOVD 16(R0), R9
-	MOVD 48(R0), R10
-	MOVD 56(R0), R11
-	ADD R11, R10, R12
-	MOVD 64(R0), R13
+	MOVD 32(R0), R7
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e5 // ldr q5, [x7]
+	ADD R1, R7
+	MOVD 40(R0), R8
+	MOVD 8(R0), R9
+	MOVD 16(R0), R10
+	MOVD 48(R0), R11
+	MOVD 56(R0), R12
+	MOVD R11, R13
+	ADD R12, R13
+	MOVD 64(R0), R14
 
 row14:
-	WORD $0x3dc00106 // ldr q6, [x8]
-	WORD $0x3dc00127 // ldr q7, [x9]
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	WORD $0x3dc00126 // ldr q6, [x9]
+	WORD $0x3dc00147 // ldr q7, [x10]
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
 	WORD $0x4ea2d4c9 // fsub v9.4s, v6.4s, v2.4s
 	WORD $0x4e28cd20 // fmla v0.4s, v9.4s, v8.4s
 	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
 	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
 	WORD $0x4e28cd24 // fmla v4.4s, v9.4s, v8.4s
-	WORD $0x4d40c988 // ld1r {v8.4s}, [x12]
+	WORD $0x4d40c9a8 // ld1r {v8.4s}, [x13]
 	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
 	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
 	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
 	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
 	WORD $0x4e28cd25 // fmla v5.4s, v9.4s, v8.4s
-	WORD $0x3d800127 // str q7, [x9]
+	WORD $0x3d800147 // str q7, [x10]
+	ADD R8, R9
+	ADD R8, R10
+	ADD $4, R11
+	ADD $4, R13
+	SUBS $1, R14, R14
+	BNE row14
+	MOVD 24(R0), R15
+	WORD $0x3d8001e0 // str q0, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e1 // str q1, [x15]
+	ADD R1, R15
+	MOVD 32(R0), R16
+	WORD $0x3d800204 // str q4, [x16]
+	ADD R1, R16
+	WORD $0x3d800205 // str q5, [x16]
+	ADD R1, R16
+	JMP done13
+
+nil12:
+	MOVD 40(R0), R7
+	MOVD 8(R0), R8
+	MOVD 16(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD R10, R12
+	ADD R11, R12
+	MOVD 64(R0), R13
+
+row15:
+	WORD $0x3dc00104 // ldr q4, [x8]
+	WORD $0x3dc00125 // ldr q5, [x9]
+	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
+	WORD $0x4ea2d487 // fsub v7.4s, v4.4s, v2.4s
+	WORD $0x4e26cce0 // fmla v0.4s, v7.4s, v6.4s
+	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
+	WORD $0x4d40c986 // ld1r {v6.4s}, [x12]
+	WORD $0x4ea3d487 // fsub v7.4s, v4.4s, v3.4s
+	WORD $0x4e26cce1 // fmla v1.4s, v7.4s, v6.4s
+	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
+	WORD $0x3d800125 // str q5, [x9]
 	ADD R7, R8
 	ADD R7, R9
 	ADD $4, R10
 	ADD $4, R12
 	SUBS $1, R13, R13
-	BNE row14
+	BNE row15
 	MOVD 24(R0), R14
 	WORD $0x3d8001c0 // str q0, [x14]
 	ADD R1, R14
 	WORD $0x3d8001c1 // str q1, [x14]
 	ADD R1, R14
-	MOVD 32(R0), R15
-	WORD $0x3d8001e4 // str q4, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e5 // str q5, [x15]
-	ADD R1, R15
-	JMP done13
-
-nil12:
-	MOVD 40(R0), R6
-	MOVD 8(R0), R7
-	MOVD 16(R0), R8
-	MOVD 48(R0), R9
-	MOVD 56(R0), R10
-	ADD R10, R9, R11
-	MOVD 64(R0), R12
-
-row15:
-	WORD $0x3dc000e4 // ldr q4, [x7]
-	WORD $0x3dc00105 // ldr q5, [x8]
-	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
-	WORD $0x4ea2d487 // fsub v7.4s, v4.4s, v2.4s
-	WORD $0x4e26cce0 // fmla v0.4s, v7.4s, v6.4s
-	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
-	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
-	WORD $0x4ea3d487 // fsub v7.4s, v4.4s, v3.4s
-	WORD $0x4e26cce1 // fmla v1.4s, v7.4s, v6.4s
-	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
-	WORD $0x3d800105 // str q5, [x8]
-	ADD R6, R7
-	ADD R6, R8
-	ADD $4, R9
-	ADD $4, R11
-	SUBS $1, R12, R12
-	BNE row15
-	MOVD 24(R0), R13
-	WORD $0x3d8001a0 // str q0, [x13]
-	ADD R1, R13
-	WORD $0x3d8001a1 // str q1, [x13]
-	ADD R1, R13
 
 done13:
 	RET
@@ -2488,7 +2527,6 @@ next11:
 	ADD R1, R3
 	MOVD (R0), R4
 	WORD $0x3dc00081 // ldr q1, [x4]
-	ADD R1, R4
 	CBZ R2, nil16
 	MOVD 32(R0), R5
 	WORD $0x3dc000a2 // ldr q2, [x5]

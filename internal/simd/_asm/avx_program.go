@@ -204,12 +204,6 @@ func (s avxProgram) rows(first, distance ptr, n int) []ptr {
 
 func (s avxProgram) moveRows(bytes int, rows []ptr) { addBytes(bytes, mem(rows[0]).Base) }
 
-func (s avxProgram) eachOf(first, distance ptr, n int, do func(r int, x ptr)) {
-	for r, x := range s.rows(first, distance, n) {
-		do(r, x)
-	}
-}
-
 func (s avxProgram) field(args ptr, offset int) ptr {
 	r := GP64()
 	MOVQ(mem(args).Offset(offset), r)

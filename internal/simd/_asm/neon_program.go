@@ -192,22 +192,7 @@ func (f neonProgram) write(v vec, x ptr, i int, e extent) {
 
 func (f neonProgram) first(n ptr) extent { return &part{n.(a64.X), true} }
 
-func (f neonProgram) rows(first, distance ptr, n int) []ptr {
-	all := []ptr{first}
-	for len(all) < n {
-		next := f.X()
-		f.Do("ADD", distance, all[len(all)-1], next)
-		all = append(all, next)
-	}
-	return all
-}
-
-func (f neonProgram) eachOf(first, distance ptr, n int, do func(r int, x ptr)) {
-	for r := range n {
-		do(r, first)
-		f.advance(first, distance)
-	}
-}
+func (f neonProgram) rows(first, distance ptr, n int) []ptr { return pointers(f, first, distance, n) }
 
 func (f neonProgram) field(args ptr, offset int) ptr {
 	x := f.X()

@@ -91,10 +91,9 @@ type program interface {
 	first(n ptr) extent // the first n lanes, at least 1
 
 	// rows returns addresses of n rows, at most additiveRows, at the given distance in bytes. They
-	// are moved together. eachOf calls do for one after the other, and may move first.
+	// are moved together.
 	rows(first, distance ptr, n int) []ptr
 	moveRows(bytes int, rows []ptr)
-	eachOf(first, distance ptr, n int, do func(r int, x ptr))
 
 	field(args ptr, offset int) ptr               // a pointer or an integer, offset bytes after args
 	ifField(args ptr, offset, n int, body func()) // runs body, which ends the kernel, if the field is n

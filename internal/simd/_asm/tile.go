@@ -30,30 +30,51 @@ func (a arguments) eachHeight(body func(rows int)) {
 // field last.
 func (a arguments) storeTile(tile [][]vec) {
 	last := a.p.first(a.field("last"))
-	a.p.eachOf(a.field("c"), a.field("cRow"), len(tile), func(r int, x ptr) {
+	eachOf(a.p, a.field("c"), a.field("cRow"), len(tile), func(r int, x ptr) {
 		end := len(tile[r]) - 1
 		writeAll(a.p, tile[r][:end], x, nil)
 		a.p.write(tile[r][end], x, end, last)
 	})
 }
 
+// eachOf calls do for n rows, one after the other, at the given distance in bytes. It moves first.
+func eachOf(p program, first, distance ptr, n int, do func(r int, x ptr)) {
+	for r := range n {
+		do(r, first)
+		p.advance(first, distance)
+	}
+}
+
+// pointers returns pointers to n rows, the first of which is first.
+func pointers(p program, first, distance ptr, n int) []ptr {
+	all := []ptr{first}
+	for len(all) < n {
+		next := p.place(all[len(all)-1])
+		p.advance(next, distance)
+		all = append(all, next)
+	}
+	return all
+}
+
 // readRows reads one vector of each of n rows.
 func readRows(p program, first, distance ptr, n int) []vec {
 	all := make([]vec, n)
-	p.eachOf(first, distance, n, func(r int, x ptr) { all[r] = p.read(x, 0, nil) })
+	eachOf(p, first, distance, n, func(r int, x ptr) { all[r] = p.read(x, 0, nil) })
 	return all
 }
 
 // operandRows is readRows for vectors that can only be the last operand.
 func operandRows(p program, first, distance ptr, n int) []vec {
-	all := make([]vec, n)
-	p.eachOf(first, distance, n, func(r int, x ptr) { all[r] = p.operand(x, 0) })
+	var all []vec
+	for _, x := range p.rows(first, distance, n) {
+		all = append(all, p.operand(x, 0))
+	}
 	return all
 }
 
 // writeRows writes one vector of each row.
 func writeRows(p program, all []vec, first, distance ptr) {
-	p.eachOf(first, distance, len(all), func(r int, x ptr) { p.write(all[r], x, 0, nil) })
+	eachOf(p, first, distance, len(all), func(r int, x ptr) { p.write(all[r], x, 0, nil) })
 }
 
 // zeros returns rows of vectors, all 0.

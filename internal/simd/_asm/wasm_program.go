@@ -196,20 +196,7 @@ func (f wasmProgram) first(n ptr) extent {
 	return &x
 }
 
-func (f wasmProgram) rows(first, distance ptr, n int) []ptr {
-	all := []ptr{first}
-	for len(all) < n {
-		all = append(all, all[len(all)-1].(wasm.X).Add(distance.(wasm.X)))
-	}
-	return all
-}
-
-func (f wasmProgram) eachOf(first, distance ptr, n int, do func(r int, x ptr)) {
-	for r := range n {
-		do(r, first)
-		f.advance(first, distance)
-	}
-}
+func (f wasmProgram) rows(first, distance ptr, n int) []ptr { return pointers(f, first, distance, n) }
 
 func (f wasmProgram) field(args ptr, offset int) ptr { return f.Load(args.(wasm.X), offset) }
 
