@@ -15,81 +15,80 @@
 TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
-	MOVQ n+16(FP), DX
-	XORQ BX, BX
-	SUBQ $+64, DX
+	MOVQ stride+32(FP), DX
+	SHLQ $0x02, DX
+	MOVQ n+16(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
 	JL   after3
 
 loop2:
-	LEAQ    (CX)(BX*4), SI
-	VMOVUPS (AX)(BX*4), Z0
-	VMOVUPS 64(AX)(BX*4), Z1
-	VMOVUPS 128(AX)(BX*4), Z2
-	VMOVUPS 192(AX)(BX*4), Z3
-	MOVQ    rows+24(FP), DI
+	LEAQ    (CX)(SI*4), DI
+	VMOVUPS (AX)(SI*4), Z0
+	VMOVUPS 64(AX)(SI*4), Z1
+	VMOVUPS 128(AX)(SI*4), Z2
+	VMOVUPS 192(AX)(SI*4), Z3
+	MOVQ    rows+24(FP), R8
 
 row4:
-	VMOVUPS (SI), Z4
+	VMOVUPS (DI), Z4
 	VADDPS  Z4, Z0, Z0
-	VMOVUPS 64(SI), Z4
+	VMOVUPS 64(DI), Z4
 	VADDPS  Z4, Z1, Z1
-	VMOVUPS 128(SI), Z4
+	VMOVUPS 128(DI), Z4
 	VADDPS  Z4, Z2, Z2
-	VMOVUPS 192(SI), Z4
+	VMOVUPS 192(DI), Z4
 	VADDPS  Z4, Z3, Z3
-	MOVQ    stride+32(FP), R8
-	LEAQ    (SI)(R8*4), SI
-	DECQ    DI
+	ADDQ    DX, DI
+	DECQ    R8
 	JNZ     row4
-	VMOVUPS Z0, (AX)(BX*4)
-	VMOVUPS Z1, 64(AX)(BX*4)
-	VMOVUPS Z2, 128(AX)(BX*4)
-	VMOVUPS Z3, 192(AX)(BX*4)
-	ADDQ    $+64, BX
-	SUBQ    $+64, DX
+	VMOVUPS Z0, (AX)(SI*4)
+	VMOVUPS Z1, 64(AX)(SI*4)
+	VMOVUPS Z2, 128(AX)(SI*4)
+	VMOVUPS Z3, 192(AX)(SI*4)
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
 	JGE     loop2
 
 after3:
-	ADDQ $+64, DX
-	SUBQ $+16, DX
+	ADDQ $+64, BX
+	SUBQ $+16, BX
 	JL   after6
 
 loop5:
-	LEAQ    (CX)(BX*4), SI
-	VMOVUPS (AX)(BX*4), Z0
-	MOVQ    rows+24(FP), DI
+	LEAQ    (CX)(SI*4), DI
+	VMOVUPS (AX)(SI*4), Z0
+	MOVQ    rows+24(FP), R8
 
 row7:
-	VMOVUPS (SI), Z1
+	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
-	MOVQ    stride+32(FP), R8
-	LEAQ    (SI)(R8*4), SI
-	DECQ    DI
+	ADDQ    DX, DI
+	DECQ    R8
 	JNZ     row7
-	VMOVUPS Z0, (AX)(BX*4)
-	ADDQ    $+16, BX
-	SUBQ    $+16, DX
+	VMOVUPS Z0, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
 	JGE     loop5
 
 after6:
-	ADDQ      $+16, DX
-	TESTQ     DX, DX
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
 	JZ        end1
-	MOVL      $-1, SI
-	BZHIL     DX, SI, SI
-	KMOVW     SI, K1
-	LEAQ      (CX)(BX*4), CX
-	VMOVUPS.Z (AX)(BX*4), K1, Z0
-	MOVQ      rows+24(FP), DX
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	LEAQ      (CX)(SI*4), CX
+	VMOVUPS.Z (AX)(SI*4), K1, Z0
+	MOVQ      rows+24(FP), BX
 
 row8:
 	VMOVUPS.Z (CX), K1, Z1
 	VADDPS    Z1, Z0, Z0
-	MOVQ      stride+32(FP), SI
-	LEAQ      (CX)(SI*4), CX
-	DECQ      DX
+	ADDQ      DX, CX
+	DECQ      BX
 	JNZ       row8
-	VMOVUPS   Z0, K1, (AX)(BX*4)
+	VMOVUPS   Z0, K1, (AX)(SI*4)
 
 end1:
 	VZEROUPPER
@@ -102,83 +101,82 @@ end1:
 TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
-	MOVQ n+16(FP), DX
-	XORQ BX, BX
-	SUBQ $+32, DX
+	MOVQ stride+32(FP), DX
+	SHLQ $0x02, DX
+	MOVQ n+16(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
 	JL   after3
 
 loop2:
-	LEAQ    (CX)(BX*4), SI
-	VMOVUPS (AX)(BX*4), Y0
-	VMOVUPS 32(AX)(BX*4), Y1
-	VMOVUPS 64(AX)(BX*4), Y2
-	VMOVUPS 96(AX)(BX*4), Y3
-	MOVQ    rows+24(FP), DI
+	LEAQ    (CX)(SI*4), DI
+	VMOVUPS (AX)(SI*4), Y0
+	VMOVUPS 32(AX)(SI*4), Y1
+	VMOVUPS 64(AX)(SI*4), Y2
+	VMOVUPS 96(AX)(SI*4), Y3
+	MOVQ    rows+24(FP), R8
 
 row4:
-	VMOVUPS (SI), Y4
+	VMOVUPS (DI), Y4
 	VADDPS  Y4, Y0, Y0
-	VMOVUPS 32(SI), Y4
+	VMOVUPS 32(DI), Y4
 	VADDPS  Y4, Y1, Y1
-	VMOVUPS 64(SI), Y4
+	VMOVUPS 64(DI), Y4
 	VADDPS  Y4, Y2, Y2
-	VMOVUPS 96(SI), Y4
+	VMOVUPS 96(DI), Y4
 	VADDPS  Y4, Y3, Y3
-	MOVQ    stride+32(FP), R8
-	LEAQ    (SI)(R8*4), SI
-	DECQ    DI
+	ADDQ    DX, DI
+	DECQ    R8
 	JNZ     row4
-	VMOVUPS Y0, (AX)(BX*4)
-	VMOVUPS Y1, 32(AX)(BX*4)
-	VMOVUPS Y2, 64(AX)(BX*4)
-	VMOVUPS Y3, 96(AX)(BX*4)
-	ADDQ    $+32, BX
-	SUBQ    $+32, DX
+	VMOVUPS Y0, (AX)(SI*4)
+	VMOVUPS Y1, 32(AX)(SI*4)
+	VMOVUPS Y2, 64(AX)(SI*4)
+	VMOVUPS Y3, 96(AX)(SI*4)
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
 	JGE     loop2
 
 after3:
-	ADDQ $+32, DX
-	SUBQ $+8, DX
+	ADDQ $+32, BX
+	SUBQ $+8, BX
 	JL   after6
 
 loop5:
-	LEAQ    (CX)(BX*4), SI
-	VMOVUPS (AX)(BX*4), Y0
-	MOVQ    rows+24(FP), DI
+	LEAQ    (CX)(SI*4), DI
+	VMOVUPS (AX)(SI*4), Y0
+	MOVQ    rows+24(FP), R8
 
 row7:
-	VMOVUPS (SI), Y1
+	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
-	MOVQ    stride+32(FP), R8
-	LEAQ    (SI)(R8*4), SI
-	DECQ    DI
+	ADDQ    DX, DI
+	DECQ    R8
 	JNZ     row7
-	VMOVUPS Y0, (AX)(BX*4)
-	ADDQ    $+8, BX
-	SUBQ    $+8, DX
+	VMOVUPS Y0, (AX)(SI*4)
+	ADDQ    $+8, SI
+	SUBQ    $+8, BX
 	JGE     loop5
 
 after6:
-	ADDQ       $+8, DX
-	TESTQ      DX, DX
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
 	JZ         end1
-	LEAQ       masks<>+0(SB), SI
-	SHLQ       $0x02, DX
-	SUBQ       DX, SI
-	SHRQ       $0x02, DX
-	VMOVUPS    32(SI), Y0
-	LEAQ       (CX)(BX*4), CX
-	VMASKMOVPS (AX)(BX*4), Y0, Y1
-	MOVQ       rows+24(FP), DX
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y0
+	LEAQ       (CX)(SI*4), CX
+	VMASKMOVPS (AX)(SI*4), Y0, Y1
+	MOVQ       rows+24(FP), BX
 
 row8:
 	VMASKMOVPS (CX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
-	MOVQ       stride+32(FP), SI
-	LEAQ       (CX)(SI*4), CX
-	DECQ       DX
+	ADDQ       DX, CX
+	DECQ       BX
 	JNZ        row8
-	VMASKMOVPS Y1, Y0, (AX)(BX*4)
+	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
 end1:
 	VZEROUPPER
@@ -191,77 +189,75 @@ end1:
 TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ x+16(FP), CX
-	MOVQ n+24(FP), DX
-	XORQ BX, BX
-	SUBQ $+64, DX
+	MOVQ dstStride+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	MOVQ n+24(FP), SI
+	XORQ DI, DI
+	SUBQ $+64, SI
 	JL   after3
 
 loop2:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row4:
-	VMOVUPS (DI), Z0
-	VMOVUPS Z0, (SI)
-	VMOVUPS 64(DI), Z0
-	VMOVUPS Z0, 64(SI)
-	VMOVUPS 128(DI), Z0
-	VMOVUPS Z0, 128(SI)
-	VMOVUPS 192(DI), Z0
-	VMOVUPS Z0, 192(SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS (R9), Z0
+	VMOVUPS Z0, (R8)
+	VMOVUPS 64(R9), Z0
+	VMOVUPS Z0, 64(R8)
+	VMOVUPS 128(R9), Z0
+	VMOVUPS Z0, 128(R8)
+	VMOVUPS 192(R9), Z0
+	VMOVUPS Z0, 192(R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row4
-	ADDQ    $+64, BX
-	SUBQ    $+64, DX
+	ADDQ    $+64, DI
+	SUBQ    $+64, SI
 	JGE     loop2
 
 after3:
-	ADDQ $+64, DX
-	SUBQ $+16, DX
+	ADDQ $+64, SI
+	SUBQ $+16, SI
 	JL   after6
 
 loop5:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row7:
-	VMOVUPS (DI), Z0
-	VMOVUPS Z0, (SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS (R9), Z0
+	VMOVUPS Z0, (R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row7
-	ADDQ    $+16, BX
-	SUBQ    $+16, DX
+	ADDQ    $+16, DI
+	SUBQ    $+16, SI
 	JGE     loop5
 
 after6:
-	ADDQ  $+16, DX
-	TESTQ DX, DX
+	ADDQ  $+16, SI
+	TESTQ SI, SI
 	JZ    end1
-	MOVL  $-1, SI
-	BZHIL DX, SI, SI
-	KMOVW SI, K1
-	LEAQ  (AX)(BX*4), AX
-	LEAQ  (CX)(BX*4), CX
-	MOVQ  rows+32(FP), DX
+	MOVL  $-1, R8
+	BZHIL SI, R8, R8
+	KMOVW R8, K1
+	LEAQ  (AX)(DI*4), AX
+	LEAQ  (CX)(DI*4), CX
+	MOVQ  rows+32(FP), SI
 
 row8:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
-	MOVQ      dstStride+8(FP), BX
-	LEAQ      (AX)(BX*4), AX
-	MOVQ      stride+40(FP), BX
-	LEAQ      (CX)(BX*4), CX
-	DECQ      DX
+	ADDQ      DX, AX
+	ADDQ      BX, CX
+	DECQ      SI
 	JNZ       row8
 
 end1:
@@ -275,79 +271,77 @@ end1:
 TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ x+16(FP), CX
-	MOVQ n+24(FP), DX
-	XORQ BX, BX
-	SUBQ $+32, DX
+	MOVQ dstStride+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	MOVQ n+24(FP), SI
+	XORQ DI, DI
+	SUBQ $+32, SI
 	JL   after3
 
 loop2:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row4:
-	VMOVUPS (DI), Y0
-	VMOVUPS Y0, (SI)
-	VMOVUPS 32(DI), Y0
-	VMOVUPS Y0, 32(SI)
-	VMOVUPS 64(DI), Y0
-	VMOVUPS Y0, 64(SI)
-	VMOVUPS 96(DI), Y0
-	VMOVUPS Y0, 96(SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS (R9), Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R9), Y0
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS 64(R9), Y0
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS 96(R9), Y0
+	VMOVUPS Y0, 96(R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row4
-	ADDQ    $+32, BX
-	SUBQ    $+32, DX
+	ADDQ    $+32, DI
+	SUBQ    $+32, SI
 	JGE     loop2
 
 after3:
-	ADDQ $+32, DX
-	SUBQ $+8, DX
+	ADDQ $+32, SI
+	SUBQ $+8, SI
 	JL   after6
 
 loop5:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row7:
-	VMOVUPS (DI), Y0
-	VMOVUPS Y0, (SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS (R9), Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row7
-	ADDQ    $+8, BX
-	SUBQ    $+8, DX
+	ADDQ    $+8, DI
+	SUBQ    $+8, SI
 	JGE     loop5
 
 after6:
-	ADDQ    $+8, DX
-	TESTQ   DX, DX
+	ADDQ    $+8, SI
+	TESTQ   SI, SI
 	JZ      end1
-	LEAQ    masks<>+0(SB), SI
-	SHLQ    $0x02, DX
-	SUBQ    DX, SI
-	SHRQ    $0x02, DX
-	VMOVUPS 32(SI), Y0
-	LEAQ    (AX)(BX*4), AX
-	LEAQ    (CX)(BX*4), CX
-	MOVQ    rows+32(FP), DX
+	LEAQ    masks<>+0(SB), R8
+	SHLQ    $0x02, SI
+	SUBQ    SI, R8
+	SHRQ    $0x02, SI
+	VMOVUPS 32(R8), Y0
+	LEAQ    (AX)(DI*4), AX
+	LEAQ    (CX)(DI*4), CX
+	MOVQ    rows+32(FP), SI
 
 row8:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
-	MOVQ       dstStride+8(FP), BX
-	LEAQ       (AX)(BX*4), AX
-	MOVQ       stride+40(FP), BX
-	LEAQ       (CX)(BX*4), CX
-	DECQ       DX
+	ADDQ       DX, AX
+	ADDQ       BX, CX
+	DECQ       SI
 	JNZ        row8
 
 end1:
@@ -361,89 +355,87 @@ end1:
 TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ x+16(FP), CX
-	MOVQ n+24(FP), DX
-	XORQ BX, BX
-	SUBQ $+64, DX
+	MOVQ dstStride+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	MOVQ n+24(FP), SI
+	XORQ DI, DI
+	SUBQ $+64, SI
 	JL   after3
 
 loop2:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row4:
-	VMOVUPS (DI), Z0
-	VMOVUPS (SI), Z1
+	VMOVUPS (R9), Z0
+	VMOVUPS (R8), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (SI)
-	VMOVUPS 64(DI), Z0
-	VMOVUPS 64(SI), Z1
+	VMOVUPS Z0, (R8)
+	VMOVUPS 64(R9), Z0
+	VMOVUPS 64(R8), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(SI)
-	VMOVUPS 128(DI), Z0
-	VMOVUPS 128(SI), Z1
+	VMOVUPS Z0, 64(R8)
+	VMOVUPS 128(R9), Z0
+	VMOVUPS 128(R8), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 128(SI)
-	VMOVUPS 192(DI), Z0
-	VMOVUPS 192(SI), Z1
+	VMOVUPS Z0, 128(R8)
+	VMOVUPS 192(R9), Z0
+	VMOVUPS 192(R8), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 192(SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS Z0, 192(R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row4
-	ADDQ    $+64, BX
-	SUBQ    $+64, DX
+	ADDQ    $+64, DI
+	SUBQ    $+64, SI
 	JGE     loop2
 
 after3:
-	ADDQ $+64, DX
-	SUBQ $+16, DX
+	ADDQ $+64, SI
+	SUBQ $+16, SI
 	JL   after6
 
 loop5:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row7:
-	VMOVUPS (DI), Z0
-	VMOVUPS (SI), Z1
+	VMOVUPS (R9), Z0
+	VMOVUPS (R8), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS Z0, (R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row7
-	ADDQ    $+16, BX
-	SUBQ    $+16, DX
+	ADDQ    $+16, DI
+	SUBQ    $+16, SI
 	JGE     loop5
 
 after6:
-	ADDQ  $+16, DX
-	TESTQ DX, DX
+	ADDQ  $+16, SI
+	TESTQ SI, SI
 	JZ    end1
-	MOVL  $-1, SI
-	BZHIL DX, SI, SI
-	KMOVW SI, K1
-	LEAQ  (AX)(BX*4), AX
-	LEAQ  (CX)(BX*4), CX
-	MOVQ  rows+32(FP), DX
+	MOVL  $-1, R8
+	BZHIL SI, R8, R8
+	KMOVW R8, K1
+	LEAQ  (AX)(DI*4), AX
+	LEAQ  (CX)(DI*4), CX
+	MOVQ  rows+32(FP), SI
 
 row8:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)
-	MOVQ      dstStride+8(FP), BX
-	LEAQ      (AX)(BX*4), AX
-	MOVQ      stride+40(FP), BX
-	LEAQ      (CX)(BX*4), CX
-	DECQ      DX
+	ADDQ      DX, AX
+	ADDQ      BX, CX
+	DECQ      SI
 	JNZ       row8
 
 end1:
@@ -457,91 +449,89 @@ end1:
 TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ x+16(FP), CX
-	MOVQ n+24(FP), DX
-	XORQ BX, BX
-	SUBQ $+32, DX
+	MOVQ dstStride+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	MOVQ n+24(FP), SI
+	XORQ DI, DI
+	SUBQ $+32, SI
 	JL   after3
 
 loop2:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row4:
-	VMOVUPS (DI), Y0
-	VMOVUPS (SI), Y1
+	VMOVUPS (R9), Y0
+	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (SI)
-	VMOVUPS 32(DI), Y0
-	VMOVUPS 32(SI), Y1
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R9), Y0
+	VMOVUPS 32(R8), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(SI)
-	VMOVUPS 64(DI), Y0
-	VMOVUPS 64(SI), Y1
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS 64(R9), Y0
+	VMOVUPS 64(R8), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(SI)
-	VMOVUPS 96(DI), Y0
-	VMOVUPS 96(SI), Y1
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS 96(R9), Y0
+	VMOVUPS 96(R8), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS Y0, 96(R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row4
-	ADDQ    $+32, BX
-	SUBQ    $+32, DX
+	ADDQ    $+32, DI
+	SUBQ    $+32, SI
 	JGE     loop2
 
 after3:
-	ADDQ $+32, DX
-	SUBQ $+8, DX
+	ADDQ $+32, SI
+	SUBQ $+8, SI
 	JL   after6
 
 loop5:
-	LEAQ (AX)(BX*4), SI
-	LEAQ (CX)(BX*4), DI
-	MOVQ rows+32(FP), R8
+	LEAQ (AX)(DI*4), R8
+	LEAQ (CX)(DI*4), R9
+	MOVQ rows+32(FP), R10
 
 row7:
-	VMOVUPS (DI), Y0
-	VMOVUPS (SI), Y1
+	VMOVUPS (R9), Y0
+	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (SI)
-	MOVQ    dstStride+8(FP), R9
-	LEAQ    (SI)(R9*4), SI
-	MOVQ    stride+40(FP), R9
-	LEAQ    (DI)(R9*4), DI
-	DECQ    R8
+	VMOVUPS Y0, (R8)
+	ADDQ    DX, R8
+	ADDQ    BX, R9
+	DECQ    R10
 	JNZ     row7
-	ADDQ    $+8, BX
-	SUBQ    $+8, DX
+	ADDQ    $+8, DI
+	SUBQ    $+8, SI
 	JGE     loop5
 
 after6:
-	ADDQ    $+8, DX
-	TESTQ   DX, DX
+	ADDQ    $+8, SI
+	TESTQ   SI, SI
 	JZ      end1
-	LEAQ    masks<>+0(SB), SI
-	SHLQ    $0x02, DX
-	SUBQ    DX, SI
-	SHRQ    $0x02, DX
-	VMOVUPS 32(SI), Y0
-	LEAQ    (AX)(BX*4), AX
-	LEAQ    (CX)(BX*4), CX
-	MOVQ    rows+32(FP), DX
+	LEAQ    masks<>+0(SB), R8
+	SHLQ    $0x02, SI
+	SUBQ    SI, R8
+	SHRQ    $0x02, SI
+	VMOVUPS 32(R8), Y0
+	LEAQ    (AX)(DI*4), AX
+	LEAQ    (CX)(DI*4), CX
+	MOVQ    rows+32(FP), SI
 
 row8:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)
-	MOVQ       dstStride+8(FP), BX
-	LEAQ       (AX)(BX*4), AX
-	MOVQ       stride+40(FP), BX
-	LEAQ       (CX)(BX*4), CX
-	DECQ       DX
+	ADDQ       DX, AX
+	ADDQ       BX, CX
+	DECQ       SI
 	JNZ        row8
 
 end1:
@@ -562,136 +552,136 @@ TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
 	MOVQ   dy+16(FP), DX
 	MOVQ   x+24(FP), BX
 	VPXORD Z0, Z0, Z0
-	MOVQ   n+32(FP), SI
-	XORQ   DI, DI
-	SUBQ   $+64, SI
+	MOVQ   stride+64(FP), SI
+	SHLQ   $0x02, SI
+	MOVQ   n+32(FP), DI
+	XORQ   R8, R8
+	SUBQ   $+64, DI
 	JL     after3
 
 loop2:
-	VMOVUPS (AX)(DI*4), Z1
-	VMOVUPS 64(AX)(DI*4), Z2
-	VMOVUPS 128(AX)(DI*4), Z3
-	VMOVUPS 192(AX)(DI*4), Z4
-	VMOVUPS (CX)(DI*4), Z5
-	VMOVUPS 64(CX)(DI*4), Z6
-	VMOVUPS 128(CX)(DI*4), Z7
-	VMOVUPS 192(CX)(DI*4), Z8
-	LEAQ    (DX)(DI*4), R8
-	LEAQ    (BX)(DI*4), R9
-	MOVQ    mean+40(FP), R10
-	MOVQ    inv+48(FP), R11
-	MOVQ    rows+56(FP), R12
+	VMOVUPS (AX)(R8*4), Z1
+	VMOVUPS 64(AX)(R8*4), Z2
+	VMOVUPS 128(AX)(R8*4), Z3
+	VMOVUPS 192(AX)(R8*4), Z4
+	VMOVUPS (CX)(R8*4), Z5
+	VMOVUPS 64(CX)(R8*4), Z6
+	VMOVUPS 128(CX)(R8*4), Z7
+	VMOVUPS 192(CX)(R8*4), Z8
+	LEAQ    (DX)(R8*4), R9
+	LEAQ    (BX)(R8*4), R10
+	MOVQ    mean+40(FP), R11
+	MOVQ    inv+48(FP), R12
+	MOVQ    rows+56(FP), R13
 
 row4:
-	VBROADCASTSS (R10), Z9
-	VBROADCASTSS (R11), Z10
-	VMOVUPS      (R9), Z11
-	VMOVUPS      (R8), Z12
+	VBROADCASTSS (R11), Z9
+	VBROADCASTSS (R12), Z10
+	VMOVUPS      (R10), Z11
+	VMOVUPS      (R9), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z5, Z5
 	VFMADD231PS  Z12, Z11, Z1
-	VMOVUPS      64(R9), Z11
-	VMOVUPS      64(R8), Z12
+	VMOVUPS      64(R10), Z11
+	VMOVUPS      64(R9), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z6, Z6
 	VFMADD231PS  Z12, Z11, Z2
-	VMOVUPS      128(R9), Z11
-	VMOVUPS      128(R8), Z12
+	VMOVUPS      128(R10), Z11
+	VMOVUPS      128(R9), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z7, Z7
 	VFMADD231PS  Z12, Z11, Z3
-	VMOVUPS      192(R9), Z11
-	VMOVUPS      192(R8), Z12
+	VMOVUPS      192(R10), Z11
+	VMOVUPS      192(R9), Z12
 	VSUBPS       Z9, Z11, Z11
 	VMULPS       Z10, Z11, Z11
 	VCMPPS       $0x04, Z12, Z0, K1
 	VMOVAPS.Z    Z11, K1, Z11
 	VADDPS       Z12, Z8, Z8
 	VFMADD231PS  Z12, Z11, Z4
-	MOVQ         stride+64(FP), R13
-	LEAQ         (R8)(R13*4), R8
-	LEAQ         (R9)(R13*4), R9
-	ADDQ         $0x04, R10
+	ADDQ         SI, R9
+	ADDQ         SI, R10
 	ADDQ         $0x04, R11
-	DECQ         R12
+	ADDQ         $0x04, R12
+	DECQ         R13
 	JNZ          row4
-	VMOVUPS      Z1, (AX)(DI*4)
-	VMOVUPS      Z2, 64(AX)(DI*4)
-	VMOVUPS      Z3, 128(AX)(DI*4)
-	VMOVUPS      Z4, 192(AX)(DI*4)
-	VMOVUPS      Z5, (CX)(DI*4)
-	VMOVUPS      Z6, 64(CX)(DI*4)
-	VMOVUPS      Z7, 128(CX)(DI*4)
-	VMOVUPS      Z8, 192(CX)(DI*4)
-	ADDQ         $+64, DI
-	SUBQ         $+64, SI
+	VMOVUPS      Z1, (AX)(R8*4)
+	VMOVUPS      Z2, 64(AX)(R8*4)
+	VMOVUPS      Z3, 128(AX)(R8*4)
+	VMOVUPS      Z4, 192(AX)(R8*4)
+	VMOVUPS      Z5, (CX)(R8*4)
+	VMOVUPS      Z6, 64(CX)(R8*4)
+	VMOVUPS      Z7, 128(CX)(R8*4)
+	VMOVUPS      Z8, 192(CX)(R8*4)
+	ADDQ         $+64, R8
+	SUBQ         $+64, DI
 	JGE          loop2
 
 after3:
-	ADDQ $+64, SI
-	SUBQ $+16, SI
+	ADDQ $+64, DI
+	SUBQ $+16, DI
 	JL   after6
 
 loop5:
-	VMOVUPS (AX)(DI*4), Z1
-	VMOVUPS (CX)(DI*4), Z2
-	LEAQ    (DX)(DI*4), R8
-	LEAQ    (BX)(DI*4), R9
-	MOVQ    mean+40(FP), R10
-	MOVQ    inv+48(FP), R11
-	MOVQ    rows+56(FP), R12
+	VMOVUPS (AX)(R8*4), Z1
+	VMOVUPS (CX)(R8*4), Z2
+	LEAQ    (DX)(R8*4), R9
+	LEAQ    (BX)(R8*4), R10
+	MOVQ    mean+40(FP), R11
+	MOVQ    inv+48(FP), R12
+	MOVQ    rows+56(FP), R13
 
 row7:
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS (R11), Z4
-	VMOVUPS      (R9), Z5
-	VMOVUPS      (R8), Z6
+	VBROADCASTSS (R11), Z3
+	VBROADCASTSS (R12), Z4
+	VMOVUPS      (R10), Z5
+	VMOVUPS      (R9), Z6
 	VSUBPS       Z3, Z5, Z5
 	VMULPS       Z4, Z5, Z5
 	VCMPPS       $0x04, Z6, Z0, K1
 	VMOVAPS.Z    Z5, K1, Z5
 	VADDPS       Z6, Z2, Z2
 	VFMADD231PS  Z6, Z5, Z1
-	MOVQ         stride+64(FP), R13
-	LEAQ         (R8)(R13*4), R8
-	LEAQ         (R9)(R13*4), R9
-	ADDQ         $0x04, R10
+	ADDQ         SI, R9
+	ADDQ         SI, R10
 	ADDQ         $0x04, R11
-	DECQ         R12
+	ADDQ         $0x04, R12
+	DECQ         R13
 	JNZ          row7
-	VMOVUPS      Z1, (AX)(DI*4)
-	VMOVUPS      Z2, (CX)(DI*4)
-	ADDQ         $+16, DI
-	SUBQ         $+16, SI
+	VMOVUPS      Z1, (AX)(R8*4)
+	VMOVUPS      Z2, (CX)(R8*4)
+	ADDQ         $+16, R8
+	SUBQ         $+16, DI
 	JGE          loop5
 
 after6:
-	ADDQ      $+16, SI
-	TESTQ     SI, SI
+	ADDQ      $+16, DI
+	TESTQ     DI, DI
 	JZ        end1
-	MOVL      $-1, R8
-	BZHIL     SI, R8, R8
-	KMOVW     R8, K1
-	VMOVUPS.Z (AX)(DI*4), K1, Z1
-	VMOVUPS.Z (CX)(DI*4), K1, Z2
-	LEAQ      (DX)(DI*4), DX
-	LEAQ      (BX)(DI*4), BX
-	MOVQ      mean+40(FP), SI
-	MOVQ      inv+48(FP), R8
-	MOVQ      rows+56(FP), R9
+	MOVL      $-1, R9
+	BZHIL     DI, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (AX)(R8*4), K1, Z1
+	VMOVUPS.Z (CX)(R8*4), K1, Z2
+	LEAQ      (DX)(R8*4), DX
+	LEAQ      (BX)(R8*4), BX
+	MOVQ      mean+40(FP), DI
+	MOVQ      inv+48(FP), R9
+	MOVQ      rows+56(FP), R10
 
 row8:
-	VBROADCASTSS (SI), Z3
-	VBROADCASTSS (R8), Z4
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS (R9), Z4
 	VMOVUPS.Z    (BX), K1, Z5
 	VMOVUPS.Z    (DX), K1, Z6
 	VSUBPS       Z3, Z5, Z5
@@ -700,15 +690,14 @@ row8:
 	VMOVAPS.Z    Z5, K2, Z5
 	VADDPS       Z6, Z2, Z2
 	VFMADD231PS  Z6, Z5, Z1
-	MOVQ         stride+64(FP), R10
-	LEAQ         (DX)(R10*4), DX
-	LEAQ         (BX)(R10*4), BX
-	ADDQ         $0x04, SI
-	ADDQ         $0x04, R8
-	DECQ         R9
+	ADDQ         SI, DX
+	ADDQ         SI, BX
+	ADDQ         $0x04, DI
+	ADDQ         $0x04, R9
+	DECQ         R10
 	JNZ          row8
-	VMOVUPS      Z1, K1, (AX)(DI*4)
-	VMOVUPS      Z2, K1, (CX)(DI*4)
+	VMOVUPS      Z1, K1, (AX)(R8*4)
+	VMOVUPS      Z2, K1, (CX)(R8*4)
 
 end1:
 	VZEROUPPER
@@ -727,138 +716,138 @@ TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
 	MOVQ   dy+16(FP), DX
 	MOVQ   x+24(FP), BX
 	VXORPS Y0, Y0, Y0
-	MOVQ   n+32(FP), SI
-	XORQ   DI, DI
-	SUBQ   $+32, SI
+	MOVQ   stride+64(FP), SI
+	SHLQ   $0x02, SI
+	MOVQ   n+32(FP), DI
+	XORQ   R8, R8
+	SUBQ   $+32, DI
 	JL     after3
 
 loop2:
-	VMOVUPS (AX)(DI*4), Y1
-	VMOVUPS 32(AX)(DI*4), Y2
-	VMOVUPS 64(AX)(DI*4), Y3
-	VMOVUPS 96(AX)(DI*4), Y4
-	VMOVUPS (CX)(DI*4), Y5
-	VMOVUPS 32(CX)(DI*4), Y6
-	VMOVUPS 64(CX)(DI*4), Y7
-	VMOVUPS 96(CX)(DI*4), Y8
-	LEAQ    (DX)(DI*4), R8
-	LEAQ    (BX)(DI*4), R9
-	MOVQ    mean+40(FP), R10
-	MOVQ    inv+48(FP), R11
-	MOVQ    rows+56(FP), R12
+	VMOVUPS (AX)(R8*4), Y1
+	VMOVUPS 32(AX)(R8*4), Y2
+	VMOVUPS 64(AX)(R8*4), Y3
+	VMOVUPS 96(AX)(R8*4), Y4
+	VMOVUPS (CX)(R8*4), Y5
+	VMOVUPS 32(CX)(R8*4), Y6
+	VMOVUPS 64(CX)(R8*4), Y7
+	VMOVUPS 96(CX)(R8*4), Y8
+	LEAQ    (DX)(R8*4), R9
+	LEAQ    (BX)(R8*4), R10
+	MOVQ    mean+40(FP), R11
+	MOVQ    inv+48(FP), R12
+	MOVQ    rows+56(FP), R13
 
 row4:
-	VBROADCASTSS (R10), Y9
-	VBROADCASTSS (R11), Y10
-	VMOVUPS      (R9), Y11
-	VMOVUPS      (R8), Y12
+	VBROADCASTSS (R11), Y9
+	VBROADCASTSS (R12), Y10
+	VMOVUPS      (R10), Y11
+	VMOVUPS      (R9), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y13
 	VANDPS       Y13, Y11, Y11
 	VADDPS       Y12, Y5, Y5
 	VFMADD231PS  Y12, Y11, Y1
-	VMOVUPS      32(R9), Y11
-	VMOVUPS      32(R8), Y12
+	VMOVUPS      32(R10), Y11
+	VMOVUPS      32(R9), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y13
 	VANDPS       Y13, Y11, Y11
 	VADDPS       Y12, Y6, Y6
 	VFMADD231PS  Y12, Y11, Y2
-	VMOVUPS      64(R9), Y11
-	VMOVUPS      64(R8), Y12
+	VMOVUPS      64(R10), Y11
+	VMOVUPS      64(R9), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y13
 	VANDPS       Y13, Y11, Y11
 	VADDPS       Y12, Y7, Y7
 	VFMADD231PS  Y12, Y11, Y3
-	VMOVUPS      96(R9), Y11
-	VMOVUPS      96(R8), Y12
+	VMOVUPS      96(R10), Y11
+	VMOVUPS      96(R9), Y12
 	VSUBPS       Y9, Y11, Y11
 	VMULPS       Y10, Y11, Y11
 	VCMPPS       $0x04, Y12, Y0, Y9
 	VANDPS       Y9, Y11, Y11
 	VADDPS       Y12, Y8, Y8
 	VFMADD231PS  Y12, Y11, Y4
-	MOVQ         stride+64(FP), R13
-	LEAQ         (R8)(R13*4), R8
-	LEAQ         (R9)(R13*4), R9
-	ADDQ         $0x04, R10
+	ADDQ         SI, R9
+	ADDQ         SI, R10
 	ADDQ         $0x04, R11
-	DECQ         R12
+	ADDQ         $0x04, R12
+	DECQ         R13
 	JNZ          row4
-	VMOVUPS      Y1, (AX)(DI*4)
-	VMOVUPS      Y2, 32(AX)(DI*4)
-	VMOVUPS      Y3, 64(AX)(DI*4)
-	VMOVUPS      Y4, 96(AX)(DI*4)
-	VMOVUPS      Y5, (CX)(DI*4)
-	VMOVUPS      Y6, 32(CX)(DI*4)
-	VMOVUPS      Y7, 64(CX)(DI*4)
-	VMOVUPS      Y8, 96(CX)(DI*4)
-	ADDQ         $+32, DI
-	SUBQ         $+32, SI
+	VMOVUPS      Y1, (AX)(R8*4)
+	VMOVUPS      Y2, 32(AX)(R8*4)
+	VMOVUPS      Y3, 64(AX)(R8*4)
+	VMOVUPS      Y4, 96(AX)(R8*4)
+	VMOVUPS      Y5, (CX)(R8*4)
+	VMOVUPS      Y6, 32(CX)(R8*4)
+	VMOVUPS      Y7, 64(CX)(R8*4)
+	VMOVUPS      Y8, 96(CX)(R8*4)
+	ADDQ         $+32, R8
+	SUBQ         $+32, DI
 	JGE          loop2
 
 after3:
-	ADDQ $+32, SI
-	SUBQ $+8, SI
+	ADDQ $+32, DI
+	SUBQ $+8, DI
 	JL   after6
 
 loop5:
-	VMOVUPS (AX)(DI*4), Y1
-	VMOVUPS (CX)(DI*4), Y2
-	LEAQ    (DX)(DI*4), R8
-	LEAQ    (BX)(DI*4), R9
-	MOVQ    mean+40(FP), R10
-	MOVQ    inv+48(FP), R11
-	MOVQ    rows+56(FP), R12
+	VMOVUPS (AX)(R8*4), Y1
+	VMOVUPS (CX)(R8*4), Y2
+	LEAQ    (DX)(R8*4), R9
+	LEAQ    (BX)(R8*4), R10
+	MOVQ    mean+40(FP), R11
+	MOVQ    inv+48(FP), R12
+	MOVQ    rows+56(FP), R13
 
 row7:
-	VBROADCASTSS (R10), Y3
-	VBROADCASTSS (R11), Y4
-	VMOVUPS      (R9), Y5
-	VMOVUPS      (R8), Y6
+	VBROADCASTSS (R11), Y3
+	VBROADCASTSS (R12), Y4
+	VMOVUPS      (R10), Y5
+	VMOVUPS      (R9), Y6
 	VSUBPS       Y3, Y5, Y5
 	VMULPS       Y4, Y5, Y5
 	VCMPPS       $0x04, Y6, Y0, Y3
 	VANDPS       Y3, Y5, Y5
 	VADDPS       Y6, Y2, Y2
 	VFMADD231PS  Y6, Y5, Y1
-	MOVQ         stride+64(FP), R13
-	LEAQ         (R8)(R13*4), R8
-	LEAQ         (R9)(R13*4), R9
-	ADDQ         $0x04, R10
+	ADDQ         SI, R9
+	ADDQ         SI, R10
 	ADDQ         $0x04, R11
-	DECQ         R12
+	ADDQ         $0x04, R12
+	DECQ         R13
 	JNZ          row7
-	VMOVUPS      Y1, (AX)(DI*4)
-	VMOVUPS      Y2, (CX)(DI*4)
-	ADDQ         $+8, DI
-	SUBQ         $+8, SI
+	VMOVUPS      Y1, (AX)(R8*4)
+	VMOVUPS      Y2, (CX)(R8*4)
+	ADDQ         $+8, R8
+	SUBQ         $+8, DI
 	JGE          loop5
 
 after6:
-	ADDQ       $+8, SI
-	TESTQ      SI, SI
+	ADDQ       $+8, DI
+	TESTQ      DI, DI
 	JZ         end1
-	LEAQ       masks<>+0(SB), R8
-	SHLQ       $0x02, SI
-	SUBQ       SI, R8
-	SHRQ       $0x02, SI
-	VMOVUPS    32(R8), Y1
-	VMASKMOVPS (AX)(DI*4), Y1, Y2
-	VMASKMOVPS (CX)(DI*4), Y1, Y3
-	LEAQ       (DX)(DI*4), DX
-	LEAQ       (BX)(DI*4), BX
-	MOVQ       mean+40(FP), SI
-	MOVQ       inv+48(FP), R8
-	MOVQ       rows+56(FP), R9
+	LEAQ       masks<>+0(SB), R9
+	SHLQ       $0x02, DI
+	SUBQ       DI, R9
+	SHRQ       $0x02, DI
+	VMOVUPS    32(R9), Y1
+	VMASKMOVPS (AX)(R8*4), Y1, Y2
+	VMASKMOVPS (CX)(R8*4), Y1, Y3
+	LEAQ       (DX)(R8*4), DX
+	LEAQ       (BX)(R8*4), BX
+	MOVQ       mean+40(FP), DI
+	MOVQ       inv+48(FP), R9
+	MOVQ       rows+56(FP), R10
 
 row8:
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (R8), Y5
+	VBROADCASTSS (DI), Y4
+	VBROADCASTSS (R9), Y5
 	VMASKMOVPS   (BX), Y1, Y6
 	VMASKMOVPS   (DX), Y1, Y7
 	VSUBPS       Y4, Y6, Y6
@@ -867,15 +856,14 @@ row8:
 	VANDPS       Y4, Y6, Y6
 	VADDPS       Y7, Y3, Y3
 	VFMADD231PS  Y7, Y6, Y2
-	MOVQ         stride+64(FP), R10
-	LEAQ         (DX)(R10*4), DX
-	LEAQ         (BX)(R10*4), BX
-	ADDQ         $0x04, SI
-	ADDQ         $0x04, R8
-	DECQ         R9
+	ADDQ         SI, DX
+	ADDQ         SI, BX
+	ADDQ         $0x04, DI
+	ADDQ         $0x04, R9
+	DECQ         R10
 	JNZ          row8
-	VMASKMOVPS   Y2, Y1, (AX)(DI*4)
-	VMASKMOVPS   Y3, Y1, (CX)(DI*4)
+	VMASKMOVPS   Y2, Y1, (AX)(R8*4)
+	VMASKMOVPS   Y3, Y1, (CX)(R8*4)
 
 end1:
 	VZEROUPPER

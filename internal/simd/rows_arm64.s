@@ -14,124 +14,123 @@
 TEXT ·sumRowsNEON(SB), NOSPLIT, $0-40
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD R0, R2
-	MOVD R1, R3
-	MOVD n+16(FP), R4
-	SUBS $32, R4, R4
+	MOVD stride+32(FP), R2
+	LSL $2, R2
+	MOVD R0, R3
+	MOVD R1, R4
+	MOVD n+16(FP), R5
+	SUBS $32, R5, R5
 	BLT after3
 
 loop2:
-	MOVD R3, R5
-	WORD $0x3dc00040 // ldr q0, [x2]
-	WORD $0x3dc00441 // ldr q1, [x2, #16]
-	WORD $0x3dc00842 // ldr q2, [x2, #32]
-	WORD $0x3dc00c43 // ldr q3, [x2, #48]
-	WORD $0x3dc01044 // ldr q4, [x2, #64]
-	WORD $0x3dc01445 // ldr q5, [x2, #80]
-	WORD $0x3dc01846 // ldr q6, [x2, #96]
-	WORD $0x3dc01c47 // ldr q7, [x2, #112]
-	MOVD rows+24(FP), R6
+	MOVD R4, R6
+	WORD $0x3dc00060 // ldr q0, [x3]
+	WORD $0x3dc00461 // ldr q1, [x3, #16]
+	WORD $0x3dc00862 // ldr q2, [x3, #32]
+	WORD $0x3dc00c63 // ldr q3, [x3, #48]
+	WORD $0x3dc01064 // ldr q4, [x3, #64]
+	WORD $0x3dc01465 // ldr q5, [x3, #80]
+	WORD $0x3dc01866 // ldr q6, [x3, #96]
+	WORD $0x3dc01c67 // ldr q7, [x3, #112]
+	MOVD rows+24(FP), R7
 
 row4:
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3dc008aa // ldr q10, [x5, #32]
+	WORD $0x3dc008ca // ldr q10, [x6, #32]
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x3dc00cab // ldr q11, [x5, #48]
+	WORD $0x3dc00ccb // ldr q11, [x6, #48]
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	WORD $0x3dc010ac // ldr q12, [x5, #64]
+	WORD $0x3dc010cc // ldr q12, [x6, #64]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3dc014ad // ldr q13, [x5, #80]
+	WORD $0x3dc014cd // ldr q13, [x6, #80]
 	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
-	WORD $0x3dc018ae // ldr q14, [x5, #96]
+	WORD $0x3dc018ce // ldr q14, [x6, #96]
 	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
-	WORD $0x3dc01caf // ldr q15, [x5, #112]
+	WORD $0x3dc01ccf // ldr q15, [x6, #112]
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	MOVD stride+32(FP), R7
-	ADD R7<<2, R5
-	SUBS $1, R6, R6
+	ADD R2, R6
+	SUBS $1, R7, R7
 	BNE row4
-	WORD $0x3d800040 // str q0, [x2]
-	WORD $0x3d800441 // str q1, [x2, #16]
-	WORD $0x3d800842 // str q2, [x2, #32]
-	WORD $0x3d800c43 // str q3, [x2, #48]
-	WORD $0x3d801044 // str q4, [x2, #64]
-	WORD $0x3d801445 // str q5, [x2, #80]
-	WORD $0x3d801846 // str q6, [x2, #96]
-	WORD $0x3d801c47 // str q7, [x2, #112]
-	ADD $128, R2
+	WORD $0x3d800060 // str q0, [x3]
+	WORD $0x3d800461 // str q1, [x3, #16]
+	WORD $0x3d800862 // str q2, [x3, #32]
+	WORD $0x3d800c63 // str q3, [x3, #48]
+	WORD $0x3d801064 // str q4, [x3, #64]
+	WORD $0x3d801465 // str q5, [x3, #80]
+	WORD $0x3d801866 // str q6, [x3, #96]
+	WORD $0x3d801c67 // str q7, [x3, #112]
 	ADD $128, R3
-	SUBS $32, R4, R4
+	ADD $128, R4
+	SUBS $32, R5, R5
 	BGE loop2
 
 after3:
-	ADD $32, R4
-	SUBS $4, R4, R4
+	ADD $32, R5
+	SUBS $4, R5, R5
 	BLT after6
 
 loop5:
-	MOVD R3, R5
-	WORD $0x3dc00040 // ldr q0, [x2]
-	MOVD rows+24(FP), R6
+	MOVD R4, R6
+	WORD $0x3dc00060 // ldr q0, [x3]
+	MOVD rows+24(FP), R7
 
 row7:
-	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x3dc000c1 // ldr q1, [x6]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	MOVD stride+32(FP), R7
-	ADD R7<<2, R5
-	SUBS $1, R6, R6
+	ADD R2, R6
+	SUBS $1, R7, R7
 	BNE row7
-	WORD $0x3d800040 // str q0, [x2]
-	ADD $16, R2
+	WORD $0x3d800060 // str q0, [x3]
 	ADD $16, R3
-	SUBS $4, R4, R4
+	ADD $16, R4
+	SUBS $4, R5, R5
 	BGE loop5
 
 after6:
-	ADD $4, R4
-	CBZ R4, end1
-	MOVD R3, R5
-	TBZ $1, R4, single8
-	WORD $0xfd400040 // ldr d0, [x2]
-	TBZ $0, R4, done9
-	ADD $8, R2, R6
-	WORD $0x4d4080c0 // ld1 {v0.s}[2], [x6]
+	ADD $4, R5
+	CBZ R5, end1
+	MOVD R4, R6
+	TBZ $1, R5, single8
+	WORD $0xfd400060 // ldr d0, [x3]
+	TBZ $0, R5, done9
+	ADD $8, R3, R7
+	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
 	JMP done9
 
 single8:
-	WORD $0xbd400040 // ldr s0, [x2]
+	WORD $0xbd400060 // ldr s0, [x3]
 
 done9:
-	MOVD rows+24(FP), R6
+	MOVD rows+24(FP), R7
 
 row10:
-	TBZ $1, R4, single11
-	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R4, done12
-	ADD $8, R5, R7
-	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
+	TBZ $1, R5, single11
+	WORD $0xfd4000c1 // ldr d1, [x6]
+	TBZ $0, R5, done12
+	ADD $8, R6, R8
+	WORD $0x4d408101 // ld1 {v1.s}[2], [x8]
 	JMP done12
 
 single11:
-	WORD $0xbd4000a1 // ldr s1, [x5]
+	WORD $0xbd4000c1 // ldr s1, [x6]
 
 done12:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	MOVD stride+32(FP), R7
-	ADD R7<<2, R5
-	SUBS $1, R6, R6
+	ADD R2, R6
+	SUBS $1, R7, R7
 	BNE row10
-	TBZ $1, R4, single13
-	WORD $0xfd000040 // str d0, [x2]
-	TBZ $0, R4, done14
-	ADD $8, R2, R7
-	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
+	TBZ $1, R5, single13
+	WORD $0xfd000060 // str d0, [x3]
+	TBZ $0, R5, done14
+	ADD $8, R3, R8
+	WORD $0x4d008100 // st1 {v0.s}[2], [x8]
 	JMP done14
 
 single13:
-	WORD $0xbd000040 // str s0, [x2]
+	WORD $0xbd000060 // str s0, [x3]
 
 done14:
 
@@ -144,96 +143,94 @@ end1:
 TEXT ·copyRowsNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD x+16(FP), R1
-	MOVD R0, R2
-	MOVD R1, R3
-	MOVD n+24(FP), R4
-	SUBS $16, R4, R4
+	MOVD dstStride+8(FP), R2
+	LSL $2, R2
+	MOVD stride+40(FP), R3
+	LSL $2, R3
+	MOVD R0, R4
+	MOVD R1, R5
+	MOVD n+24(FP), R6
+	SUBS $16, R6, R6
 	BLT after3
 
 loop2:
-	MOVD R2, R5
-	MOVD R3, R6
-	MOVD rows+32(FP), R7
+	MOVD R4, R7
+	MOVD R5, R8
+	MOVD rows+32(FP), R9
 
 row4:
-	WORD $0x3dc000c0 // ldr q0, [x6]
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004c1 // ldr q1, [x6, #16]
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008c2 // ldr q2, [x6, #32]
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x3dc00cc3 // ldr q3, [x6, #48]
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	MOVD dstStride+8(FP), R8
-	ADD R8<<2, R5
-	MOVD stride+40(FP), R8
-	ADD R8<<2, R6
-	SUBS $1, R7, R7
+	WORD $0x3dc00100 // ldr q0, [x8]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc00501 // ldr q1, [x8, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc00902 // ldr q2, [x8, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	WORD $0x3dc00d03 // ldr q3, [x8, #48]
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	ADD R2, R7
+	ADD R3, R8
+	SUBS $1, R9, R9
 	BNE row4
-	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4, R4
+	ADD $64, R4
+	ADD $64, R5
+	SUBS $16, R6, R6
 	BGE loop2
 
 after3:
-	ADD $16, R4
-	SUBS $4, R4, R4
+	ADD $16, R6
+	SUBS $4, R6, R6
 	BLT after6
 
 loop5:
-	MOVD R2, R5
-	MOVD R3, R6
-	MOVD rows+32(FP), R7
+	MOVD R4, R7
+	MOVD R5, R8
+	MOVD rows+32(FP), R9
 
 row7:
-	WORD $0x3dc000c0 // ldr q0, [x6]
-	WORD $0x3d8000a0 // str q0, [x5]
-	MOVD dstStride+8(FP), R8
-	ADD R8<<2, R5
-	MOVD stride+40(FP), R8
-	ADD R8<<2, R6
-	SUBS $1, R7, R7
+	WORD $0x3dc00100 // ldr q0, [x8]
+	WORD $0x3d8000e0 // str q0, [x7]
+	ADD R2, R7
+	ADD R3, R8
+	SUBS $1, R9, R9
 	BNE row7
-	ADD $16, R2
-	ADD $16, R3
-	SUBS $4, R4, R4
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop5
 
 after6:
-	ADD $4, R4
-	CBZ R4, end1
-	MOVD R2, R5
-	MOVD R3, R6
-	MOVD rows+32(FP), R7
+	ADD $4, R6
+	CBZ R6, end1
+	MOVD R4, R7
+	MOVD R5, R8
+	MOVD rows+32(FP), R9
 
 row8:
-	TBZ $1, R4, single9
-	WORD $0xfd4000c0 // ldr d0, [x6]
-	TBZ $0, R4, done10
-	ADD $8, R6, R8
-	WORD $0x4d408100 // ld1 {v0.s}[2], [x8]
+	TBZ $1, R6, single9
+	WORD $0xfd400100 // ldr d0, [x8]
+	TBZ $0, R6, done10
+	ADD $8, R8, R10
+	WORD $0x4d408140 // ld1 {v0.s}[2], [x10]
 	JMP done10
 
 single9:
-	WORD $0xbd4000c0 // ldr s0, [x6]
+	WORD $0xbd400100 // ldr s0, [x8]
 
 done10:
-	TBZ $1, R4, single11
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R4, done12
-	ADD $8, R5, R8
-	WORD $0x4d008100 // st1 {v0.s}[2], [x8]
+	TBZ $1, R6, single11
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R6, done12
+	ADD $8, R7, R10
+	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
 	JMP done12
 
 single11:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done12:
-	MOVD dstStride+8(FP), R8
-	ADD R8<<2, R5
-	MOVD stride+40(FP), R8
-	ADD R8<<2, R6
-	SUBS $1, R7, R7
+	ADD R2, R7
+	ADD R3, R8
+	SUBS $1, R9, R9
 	BNE row8
 
 end1:
@@ -245,118 +242,116 @@ end1:
 TEXT ·addRowsNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD x+16(FP), R1
-	MOVD R0, R2
-	MOVD R1, R3
-	MOVD n+24(FP), R4
-	SUBS $16, R4, R4
+	MOVD dstStride+8(FP), R2
+	LSL $2, R2
+	MOVD stride+40(FP), R3
+	LSL $2, R3
+	MOVD R0, R4
+	MOVD R1, R5
+	MOVD n+24(FP), R6
+	SUBS $16, R6, R6
 	BLT after3
 
 loop2:
-	MOVD R2, R5
-	MOVD R3, R6
-	MOVD rows+32(FP), R7
+	MOVD R4, R7
+	MOVD R5, R8
+	MOVD rows+32(FP), R9
 
 row4:
-	WORD $0x3dc000c0 // ldr q0, [x6]
-	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x3dc00100 // ldr q0, [x8]
+	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004c2 // ldr q2, [x6, #16]
-	WORD $0x3dc004a3 // ldr q3, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc00502 // ldr q2, [x8, #16]
+	WORD $0x3dc004e3 // ldr q3, [x7, #16]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	WORD $0x3d8004a2 // str q2, [x5, #16]
-	WORD $0x3dc008c4 // ldr q4, [x6, #32]
-	WORD $0x3dc008a5 // ldr q5, [x5, #32]
+	WORD $0x3d8004e2 // str q2, [x7, #16]
+	WORD $0x3dc00904 // ldr q4, [x8, #32]
+	WORD $0x3dc008e5 // ldr q5, [x7, #32]
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	WORD $0x3d8008a4 // str q4, [x5, #32]
-	WORD $0x3dc00cc6 // ldr q6, [x6, #48]
-	WORD $0x3dc00ca7 // ldr q7, [x5, #48]
+	WORD $0x3d8008e4 // str q4, [x7, #32]
+	WORD $0x3dc00d06 // ldr q6, [x8, #48]
+	WORD $0x3dc00ce7 // ldr q7, [x7, #48]
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	WORD $0x3d800ca6 // str q6, [x5, #48]
-	MOVD dstStride+8(FP), R8
-	ADD R8<<2, R5
-	MOVD stride+40(FP), R8
-	ADD R8<<2, R6
-	SUBS $1, R7, R7
+	WORD $0x3d800ce6 // str q6, [x7, #48]
+	ADD R2, R7
+	ADD R3, R8
+	SUBS $1, R9, R9
 	BNE row4
-	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4, R4
+	ADD $64, R4
+	ADD $64, R5
+	SUBS $16, R6, R6
 	BGE loop2
 
 after3:
-	ADD $16, R4
-	SUBS $4, R4, R4
+	ADD $16, R6
+	SUBS $4, R6, R6
 	BLT after6
 
 loop5:
-	MOVD R2, R5
-	MOVD R3, R6
-	MOVD rows+32(FP), R7
+	MOVD R4, R7
+	MOVD R5, R8
+	MOVD rows+32(FP), R9
 
 row7:
-	WORD $0x3dc000c0 // ldr q0, [x6]
-	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x3dc00100 // ldr q0, [x8]
+	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	MOVD dstStride+8(FP), R8
-	ADD R8<<2, R5
-	MOVD stride+40(FP), R8
-	ADD R8<<2, R6
-	SUBS $1, R7, R7
+	WORD $0x3d8000e0 // str q0, [x7]
+	ADD R2, R7
+	ADD R3, R8
+	SUBS $1, R9, R9
 	BNE row7
-	ADD $16, R2
-	ADD $16, R3
-	SUBS $4, R4, R4
+	ADD $16, R4
+	ADD $16, R5
+	SUBS $4, R6, R6
 	BGE loop5
 
 after6:
-	ADD $4, R4
-	CBZ R4, end1
-	MOVD R2, R5
-	MOVD R3, R6
-	MOVD rows+32(FP), R7
+	ADD $4, R6
+	CBZ R6, end1
+	MOVD R4, R7
+	MOVD R5, R8
+	MOVD rows+32(FP), R9
 
 row8:
-	TBZ $1, R4, single9
-	WORD $0xfd4000c0 // ldr d0, [x6]
-	TBZ $0, R4, done10
-	ADD $8, R6, R8
-	WORD $0x4d408100 // ld1 {v0.s}[2], [x8]
+	TBZ $1, R6, single9
+	WORD $0xfd400100 // ldr d0, [x8]
+	TBZ $0, R6, done10
+	ADD $8, R8, R10
+	WORD $0x4d408140 // ld1 {v0.s}[2], [x10]
 	JMP done10
 
 single9:
-	WORD $0xbd4000c0 // ldr s0, [x6]
+	WORD $0xbd400100 // ldr s0, [x8]
 
 done10:
-	TBZ $1, R4, single11
-	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R4, done12
-	ADD $8, R5, R8
-	WORD $0x4d408101 // ld1 {v1.s}[2], [x8]
+	TBZ $1, R6, single11
+	WORD $0xfd4000e1 // ldr d1, [x7]
+	TBZ $0, R6, done12
+	ADD $8, R7, R10
+	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
 	JMP done12
 
 single11:
-	WORD $0xbd4000a1 // ldr s1, [x5]
+	WORD $0xbd4000e1 // ldr s1, [x7]
 
 done12:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R4, single13
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R4, done14
-	ADD $8, R5, R8
-	WORD $0x4d008100 // st1 {v0.s}[2], [x8]
+	TBZ $1, R6, single13
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R6, done14
+	ADD $8, R7, R10
+	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
 	JMP done14
 
 single13:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done14:
-	MOVD dstStride+8(FP), R8
-	ADD R8<<2, R5
-	MOVD stride+40(FP), R8
-	ADD R8<<2, R6
-	SUBS $1, R7, R7
+	ADD R2, R7
+	ADD R3, R8
+	SUBS $1, R9, R9
 	BNE row8
 
 end1:
@@ -374,187 +369,187 @@ TEXT ·normGainsNEON(SB), NOSPLIT, $0-72
 	MOVD dy+16(FP), R2
 	MOVD x+24(FP), R3
 	WORD $0x4f000400 // movi v0.4s, #0x0
-	MOVD R0, R4
-	MOVD R1, R5
-	MOVD R2, R6
-	MOVD R3, R7
-	MOVD n+32(FP), R8
-	SUBS $16, R8, R8
+	MOVD stride+64(FP), R4
+	LSL $2, R4
+	MOVD R0, R5
+	MOVD R1, R6
+	MOVD R2, R7
+	MOVD R3, R8
+	MOVD n+32(FP), R9
+	SUBS $16, R9, R9
 	BLT after3
 
 loop2:
-	WORD $0x3dc00081 // ldr q1, [x4]
-	WORD $0x3dc00482 // ldr q2, [x4, #16]
-	WORD $0x3dc00883 // ldr q3, [x4, #32]
-	WORD $0x3dc00c84 // ldr q4, [x4, #48]
-	WORD $0x3dc000a5 // ldr q5, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
-	WORD $0x3dc008a7 // ldr q7, [x5, #32]
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
-	MOVD R6, R9
+	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x3dc004a2 // ldr q2, [x5, #16]
+	WORD $0x3dc008a3 // ldr q3, [x5, #32]
+	WORD $0x3dc00ca4 // ldr q4, [x5, #48]
+	WORD $0x3dc000c5 // ldr q5, [x6]
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
+	WORD $0x3dc008c7 // ldr q7, [x6, #32]
+	WORD $0x3dc00cc8 // ldr q8, [x6, #48]
 	MOVD R7, R10
-	MOVD mean+40(FP), R11
-	MOVD R11, R12
-	MOVD inv+48(FP), R13
-	MOVD R13, R14
-	MOVD rows+56(FP), R15
+	MOVD R8, R11
+	MOVD mean+40(FP), R12
+	MOVD R12, R13
+	MOVD inv+48(FP), R14
+	MOVD R14, R15
+	MOVD rows+56(FP), R16
 
 row4:
-	WORD $0x4d40c989 // ld1r {v9.4s}, [x12]
-	WORD $0x4d40c9ca // ld1r {v10.4s}, [x14]
-	WORD $0x3dc0014b // ldr q11, [x10]
-	WORD $0x3dc0012c // ldr q12, [x9]
+	WORD $0x4d40c9a9 // ld1r {v9.4s}, [x13]
+	WORD $0x4d40c9ea // ld1r {v10.4s}, [x15]
+	WORD $0x3dc0016b // ldr q11, [x11]
+	WORD $0x3dc0014c // ldr q12, [x10]
 	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
 	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
 	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
 	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
 	WORD $0x4e2ccd61 // fmla v1.4s, v11.4s, v12.4s
-	WORD $0x3dc0054b // ldr q11, [x10, #16]
-	WORD $0x3dc0052c // ldr q12, [x9, #16]
+	WORD $0x3dc0056b // ldr q11, [x11, #16]
+	WORD $0x3dc0054c // ldr q12, [x10, #16]
 	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
 	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
 	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
 	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x4e2ccd62 // fmla v2.4s, v11.4s, v12.4s
-	WORD $0x3dc0094b // ldr q11, [x10, #32]
-	WORD $0x3dc0092c // ldr q12, [x9, #32]
+	WORD $0x3dc0096b // ldr q11, [x11, #32]
+	WORD $0x3dc0094c // ldr q12, [x10, #32]
 	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
 	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
 	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
 	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	WORD $0x4e2ccd63 // fmla v3.4s, v11.4s, v12.4s
-	WORD $0x3dc00d4b // ldr q11, [x10, #48]
-	WORD $0x3dc00d2c // ldr q12, [x9, #48]
+	WORD $0x3dc00d6b // ldr q11, [x11, #48]
+	WORD $0x3dc00d4c // ldr q12, [x10, #48]
 	WORD $0x4ea9d56b // fsub v11.4s, v11.4s, v9.4s
 	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
 	WORD $0x4ea0d98d // fcmeq v13.4s, v12.4s, #0.0
 	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x4e2ccd64 // fmla v4.4s, v11.4s, v12.4s
-	MOVD stride+64(FP), R16
-	ADD R16<<2, R9
-	ADD R16<<2, R10
-	ADD $4, R12
-	ADD $4, R14
-	SUBS $1, R15, R15
+	ADD R4, R10
+	ADD R4, R11
+	ADD $4, R13
+	ADD $4, R15
+	SUBS $1, R16, R16
 	BNE row4
-	WORD $0x3d800081 // str q1, [x4]
-	WORD $0x3d800482 // str q2, [x4, #16]
-	WORD $0x3d800883 // str q3, [x4, #32]
-	WORD $0x3d800c84 // str q4, [x4, #48]
-	WORD $0x3d8000a5 // str q5, [x5]
-	WORD $0x3d8004a6 // str q6, [x5, #16]
-	WORD $0x3d8008a7 // str q7, [x5, #32]
-	WORD $0x3d800ca8 // str q8, [x5, #48]
-	ADD $64, R4
+	WORD $0x3d8000a1 // str q1, [x5]
+	WORD $0x3d8004a2 // str q2, [x5, #16]
+	WORD $0x3d8008a3 // str q3, [x5, #32]
+	WORD $0x3d800ca4 // str q4, [x5, #48]
+	WORD $0x3d8000c5 // str q5, [x6]
+	WORD $0x3d8004c6 // str q6, [x6, #16]
+	WORD $0x3d8008c7 // str q7, [x6, #32]
+	WORD $0x3d800cc8 // str q8, [x6, #48]
 	ADD $64, R5
 	ADD $64, R6
 	ADD $64, R7
-	SUBS $16, R8, R8
+	ADD $64, R8
+	SUBS $16, R9, R9
 	BGE loop2
 
 after3:
-	ADD $16, R8
-	SUBS $4, R8, R8
+	ADD $16, R9
+	SUBS $4, R9, R9
 	BLT after6
 
 loop5:
-	WORD $0x3dc00081 // ldr q1, [x4]
-	WORD $0x3dc000a2 // ldr q2, [x5]
-	MOVD R6, R9
+	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x3dc000c2 // ldr q2, [x6]
 	MOVD R7, R10
-	MOVD mean+40(FP), R11
-	MOVD R11, R12
-	MOVD inv+48(FP), R13
-	MOVD R13, R14
-	MOVD rows+56(FP), R15
+	MOVD R8, R11
+	MOVD mean+40(FP), R12
+	MOVD R12, R13
+	MOVD inv+48(FP), R14
+	MOVD R14, R15
+	MOVD rows+56(FP), R16
 
 row7:
-	WORD $0x4d40c983 // ld1r {v3.4s}, [x12]
-	WORD $0x4d40c9c4 // ld1r {v4.4s}, [x14]
-	WORD $0x3dc00145 // ldr q5, [x10]
-	WORD $0x3dc00126 // ldr q6, [x9]
+	WORD $0x4d40c9a3 // ld1r {v3.4s}, [x13]
+	WORD $0x4d40c9e4 // ld1r {v4.4s}, [x15]
+	WORD $0x3dc00165 // ldr q5, [x11]
+	WORD $0x3dc00146 // ldr q6, [x10]
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
 	WORD $0x4ea0d8c7 // fcmeq v7.4s, v6.4s, #0.0
 	WORD $0x4e671ca5 // bic v5.16b, v5.16b, v7.16b
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
 	WORD $0x4e26cca1 // fmla v1.4s, v5.4s, v6.4s
-	MOVD stride+64(FP), R16
-	ADD R16<<2, R9
-	ADD R16<<2, R10
-	ADD $4, R12
-	ADD $4, R14
-	SUBS $1, R15, R15
+	ADD R4, R10
+	ADD R4, R11
+	ADD $4, R13
+	ADD $4, R15
+	SUBS $1, R16, R16
 	BNE row7
-	WORD $0x3d800081 // str q1, [x4]
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD $16, R4
+	WORD $0x3d8000a1 // str q1, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
 	ADD $16, R5
 	ADD $16, R6
 	ADD $16, R7
-	SUBS $4, R8, R8
+	ADD $16, R8
+	SUBS $4, R9, R9
 	BGE loop5
 
 after6:
-	ADD $4, R8
-	CBZ R8, end1
-	TBZ $1, R8, single8
-	WORD $0xfd400081 // ldr d1, [x4]
-	TBZ $0, R8, done9
-	ADD $8, R4, R9
-	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
+	ADD $4, R9
+	CBZ R9, end1
+	TBZ $1, R9, single8
+	WORD $0xfd4000a1 // ldr d1, [x5]
+	TBZ $0, R9, done9
+	ADD $8, R5, R10
+	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
 	JMP done9
 
 single8:
-	WORD $0xbd400081 // ldr s1, [x4]
+	WORD $0xbd4000a1 // ldr s1, [x5]
 
 done9:
-	TBZ $1, R8, single10
-	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R8, done11
-	ADD $8, R5, R9
-	WORD $0x4d408122 // ld1 {v2.s}[2], [x9]
+	TBZ $1, R9, single10
+	WORD $0xfd4000c2 // ldr d2, [x6]
+	TBZ $0, R9, done11
+	ADD $8, R6, R10
+	WORD $0x4d408142 // ld1 {v2.s}[2], [x10]
 	JMP done11
 
 single10:
-	WORD $0xbd4000a2 // ldr s2, [x5]
+	WORD $0xbd4000c2 // ldr s2, [x6]
 
 done11:
-	MOVD R6, R9
 	MOVD R7, R10
-	MOVD mean+40(FP), R11
-	MOVD R11, R12
-	MOVD inv+48(FP), R13
-	MOVD R13, R14
-	MOVD rows+56(FP), R15
+	MOVD R8, R11
+	MOVD mean+40(FP), R12
+	MOVD R12, R13
+	MOVD inv+48(FP), R14
+	MOVD R14, R15
+	MOVD rows+56(FP), R16
 
 row12:
-	WORD $0x4d40c983 // ld1r {v3.4s}, [x12]
-	WORD $0x4d40c9c4 // ld1r {v4.4s}, [x14]
-	TBZ $1, R8, single13
-	WORD $0xfd400145 // ldr d5, [x10]
-	TBZ $0, R8, done14
-	ADD $8, R10, R16
-	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
+	WORD $0x4d40c9a3 // ld1r {v3.4s}, [x13]
+	WORD $0x4d40c9e4 // ld1r {v4.4s}, [x15]
+	TBZ $1, R9, single13
+	WORD $0xfd400165 // ldr d5, [x11]
+	TBZ $0, R9, done14
+	ADD $8, R11, R17
+	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
 	JMP done14
 
 single13:
-	WORD $0xbd400145 // ldr s5, [x10]
+	WORD $0xbd400165 // ldr s5, [x11]
 
 done14:
-	TBZ $1, R8, single15
-	WORD $0xfd400126 // ldr d6, [x9]
-	TBZ $0, R8, done16
-	ADD $8, R9, R16
-	WORD $0x4d408206 // ld1 {v6.s}[2], [x16]
+	TBZ $1, R9, single15
+	WORD $0xfd400146 // ldr d6, [x10]
+	TBZ $0, R9, done16
+	ADD $8, R10, R17
+	WORD $0x4d408226 // ld1 {v6.s}[2], [x17]
 	JMP done16
 
 single15:
-	WORD $0xbd400126 // ldr s6, [x9]
+	WORD $0xbd400146 // ldr s6, [x10]
 
 done16:
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
@@ -563,33 +558,32 @@ done16:
 	WORD $0x4e671ca5 // bic v5.16b, v5.16b, v7.16b
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
 	WORD $0x4e26cca1 // fmla v1.4s, v5.4s, v6.4s
-	MOVD stride+64(FP), R16
-	ADD R16<<2, R9
-	ADD R16<<2, R10
-	ADD $4, R12
-	ADD $4, R14
-	SUBS $1, R15, R15
+	ADD R4, R10
+	ADD R4, R11
+	ADD $4, R13
+	ADD $4, R15
+	SUBS $1, R16, R16
 	BNE row12
-	TBZ $1, R8, single17
-	WORD $0xfd000081 // str d1, [x4]
-	TBZ $0, R8, done18
-	ADD $8, R4, R16
-	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
+	TBZ $1, R9, single17
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R9, done18
+	ADD $8, R5, R17
+	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
 	JMP done18
 
 single17:
-	WORD $0xbd000081 // str s1, [x4]
+	WORD $0xbd0000a1 // str s1, [x5]
 
 done18:
-	TBZ $1, R8, single19
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done20
-	ADD $8, R5, R16
-	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
+	TBZ $1, R9, single19
+	WORD $0xfd0000c2 // str d2, [x6]
+	TBZ $0, R9, done20
+	ADD $8, R6, R17
+	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
 	JMP done20
 
 single19:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000c2 // str s2, [x6]
 
 done20:
 

@@ -135,6 +135,12 @@ func (s avxProgram) scope(body func())         { body() }
 func (s avxProgram) impl() *implementation     { return s.implementation }
 func (s avxProgram) advance(x, bytes ptr)      { ADDQ(base(bytes), base(x)) }
 
+func (s avxProgram) floats(name string) ptr {
+	n := pointer(name)
+	SHLQ(U8(2), n)
+	return n
+}
+
 func (s avxProgram) advanceBy(length string, all ...ptr) {
 	n := pointer(length)
 	for _, x := range all {

@@ -153,6 +153,12 @@ func (f neonProgram) scope(body func())         { f.Scope(body) }
 func (f neonProgram) impl() *implementation     { return neon }
 func (f neonProgram) advance(x, bytes ptr)      { f.Do("ADD", bytes, x) }
 
+func (f neonProgram) floats(name string) ptr {
+	n := f.pointer(name)
+	f.Do("LSL", 2, n)
+	return n
+}
+
 func (f neonProgram) advanceBy(length string, all ...ptr) {
 	f.Scope(func() {
 		n := f.neonFunc.pointer(length)

@@ -10,6 +10,7 @@ import "maps"
 // not changed unless the comment says so.
 type program interface {
 	pointer(name string) ptr   // loads a parameter: a pointer or an integer
+	floats(name string) ptr    // loads a parameter, a number of floats, in bytes
 	broadcast(name string) vec // a parameter, a float, in all lanes
 	vec() vec                  // a new vector, undefined
 	zero() vec

@@ -1,7 +1,7 @@
 package main
 
 func sumRows(p program) {
-	dst, x := p.pointer("dst"), p.pointer("x")
+	dst, x, stride := p.pointer("dst"), p.pointer("x"), p.floats("stride")
 	l := p.along("n", dst, x)
 	l.blocks(p.by(4, 8, 4), func(vectors int, e extent) {
 		to, row := l.at(dst), p.place(l.at(x))
@@ -10,7 +10,7 @@ func sumRows(p program) {
 			for i, v := range sums {
 				p.add(v, v, p.read(row, i, e))
 			}
-			p.advanceBy("stride", row)
+			p.advance(row, stride)
 		})
 		writeAll(p, sums, to, e)
 	})
@@ -24,6 +24,7 @@ func addRows(p program) { toRows(p, true) }
 // toRows writes the loop that copies rows, or adds them to others.
 func toRows(p program, sum bool) {
 	dst, x := p.pointer("dst"), p.pointer("x")
+	dstStride, stride := p.floats("dstStride"), p.floats("stride")
 	l := p.along("n", dst, x)
 	l.blocks(4, func(vectors int, e extent) {
 		to, row := p.place(l.at(dst)), p.place(l.at(x))
@@ -35,8 +36,8 @@ func toRows(p program, sum bool) {
 				}
 				p.write(v, to, i, e)
 			}
-			p.advanceBy("dstStride", to)
-			p.advanceBy("stride", row)
+			p.advance(to, dstStride)
+			p.advance(row, stride)
 		})
 	})
 	p.end()
@@ -44,7 +45,7 @@ func toRows(p program, sum bool) {
 
 func normGains(p program) {
 	dgain, dshift, dy, x := p.pointer("dgain"), p.pointer("dshift"), p.pointer("dy"), p.pointer("x")
-	zero, l := p.zero(), p.along("n", dgain, dshift, dy, x)
+	zero, stride, l := p.zero(), p.floats("stride"), p.along("n", dgain, dshift, dy, x)
 	l.blocks(p.by(4, 4, 2), func(vectors int, e extent) {
 		gains, shifts := readAll(p, l.at(dgain), vectors, e), readAll(p, l.at(dshift), vectors, e)
 		dyRow, xRow := p.place(l.at(dy)), p.place(l.at(x))
@@ -60,7 +61,8 @@ func normGains(p program) {
 					p.addProduct(gains[i], v, d)
 				})
 			}
-			p.advanceBy("stride", dyRow, xRow)
+			p.advance(dyRow, stride)
+			p.advance(xRow, stride)
 			p.move(4, mean, inv)
 		})
 		writeAll(p, gains, l.at(dgain), e)

@@ -162,6 +162,8 @@ func (f wasmProgram) scope(body func())         { f.Scope(body) }
 func (f wasmProgram) impl() *implementation     { return wasmVectors }
 func (f wasmProgram) advance(x, bytes ptr)      { x.(wasm.X).AdvanceBy(bytes.(wasm.X)) }
 
+func (f wasmProgram) floats(name string) ptr { return f.x(name).Shl(2) }
+
 func (f wasmProgram) advanceBy(length string, all ...ptr) {
 	bytes := f.x(length).Shl(2)
 	for _, x := range all {
