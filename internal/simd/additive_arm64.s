@@ -168,8 +168,8 @@ row1:
 row2:
 	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0f56b // fmin v11.4s, v11.4s, v0.4s
-	WORD $0x4e21f56b // fmax v11.4s, v11.4s, v1.4s
 	WORD $0x6e22dd6b // fmul v11.4s, v11.4s, v2.4s
+	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
 	WORD $0x4ea4f56b // fmin v11.4s, v11.4s, v4.4s
 	WORD $0x6eabe4cc // fcmgt v12.4s, v6.4s, v11.4s
 	WORD $0x4ea51cad // mov v13.16b, v5.16b
@@ -1700,8 +1700,8 @@ DATA constants<>+176(SB)/8, $0x4000000040000000
 DATA constants<>+184(SB)/8, $0x4000000040000000
 DATA constants<>+192(SB)/8, $0x41ca000041ca0000
 DATA constants<>+200(SB)/8, $0x41ca000041ca0000
-DATA constants<>+208(SB)/8, $0xc1ca0000c1ca0000
-DATA constants<>+216(SB)/8, $0xc1ca0000c1ca0000
+DATA constants<>+208(SB)/8, $0x424a0000424a0000
+DATA constants<>+216(SB)/8, $0x424a0000424a0000
 DATA constants<>+224(SB)/8, $0xc0000000c0000000
 DATA constants<>+232(SB)/8, $0xc0000000c0000000
 DATA constants<>+240(SB)/8, $0x3900000039000000

@@ -31,7 +31,7 @@ func additiveExp(p program) {
 // has room for both, and contains k in the place of G. A NaN stays NaN.
 func additiveKeys(p program) {
 	panel, w, width := p.pointer("panel"), p.pointer("w"), p.impl().additive
-	high, low := p.number(additiveKeyIn), p.number(-additiveKeyIn)
+	high, twice := p.number(additiveKeyIn), p.number(2*additiveKeyIn)
 	minusTwo, factor := p.constant(-2), p.constant(additiveKeyBy)
 	exp := exponential(p)
 	p.repeat(p.pointer("h"), func() {
@@ -39,8 +39,8 @@ func additiveKeys(p program) {
 		p.repeat(p.pointer("vectors"), func() {
 			v := p.read(at, 0, nil)
 			p.atMost(v, high)
-			p.atLeast(v, low)
-			p.mul(v, v, minusTwo)
+			p.mul(v, v, minusTwo) // which is exact, and makes a lower limit another upper one
+			p.atMost(v, twice)
 			v = exp(v)
 			p.mul(v, v, factor)
 			p.write(v, at, 0, nil)
