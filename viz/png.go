@@ -218,7 +218,11 @@ func (p *pen) write(mask *image.Alpha, text string) {
 		w := p.advance(r)
 		switch ink := (image.Rectangle{}); {
 		case own(r, &ink, x, w, p.size):
-			draw.Draw(mask, ink, image.Opaque, image.Point{}, draw.Src)
+			shade := color.Alpha{0xff}
+			if r == '▁' {
+				shade.A = 0x66 // as light as in SVG
+			}
+			draw.Draw(mask, ink, image.NewUniform(shade), image.Point{}, draw.Src)
 		case p.drawing(r) != nil:
 			o := p.drawing(r)
 			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: o.face, Dot: fixedPoint(x+(w-o.advance(r))/2, 0)}

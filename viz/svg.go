@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -337,8 +338,11 @@ func svgText(b *bytes.Buffer, c caption) {
 	if c.bold {
 		b.WriteString(` font-weight="bold"`)
 	}
-	fmt.Fprintf(b, ">%s</text>\n", escape(c.text))
+	fmt.Fprintf(b, ">%s</text>\n", spaceSigns.ReplaceAllString(escape(c.text), `<tspan fill-opacity="0.4">$0</tspan>`))
 }
+
+// spaceSigns are the signs of spaces in tokens. They are heavy in most fonts, so they are drawn lighter.
+var spaceSigns = regexp.MustCompile("▁+")
 
 // outline returns the path commands for the rest of a box of the given size.
 func outline(w, h float64) string {

@@ -271,3 +271,17 @@ func shadeColor(shade int) color.RGBA {
 	}
 	return colormap()[shade]
 }
+
+// The sign of a space is drawn lighter than the letters of its token, and the text is still the token.
+func TestSpaceSign(t *testing.T) {
+	f := Figure{Panels: []Panel{{Rows: []string{"▁<s>"}, Columns: []string{"a▁▁b"}, Values: []float32{0.5}}}}
+	var b bytes.Buffer
+	if err := f.SVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`><tspan fill-opacity="0.4">▁</tspan>&lt;s&gt;</text>`, `>a<tspan fill-opacity="0.4">▁▁</tspan>b</text>`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s is missing in\n%s", want, b.String())
+		}
+	}
+}
