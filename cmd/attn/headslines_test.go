@@ -114,7 +114,7 @@ func TestHeadsOfShards(t *testing.T) {
 		{exitInput, "pairs.tsv: is not what attn shards --merge --sums writes", []string{"--model", model, "--sums", data}},
 		{exitInput, "nowhere: no such file", []string{"--model", model, "--sums", filepath.Join(dir, "nowhere")}},
 		{exitUsage, "--sums and --data cannot be used together", []string{"--model", model, "--sums", sums, "--data", data}},
-		{exitUsage, "--method taylor does not go with --per-line, want any of leave-one-out, gradient, fisher, confidence", []string{"--model", model, "--per-line", "--method", "gradient,taylor"}},
+		{exitUsage, "--method taylor cannot be used with --per-line, want any of leave-one-out, gradient, fisher, confidence", []string{"--model", model, "--per-line", "--method", "gradient,taylor"}},
 		{exitUsage, "--per-line and --normalize cannot be used together", []string{"--model", model, "--per-line", "--normalize"}},
 		{exitUsage, "would overwrite", []string{"--model", model, "--sums", sums, "--svg", sums}},
 	} {
