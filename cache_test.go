@@ -282,7 +282,7 @@ func TestRollingCache(t *testing.T) {
 		}
 		wantError(t, tensor.Catch(func() { cache.Truncate(1000) }), `attn: Truncate: sequence 0 has length 1000, want 0, or 2\d+ to 2711`)
 		wantError(t, tensor.Catch(func() { cache.Attend(nil, tensor.Zeros(2, 6, 1800, 4), o) }),
-			`attn: Attend: sequence 0 has first query at position 911, want at least 2\d+, as the window has passed`)
+			`attn: Attend: sequence 0 has first query at position 911, want at least 2\d+: the rolling cache has discarded keys of earlier windows`)
 		cache.Truncate(0)
 		lengths := []int{17, 5}
 		for b, y := range chunks(rng, m, cache, x, lengths, o) {
@@ -325,7 +325,7 @@ func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 				if err := tensor.Catch(heads(3)); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
-				wantError(t, tensor.Catch(heads(4)), fmt.Sprintf(`attn: Attend: sequence 0 has first query at position %d, want at least %d, as the window has passed`, n-1, n))
+				wantError(t, tensor.Catch(heads(4)), fmt.Sprintf(`attn: Attend: sequence 0 has first query at position %d, want at least %d: the rolling cache has discarded keys of earlier windows`, n-1, n))
 			}
 		}
 	}
