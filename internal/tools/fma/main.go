@@ -54,7 +54,6 @@ var allowed = map[string]string{
 	"score.times":                      exact,
 	"models.(*Probe).Loss":             exact,
 	"internal/pruning.Count":           whole,
-	"internal/pruning.attentionOf":     whole,
 	"internal/pruning.layerOperations": whole,
 	"models.(*recurrent).Operations":   whole,
 	"models.transformer.Operations":    whole,
