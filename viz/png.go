@@ -220,7 +220,7 @@ func (p *pen) write(mask *image.Alpha, text string) {
 		case own(r, &ink, x, w, p.size):
 			shade := color.Alpha{0xff}
 			if r == '▁' {
-				shade.A = 0x66 // as light as in SVG
+				shade.A = 0xff * spaceShade
 			}
 			draw.Draw(mask, ink, image.NewUniform(shade), image.Point{}, draw.Src)
 		case p.drawing(r) != nil:

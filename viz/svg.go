@@ -338,11 +338,14 @@ func svgText(b *bytes.Buffer, c caption) {
 	if c.bold {
 		b.WriteString(` font-weight="bold"`)
 	}
-	fmt.Fprintf(b, ">%s</text>\n", spaceSigns.ReplaceAllString(escape(c.text), `<tspan fill-opacity="0.4">$0</tspan>`))
+	fmt.Fprintf(b, ">%s</text>\n", spaceSigns.ReplaceAllString(escape(c.text), `<tspan fill-opacity="`+number(spaceShade)+`">$0</tspan>`))
 }
 
 // spaceSigns are the signs of spaces in tokens. They are heavy in most fonts, so they are drawn lighter.
 var spaceSigns = regexp.MustCompile("▁+")
+
+// spaceShade is the opacity of the sign of a space, in SVG and PNG.
+const spaceShade = 0.4
 
 // outline returns the path commands for the rest of a box of the given size.
 func outline(w, h float64) string {

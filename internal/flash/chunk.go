@@ -224,8 +224,9 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 	dw := simd.RowMajor(w.dscores, w.stride)
 	multiply(dw, x.do, n, &w.valuesT, w.valuesAt.T(), 0, a.EV, at, at+width, w.valuesFinite, false)
 	if a.Dropout > 0 {
-		a.dropRows(w.dscores, w.dscores, w.stride, n, width, row, x.j0)
-		a.dropRows(w.kept, w.scores, w.stride, n, width, row, x.j0)
+		d := a.drops(row, x.j0)
+		simd.DropoutRows(w.dscores, w.dscores, w.stride, n, width, d)
+		simd.DropoutRows(w.kept, w.scores, w.stride, n, width, d)
 	}
 	if b.g.DWeights != nil {
 		for i := range n {

@@ -92,19 +92,7 @@ func (w *worker) adjust(a *Attention, at Row, j0 int, s []float32, i int) {
 
 // drop applies dropout to a row of weights of keys j0, j0+1, ….
 func (a *Attention) drop(dst, x []float32, row, j0 int) {
-	d := a.drops(row, j0)
-	simd.Dropout(dst, x, d.Key, d.First, d.Threshold, d.Keep)
-}
-
-// dropRows applies dropout to n rows of weights, stride apart, of keys j0 to j0+width. The elements
-// between the rows are arbitrary.
-func (a *Attention) dropRows(dst, x []float32, stride, n, width, row, j0 int) {
-	if stride == a.keys() { // the numbers of the elements are consecutive, so the rows are too
-		width, n = (n-1)*stride+width, 1
-	}
-	for i := range n {
-		a.drop(dst[i*stride:][:width], x[i*stride:][:width], row+i, j0)
-	}
+	simd.DropoutRows(dst, x, len(x), 1, len(x), a.drops(row, j0))
 }
 
 // drops returns the dropout of the weights of row and the following rows, for keys j0, j0+1, ….

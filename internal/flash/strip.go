@@ -151,7 +151,7 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		}
 	}
 	if a.Dropout > 0 && !early {
-		a.dropRows(w.scores, w.scores, w.stride, n, width, t.first+r+i, lo)
+		simd.DropoutRows(w.scores, w.scores, w.stride, n, width, a.drops(t.first+r+i, lo))
 	}
 	for k, part := range w.pieces {
 		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)

@@ -45,14 +45,17 @@ func PowerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, 
 // powerDropRowsGeneric is for implementations that do both steps one after the other.
 func powerDropRowsGeneric(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	powerRows(x, stride, n, c, shift, sum)
-	if stride == d.Step { // the rows are one, with arbitrary elements between them
-		all := x[:(len(sum)-1)*stride+n]
-		Dropout(all, all, d.Key, d.First, d.Threshold, d.Keep)
-		return
+	DropoutRows(x, x, stride, len(sum), n, d)
+}
+
+// DropoutRows is Dropout of rows of n elements, whose starts in dst and x are stride apart. If stride is d.Step, elements
+// between the rows may change.
+func DropoutRows(dst, x []float32, stride, rows, n int, d Drops) {
+	if stride == d.Step { // the numbers of the elements are consecutive, so one call drops all
+		rows, n = 1, (rows-1)*stride+n
 	}
-	for i := range sum {
-		row := x[i*stride:][:n]
-		Dropout(row, row, d.Key, d.First+i*d.Step, d.Threshold, d.Keep)
+	for i := range rows {
+		Dropout(dst[i*stride:][:n], x[i*stride:][:n], d.Key, d.First+i*d.Step, d.Threshold, d.Keep)
 	}
 }
 
