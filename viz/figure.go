@@ -17,7 +17,7 @@ import (
 // Figure is a picture of the attention weights of one or more heads. It has a method for each output format:
 //
 //	f := viz.Figure{Title: "le chat → the cat", Panels: []viz.Panel{{
-//		Title: "cross attention, layer 0, head 3", Kind: "cross", Head: 3,
+//		Title: "cross-attention, layer 0, head 3", Kind: "cross", Head: 3,
 //		Rows: []string{"the", "cat"}, Columns: []string{"le", "chat"},
 //		Values: []float32{0.9, 0.1, 0.2, 0.8},
 //	}}}

@@ -3,17 +3,17 @@ package viz
 import "fmt"
 
 // The names of heads are the same in titles of figures, on the page of attn view and in reports: long ones where
-// there is room, "cross attention, layer 0, head 2", and otherwise short ones, "0.2".
+// there is room, "cross-attention, layer 0, head 2", and otherwise short ones, "0.2".
 
-// KindName returns the name of a kind of attention, such as "cross attention" for "cross".
+// KindName returns the name of a kind of attention, such as "cross-attention" for "cross".
 func KindName(kind string) string {
 	if kind == "cross" {
-		return "cross attention"
+		return "cross-attention"
 	}
 	return kind
 }
 
-// LayerName returns the name of a layer, such as "cross attention, layer 0".
+// LayerName returns the name of a layer, such as "cross-attention, layer 0".
 func LayerName(kind string, layer int) string {
 	return fmt.Sprintf("%s, layer %d", KindName(kind), layer)
 }

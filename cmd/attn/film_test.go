@@ -24,7 +24,7 @@ func TestFollowedFilm(t *testing.T) {
 	if n := len(page.Steps); n < 3 || page.Steps[0] != 0 || len(page.Losses) != n || page.Losses[0].Known() || !page.Losses[1].Known() {
 		t.Errorf("steps %v, losses %v", page.Steps, page.Losses)
 	}
-	if !strings.Contains(page.Text, " → ") || !strings.HasPrefix(page.Title, "cross attention, layer ") {
+	if !strings.Contains(page.Text, " → ") || !strings.HasPrefix(page.Title, "cross-attention, layer ") {
 		t.Errorf("%q, %q", page.Title, page.Text)
 	}
 	for _, step := range page.Steps {

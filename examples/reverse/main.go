@@ -90,6 +90,6 @@ func run(dir string) error {
 	}
 	weights := tensor.New(cross.Weights, cross.Heads, len(cross.Queries), len(cross.Keys))
 	figure := viz.Weights(weights, cross.Queries, cross.Keys)
-	figure.Title = "Cross attention of a model that reverses strings"
+	figure.Title = "Cross-attention of a model that reverses strings"
 	return errors.Join(figure.SVG(file), file.Close())
 }

@@ -3,7 +3,7 @@
 import { el, number } from "./page.js";
 import { heatmap } from "./heatmap.js";
 
-const kinds = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
+const kinds = { encoder: "Encoder", decoder: "Decoder", cross: "Cross-attention" };
 const axes = {
   encoder: ["character that attends", "character attended to"],
   decoder: ["character to write", "character written before"],

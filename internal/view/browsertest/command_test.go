@@ -166,7 +166,7 @@ func TestModel(t *testing.T) {
 	fill("text-s2", "</script><b>7 mai</b>"+kb.Enter)
 	b.wait(`document.querySelectorAll(".panel .sub").length === 2 && document.querySelectorAll(".panel .sub")[1].textContent.startsWith("</script><b>7 mai</b> → ")`)
 	b.wait(`document.querySelectorAll(".field").length === 2`)
-	if titles := js[string](b, `[...document.querySelectorAll(".panel h3")].map((h) => h.textContent).join("|")`); titles != "cross attention, layer 0, head 0|cross attention, layer 0, head 0" {
+	if titles := js[string](b, `[...document.querySelectorAll(".panel h3")].map((h) => h.textContent).join("|")`); titles != "cross-attention, layer 0, head 0|cross-attention, layer 0, head 0" {
 		t.Errorf("two texts are seen through %s", titles)
 	}
 	b.unharmed()
@@ -238,8 +238,8 @@ func TestOpenedPage(t *testing.T) {
 	}
 }
 
-// A pretrained encoder-decoder has groups for encoder, decoder and cross attention. At first a
-// head of cross attention is open, and the panel shows the translation.
+// A pretrained encoder-decoder has groups for encoder, decoder and cross-attention. At first a
+// head of cross-attention is open, and the panel shows the translation.
 func TestEncoderDecoder(t *testing.T) {
 	t.Parallel()
 	findBrowser(t)
@@ -278,7 +278,7 @@ func TestEncoderDecoder(t *testing.T) {
 		t.Errorf("the panel is of %q, want %q", got, want)
 	}
 	if title := b.text(".panel h3"); !strings.Contains(strings.ToLower(title), "cross") {
-		t.Errorf("the first head is %q, want one of cross attention", title)
+		t.Errorf("the first head is %q, want one of cross-attention", title)
 	}
 	b.shoot("encoder-decoder")
 	// A typed target replaces the translation.

@@ -104,11 +104,11 @@ func TestCompareModels(t *testing.T) {
 		Others: []view.Model{{Name: "pruned", Source: sourceFunc(pruned)}}}))
 	b.choose(`[data-state="cmp"]`, "model")
 	b.wait(`document.querySelectorAll(".panel h3").length === 2 && document.querySelectorAll(".panel h3")[1].textContent === "The other model does not have this head"`)
-	b.click(`.thumb[aria-label="cross attention, layer 0, head 1"]`)
+	b.click(`.thumb[aria-label="cross-attention, layer 0, head 1"]`)
 	b.wait(`document.querySelectorAll(".field").length === 3`)
 	b.drawn()
 	if text := js[string](b, `[...document.querySelectorAll(".panel h3, .panel .sub")].map((e) => e.textContent).filter(Boolean).join("|")`); text !=
-		"cross attention, layer 0, head 1|whole: two heads → of one layer|cross attention, layer 0, head 1|pruned: two heads → of one layer|Difference, first − second" {
+		"cross-attention, layer 0, head 1|whole: two heads → of one layer|cross-attention, layer 0, head 1|pruned: two heads → of one layer|Difference, first − second" {
 		t.Errorf("the panels are %s", text)
 	}
 	if text := js[string](b, `document.querySelectorAll(".legend")[2].textContent`); text != "−0.2000.200" {

@@ -53,8 +53,8 @@ func TestMapDetails(t *testing.T) {
 	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal, marked, end}})
 	b.visit(address + "#theme=light")
 
-	// A translator opens with cross attention, and all of the panel is on the screen.
-	if title := b.text(".panel h3"); title != "cross attention, layer 1, head 0" {
+	// A translator opens with cross-attention, and all of the panel is on the screen.
+	if title := b.text(".panel h3"); title != "cross-attention, layer 1, head 0" {
 		t.Errorf("the first head is %q", title)
 	}
 	for _, size := range [][2]int64{{1280, 800}, {1920, 1000}} {

@@ -276,7 +276,7 @@ func TestAssistive(t *testing.T) {
 	b := open(t, 1280, 800)
 	b.visit(serve(t, view.Options{Records: []*heads.Record{sample(), shortRecord(3)}, Source: sourceFunc(func(string) *heads.Record { return sample() })}) + "#cmp=head")
 	if names := js[string](b, `[...document.querySelectorAll(".panel")].map((p) => document.getElementById(p.getAttribute("aria-labelledby")).textContent).join("|")`); names !=
-		"cross attention, layer 1, head 0|cross attention, layer 1, head 1|Difference, first − second" {
+		"cross-attention, layer 1, head 0|cross-attention, layer 1, head 1|Difference, first − second" {
 		t.Errorf("the panels are %q", names)
 	}
 	for _, text := range js[[]string](b, `(() => { const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];

@@ -34,7 +34,7 @@ func TestOverviewByMeasure(t *testing.T) {
 		l := &r.Layers[i]
 		for h := range l.Heads {
 			x := l.Measure(h, r.Special).Confidence
-			name := fmt.Sprintf("%s, layer %d, head %d", strings.Replace(l.Kind.String(), "cross", "cross attention", 1), l.Index, h)
+			name := fmt.Sprintf("%s, layer %d, head %d", strings.Replace(l.Kind.String(), "cross", "cross-attention", 1), l.Index, h)
 			want[name] = x
 			lo, hi = min(lo, x), max(hi, x)
 			if l.Kind == heads.Cross && (first == "" || x > want[first]) {
@@ -81,7 +81,7 @@ func TestOverviewByMeasure(t *testing.T) {
 			t.Errorf("layer %d, head %d differs by %q, want %.2f", c[0], c[1], text, d)
 		}
 	}
-	if text := b.text(`.thumb[data-name="cross attention, layer 0, head 0"] .value`); text != "–" {
+	if text := b.text(`.thumb[data-name="cross-attention, layer 0, head 0"] .value`); text != "–" {
 		t.Errorf("a head with other tokens differs by %q", text)
 	}
 	b.visit(address) // back to thumbnails
@@ -199,7 +199,7 @@ func TestSummaries(t *testing.T) {
 	b.shoot("rollout")
 	check(b, `[data-name="encoder, layer 1, mean of all layers"]`, "encoder, mean of 2 layers", all)
 	if n := js[int](b, `document.querySelectorAll('[data-name^="cross"].summary').length`); n != 3 {
-		t.Errorf("cross attention has %d summaries, want two means of heads and one of layers", n)
+		t.Errorf("cross-attention has %d summaries, want two means of heads and one of layers", n)
 	}
 	page := b.save(b.download(`[data-export="html"]`, "attention.html"))
 	b.visit(page)
@@ -262,7 +262,7 @@ func TestLinesOfSeveralHeads(t *testing.T) {
 	}
 	// Removing the open head opens the next one; missing heads in the address are ignored.
 	b.click(`.several button[aria-label="head 1"]`)
-	b.wait(`document.querySelector(".panel h3").textContent === "cross attention, layer 0, head 0" && location.hash.includes("hs=2-3")`)
+	b.wait(`document.querySelector(".panel h3").textContent === "cross-attention, layer 0, head 0" && location.hash.includes("hs=2-3")`)
 	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#a=2.1&v=lines&hs=7-99"`))
 	b.wait(`new Set([...document.querySelectorAll(".lines path")].map((p) => p.getAttribute("stroke"))).size === 1`)
 }

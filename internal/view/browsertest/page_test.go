@@ -21,7 +21,7 @@ import (
 // evil are tokens that would have an effect if they became markup.
 var evil = []string{"<s>", "▁<b>bold</b>", "</script>", "<img src=x onerror=document.title='hit'>", "▁\"quoted'", "\u202eturned", "▁good", "ly", "</s>"}
 
-// sample returns a record with all kinds of layers; in cross attention 6 queries attend to 9 keys.
+// sample returns a record with all kinds of layers; in cross-attention 6 queries attend to 9 keys.
 func sample() *heads.Record {
 	target := []string{"▁eins", "▁zw", "ei", "▁drei", ".", "</s>"}
 	r := &heads.Record{Source: "</script><script>document.title='hit'</script>", Target: "eins zwei drei.", Special: []string{"<s>", "</s>"}}
@@ -53,8 +53,8 @@ func TestUsing(t *testing.T) {
 	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
 
 	// A click opens a head.
-	b.click(`.thumb[aria-label="cross attention, layer 1, head 2"]`)
-	b.wait(`document.querySelector(".panel h3").textContent === "cross attention, layer 1, head 2"`)
+	b.click(`.thumb[aria-label="cross-attention, layer 1, head 2"]`)
+	b.wait(`document.querySelector(".panel h3").textContent === "cross-attention, layer 1, head 2"`)
 	if h := b.hash(); h != "#a=5.2" {
 		t.Errorf("the address ends in %q", h)
 	}
@@ -112,7 +112,7 @@ func TestUsing(t *testing.T) {
 	b.wait(`document.querySelector("thead th:nth-child(2)").ariaSort === "ascending"`)
 	b.wait(fmt.Sprintf(sorted, "x[i-1] <= v"))
 	if dash := js[bool](b, `[...document.querySelectorAll("td")].some((c) => c.textContent === "–")`); !dash {
-		t.Error("cross attention has a distance")
+		t.Error("cross-attention has a distance")
 	}
 	b.click(`tbody tr:nth-child(1) button`)
 	b.wait(`document.querySelectorAll("tr.open").length === 1`)
@@ -139,7 +139,7 @@ func TestUsing(t *testing.T) {
 	b.wait(`location.hash === ` + fmt.Sprintf("%q", want) + ` && document.querySelectorAll(".chip").length > 0`)
 	// Invalid parts of an address are ignored.
 	b.visit(address + "#a=x&v=<b>&tok=q9999&z=9-1,3-2&n=-4&o=%3Cscript&theme=pink&r=77")
-	b.wait(`document.querySelector(".panel h3").textContent === "cross attention, layer 1, head 0"`)
+	b.wait(`document.querySelector(".panel h3").textContent === "cross-attention, layer 1, head 0"`)
 	b.visit(address + "#a=99.99")
 	b.wait(`document.querySelector(".panel h3").textContent.includes("no layer 99")`)
 	b.unharmed()
@@ -253,7 +253,7 @@ func TestExports(t *testing.T) {
 		b.click(fmt.Sprintf(`[data-view=%q]`, v))
 		b.wait(fmt.Sprintf(`document.querySelector('[data-view=%q]').ariaChecked === "true"`, v))
 		picture := b.download(`[data-export="svg"]`, "attention.svg")
-		for _, part := range []string{want, "Cross attention, layer 0, head 1", "&lt;/script&gt;"} {
+		for _, part := range []string{want, "Cross-attention, layer 0, head 1", "&lt;/script&gt;"} {
 			if !strings.Contains(picture, part) {
 				t.Errorf("%s: the picture has no %s", v, part)
 			}
@@ -329,7 +329,7 @@ func TestTrouble(t *testing.T) {
 	}
 	b.visit(address + "#r=1&a=0.0")
 	b.wait(`document.querySelector(".stage").textContent === "There are no tokens."`)
-	b.click(`.thumb[aria-label="cross attention, layer 0, head 0"]`)
+	b.click(`.thumb[aria-label="cross-attention, layer 0, head 0"]`)
 	b.wait(`document.querySelector(".field")`)
 	b.visit(address + "#r=2&x=hide")
 	b.wait(`document.querySelector(".stage").textContent.includes("only special tokens")`)

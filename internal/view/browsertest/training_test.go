@@ -27,7 +27,7 @@ func TestTraining(t *testing.T) {
 			run["chart"], run["facts"] = svg, []map[string]string{{"name": "training loss", "value": "<b>0.25</b>"}}
 		}
 		if n > 1 {
-			run["film"] = map[string]any{"steps": []int{0, 4, 1225}, "losses": []any{nil, 2.5, 0.25}, "title": "cross attention", "text": "a → <i>b"}
+			run["film"] = map[string]any{"steps": []int{0, 4, 1225}, "losses": []any{nil, 2.5, 0.25}, "title": "cross-attention", "text": "a → <i>b"}
 		}
 		if n > 2 {
 			run["status"], run["over"] = "done", true

@@ -11,7 +11,7 @@ const words = [
   ["kv, key/value head", "heads under a bracket share their keys and values: grouped-query attention"],
   ["encoder", "layers in which the source, or the only text, attends to itself"],
   ["decoder", "layers in which the target, or the only text, attends to itself, up to each token: later keys are masked"],
-  ["cross attention", "layers in which the target attends to the source"],
+  ["cross-attention", "layers in which the target attends to the source"],
   ["masked", "Hatched cells are masked by design: the query cannot attend to this key, which is not the same as a weight of 0"],
   ["token", "a piece of text that the model reads or writes as a unit; ▁ is a space, ∎ the special token that ends the text"],
   ["special tokens", "tokens that are not text, such as the end of a sentence; with rows rescaled, the remaining weights of each query sum to 1 again"],

@@ -10,9 +10,9 @@ import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
 import { axesOf, headName, headSign, headsOf, keyHeadOf, layerName, part, visibleKeys } from "./tokens.js";
 
-const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
+const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross-attention" };
 
-// hint says which text attends to which. A model without cross attention has only one text.
+// hint says which text attends to which. A model without cross-attention has only one text.
 function hint(kind) {
   const two = record.layers.some((l) => l.kind === "cross");
   if (kind === "cross") return "the target attends to the source";

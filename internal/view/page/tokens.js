@@ -100,10 +100,10 @@ export const headsOf = (layer) => [...Array(layer.heads).keys(), ...(layer.summa
 
 const summaries = { mean: "mean of its heads", all: "mean of all layers", rollout: "rollout up to this layer" };
 
-// layerName returns "cross attention, layer 0".
+// layerName returns "cross-attention, layer 0".
 export const layerName = (layer) => `${kindName(layer)}, layer ${layer.index}`;
 
-const kindName = (layer) => (layer.kind === "cross" ? "cross attention" : layer.kind);
+const kindName = (layer) => (layer.kind === "cross" ? "cross-attention" : layer.kind);
 
 // headName returns the name of a head or a summary within its layer.
 export const headName = (layer, head) => summaries[head] ?? `head ${numberOf(layer, head)}`;

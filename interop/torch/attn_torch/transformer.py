@@ -21,7 +21,7 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """A layer of the encoder or, with cross attention, of the decoder."""
+    """A layer of the encoder or, with cross-attention, of the decoder."""
 
     def __init__(self, config, name, cross):
         super().__init__()
