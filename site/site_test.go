@@ -131,6 +131,7 @@ func TestMathML(t *testing.T) {
 		`\frac{1}{E}`:        `<mfrac><mrow><mn>1</mn></mrow><mrow><mi>E</mi></mrow></mfrac>`,
 		`\sqrt{E}`:           `<msqrt><mrow><mi>E</mi></mrow></msqrt>`,
 		`\sum_{j}`:           `<munder><mo>∑</mo><mrow><mi>j</mi></mrow></munder>`,
+		`|i|`:                `<mo stretchy="false" lspace="0" rspace="0">|</mo><mi>i</mi><mo stretchy`,
 		`\left(a < b\right)`: `<mo fence="true">(</mo><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow><mo fence="true">)`,
 		`\text{a & b} - 1`:   `<mtext>a &amp; b</mtext><mo>−</mo><mn>1</mn>`,
 	} {

@@ -106,7 +106,9 @@ func (p *texParser) atom() (string, error) {
 		return "<mo>−</mo>", nil
 	case r == '\'':
 		return "<mo>′</mo>", nil
-	case strings.ContainsRune("()[]|", r):
+	case r == '|': // on which side its inside is, an operator does not say
+		return `<mo stretchy="false" lspace="0" rspace="0">|</mo>`, nil
+	case strings.ContainsRune("()[]", r):
 		return `<mo stretchy="false">` + string(r) + "</mo>", nil
 	case strings.ContainsRune("+=<>,/:;", r):
 		return "<mo>" + html.EscapeString(string(r)) + "</mo>", nil

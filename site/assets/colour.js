@@ -55,7 +55,7 @@ export function weightTable({ corner = "", rows, columns, weights, hidden, capti
   const head = el("tr", {}, el("td"), ...columns.map((c) => el("th", { scope: "col", text: c })));
   head.firstChild.textContent = corner;
   const body = rows.map((name, i) => el("tr", {}, el("th", { scope: "row", text: name }), ...weights[i].map((w, j) => {
-    const cell = el("td", { text: hidden?.[j] ? "–" : number(w) });
+    const cell = hidden?.[j] ? el("td", { class: "masked", text: "–" }) : el("td", { text: number(w) });
     if (!hidden?.[j] && Number.isFinite(w)) {
       const colour = rgb(w);
       cell.style.background = css(colour);

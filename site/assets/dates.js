@@ -1,10 +1,10 @@
 // Lesson 4: the translator of dates. Its heads are shown, switched off, measured and removed.
 
-import { ask, byId, complain, el, later, latest, number, say, state } from "./page.js";
+import { ask, byId, complain, el, later, latest, number, say, sentence, state } from "./page.js";
 import { chart } from "./chart.js";
 import { heatmap } from "./heatmap.js";
 import { headGrid } from "./headgrid.js";
-import { duration, sentence, training } from "./training.js";
+import { duration, training, unknown } from "./training.js";
 
 const usual = "Tuesday, 5 March 2019", dates = 200;
 const samples = [["English", usual], ["French", "le 1er août 1987"], ["German", "Montag, der 29. Februar 2016"], ["Spanish", "14 de septiembre de 2005"], ["Italian", "mercoledì 3 giugno 1992"],
@@ -17,13 +17,14 @@ const methods = [["leave-one-out", "The increase in loss without the head. One p
   ["weight-norm", "The norm of the head's part of the output projection. No dates needed."],
   ["random", "A random number: the baseline that the others have to beat."]];
 
-const short = (head) => `${head.layer.includes("cross") ? "cross" : head.layer.startsWith("decoder") ? "decoder" : "encoder"} ${head.number}`;
+const kindOf = (head) => (head.layer.includes("cross") ? "cross" : head.layer.startsWith("decoder") ? "decoder" : "encoder");
+const short = (head) => `${kindOf(head).replace("cross", "cross-attention")} ${head.number}`;
 const names = { encoder: "encoder.0.self", decoder: "decoder.0.self", cross: "decoder.0.cross" };
 const parseHead = (text) => {
   const m = /^(encoder|decoder|cross)-([0-3])$/.exec(text);
   return m && { layer: names[m[1]], number: Number(m[2]) };
 };
-const written = (head) => short(head).replace(" ", "-");
+const written = (head) => `${kindOf(head)}-${head.number}`;
 const same = (a, b) => a.layer === b.layer && a.number === b.number;
 const percent = (q) => `${q.exact} (${number((100 * q.exact) / q.texts, 1)}%)`;
 
@@ -50,7 +51,7 @@ const read = latest(async () => {
     const s = await ask("dates.look", { text: text.value, off });
     byId("output").textContent = s.output || "nothing";
     byId("took").textContent = duration(s.seconds);
-    note(s.unknown.length ? `The training dates have no ${s.unknown.map((c) => `“${c}”`).join(" ")}; the model reads one sign for all unknown characters.` : "");
+    note(s.unknown.length ? sentence(unknown(s.unknown)) : "");
     grid.show(s.layers, model.layers, off);
     say(`Writes ${s.output || "nothing"}`);
   } catch (e) {
@@ -77,7 +78,7 @@ const judge = later(250, async () => {
     byId("loss").textContent = number(q.loss, 3);
     say(`${q.exact} of ${q.texts} new dates are right with ${12 - off.length} heads.`);
   } catch (e) {
-    if (!mine.signal.aborted) complain(sentence(e.message));
+    if (!mine.signal.aborted) complain(e.message);
   }
 });
 
@@ -141,7 +142,7 @@ async function rank() {
     ranking = { ...r, method: by };
     const weights = r.heads.map((h) => h.score), signed = weights.some((w) => w < 0);
     map.node.hidden = false;
-    map.show({ weights, rows: ["encoder", "decoder", "cross"], columns: ["0", "1", "2", "3"], ...(signed ? { low: Math.min(...weights) } : {}) });
+    map.show({ weights, rows: ["encoder", "decoder", "cross-attention"], columns: ["0", "1", "2", "3"], ...(signed ? { low: Math.min(...weights) } : {}) });
     byId("order").replaceChildren(el("h3", { text: `From least to most important, by ${by.replaceAll("-", " ")}` }), el("ol", { class: "small" },
       ...r.order.map((head) => el("li", { text: `${short(head)}: ${number(r.heads.find((h) => same(h, head)).score, 4)}` }))));
     byId("rank-progress").textContent = `Measured in ${duration(r.seconds)}.`;

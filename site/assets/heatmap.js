@@ -4,7 +4,7 @@
 import { el, number, onTheme, say } from "./page.js";
 import { brokenRGB, css, legend, maskRGB, rgb, signedRGB } from "./colour.js";
 
-const family = "system-ui, sans-serif", letters = 12;
+const family = "system-ui, sans-serif", letters = 12, fewest = 9; // the sizes of labels, in pixels
 
 function canvasFor(canvas, width, height) {
   const ratio = Math.min(devicePixelRatio || 1, 3);
@@ -67,7 +67,7 @@ function scaleOf({ weights, hidden, scale = "own", low, high }) {
     const most = high ?? seen.reduce((m, w) => Math.max(m, Math.abs(w)), 1e-9);
     return { lo: -most, hi: most, place: (w) => w / most };
   }
-  const lo = low ?? 0, hi = high ?? (scale === "one" ? 1 : Math.max(lo + 1e-9, seen.reduce((m, w) => Math.max(m, w), lo)));
+  const lo = low ?? 0, most = seen.reduce((m, w) => Math.max(m, w), lo), hi = high ?? (scale === "one" || most === lo ? lo + 1 : most);
   return { lo, hi, place: (w) => (w - lo) / (hi - lo) };
 }
 
@@ -103,20 +103,26 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
 
   function plan() {
     const { rows, columns } = what, context = base.getContext("2d");
-    context.font = `${letters}px ${family}`;
-    const wide = (list) => list.reduce((m, t) => Math.max(m, context.measureText(t).width), 0);
+    const wide = (list, size = letters) => {
+      context.font = `${size}px ${family}`;
+      return list.reduce((m, t) => Math.max(m, context.measureText(t).width), 0);
+    };
     const width = Math.max(160, node.clientWidth || 320);
-    const left = Math.ceil(18 + Math.min(110, width * 0.3, wide(rows)) + 8), wideK = wide(columns);
-    const size = Math.max(1, Math.min(largest, (width - left - 2) / Math.max(1, columns.length)));
-    const upright = wideK + 4 <= size, top = Math.ceil(18 + (upright ? letters + 8 : Math.min(100, wideK) + 8));
-    const high = Math.max(1, Math.min(size, 520 / Math.max(1, rows.length)));
-    const step = (n) => Math.max(1, Math.ceil((1.2 * letters) / n));
-    return { left, top, size, high, upright, stepQ: step(high), stepK: upright ? 1 : step(size),
-      width: Math.ceil(left + columns.length * size + 2), height: Math.ceil(top + rows.length * high + 2) };
+    const left = Math.ceil(18 + Math.min(110, width * 0.3, wide(rows)) + 8);
+    const size = Math.max(1, Math.min(largest, (width - left - 2) / columns.length)), high = Math.max(1, Math.min(size, 520 / rows.length));
+    // In narrow cells, labels are smaller before some are left out.
+    const font = (n) => Math.max(fewest, Math.min(letters, n / 1.2)), step = (n) => Math.max(1, Math.ceil((1.2 * font(n)) / n - 1e-9));
+    const wideK = wide(columns, font(size)), upright = wideK + 2 <= size, top = Math.ceil(18 + (upright ? letters + 8 : Math.min(100, wideK) + 8));
+    // The name of an axis may be longer than the axis.
+    const across = Math.max(columns.length * size, wide([columnTitle], 11)), down = Math.max(rows.length * high, wide([rowTitle], 11));
+    return { left, top, size, high, upright, across, down, fontQ: font(high), fontK: font(size), stepQ: step(high), stepK: upright ? 1 : step(size),
+      width: Math.ceil(left + across + 2), height: Math.ceil(top + down + 2) };
   }
 
   function draw() {
     if (!what) return;
+    field.hidden = what.rows.length === 0 || what.columns.length === 0;
+    if (field.hidden) return key.replaceChildren(el("p", { class: "small quiet", text: "There are no weights." }));
     at = plan();
     const context = canvasFor(base, at.width, at.height), style = getComputedStyle(document.documentElement);
     canvasFor(over, at.width, at.height);
@@ -126,7 +132,6 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
     const quiet = getComputedStyle(heading.nextSibling).getPropertyValue("color");
     cells(context, what, at.left, at.top, at.size, at.high, scale.place);
     if (Math.min(at.size, at.high) >= 14) {
-      context.clearRect(0, 0, 0, 0);
       context.fillStyle = getComputedStyle(node.closest(".live") ?? document.body).backgroundColor;
       for (let i = 1; i < rows.length; i++) context.fillRect(at.left, at.top + i * at.high - 0.5, columns.length * at.size, 1);
       for (let j = 1; j < columns.length; j++) context.fillRect(at.left + j * at.size - 0.5, at.top, 1, rows.length * at.high);
@@ -145,11 +150,11 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
       fillToken(context, text, most);
       context.restore();
     };
-    write(columnTitle, at.left + (columns.length * at.size) / 2, 8, { colour: quiet, size: 11 });
-    write(rowTitle, 7, at.top + (rows.length * at.high) / 2, { down: true, colour: quiet, size: 11 });
-    for (let i = 0; i < rows.length; i += at.stepQ) write(rows[i], at.left - 6, at.top + (i + 0.5) * at.high, { align: "right", most: at.left - 26 });
+    write(columnTitle, at.left + at.across / 2, 8, { colour: quiet, size: 11 });
+    write(rowTitle, 7, at.top + at.down / 2, { down: true, colour: quiet, size: 11 });
+    for (let i = 0; i < rows.length; i += at.stepQ) write(rows[i], at.left - 6, at.top + (i + 0.5) * at.high, { align: "right", most: at.left - 26, size: at.fontQ });
     for (let j = 0; j < columns.length; j += at.stepK)
-      write(columns[j], at.left + (j + 0.5) * at.size, at.top - (at.upright ? 11 : 6), { down: !at.upright, align: at.upright ? "center" : "left", most: at.upright ? at.size : at.top - 24 });
+      write(columns[j], at.left + (j + 0.5) * at.size, at.top - (at.upright ? 11 : 6), { down: !at.upright, align: at.upright ? "center" : "left", most: at.upright ? at.size : at.top - 24, size: at.fontK });
     key.replaceChildren(legend(scale.lo, scale.hi, { signed: what.scale === "signed", masked: what.hidden?.some(Boolean), digits: scale.hi - scale.lo < 0.05 ? 3 : 2 }));
     field.setAttribute("aria-label", `${title ? title + ": " : ""}${rows.length} ${rowTitle} rows, ${columns.length} ${columnTitle} columns. Arrow keys read single weights.`);
     point();

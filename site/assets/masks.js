@@ -37,6 +37,8 @@ function save() {
 function outputs() {
   if (value("end-1") < value("end-0")) byId("end-1").value = value("end-0");
   byId("one").max = value("batch") - 1;
+  byId("causal").disabled = byId("prefix").checked; // mask.Prefix allows what mask.Causal allows, and the prefix
+  byId("causal-note").hidden = !byId("prefix").checked;
   for (const id of Object.keys(ranges)) byId(`${id}-out`).textContent = id === "slope" ? number(value(id)) : value(id);
 }
 
@@ -102,10 +104,10 @@ const grow = latest(async () => {
   if (!r) return;
   const labels = Array.from({ length: steps }, (_, i) => String(i)), most = Number(byId("steps").max);
   rows.show({ rows: labels, columns: labels, weights: r.weights, hidden: r.hidden });
-  readout(byId("cache-read"), [["keys in the cache", steps], ["scores of this step", steps], ["scores so far", grouped(r.with)], ["without a cache", grouped(r.without)], ["the whole sequence at once gives", r.same ? "the same bits" : "other bits"]]);
+  readout(byId("cache-read"), [["keys in the cache", steps], ["scores of this step", steps], ["scores of all steps, with a cache", grouped(r.with)], ["without a cache", grouped(r.without)], ["the whole sequence at once gives", r.same ? "the same bits" : "other bits"]]);
   const x = Array.from({ length: most }, (_, i) => i + 1), all = (n) => (n * (n + 1) * (n + 2)) / 6, one = (n) => (n * (n + 1)) / 2;
   work.show({ lines: [{ name: "without a cache", x, y: x.map(all), colour: 2 }, { name: "with a cache", x, y: x.map(one), colour: 1 }, { name: "now", x: [steps, steps], y: [r.without, r.with], colour: 0, points: true }],
-    summary: `After ${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.` });
+    xRange: [0, most], yRange: [0, all(most)], summary: `After ${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.` });
   say(`${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.`);
 });
 

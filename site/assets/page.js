@@ -91,7 +91,7 @@ function prepareTheme() {
   const button = byId("theme"), names = { "": "System", light: "Light", dark: "Dark" };
   const changed = () => {
     const name = names[document.documentElement.dataset.theme || ""];
-    button.textContent = name;
+    button.replaceChildren(el("span", { text: "Colours: " }), name);
     button.setAttribute("aria-label", `Colours: ${name}`);
     for (const run of themeListeners) run();
   };
@@ -155,13 +155,16 @@ const spoken = later(400, (text) => {
 /** Speaks a text by the screen reader, once changes pause. */
 export const say = (text) => spoken(text);
 
+/** Writes an error of the program as a sentence. */
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
 /** Shows an error, or hides it if there is no text. */
 export function complain(text) {
   const notes = byId("notes");
   let note = notes.querySelector(".note.bad");
   if (!text) return note?.remove();
   if (!note) notes.append((note = el("p", { class: "note bad" })));
-  note.textContent = text;
+  note.textContent = sentence(text);
 }
 
 // The worker.

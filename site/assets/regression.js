@@ -78,7 +78,7 @@ function draw() {
     summary: shown ? `The estimate from ${n} observations. At ${number(x)} it is ${number(shown.out[at])}, the truth ${number(shown.truth[at])}.` : "No observations." });
   const weights = points.x.map((_, j) => weight(j)), most = weights.indexOf(Math.max(...weights));
   readout(byId("curve-read"), shown ? [["estimate at x", number(shown.out[at])], ["truth at x", number(shown.truth[at])], ["largest weight", `${number(weights[most], 3)}, at x = ${number(points.x[most])}`],
-    ["mean squared error against the truth", number(shown.error, 3)]] : [["observations", "none"]]);
+    ["mean squared error against the truth", number(shown.error, 3)]] : [["observations", "none"], ["to add one", "double-click in the figure, or press New observations"]]);
   byId("learn").disabled = n === 0;
   drawLearning();
 }
@@ -109,11 +109,12 @@ function drawPoints() {
 }
 
 function drawLearning() {
-  const trap = byId("trap").checked;
-  readout(byId("learn-read"), [["step", history.length ? history.at(-1).step : 0], ["w", number(w)], [trap ? "loss, itself included" : "loss, from the others", shown ? number(trap ? shown.selfToo : shown.loss, 3) : "–"],
+  const trap = byId("trap").checked, name = trap ? "loss, itself included" : "loss, itself left out";
+  const lossOf = (h) => (trap ? h.selfToo : points.x.length > 1 ? h.loss : null); // a single observation has no others
+  readout(byId("learn-read"), [["step", history.length ? history.at(-1).step : 0], ["w", number(w)], [name, shown ? number(lossOf(shown), 3) : "–"],
     ["mean squared error against the truth", shown ? number(shown.error, 3) : "–"]]);
   const list = history.length ? history : shown ? [{ step: 0, loss: shown.loss, selfToo: shown.selfToo, error: shown.error }] : [];
-  loss.show({ lines: [{ name: trap ? "loss, itself included" : "loss, from the others", x: list.map((h) => h.step), y: list.map((h) => (trap ? h.selfToo : h.loss)), colour: 1 },
+  loss.show({ lines: [{ name, x: list.map((h) => h.step), y: list.map(lossOf), colour: 1 },
     { name: "against the truth", x: list.map((h) => h.step), y: list.map((h) => h.error), colour: 2 }], xRange: [0, steps], yRange: [0, Math.max(0.5, ...list.map((h) => Math.max(h.loss, h.error)))] });
   if (!shown) return map.show({ weights: [], rows: [], columns: [] });
   const n = shown.keys.x.length, every = 2; // each second place is a row

@@ -70,10 +70,10 @@ const compare = latest(async () => {
 
 function table() {
   if (!list) return;
-  const columns = [...letters].map((l, j) => (j < valid ? l : `${l} (padding)`)), hidden = [...letters].map((_, j) => j >= valid);
+  const columns = [...letters], hidden = [...letters].map((_, j) => j >= valid);
   if (byId("what").value === "scores")
     byId("compare").replaceChildren(el("table", { class: "weights" }, el("caption", { class: "unseen", text: "Scores of each key" }), el("thead", {}, el("tr", {}, el("td"), ...columns.map((c) => el("th", { scope: "col", text: c })))),
-      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: s.name }), ...s.scores.map((v, j) => el("td", { text: j < valid ? number(v) : "−∞" })))))));
+      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: s.name }), ...s.scores.map((v, j) => j < valid ? el("td", { text: number(v) }) : el("td", { class: "masked", text: "−∞" })))))));
   else byId("compare").replaceChildren(weightTable({ rows: list.map((s) => s.name), columns, weights: list.map((s) => s.weights), hidden, caption: "Weight of each key" }));
 }
 
@@ -140,7 +140,7 @@ byId("nan").addEventListener("change", () => {
 
 let size = 6, vectors = 1, sizes = null;
 const largest = chart({ title: "Largest weight, mean of 64 queries", x: "E", y: "weight", height: 240 });
-const slope = chart({ title: "Size of the softmax's gradient, Σ w(1 − w)", x: "E", y: "gradient", height: 240 });
+const slope = chart({ title: "Gradient of the softmax, Σ w(1 − w)", x: "E", y: "gradient", height: 240 });
 byId("largest").append(largest.node);
 byId("slope").append(slope.node);
 

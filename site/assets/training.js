@@ -1,11 +1,11 @@
 // A model that trains in the page: controls, numbers, the curve of its loss, and its heads as they form.
 
-import { ask, calm, complain, el, grouped, later, number, say, state } from "./page.js";
+import { ask, calm, complain, el, grouped, later, number, say, sentence, state } from "./page.js";
 import { chart } from "./chart.js";
 import { headGrid } from "./headgrid.js";
 
-/** Writes an error of the program as a sentence. */
-export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+/** Says which characters of a text the model does not know; one that is not visible has its number instead. */
+export const unknown = (list) => `the training texts have no ${list.map((c) => (/[\p{L}\p{N}\p{P}\p{S}]/u.test(c) ? `“${c}”` : `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`)).join(" ")}: the model reads <unk> instead`;
 
 /** Returns the mean of losses; null if there are none or one is missing, because the training has diverged. */
 const mean = (list) => (list.length === 0 || list.includes(null) ? null : list.reduce((a, b) => a + b, 0) / list.length);
@@ -27,7 +27,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   const go = el("button", { type: "button", class: "main", text: "Train" });
   const one = el("button", { type: "button", text: "One step" }), again = el("button", { type: "button", text: "Start again" });
   const seed = el("input", { id: id("seed"), type: "number", min: 1, max: 999999, step: 1 });
-  const until = el("input", { id: id("until"), type: "number", min: 1, step: 1 });
+  const until = el("input", { id: id("until"), type: "number", min: 1, step: 1, placeholder: "last" });
   const choice = (label, list, fallback) => {
     const node = el("select", { id: id(label) }, ...list.map(([value, text]) => el("option", { value, text })));
     return { node, label: el("label", { for: id(label), text: label }, node), get: () => node.value || fallback };
@@ -98,7 +98,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     values.step.textContent = `${grouped(at)} of ${grouped(steps)}`;
     values.loss.textContent = number(mean(losses.slice(-20)), 3);
     values.rate.textContent = rate ? grouped(Math.round(rate)) : "–";
-    values.time.textContent = duration(seconds);
+    values.time.textContent = seconds ? duration(seconds) : "–";
     const right = shown && answer(shown.input);
     values.output.textContent = shown ? shown.output.slice(0, 44) || "nothing" : "–";
     values.output.classList.toggle("good", Boolean(right) && shown.output === right);
@@ -201,7 +201,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       if (mine !== turn) return;
       fail(null);
       take({ ...s, losses: [] }, false);
-      if (s.shown.unknown.length) fail({ message: `the model has never seen ${s.shown.unknown.map((c) => `“${c}”`).join(" ")}` });
+      if (s.shown.unknown.length) fail({ message: unknown(s.shown.unknown) });
       if (!busy()) save();
     }, (e) => {
       if (mine !== turn) return;

@@ -156,9 +156,16 @@ func TestSiteRegression(t *testing.T) {
 	w.wait(`document.querySelectorAll("#curve .grip").length === 1`)
 	w.click("#learn") // a single observation has no others
 	w.wait(`document.querySelector("#notes .bad")?.textContent.includes("add a second one")`)
+	if !js[bool](w.tab, `(() => { const r = document.querySelector("#notes .bad").getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; })()`) {
+		t.Error("the message is not on the screen")
+	}
+	w.wait(`[...document.querySelectorAll("#learn-read dd")][2].textContent === "–"`)
 	w.do(chromedp.KeyEvent("\t"))
 	w.click("#clear")
-	w.wait(`document.querySelector("#curve-read dd").textContent === "none"`)
+	w.wait(`document.querySelector("#curve-read dd").textContent === "none" && document.getElementById("curve-read").textContent.includes("New observations")`)
+	if !js[bool](w.tab, `document.querySelector("#weights .field").hidden`) {
+		t.Error("without observations there is a map of weights")
+	}
 	w.click("#fresh")
 	w.wait(`document.querySelectorAll("#curve .grip").length === 50`)
 	w.click("#learn")
@@ -222,6 +229,17 @@ func TestSiteMasks(t *testing.T) {
 	w.wait(`document.getElementById("spoken")?.textContent === "query 0, key 1: masked"`)
 	w.click("#step")
 	w.wait(`location.hash.includes("steps=7")`)
+	// The prefix mask contains the causal one: the page says so, and its expression has one of them.
+	w.set("tokens", 2)
+	w.wait(`document.getElementById("expression").textContent.includes("attn.And(mask.Prefix(2), mask.Window(3, 0)")`)
+	if !js[bool](w.tab, `document.getElementById("causal").disabled && document.getElementById("causal-note").checkVisibility()`) {
+		t.Error("with the prefix mask the causal one can still be chosen")
+	}
+	// A map without a visible cell has a scale, too.
+	w.lesson(site(t) + "masks.html#valid=1&length=0")
+	if got := w.text("#map .legend"); got != "0.001.00masked" {
+		t.Errorf("the scale of a map without visible cells is %q", got)
+	}
 }
 
 // Lesson 6 opens the heads that its text names, and the exported page shows the same numbers.
@@ -384,6 +402,10 @@ func TestSiteSearch(t *testing.T) {
 		if dash, space := found(same[0]), found(same[1]); !slices.Equal(dash, space) {
 			t.Errorf("%s finds %q, %s finds %q", same[0], dash, same[1], space)
 		}
+	}
+	// Words next to each other count more than a word in a title: the lesson comes before pages about attention heads.
+	if titles := found("cross%20attention"); !slices.Contains(titles[:min(5, len(titles))], "Encoder and decoder") {
+		t.Errorf("cross attention finds %q, want the lesson on encoder and decoder among the first", titles)
 	}
 	if titles := found("multihead"); !slices.ContainsFunc(titles, func(s string) bool { return strings.Contains(s, "Multi-head") }) {
 		t.Errorf("multihead finds %q, want a section with a dash in its title", titles)
