@@ -53,7 +53,7 @@ var lessonPages = []lesson{
 	{4, "dates", "Multi-head attention",
 		"Type a date in any of ten languages, see every head, and remove the heads that do not matter."},
 	{5, "masks", "Masks, layouts and positions",
-		"Who may attend to whom, where numbers are in memory, and what a cache saves."},
+		"Which keys a query may attend to, where numbers are in memory, and what a cache saves."},
 	{6, "minilm", "A real model, opened",
 		"All 72 heads of a pretrained model, and three patterns to find in them."},
 }

@@ -4,7 +4,7 @@
 import { el, number, onTheme, say } from "./page.js";
 import { brokenRGB, css, legend, maskRGB, rgb, signedRGB } from "./colour.js";
 
-const family = "system-ui, sans-serif", letters = 12, fewest = 9; // the sizes of labels, in pixels
+const family = "system-ui, sans-serif", letters = 12, least = 9; // sizes of labels, in pixels
 
 function canvasFor(canvas, width, height) {
   const ratio = Math.min(devicePixelRatio || 1, 3);
@@ -110,8 +110,8 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
     const width = Math.max(160, node.clientWidth || 320);
     const left = Math.ceil(18 + Math.min(110, width * 0.3, wide(rows)) + 8);
     const size = Math.max(1, Math.min(largest, (width - left - 2) / columns.length)), high = Math.max(1, Math.min(size, 520 / rows.length));
-    // In narrow cells, labels are smaller before some are left out.
-    const font = (n) => Math.max(fewest, Math.min(letters, n / 1.2)), step = (n) => Math.max(1, Math.ceil((1.2 * font(n)) / n - 1e-9));
+    // In narrow cells, labels are smaller if that spares leaving some out.
+    const font = (n) => (n < 1.2 * least ? letters : Math.min(letters, n / 1.2)), step = (n) => Math.max(1, Math.ceil((1.2 * font(n)) / n - 1e-9));
     const wideK = wide(columns, font(size)), upright = wideK + 2 <= size, top = Math.ceil(18 + (upright ? letters + 8 : Math.min(100, wideK) + 8));
     // The name of an axis may be longer than the axis.
     const across = Math.max(columns.length * size, wide([columnTitle], 11)), down = Math.max(rows.length * high, wide([rowTitle], 11));
