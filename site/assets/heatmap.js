@@ -112,10 +112,10 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
     const size = Math.max(1, Math.min(largest, (width - left - 2) / columns.length)), high = Math.max(1, Math.min(size, 520 / rows.length));
     // In narrow cells, labels are smaller if that spares leaving some out.
     const font = (n) => (n < 1.2 * least ? letters : Math.min(letters, n / 1.2)), step = (n) => Math.max(1, Math.ceil((1.2 * font(n)) / n - 1e-9));
-    const wideK = wide(columns, font(size)), upright = wideK + 2 <= size, top = Math.ceil(18 + (upright ? letters + 8 : Math.min(100, wideK) + 8));
+    const stepK = step(size), wideK = wide(columns, font(size)), upright = wideK + 2 <= size * stepK, top = Math.ceil(18 + (upright ? letters + 8 : Math.min(100, wideK) + 8));
     // The name of an axis may be longer than the axis.
     const across = Math.max(columns.length * size, wide([columnTitle], 11)), down = Math.max(rows.length * high, wide([rowTitle], 11));
-    return { left, top, size, high, upright, across, down, fontQ: font(high), fontK: font(size), stepQ: step(high), stepK: upright ? 1 : step(size),
+    return { left, top, size, high, upright, across, down, fontQ: font(high), fontK: font(size), stepQ: step(high), stepK,
       width: Math.ceil(left + across + 2), height: Math.ceil(top + down + 2) };
   }
 
@@ -154,7 +154,7 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
     write(rowTitle, 7, at.top + at.down / 2, { down: true, colour: quiet, size: 11 });
     for (let i = 0; i < rows.length; i += at.stepQ) write(rows[i], at.left - 6, at.top + (i + 0.5) * at.high, { align: "right", most: at.left - 26, size: at.fontQ });
     for (let j = 0; j < columns.length; j += at.stepK)
-      write(columns[j], at.left + (j + 0.5) * at.size, at.top - (at.upright ? 11 : 6), { down: !at.upright, align: at.upright ? "center" : "left", most: at.upright ? at.size : at.top - 24, size: at.fontK });
+      write(columns[j], at.left + (j + 0.5) * at.size, at.top - (at.upright ? 11 : 6), { down: !at.upright, align: at.upright ? "center" : "left", most: at.upright ? at.size * at.stepK : at.top - 24, size: at.fontK });
     key.replaceChildren(legend(scale.lo, scale.hi, { signed: what.scale === "signed", masked: what.hidden?.some(Boolean), digits: scale.hi - scale.lo < 0.05 ? 3 : 2 }));
     field.setAttribute("aria-label", `${title ? title + ": " : ""}${rows.length} ${rowTitle} rows, ${columns.length} ${columnTitle} columns. Arrow keys read single weights.`);
     point();
