@@ -140,7 +140,7 @@ function move(i, a, b) {
 }
 
 curve.picture.addEventListener("dblclick", (event) => {
-  if (points.x.length >= 200) return say("There are already 200 observations.");
+  if (points.x.length >= 200) return complain("there are already 200 observations");
   stop();
   const [a, b] = curve.at().back(...place(curve.picture, event));
   points.x.push(0);
