@@ -106,6 +106,11 @@ func (m marking) words(tokens, special []string) []Word {
 		}
 		apart = alone || m == ends && strings.HasSuffix(token, "</w>") || m == goesOn && !strings.HasSuffix(token, "@@")
 	}
+	for i := range words { // the pieces of a text that spells out a special token are no special token
+		if w := &words[i]; slices.Contains(special, w.Text) && !slices.Contains(special, tokens[w.From]) {
+			w.Text = strings.Join(tokens[w.From:w.To], "")
+		}
+	}
 	return words
 }
 
@@ -251,16 +256,17 @@ func (l *Layer) without(special []string, renormalise bool) Layer {
 	for h := range l.Heads {
 		all := l.Head(h)
 		for _, i := range rows {
-			sum := 0.
-			for _, j := range columns {
-				sum += float64(all[i*len(l.Keys)+j])
-			}
+			sum, from := 0., len(rest.Weights)
 			for _, j := range columns {
 				w := all[i*len(l.Keys)+j]
-				if renormalise && sum != 0 {
-					w = float32(float64(w) / sum)
-				}
+				sum += float64(w)
 				rest.Weights = append(rest.Weights, w)
+			}
+			if !renormalise || sum == 0 {
+				continue
+			}
+			for at := range rest.Weights[from:] {
+				rest.Weights[from+at] = float32(float64(rest.Weights[from+at]) / sum)
 			}
 		}
 	}

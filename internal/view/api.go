@@ -211,9 +211,8 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 // thumbs returns thumbnails of all heads of a layer or, if requested, of its summaries.
 func thumbs(q *query) (any, error) {
 	e, l := q.entry, q.lens
-	qa, ka := e.axes(q.layer)
 	small := func(weights []float32) []byte {
-		m := l.apply(weights, qa, ka)
+		m := e.shown(q.layer, weights, l)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
 		return small.appendWire(nil, bq, bk, lo, hi, false)
@@ -257,8 +256,7 @@ func head(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	qa, ka := q.entry.axes(q.layer)
-	m := q.lens.apply(weights, qa, ka)
+	m := q.entry.shown(q.layer, weights, q.lens)
 	rows, err := q.span("rows", m.rows)
 	if err != nil {
 		return nil, err

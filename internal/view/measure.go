@@ -56,7 +56,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 	if err != nil {
 		return nil, err
 	}
-	one := l.apply(weights, fq, fk)
+	one := from.shown(at, weights, l)
 	return inParallel(len(names), func(i int) (*float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err // the page no longer needs it
@@ -65,7 +65,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 		if err != nil {
 			return nil, err
 		}
-		d := heads.Divergence(one.w, l.apply(weights, q, k).w, one.rows)
+		d := heads.Divergence(one.w, e.shown(layer, weights, l).w, one.rows)
 		return finite(d), nil
 	})
 }
@@ -118,10 +118,12 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 // through returns a layer of one head with these weights, as the lens shows it.
 func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	one := oneHead(&e.record.Layers[layer], weights)
-	// MergeWords finds out from all texts of the record how tokens mark words.
+	if !l.words && !l.hide {
+		return one
+	}
 	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{*one}}
-	for _, other := range e.record.Layers {
-		r.Layers = append(r.Layers, heads.Layer{Kind: other.Kind, Queries: other.Queries, Keys: other.Keys})
+	for _, a := range e.outline.Axes { // MergeWords finds out from all texts of the record how tokens mark words
+		r.Layers = append(r.Layers, heads.Layer{Queries: a.Tokens, Keys: a.Tokens})
 	}
 	if l.words {
 		r = r.MergeWords()
@@ -130,6 +132,12 @@ func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 		r = r.WithoutSpecial(l.renorm)
 	}
 	return &r.Layers[0]
+}
+
+// shown returns weights of a layer as the lens shows them.
+func (e *entry) shown(layer int, weights []float32, l lens) matrix {
+	x := e.through(layer, weights, l)
+	return matrix{len(x.Queries), len(x.Keys), x.Weights}
 }
 
 // oneHead returns a layer with the tokens of l and a single head with these weights.

@@ -17,8 +17,6 @@ type axis struct {
 	Tokens  []string `json:"tokens"`
 	Special []int    `json:"special"` // indices of special tokens
 	Words   [][2]int `json:"words"`   // [from, to) of each word
-	words   []heads.Word
-	special []bool
 }
 
 // outline describes a record to the page without its weights.
@@ -136,15 +134,13 @@ func outlineOf(l *heads.Layer, q, k int) layerOutline {
 }
 
 func newAxis(tokens []string, r *heads.Record) *axis {
-	a := &axis{Tokens: append([]string{}, tokens...), Special: []int{}, Words: [][2]int{}, special: make([]bool, len(tokens))}
+	a := &axis{Tokens: append([]string{}, tokens...), Special: []int{}, Words: [][2]int{}}
 	for i, t := range tokens {
 		if slices.Contains(r.Special, t) {
-			a.special[i] = true
 			a.Special = append(a.Special, i)
 		}
 	}
-	a.words = r.Words(tokens)
-	for _, s := range a.words {
+	for _, s := range r.Words(tokens) {
 		a.Words = append(a.Words, [2]int{s.From, s.To})
 	}
 	return a
