@@ -53,7 +53,6 @@ type Recorder struct {
 	options RecorderOptions
 	order   []*observed
 	byName  map[string]*observed
-	parts   map[string]*inspected
 	err     error // the first
 }
 
@@ -64,6 +63,12 @@ type observed struct {
 	chosen       []int // numbers of the heads to keep
 	steps        []step
 	held         int // bytes that the steps keep to compute weights from
+
+	inspected bool        // Inspect has received the norms or vectors that the options select
+	norms     []float32   // [chosen keys], of all keys so far
+	queries   [][]float32 // [rows E] of each kept head, over all steps
+	keys      []float32   // [chosen keys E]; nil if the score is not a dot product
+	scale     float32
 }
 
 // step is one call.
@@ -74,7 +79,7 @@ type step struct {
 
 // NewRecorder returns an empty Recorder.
 func NewRecorder(o RecorderOptions) *Recorder {
-	return &Recorder{options: o, byName: map[string]*observed{}, parts: map[string]*inspected{}}
+	return &Recorder{options: o, byName: map[string]*observed{}}
 }
 
 // Reset removes all recorded data. Call it before another run.
@@ -148,6 +153,7 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 				o.chosen = append(o.chosen, h)
 			}
 		}
+		o.queries = make([][]float32, len(o.chosen))
 		r.byName[name] = o
 		r.order = append(r.order, o)
 	}
@@ -247,10 +253,10 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 	record := &Record{Source: t.Source, Target: t.Target, Special: t.Special}
 	for _, o := range r.order {
 		l := o.stack()
-		if l.Heads == 0 {
+		if l.Heads == 0 || len(o.steps) == 0 {
 			continue
 		}
-		if err := r.parts[o.name].addTo(&l, r.options); err != nil {
+		if err := o.addTo(&l, r.options); err != nil {
 			return nil, fmt.Errorf("heads: layer %s: %w", quote.Text(l.Name), err)
 		}
 		identify(&l, record.Layers, false, false)
