@@ -25,7 +25,7 @@ func (x *run) choose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		seen, err := x.chooser.Measure(ctx, m)
+		seen, err := x.Task.Measure(ctx, m, &x.Task.Selecting)
 		if err != nil {
 			return err
 		}
@@ -153,11 +153,11 @@ func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 // isTolerable reports whether a model's metric on the selecting part is within
 // the tolerated loss.
 func (x *run) isTolerable(ctx context.Context, m *models.Probe) (bool, error) {
-	seen, err := x.chooser.Measure(ctx, m)
+	seen, err := x.Task.Measure(ctx, m, &x.Task.Selecting)
 	if err != nil {
 		return false, err
 	}
-	return x.Goal.tolerates(x.metric, seen.Value, x.chosen.Value), nil
+	return x.Goal.tolerates(x.metric, seen.Value, x.Task.Selecting.whole.Value), nil
 }
 
 // tolerated returns the number of heads of an order that can be removed before the metric falls

@@ -121,14 +121,14 @@ func TestChooseMost(t *testing.T) {
 	e := experiment(t, m, parts, Goal{})
 	e.Empty = true
 	x := until(t, e)
-	all, whole := everyHead(m), x.chosen.Value
+	all, whole := everyHead(m), x.Task.Selecting.whole.Value
 	value := map[prune.Head]float64{}
 	for _, h := range all {
 		small, err := x.without([]prune.Head{h})
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := x.chooser.Measure(context.Background(), small)
+		seen, err := x.Task.Measure(context.Background(), small, &x.Task.Selecting)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,11 +279,11 @@ func TestChooseScoringAgain(t *testing.T) {
 			if i == x.method && !reflect.DeepEqual(pruned.Removed, x.pruned.Removed) {
 				t.Errorf("%+v: removed %v, again %v", goal, x.pruned.Removed, pruned.Removed)
 			}
-			seen, err := x.chooser.Measure(context.Background(), again)
+			seen, err := x.Task.Measure(context.Background(), again, &x.Task.Selecting)
 			if err != nil {
 				t.Fatal(err)
 			}
-			chosen, err := x.chooser.Measure(context.Background(), x.pruned.Subject)
+			chosen, err := x.Task.Measure(context.Background(), x.pruned.Subject, &x.Task.Selecting)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -330,7 +330,7 @@ func TestRoundsDiffer(t *testing.T) {
 
 // 9 of 10 right answers are a loss of exactly a tenth, also after rounding.
 func TestTolerates(t *testing.T) {
-	metric := judgedBy(train.MetricExact)
+	metric := Exact.Metric
 	for all := 2; all <= 1000; all++ {
 		for _, drop := range []float64{0.01, 0.05, 0.1, 0.25, 0.5} {
 			few := int(math.Round((1 - drop) * float64(all)))

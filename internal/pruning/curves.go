@@ -96,7 +96,7 @@ const mostKnown = 1000
 // after measures the model without some heads on the reporting part.
 func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error) {
 	if len(removed) == 0 {
-		return x.whole, ctx.Err()
+		return x.Task.Reporting.whole, ctx.Err()
 	}
 	key := fmt.Sprint(kept(x.layers, removed)) // maps are printed in the order of their keys
 	if seen, ok := x.known[key]; ok {
@@ -106,7 +106,7 @@ func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error)
 	if err != nil {
 		return Measured{}, err
 	}
-	seen, err := x.reporter.Measure(ctx, m)
+	seen, err := x.Task.Measure(ctx, m, &x.Task.Reporting)
 	if err == nil && len(x.known) < mostKnown {
 		x.known[key] = seen
 	}

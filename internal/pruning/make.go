@@ -42,7 +42,7 @@ func (x *run) prune(ctx context.Context) error {
 			return x.tooSlow(r.Left)
 		}
 	}
-	seen, err := x.reporter.Measure(ctx, pruned.Subject)
+	seen, err := x.Task.Measure(ctx, pruned.Subject, &x.Task.Reporting)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func Agree(largest, scale float64) error {
 
 // interval returns the 95% interval of the difference from the whole model.
 func (x *run) interval(seen Measured) (low, high reports.Number) {
-	l, h := bootstrap.Difference(seen.Items, x.Resamples, x.Seed, x.whole.Of, seen.Of)
+	l, h := bootstrap.Difference(seen.Items, x.Resamples, x.Seed, x.Task.Reporting.whole.Of, seen.Of)
 	return reports.Number(l), reports.Number(h)
 }
 
@@ -101,7 +101,7 @@ func (x *run) control(ctx context.Context) error {
 		m  *models.Probe
 		to **reports.Quality
 	}{{raw, &x.report.Result.Pruned}, {whole, &x.report.Result.Control}} {
-		seen, err := x.reporter.Measure(ctx, c.m)
+		seen, err := x.Task.Measure(ctx, c.m, &x.Task.Reporting)
 		if err != nil {
 			return err
 		}

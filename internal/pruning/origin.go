@@ -62,12 +62,12 @@ func (o origin) trainer(file string, learn, scoring []train.Line, s reports.Sett
 	return TrainProbe(probe, s.Rate, seed), err
 }
 
-// compared is the part of the data on which a model in its file is compared with the one in memory.
-func (o origin) compared() Part {
+// compared returns a probe on which a model in its file is compared with the one in memory.
+func (o origin) compared(x *Task) *models.Probe {
 	if o.Translator != nil {
-		return Selecting
+		return x.Selecting.Probe
 	}
-	return Reporting
+	return x.Reporting.Probe
 }
 
 // forms returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other

@@ -75,7 +75,7 @@ func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
 	if e.Task, err = newTask(m, dir, o.Metric, parts); err != nil {
 		return nil, err
 	}
-	copy(e.Task.Parts[:], probes[1:])
+	e.Task.Selecting.Probe, e.Task.Reporting.Probe = probes[1], probes[2]
 	e.Task.Faster = e.Goal.Speed > 0
 	r := &reports.Report{Version: o.Version, Started: time.Now().UTC().Format(time.RFC3339)}
 	r.Model.Dir, r.Model.Task, r.Settings.TrainData = dir, m.Name, o.Train
@@ -116,35 +116,28 @@ func newTask(m *tasks.Model, dir, metric string, parts [3][]train.Line) (*Task, 
 		return nil, flags.Errorf("--metric %s does not fit the task of %s (%s), want %s",
 			metric, quote.Shell(dir), what, flags.Listed(m.Metrics, "or"))
 	}
-	for i := range task.Wanted {
-		for _, line := range parts[i+1] {
-			task.Wanted[i] = append(task.Wanted[i], line.Value)
-		}
-	}
-	for _, name := range m.Metrics {
-		switch j, ok := judges[name]; {
-		case name == metric && ok:
-			task.Judge = j
-		case ok && name != "loss": // the loss is reported for every model
+	task.Judge = judges[metric]
+	for _, name := range m.Metrics { // the loss is reported for every model, and translating takes time
+		if j := judges[name]; name != metric && name != "loss" && j.Writes == task.Judge.Writes {
 			task.Others = append(task.Others, j)
 		}
 	}
-	if metric != "bleu" && metric != "exact" {
-		return task, nil
-	}
-	task.Write = new(Writing)
-	if metric == "exact" {
-		task.Write.By = train.MetricExact
-	}
-	for i, part := range parts[1:] {
+	for i, part := range []*Part{&task.Selecting, &task.Reporting} {
+		lines := parts[i+1]
+		for _, line := range lines {
+			part.Wanted = append(part.Wanted, line.Value)
+		}
+		if !task.Judge.Writes {
+			continue
+		}
 		var sources []string
-		sources, task.Write.References[i] = train.Group(tasks.PairsOf(part))
+		sources, part.References = train.Group(tasks.PairsOf(lines))
 		for _, source := range sources {
 			e, err := m.Encode(source, "")
 			if err != nil {
 				return nil, err
 			}
-			task.Write.Sources[i] = append(task.Write.Sources[i], e.IDs)
+			part.Sources = append(part.Sources, e.IDs)
 		}
 	}
 	return task, nil
@@ -160,7 +153,7 @@ func (p *Prepared) Run(ctx context.Context, out *Output) error {
 		if err != nil {
 			return err
 		}
-		return out.keep(ctx, f, left, e.Task.Parts[p.origin.compared()], r)
+		return out.keep(ctx, f, left, p.origin.compared(e.Task), r)
 	}
 	err := e.Run(ctx, p.Report)
 	if err != nil {
