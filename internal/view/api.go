@@ -25,14 +25,10 @@ const (
 )
 
 func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	files := http.FileServerFS(page())
-	mux.Handle("GET /{$}", files)
+	mux := serveFolder("page")
 	mux.HandleFunc("GET /page/main.js", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "text/javascript; charset=utf-8", s.script)
 	})
-	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
-	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /api/start", respond(s.start))
 	mux.HandleFunc("GET /api/thumbs", s.ofLayer(thumbs))
 	mux.HandleFunc("GET /api/head", s.ofLayer(head))

@@ -116,11 +116,10 @@ func newEntry(id string, r *heads.Record) *entry {
 	return e
 }
 
-// explain sets NoVectors, if no layer has queries and keys and the source gives a reason.
+// explain sets NoVectors if no layer of a record from a source has queries and keys.
 func (e *entry) explain(of Source) {
-	source, can := of.(Explainer)
-	if can && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
-		e.outline.NoVectors = source.NoVectors(e.record)
+	if of != nil && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
+		e.outline.NoVectors = of.NoVectors(e.record)
 	}
 }
 

@@ -2,8 +2,6 @@ package view
 
 import (
 	"bytes"
-	"embed"
-	"io/fs"
 	"net/http"
 	"strconv"
 
@@ -17,9 +15,6 @@ type Training func(width float64) (any, error)
 // Frame returns a frame of the recording of a run for the page, as JSON like Training.
 type Frame func(step int) (any, error)
 
-//go:embed training
-var trainingPage embed.FS
-
 // Limits for the width of pictures in requests.
 const leastPicture, mostPicture = 300, 1600
 
@@ -31,19 +26,11 @@ func NewTraining(name string, t Training, f Frame) *Server {
 }
 
 func (s *Server) trainingRoutes(t Training, f Frame) http.Handler {
-	sub, err := fs.Sub(trainingPage, "training")
-	if err != nil {
-		panic(err) // the name above is wrong
-	}
 	dark := []byte("@media (prefers-color-scheme: dark) {" + viz.DarkCharts() + viz.DarkFigures() + "}\n")
-	mux := http.NewServeMux()
-	files := http.FileServerFS(sub)
-	mux.Handle("GET /{$}", files)
-	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
+	mux := serveFolder("training")
 	mux.HandleFunc("GET /page/charts.css", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, "text/css; charset=utf-8", bytes.Clone(dark))
 	})
-	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /api/training", respond(func(r *http.Request) (any, error) {
 		width, err := strconv.Atoi(r.URL.Query().Get("width"))
 		if err != nil || width < leastPicture || width > mostPicture {

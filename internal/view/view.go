@@ -30,11 +30,8 @@ type Source interface {
 	// writes target. If target is empty, the model writes its own output. The page
 	// shows the error.
 	Record(ctx context.Context, source, target string) (*heads.Record, error)
-}
-
-// Explainer is a Source that explains why a record from it has no queries and keys.
-type Explainer interface {
-	// NoVectors returns the reason as a sentence for the page.
+	// NoVectors returns the reason why a record from it has no queries and keys, as a
+	// sentence for the page.
 	NoVectors(r *heads.Record) string
 }
 
@@ -129,23 +126,34 @@ type Server struct {
 	handler http.Handler
 }
 
-//go:embed page
+// embedded has the folders of files for the browser: of the page of attn view, and of that of attn follow.
+//
+//go:embed page training
 var embedded embed.FS
 
-// page returns the folder of files for the browser.
-func page() fs.FS {
-	sub, err := fs.Sub(embedded, "page")
+// folder returns a folder of embedded.
+func folder(name string) fs.FS {
+	sub, err := fs.Sub(embedded, name)
 	if err != nil {
-		panic(err) // the name above is wrong
+		panic(err) // the name is wrong
 	}
 	return sub
 }
 
+// serveFolder returns a handler that serves a folder of embedded, and nothing else yet.
+func serveFolder(name string) *http.ServeMux {
+	mux, files := http.NewServeMux(), http.FileServerFS(folder(name))
+	mux.Handle("GET /{$}", files)
+	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	return mux
+}
+
 // script returns all modules of the page as one script. It is the same for every server.
-var script = sync.OnceValues(func() (string, error) { return bundled(page()) })
+var script = sync.OnceValues(func() (string, error) { return bundled(folder("page")) })
 
 // frozenPage returns the page as one file, without data. It is the same for every server.
-var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(page()) })
+var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(folder("page")) })
 
 // New returns a server for the given records and models.
 func New(o Options) (*Server, error) {

@@ -36,6 +36,8 @@ func (f sourceFunc) Record(ctx context.Context, source, target string) (*heads.R
 	return f(ctx, source, target)
 }
 
+func (sourceFunc) NoVectors(*heads.Record) string { return "" }
+
 func newServer(t *testing.T, o Options) *Server {
 	t.Helper()
 	s, err := New(o)
