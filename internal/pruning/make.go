@@ -2,7 +2,6 @@ package pruning
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
@@ -52,18 +51,6 @@ func (x *run) prune(ctx context.Context) error {
 		return nil
 	}
 	return x.Keep(ctx, pruned.Subject, x.report)
-}
-
-// Agree returns an error unless the logits of two forms of a model agree. largest is their
-// largest absolute difference and scale the largest absolute logit.
-func Agree(largest, scale float64) error {
-	// agreement is the tolerance for rounding, relative to scale.
-	const agreement = 1e-4
-	if limit := agreement * max(scale, 1); !(largest <= limit) {
-		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in an output, more than %g",
-			largest, limit)}
-	}
-	return nil
 }
 
 // interval returns the 95% interval of the difference from the whole model.
