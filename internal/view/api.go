@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/viz"
 )
@@ -224,18 +225,19 @@ func thumbs(q *query) (any, error) {
 		}
 		return slices.Concat(list...), nil
 	}
-	list = make([][]byte, q.heads().Heads)
-	judged := newJudge(q.heads())
+	list, found := make([][]byte, q.heads().Heads), make([][]heads.Problem, q.heads().Heads)
 	mean, err := e.eachHead(q.ctx, q.layer, l.values, func(h int, weights []float32) {
 		if !l.values {
-			judged.head(weights)
+			found[h] = oneHead(q.heads(), weights).Check()
 		}
 		list[h] = small(weights)
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.note(q.layer, judged)
+	if !l.values {
+		e.note(q.layer, found)
+	}
 	e.memo.put(e.meanKey(q.layer, l.values), mean) // the page requests it next
 	e.tally(q.layer, l.values)
 	return slices.Concat(list...), nil
