@@ -65,7 +65,7 @@ type entry struct {
 	head    func(layer, h int) ([]float32, error)
 	vectors func(layer, h int) (queries, keys []float32, err error)
 
-	memo   *memo // of the store
+	memo   *recent[summaryKey, []float32] // of the store
 	scores []Scores
 
 	mu       sync.Mutex
@@ -158,11 +158,12 @@ type store struct {
 	film  *heads.Film            // its frames become entries on request
 	last  []Scores               // of the last frame, which is the trained model
 	typed recent[string, *entry] // by id
-	memo  *memo
+	memo  *recent[summaryKey, []float32]
 }
 
 func newStore(o Options, most int) *store {
-	s := &store{film: o.Film, last: o.Scores, typed: recent[string, *entry]{most: most}, memo: newMemo()}
+	s := &store{film: o.Film, last: o.Scores, memo: newMemo()}
+	s.typed = recent[string, *entry]{most: most, size: func(e *entry) int { return e.bytes }}
 	add := func(r *heads.Record) *entry {
 		e := newEntry(fmt.Sprintf("r%d", len(s.fixed)), r)
 		e.memo, e.scores = s.memo, o.Scores
@@ -219,5 +220,5 @@ func (s *store) frame(id string) *entry {
 // add stores a record.
 func (s *store) add(e *entry) {
 	e.memo = s.memo
-	s.typed.put(e.outline.ID, e, e.bytes)
+	s.typed.put(e.outline.ID, e)
 }

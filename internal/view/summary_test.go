@@ -157,7 +157,7 @@ func TestMemo(t *testing.T) {
 	m := newMemo()
 	made := 0
 	get := func(layer, n int) {
-		w, err := m.get(summaryKey{layer: layer}, func() ([]float32, error) { made++; return make([]float32, n), nil })
+		w, err := m.find(summaryKey{layer: layer}, func() ([]float32, error) { made++; return make([]float32, n), nil })
 		if err != nil || len(w) != n {
 			t.Errorf("%d weights, %v", len(w), err)
 		}
@@ -175,7 +175,7 @@ func TestMemo(t *testing.T) {
 		t.Errorf("%d are held beside a large one", len(m.items)-1)
 	}
 	failed := errors.New("failed")
-	if _, err := m.get(summaryKey{layer: 5}, func() ([]float32, error) { return nil, failed }); !errors.Is(err, failed) || len(m.items) != 1 {
+	if _, err := m.find(summaryKey{layer: 5}, func() ([]float32, error) { return nil, failed }); !errors.Is(err, failed) || len(m.items) != 1 {
 		t.Errorf("an error: %v", err)
 	}
 }
