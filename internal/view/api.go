@@ -28,7 +28,7 @@ const (
 func (s *Server) routes() http.Handler {
 	mux := serveFolder("page")
 	mux.HandleFunc("GET /page/main.js", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, "text/javascript; charset=utf-8", s.script)
+		answer(w, http.StatusOK, "text/javascript; charset=utf-8", []byte(script()))
 	})
 	mux.HandleFunc("GET /api/start", respond(s.start))
 	mux.HandleFunc("GET /api/thumbs", s.ofLayer(thumbs))
@@ -39,7 +39,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/check", s.ofLayer(check))
 	mux.HandleFunc("GET /api/film", respond(s.filmAnswers))
 	mux.HandleFunc("GET /api/frozen", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, plainText, s.frozen) // as text, so that it does not run here
+		answer(w, http.StatusOK, plainText, []byte(frozenPage())) // as text, so that it does not run here
 	})
 	mux.HandleFunc("POST /api/record", respond(s.record))
 	return mux

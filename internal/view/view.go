@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/attn-go/attn/heads"
@@ -120,8 +119,6 @@ type Server struct {
 	host    string // accepted host name, besides localhost and IP addresses
 	secret  string // gives access to the page
 	store   *store
-	frozen  []byte        // the page as one file, without data
-	script  []byte        // all modules of the page
 	asking  chan struct{} // a semaphore, full while a model runs
 	handler http.Handler
 }
@@ -131,32 +128,21 @@ type Server struct {
 //go:embed page training
 var embedded embed.FS
 
-// folder returns a folder of embedded.
-func folder(name string) fs.FS {
-	sub, err := fs.Sub(embedded, name)
+// serveFolder returns a handler that serves a folder of embedded, and nothing else yet.
+func serveFolder(name string) *http.ServeMux {
+	folder, err := fs.Sub(embedded, name)
 	if err != nil {
 		panic(err) // the name is wrong
 	}
-	return sub
-}
-
-// serveFolder returns a handler that serves a folder of embedded, and nothing else yet.
-func serveFolder(name string) *http.ServeMux {
-	mux, files := http.NewServeMux(), http.FileServerFS(folder(name))
+	mux, files := http.NewServeMux(), http.FileServerFS(folder)
 	mux.Handle("GET /{$}", files)
 	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	return mux
 }
 
-// script returns all modules of the page as one script. It is the same for every server.
-var script = sync.OnceValues(func() (string, error) { return bundled(folder("page")) })
-
-// frozenPage returns the page as one file, without data. It is the same for every server.
-var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(folder("page")) })
-
 // New returns a server for the given records and models.
-func New(o Options) (*Server, error) {
+func New(o Options) *Server {
 	if o.MaxText == 0 {
 		o.MaxText = 4000
 	}
@@ -166,17 +152,9 @@ func New(o Options) (*Server, error) {
 	if o.Keep == 0 {
 		o.Keep = 256 << 20
 	}
-	frozen, err := frozenPage()
-	if err != nil {
-		return nil, err
-	}
-	script, err := script()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), frozen: frozen, script: []byte(script), asking: make(chan struct{}, 1)}
+	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), asking: make(chan struct{}, 1)}
 	s.handler = s.guard(s.routes())
-	return s, nil
+	return s
 }
 
 // ServeHTTP answers one request.
