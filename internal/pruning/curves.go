@@ -80,7 +80,7 @@ func (x *run) curves(ctx context.Context) error {
 			}
 			low, high := x.interval(seen)
 			curve.Points = append(curve.Points, reports.Point{
-				Left: all - len(gone), Metric: reports.Number(seen.Value), Loss: reports.Number(seen.Loss), KL: reports.Number(seen.KL),
+				Left: all - len(gone), Metric: seen.Metric, Loss: seen.Loss, KL: seen.KL,
 				Low: low, High: high,
 			})
 		}
@@ -146,14 +146,14 @@ func (x *run) randomBand(ctx context.Context) error {
 	points := x.levels(orders[0])
 	tell := x.progress("random orders")
 	for i, point := range points {
-		var metric, loss, kl []float64
+		var metric, loss, kl []reports.Number
 		for j, order := range orders {
 			tell(i*len(orders)+j, len(points)*len(orders))
 			seen, err := x.after(ctx, x.cut(order, len(point)))
 			if err != nil {
 				return err
 			}
-			metric, loss, kl = append(metric, seen.Value), append(loss, seen.Loss), append(kl, seen.KL)
+			metric, loss, kl = append(metric, seen.Metric), append(loss, seen.Loss), append(kl, seen.KL)
 		}
 		x.report.Random.Points = append(x.report.Random.Points, reports.BandPoint{
 			Left: all - len(point), Metric: spread(metric), Loss: spread(loss), KL: spread(kl),

@@ -87,12 +87,12 @@ func (g Goal) Describe(m Metric, work string) string {
 }
 
 // tolerates reports whether the metric may fall from whole to value.
-func (g Goal) tolerates(m Metric, value, whole float64) bool {
+func (g Goal) tolerates(m Metric, value, whole reports.Number) bool {
 	const rounding = 1e-9 // so that a loss of exactly the tolerated size passes
 	if m.Loss {
-		return value <= (1+g.Drop+rounding)*whole
+		return value <= reports.Number(1+g.Drop+rounding)*whole
 	}
-	return value >= (1-g.Drop-rounding)*whole
+	return value >= reports.Number(1-g.Drop-rounding)*whole
 }
 
 // CheckError means that a goal was not reached, or that models that must agree differ.
@@ -227,10 +227,10 @@ func (x *run) prepare(ctx context.Context) (err error) {
 		}
 		tell(i+1, 2)
 	}
-	x.report.Result.Before = reporting.whole.quality(x.Subject.Parameters())
-	if x.tolerates() && !x.metric.Loss && !(selecting.whole.Value > 0) {
+	x.report.Result.Before = reporting.whole.Quality
+	if x.tolerates() && !x.metric.Loss && !(selecting.whole.Metric > 0) {
 		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose",
-			x.metric, selecting.whole.Value)}
+			x.metric, selecting.whole.Metric)}
 	}
 	return nil
 }

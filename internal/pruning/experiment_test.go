@@ -203,12 +203,12 @@ func TestGoals(t *testing.T) {
 	}
 	m, parts := trained(t)
 	ctx := context.Background()
-	value := func(m *models.Model) float64 {
+	value := func(m *models.Model) reports.Number {
 		e := experiment(t, m, parts, Goal{})
 		if err := e.start(new(reports.Report)).prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		return e.Task.Selecting.whole.Value
+		return e.Task.Selecting.whole.Metric
 	}
 	for name, change := range map[string]func(*Experiment){
 		"scored once":    func(*Experiment) {},

@@ -45,7 +45,7 @@ func (x *run) prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.After = seen.quality(pruned.Subject.Parameters())
+	r.After = seen.Quality
 	r.Low, r.High = x.interval(seen)
 	if x.Keep == nil {
 		return nil
@@ -92,8 +92,7 @@ func (x *run) control(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		q := seen.quality(c.m.Parameters())
-		*c.to = &q
+		*c.to = &seen.Quality
 	}
 	return nil
 }

@@ -56,9 +56,9 @@ type Metric struct {
 func (m Metric) String() string { return m.Name }
 
 // better reports whether a is better than b. NaN is worse than any number.
-func (m Metric) better(a, b float64) bool {
-	if math.IsNaN(b) {
-		return !math.IsNaN(a)
+func (m Metric) better(a, b reports.Number) bool {
+	if b != b {
+		return a == a
 	}
 	if m.Loss {
 		return a < b
@@ -70,19 +70,7 @@ func (m Metric) better(a, b float64) bool {
 type Measured struct {
 	Items int                 // number of sources or texts, which the bootstrap resamples
 	Of    bootstrap.Statistic // the metric
-	Value float64             // the metric of all items
-	// Loss is the mean over its terms, KL the mean divergence from the whole model in nats per
-	// term. They are NaN if the task has none.
-	Loss, KL float64
-	Others   []reports.Named
-}
-
-// quality returns the measurements in the form of a report.
-func (m Measured) quality(parameters int) reports.Quality {
-	return reports.Quality{
-		Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL),
-		Others: m.Others,
-	}
+	reports.Quality
 }
 
 // outcome is what a model does on a part of the data.
@@ -107,6 +95,9 @@ var (
 	}}
 	Accuracy = Judge{Metric{Name: "accuracy", Unit: "%"}, false, func(o outcome) bootstrap.Statistic {
 		return ratio(o.predicted, 100, func(p models.Predicted) float64 { return float64(p.Right) })
+	}}
+	divergence = Judge{Metric{Name: "KL", Unit: "nats", Loss: true}, false, func(o outcome) bootstrap.Statistic {
+		return ratio(o.predicted, 1, func(p models.Predicted) float64 { return p.KL })
 	}}
 	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Spearman)}
 	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Pearson)}
@@ -213,13 +204,12 @@ func (x *Task) Measure(ctx context.Context, p *models.Probe, on *Part) (Measured
 			return Measured{}, err
 		}
 	}
-	value := func(j Judge) float64 { return j.Of(o)(numbersTo(o.items(j))) }
-	seen := Measured{
-		Items: o.items(x.Judge), Of: x.Judge.Of(o), Value: value(x.Judge), Loss: value(Loss),
-		KL: ratio(list, 1, func(p models.Predicted) float64 { return p.KL })(numbersTo(len(list))),
-	}
+	value := func(j Judge) reports.Number { return reports.Number(j.Of(o)(numbersTo(o.items(j)))) }
+	seen := Measured{o.items(x.Judge), x.Judge.Of(o), reports.Quality{
+		Parameters: p.Parameters(), Metric: value(x.Judge), Loss: value(Loss), KL: value(divergence),
+	}}
 	for _, j := range x.Others {
-		seen.Others = append(seen.Others, reports.Named{Name: j.Name, Unit: j.Unit, Value: reports.Number(value(j))})
+		seen.Others = append(seen.Others, reports.Named{Name: j.Name, Unit: j.Unit, Value: value(j)})
 	}
 	return seen, nil
 }
