@@ -47,7 +47,7 @@ func batchOf(file *safetensors.File) (x models.Batch, err error) {
 	return x, err
 }
 
-// sequences returns those in the tensor ids, and their token types, without the padding that mask marks.
+// sequences returns the sequences in the tensor ids, and their token types, without the padding that mask marks.
 func sequences(file *safetensors.File, ids, mask, types string) (tokens, typed [][]int, err error) {
 	shape := file.Lookup(ids).Shape
 	if n := len(shape); n != 1 && n != 2 {
