@@ -61,7 +61,7 @@ type observed struct {
 	name         string
 	batch, heads int   // of the model
 	chosen       []int // numbers of the heads to keep
-	steps        []step
+	steps        steps
 	held         int // bytes that the steps keep to compute weights from
 
 	inspected bool        // Inspect has received the norms or vectors that the options select
@@ -76,6 +76,9 @@ type step struct {
 	rows, keys int
 	head       func(i int) []float32 // returns or computes the weights [rows keys] of the i-th kept head
 }
+
+// steps are all calls of a layer. A record that computes weights keeps them alive, and nothing else of the Recorder.
+type steps []step
 
 // NewRecorder returns an empty Recorder.
 func NewRecorder(o RecorderOptions) *Recorder {
@@ -168,8 +171,8 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 
 // stack returns all steps as one layer, which computes its weights. Its axes have the right lengths, but no tokens.
 func (o *observed) stack() Layer {
-	l := Layer{Name: o.name, Heads: len(o.chosen), Held: o.held, again: o.head}
-	lq, lk := o.sizes()
+	l := Layer{Name: o.name, Heads: len(o.chosen), Held: o.held, again: o.steps.head}
+	lq, lk := o.steps.sizes()
 	l.Queries, l.Keys = make([]string, lq), make([]string, lk)
 	if len(o.chosen) < o.heads {
 		l.Chosen = slices.Clone(o.chosen)
@@ -178,27 +181,27 @@ func (o *observed) stack() Layer {
 }
 
 // sizes returns the numbers of queries and keys of all steps.
-func (o *observed) sizes() (lq, lk int) {
-	for _, s := range o.steps {
+func (all steps) sizes() (lq, lk int) {
+	for _, s := range all {
 		lq, lk = lq+s.rows, s.keys // keys only grow
 	}
 	return lq, lk
 }
 
 // head returns the weights [Lq Lk] of the i-th kept head, over all steps.
-func (o *observed) head(i int) []float32 {
-	if len(o.steps) == 1 {
-		return o.steps[0].head(i)
+func (all steps) head(i int) []float32 {
+	if len(all) == 1 {
+		return all[0].head(i)
 	}
-	rows, keys := o.sizes()
-	all, row := make([]float32, rows*keys), 0
-	for _, s := range o.steps {
+	rows, keys := all.sizes()
+	whole, row := make([]float32, rows*keys), 0
+	for _, s := range all {
 		for from, weights := 0, s.head(i); from < len(weights); from += s.keys {
-			copy(all[row*keys:], weights[from:from+s.keys])
+			copy(whole[row*keys:], weights[from:from+s.keys])
 			row++
 		}
 	}
-	return all
+	return whole
 }
 
 // Texts are the texts that a model has processed, and their tokens.

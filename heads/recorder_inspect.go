@@ -27,8 +27,8 @@ func (r *Recorder) inspect(layer string, p attn.Parts) error {
 	}
 	b := r.options.Sequence
 	if r.options.OnRequest {
-		weights := p.Weights // keep no other part: it would keep unused tensors alive
-		o.steps = append(o.steps, step{p.Sizes.Lq, p.Sizes.Lk, func(i int) []float32 { return weights(b, o.chosen[i]) }})
+		weights, chosen := p.Weights, o.chosen // keep no other part: it would keep unused tensors alive
+		o.steps = append(o.steps, step{p.Sizes.Lq, p.Sizes.Lk, func(i int) []float32 { return weights(b, chosen[i]) }})
 		o.held += p.RetainedBytes
 	}
 	o.inspected = true
