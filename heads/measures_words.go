@@ -106,7 +106,8 @@ func (m marking) words(tokens, special []string) []Word {
 		}
 		apart = alone || m == ends && strings.HasSuffix(token, "</w>") || m == goesOn && !strings.HasSuffix(token, "@@")
 	}
-	for i := range words { // the pieces of a text that spells out a special token are no special token
+	// A word of the text may read like a special token. It keeps the marks of its pieces, which tell them apart.
+	for i := range words {
 		if w := &words[i]; slices.Contains(special, w.Text) && !slices.Contains(special, tokens[w.From]) {
 			w.Text = strings.Join(tokens[w.From:w.To], "")
 		}

@@ -318,8 +318,8 @@ func metadata(f *safetensors.Reader, key string, to any) (given bool, err error)
 	return true, nil
 }
 
-// layerFrom makes a layer without weights from a tensor, its metadata and the texts. others are the layers before it, and
-// frames is as for outline.
+// layerFrom makes a layer without weights from a tensor, its metadata and the texts. others are the layers before
+// it, and frames is as for outline.
 func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, frames int) (Layer, error) {
 	l := Layer{Name: t.Name, Chosen: j.Heads, KeyHeads: j.KeyHeads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
 	_, said := kindOf(t.Name)

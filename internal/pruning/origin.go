@@ -65,8 +65,8 @@ func comparedOn(m *tasks.Model, x *Task) *models.Probe {
 	return x.Reporting.Probe
 }
 
-// formsOf returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other
-// files of the model.
+// formsOf returns the files of a pruned model: the compact and the masked form, or the masked form alone,
+// with the other files of the model.
 func formsOf(m *tasks.Model, left *models.Probe) (f forms, err error) {
 	if m.Translator != nil {
 		return lessonForms(left.Model(), m.Recipe), nil
