@@ -286,7 +286,7 @@ func measures(q *query) (any, error) {
 		return nil, err
 	}
 	row, err := q.entry.measureHead(q.layer, name, q.lens)
-	return [][]*float64{row}, err
+	return [][]strictjson.Number{row}, err
 }
 
 // divergence returns the divergence of all heads of a layer, or of one, from a head of

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // axis contains the tokens of one side of a matrix.
@@ -69,7 +70,7 @@ type entry struct {
 	scores []Scores
 
 	mu       sync.Mutex
-	measures map[seen][][]*float64 // [heads columns]
+	measures map[seen][][]strictjson.Number // [heads columns]
 	sums     sync.Mutex
 	totals   map[totalKey]*total
 	wrong    sync.Map // lines of warnings by layer, for the layers checked so far
@@ -80,11 +81,11 @@ const (
 	entryBytes   = 4 << 10
 	layerBytes   = 2 << 10
 	tokenBytes   = 128 // of an axis: string, word and index
-	measureBytes = 16
+	measureBytes = 8
 )
 
 func newEntry(id string, r *heads.Record) *entry {
-	e := &entry{record: r, measures: map[seen][][]*float64{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
+	e := &entry{record: r, measures: map[seen][][]strictjson.Number{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.head = func(layer, h int) ([]float32, error) { return r.Layers[layer].Head(h), nil }
 	e.vectors = func(layer, h int) (queries, keys []float32, err error) {
 		queries, keys = r.Layers[layer].Vectors(h)
