@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // film returns a film of one layer of two heads, with the given steps.
@@ -28,7 +29,7 @@ func film(t *testing.T, steps ...int) *heads.Film {
 
 // Scores of heads are those of the trained model: the last step has them, and no other.
 func TestScoresOfFilm(t *testing.T) {
-	s := New(Options{Film: film(t, 0, 4), Scores: []Scores{{Name: "x", Values: map[string][]float64{"encoder.0": {3, 4}}}}})
+	s := New(Options{Film: film(t, 0, 4), Scores: []Scores{{Name: "x", Values: map[string][]strictjson.Number{"encoder.0": {3, 4}}}}})
 	for id, want := range map[string]string{"f0": "null", "f1": "4"} {
 		answer := ask(s, "GET", "/api/measures?record="+id+"&layer=0", "", nil)
 		var rows [][]json.RawMessage

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strconv"
 
@@ -98,11 +97,11 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []strictjson.Nu
 		row = append(row, strictjson.Number(named[c.Key]))
 	}
 	for i := range e.scores {
-		x := math.NaN() // summaries have no scores
+		x := strictjson.NaN // summaries have no scores
 		if h, err := strconv.Atoi(name); err == nil {
 			x = e.scores[i].score(&e.record.Layers[layer], h)
 		}
-		row = append(row, strictjson.Number(x))
+		row = append(row, x)
 	}
 	return row, nil
 }

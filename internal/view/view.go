@@ -11,7 +11,6 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Source records the attention of a model for given texts.
@@ -46,17 +46,17 @@ type Scores struct {
 	Name, Help string
 	// Values are the scores of each layer, by its name: one per head of the record, or
 	// one per head of the model, by its number there. NaN is a missing score.
-	Values map[string][]float64
+	Values map[string][]strictjson.Number
 }
 
 // score returns the score of head h of a layer, or NaN.
-func (s *Scores) score(l *heads.Layer, h int) float64 {
+func (s *Scores) score(l *heads.Layer, h int) strictjson.Number {
 	values := s.Values[l.Name]
 	if len(values) != l.Heads {
 		h = l.Number(h)
 	}
 	if h >= len(values) {
-		return math.NaN()
+		return strictjson.NaN
 	}
 	return values[h]
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // sample returns a record of one cross-attention layer with two heads, 3 queries and 5 keys.
@@ -279,8 +280,8 @@ func TestScores(t *testing.T) {
 	other := sample()
 	other.Layers[0].Name = "other"
 	s := New(Options{Records: []*heads.Record{sample(), pruned, other}, Scores: []Scores{
-		{Name: "importance: gradient", Values: map[string][]float64{"decoder.0.cross": {0.5, math.NaN()}}},
-		{Name: "importance: taylor", Values: map[string][]float64{"decoder.0.cross": {1, 2, -3, 4}}},
+		{Name: "importance: gradient", Values: map[string][]strictjson.Number{"decoder.0.cross": {0.5, strictjson.NaN}}},
+		{Name: "importance: taylor", Values: map[string][]strictjson.Number{"decoder.0.cross": {1, 2, -3, 4}}},
 	}})
 	var start struct{ Columns []column }
 	if err := json.Unmarshal(ask(s, "GET", "/api/start", "", nil).Body.Bytes(), &start); err != nil {
