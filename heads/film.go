@@ -192,48 +192,29 @@ func filmFrom(f *safetensors.Reader) (*Film, error) {
 	if err := checkSteps(steps); err != nil {
 		return nil, err
 	}
-	// recordFrom reads everything but the weights, which are read below: the first frame and the others are
-	// in the same tensors.
-	stacks, total := map[string][]float32{}, 0
-	first, err := recordFrom(f, func(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
-		if len(t.Shape) != 4 || t.Shape[0] != n {
-			return Layer{}, fmt.Errorf("shape %v, want [%d H Lq Lk] for %d steps", t.Shape, n, n)
-		}
-		if _, said := kindOf(t.Name); !said && j.Kind == "" {
-			return Layer{}, errors.New("neither its metadata nor its name contains the kind of the layer")
-		}
-		if len(j.parts()) > 0 {
-			return Layer{}, errors.New("metadata name norms or vectors, want weights only")
-		}
-		one := t
-		one.Shape = t.Shape[1:]
-		l, err := layerFrom(f, one, j, texts, others, func(*Layer) bool { return false })
-		if err != nil {
-			return l, err
-		}
-		// The file contains these numbers, so the product does not overflow.
-		if total += n * l.Heads * len(l.Queries) * len(l.Keys); total > maxFilmWeights {
-			return l, fmt.Errorf("%d weights so far, want at most %d", total, maxFilmWeights)
-		}
-		all := make([]float32, n*l.Heads*len(l.Queries)*len(l.Keys))
-		if err := f.ReadFloat32s(t.Name, all, 0); err != nil {
-			return l, &readError{err}
-		}
-		stacks[l.Name] = all
-		l.Weights = all[:len(all)/n]
-		return l, l.validate()
-	})
+	first, err := outline(f, n)
 	if err != nil {
 		return nil, err
+	}
+	stacks, total := make([][]float32, len(first.Layers)), 0 // weights of all frames, by layer
+	for i, l := range first.Layers {
+		// The file contains these numbers, so the product does not overflow.
+		size := n * l.Heads * len(l.Queries) * len(l.Keys)
+		if total += size; total > maxFilmWeights {
+			return nil, fmt.Errorf("tensor %s: %d weights so far, want at most %d", quote.Text(l.Name), total, maxFilmWeights)
+		}
+		stacks[i] = make([]float32, size)
+		if err := f.ReadFloat32s(l.Name, stacks[i], 0); err != nil {
+			return nil, &readError{err}
+		}
 	}
 	film := &Film{}
 	for at, step := range steps {
 		r := *first
 		r.Layers = slices.Clone(first.Layers)
 		for i := range r.Layers {
-			l := &r.Layers[i]
-			all := stacks[l.Name]
-			l.Weights = all[at*len(all)/n : (at+1)*len(all)/n]
+			all := stacks[i]
+			r.Layers[i].Weights = all[at*len(all)/n : (at+1)*len(all)/n]
 		}
 		film.Frames = append(film.Frames, Frame{step, float64(losses[at]), &r})
 	}

@@ -106,6 +106,12 @@ func (m marking) words(tokens, special []string) []Word {
 		}
 		apart = alone || m == ends && strings.HasSuffix(token, "</w>") || m == goesOn && !strings.HasSuffix(token, "@@")
 	}
+	// A word of the text may read like a special token. It keeps the marks of its pieces, which tell them apart.
+	for i := range words {
+		if w := &words[i]; slices.Contains(special, w.Text) && !slices.Contains(special, tokens[w.From]) {
+			w.Text = strings.Join(tokens[w.From:w.To], "")
+		}
+	}
 	return words
 }
 
@@ -251,16 +257,17 @@ func (l *Layer) without(special []string, renormalise bool) Layer {
 	for h := range l.Heads {
 		all := l.Head(h)
 		for _, i := range rows {
-			sum := 0.
-			for _, j := range columns {
-				sum += float64(all[i*len(l.Keys)+j])
-			}
+			sum, from := 0., len(rest.Weights)
 			for _, j := range columns {
 				w := all[i*len(l.Keys)+j]
-				if renormalise && sum != 0 {
-					w = float32(float64(w) / sum)
-				}
+				sum += float64(w)
 				rest.Weights = append(rest.Weights, w)
+			}
+			if !renormalise || sum == 0 {
+				continue
+			}
+			for at := range rest.Weights[from:] {
+				rest.Weights[from+at] = float32(float64(rest.Weights[from+at]) / sum)
 			}
 		}
 	}

@@ -159,6 +159,13 @@ func TestWithoutSpecial(t *testing.T) {
 	if got, want := both.Layers[1].axes(), "[xy z] [0 0] [xy z] []"; got != want {
 		t.Errorf("words without special tokens %s, want %s", got, want)
 	}
+	// Pieces that spell out a special token are a word of the text.
+	spelt := &Record{Special: []string{"</s>"}, Layers: []Layer{{
+		Kind: Encoder, Heads: 1, Queries: []string{"▁</", "s>", "</s>"}, Keys: []string{"</s>"}, Weights: []float32{1, 1, 1},
+	}}}
+	if l := spelt.MergeWords().WithoutSpecial(false).Layers[0]; !slices.Equal(l.Queries, []string{"▁</s>"}) {
+		t.Errorf("words %q, want only the one that is not special", l.Queries)
+	}
 	none := &Record{Special: []string{"t0"}, Layers: []Layer{layerOf(Encoder, 1, 1, func(int, int) float32 { return 1 })}}
 	if l := none.WithoutSpecial(true).Layers[0]; len(l.Queries)+len(l.Keys)+len(l.Weights) > 0 {
 		t.Errorf("%+v, want nothing", l)

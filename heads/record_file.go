@@ -220,12 +220,32 @@ func inFile(path string, err error) error {
 // readError is an error of reading a tensor's data. Its message already has the path and the name.
 type readError struct{ error }
 
-// layerReader makes a layer from a tensor, its metadata and the texts. others are the layers before it.
-type layerReader func(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error)
+func fromFile(f *safetensors.Reader) (*Record, error) {
+	r, err := outline(f, 0)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		l.Weights = make([]float32, l.Heads*len(l.Queries)*len(l.Keys))
+		numbers := map[string][]float32{l.Name: l.Weights}
+		if size := l.inFile.size; size > 0 {
+			l.QueryVectors, l.KeyVectors = make([]float32, l.Heads*len(l.Queries)*size), make([]float32, l.Heads*len(l.Keys)*size)
+			numbers[l.inFile.queries], numbers[l.inFile.keys] = l.QueryVectors, l.KeyVectors
+		}
+		for name, to := range numbers {
+			if err := f.ReadFloat32s(name, to, 0); err != nil {
+				return nil, &readError{err}
+			}
+		}
+		l.inFile = storedVectors{}
+	}
+	return r, nil
+}
 
-func fromFile(f *safetensors.Reader) (*Record, error) { return recordFrom(f, readLayer) }
-
-func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
+// outline returns the record in a file without its weights and vectors. If the file is a film, frames is the number of
+// its frames, and otherwise 0.
+func outline(f *safetensors.Reader, frames int) (*Record, error) {
 	if len(f.Tensors()) == 0 {
 		return nil, errors.New("no tensors, want one for each attention layer")
 	}
@@ -264,7 +284,7 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 		if parts[t.Name] {
 			continue // the layer it belongs to reads it
 		}
-		l, err := read(f, t, layers[t.Name], &texts, r.Layers)
+		l, err := layerFrom(f, t, layers[t.Name], &texts, r.Layers, frames)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", quote.Text(t.Name), err)
 		}
@@ -298,27 +318,23 @@ func metadata(f *safetensors.Reader, key string, to any) (given bool, err error)
 	return true, nil
 }
 
-// readLayer is a layerReader that reads the weights.
-func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
-	l, err := layerFrom(f, t, j, texts, others, func(*Layer) bool { return true })
-	if err != nil {
-		return l, err
-	}
-	if size := l.inFile.size; size > 0 {
-		l.QueryVectors, l.KeyVectors = make([]float32, l.Heads*len(l.Queries)*size), make([]float32, l.Heads*len(l.Keys)*size)
-		for name, to := range map[string][]float32{l.inFile.queries: l.QueryVectors, l.inFile.keys: l.KeyVectors} {
-			if err := f.ReadFloat32s(name, to, 0); err != nil {
-				return l, &readError{err}
-			}
-		}
-		l.inFile = storedVectors{}
-	}
-	return l, l.validate()
-}
-
-// layerFrom makes a layer. It reads the weights if wanted returns true.
-func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, wanted func(*Layer) bool) (Layer, error) {
+// layerFrom makes a layer without weights from a tensor, its metadata and the texts. others are the layers before
+// it, and frames is as for outline.
+func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, frames int) (Layer, error) {
 	l := Layer{Name: t.Name, Chosen: j.Heads, KeyHeads: j.KeyHeads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
+	_, said := kindOf(t.Name)
+	said = said || j.Kind != ""
+	if frames > 0 {
+		switch {
+		case len(t.Shape) != 4 || t.Shape[0] != frames:
+			return l, fmt.Errorf("shape %v, want [%d H Lq Lk] for %d steps", t.Shape, frames, frames)
+		case !said:
+			return l, errors.New("neither its metadata nor its name contains the kind of the layer")
+		case len(j.parts()) > 0:
+			return l, errors.New("metadata name norms or vectors, want weights only")
+		}
+		t.Shape = t.Shape[1:]
+	}
 	shape := t.Shape
 	switch len(shape) {
 	case 2:
@@ -341,7 +357,7 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		return l, fmt.Errorf("shape %v, want at least one head and 1 to %d tokens", t.Shape, maxTokens)
 	}
 	l.Heads, l.Queries, l.Keys = shape[0], make([]string, lq), make([]string, lk)
-	if wanted(&l) {
+	if !said && lq == lk { // identify looks at the weights
 		l.Weights = make([]float32, shape[0]*lq*lk)
 		if err := f.ReadFloat32s(t.Name, l.Weights, 0); err != nil {
 			return l, &readError{err}
@@ -357,6 +373,7 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		l.Index = *j.Index
 	}
 	identify(&l, others, j.Kind != "", j.Index != nil)
+	l.Weights = nil
 	queries, keys := texts.axes(l.Kind)
 	for _, axis := range []struct {
 		name         string
@@ -390,8 +407,7 @@ func numbers(n int) []string {
 	return list
 }
 
-// anyDistribution reports whether a row of any layer sums to 1, as after a softmax. Weights that are not in
-// memory are read one head at a time.
+// anyDistribution reports whether a row of any layer sums to 1, as after a softmax. It reads one head at a time.
 func anyDistribution(f *safetensors.Reader, layers []Layer) (bool, error) {
 	for i := range layers {
 		l := &layers[i]
@@ -411,11 +427,8 @@ func anyDistribution(f *safetensors.Reader, layers []Layer) (bool, error) {
 	return false, nil
 }
 
-// headOf returns the weights of a head; it reads them from the file if they are not in memory.
+// headOf reads the weights of a head.
 func headOf(f *safetensors.Reader, l *Layer, h int) ([]float32, error) {
-	if l.Weights != nil {
-		return l.Head(h), nil
-	}
 	n := len(l.Queries) * len(l.Keys)
 	weights := make([]float32, n)
 	if err := f.ReadFloat32s(l.Name, weights, h*n); err != nil {

@@ -24,22 +24,12 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := recordFrom(f, outlineLayer)
+	r, err := outline(f, 0)
 	if err != nil {
 		f.Close()
 		return nil, inFile(path, err)
 	}
 	return &File{Record: r, file: f}, nil
-}
-
-// outlineLayer is a layerReader that does not keep the weights.
-func outlineLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
-	_, said := kindOf(t.Name)
-	l, err := layerFrom(f, t, j, texts, others, func(l *Layer) bool {
-		return !said && j.Kind == "" && len(l.Queries) == len(l.Keys)
-	})
-	l.Weights = nil
-	return l, err
 }
 
 // Head reads the weights [Lq Lk] of a head of a layer of the record.

@@ -53,7 +53,6 @@ type Recorder struct {
 	options RecorderOptions
 	order   []*observed
 	byName  map[string]*observed
-	parts   map[string]*inspected
 	err     error // the first
 }
 
@@ -62,8 +61,14 @@ type observed struct {
 	name         string
 	batch, heads int   // of the model
 	chosen       []int // numbers of the heads to keep
-	steps        []step
+	steps        steps
 	held         int // bytes that the steps keep to compute weights from
+
+	inspected bool        // Inspect has received the norms or vectors that the options select
+	norms     []float32   // [chosen keys], of all keys so far
+	queries   [][]float32 // [rows E] of each kept head, over all steps
+	keys      []float32   // [chosen keys E]; nil if the score is not a dot product
+	scale     float32
 }
 
 // step is one call.
@@ -72,9 +77,12 @@ type step struct {
 	head       func(i int) []float32 // returns or computes the weights [rows keys] of the i-th kept head
 }
 
+// steps are all calls of a layer. A record that computes weights keeps them alive, and nothing else of the Recorder.
+type steps []step
+
 // NewRecorder returns an empty Recorder.
 func NewRecorder(o RecorderOptions) *Recorder {
-	return &Recorder{options: o, byName: map[string]*observed{}, parts: map[string]*inspected{}}
+	return &Recorder{options: o, byName: map[string]*observed{}}
 }
 
 // Reset removes all recorded data. Call it before another run.
@@ -148,6 +156,7 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 				o.chosen = append(o.chosen, h)
 			}
 		}
+		o.queries = make([][]float32, len(o.chosen))
 		r.byName[name] = o
 		r.order = append(r.order, o)
 	}
@@ -162,8 +171,8 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 
 // stack returns all steps as one layer, which computes its weights. Its axes have the right lengths, but no tokens.
 func (o *observed) stack() Layer {
-	l := Layer{Name: o.name, Heads: len(o.chosen), Held: o.held, again: o.head}
-	lq, lk := o.sizes()
+	l := Layer{Name: o.name, Heads: len(o.chosen), Held: o.held, again: o.steps.head}
+	lq, lk := o.steps.sizes()
 	l.Queries, l.Keys = make([]string, lq), make([]string, lk)
 	if len(o.chosen) < o.heads {
 		l.Chosen = slices.Clone(o.chosen)
@@ -172,27 +181,27 @@ func (o *observed) stack() Layer {
 }
 
 // sizes returns the numbers of queries and keys of all steps.
-func (o *observed) sizes() (lq, lk int) {
-	for _, s := range o.steps {
+func (all steps) sizes() (lq, lk int) {
+	for _, s := range all {
 		lq, lk = lq+s.rows, s.keys // keys only grow
 	}
 	return lq, lk
 }
 
 // head returns the weights [Lq Lk] of the i-th kept head, over all steps.
-func (o *observed) head(i int) []float32 {
-	if len(o.steps) == 1 {
-		return o.steps[0].head(i)
+func (all steps) head(i int) []float32 {
+	if len(all) == 1 {
+		return all[0].head(i)
 	}
-	rows, keys := o.sizes()
-	all, row := make([]float32, rows*keys), 0
-	for _, s := range o.steps {
+	rows, keys := all.sizes()
+	whole, row := make([]float32, rows*keys), 0
+	for _, s := range all {
 		for from, weights := 0, s.head(i); from < len(weights); from += s.keys {
-			copy(all[row*keys:], weights[from:from+s.keys])
+			copy(whole[row*keys:], weights[from:from+s.keys])
 			row++
 		}
 	}
-	return all
+	return whole
 }
 
 // Texts are the texts that a model has processed, and their tokens.
@@ -247,10 +256,10 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 	record := &Record{Source: t.Source, Target: t.Target, Special: t.Special}
 	for _, o := range r.order {
 		l := o.stack()
-		if l.Heads == 0 {
+		if l.Heads == 0 || len(o.steps) == 0 {
 			continue
 		}
-		if err := r.parts[o.name].addTo(&l, r.options); err != nil {
+		if err := o.addTo(&l, r.options); err != nil {
 			return nil, fmt.Errorf("heads: layer %s: %w", quote.Text(l.Name), err)
 		}
 		identify(&l, record.Layers, false, false)

@@ -10,115 +10,66 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// inspected has the parts that Inspect received for a layer.
-type inspected struct {
-	rows    []inspectedRows // one entry per call
-	heads   int             // of the model
-	keys    int
-	norms   []float32 // [heads keys], of all keys so far
-	vectors []float32 // [heads keys E]
-	scale   float32
-	others  bool // the score is not a dot product
-}
-
-// inspectedRows are the queries [heads n E] of one call.
-type inspectedRows struct {
-	n       int
-	vectors []float32
-}
-
 // Inspect keeps the data besides weights that the options select. Record returns its errors.
 func (r *Recorder) Inspect(layer string, p attn.Parts) {
-	if r.options.OnRequest && r.keeps(layer) {
-		if err := r.keepAgain(layer, p); err != nil {
-			r.err = fmt.Errorf("heads: layer %s: %w", quote.Text(layer), err)
-		}
-	}
-	if r.err != nil || !r.options.ValueNorms && !r.options.Vectors || r.options.Layers != nil && !r.options.Layers(layer) {
+	if !r.keeps(layer) || !r.options.OnRequest && !r.options.ValueNorms && !r.options.Vectors {
 		return
 	}
-	w := p.ValueNorms
-	if n := r.options.Sequence; n < 0 || n >= w.Dim(0) {
-		r.err = fmt.Errorf("heads: layer %s: sequence %d, but the batch has %d", quote.Text(layer), n, w.Dim(0))
-		return
-	}
-	x := r.parts[layer]
-	if x == nil {
-		x = &inspected{heads: w.Dim(1)}
-		r.parts[layer] = x
-	}
-	x.heads, x.keys = w.Dim(1), w.Dim(2)
-	x.norms = slices.Clone(sequence(w, r.options.Sequence))
-	if !r.options.Vectors {
-		return
-	}
-	if p.Queries == nil {
-		x.others = true
-		return
-	}
-	x.rows = append(x.rows, inspectedRows{p.Queries.Dim(2), slices.Clone(sequence(p.Queries, r.options.Sequence))})
-	x.scale, x.vectors = p.Scale, nil
-	groups := p.Keys.Dim(1)
-	for h := range x.heads { // heads that share keys get copies
-		n := p.Keys.Dim(2) * p.Keys.Dim(3)
-		from := h / (x.heads / groups) * n
-		x.vectors = append(x.vectors, sequence(p.Keys, r.options.Sequence)[from:from+n]...)
+	if err := r.inspect(layer, p); err != nil {
+		r.err = fmt.Errorf("heads: layer %s: %w", quote.Text(layer), err)
 	}
 }
 
-// keepAgain keeps the function that computes the weights of a call again.
-func (r *Recorder) keepAgain(layer string, p attn.Parts) error {
+func (r *Recorder) inspect(layer string, p attn.Parts) error {
 	o, err := r.add(layer, p.Sizes.B, p.Sizes.H, p.Sizes.Lk)
 	if err != nil {
 		return err
 	}
-	b, weights := r.options.Sequence, p.Weights // keep no other part: it would keep unused tensors alive
-	o.steps = append(o.steps, step{p.Sizes.Lq, p.Sizes.Lk, func(i int) []float32 { return weights(b, o.chosen[i]) }})
-	o.held += p.RetainedBytes
+	b := r.options.Sequence
+	if r.options.OnRequest {
+		weights, chosen := p.Weights, o.chosen // keep no other part: it would keep unused tensors alive
+		o.steps = append(o.steps, step{p.Sizes.Lq, p.Sizes.Lk, func(i int) []float32 { return weights(b, chosen[i]) }})
+		o.held += p.RetainedBytes
+	}
+	o.inspected = true
+	if r.options.ValueNorms {
+		o.norms = nil
+		for _, h := range o.chosen {
+			o.norms = append(o.norms, headIn(p.ValueNorms, b, h)...)
+		}
+	}
+	if !r.options.Vectors || p.Queries == nil { // another kind of score has no queries and keys to multiply
+		return nil
+	}
+	o.scale, o.keys = p.Scale, nil
+	sharing := p.Sizes.H / p.Keys.Dim(1)
+	for i, h := range o.chosen {
+		o.queries[i] = append(o.queries[i], headIn(p.Queries, b, h)...)
+		o.keys = append(o.keys, headIn(p.Keys, b, h/sharing)...) // heads that share keys get copies
+	}
 	return nil
 }
 
-// sequence returns the part of a tensor that belongs to sequence b of the batch.
-func sequence(x *tensor.Tensor, b int) []float32 {
-	n := len(x.Data()) / x.Dim(0)
-	return x.Data()[b*n : (b+1)*n]
+// headIn returns the part of a tensor [B H …] that belongs to head h of sequence b.
+func headIn(x *tensor.Tensor, b, h int) []float32 {
+	n := len(x.Data()) / max(1, x.Dim(0)*x.Dim(1))
+	return x.Data()[(b*x.Dim(1)+h)*n:][:n]
 }
 
 // addTo adds the selected data to a layer without tokens.
-func (x *inspected) addTo(l *Layer, o RecorderOptions) error {
-	if !o.ValueNorms && !o.Vectors {
+func (o *observed) addTo(l *Layer, options RecorderOptions) error {
+	if !options.ValueNorms && !options.Vectors {
 		return nil
 	}
-	if x == nil {
+	if !o.inspected {
 		return errors.New("ValueNorms or Vectors is set, but Inspect was not called")
 	}
-	lq, lk, kept := len(l.Queries), len(l.Keys), count(0, x.heads)
-	if l.Chosen != nil {
-		kept = l.Chosen
+	l.ValueNorms = slices.Clone(o.norms)
+	if o.keys != nil {
+		l.QueryVectors, l.KeyVectors, l.ScoreScale = slices.Concat(o.queries...), slices.Clone(o.keys), o.scale
 	}
-	if x.keys != lk || len(kept) != l.Heads {
-		return fmt.Errorf("Inspect received %d heads and %d keys, Observe received %d and %d", x.heads, x.keys, l.Heads, lk)
+	if err := l.validateVectors(); err != nil {
+		return fmt.Errorf("Inspect and Observe received different calls: %w", err)
 	}
-	if o.ValueNorms {
-		l.ValueNorms = chosen(x.norms, 1, x.heads, kept)
-	}
-	if !o.Vectors || x.others { // another kind of score has no queries and keys to multiply
-		return nil
-	}
-	rows := 0
-	for _, r := range x.rows {
-		rows += r.n
-	}
-	if rows != lq {
-		return fmt.Errorf("Inspect received %d queries, Observe received %d", rows, lq)
-	}
-	l.QueryVectors = make([]float32, 0, len(kept)*rows*len(x.vectors)/max(1, x.heads*x.keys))
-	for _, h := range kept {
-		for _, r := range x.rows {
-			n := len(r.vectors) / x.heads
-			l.QueryVectors = append(l.QueryVectors, r.vectors[h*n:(h+1)*n]...)
-		}
-	}
-	l.KeyVectors, l.ScoreScale = chosen(x.vectors, 1, x.heads, kept), x.scale
 	return nil
 }

@@ -188,29 +188,23 @@ func nearestInCube(c color.RGBA) int {
 	return nearest
 }
 
-// painter writes coloured text. It writes an escape code only where the colour changes.
-type painter struct {
-	strings.Builder
-	t   Terminal
-	now string
-}
-
-func (p *painter) set(code string) {
-	if code != p.now {
-		p.WriteString("\x1b[" + code + "m")
-		p.now = code
+// set changes the colour, if it is another one.
+func (d *drawing) set(code string) {
+	if code != d.now {
+		d.WriteString("\x1b[" + code + "m")
+		d.now = code
 	}
 }
 
 // plain resets all colours.
-func (p *painter) plain() {
-	if p.now != "" {
-		p.WriteString("\x1b[0m")
-		p.now = ""
+func (d *drawing) plain() {
+	if d.now != "" {
+		d.WriteString("\x1b[0m")
+		d.now = ""
 	}
 }
 
-func (p *painter) line() {
-	p.plain()
-	p.WriteByte('\n')
+func (d *drawing) line() {
+	d.plain()
+	d.WriteByte('\n')
 }

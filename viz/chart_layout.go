@@ -100,12 +100,7 @@ func (c Chart) yTicks(f frame) (values []float64, texts []string) {
 	return values, texts
 }
 
-func (c Chart) layout() (*sheet, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	return c.layoutBehind(c.margin()), nil
-}
+func (c Chart) layout() (*sheet, error) { return Multiples{Charts: []Chart{c}}.layout() }
 
 // layoutBehind lays out a chart that has been checked. left is the width reserved for the y labels.
 func (c Chart) layoutBehind(left float64) *sheet {

@@ -29,7 +29,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	d := &drawing{painter: painter{t: t}}
+	d := &drawing{t: t}
 	d.text(c.Title)
 	d.text(c.Y)
 	f := c.frame()

@@ -28,7 +28,7 @@ func (m Multiples) PNG(w io.Writer, scale float64) error {
 // layout arranges the sheets of the charts in a grid.
 func (m Multiples) layout() (*sheet, error) {
 	if len(m.Charts) == 0 {
-		return (Chart{}).layout() // the same error
+		return nil, (Chart{}).check() // the same error
 	}
 	columns := m.Columns
 	if columns <= 0 {

@@ -190,6 +190,7 @@ func grid(p placed) string {
 
 // svgPanel draws the cells and a frame.
 func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
+	paths := s.paths(p)
 	if s.asImage(p) {
 		for on, attributes := range [...]string{OnLight: `class="day"`, OnDark: `class="night" display="none"`} {
 			// Viewers that smooth images smooth less if a cell has many pixels.
@@ -200,7 +201,7 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 				attributes, number(p.x), number(p.y), number(p.width()), number(p.height()), base64.StdEncoding.EncodeToString(file.Bytes()))
 		}
 	} else {
-		paths, colors := s.paths(p), s.colors(OnLight)
+		colors := s.colors(OnLight)
 		fmt.Fprintf(b, `<path class="zero" fill="%s" d="M%s %s%s"/>`+"\n", hex(colors[s.paper()]), number(p.x), number(p.y), outline(p.width(), p.height()))
 		fmt.Fprintf(b, "<g %s shape-rendering=\"crispEdges\">\n", grid(p))
 		for shade := range 256 {
@@ -213,54 +214,41 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 		}
 		b.WriteString("</g>\n")
 	}
-	// The hatching must not be scaled with the cells.
-	if d := s.veils(p); d != nil {
+	if d := paths[veilPath]; d != nil {
 		fmt.Fprintf(b, `<path fill="url(#masked)" d="%s"/>`+"\n", d)
 	}
 	fmt.Fprintf(b, `<path fill="none" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", number(p.x), number(p.y), outline(p.width(), p.height()))
 }
 
-// holePath is the index of the outlines of values that are not numbers.
-const holePath = 256
+// Indices of the outlines of special cells.
+const (
+	holePath = 256 + iota
+	veilPath
+)
 
-// runs calls f for each run of cells with the same shade in a row.
-func (s *sheet) runs(p placed, f func(row, column, n, shade int)) {
-	w := len(p.Columns)
+// paths returns the outlines of the cells of each shade, a piece for each run of cells in a row; in an image only those
+// of masked cells. These are in the sheet's coordinates, because their hatching must not be scaled with the cells.
+func (s *sheet) paths(p placed) (paths [veilPath + 1][]byte) {
+	w, image := len(p.Columns), s.asImage(p)
 	for i := range p.Rows {
 		for j, n := 0, 0; j < w; j += n {
 			shade := s.shadeOf(p.Panel, i*w+j)
 			for n = 1; j+n < w && s.shadeOf(p.Panel, i*w+j+n) == shade; n++ {
 			}
-			f(i, j, n, shade)
-		}
-	}
-}
-
-// paths returns the outlines of the cells of each shade.
-func (s *sheet) paths(p placed) (paths [257][]byte) {
-	s.runs(p, func(i, j, n, shade int) {
-		if shade == hole {
-			shade = holePath
-		}
-		if shade != veil {
+			switch {
+			case shade == veil:
+				at := p.cell(i, j)
+				paths[veilPath] = fmt.Appendf(paths[veilPath], "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
+				continue
+			case image:
+				continue
+			case shade == hole:
+				shade = holePath
+			}
 			paths[shade] = fmt.Appendf(paths[shade], "M%d %dh%dv1h-%dz", j, i, n, n)
 		}
-	})
-	return paths
-}
-
-// veils returns the outlines of masked cells, in the sheet's coordinates.
-func (s *sheet) veils(p placed) (d []byte) {
-	if p.Masked == nil {
-		return nil
 	}
-	s.runs(p, func(i, j, n, shade int) {
-		if shade == veil {
-			at := p.cell(i, j)
-			d = fmt.Appendf(d, "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
-		}
-	})
-	return d
+	return paths
 }
 
 // svgHover adds a transparent cell with a title above each cell of a panel.

@@ -60,7 +60,7 @@ func (f Figure) Text(w io.Writer, t Terminal) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	d := &drawing{painter: painter{t: t}, extent: e, unit: f.unit()}
+	d := &drawing{t: t, extent: e, unit: f.unit()}
 	d.text(f.Title)
 	switch p := f.Panels[0]; {
 	case len(f.Panels) > 1:
@@ -77,9 +77,12 @@ func (f Figure) Text(w io.Writer, t Terminal) error {
 	return err
 }
 
-// drawing is a figure that is being drawn on a terminal.
+// drawing is a figure or chart that is being drawn on a terminal.
 type drawing struct {
-	painter
+	strings.Builder
+	t   Terminal
+	now string // the code of the current colour
+
 	extent
 	unit  string   // of the values
 	notes []string // for the legend

@@ -5,31 +5,22 @@ import "github.com/attn-go/attn/internal/cells"
 // thumbnailSide is the largest number of rows and of columns of a small panel.
 const thumbnailSide = 32
 
-// thumbnail is a small panel among others.
-type thumbnail struct {
-	Panel
-	title string
-	width int // in characters
-}
-
 // thumbnails draws panels side by side without tokens, as many as the width and the figure's Columns allow.
 func (d *drawing) thumbnails(f Figure) {
 	most := d.side(f)
-	var list []thumbnail
+	var list []Panel
 	worst, short := [2]int{1, 1}, false
 	for _, p := range f.Panels {
 		small, down, across := d.thin(p, thumbnailSide, most)
 		worst = [2]int{max(worst[0], down), max(worst[1], across)}
-		t := thumbnail{Panel: small, width: len(small.Columns)}
 		// A title may be somewhat wider than its panel.
-		t.title = label(p.Title, max(t.width, narrowest))
-		cut := t.title != label(p.Title, cells.Width(p.Title)) && p.Kind != "" // a cut name would not tell heads apart
+		small.Title = label(p.Title, max(len(small.Columns), narrowest))
+		cut := small.Title != label(p.Title, cells.Width(p.Title)) && p.Kind != "" // a cut name would not tell heads apart
 		if (cut || most < thumbnailSide && cells.Width(p.Title) > most) && p.Head >= 0 {
-			t.title = ShortHeadName(p.Layer, p.Head)
+			small.Title = ShortHeadName(p.Layer, p.Head)
 			short = true
 		}
-		t.width = max(t.width, cells.Width(t.title))
-		list = append(list, t)
+		list = append(list, small)
 	}
 	row := f.Columns // of the figure; on a narrow terminal it takes several lines
 	if row <= 0 {
@@ -64,13 +55,10 @@ func (d *drawing) side(f Figure) int {
 }
 
 // shelves draws panels in as few lines as possible, with about the same number in each.
-func (d *drawing) shelves(list []thumbnail) {
+func (d *drawing) shelves(list []Panel) {
 	widest := 0
-	for _, t := range list {
-		widest = max(widest, t.width)
-	}
-	for i := range list {
-		list[i].width = widest
+	for _, p := range list {
+		widest = max(widest, len(p.Columns), cells.Width(p.Title))
 	}
 	lines := 1
 	if d.t.Width > 0 {
@@ -79,7 +67,7 @@ func (d *drawing) shelves(list []thumbnail) {
 	}
 	for ; lines > 0; lines-- {
 		n := (len(list) + lines - 1) / lines
-		d.shelf(list[:n])
+		d.shelf(list[:n], widest)
 		list = list[n:]
 	}
 }
@@ -87,26 +75,26 @@ func (d *drawing) shelves(list []thumbnail) {
 // gap is the distance between panels.
 const gap = 2
 
-// shelf draws panels side by side.
-func (d *drawing) shelf(list []thumbnail) {
+// shelf draws panels side by side, each of them width characters wide.
+func (d *drawing) shelf(list []Panel, width int) {
 	height := 0
-	for i, t := range list {
-		height = max(height, len(t.Rows))
-		d.WriteString(t.title)
+	for i, p := range list {
+		height = max(height, len(p.Rows))
+		d.WriteString(p.Title)
 		if i+1 < len(list) {
-			pad(&d.Builder, t.width-cells.Width(t.title)+gap)
+			pad(&d.Builder, width-cells.Width(p.Title)+gap)
 		}
 	}
 	d.line()
 	for row := 0; row < height; row += d.step() {
 		room := 0 // spaces to write before the next panel
-		for _, t := range list {
-			if row < len(t.Rows) {
+		for _, p := range list {
+			if row < len(p.Rows) {
 				pad(&d.Builder, room)
-				d.small(t.Panel, row)
-				room = t.width - len(t.Columns) + gap
+				d.small(p, row)
+				room = width - len(p.Columns) + gap
 			} else {
-				room += t.width + gap
+				room += width + gap
 			}
 		}
 		d.line()

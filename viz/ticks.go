@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // span is an interval of numbers.
@@ -92,8 +94,5 @@ func grouped(text string) string {
 	if strings.ContainsAny(text, ".e") {
 		return text
 	}
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
+	return quote.Grouped(text)
 }

@@ -79,7 +79,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	m.Limit(cmd.Limit)
-	r, err := importance.Measure(ctx, m, cmd.Model, o)
+	r, err := importance.Measure(ctx, m, o)
 	shown.Clear()
 	stopped := errors.Is(err, context.Canceled)
 	switch {

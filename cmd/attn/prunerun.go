@@ -48,7 +48,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	x, err := pruning.Prepare(m, cmd.Model, o)
+	x, err := pruning.Prepare(m, o)
 	if err != nil {
 		return err
 	}

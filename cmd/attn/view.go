@@ -54,11 +54,7 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 			return err
 		}
 	}
-	server, err := view.New(o)
-	if err != nil {
-		return err
-	}
-	return server.ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
+	return view.New(o).ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
 // options loads the models, or opens the files, that the page shows.

@@ -68,8 +68,6 @@ func rate(tokens int, seconds float64) float64 {
 
 // Final has the main results of the evaluation at the end.
 type Final struct {
-	Kind       Kind   `json:"kind"`
-	Loss       Number `json:"loss"`
 	Perplexity Number `json:"perplexity"`
 	ExactMatch Number `json:"exact_match"`
 	BLEU       Number `json:"bleu"`

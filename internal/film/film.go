@@ -104,30 +104,6 @@ func Write(ctx context.Context, w io.Writer, f *heads.Film, figure func(*heads.R
 	return nativewebp.EncodeAll(w, &a, nil)
 }
 
-// Pictures returns a function that draws the chosen heads of a record of the film. font is the path of a
-// font for characters that the built-in font lacks; "" is a system font.
-//
-// Errors: a choice that the first frame does not have, and an unusable font.
-func Pictures(f *heads.Film, choice panels.Choice, font string) (func(*heads.Record) (viz.Figure, error), error) {
-	draw := func(r *heads.Record) (viz.Figure, error) {
-		figure, err := choice.Figure(r)
-		return panels.ShortMarks(figure, r.Special), err
-	}
-	first, err := draw(f.Frames[0].Record)
-	if err != nil {
-		return nil, err
-	}
-	have, err := fonts.For(font, first.Lacking())
-	if err != nil {
-		return nil, err
-	}
-	return func(r *heads.Record) (viz.Figure, error) {
-		figure, err := draw(r)
-		figure.Fonts = have
-		return figure, err
-	}, nil
-}
-
 // CheckName returns a usage error unless path is the name of a film, "-" or empty.
 func CheckName(path string) error {
 	if path == "" || path == "-" || strings.EqualFold(filepath.Ext(path), ".webp") {
@@ -136,13 +112,28 @@ func CheckName(path string) error {
 	return flags.Errorf("--film %s, want a name that ends in .webp", quote.Shell(path))
 }
 
-// File returns the file that Write writes for Pictures. All frames have one scale.
+// File returns the file that Write writes of the chosen heads. All frames have one scale. font is the path
+// of a font for characters that the built-in font lacks; "" is a system font.
 //
-// Errors: those of Pictures.
-func File(ctx context.Context, path string, f *heads.Film, choice panels.Choice, font string, on viz.Ground) (atomicfile.File, error) {
+// Errors: a choice that the first frame does not have, and an unusable font.
+func File(
+	ctx context.Context, path string, f *heads.Film, choice panels.Choice, font string, on viz.Ground,
+) (file atomicfile.File, err error) {
 	choice.Largest = false
-	figure, err := Pictures(f, choice, font)
-	return atomicfile.File{Path: path, Write: func(w io.Writer) error { return Write(ctx, w, f, figure, on) }}, err
+	var have []*viz.Font
+	figure := func(r *heads.Record) (viz.Figure, error) {
+		drawn, err := choice.Figure(r)
+		drawn.Fonts = have
+		return panels.ShortMarks(drawn, r.Special), err
+	}
+	first, err := figure(f.Frames[0].Record)
+	if err != nil {
+		return file, err
+	}
+	if have, err = fonts.For(font, first.Lacking()); err != nil {
+		return file, err
+	}
+	return atomicfile.File{Path: path, Write: func(w io.Writer) error { return Write(ctx, w, f, figure, on) }}, nil
 }
 
 // Title returns the title of a frame.

@@ -22,11 +22,10 @@ type Options struct {
 	Progress func(stage string, done, all int)
 }
 
-// Measure scores the heads of a model on its data, and measures what they attend to. dir is the name of the
-// model in the report. If ctx ends, the error is that of ctx, and the report has the results so far: methods
-// without a score are missing.
-func Measure(ctx context.Context, m *tasks.Model, dir string, o Options) (reports.Importance, error) {
-	r := reports.Importance{Model: dir, Data: m.Data}
+// Measure scores the heads of a model on its data, and measures what they attend to. If ctx ends, the error
+// is that of ctx, and the report has the results so far: methods without a score are missing.
+func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance, error) {
+	r := reports.Importance{Model: m.Dir, Data: m.Data}
 	if m.Translator != nil {
 		r.Pairs = len(m.Lines)
 	} else {

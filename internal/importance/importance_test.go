@@ -51,7 +51,7 @@ func options(methods ...prune.Method) Options {
 func TestMerged(t *testing.T) {
 	m, pair := open(t)
 	o := options(prune.Gradient, prune.WeightNorm, prune.Confidence)
-	want, err := Measure(t.Context(), m, "model", o)
+	want, err := Measure(t.Context(), m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []*reports.Importance{&want, &got} {
-		r.Data = ""
+		r.Model, r.Data = "", ""
 		for i := range r.Scores {
 			s := &r.Scores[i]
 			s.Passes, s.Seconds, s.Rank = 0, 0, 0 // NaN differs from itself
@@ -133,11 +133,11 @@ func TestMeasureStops(t *testing.T) {
 			cancel()
 		}
 	}
-	r, err := Measure(ctx, m, "model", o)
+	r, err := Measure(ctx, m, o)
 	if !errors.Is(err, context.Canceled) || len(r.Scores) != 2 {
 		t.Errorf("%d methods (%v), want 2 and the error of the context", len(r.Scores), err)
 	}
-	if r, err = Measure(ctx, m, "model", o); !errors.Is(err, context.Canceled) || len(r.Scores) > 1 {
+	if r, err = Measure(ctx, m, o); !errors.Is(err, context.Canceled) || len(r.Scores) > 1 {
 		t.Errorf("%d methods (%v), want at most that which needs no data", len(r.Scores), err)
 	}
 }

@@ -46,7 +46,10 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 				of[i].Err = err
 				continue
 			}
-			of[i].Value = measures(r)
+			of[i].Value = Line{}
+			for layer, list := range measures(r) {
+				of[i].Value[layer] = list
+			}
 			if len(methods) == 0 {
 				continue
 			}
@@ -65,9 +68,9 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 	return f
 }
 
-// measures returns the measures of all heads of a record.
-func measures(r *heads.Record) Line {
-	all := Line{}
+// measures returns the measures of all heads of a record, by layer and measure.
+func measures(r *heads.Record) map[string]map[string][]reports.Number {
+	all := map[string]map[string][]reports.Number{}
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		layer := map[string][]reports.Number{}

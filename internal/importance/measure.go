@@ -19,8 +19,7 @@ func measure(
 		sum   exact.Sum
 		count int64
 	}
-	sums := map[string][]mean{} // by layer and measure, one per head
-	var names []string
+	sums := map[string]map[string][]mean{} // by layer and measure, one per head
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -30,20 +29,18 @@ func measure(
 		if err != nil {
 			return err
 		}
-		for j := range record.Layers {
-			l := &record.Layers[j]
-			for h := range l.Heads {
-				list := l.Measure(h, record.Special).List()
-				names = names[:0]
-				for _, v := range list {
-					names = append(names, v.Name)
-					key := l.Name + " " + v.Name
-					if sums[key] == nil {
-						sums[key] = make([]mean, l.Heads)
-					}
-					if !math.IsNaN(v.Value) {
-						sums[key][h].sum.Add(v.Value)
-						sums[key][h].count++
+		for layer, list := range measures(record) {
+			if sums[layer] == nil {
+				sums[layer] = map[string][]mean{}
+			}
+			for name, values := range list {
+				if sums[layer][name] == nil {
+					sums[layer][name] = make([]mean, len(values))
+				}
+				for h, v := range values {
+					if m := &sums[layer][name][h]; !math.IsNaN(float64(v)) {
+						m.sum.Add(float64(v))
+						m.count++
 					}
 				}
 			}
@@ -53,8 +50,7 @@ func measure(
 	for i := range layers {
 		l := &layers[i]
 		l.Measures = map[string][]reports.Number{}
-		for _, name := range names {
-			list := sums[l.Name+" "+name]
+		for name, list := range sums[l.Name] {
 			for h := range list {
 				l.Measures[name] = append(l.Measures[name], reports.Number(list[h].sum.Mean(list[h].count)))
 			}

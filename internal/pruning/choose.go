@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
@@ -18,18 +19,18 @@ func (x *run) choose(ctx context.Context) error {
 		return nil
 	}
 	tell := x.progress("choosing a method")
-	var best float64
+	var best reports.Number
 	for i := range x.Methods {
 		tell(i, len(x.Methods))
 		m, n, pruned, err := x.attempt(ctx, i)
 		if err != nil {
 			return err
 		}
-		seen, err := x.chooser.Measure(ctx, m)
+		seen, err := x.Task.Measure(ctx, m, &x.Task.Selecting)
 		if err != nil {
 			return err
 		}
-		value := seen.Value
+		value := seen.Metric
 		more := x.tolerates() && n > x.removes
 		less := x.tolerates() && n < x.removes
 		if i == 0 || more || !less && x.metric.better(value, best) {
@@ -153,11 +154,11 @@ func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 // isTolerable reports whether a model's metric on the selecting part is within
 // the tolerated loss.
 func (x *run) isTolerable(ctx context.Context, m *models.Probe) (bool, error) {
-	seen, err := x.chooser.Measure(ctx, m)
+	seen, err := x.Task.Measure(ctx, m, &x.Task.Selecting)
 	if err != nil {
 		return false, err
 	}
-	return x.Goal.tolerates(x.metric, seen.Value, x.chosen.Value), nil
+	return x.Goal.tolerates(x.metric, seen.Metric, x.Task.Selecting.whole.Metric), nil
 }
 
 // tolerated returns the number of heads of an order that can be removed before the metric falls

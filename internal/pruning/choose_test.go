@@ -121,18 +121,18 @@ func TestChooseMost(t *testing.T) {
 	e := experiment(t, m, parts, Goal{})
 	e.Empty = true
 	x := until(t, e)
-	all, whole := everyHead(m), x.chosen.Value
-	value := map[prune.Head]float64{}
+	all, whole := everyHead(m), x.Task.Selecting.whole.Metric
+	value := map[prune.Head]reports.Number{}
 	for _, h := range all {
 		small, err := x.without([]prune.Head{h})
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := x.chooser.Measure(context.Background(), small)
+		seen, err := x.Task.Measure(context.Background(), small, &x.Task.Selecting)
 		if err != nil {
 			t.Fatal(err)
 		}
-		value[h] = seen.Value
+		value[h] = seen.Metric
 	}
 	slices.SortFunc(all, func(a, b prune.Head) int { return cmp.Compare(value[a], value[b]) })
 	worst := all[0]
@@ -143,7 +143,7 @@ func TestChooseMost(t *testing.T) {
 	}
 	// One order begins with a head whose loss is tolerated. The other begins with
 	// the worst: it removes none and loses nothing.
-	x.Goal.Drop = 1 - (value[mild]+value[worst])/2/whole
+	x.Goal.Drop = float64(1 - (value[mild]+value[worst])/2/whole)
 	x.scores = []prune.Scores{inOrder(m, mild, worst), inOrder(m, worst, mild)}
 	for range 2 { // in both orders
 		if err := x.choose(context.Background()); err != nil {
@@ -279,17 +279,17 @@ func TestChooseScoringAgain(t *testing.T) {
 			if i == x.method && !reflect.DeepEqual(pruned.Removed, x.pruned.Removed) {
 				t.Errorf("%+v: removed %v, again %v", goal, x.pruned.Removed, pruned.Removed)
 			}
-			seen, err := x.chooser.Measure(context.Background(), again)
+			seen, err := x.Task.Measure(context.Background(), again, &x.Task.Selecting)
 			if err != nil {
 				t.Fatal(err)
 			}
-			chosen, err := x.chooser.Measure(context.Background(), x.pruned.Subject)
+			chosen, err := x.Task.Measure(context.Background(), x.pruned.Subject, &x.Task.Selecting)
 			if err != nil {
 				t.Fatal(err)
 			}
-			best := chosen.Value
-			if n := len(x.pruned.Removed); removed > n || removed == n && seen.Value > best {
-				t.Errorf("%+v: %v would remove %d heads for %v, the chosen method %d for %v", goal, e.Methods[i], removed, seen.Value, n, best)
+			best := chosen.Metric
+			if n := len(x.pruned.Removed); removed > n || removed == n && seen.Metric > best {
+				t.Errorf("%+v: %v would remove %d heads for %v, the chosen method %d for %v", goal, e.Methods[i], removed, seen.Metric, n, best)
 			}
 		}
 		if err := x.prune(context.Background()); err != nil {
@@ -330,13 +330,13 @@ func TestRoundsDiffer(t *testing.T) {
 
 // 9 of 10 right answers are a loss of exactly a tenth, also after rounding.
 func TestTolerates(t *testing.T) {
-	metric := judgedBy(train.MetricExact)
+	metric := Exact.Metric
 	for all := 2; all <= 1000; all++ {
 		for _, drop := range []float64{0.01, 0.05, 0.1, 0.25, 0.5} {
 			few := int(math.Round((1 - drop) * float64(all)))
-			exact := 100 * float64(few) / float64(all) // as a metric has it
+			exact := reports.Number(100 * float64(few) / float64(all)) // as a metric has it
 			g := Goal{Drop: 1 - float64(few)/float64(all)}
-			if !g.tolerates(metric, exact, 100) || few > 0 && g.tolerates(metric, 100*float64(few-1)/float64(all), 100) {
+			if !g.tolerates(metric, exact, 100) || few > 0 && g.tolerates(metric, reports.Number(100*float64(few-1)/float64(all)), 100) {
 				t.Fatalf("%d of %d is not what a loss of %v allows", few, all, g.Drop)
 			}
 		}

@@ -80,7 +80,7 @@ func (x *run) curves(ctx context.Context) error {
 			}
 			low, high := x.interval(seen)
 			curve.Points = append(curve.Points, reports.Point{
-				Left: all - len(gone), Metric: reports.Number(seen.Value), Loss: reports.Number(seen.Loss), KL: reports.Number(seen.KL),
+				Left: all - len(gone), Metric: seen.Metric, Loss: seen.Loss, KL: seen.KL,
 				Low: low, High: high,
 			})
 		}
@@ -96,7 +96,7 @@ const mostKnown = 1000
 // after measures the model without some heads on the reporting part.
 func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error) {
 	if len(removed) == 0 {
-		return x.whole, ctx.Err()
+		return x.Task.Reporting.whole, ctx.Err()
 	}
 	key := fmt.Sprint(kept(x.layers, removed)) // maps are printed in the order of their keys
 	if seen, ok := x.known[key]; ok {
@@ -106,7 +106,7 @@ func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error)
 	if err != nil {
 		return Measured{}, err
 	}
-	seen, err := x.reporter.Measure(ctx, m)
+	seen, err := x.Task.Measure(ctx, m, &x.Task.Reporting)
 	if err == nil && len(x.known) < mostKnown {
 		x.known[key] = seen
 	}
@@ -146,14 +146,14 @@ func (x *run) randomBand(ctx context.Context) error {
 	points := x.levels(orders[0])
 	tell := x.progress("random orders")
 	for i, point := range points {
-		var metric, loss, kl []float64
+		var metric, loss, kl []reports.Number
 		for j, order := range orders {
 			tell(i*len(orders)+j, len(points)*len(orders))
 			seen, err := x.after(ctx, x.cut(order, len(point)))
 			if err != nil {
 				return err
 			}
-			metric, loss, kl = append(metric, seen.Value), append(loss, seen.Loss), append(kl, seen.KL)
+			metric, loss, kl = append(metric, seen.Metric), append(loss, seen.Loss), append(kl, seen.KL)
 		}
 		x.report.Random.Points = append(x.report.Random.Points, reports.BandPoint{
 			Left: all - len(point), Metric: spread(metric), Loss: spread(loss), KL: spread(kl),

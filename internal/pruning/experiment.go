@@ -87,12 +87,12 @@ func (g Goal) Describe(m Metric, work string) string {
 }
 
 // tolerates reports whether the metric may fall from whole to value.
-func (g Goal) tolerates(m Metric, value, whole float64) bool {
+func (g Goal) tolerates(m Metric, value, whole reports.Number) bool {
 	const rounding = 1e-9 // so that a loss of exactly the tolerated size passes
 	if m.Loss {
-		return value <= (1+g.Drop+rounding)*whole
+		return value <= reports.Number(1+g.Drop+rounding)*whole
 	}
-	return value >= (1-g.Drop-rounding)*whole
+	return value >= reports.Number(1-g.Drop-rounding)*whole
 }
 
 // CheckError means that a goal was not reached, or that models that must agree differ.
@@ -108,11 +108,7 @@ type run struct {
 	layers []*attn.MultiHead // of the whole model
 	report *reports.Report
 	scores []prune.Scores // by Methods
-	// chooser and reporter measure on the selecting and reporting parts; chosen and whole are
-	// their measurements of the whole model.
-	chooser, reporter *gauge
-	chosen, whole     Measured
-	method            int // index into Methods of the chosen method
+	method int            // index into Methods of the chosen method
 	// pruned is the result of that method if choosing it included a full pruning run.
 	pruned  *prune.Result[*models.Probe]
 	removes int // number of heads to remove, if the order is fixed
@@ -129,7 +125,7 @@ type run struct {
 // start returns the run of an experiment.
 func (e *Experiment) start(r *reports.Report) *run {
 	return &run{
-		Experiment: e, metric: e.Task.Metric(), layers: e.Subject.Layers(), report: r, known: map[string]Measured{},
+		Experiment: e, metric: e.Task.Judge.Metric, layers: e.Subject.Layers(), report: r, known: map[string]Measured{},
 	}
 }
 
@@ -221,23 +217,20 @@ func (x *run) score(ctx context.Context) error {
 func (x *run) prepare(ctx context.Context) (err error) {
 	tell := x.progress("measuring the whole model")
 	tell(0, 2)
-	for i, g := range []struct {
-		part  Part
-		gauge **gauge
-		whole *Measured
-	}{{Selecting, &x.chooser, &x.chosen}, {Reporting, &x.reporter, &x.whole}} {
-		if *g.gauge, err = x.Task.gauge(ctx, x.Subject, g.part); err != nil {
+	selecting, reporting := &x.Task.Selecting, &x.Task.Reporting
+	for i, part := range []*Part{selecting, reporting} {
+		if part.reference, err = models.NewReference(ctx, x.Subject.On(part.Probe)); err != nil {
 			return err
 		}
-		if *g.whole, err = (*g.gauge).Measure(ctx, x.Subject); err != nil {
+		if part.whole, err = x.Task.Measure(ctx, x.Subject, part); err != nil {
 			return err
 		}
 		tell(i+1, 2)
 	}
-	x.report.Result.Before = x.whole.quality(x.Subject.Parameters())
-	if x.tolerates() && !x.metric.Loss && !(x.chosen.Value > 0) {
+	x.report.Result.Before = reporting.whole.Quality
+	if x.tolerates() && !x.metric.Loss && !(selecting.whole.Metric > 0) {
 		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose",
-			x.metric, x.chosen.Value)}
+			x.metric, selecting.whole.Metric)}
 	}
 	return nil
 }

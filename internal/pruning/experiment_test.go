@@ -101,17 +101,17 @@ func lossOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) float64 {
 func experiment(t testing.TB, m *models.Model, parts Parts, goal Goal) *Experiment {
 	t.Helper()
 	p := probeOf(t, m, parts.Score)
-	task := &Task{Unit: "nats per token", Write: new(Writing), Train: TrainTranslator(m, parts.Score, parts.Score, 0.001, 0, 5)}
-	for i, part := range [][]seq2seq.Pair{parts.Select, parts.Report} {
-		task.Parts[i] = probeOf(t, m, part)
+	task := &Task{Unit: "nats per token", Judge: BLEU, Others: []Judge{Exact}, Train: TrainTranslator(m, parts.Score, parts.Score, 0.001, 0, 5)}
+	for part, pairs := range map[*Part][]seq2seq.Pair{&task.Selecting: parts.Select, &task.Reporting: parts.Report} {
+		part.Probe = probeOf(t, m, pairs)
 		var sources []string
-		sources, task.Write.References[i] = train.Group(part)
+		sources, part.References = train.Group(pairs)
 		for _, source := range sources {
 			e, err := m.Encode(source, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			task.Write.Sources[i] = append(task.Write.Sources[i], e.IDs)
+			part.Sources = append(part.Sources, e.IDs)
 		}
 	}
 	return &Experiment{
@@ -203,17 +203,12 @@ func TestGoals(t *testing.T) {
 	}
 	m, parts := trained(t)
 	ctx := context.Background()
-	value := func(m *models.Model) float64 {
+	value := func(m *models.Model) reports.Number {
 		e := experiment(t, m, parts, Goal{})
-		g, err := e.Task.gauge(ctx, e.Subject, Selecting)
-		if err != nil {
+		if err := e.start(new(reports.Report)).prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		seen, err := g.Measure(ctx, e.Subject)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return seen.Value
+		return e.Task.Selecting.whole.Metric
 	}
 	for name, change := range map[string]func(*Experiment){
 		"scored once":    func(*Experiment) {},

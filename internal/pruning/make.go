@@ -2,7 +2,6 @@ package pruning
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
@@ -42,11 +41,11 @@ func (x *run) prune(ctx context.Context) error {
 			return x.tooSlow(r.Left)
 		}
 	}
-	seen, err := x.reporter.Measure(ctx, pruned.Subject)
+	seen, err := x.Task.Measure(ctx, pruned.Subject, &x.Task.Reporting)
 	if err != nil {
 		return err
 	}
-	r.After = seen.quality(pruned.Subject.Parameters())
+	r.After = seen.Quality
 	r.Low, r.High = x.interval(seen)
 	if x.Keep == nil {
 		return nil
@@ -54,21 +53,9 @@ func (x *run) prune(ctx context.Context) error {
 	return x.Keep(ctx, pruned.Subject, x.report)
 }
 
-// Agree returns an error unless the logits of two forms of a model agree. largest is their
-// largest absolute difference and scale the largest absolute logit.
-func Agree(largest, scale float64) error {
-	// agreement is the tolerance for rounding, relative to scale.
-	const agreement = 1e-4
-	if limit := agreement * max(scale, 1); !(largest <= limit) {
-		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in an output, more than %g",
-			largest, limit)}
-	}
-	return nil
-}
-
 // interval returns the 95% interval of the difference from the whole model.
 func (x *run) interval(seen Measured) (low, high reports.Number) {
-	l, h := bootstrap.Difference(seen.Items, x.Resamples, x.Seed, x.whole.Of, seen.Of)
+	l, h := bootstrap.Difference(seen.Items, x.Resamples, x.Seed, x.Task.Reporting.whole.Of, seen.Of)
 	return reports.Number(l), reports.Number(h)
 }
 
@@ -101,12 +88,11 @@ func (x *run) control(ctx context.Context) error {
 		m  *models.Probe
 		to **reports.Quality
 	}{{raw, &x.report.Result.Pruned}, {whole, &x.report.Result.Control}} {
-		seen, err := x.reporter.Measure(ctx, c.m)
+		seen, err := x.Task.Measure(ctx, c.m, &x.Task.Reporting)
 		if err != nil {
 			return err
 		}
-		q := seen.quality(c.m.Parameters())
-		*c.to = &q
+		*c.to = &seen.Quality
 	}
 	return nil
 }

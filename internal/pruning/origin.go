@@ -10,73 +10,68 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// origin is a model with its directory. Its methods are what differs between translators of attn train and pretrained
-// models.
-type origin struct {
-	*tasks.Model
-	dir string
-}
+// The functions of this file are what differs between translators of attn train and pretrained models.
 
 // identify adds to a report the architecture of the model, and hashes of the weights and the data.
-func (o origin) identify(r *reports.Report, parts [3][]train.Line) (err error) {
-	if o.Translator != nil {
+func identify(m *tasks.Model, r *reports.Report, parts [3][]train.Line) (err error) {
+	if m.Translator != nil {
 		for _, part := range parts {
 			r.Data.Pairs += len(part)
 		}
-		r.Model.Arch, r.Data.SHA256 = o.Translator.Config.Arch, hashPairs(tasks.PairsOf(o.Lines))
-		r.Model.SHA256, err = atomicfile.Read(filepath.Join(o.dir, models.WeightsFile), func(place string) (string, error) {
+		r.Model.Arch, r.Data.SHA256 = m.Translator.Config.Arch, hashPairs(tasks.PairsOf(m.Lines))
+		r.Model.SHA256, err = atomicfile.Read(filepath.Join(m.Dir, models.WeightsFile), func(place string) (string, error) {
 			return hashFiles(place)
 		})
 		return err
 	}
-	r.Model.Arch = o.Family.Name
-	weights, err := filepath.Glob(filepath.Join(o.dir, "*.safetensors"))
+	r.Model.Arch = m.Family.Name
+	weights, err := filepath.Glob(filepath.Join(m.Dir, "*.safetensors"))
 	if err != nil {
 		return err
 	}
 	if r.Model.SHA256, err = hashFiles(weights...); err != nil {
 		return err
 	}
-	r.Data.SHA256, err = hashFiles(o.Data)
+	r.Data.SHA256, err = hashFiles(m.Data)
 	return err
 }
 
 // training returns the default learning rate of fine-tuning, and the label smoothing. The rate of a pretrained model is
 // low because it has learnt much already.
-func (o origin) training() (rate float64, smoothing float32) {
+func training(m *tasks.Model) (rate float64, smoothing float32) {
 	switch {
-	case o.Translator == nil:
+	case m.Translator == nil:
 		return 5e-5, 0
-	case o.Recipe == nil:
+	case m.Recipe == nil:
 		return 0.001, 0
 	}
-	return 0.001, o.Recipe.Training.Smoothing
+	return 0.001, m.Recipe.Training.Smoothing
 }
 
 // trainer returns how the model is fine-tuned on lines of a file. scoring is the scoring part.
-func (o origin) trainer(file string, learn, scoring []train.Line, s reports.Settings, seed uint64) (Train, error) {
-	if o.Translator != nil {
-		return TrainTranslator(o.Model.Model, tasks.PairsOf(learn), tasks.PairsOf(scoring), s.Rate, s.Smoothing, seed), nil
+func trainer(m *tasks.Model, file string, learn, scoring []train.Line, s reports.Settings, seed uint64) (Train, error) {
+	if m.Translator != nil {
+		return TrainTranslator(m.Model, tasks.PairsOf(learn), tasks.PairsOf(scoring), s.Rate, s.Smoothing, seed), nil
 	}
-	probe, err := o.Probe(file, learn, seed)
+	probe, err := m.Probe(file, learn, seed)
 	return TrainProbe(probe, s.Rate, seed), err
 }
 
-// compared is the part of the data on which a model in its file is compared with the one in memory.
-func (o origin) compared() Part {
-	if o.Translator != nil {
-		return Selecting
+// comparedOn returns a probe on which a model in its file is compared with the one in memory.
+func comparedOn(m *tasks.Model, x *Task) *models.Probe {
+	if m.Translator != nil {
+		return x.Selecting.Probe
 	}
-	return Reporting
+	return x.Reporting.Probe
 }
 
-// forms returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other
-// files of the model.
-func (o origin) forms(left *models.Probe) (f forms, err error) {
-	if o.Translator != nil {
-		return lessonForms(left.Model(), o.Recipe), nil
+// formsOf returns the files of a pruned model: the compact and the masked form, or the masked form alone,
+// with the other files of the model.
+func formsOf(m *tasks.Model, left *models.Probe) (f forms, err error) {
+	if m.Translator != nil {
+		return lessonForms(left.Model(), m.Recipe), nil
 	}
-	others, err := otherFiles(o.dir, o.Files())
+	others, err := otherFiles(m.Dir, m.Files())
 	if err != nil {
 		return f, err
 	}

@@ -37,18 +37,17 @@ type Prepared struct {
 	Example string // source of a pair or text in the reporting part
 
 	experiment Experiment
-	origin     origin
+	model      *tasks.Model
 }
 
-// Prepare splits the data of a model into parts, and returns the experiment on them. dir is the directory of
-// the model.
+// Prepare splits the data of a model into parts, and returns the experiment on them.
 //
 // Errors: *flags.Error for options that the model does not support; *input.Error for data that are wrong
 // or too few.
-func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
-	e, from := o.Experiment, origin{m, dir}
+func Prepare(m *tasks.Model, o Options) (*Prepared, error) {
+	e := o.Experiment
 	var err error
-	if e.Goal, err = o.Target.goal(m.Attention(), &e, dir); err != nil {
+	if e.Goal, err = o.Target.goal(m.Attention(), &e, m.Dir); err != nil {
 		return nil, err
 	}
 	if f := m.Family; f.Pruning == models.NoPruning && (e.Goal.Speed > 0 || e.SpeedTime != time.Second) {
@@ -72,38 +71,38 @@ func Prepare(m *tasks.Model, dir string, o Options) (*Prepared, error) {
 		}
 	}
 	e.Subject = probes[0]
-	if e.Task, err = newTask(m, dir, o.Metric, parts); err != nil {
+	if e.Task, err = newTask(m, o.Metric, parts); err != nil {
 		return nil, err
 	}
-	copy(e.Task.Parts[:], probes[1:])
+	e.Task.Selecting.Probe, e.Task.Reporting.Probe = probes[1], probes[2]
 	e.Task.Faster = e.Goal.Speed > 0
 	r := &reports.Report{Version: o.Version, Started: time.Now().UTC().Format(time.RFC3339)}
-	r.Model.Dir, r.Model.Task, r.Settings.TrainData = dir, m.Name, o.Train
+	r.Model.Dir, r.Model.Task, r.Settings.TrainData = m.Dir, m.Name, o.Train
 	r.Data.File, r.Data.Items = m.Data, m.Items
 	for i, n := range []*int{&r.Data.Score, &r.Data.Select, &r.Data.Report} {
 		*n = len(groups.By(parts[i], m.Source))
 	}
 	if e.FineTune > 0 {
 		s := &r.Settings
-		if s.Rate, s.Smoothing = from.training(); o.Rate != nil {
+		if s.Rate, s.Smoothing = training(m); o.Rate != nil {
 			s.Rate = *o.Rate
 		}
 		s.Trained = len(learn)
-		if e.Task.Train, err = from.trainer(cmp.Or(o.Train, m.Data), learn, parts[0], *s, e.Seed); err != nil {
+		if e.Task.Train, err = trainer(m, cmp.Or(o.Train, m.Data), learn, parts[0], *s, e.Seed); err != nil {
 			return nil, err
 		}
 	}
-	if err := from.identify(r, parts); err != nil {
+	if err := identify(m, r, parts); err != nil {
 		return nil, err
 	}
 	if m.NewDates > 0 { // the next pruning gets other dates
 		m.Recipe.Pruned = append(m.Recipe.Pruned, m.NewDates)
 	}
-	return &Prepared{Report: r, Example: parts[2][0].Columns[0], experiment: e, origin: from}, nil
+	return &Prepared{Report: r, Example: parts[2][0].Columns[0], experiment: e, model: m}, nil
 }
 
 // newTask returns the task of a model with a metric, without its probes.
-func newTask(m *tasks.Model, dir, metric string, parts [3][]train.Line) (*Task, error) {
+func newTask(m *tasks.Model, metric string, parts [3][]train.Line) (*Task, error) {
 	task := &Task{Unit: m.LossUnit}
 	if metric == "auto" {
 		metric = m.Metrics[0]
@@ -114,37 +113,30 @@ func newTask(m *tasks.Model, dir, metric string, parts [3][]train.Line) (*Task, 
 			what = "translation by a model of attn train"
 		}
 		return nil, flags.Errorf("--metric %s does not fit the task of %s (%s), want %s",
-			metric, quote.Shell(dir), what, flags.Listed(m.Metrics, "or"))
+			metric, quote.Shell(m.Dir), what, flags.Listed(m.Metrics, "or"))
 	}
-	for i := range task.Wanted {
-		for _, line := range parts[i+1] {
-			task.Wanted[i] = append(task.Wanted[i], line.Value)
-		}
-	}
-	for _, name := range m.Metrics {
-		switch j, ok := judges[name]; {
-		case name == metric && ok:
-			task.Judge = j
-		case ok && name != "loss": // the loss is reported for every model
+	task.Judge = judges[metric]
+	for _, name := range m.Metrics { // the loss is reported for every model, and translating takes time
+		if j := judges[name]; name != metric && name != "loss" && j.Writes == task.Judge.Writes {
 			task.Others = append(task.Others, j)
 		}
 	}
-	if metric != "bleu" && metric != "exact" {
-		return task, nil
-	}
-	task.Write = new(Writing)
-	if metric == "exact" {
-		task.Write.By = train.MetricExact
-	}
-	for i, part := range parts[1:] {
+	for i, part := range []*Part{&task.Selecting, &task.Reporting} {
+		lines := parts[i+1]
+		for _, line := range lines {
+			part.Wanted = append(part.Wanted, line.Value)
+		}
+		if !task.Judge.Writes {
+			continue
+		}
 		var sources []string
-		sources, task.Write.References[i] = train.Group(tasks.PairsOf(part))
+		sources, part.References = train.Group(tasks.PairsOf(lines))
 		for _, source := range sources {
 			e, err := m.Encode(source, "")
 			if err != nil {
 				return nil, err
 			}
-			task.Write.Sources[i] = append(task.Write.Sources[i], e.IDs)
+			part.Sources = append(part.Sources, e.IDs)
 		}
 	}
 	return task, nil
@@ -156,11 +148,11 @@ func (p *Prepared) Run(ctx context.Context, out *Output) error {
 	e := p.experiment
 	e.Save = out.saveUnfinished
 	e.Keep = func(ctx context.Context, left *models.Probe, r *reports.Report) error {
-		f, err := p.origin.forms(left)
+		f, err := formsOf(p.model, left)
 		if err != nil {
 			return err
 		}
-		return out.keep(ctx, f, left, e.Task.Parts[p.origin.compared()], r)
+		return out.keep(ctx, f, left, comparedOn(p.model, e.Task), r)
 	}
 	err := e.Run(ctx, p.Report)
 	if err != nil {

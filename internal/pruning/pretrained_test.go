@@ -41,14 +41,14 @@ func ofWords(t *testing.T, dir string) *Experiment {
 		return p
 	}
 	return &Experiment{
-		Subject: part(), Task: &Task{Judge: Loss, Others: []Judge{Accuracy}, Unit: "nats", Parts: [2]*models.Probe{part(), part()}},
+		Subject: part(), Task: &Task{Judge: Loss, Others: []Judge{Accuracy}, Unit: "nats", Selecting: Part{Probe: part()}, Reporting: Part{Probe: part()}},
 		Methods: []prune.Method{prune.Random, prune.LeaveOneOut, prune.Gradient}, Goal: Goal{Left: 3}, Step: Affordable, Orders: 5, Resamples: 100, Seed: 1,
 	}
 }
 
-func lossOn(t *testing.T, e *Experiment, p *models.Probe, part Part) float64 {
+func lossOn(t *testing.T, p, part *models.Probe) float64 {
 	t.Helper()
-	loss, err := p.On(e.Task.Parts[part]).Loss(context.Background())
+	loss, err := p.On(part).Loss(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestPretrained(t *testing.T) {
 	}
 	near := func(got reports.Number, want float64) bool { return math.Abs(float64(got)-want) < 1e-4 }
 	before, after := r.Result.Before, r.Result.After
-	if !near(before.Metric, lossOn(t, e, e.Subject, Reporting)) || !near(after.Metric, lossOn(t, e, left, Reporting)) || before.Loss != before.Metric {
+	if !near(before.Metric, lossOn(t, e.Subject, e.Task.Reporting.Probe)) || !near(after.Metric, lossOn(t, left, e.Task.Reporting.Probe)) || before.Loss != before.Metric {
 		t.Errorf("losses are said to be %v and %v", before, after)
 	}
 	// The targets are its own predictions.
@@ -103,8 +103,8 @@ func TestPretrainedTolerates(t *testing.T) {
 		if err := e.Run(context.Background(), &r); err != nil {
 			t.Fatal(err)
 		}
-		whole := lossOn(t, e, e.Subject, Selecting)
-		if loss := lossOn(t, e, left, Selecting); !(loss <= (1+drop)*whole+1e-6) {
+		whole := lossOn(t, e.Subject, e.Task.Selecting.Probe)
+		if loss := lossOn(t, left, e.Task.Selecting.Probe); !(loss <= (1+drop)*whole+1e-6) {
 			t.Errorf("drop %v: the loss grows from %v to %v", drop, whole, loss)
 		}
 		scores, err := prune.Importance(context.Background(), e.Subject, prune.ImportanceOptions{Methods: e.Methods})
@@ -123,7 +123,7 @@ func TestPretrainedTolerates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if loss := lossOn(t, e, more, Selecting); loss <= (1+drop)*whole {
+		if loss := lossOn(t, more, e.Task.Selecting.Probe); loss <= (1+drop)*whole {
 			t.Errorf("drop %v: %d heads have gone, and one more could", drop, n)
 		}
 	}
@@ -227,12 +227,12 @@ func TestJudges(t *testing.T) {
 		{Spearman, 100 * prune.Spearman([]float64{0.1, 0.5, 0.5, 0.3}, []float64{0, 0.4, 0.4, 0.6})},
 		{Pearson, 100 * 0.09 / math.Sqrt(0.11*0.19)},
 	} {
-		if got := c.judge.Of(list, wanted)(sample); math.Abs(got-c.want) > 1e-9 {
+		if got := c.judge.Of(outcome{predicted: list, wanted: wanted})(sample); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s is %v, want %v", c.judge, got, c.want)
 		}
 	}
 	list[2].Cosine = math.NaN()
-	if got := Spearman.Of(list, wanted)(sample); got == got {
+	if got := Spearman.Of(outcome{predicted: list, wanted: wanted})(sample); got == got {
 		t.Errorf("with a cosine that is no number, the correlation is %v", got)
 	}
 }
@@ -277,7 +277,7 @@ func TestPretrainedWorksOfLongestTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task.Parts[Selecting] = p
+	task.Selecting.Probe = p
 	var lengths []int
 	for _, w := range task.Works() {
 		if w.Batch == 1 {

@@ -20,35 +20,28 @@ type Task struct {
 	Judge  Judge
 	Others []Judge
 	Unit   string // of the loss: "nats per token"
-	// Parts are probes on the selecting and the reporting part. Wanted, for pairs of texts, are
-	// their target similarities.
-	Parts  [2]*models.Probe
-	Wanted [2][]float64
-	Train  Train
+	// Methods and numbers of heads are chosen on Selecting; all reported results are from Reporting.
+	Selecting, Reporting Part
+	Train                Train
 	// Faster means that the goal is one of speed: Works then begins with the work of that goal.
 	Faster bool
-	// Write, if not nil, makes Judge a metric of the model's translations of the parts' sources.
-	Write *Writing
+}
+
+// Part is a part of the data on which models are measured, other than the scoring part.
+type Part struct {
+	Probe *models.Probe
+	// Wanted, for pairs of texts, are their target similarities.
+	Wanted []float64
+	// Sources, as tokens, and References are the texts that a Judge lets the model translate; nil if none does.
+	Sources    [][]int
+	References [][]string
+
+	reference *models.Reference // predictions of the whole model
+	whole     Measured          // the whole model
 }
 
 // Train trains a model for some steps. Each round uses different examples.
 type Train func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error
-
-// Writing is the sources of the parts, and their translations.
-type Writing struct {
-	By         train.Metric
-	Sources    [2][][]int // tokens
-	References [2][][]string
-}
-
-// Part is a part of the data on which models are measured.
-type Part uint8
-
-// The parts other than the scoring part.
-const (
-	Selecting Part = iota // where methods and numbers of heads are chosen
-	Reporting             // the source of all reported results
-)
 
 // Metric describes a measure of a model.
 type Metric struct {
@@ -63,9 +56,9 @@ type Metric struct {
 func (m Metric) String() string { return m.Name }
 
 // better reports whether a is better than b. NaN is worse than any number.
-func (m Metric) better(a, b float64) bool {
-	if math.IsNaN(b) {
-		return !math.IsNaN(a)
+func (m Metric) better(a, b reports.Number) bool {
+	if b != b {
+		return a == a
 	}
 	if m.Loss {
 		return a < b
@@ -77,43 +70,55 @@ func (m Metric) better(a, b float64) bool {
 type Measured struct {
 	Items int                 // number of sources or texts, which the bootstrap resamples
 	Of    bootstrap.Statistic // the metric
-	Value float64             // the metric of all items
-	// Loss is the mean over its terms, KL the mean divergence from the whole model in nats per
-	// term. They are NaN if the task has none.
-	Loss, KL float64
-	Others   []reports.Named
+	reports.Quality
 }
 
-// quality returns the measurements in the form of a report.
-func (m Measured) quality(parameters int) reports.Quality {
-	return reports.Quality{
-		Parameters: parameters, Metric: reports.Number(m.Value), Loss: reports.Number(m.Loss), KL: reports.Number(m.KL),
-		Others: m.Others,
-	}
+// outcome is what a model does on a part of the data.
+type outcome struct {
+	predicted []models.Predicted
+	wanted    []float64 // as in Part
+	written   *train.Judged
 }
 
-// Judge computes a metric of a model's predictions.
+// Judge computes a metric of an outcome.
 type Judge struct {
 	Metric
-	// Of returns the metric on samples of predictions. wanted are the target similarities of
-	// pairs of texts.
-	Of func(list []models.Predicted, wanted []float64) bootstrap.Statistic
+	Writes bool // the items are the translations of a part's sources, and otherwise the predictions
+	// Of returns the metric on samples of the items.
+	Of func(o outcome) bootstrap.Statistic
 }
 
 // The judges of predictions.
 var (
-	Loss = Judge{Metric{Name: "loss", Loss: true}, func(list []models.Predicted, _ []float64) bootstrap.Statistic {
-		return ratio(list, 1, func(p models.Predicted) float64 { return p.Loss })
+	Loss = Judge{Metric{Name: "loss", Loss: true}, false, func(o outcome) bootstrap.Statistic {
+		return ratio(o.predicted, 1, func(p models.Predicted) float64 { return p.Loss })
 	}}
-	Accuracy = Judge{Metric{Name: "accuracy", Unit: "%"}, func(list []models.Predicted, _ []float64) bootstrap.Statistic {
-		return ratio(list, 100, func(p models.Predicted) float64 { return float64(p.Right) })
+	Accuracy = Judge{Metric{Name: "accuracy", Unit: "%"}, false, func(o outcome) bootstrap.Statistic {
+		return ratio(o.predicted, 100, func(p models.Predicted) float64 { return float64(p.Right) })
 	}}
-	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, correlated(prune.Spearman)}
-	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, correlated(prune.Pearson)}
+	divergence = Judge{Metric{Name: "KL", Unit: "nats", Loss: true}, false, func(o outcome) bootstrap.Statistic {
+		return ratio(o.predicted, 1, func(p models.Predicted) float64 { return p.KL })
+	}}
+	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Spearman)}
+	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Pearson)}
 )
 
+// The judges of translations.
+var (
+	BLEU  = Judge{Metric{Name: train.MetricBLEU.String()}, true, translated(train.MetricBLEU)}
+	Exact = Judge{Metric{Name: train.MetricExact.String(), Unit: "%"}, true, translated(train.MetricExact)}
+)
+
+func translated(m train.Metric) func(outcome) bootstrap.Statistic {
+	return func(o outcome) bootstrap.Statistic {
+		return func(sample []int) float64 { return o.written.Sample(m, sample) }
+	}
+}
+
 // judges are the judges by the values of --metric.
-var judges = map[string]Judge{"loss": Loss, "accuracy": Accuracy, "spearman": Spearman, "pearson": Pearson}
+var judges = map[string]Judge{
+	"loss": Loss, "accuracy": Accuracy, "spearman": Spearman, "pearson": Pearson, "bleu": BLEU, "exact": Exact,
+}
 
 // ratio is a sum over the examples of a sample, divided by their number of terms.
 func ratio(list []models.Predicted, scale float64, of func(models.Predicted) float64) bootstrap.Statistic {
@@ -127,33 +132,18 @@ func ratio(list []models.Predicted, scale float64, of func(models.Predicted) flo
 }
 
 // correlated is the correlation of cosines with the target similarities.
-func correlated(of func(x, y []float64) float64) func([]models.Predicted, []float64) bootstrap.Statistic {
-	return func(list []models.Predicted, wanted []float64) bootstrap.Statistic {
+func correlated(of func(x, y []float64) float64) func(outcome) bootstrap.Statistic {
+	return func(o outcome) bootstrap.Statistic {
 		return func(sample []int) float64 {
 			x, y := make([]float64, len(sample)), make([]float64, len(sample))
 			for at, i := range sample {
-				if x[at], y[at] = list[i].Cosine, wanted[i]; math.IsNaN(x[at]) {
+				if x[at], y[at] = o.predicted[i].Cosine, o.wanted[i]; math.IsNaN(x[at]) {
 					return math.NaN() // rather than the correlation of the others
 				}
 			}
 			return 100 * of(x, y)
 		}
 	}
-}
-
-// Metric is the metric that pruning must preserve.
-func (x *Task) Metric() Metric {
-	if x.Write != nil {
-		return judgedBy(x.Write.By)
-	}
-	return x.Judge.Metric
-}
-
-func judgedBy(m train.Metric) Metric {
-	if m == train.MetricExact {
-		return Metric{Name: m.String(), Unit: "%"}
-	}
-	return Metric{Name: m.String()}
 }
 
 // TrainProbe returns a Task.Train on the examples of a probe. rate is the largest learning rate.
@@ -202,71 +192,54 @@ func tuned(err error) error {
 	return err
 }
 
-// gauge measures models on one part of the data, against the whole model.
-type gauge struct {
-	*Task
-	part      Part
-	reference *models.Reference
-}
-
-// gauge returns a gauge that compares predictions on a part with those of the whole model.
-func (x *Task) gauge(ctx context.Context, whole *models.Probe, part Part) (*gauge, error) {
-	r, err := models.NewReference(ctx, whole.On(x.Parts[part]))
-	return &gauge{x, part, r}, err
-}
-
-func (g *gauge) Measure(ctx context.Context, p *models.Probe) (Measured, error) {
-	list, err := g.reference.Compare(ctx, p)
+// Measure measures a model on a part, against the whole model.
+func (x *Task) Measure(ctx context.Context, p *models.Probe, on *Part) (Measured, error) {
+	list, err := on.reference.Compare(ctx, p)
 	if err != nil {
 		return Measured{}, err
 	}
-	all := make([]int, len(list))
-	for i := range all {
-		all[i] = i
-	}
-	value := func(j Judge) float64 { return j.Of(list, g.Wanted[g.part])(all) }
-	var seen Measured
-	if g.Write != nil {
-		if seen, err = g.written(ctx, p); err != nil {
-			return seen, err
+	o := outcome{predicted: list, wanted: on.Wanted}
+	if x.Judge.Writes {
+		if o.written, err = on.translate(ctx, p); err != nil {
+			return Measured{}, err
 		}
-	} else {
-		seen = Measured{Items: len(list), Of: g.Judge.Of(list, g.Wanted[g.part]), Value: value(g.Judge)}
 	}
-	seen.Loss = value(Loss)
-	seen.KL = ratio(list, 1, func(p models.Predicted) float64 { return p.KL })(all)
-	for _, j := range g.Others {
-		seen.Others = append(seen.Others, reports.Named{Name: j.Name, Unit: j.Unit, Value: reports.Number(value(j))})
+	value := func(j Judge) reports.Number { return reports.Number(j.Of(o)(numbersTo(o.items(j)))) }
+	seen := Measured{o.items(x.Judge), x.Judge.Of(o), reports.Quality{
+		Parameters: p.Parameters(), Metric: value(x.Judge), Loss: value(Loss), KL: value(divergence),
+	}}
+	for _, j := range x.Others {
+		seen.Others = append(seen.Others, reports.Named{Name: j.Name, Unit: j.Unit, Value: value(j)})
 	}
 	return seen, nil
 }
 
-// written measures the model's translations of the part's sources.
-func (g *gauge) written(ctx context.Context, p *models.Probe) (Measured, error) {
-	written, err := p.Write(ctx, g.Write.Sources[g.part], models.Generation{})
+// items returns the number of items that a judge samples.
+func (o outcome) items(j Judge) int {
+	if j.Writes {
+		return o.written.Len()
+	}
+	return len(o.predicted)
+}
+
+// numbersTo returns the numbers from 0 up to but not including n.
+func numbersTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// translate compares the model's translations of the sources with the references.
+func (x *Part) translate(ctx context.Context, p *models.Probe) (*train.Judged, error) {
+	written, err := p.Write(ctx, x.Sources, models.Generation{})
 	if err != nil {
-		return Measured{}, err
+		return nil, err
 	}
 	texts := make([]string, len(written))
 	for i, tokens := range written {
 		texts[i] = p.Model().Decode(tokens)
 	}
-	return judged(texts, g.Write.References[g.part], g.Write.By)
-}
-
-// judged measures translations with a metric, and with the other one.
-func judged(written []string, references [][]string, by train.Metric) (Measured, error) {
-	j, err := train.Judge(written, references)
-	if err != nil {
-		return Measured{}, err
-	}
-	seen := Measured{Items: j.Len(), Of: func(sample []int) float64 { return j.Sample(by, sample) }, Value: j.Value(by)}
-	for _, m := range []train.Metric{train.MetricExact, train.MetricBLEU} {
-		if m != by {
-			other := judgedBy(m)
-			named := reports.Named{Name: other.Name, Unit: other.Unit, Value: reports.Number(j.Value(m))}
-			seen.Others = append(seen.Others, named)
-		}
-	}
-	return seen, nil
+	return train.Judge(texts, x.References)
 }

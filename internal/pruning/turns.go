@@ -3,7 +3,6 @@ package pruning
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -104,32 +103,27 @@ const (
 	manyTurns   = 30
 )
 
-// quantile returns the q-quantile of x with linear interpolation. It sorts x.
-func quantile(x []float64, q float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(x)
+// quantile returns the q-quantile of x, which is sorted, with linear interpolation.
+func quantile(x []reports.Number, q float64) reports.Number {
 	at := float64(q * float64(len(x)-1))
 	i := int(at)
 	if i+1 == len(x) {
 		return x[i]
 	}
-	return x[i] + float64((at-float64(i))*(x[i+1]-x[i]))
+	return x[i] + reports.Number((at-float64(i))*float64(x[i+1]-x[i]))
 }
 
 // spread returns statistics of x, which it sorts. They are empty if any number is not finite.
-func spread(x []float64) reports.Spread {
-	if len(x) == 0 || slices.ContainsFunc(x, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+func spread(x []reports.Number) reports.Spread {
+	if len(x) == 0 || slices.ContainsFunc(x, func(v reports.Number) bool { return !v.Known() }) {
 		return reports.Spread{Mean: reports.NaN, Low: reports.NaN, High: reports.NaN, Min: reports.NaN, Max: reports.NaN}
 	}
-	sum := 0.
+	sum := reports.Number(0)
 	for _, v := range x {
 		sum += v
 	}
+	slices.Sort(x)
 	return reports.Spread{
-		Mean: reports.Number(sum / float64(len(x))),
-		Low:  reports.Number(quantile(x, 0.025)), High: reports.Number(quantile(x, 0.975)),
-		Min: reports.Number(x[0]), Max: reports.Number(x[len(x)-1]),
+		Mean: sum / reports.Number(len(x)), Low: quantile(x, 0.025), High: quantile(x, 0.975), Min: x[0], Max: x[len(x)-1],
 	}
 }

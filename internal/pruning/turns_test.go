@@ -55,17 +55,17 @@ func TestComparedTimesAreOfTheRatio(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	x := make([]float64, 41)
+	x := make([]reports.Number, 41)
 	for i := range x {
-		x[i] = float64((i*7 + 3) % 41) // 0 to 40, mixed
+		x[i] = reports.Number((i*7 + 3) % 41) // 0 to 40, mixed
 	}
 	if got, want := spread(x), (reports.Spread{Mean: 20, Low: 1, High: 39, Min: 0, Max: 40}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got, want := spread([]float64{5}), (reports.Spread{Mean: 5, Low: 5, High: 5, Min: 5, Max: 5}); got != want {
+	if got, want := spread([]reports.Number{5}), (reports.Spread{Mean: 5, Low: 5, High: 5, Min: 5, Max: 5}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for _, x := range [][]float64{nil, {1, math.NaN()}, {math.Inf(1)}} {
+	for _, x := range [][]reports.Number{nil, {1, reports.NaN}, {reports.Number(math.Inf(1))}} {
 		if got := spread(x); !math.IsNaN(float64(got.Mean)) || !math.IsNaN(float64(got.High)) {
 			t.Errorf("the spread of %v is %v", x, got)
 		}

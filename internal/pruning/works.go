@@ -25,7 +25,7 @@ type Work struct {
 // them in batches of different sizes, generating one more token, and the attention layers alone. A goal of
 // speed and the summary use the first one. There are none if removing heads does not make the model faster.
 func (x *Task) Works() []Work {
-	whole := x.Parts[Selecting]
+	whole := x.Selecting.Probe
 	n, ok := whole.Network()
 	if !ok {
 		return nil

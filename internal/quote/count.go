@@ -7,7 +7,11 @@ import (
 
 // Count formats a whole number in groups of three digits.
 func Count(n int) string {
-	text := strconv.Itoa(n)
+	return Grouped(strconv.Itoa(n))
+}
+
+// Grouped separates groups of three digits of a whole number.
+func Grouped(text string) string {
 	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
 		text = text[:at] + "," + text[at:]
 	}

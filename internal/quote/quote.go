@@ -84,6 +84,15 @@ func Message(s string) string {
 	return escape(s)
 }
 
+// Lines returns a text of several lines whose lines are escaped as those of a message are.
+func Lines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = escape(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // escape returns s with non-printable characters escaped as in Go: control characters, characters that change the
 // direction of text, other invisible characters, and bytes that are not UTF-8.
 func escape(s string) string {

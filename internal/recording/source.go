@@ -111,10 +111,6 @@ func (s Source) recordPair(ctx context.Context, source, target string) (*heads.R
 	if err != nil {
 		return nil, err
 	}
-	m, err := tokens(s.Model.Translator.Target.Encode(target), "translation")
-	if err != nil {
-		return nil, err
-	}
 	given := &target
 	if target == "" {
 		given = nil
@@ -122,10 +118,9 @@ func (s Source) recordPair(ctx context.Context, source, target string) (*heads.R
 	if target, err = s.target(ctx, source, given); err != nil {
 		return nil, err
 	}
-	if given == nil {
-		if m, err = tokens(s.Model.Translator.Target.Encode(target), "translation"); err != nil {
-			return nil, err
-		}
+	m, err := tokens(s.Model.Translator.Target.Encode(target), "translation")
+	if err != nil {
+		return nil, err
 	}
 	vectors := vectorBytes(s.Model, n, m) <= maxVectors
 	r, err := s.Model.Record(source, target, heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: vectors})

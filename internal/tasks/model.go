@@ -20,6 +20,7 @@ import (
 type Model struct {
 	*models.Model
 	Task
+	Dir   string // of the model
 	Data  string // file of the lines, or a description of built-in data
 	Lines []train.Line
 	// Recipe is the recipe of a translator of attn train, nil if it has none.
@@ -52,6 +53,7 @@ func Open(dir, data string, most Limits) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Dir = dir
 	return m, WantHeads(dir, m.Model)
 }
 

@@ -22,11 +22,11 @@ var paths = []string{"/", "/page/main.js", "/page/style.css", "/page/", "/page/n
 	"/api/thumbs?record=r0&layer=0", "/api/head?record=r0&layer=0&head=0", "/api/measures?record=r0&layer=0", "/api/check?record=r0&layer=0", "/api/frozen", "/api/record", "/api/nothing"}
 
 func TestEveryPathWantsTheSecret(t *testing.T) {
-	s := newServer(t, Options{Records: []*heads.Record{sample()}, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
+	s := New(Options{Records: []*heads.Record{sample()}, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
 		t.Error("a stranger has run the model")
 		return sample(), nil
 	})})
-	other := newServer(t, Options{})
+	other := New(Options{})
 	cookie := func(name, value string) func(*http.Request) {
 		return header("Cookie", name+"="+value)
 	}
@@ -60,7 +60,7 @@ func TestEveryPathWantsTheSecret(t *testing.T) {
 }
 
 func TestTokenBecomesACookie(t *testing.T) {
-	s := newServer(t, Options{})
+	s := New(Options{})
 	at, err := url.Parse(s.Address("127.0.0.1:8080"))
 	if err != nil || at.Host != "127.0.0.1:8080" || at.Path != "/" || at.Query().Get("token") != s.secret {
 		t.Fatalf("the address is %v, %v", at, err)
@@ -132,7 +132,7 @@ func TestTokenBecomesACookie(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	seen := map[string]bool{}
 	letters := map[rune]bool{}
-	if a, b := newServer(t, Options{}), newServer(t, Options{}); a.secret == b.secret {
+	if a, b := New(Options{}), New(Options{}); a.secret == b.secret {
 		t.Fatal("two servers have one secret")
 	}
 	for range 100 {
@@ -156,7 +156,7 @@ func TestSecrets(t *testing.T) {
 // Requests with the secret must meet the other conditions too.
 func TestOnlyThePageMayAsk(t *testing.T) {
 	asked := 0
-	s := newServer(t, Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
+	s := New(Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
 		asked++
 		return sample(), nil
 	})})
@@ -223,7 +223,7 @@ func TestHeaders(t *testing.T) {
 			"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 		"Access-Control-Allow-Origin": "",
 	}
-	s := newServer(t, Options{Records: []*heads.Record{sample()}})
+	s := New(Options{Records: []*heads.Record{sample()}})
 	answers := map[string]*httptest.ResponseRecorder{
 		"the token":      ask(s, "GET", "/?token="+s.secret, "", nil),
 		"a wrong token":  ask(s, "GET", "/?token=x", "", nil),

@@ -54,7 +54,7 @@ func (p *pipes) dial() net.Conn {
 // overPipes serves in a bubble, where time advances when all goroutines wait.
 func overPipes(t *testing.T, o Options, use func(t *testing.T, s *Server, p *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := newServer(t, o), newPipes()
+		s, p := New(o), newPipes()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.Serve(ctx, p) }()

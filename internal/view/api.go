@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/viz"
 )
@@ -25,14 +26,10 @@ const (
 )
 
 func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	files := http.FileServerFS(page())
-	mux.Handle("GET /{$}", files)
+	mux := serveFolder("page")
 	mux.HandleFunc("GET /page/main.js", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, "text/javascript; charset=utf-8", s.script)
+		answer(w, http.StatusOK, "text/javascript; charset=utf-8", []byte(script()))
 	})
-	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
-	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /api/start", respond(s.start))
 	mux.HandleFunc("GET /api/thumbs", s.ofLayer(thumbs))
 	mux.HandleFunc("GET /api/head", s.ofLayer(head))
@@ -42,7 +39,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/check", s.ofLayer(check))
 	mux.HandleFunc("GET /api/film", respond(s.filmAnswers))
 	mux.HandleFunc("GET /api/frozen", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, plainText, s.frozen) // as text, so that it does not run here
+		answer(w, http.StatusOK, plainText, []byte(frozenPage())) // as text, so that it does not run here
 	})
 	mux.HandleFunc("POST /api/record", respond(s.record))
 	return mux
@@ -211,9 +208,8 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 // thumbs returns thumbnails of all heads of a layer or, if requested, of its summaries.
 func thumbs(q *query) (any, error) {
 	e, l := q.entry, q.lens
-	qa, ka := e.axes(q.layer)
 	small := func(weights []float32) []byte {
-		m := l.apply(weights, qa, ka)
+		m := e.shown(q.layer, weights, l)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
 		return small.appendWire(nil, bq, bk, lo, hi, false)
@@ -229,18 +225,19 @@ func thumbs(q *query) (any, error) {
 		}
 		return slices.Concat(list...), nil
 	}
-	list = make([][]byte, q.heads().Heads)
-	judged := newJudge(q.heads())
+	list, found := make([][]byte, q.heads().Heads), make([][]heads.Problem, q.heads().Heads)
 	mean, err := e.eachHead(q.ctx, q.layer, l.values, func(h int, weights []float32) {
 		if !l.values {
-			judged.head(weights)
+			found[h] = oneHead(q.heads(), weights).Check()
 		}
 		list[h] = small(weights)
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.note(q.layer, judged)
+	if !l.values {
+		e.note(q.layer, found)
+	}
 	e.memo.put(e.meanKey(q.layer, l.values), mean) // the page requests it next
 	e.tally(q.layer, l.values)
 	return slices.Concat(list...), nil
@@ -257,8 +254,7 @@ func head(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	qa, ka := q.entry.axes(q.layer)
-	m := q.lens.apply(weights, qa, ka)
+	m := q.entry.shown(q.layer, weights, q.lens)
 	rows, err := q.span("rows", m.rows)
 	if err != nil {
 		return nil, err
@@ -290,7 +286,7 @@ func measures(q *query) (any, error) {
 		return nil, err
 	}
 	row, err := q.entry.measureHead(q.layer, name, q.lens)
-	return [][]*float64{row}, err
+	return [][]strictjson.Number{row}, err
 }
 
 // divergence returns the divergence of all heads of a layer, or of one, from a head of

@@ -36,10 +36,7 @@ func BenchmarkLongText(b *testing.B) {
 		b.Run(path, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				s, err := New(Options{Records: []*heads.Record{r}}) // with empty caches
-				if err != nil {
-					b.Fatal(err)
-				}
+				s := New(Options{Records: []*heads.Record{r}}) // with empty caches
 				b.StartTimer()
 				if w := ask(s, "GET", "/api/"+path+"record=r0&layer=0", "", nil); w.Code != 200 {
 					b.Fatalf("status %d: %s", w.Code, w.Body)

@@ -11,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -25,10 +26,7 @@ const mostFrozen = 12 << 20
 //
 // Errors: the heads do not fit; the error says how many tokens would.
 func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
-	s, err := New(Options{Name: o.Name, Records: o.Records, Film: o.Film, Scores: o.Scores})
-	if err != nil {
-		return nil, err
-	}
+	s := New(Options{Name: o.Name, Records: o.Records, Film: o.Film, Scores: o.Scores})
 	entries := s.store.fixed
 	if len(entries) == 0 && o.Film != nil {
 		entries = []*entry{s.store.get(frameID(len(o.Film.Frames) - 1))}
@@ -89,11 +87,8 @@ func PageOf(data []byte) ([]byte, error) {
 	if !json.Valid(data) || bytes.IndexByte(data, '<') >= 0 { // Go escapes < in JSON, so no text can end the script
 		return nil, errors.New("view: the data of an exported page must be JSON without <")
 	}
-	shell, err := frozenPage()
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Replace(shell, []byte(frozenMark), data, 1), nil
+	before, after, _ := strings.Cut(frozenPage(), frozenMark)
+	return slices.Concat([]byte(before), data, []byte(after)), nil
 }
 
 // answers are the answers of a server that a page contains, by address.

@@ -26,7 +26,7 @@ func TestFilesAnswerAsRecords(t *testing.T) {
 	}
 	f := opened.Files[0]
 	defer f.Close()
-	inMemory, inFile := newServer(t, Options{Records: []*heads.Record{r}}), newServer(t, opened)
+	inMemory, inFile := New(Options{Records: []*heads.Record{r}}), New(opened)
 	for _, query := range []string{"thumbs?record=r0&layer=0", "head?record=r0&layer=0&head=1", "head?record=r0&layer=0&head=0&words=1&special=renorm",
 		"head?record=r0&layer=0&head=0&exact=1&rows=1-2", "measures?record=r0&layer=0", "measures?record=r0&layer=0&words=1", "check?record=r0&layer=0"} {
 		want, got := ask(inMemory, "GET", "/api/"+query, "", nil), ask(inFile, "GET", "/api/"+query, "", nil)

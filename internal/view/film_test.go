@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // film returns a film of one layer of two heads, with the given steps.
@@ -28,7 +29,7 @@ func film(t *testing.T, steps ...int) *heads.Film {
 
 // Scores of heads are those of the trained model: the last step has them, and no other.
 func TestScoresOfFilm(t *testing.T) {
-	s := newServer(t, Options{Film: film(t, 0, 4), Scores: []Scores{{Name: "x", Values: map[string][]float64{"encoder.0": {3, 4}}}}})
+	s := New(Options{Film: film(t, 0, 4), Scores: []Scores{{Name: "x", Values: map[string][]strictjson.Number{"encoder.0": {3, 4}}}}})
 	for id, want := range map[string]string{"f0": "null", "f1": "4"} {
 		answer := ask(s, "GET", "/api/measures?record="+id+"&layer=0", "", nil)
 		var rows [][]json.RawMessage
@@ -63,7 +64,7 @@ func TestPageOfFilm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, s := frozenData(t, page), newServer(t, o)
+	data, s := frozenData(t, page), New(o)
 	if !data.Film {
 		t.Error("the film is not in the page")
 	}
@@ -80,7 +81,7 @@ func TestPageOfFilm(t *testing.T) {
 
 // The request of a page that exports itself is limited, and has the frames or nothing.
 func TestFilmAnswers(t *testing.T) {
-	s := newServer(t, Options{Film: film(t, 0, 4)})
+	s := New(Options{Film: film(t, 0, 4)})
 	var all map[string][]byte
 	size := 0
 	if err := json.Unmarshal(ask(s, "GET", "/api/film?bytes=100000&special=hide&words=1", "", nil).Body.Bytes(), &all); err != nil {
@@ -98,7 +99,7 @@ func TestFilmAnswers(t *testing.T) {
 			t.Errorf("%d of %d bytes: has the frames %v, want %v", bytes, size, got, want)
 		}
 	}
-	if w := ask(newServer(t, Options{}), "GET", "/api/film?bytes=1000", "", nil); w.Body.String() != "null" {
+	if w := ask(New(Options{}), "GET", "/api/film?bytes=1000", "", nil); w.Body.String() != "null" {
 		t.Errorf("without a film: %s", w.Body)
 	}
 	for _, query := range []string{"", "?bytes=x", "?bytes=-1", "?bytes=99999999", "?bytes=1000&special=no"} {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestFrozen(t *testing.T) {
-	s := newServer(t, Options{})
+	s := New(Options{})
 	text := ask(s, "GET", "/api/frozen", "", nil).Body.String()
 	if strings.Count(text, frozenMark) != 1 || strings.Count(text, "</script>") != 2 {
 		t.Errorf("it contains the mark %d times and the end of a script %d times", strings.Count(text, frozenMark), strings.Count(text, "</script>"))
@@ -27,7 +27,7 @@ func TestFrozen(t *testing.T) {
 
 // The page is one script, because a browser finds and loads modules one after the other.
 func TestOneScript(t *testing.T) {
-	w := ask(newServer(t, Options{}), "GET", "/page/main.js", "", nil)
+	w := ask(New(Options{}), "GET", "/page/main.js", "", nil)
 	if kind := w.Header().Get("Content-Type"); w.Code != 200 || kind != "text/javascript; charset=utf-8" {
 		t.Errorf("status %d, %s", w.Code, kind)
 	}
@@ -39,7 +39,7 @@ func TestOneScript(t *testing.T) {
 // The policy of the exported page allows only its script and its style, by their
 // hashes.
 func TestFrozenPolicy(t *testing.T) {
-	text := ask(newServer(t, Options{}), "GET", "/api/frozen", "", nil).Body.String()
+	text := ask(New(Options{}), "GET", "/api/frozen", "", nil).Body.String()
 	found := func(pattern string) string {
 		t.Helper()
 		all := regexp.MustCompile(`(?s)`+pattern).FindAllStringSubmatch(text, -1)

@@ -3,9 +3,6 @@ package view
 import (
 	"encoding/binary"
 	"math"
-	"slices"
-
-	"github.com/attn-go/attn/heads"
 )
 
 // matrix contains weights [rows cols].
@@ -25,47 +22,6 @@ type lens struct {
 	renorm bool // and with rows rescaled to sum to 1
 	words  bool // with the pieces of words merged
 	values bool // weights times the norms of the vectors that the values add
-}
-
-// units returns the units of an axis, tokens or words, and the indices of the visible
-// ones.
-func (l lens) units(a *axis) (all []heads.Word, seen []int) {
-	all = a.words
-	if !l.words {
-		all = make([]heads.Word, len(a.Tokens))
-		for i := range all {
-			all[i] = heads.Word{From: i, To: i + 1}
-		}
-	}
-	for n, u := range all {
-		if !l.hide || slices.Contains(a.special[u.From:u.To], false) {
-			seen = append(seen, n)
-		}
-	}
-	return all, seen
-}
-
-// apply returns the weights of a head as the lens shows them.
-func (l lens) apply(weights []float32, q, k *axis) matrix {
-	m := matrix{len(q.Tokens), len(k.Tokens), weights}
-	if !l.hide && !l.words {
-		return m
-	}
-	rows, seenRows := l.units(q)
-	columns, seenColumns := l.units(k)
-	if l.words {
-		m = matrix{len(rows), len(columns), heads.MergeWords(m.w, rows, columns)}
-	}
-	out := matrix{rows: len(seenRows), cols: len(seenColumns)}
-	for _, i := range seenRows {
-		for _, j := range seenColumns {
-			out.w = append(out.w, m.w[i*m.cols+j])
-		}
-		if l.renorm {
-			normalise(out.w[len(out.w)-out.cols:])
-		}
-	}
-	return out
 }
 
 // normalise divides a row by its sum, unless the sum is 0.

@@ -3,12 +3,12 @@ package view
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strconv"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // seen is a layer in a lens.
@@ -18,15 +18,15 @@ type seen struct {
 }
 
 // measure returns the measures of a layer as the lens shows it: a row for each
-// head. A measure that is not a number is nil, which JSON encodes as null.
-func (e *entry) measure(layer int, l lens) ([][]*float64, error) {
+// head.
+func (e *entry) measure(layer int, l lens) ([][]strictjson.Number, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := seen{layer, l}
 	if e.measures[at] != nil {
 		return e.measures[at], nil
 	}
-	rows, err := inParallel(e.record.Layers[layer].Heads, func(h int) ([]*float64, error) {
+	rows, err := inParallel(e.record.Layers[layer].Heads, func(h int) ([]strictjson.Number, error) {
 		return e.measureHead(layer, strconv.Itoa(h), l)
 	})
 	if err != nil {
@@ -45,37 +45,28 @@ func inParallel[T any](n int, work func(i int) (T, error)) ([]T, error) {
 }
 
 // divergences returns the divergences of heads of a layer from a head of the same or
-// another layer; nil if their tokens differ.
-func divergences(ctx context.Context, from *entry, at int, head string, e *entry, layer int, names []string, l lens) ([]*float64, error) {
+// another layer; NaN if their tokens differ.
+func divergences(ctx context.Context, from *entry, at int, head string, e *entry, layer int, names []string, l lens) ([]strictjson.Number, error) {
 	fq, fk := from.axes(at)
 	q, k := e.axes(layer)
 	if !slices.Equal(fq.Tokens, q.Tokens) || !slices.Equal(fk.Tokens, k.Tokens) {
-		return make([]*float64, len(names)), nil
+		return slices.Repeat([]strictjson.Number{strictjson.NaN}, len(names)), nil
 	}
 	weights, err := from.distribution(at, head, l)
 	if err != nil {
 		return nil, err
 	}
-	one := l.apply(weights, fq, fk)
-	return inParallel(len(names), func(i int) (*float64, error) {
+	one := from.shown(at, weights, l)
+	return inParallel(len(names), func(i int) (strictjson.Number, error) {
 		if err := ctx.Err(); err != nil {
-			return nil, err // the page no longer needs it
+			return 0, err // the page no longer needs it
 		}
 		weights, err := e.distribution(layer, names[i], l)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		d := heads.Divergence(one.w, l.apply(weights, q, k).w, one.rows)
-		return finite(d), nil
+		return strictjson.Number(heads.Divergence(one.w, e.shown(layer, weights, l).w, one.rows)), nil
 	})
-}
-
-// finite returns a finite number, else nil, which JSON encodes as null.
-func finite(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
 }
 
 // distribution returns weights or, if value-weighted, each row divided by its sum:
@@ -93,7 +84,7 @@ func (e *entry) distribution(layer int, name string, l lens) ([]float32, error) 
 	return weights, nil
 }
 
-func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err error) {
+func (e *entry) measureHead(layer int, name string, l lens) (row []strictjson.Number, err error) {
 	weights, err := e.distribution(layer, name, l)
 	if err != nil {
 		return nil, err
@@ -103,14 +94,14 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 		named[m.Name] = m.Value
 	}
 	for _, c := range columns {
-		row = append(row, finite(named[c.Key]))
+		row = append(row, strictjson.Number(named[c.Key]))
 	}
 	for i := range e.scores {
-		x := math.NaN() // summaries have no scores
+		x := strictjson.NaN // summaries have no scores
 		if h, err := strconv.Atoi(name); err == nil {
 			x = e.scores[i].score(&e.record.Layers[layer], h)
 		}
-		row = append(row, finite(x))
+		row = append(row, x)
 	}
 	return row, nil
 }
@@ -118,10 +109,12 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 // through returns a layer of one head with these weights, as the lens shows it.
 func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	one := oneHead(&e.record.Layers[layer], weights)
-	// MergeWords finds out from all texts of the record how tokens mark words.
+	if !l.words && !l.hide {
+		return one
+	}
 	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{*one}}
-	for _, other := range e.record.Layers {
-		r.Layers = append(r.Layers, heads.Layer{Kind: other.Kind, Queries: other.Queries, Keys: other.Keys})
+	for _, a := range e.outline.Axes { // MergeWords finds out from all texts of the record how tokens mark words
+		r.Layers = append(r.Layers, heads.Layer{Queries: a.Tokens, Keys: a.Tokens})
 	}
 	if l.words {
 		r = r.MergeWords()
@@ -130,6 +123,12 @@ func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 		r = r.WithoutSpecial(l.renorm)
 	}
 	return &r.Layers[0]
+}
+
+// shown returns weights of a layer as the lens shows them.
+func (e *entry) shown(layer int, weights []float32, l lens) matrix {
+	x := e.through(layer, weights, l)
+	return matrix{len(x.Queries), len(x.Keys), x.Weights}
 }
 
 // oneHead returns a layer with the tokens of l and a single head with these weights.

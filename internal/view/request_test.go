@@ -51,7 +51,7 @@ func recordRuns(t *testing.T) (kept, asked *heads.Record) {
 // for any number of simultaneous requests.
 func TestComputedAnswersAsRecords(t *testing.T) {
 	kept, asked := recordRuns(t)
-	inMemory, onRequest := newServer(t, Options{Records: []*heads.Record{kept}}), newServer(t, Options{Records: []*heads.Record{asked}})
+	inMemory, onRequest := New(Options{Records: []*heads.Record{kept}}), New(Options{Records: []*heads.Record{asked}})
 	var wait sync.WaitGroup
 	for _, query := range []string{"thumbs?", "thumbs?summaries=1&", "thumbs?values=1&", "thumbs?words=1&special=hide&", "head?head=4&", "head?head=mean&", "head?head=rollout&",
 		"head?head=4&exact=1&rows=11-12&", "head?head=2&words=1&special=renorm&", "head?head=1&values=1&", "measures?", "measures?words=1&", "measures?head=mean&",
@@ -96,7 +96,7 @@ func TestComputedOnce(t *testing.T) {
 	if again, err := e.opened(1, "4", false); err != nil || &again[0] != &first[0] {
 		t.Errorf("an open head is computed twice: %v", err)
 	}
-	s := newServer(t, Options{Records: []*heads.Record{asked}})
+	s := New(Options{Records: []*heads.Record{asked}})
 	for _, query := range []string{"thumbs?summaries=1&", "thumbs?values=1&"} {
 		ask(s, "GET", "/api/"+query+"record=r0&layer=1", "", nil)
 		if _, known := s.store.fixed[0].wrong.Load(1); known {
@@ -137,7 +137,7 @@ func TestSummariesOfThumbnails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, forget := range map[string]bool{"held": false, "the means of layers are no longer held": true} {
-		s := newServer(t, Options{Records: []*heads.Record{record}})
+		s := New(Options{Records: []*heads.Record{record}})
 		get := func(path string, layer int) {
 			t.Helper()
 			if w := ask(s, "GET", fmt.Sprintf("/api/%srecord=r0&layer=%d", path, layer), "", nil); w.Code != 200 {

@@ -32,15 +32,13 @@ func (o *Options) ReadScores(path string) error {
 		scores := Scores{
 			Name:   "importance: " + s.Method,
 			Help:   fmt.Sprintf("importance of the head to %s, by %s on %d pairs of %s", r.Model, s.Method, r.Pairs, r.Data),
-			Values: map[string][]float64{},
+			Values: map[string][]strictjson.Number{},
 		}
 		for i, l := range r.Layers {
 			if len(s.Values[i]) != l.Heads {
 				return bad("layer %.100q: %d scores by %s, want %d", l.Name, len(s.Values[i]), s.Method, l.Heads)
 			}
-			for _, x := range s.Values[i] {
-				scores.Values[l.Name] = append(scores.Values[l.Name], float64(x))
-			}
+			scores.Values[l.Name] = s.Values[i]
 		}
 		o.Scores = append(o.Scores, scores)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // axis contains the tokens of one side of a matrix.
@@ -17,8 +18,6 @@ type axis struct {
 	Tokens  []string `json:"tokens"`
 	Special []int    `json:"special"` // indices of special tokens
 	Words   [][2]int `json:"words"`   // [from, to) of each word
-	words   []heads.Word
-	special []bool
 }
 
 // outline describes a record to the page without its weights.
@@ -67,11 +66,11 @@ type entry struct {
 	head    func(layer, h int) ([]float32, error)
 	vectors func(layer, h int) (queries, keys []float32, err error)
 
-	memo   *memo // of the store
+	memo   *recent[summaryKey, []float32] // of the store
 	scores []Scores
 
 	mu       sync.Mutex
-	measures map[seen][][]*float64 // [heads columns]
+	measures map[seen][][]strictjson.Number // [heads columns]
 	sums     sync.Mutex
 	totals   map[totalKey]*total
 	wrong    sync.Map // lines of warnings by layer, for the layers checked so far
@@ -82,11 +81,11 @@ const (
 	entryBytes   = 4 << 10
 	layerBytes   = 2 << 10
 	tokenBytes   = 128 // of an axis: string, word and index
-	measureBytes = 16
+	measureBytes = 8
 )
 
 func newEntry(id string, r *heads.Record) *entry {
-	e := &entry{record: r, measures: map[seen][][]*float64{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
+	e := &entry{record: r, measures: map[seen][][]strictjson.Number{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.head = func(layer, h int) ([]float32, error) { return r.Layers[layer].Head(h), nil }
 	e.vectors = func(layer, h int) (queries, keys []float32, err error) {
 		queries, keys = r.Layers[layer].Vectors(h)
@@ -118,11 +117,10 @@ func newEntry(id string, r *heads.Record) *entry {
 	return e
 }
 
-// explain sets NoVectors, if no layer has queries and keys and the source gives a reason.
+// explain sets NoVectors if no layer of a record from a source has queries and keys.
 func (e *entry) explain(of Source) {
-	source, can := of.(Explainer)
-	if can && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
-		e.outline.NoVectors = source.NoVectors(e.record)
+	if of != nil && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
+		e.outline.NoVectors = of.NoVectors(e.record)
 	}
 }
 
@@ -136,15 +134,13 @@ func outlineOf(l *heads.Layer, q, k int) layerOutline {
 }
 
 func newAxis(tokens []string, r *heads.Record) *axis {
-	a := &axis{Tokens: append([]string{}, tokens...), Special: []int{}, Words: [][2]int{}, special: make([]bool, len(tokens))}
+	a := &axis{Tokens: append([]string{}, tokens...), Special: []int{}, Words: [][2]int{}}
 	for i, t := range tokens {
 		if slices.Contains(r.Special, t) {
-			a.special[i] = true
 			a.Special = append(a.Special, i)
 		}
 	}
-	a.words = r.Words(tokens)
-	for _, s := range a.words {
+	for _, s := range r.Words(tokens) {
 		a.Words = append(a.Words, [2]int{s.From, s.To})
 	}
 	return a
@@ -163,11 +159,12 @@ type store struct {
 	film  *heads.Film            // its frames become entries on request
 	last  []Scores               // of the last frame, which is the trained model
 	typed recent[string, *entry] // by id
-	memo  *memo
+	memo  *recent[summaryKey, []float32]
 }
 
 func newStore(o Options, most int) *store {
-	s := &store{film: o.Film, last: o.Scores, typed: recent[string, *entry]{most: most}, memo: newMemo()}
+	s := &store{film: o.Film, last: o.Scores, memo: newMemo()}
+	s.typed = recent[string, *entry]{most: most, size: func(e *entry) int { return e.bytes }}
 	add := func(r *heads.Record) *entry {
 		e := newEntry(fmt.Sprintf("r%d", len(s.fixed)), r)
 		e.memo, e.scores = s.memo, o.Scores
@@ -224,5 +221,5 @@ func (s *store) frame(id string) *entry {
 // add stores a record.
 func (s *store) add(e *entry) {
 	e.memo = s.memo
-	s.typed.put(e.outline.ID, e, e.bytes)
+	s.typed.put(e.outline.ID, e)
 }

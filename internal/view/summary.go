@@ -68,7 +68,7 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 	if h, err := strconv.Atoi(name); err == nil {
 		return e.valued(layer, h, values)
 	}
-	return e.memo.get(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) {
+	return e.memo.find(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) {
 		list := ofKind(e.record, e.record.Layers[layer].Kind)
 		switch name {
 		case meanOfHeads:
@@ -95,7 +95,7 @@ func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
 	if !e.outline.Unread || slices.Contains(e.outline.Layers[layer].Summaries, name) {
 		return e.weights(layer, name, values)
 	}
-	return e.memo.get(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) { return e.weights(layer, name, values) })
+	return e.memo.find(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) { return e.weights(layer, name, values) })
 }
 
 // eachHead computes the weights of all heads of a layer, value-weighted or not, one head per
@@ -187,8 +187,8 @@ func (e *entry) tally(layer int, values bool) {
 		e.totals[key] = t
 	}
 	for t.layers < len(list) {
-		mean := e.memo.find(e.meanKey(list[t.layers], values))
-		if mean == nil {
+		mean, held := e.memo.get(e.meanKey(list[t.layers], values))
+		if !held {
 			return
 		}
 		t.add(mean)
@@ -242,36 +242,14 @@ type summaryKey struct {
 	values bool
 }
 
-// memo is a cache of the most recently used summaries, because the page requests the
-// rows of one in turn.
-type memo struct{ recent[summaryKey, []float32] }
-
 const (
 	mostSummaries  = 64
 	mostSummarized = 128 << 20 // bytes of all of them; the last one may be larger
 )
 
-func newMemo() *memo { return &memo{recent[summaryKey, []float32]{most: mostSummarized}} }
-
-// find returns the cached weights of a key, or nil.
-func (m *memo) find(key summaryKey) []float32 {
-	w, _ := m.recent.get(key)
-	return w
-}
-
-// put caches weights. Each counts as at least 1/mostSummaries of the bytes.
-func (m *memo) put(key summaryKey, weights []float32) {
-	m.recent.put(key, weights, max(4*len(weights), mostSummarized/mostSummaries))
-}
-
-// get returns the cached weights of a key, or calls make and caches its result.
-func (m *memo) get(key summaryKey, make func() ([]float32, error)) ([]float32, error) {
-	if w := m.find(key); w != nil {
-		return w, nil
-	}
-	w, err := make()
-	if err == nil {
-		m.put(key, w)
-	}
-	return w, err
+// newMemo returns a cache of summaries and heads, because the page requests the rows of one in turn. Each counts as at
+// least 1/mostSummaries of the bytes.
+func newMemo() *recent[summaryKey, []float32] {
+	size := func(weights []float32) int { return max(4*len(weights), mostSummarized/mostSummaries) }
+	return &recent[summaryKey, []float32]{most: mostSummarized, size: size}
 }

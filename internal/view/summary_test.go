@@ -68,7 +68,7 @@ func TestSummaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, _ := heads.MeanOf(3, func(i int) ([]float32, error) { return r.Layers[i].Mean(), nil })
-	for name, s := range map[string]*Server{"memory": newServer(t, Options{Records: []*heads.Record{r}}), "file": newServer(t, Options{Files: []*heads.File{f}})} {
+	for name, s := range map[string]*Server{"memory": New(Options{Records: []*heads.Record{r}}), "file": New(Options{Files: []*heads.File{f}})} {
 		for query, want := range map[string][]float32{
 			"record=r0&layer=2&head=rollout": rolled, "record=r0&layer=1&head=rollout": two, "record=r0&layer=2&head=all": all,
 			"record=r0&layer=0&head=mean": r.Layers[0].Mean(), "record=r0&layer=3&head=mean": r.Layers[3].Mean(),
@@ -106,7 +106,7 @@ func TestNoSummaries(t *testing.T) {
 	missing := stack()
 	missing.Layers = missing.Layers[1:]
 	empty := &heads.Record{Layers: []heads.Layer{{Name: "e", Heads: 2}}}
-	s := newServer(t, Options{Records: []*heads.Record{chosen, missing, empty}})
+	s := New(Options{Records: []*heads.Record{chosen, missing, empty}})
 	for query, want := range map[string]int{
 		"record=r0&layer=1&head=rollout": 400, "record=r1&layer=0&head=rollout": 400, "record=r0&layer=3&head=rollout": 400, "record=r0&layer=0&head=all": 400,
 		"record=r0&layer=4&head=mean": 400, "record=r2&layer=0&head=mean": 400, "record=r0&layer=1&head=mean": 200, "record=r1&layer=1&head=all": 200,
@@ -120,7 +120,7 @@ func TestNoSummaries(t *testing.T) {
 func TestDivergence(t *testing.T) {
 	r, other := stack(), stack()
 	other.Layers[1].Weights[0], other.Layers[1].Weights[1] = other.Layers[1].Weights[1], other.Layers[1].Weights[0]
-	s := newServer(t, Options{Records: []*heads.Record{r, other}})
+	s := New(Options{Records: []*heads.Record{r, other}})
 	get := func(query string) (list []*float64) {
 		t.Helper()
 		w := ask(s, "GET", "/api/divergence?"+query, "", nil)
@@ -157,7 +157,7 @@ func TestMemo(t *testing.T) {
 	m := newMemo()
 	made := 0
 	get := func(layer, n int) {
-		w, err := m.get(summaryKey{layer: layer}, func() ([]float32, error) { made++; return make([]float32, n), nil })
+		w, err := m.find(summaryKey{layer: layer}, func() ([]float32, error) { made++; return make([]float32, n), nil })
 		if err != nil || len(w) != n {
 			t.Errorf("%d weights, %v", len(w), err)
 		}
@@ -175,7 +175,7 @@ func TestMemo(t *testing.T) {
 		t.Errorf("%d are held beside a large one", len(m.items)-1)
 	}
 	failed := errors.New("failed")
-	if _, err := m.get(summaryKey{layer: 5}, func() ([]float32, error) { return nil, failed }); !errors.Is(err, failed) || len(m.items) != 1 {
+	if _, err := m.find(summaryKey{layer: 5}, func() ([]float32, error) { return nil, failed }); !errors.Is(err, failed) || len(m.items) != 1 {
 		t.Errorf("an error: %v", err)
 	}
 }

@@ -2,62 +2,44 @@ package view
 
 import (
 	"bytes"
-	"embed"
-	"io/fs"
 	"net/http"
 	"strconv"
 
 	"github.com/attn-go/attn/viz"
 )
 
-// Training returns the data of a run for the page, with pictures of the given width in CSS
-// pixels. encoding/json must be able to encode it.
-type Training func(width float64) (any, error)
-
-// Frame returns a frame of the recording of a run for the page, as JSON like Training.
-type Frame func(step int) (any, error)
-
-//go:embed training
-var trainingPage embed.FS
-
 // Limits for the width of pictures in requests.
 const leastPicture, mostPicture = 300, 1600
 
-// NewTraining returns a server for a page that shows the progress of a training run.
-func NewTraining(name string, t Training, f Frame) *Server {
+// NewTraining returns a server for a page that shows the progress of a training run. run returns its data, with
+// pictures of the given width in CSS pixels, and frame a frame of its recording; encoding/json must be able to encode
+// both.
+func NewTraining(name string, run func(width float64) (any, error), frame func(step int) (any, error)) *Server {
 	s := &Server{options: Options{Name: name}, secret: newSecret()}
-	s.handler = s.guard(s.trainingRoutes(t, f))
+	s.handler = s.guard(s.trainingRoutes(run, frame))
 	return s
 }
 
-func (s *Server) trainingRoutes(t Training, f Frame) http.Handler {
-	sub, err := fs.Sub(trainingPage, "training")
-	if err != nil {
-		panic(err) // the name above is wrong
-	}
+func (s *Server) trainingRoutes(run func(width float64) (any, error), frame func(step int) (any, error)) http.Handler {
 	dark := []byte("@media (prefers-color-scheme: dark) {" + viz.DarkCharts() + viz.DarkFigures() + "}\n")
-	mux := http.NewServeMux()
-	files := http.FileServerFS(sub)
-	mux.Handle("GET /{$}", files)
-	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
+	mux := serveFolder("training")
 	mux.HandleFunc("GET /page/charts.css", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, "text/css; charset=utf-8", bytes.Clone(dark))
 	})
-	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /api/training", respond(func(r *http.Request) (any, error) {
 		width, err := strconv.Atoi(r.URL.Query().Get("width"))
 		if err != nil || width < leastPicture || width > mostPicture {
 			return nil, bad("width is not %d to %d", leastPicture, mostPicture)
 		}
-		run, err := t(float64(width))
-		return map[string]any{"name": s.options.Name, "run": run}, err
+		data, err := run(float64(width))
+		return map[string]any{"name": s.options.Name, "run": data}, err
 	}))
 	mux.HandleFunc("GET /api/frame", respond(func(r *http.Request) (any, error) {
 		step, err := strconv.Atoi(r.URL.Query().Get("step"))
 		if err != nil || step < 0 {
 			return nil, bad("step is not a number of steps")
 		}
-		return f(step)
+		return frame(step)
 	}))
 	return mux
 }

@@ -46,7 +46,7 @@ func TestValueWeighted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]*Server{"memory": newServer(t, Options{Records: []*heads.Record{r}}), "file": newServer(t, Options{Files: []*heads.File{f}})} {
+	for name, s := range map[string]*Server{"memory": New(Options{Records: []*heads.Record{r}}), "file": New(Options{Files: []*heads.File{f}})} {
 		for head, want := range map[string][]float32{"2": one(2), "mean": mean, "rollout": rolled} {
 			if got := exactly(t, s, "record=r0&layer=1&values=1&head="+head); !slices.Equal(got.w, want) {
 				t.Errorf("%s, head %s: %v, want %v", name, head, got.w, want)

@@ -11,17 +11,16 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
-	"math"
 	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Source records the attention of a model for given texts.
@@ -30,11 +29,8 @@ type Source interface {
 	// writes target. If target is empty, the model writes its own output. The page
 	// shows the error.
 	Record(ctx context.Context, source, target string) (*heads.Record, error)
-}
-
-// Explainer is a Source that explains why a record from it has no queries and keys.
-type Explainer interface {
-	// NoVectors returns the reason as a sentence for the page.
+	// NoVectors returns the reason why a record from it has no queries and keys, as a
+	// sentence for the page.
 	NoVectors(r *heads.Record) string
 }
 
@@ -50,17 +46,17 @@ type Scores struct {
 	Name, Help string
 	// Values are the scores of each layer, by its name: one per head of the record, or
 	// one per head of the model, by its number there. NaN is a missing score.
-	Values map[string][]float64
+	Values map[string][]strictjson.Number
 }
 
 // score returns the score of head h of a layer, or NaN.
-func (s *Scores) score(l *heads.Layer, h int) float64 {
+func (s *Scores) score(l *heads.Layer, h int) strictjson.Number {
 	values := s.Values[l.Name]
 	if len(values) != l.Heads {
 		h = l.Number(h)
 	}
 	if h >= len(values) {
-		return math.NaN()
+		return strictjson.NaN
 	}
 	return values[h]
 }
@@ -123,32 +119,30 @@ type Server struct {
 	host    string // accepted host name, besides localhost and IP addresses
 	secret  string // gives access to the page
 	store   *store
-	frozen  []byte        // the page as one file, without data
-	script  []byte        // all modules of the page
 	asking  chan struct{} // a semaphore, full while a model runs
 	handler http.Handler
 }
 
-//go:embed page
+// embedded has the folders of files for the browser: of the page of attn view, and of that of attn follow.
+//
+//go:embed page training
 var embedded embed.FS
 
-// page returns the folder of files for the browser.
-func page() fs.FS {
-	sub, err := fs.Sub(embedded, "page")
+// serveFolder returns a handler that serves a folder of embedded, and nothing else yet.
+func serveFolder(name string) *http.ServeMux {
+	folder, err := fs.Sub(embedded, name)
 	if err != nil {
-		panic(err) // the name above is wrong
+		panic(err) // the name is wrong
 	}
-	return sub
+	mux, files := http.NewServeMux(), http.FileServerFS(folder)
+	mux.Handle("GET /{$}", files)
+	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	return mux
 }
 
-// script returns all modules of the page as one script. It is the same for every server.
-var script = sync.OnceValues(func() (string, error) { return bundled(page()) })
-
-// frozenPage returns the page as one file, without data. It is the same for every server.
-var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(page()) })
-
 // New returns a server for the given records and models.
-func New(o Options) (*Server, error) {
+func New(o Options) *Server {
 	if o.MaxText == 0 {
 		o.MaxText = 4000
 	}
@@ -158,17 +152,9 @@ func New(o Options) (*Server, error) {
 	if o.Keep == 0 {
 		o.Keep = 256 << 20
 	}
-	frozen, err := frozenPage()
-	if err != nil {
-		return nil, err
-	}
-	script, err := script()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), frozen: frozen, script: []byte(script), asking: make(chan struct{}, 1)}
+	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), asking: make(chan struct{}, 1)}
 	s.handler = s.guard(s.routes())
-	return s, nil
+	return s
 }
 
 // ServeHTTP answers one request.

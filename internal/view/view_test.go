@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // sample returns a record of one cross-attention layer with two heads, 3 queries and 5 keys.
@@ -36,14 +37,7 @@ func (f sourceFunc) Record(ctx context.Context, source, target string) (*heads.R
 	return f(ctx, source, target)
 }
 
-func newServer(t *testing.T, o Options) *Server {
-	t.Helper()
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+func (sourceFunc) NoVectors(*heads.Record) string { return "" }
 
 // ask sends a request as a browser on the page does, with the cookie, after edit has
 // changed it.
@@ -63,7 +57,7 @@ func ask(s *Server, method, target, body string, edit func(*http.Request)) *http
 }
 
 func TestLookLimits(t *testing.T) {
-	s := newServer(t, Options{MaxText: 10, Source: sourceFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
+	s := New(Options{MaxText: 10, Source: sourceFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
 		if source == "bad" {
 			return nil, errors.New("too many tokens")
 		}
@@ -98,14 +92,14 @@ func TestLookLimits(t *testing.T) {
 			t.Errorf("%.40s: status %d and %.200s, want %d and %q", c.body, w.Code, text, c.want, c.says)
 		}
 	}
-	none := newServer(t, Options{Records: []*heads.Record{sample()}})
+	none := New(Options{Records: []*heads.Record{sample()}})
 	if w := ask(none, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != 404 {
 		t.Errorf("without a model: status %d, want 404", w.Code)
 	}
 }
 
 func TestBadQuestions(t *testing.T) {
-	s := newServer(t, Options{Records: []*heads.Record{sample(), large(257)}})
+	s := New(Options{Records: []*heads.Record{sample(), large(257)}})
 	for query, want := range map[string]int{
 		"thumbs?record=r0&layer=0": 200, "thumbs?record=r0": 400, "thumbs?record=r0&layer=1": 400, "thumbs?record=r0&layer=-1": 400,
 		"thumbs?record=r2&layer=0": 410, "head?record=r0&layer=0&head=1": 200, "head?record=r0&layer=0&head=2": 400,
@@ -144,7 +138,7 @@ func received(t *testing.T, b []byte) (m matrix, blockQ, blockK int) {
 }
 
 func TestHeadsThroughLenses(t *testing.T) {
-	s := newServer(t, Options{Records: []*heads.Record{sample()}})
+	s := New(Options{Records: []*heads.Record{sample()}})
 	for _, c := range []struct {
 		lens string
 		want matrix
@@ -229,7 +223,7 @@ func TestMeasuresWithoutNumbers(t *testing.T) {
 	r := sample()
 	r.Layers[0].Weights[0] = float32(math.NaN())
 	r.Layers = append(r.Layers, heads.Layer{Name: "empty", Kind: heads.Encoder, Heads: 1})
-	s := newServer(t, Options{Records: []*heads.Record{r}})
+	s := New(Options{Records: []*heads.Record{r}})
 	for layer, n := range []int{2, 1} {
 		w := ask(s, "GET", fmt.Sprintf("/api/measures?record=r0&layer=%d", layer), "", nil)
 		var rows [][]*float64
@@ -254,7 +248,7 @@ func TestMeasuresOfWhatIsShown(t *testing.T) {
 	for i := range l.Weights {
 		l.Weights[i] = 1. / 8
 	}
-	s := newServer(t, Options{Records: []*heads.Record{{Special: []string{"<s>", "</s>"}, Layers: []heads.Layer{l}}}})
+	s := New(Options{Records: []*heads.Record{{Special: []string{"<s>", "</s>"}, Layers: []heads.Layer{l}}}})
 	bound := slices.IndexFunc(columns, func(c column) bool { return c.Key == "bound" })
 	for lens, n := range map[string]float64{"": 8, "&words=1": 5, "&special=hide": 6, "&special=renorm": 6, "&special=renorm&words=1": 3} {
 		var rows [][]*float64
@@ -285,9 +279,9 @@ func TestScores(t *testing.T) {
 	pruned.Layers[0].Heads, pruned.Layers[0].Chosen, pruned.Layers[0].Weights = 1, []int{2}, pruned.Layers[0].Head(1)
 	other := sample()
 	other.Layers[0].Name = "other"
-	s := newServer(t, Options{Records: []*heads.Record{sample(), pruned, other}, Scores: []Scores{
-		{Name: "importance: gradient", Values: map[string][]float64{"decoder.0.cross": {0.5, math.NaN()}}},
-		{Name: "importance: taylor", Values: map[string][]float64{"decoder.0.cross": {1, 2, -3, 4}}},
+	s := New(Options{Records: []*heads.Record{sample(), pruned, other}, Scores: []Scores{
+		{Name: "importance: gradient", Values: map[string][]strictjson.Number{"decoder.0.cross": {0.5, strictjson.NaN}}},
+		{Name: "importance: taylor", Values: map[string][]strictjson.Number{"decoder.0.cross": {1, 2, -3, 4}}},
 	}})
 	var start struct{ Columns []column }
 	if err := json.Unmarshal(ask(s, "GET", "/api/start", "", nil).Body.Bytes(), &start); err != nil {

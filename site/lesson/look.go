@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 )
 
@@ -76,7 +77,7 @@ func checkText(text string) error {
 	case n == 0 || onlySpace(text):
 		return errors.New("the text is empty")
 	case n > maxText:
-		return fmt.Errorf("the text has %s characters; the model reads at most %d", grouped(n), maxText)
+		return fmt.Errorf("the text has %s characters; the model reads at most %d", quote.Count(n), maxText)
 	}
 	return nil
 }
@@ -88,14 +89,6 @@ func onlySpace(text string) bool {
 		}
 	}
 	return true
-}
-
-// grouped returns a number with a comma between thousands.
-func grouped(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return grouped(n/1000) + fmt.Sprintf(",%03d", n%1000)
 }
 
 // look translates a text and records the weights of all heads. If target is not empty, the weights are those of

@@ -22,15 +22,12 @@ const (
 //
 // Errors: lines without a step.
 func Picture(w io.Writer, metrics [][]byte) error {
-	h := history{curve.Parse(metrics)}
+	h := curve.Parse(metrics)
 	if !h.Drawable() {
 		return errors.New("chart: no steps to draw")
 	}
-	return stacked(h.charts(usualWidth)).SVG(w)
+	return stacked(chartsOf(h, usualWidth)).SVG(w)
 }
-
-// history is the history of a run while it is drawn.
-type history struct{ curve.History }
 
 // stacked arranges charts over the same steps below each other; only the last has x labels.
 func stacked(charts []viz.Chart) viz.Multiples {
@@ -40,16 +37,16 @@ func stacked(charts []viz.Chart) viz.Multiples {
 	return viz.Multiples{Charts: charts, Columns: 1}
 }
 
-// charts returns the charts of losses and learning rate.
-func (h history) charts(width float64) []viz.Chart {
+// chartsOf returns the charts of losses and learning rate.
+func chartsOf(h curve.History, width float64) []viz.Chart {
 	train, lr := viz.Line{Name: "training"}, viz.Line{}
-	for _, p := range h.means() {
+	for _, p := range means(h) {
 		train.X, train.Y = append(train.X, float64(p.end)), append(train.Y, p.loss)
 	}
 	for _, s := range h.Steps {
 		lr.X, lr.Y = append(lr.X, float64(s.Step)), append(lr.Y, s.LR)
 	}
-	losses := h.chart(width, lossHeight, "loss, nats per token", train)
+	losses := chartOf(h, width, lossHeight, "loss, nats per token", train)
 	losses.Bare = false
 	valid := viz.Line{Name: "validation", Markers: len(h.Epochs) <= mostMarkers}
 	for _, e := range h.Epochs {
@@ -61,11 +58,11 @@ func (h history) charts(width float64) []viz.Chart {
 		losses.Lines = append(losses.Lines, valid)
 	}
 	losses.YAxis.Log = spread(losses.Lines) >= logarithmic
-	return []viz.Chart{losses, h.chart(width, rateHeight, "learning rate", lr)}
+	return []viz.Chart{losses, chartOf(h, width, rateHeight, "learning rate", lr)}
 }
 
-// chart returns a chart over all steps so far.
-func (h history) chart(width, height float64, y string, l viz.Line) viz.Chart {
+// chartOf returns a chart over all steps so far.
+func chartOf(h curve.History, width, height float64, y string, l viz.Line) viz.Chart {
 	return viz.Chart{
 		X: "step", Y: y, Width: width, Height: height, Lines: []viz.Line{l}, Bare: true, Hover: true,
 		XAxis: viz.Axis{High: float64(h.Steps[len(h.Steps)-1].Step)},
@@ -80,7 +77,7 @@ type mean struct {
 
 // means returns the losses of the points. A point of few steps, at the end of an epoch, is noisy:
 // it is merged with the point before.
-func (h history) means() (list []mean) {
+func means(h curve.History) (list []mean) {
 	before := 0
 	for _, s := range h.Steps {
 		p := mean{s.Step - before, s.Step, float64(s.TrainLoss)}

@@ -85,10 +85,10 @@ func TestPicture(t *testing.T) {
 		t.Error("a picture of nothing")
 	}
 	// The axis is logarithmic where the loss falls far, and only there.
-	if c := (history{threeEpochs()}).charts(usualWidth)[0]; !c.YAxis.Log {
+	if c := chartsOf(threeEpochs(), usualWidth)[0]; !c.YAxis.Log {
 		t.Error("the axis is not logarithmic")
 	}
-	if c := (history{flat}).charts(usualWidth)[0]; c.YAxis.Log {
+	if c := chartsOf(flat, usualWidth)[0]; c.YAxis.Log {
 		t.Error("the axis of equal losses is logarithmic")
 	}
 }
@@ -114,8 +114,8 @@ func TestSharedAxis(t *testing.T) {
 
 // A point of one step, at the end of an epoch, is not a spike in the picture.
 func TestMeans(t *testing.T) {
-	h := history{curve.History{Steps: []curve.Step{{Step: 8, TrainLoss: 3}, {Step: 16, TrainLoss: 2}, {Step: 18, TrainLoss: 7}, {Step: 24, TrainLoss: 1}}}}
-	if got, want := fmt.Sprint(h.means()), "[{8 8 3} {8 18 3} {6 24 1}]"; got != want {
+	h := curve.History{Steps: []curve.Step{{Step: 8, TrainLoss: 3}, {Step: 16, TrainLoss: 2}, {Step: 18, TrainLoss: 7}, {Step: 24, TrainLoss: 1}}}
+	if got, want := fmt.Sprint(means(h)), "[{8 8 3} {8 18 3} {6 24 1}]"; got != want {
 		t.Errorf("means %s, want %s", got, want)
 	}
 }

@@ -61,14 +61,12 @@ func ReadPage(dir string, now time.Time, width float64) (Page, error) {
 }
 
 // NewPage returns the content of a page about a run, of the given width at a given time.
-func NewPage(state curve.Run, now time.Time, width float64) (p Page, err error) {
-	r := run{state}
-	p.Status, p.Over = r.status(now)
-	p.Facts = r.facts()
+func NewPage(r curve.Run, now time.Time, width float64) (p Page, err error) {
+	p.Status, p.Over = status(r, now)
+	p.Facts = facts(r)
 	if r.Drawable() {
 		var b strings.Builder
-		h := history{r.History}
-		all := stacked(append(h.charts(width), h.speed(width)))
+		all := stacked(append(chartsOf(r.History, width), speed(r.History, width)))
 		all.Charts[0].Inline = true
 		err = all.SVG(&b)
 		p.Chart = b.String()
@@ -76,11 +74,8 @@ func NewPage(state curve.Run, now time.Time, width float64) (p Page, err error) 
 	return p, err
 }
 
-// run is a run while its page is written.
-type run struct{ curve.Run }
-
 // status describes the state of the run.
-func (r run) status(now time.Time) (text string, over bool) {
+func status(r curve.Run, now time.Time) (text string, over bool) {
 	switch {
 	case r.Live != nil && now.Sub(r.Live.Time) > silence:
 		return fmt.Sprintf("no update for %v", now.Sub(r.Live.Time).Round(time.Second)), false
@@ -95,7 +90,7 @@ func (r run) status(now time.Time) (text string, over bool) {
 }
 
 // facts lists the numbers of the run.
-func (r run) facts() []Fact {
+func facts(r curve.Run) []Fact {
 	var list []Fact
 	add := func(name, format string, values ...any) {
 		list = append(list, Fact{name, fmt.Sprintf(format, values...)})
@@ -140,10 +135,10 @@ func (r run) facts() []Fact {
 }
 
 // speed draws tokens per second.
-func (h history) speed(width float64) viz.Chart {
+func speed(h curve.History, width float64) viz.Chart {
 	var l viz.Line
 	for _, s := range h.Steps {
 		l.X, l.Y = append(l.X, float64(s.Step)), append(l.Y, s.Rate())
 	}
-	return h.chart(width, rateHeight, "tokens per second", l)
+	return chartOf(h, width, rateHeight, "tokens per second", l)
 }

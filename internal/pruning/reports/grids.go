@@ -10,17 +10,12 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// values returns the value of a head; NaN if it was not measured.
-type values func(layer, head int) Number
-
-// in returns the values of a list by layer and head.
-func in(list [][]Number) values {
-	return func(layer, head int) Number {
-		if layer >= len(list) || head >= len(list[layer]) {
-			return NaN
-		}
-		return list[layer][head]
+// of returns the value of a head in a list by layer and head; NaN if it was not measured.
+func of(list [][]Number, layer, head int) Number {
+	if layer >= len(list) || head >= len(list[layer]) {
+		return NaN
 	}
+	return list[layer][head]
 }
 
 // measured has the values of all heads for the page: a table for each kind.
@@ -53,9 +48,9 @@ type cell struct {
 func (r *Report) Chosen() measured {
 	s := find(r.Scores, func(s Scores) bool { return s.Method == r.Result.Method })
 	if s == nil {
-		return r.measured("", in(nil))
+		return r.measured("", nil)
 	}
-	return r.measured(s.Method, in(s.Values))
+	return r.measured(s.Method, s.Values)
 }
 
 // Measured returns the values of all methods and measures.
@@ -64,7 +59,7 @@ func (r *Report) Measured() (list []measured) {
 		return nil
 	}
 	for _, s := range r.Scores {
-		list = append(list, r.measured(s.Method, in(s.Values)))
+		list = append(list, r.measured(s.Method, s.Values))
 	}
 	names := map[string]bool{}
 	for _, l := range r.Layers {
@@ -77,7 +72,7 @@ func (r *Report) Measured() (list []measured) {
 		for i, l := range r.Layers {
 			rows[i] = l.Measures[name]
 		}
-		m := r.measured(name, in(rows))
+		m := r.measured(name, rows)
 		m.Say = "a measure of the weights"
 		list = append(list, m)
 	}
@@ -85,8 +80,8 @@ func (r *Report) Measured() (list []measured) {
 }
 
 // measured returns the tables of values.
-func (r *Report) measured(name string, of values) measured {
-	rank, top, size := r.ranks(of)
+func (r *Report) measured(name string, values [][]Number) measured {
+	rank, top, size := r.ranks(values)
 	m, divide := measured{Name: name}, 1.
 	if size > 0 && (size >= 1000 || size < 0.1) {
 		exponent := int(math.Floor(math.Log10(size)))
@@ -100,7 +95,7 @@ func (r *Report) measured(name string, of values) measured {
 				if head == len(g.Heads) {
 					g.Heads = append(g.Heads, head)
 				}
-				v := of(l.at, head)
+				v := of(values, l.at, head)
 				c := r.cell(l.Layer, head, v, rank[[2]int{l.at, head}], top)
 				c.Text = oneDecimal(float64(v) / divide)
 				row.Cells = append(row.Cells, c)
@@ -146,23 +141,23 @@ func oneDecimal(v float64) string {
 
 // ranks returns the rank of each head among all heads, 1 for the largest value, by layer and head. It
 // also returns the largest value and the largest absolute value.
-func (r *Report) ranks(of values) (rank map[[2]int]int, top, size float64) {
+func (r *Report) ranks(values [][]Number) (rank map[[2]int]int, top, size float64) {
 	var list [][2]int
 	for i, l := range r.Layers {
 		for head := range l.Heads {
-			if v := of(i, head); v.Known() {
+			if v := of(values, i, head); v.Known() {
 				list = append(list, [2]int{i, head})
 				size = max(size, math.Abs(float64(v)))
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b [2]int) int { return cmp.Compare(of(b[0], b[1]), of(a[0], a[1])) })
+	slices.SortStableFunc(list, func(a, b [2]int) int { return cmp.Compare(of(values, b[0], b[1]), of(values, a[0], a[1])) })
 	rank = make(map[[2]int]int)
 	for i, at := range list {
 		rank[at] = i + 1
 	}
 	if len(list) > 0 {
-		top = float64(of(list[0][0], list[0][1]))
+		top = float64(of(values, list[0][0], list[0][1]))
 	}
 	return rank, top, size
 }

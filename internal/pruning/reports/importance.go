@@ -43,7 +43,7 @@ func (r Importance) Figure() viz.Figure {
 			for _, l := range k.Layers {
 				p.Rows = append(p.Rows, fmt.Sprint("layer ", l.Index))
 				for h := range p.Columns {
-					v := float64(in(s.Values)(l.at, h))
+					v := float64(of(s.Values, l.at, h))
 					if v = max(v, 0); largest > 0 {
 						v /= largest
 					}

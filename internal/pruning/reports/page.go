@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
@@ -42,26 +39,8 @@ func (r *Report) HTML(w io.Writer) error {
 	if err := pageTemplate().Execute(&b, r); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, visible(b.String()))
+	_, err := io.WriteString(w, quote.Lines(b.String())) // the template has nothing to escape, but names may have
 	return err
-}
-
-// visible writes invisible and invalid characters as Go does. The template has none, but names
-// may have some.
-func visible(page string) string {
-	var b strings.Builder
-	for i, r := range page {
-		_, size := utf8.DecodeRuneInString(page[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, page[i])
-		case r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp), r == 0xfffe, r == 0xffff:
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 // shadeLevels is the number of shades of the grids' cells, without white.

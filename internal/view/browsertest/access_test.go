@@ -142,6 +142,8 @@ func (f sourceFunc) Record(_ context.Context, source, _ string) (*heads.Record, 
 	return f(source), nil
 }
 
+func (sourceFunc) NoVectors(*heads.Record) string { return "" }
+
 // A record that the server has dropped is computed again when the screen needs it.
 func TestServerForgets(t *testing.T) {
 	t.Parallel()

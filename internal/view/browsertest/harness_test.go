@@ -254,10 +254,7 @@ func serve(t *testing.T, o view.Options) string {
 // serveSlowly is serve with delayed weights of heads, as on a busy machine.
 func serveSlowly(t *testing.T, o view.Options, late time.Duration) string {
 	t.Helper()
-	s, err := view.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := view.New(o)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/head" {
 			time.Sleep(late)

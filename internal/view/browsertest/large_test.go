@@ -31,10 +31,7 @@ func TestRecordInFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s, err := view.New(view.Options{Files: []*heads.File{f}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := view.New(view.Options{Files: []*heads.File{f}})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/thumbs" {
 			time.Sleep(300 * time.Millisecond) // as for many tokens

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/internal/view"
 )
 
@@ -19,7 +20,7 @@ func TestOverviewByMeasure(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	b := open(t, 1280, 900)
-	address := serve(t, view.Options{Records: []*heads.Record{r}, Scores: []view.Scores{{Name: "importance: gradient", Values: map[string][]float64{"cross.1": {4, -1, 3, 2}}}}})
+	address := serve(t, view.Options{Records: []*heads.Record{r}, Scores: []view.Scores{{Name: "importance: gradient", Values: map[string][]strictjson.Number{"cross.1": {4, -1, 3, 2}}}}})
 	b.visit(address + "#theme=light&g=score0&go=down")
 	b.wait(`document.querySelector("#grid-key").textContent === "importance: gradient −14"`)
 	if names := js[string](b, `[...document.querySelectorAll(".order .thumb")].map((c) => c.dataset.name.at(-1)).join("")`); names != "0231" {
