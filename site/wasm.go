@@ -30,10 +30,10 @@ const dataSection = 11
 // A segment is a part of the initial memory.
 type segment struct{ from, to int }
 
-// joinSegments returns a WebAssembly module with the same initial memory in fewer segments. The linker starts a
-// segment after every few zeros. In a table with an entry per 4,096 addresses that makes 80,000 segments of two bytes,
-// whose headers are a tenth of a compressed program; zeros cost almost nothing.
-func joinSegments(module []byte) ([]byte, error) {
+// joinSegments returns a WebAssembly module whose initial memory, after change, is in fewer segments. The linker starts
+// a segment after every few zeros. In a table with an entry per 4,096 addresses that makes 80,000 segments of two
+// bytes, whose headers are a tenth of a compressed program; zeros cost almost nothing.
+func joinSegments(module []byte, change func(memory []byte) error) ([]byte, error) {
 	const header = 8
 	if !bytes.HasPrefix(module, []byte("\x00asm\x01\x00\x00\x00")) {
 		return nil, errors.New("not a WebAssembly module of version 1")
@@ -48,7 +48,7 @@ func joinSegments(module []byte) ([]byte, error) {
 			out = append(out, start[:len(start)-len(r.rest)]...)
 			continue
 		}
-		data, err := joinData(content)
+		data, err := joinData(content, change)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ const (
 )
 
 // joinData joins the segments of a data section. Where segments overlap, the last one counts.
-func joinData(section []byte) ([]byte, error) {
+func joinData(section []byte, change func(memory []byte) error) ([]byte, error) {
 	r := &wasmReader{rest: section}
 	var memory []byte
 	var used []segment
@@ -81,6 +81,9 @@ func joinData(section []byte) ([]byte, error) {
 	}
 	if r.err != nil {
 		return nil, r.err
+	}
+	if err := change(memory); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(used, func(x, y segment) int { return x.from - y.from })
 	var few []segment

@@ -59,6 +59,8 @@ func memory(t *testing.T, module []byte) (image []byte, segments int, around str
 	return image, segments, around
 }
 
+func unchanged([]byte) error { return nil }
+
 // Segments that are joined make the same memory, whatever their order, overlaps and distances.
 func TestJoinSegments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -75,7 +77,7 @@ func TestJoinSegments(t *testing.T) {
 			}
 		}
 		before := module(segments, order)
-		after, err := joinSegments(before)
+		after, err := joinSegments(before, unchanged)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +88,7 @@ func TestJoinSegments(t *testing.T) {
 		}
 		fewer = fewer || few < many
 		for n := range len(before) - 8 {
-			joinSegments(before[:8+n]) // must not panic
+			joinSegments(before[:8+n], unchanged) // must not panic
 		}
 	}
 	if !fewer {
@@ -97,7 +99,7 @@ func TestJoinSegments(t *testing.T) {
 		"\x00asm\x01\x00\x00\x00\x0b\x06\x01\x01\x41\x00\x0b\x00", // copied by the program, not at the start
 		"\x00asm\x01\x00\x00\x00\x0b\x06\x01\x00\x23\x00\x0b\x00", // at the address in a global variable
 	} {
-		if out, err := joinSegments([]byte(bad)); err == nil {
+		if out, err := joinSegments([]byte(bad), unchanged); err == nil {
 			t.Errorf("%q: %q, want an error", bad, out)
 		}
 	}
