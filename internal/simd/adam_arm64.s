@@ -40,9 +40,9 @@ TEXT ·adamWNEON(SB), NOSPLIT, $0-48
 	MOVD R3, R8
 	MOVD n+32(FP), R9
 	SUBS $8, R9, R9
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x3dc000e9 // ldr q9, [x7]
 	WORD $0x3dc0010a // ldr q10, [x8]
@@ -86,14 +86,14 @@ loop2:
 	ADD $32, R7
 	ADD $32, R8
 	SUBS $8, R9, R9
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R9
 	SUBS $4, R9, R9
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x3dc000e9 // ldr q9, [x7]
 	WORD $0x3dc0010a // ldr q10, [x8]
@@ -118,11 +118,11 @@ loop4:
 	ADD $16, R7
 	ADD $16, R8
 	SUBS $4, R9, R9
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R9
-	CBZ R9, end1
+	CBZ R9, end5
 	TBZ $1, R9, single6
 	WORD $0xfd4000c8 // ldr d8, [x6]
 	TBZ $0, R9, done7
@@ -213,5 +213,5 @@ single18:
 
 done19:
 
-end1:
+end5:
 	RET

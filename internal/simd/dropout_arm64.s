@@ -34,9 +34,9 @@ TEXT ·dropoutNEON(SB), NOSPLIT, $0-40
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $4, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x6f62056c // ushr v12.2d, v11.2d, #30
@@ -82,11 +82,11 @@ loop2:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $4, R4
-	CBZ R4, end1
+	CBZ R4, end3
 	TBZ $1, R4, single4
 	WORD $0xfd400069 // ldr d9, [x3]
 	TBZ $0, R4, done5
@@ -150,7 +150,7 @@ single6:
 
 done7:
 
-end1:
+end3:
 	RET
 
 // dropoutAddNEON sets dst[i] = x[i] + keep·y[i] where draw i of key is at least
@@ -182,9 +182,9 @@ TEXT ·dropoutAddNEON(SB), NOSPLIT, $0-48
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $4, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00089 // ldr q9, [x4]
 	WORD $0x3dc000aa // ldr q10, [x5]
 	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
@@ -233,11 +233,11 @@ loop2:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $4, R6
-	CBZ R6, end1
+	CBZ R6, end3
 	TBZ $1, R6, single4
 	WORD $0xfd400089 // ldr d9, [x4]
 	TBZ $0, R6, done5
@@ -313,7 +313,7 @@ single8:
 
 done9:
 
-end1:
+end3:
 	RET
 
 DATA constants<>+0(SB)/8, $0x78dde6e5fd29f054

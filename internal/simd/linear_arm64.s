@@ -18,9 +18,9 @@ TEXT ·axpyNEON(SB), NOSPLIT, $0-32
 	MOVD R1, R3
 	MOVD n+24(FP), R4
 	SUBS $16, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00041 // ldr q1, [x2]
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
@@ -40,14 +40,14 @@ loop2:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00041 // ldr q1, [x2]
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
@@ -55,11 +55,11 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
+	CBZ R4, end5
 	TBZ $1, R4, single6
 	WORD $0xfd400041 // ldr d1, [x2]
 	TBZ $0, R4, done7
@@ -95,7 +95,7 @@ single10:
 
 done11:
 
-end1:
+end5:
 	RET
 
 // scaleNEON sets dst[i] = a·x[i].
@@ -110,9 +110,9 @@ TEXT ·scaleNEON(SB), NOSPLIT, $0-32
 	MOVD R1, R3
 	MOVD n+24(FP), R4
 	SUBS $16, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800041 // str q1, [x2]
@@ -128,25 +128,25 @@ loop2:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800041 // str q1, [x2]
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
+	CBZ R4, end5
 	TBZ $1, R4, single6
 	WORD $0xfd400061 // ldr d1, [x3]
 	TBZ $0, R4, done7
@@ -171,7 +171,7 @@ single8:
 
 done9:
 
-end1:
+end5:
 	RET
 
 // scaleShiftNEON sets dst[i] = a·x[i] + b.
@@ -188,9 +188,9 @@ TEXT ·scaleShiftNEON(SB), NOSPLIT, $0-40
 	MOVD R1, R3
 	MOVD n+32(FP), R4
 	SUBS $16, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
@@ -210,14 +210,14 @@ loop2:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
@@ -225,11 +225,11 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
+	CBZ R4, end5
 	TBZ $1, R4, single6
 	WORD $0xfd400062 // ldr d2, [x3]
 	TBZ $0, R4, done7
@@ -255,7 +255,7 @@ single8:
 
 done9:
 
-end1:
+end5:
 	RET
 
 // addNEON sets dst[i] = x[i] + y[i].
@@ -270,9 +270,9 @@ TEXT ·addNEON(SB), NOSPLIT, $0-32
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -293,14 +293,14 @@ loop2:
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -309,11 +309,11 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
+	CBZ R6, end5
 	TBZ $1, R6, single6
 	WORD $0xfd400080 // ldr d0, [x4]
 	TBZ $0, R6, done7
@@ -349,7 +349,7 @@ single10:
 
 done11:
 
-end1:
+end5:
 	RET
 
 // mulNEON sets dst[i] = x[i]·y[i].
@@ -364,9 +364,9 @@ TEXT ·mulNEON(SB), NOSPLIT, $0-32
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
@@ -387,14 +387,14 @@ loop2:
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
@@ -403,11 +403,11 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
+	CBZ R6, end5
 	TBZ $1, R6, single6
 	WORD $0xfd400080 // ldr d0, [x4]
 	TBZ $0, R6, done7
@@ -443,7 +443,7 @@ single10:
 
 done11:
 
-end1:
+end5:
 	RET
 
 // mulAddNEON sets dst[i] += x[i]·y[i].
@@ -458,9 +458,9 @@ TEXT ·mulAddNEON(SB), NOSPLIT, $0-32
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x3dc00062 // ldr q2, [x3]
@@ -485,14 +485,14 @@ loop2:
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x3dc00062 // ldr q2, [x3]
@@ -502,11 +502,11 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
+	CBZ R6, end5
 	TBZ $1, R6, single6
 	WORD $0xfd400080 // ldr d0, [x4]
 	TBZ $0, R6, done7
@@ -553,5 +553,5 @@ single12:
 
 done13:
 
-end1:
+end5:
 	RET

@@ -33,9 +33,9 @@ TEXT ·geluNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $8, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc0006c // ldr q12, [x3]
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
@@ -153,14 +153,14 @@ loop2:
 	ADD $32, R2
 	ADD $32, R3
 	SUBS $8, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc0006c // ldr q12, [x3]
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
@@ -221,11 +221,11 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
+	CBZ R4, end5
 	TBZ $1, R4, single6
 	WORD $0xfd40006c // ldr d12, [x3]
 	TBZ $0, R4, done7
@@ -304,7 +304,7 @@ single8:
 
 done9:
 
-end1:
+end5:
 	RET
 
 // geluGradNEON sets dst[i] = Φ(x[i]) + x[i]·exp(-x[i]²/2)/√(2π).
@@ -333,9 +333,9 @@ TEXT ·geluGradNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $8, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc0006f // ldr q15, [x3]
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
@@ -461,14 +461,14 @@ loop2:
 	ADD $32, R2
 	ADD $32, R3
 	SUBS $8, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc0006f // ldr q15, [x3]
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
@@ -533,11 +533,11 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
+	CBZ R4, end5
 	TBZ $1, R4, single6
 	WORD $0xfd40006f // ldr d15, [x3]
 	TBZ $0, R4, done7
@@ -620,7 +620,7 @@ single8:
 
 done9:
 
-end1:
+end5:
 	RET
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000

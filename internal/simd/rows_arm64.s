@@ -20,9 +20,9 @@ TEXT ·sumRowsNEON(SB), NOSPLIT, $0-40
 	MOVD R1, R4
 	MOVD n+16(FP), R5
 	SUBS $32, R5, R5
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	MOVD R4, R6
 	WORD $0x3dc00060 // ldr q0, [x3]
 	WORD $0x3dc00461 // ldr q1, [x3, #16]
@@ -34,7 +34,7 @@ loop2:
 	WORD $0x3dc01c67 // ldr q7, [x3, #112]
 	MOVD rows+24(FP), R7
 
-row4:
+row3:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3dc004c9 // ldr q9, [x6, #16]
@@ -53,7 +53,7 @@ row4:
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	ADD R2, R6
 	SUBS $1, R7, R7
-	BNE row4
+	BNE row3
 	WORD $0x3d800060 // str q0, [x3]
 	WORD $0x3d800461 // str q1, [x3, #16]
 	WORD $0x3d800862 // str q2, [x3, #32]
@@ -65,33 +65,33 @@ row4:
 	ADD $128, R3
 	ADD $128, R4
 	SUBS $32, R5, R5
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $32, R5
 	SUBS $4, R5, R5
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	MOVD R4, R6
 	WORD $0x3dc00060 // ldr q0, [x3]
 	MOVD rows+24(FP), R7
 
-row7:
+row6:
 	WORD $0x3dc000c1 // ldr q1, [x6]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 	ADD R2, R6
 	SUBS $1, R7, R7
-	BNE row7
+	BNE row6
 	WORD $0x3d800060 // str q0, [x3]
 	ADD $16, R3
 	ADD $16, R4
 	SUBS $4, R5, R5
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R5
-	CBZ R5, end1
+	CBZ R5, end7
 	MOVD R4, R6
 	TBZ $1, R5, single8
 	WORD $0xfd400060 // ldr d0, [x3]
@@ -134,7 +134,7 @@ single13:
 
 done14:
 
-end1:
+end7:
 	RET
 
 // copyRowsNEON sets dst[r·dstStride+j] = x[r·stride+j].
@@ -151,14 +151,14 @@ TEXT ·copyRowsNEON(SB), NOSPLIT, $0-48
 	MOVD R1, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row4:
+row3:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc00501 // ldr q1, [x8, #16]
@@ -170,37 +170,37 @@ row4:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row4
+	BNE row3
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row7:
+row6:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3d8000e0 // str q0, [x7]
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row7
+	BNE row6
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R6
-	CBZ R6, end1
+	CBZ R6, end7
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
@@ -233,7 +233,7 @@ done12:
 	SUBS $1, R9, R9
 	BNE row8
 
-end1:
+end7:
 	RET
 
 // addRowsNEON sets dst[r·dstStride+j] += x[r·stride+j].
@@ -250,14 +250,14 @@ TEXT ·addRowsNEON(SB), NOSPLIT, $0-48
 	MOVD R1, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row4:
+row3:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -277,23 +277,23 @@ row4:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row4
+	BNE row3
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row7:
+row6:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -301,15 +301,15 @@ row7:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row7
+	BNE row6
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R6
-	CBZ R6, end1
+	CBZ R6, end7
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
@@ -354,7 +354,7 @@ done14:
 	SUBS $1, R9, R9
 	BNE row8
 
-end1:
+end7:
 	RET
 
 // normGainsNEON adds the gradients of gain and shift, one row after the other:
@@ -377,9 +377,9 @@ TEXT ·normGainsNEON(SB), NOSPLIT, $0-72
 	MOVD R3, R8
 	MOVD n+32(FP), R9
 	SUBS $16, R9, R9
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x3dc004a2 // ldr q2, [x5, #16]
 	WORD $0x3dc008a3 // ldr q3, [x5, #32]
@@ -396,7 +396,7 @@ loop2:
 	MOVD R14, R15
 	MOVD rows+56(FP), R16
 
-row4:
+row3:
 	WORD $0x4d40c9a9 // ld1r {v9.4s}, [x13]
 	WORD $0x4d40c9ea // ld1r {v10.4s}, [x15]
 	WORD $0x3dc0016b // ldr q11, [x11]
@@ -436,7 +436,7 @@ row4:
 	ADD $4, R13
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row4
+	BNE row3
 	WORD $0x3d8000a1 // str q1, [x5]
 	WORD $0x3d8004a2 // str q2, [x5, #16]
 	WORD $0x3d8008a3 // str q3, [x5, #32]
@@ -450,14 +450,14 @@ row4:
 	ADD $64, R7
 	ADD $64, R8
 	SUBS $16, R9, R9
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R9
 	SUBS $4, R9, R9
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x3dc000c2 // ldr q2, [x6]
 	MOVD R7, R10
@@ -468,7 +468,7 @@ loop5:
 	MOVD R14, R15
 	MOVD rows+56(FP), R16
 
-row7:
+row6:
 	WORD $0x4d40c9a3 // ld1r {v3.4s}, [x13]
 	WORD $0x4d40c9e4 // ld1r {v4.4s}, [x15]
 	WORD $0x3dc00165 // ldr q5, [x11]
@@ -484,7 +484,7 @@ row7:
 	ADD $4, R13
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row7
+	BNE row6
 	WORD $0x3d8000a1 // str q1, [x5]
 	WORD $0x3d8000c2 // str q2, [x6]
 	ADD $16, R5
@@ -492,11 +492,11 @@ row7:
 	ADD $16, R7
 	ADD $16, R8
 	SUBS $4, R9, R9
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R9
-	CBZ R9, end1
+	CBZ R9, end7
 	TBZ $1, R9, single8
 	WORD $0xfd4000a1 // ldr d1, [x5]
 	TBZ $0, R9, done9
@@ -587,5 +587,5 @@ single19:
 
 done20:
 
-end1:
+end7:
 	RET

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -51,9 +53,11 @@ func (s avxProgram) spare(c vec) vec        { return c }
 
 func (s avxProgram) copy(a vec) vec {
 	v := s.isa.vec()
-	VMOVUPS(a.(Op), v)
+	s.set(v, a)
 	return v
 }
+
+func (s avxProgram) set(d, a vec) { VMOVUPS(a.(Op), register(d)) }
 
 func (s avxProgram) lost(a, square vec) vec {
 	v := register(s.copy(square))
@@ -98,8 +102,6 @@ func (s avxProgram) mulWhere(l lanes, d, a vec) {
 
 func (s avxProgram) keep(l lanes, d vec)        { s.isa.keep(l.(mask), register(d)) }
 func (s avxProgram) addWhere(l lanes, a, d vec) { s.isa.addWhere(l.(mask), register(a), register(d)) }
-
-func (s avxProgram) along(length string, _ ...ptr) loop { return avxLoop{s.isa.along(length)} }
 
 func (s avxProgram) load(x ptr, i int) vec {
 	v := s.isa.vec()
@@ -174,9 +176,13 @@ func (s avxProgram) place(x ptr) ptr {
 
 func (s avxProgram) read(x ptr, i int, e extent) vec {
 	v := s.isa.vec()
-	m, _ := e.(*mask)
-	s.isa.load(mem(x).Offset(i*s.bytes()), m, v)
+	s.readInto(v, x, i, e)
 	return v
+}
+
+func (s avxProgram) readInto(d vec, x ptr, i int, e extent) {
+	m, _ := e.(*mask)
+	s.isa.load(mem(x).Offset(i*s.bytes()), m, register(d))
 }
 
 func (s avxProgram) operand(x ptr, i int) vec {
@@ -195,6 +201,8 @@ func (s avxProgram) first(n ptr) extent {
 	m := s.firstLanes(base(n))
 	return &m
 }
+
+func (s avxProgram) few(n ptr) extent { return s.first(n) }
 
 func (s avxProgram) rows(first, distance ptr, n int) []ptr {
 	one, two := Mem{Base: base(first)}, Mem{Base: base(first), Index: base(distance), Scale: 1}
@@ -216,12 +224,23 @@ func (s avxProgram) field(args ptr, offset int) ptr {
 	return r
 }
 
-func (s avxProgram) ifField(args ptr, offset, n int, body func()) {
-	next := label("next")
-	CMPQ(mem(args).Offset(offset), U8(n))
-	JNE(LabelRef(next))
+func (s avxProgram) when(c condition, body, otherwise func()) {
+	other, done := label("other"), label("done")
+	CMPQ(mem(c.args).Offset(c.offset), U8(c.n))
+	if c.not {
+		JEQ(LabelRef(other))
+	} else {
+		JNE(LabelRef(other))
+	}
 	body()
-	Label(next)
+	if otherwise != nil {
+		JMP(LabelRef(done))
+	}
+	Label(other)
+	if otherwise != nil {
+		otherwise()
+	}
+	Label(done)
 }
 
 func (s avxProgram) ifElse(x ptr, notNil, otherwise func()) {
@@ -342,40 +361,64 @@ func (s avxProgram) returnNone(v vec) { s.isa.returnNone(register(v)) }
 
 func (s avxProgram) by(amd64, _, _ int) int { return amd64 }
 
-type avxLoop struct{ stream }
-
-func (l avxLoop) each(unroll int, body func(s step)) {
-	l.stream.each(unroll, func(i int, m *mask) { body(avxStep{l.stream, i, m}) })
+func (s avxProgram) along(length string, _ ...ptr) loop {
+	n, index := pointer(length), GP64()
+	XORQ(index, index)
+	return loop{s, n, indexed{index, s.lanes}}
 }
 
-func (l avxLoop) inLanes(count int, body func(i int, s step)) {
-	l.stream.inLanes(count, func(i int, m *mask) { body(i, avxStep{l.stream, i, m}) })
+// indexed are places that have an index in common.
+type indexed struct {
+	index reg.GPVirtual // elements done
+	lanes int
 }
 
-func (l avxLoop) blocks(most int, body func(vectors int, e extent)) {
-	l.stream.blocks(most, func(vectors int, m *mask) { body(vectors, m) })
+func (x indexed) at(p ptr) ptr { return Mem{Base: base(p), Index: x.index, Scale: 4} }
+
+func (x indexed) next(vectors int) { ADDQ(I32(vectors*x.lanes), x.index) }
+
+// mem returns the address of the vector of x.
+func (s step) mem(x ptr) Mem { return mem(s.at(x)).Offset(4 * s.i * s.p.impl().lanes) }
+
+func (s avxProgram) whole(n ptr, step int, body func()) {
+	loop, after := label("loop"), label("after")
+	SUBQ(I32(step), base(n))
+	JL(LabelRef(after))
+	Label(loop)
+	body()
+	SUBQ(I32(step), base(n))
+	JGE(LabelRef(loop))
+	Label(after)
+	ADDQ(I32(step), base(n))
 }
 
-func (l avxLoop) at(x ptr) ptr { return l.stream.at(base(x), 0) }
-
-type avxStep struct {
-	st stream
-	i  int
-	m  *mask
+func (s avxProgram) ifLeft(n ptr, body func()) {
+	end := label("end")
+	TESTQ(base(n), base(n))
+	JZ(LabelRef(end))
+	body()
+	Label(end)
 }
 
-func (t avxStep) at(x ptr) Mem { return t.st.at(base(x), t.i) }
-
-func (t avxStep) load(x ptr) vec {
-	v := t.st.s.vec()
-	t.st.s.load(t.at(x), t.m, v)
-	return v
-}
-
-func (t avxStep) store(v vec, x ptr) { t.st.s.store(register(v), t.m, t.at(x)) }
-
-func (t avxStep) keep(v vec) {
-	if t.m != nil {
-		t.st.s.keep(*t.m, register(v))
+func (s avxProgram) tail(n ptr, count int, body func(i int, e extent)) {
+	done, rest := label("done"), label("rest")
+	for i := range count {
+		CMPQ(base(n), I32(s.lanes))
+		JL(LabelRef(rest + fmt.Sprint(i)))
+		body(i, nil)
+		SUBQ(I32(s.lanes), base(n))
 	}
+	JMP(LabelRef(done))
+	for i := range count {
+		Label(rest + fmt.Sprint(i))
+		TESTQ(base(n), base(n))
+		JZ(LabelRef(done))
+		body(i, s.first(n))
+		if i < count-1 {
+			JMP(LabelRef(done))
+		}
+	}
+	Label(done)
 }
+
+func (s avxProgram) lanesOf(e extent) lanes { return *e.(*mask) }

@@ -7,7 +7,7 @@ func distance(vectors int) func(p program) {
 	return func(p program) {
 		args := newArguments(p, distanceArg)
 		b, bRow, w, depth := args.field("b"), args.field("bRow"), args.field("w"), args.field("depth")
-		args.eachHeight(func(rows int) {
+		args.eachHeight(additiveRows, func(rows int) {
 			sums := zeros(p, rows, vectors)
 			a := p.rows(args.field("a"), args.field("aRow"), rows)
 			steps := func(factors bool) {
@@ -55,7 +55,7 @@ func distance(vectors int) func(p program) {
 func distanceGrad(p program) {
 	args := newArguments(p, gradArg)
 	row, dw := args.field("row"), args.field("dw")
-	args.eachHeight(func(rows int) {
+	args.eachHeight(additiveRows, func(rows int) {
 		dqSums, q := readRows(p, args.field("dq"), row, rows), operandRows(p, args.field("e"), row, rows)
 		each := func(dwSums []vec) {
 			args.eachKey(rows, func(r int, k, dk, ds vec) {

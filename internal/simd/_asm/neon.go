@@ -179,71 +179,8 @@ func (f *neonFunc) ones(p *part) a64.V {
 	return v
 }
 
-// keep sets lanes of v outside of the part to 0, if p is not nil.
-func (f *neonFunc) keep(p *part, v a64.V) {
-	if p != nil {
-		f.Scope(func() { f.AND(v, v, f.ones(p)) })
-	}
-}
-
-// A neonStream is slices of floats that a loop processes together.
-type neonStream struct {
-	f      *neonFunc
-	n      a64.X // elements left
-	slices []a64.X
-}
-
-// along starts a stream whose length is in the named parameter. It advances the pointers to the
-// slices.
-func (f *neonFunc) along(length string, slices ...a64.X) neonStream {
-	return neonStream{f, f.pointer(length), slices}
-}
-
-// alongCopies is along for copies of the pointers, which it returns.
-func (f *neonFunc) alongCopies(length string, slices ...a64.X) (neonStream, []a64.X) {
-	copies := make([]a64.X, len(slices))
-	for i, s := range slices {
-		copies[i] = f.X()
-		f.Do("MOVD", s, copies[i])
-	}
-	return f.along(length, copies...), copies
-}
-
 // at returns the address of vector i from base.
 func at(base a64.X, i int) a64.Mem { return a64.At(base, i*vectorBytes) }
-
-// each calls body to write the code for vector i of a step of unroll vectors, then for single
-// vectors, and then for the remainder.
-func (s neonStream) each(unroll int, body func(i int, p *part)) {
-	s.blocks(unroll, func(vectors int, p *part) {
-		for i := range vectors {
-			s.f.Scope(func() { body(i, p) })
-		}
-	})
-}
-
-// blocks is each for code that processes the vectors of a step together.
-func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
-	f, end := s.f, s.f.NewLabel("end")
-	if most > 1 {
-		s.steps(most, body)
-	}
-	s.steps(1, body)
-	f.Do("CBZ", s.n, end)
-	f.Scope(func() { body(1, &part{n: s.n}) })
-	f.Bind(end)
-}
-
-// steps calls body to write the loop over steps of the given number of vectors.
-func (s neonStream) steps(vectors int, body func(vectors int, p *part)) {
-	f := s.f
-	f.whole(s.n, vectors*f.lanes, func() {
-		f.Scope(func() { body(vectors, nil) })
-		for _, x := range s.slices {
-			f.Do("ADD", vectors*vectorBytes, x)
-		}
-	})
-}
 
 // whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
 func (f *neonFunc) whole(n a64.X, step int, body func()) {
@@ -256,37 +193,6 @@ func (f *neonFunc) whole(n a64.X, step int, body func()) {
 	f.Do("BGE", loop)
 	f.Bind(after)
 	f.Do("ADD", step, n)
-}
-
-// inLanes calls body such that vector i of the slices is added to accumulator i % count, including
-// the last, incomplete vector.
-func (s neonStream) inLanes(count int, body func(i int, p *part)) {
-	f := s.f
-	done, rest := f.NewLabel("done"), make([]a64.Label, count)
-	for i := range rest {
-		rest[i] = f.NewLabel("rest")
-	}
-	s.steps(count, func(_ int, p *part) {
-		for i := range count {
-			f.Scope(func() { body(i, p) })
-		}
-	})
-	for i := range count {
-		f.Do("CMP", f.lanes, s.n)
-		f.Do("BLT", rest[i])
-		f.Scope(func() { body(i, nil) })
-		f.Do("SUB", f.lanes, s.n)
-	}
-	f.Do("JMP", done)
-	for i := range count {
-		f.Bind(rest[i])
-		f.Do("CBZ", s.n, done)
-		f.Scope(func() { body(i, &part{n: s.n}) })
-		if i < count-1 {
-			f.Do("JMP", done)
-		}
-	}
-	f.Bind(done)
 }
 
 // fold combines all lanes of the accumulators with op, the furthest apart first, and returns the
@@ -343,4 +249,17 @@ func (f *neonFunc) repeat(name string, n a64.X, body func()) {
 func (f *neonFunc) countDown(n a64.X, loop a64.Label) {
 	f.Do("SUBS", 1, n, n)
 	f.Do("BNE", loop)
+}
+
+// field loads the field of the arguments at the given offset in bytes.
+func (f *neonFunc) field(args a64.X, offset int) a64.X {
+	x := f.X()
+	f.Do("MOVD", a64.At(args, offset), x)
+	return x
+}
+
+// fields returns a function that loads the fields of the arguments at args, which have the given
+// layout.
+func (f *neonFunc) fields(args a64.X, layout func(field string) int) func(name string) a64.X {
+	return func(name string) a64.X { return f.field(args, layout(name)) }
 }

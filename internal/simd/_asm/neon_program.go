@@ -1,8 +1,6 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
@@ -41,6 +39,7 @@ func (f neonProgram) exponent(d vec)         { f.SHL(d.(a64.V), d.(a64.V), 23) }
 func (f neonProgram) atMost(d, a vec)        { f.FMIN(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f neonProgram) sign(a, _ vec) vec      { return a }
 func (f neonProgram) copy(a vec) vec         { return f.neonFunc.copy(a.(a64.V)) }
+func (f neonProgram) set(d, a vec)           { f.MOV(d.(a64.V), a.(a64.V)) }
 func (f neonProgram) spare(c vec) vec        { return f.copy(c) }
 
 func (f neonProgram) mulSub(a, b, c vec) vec {
@@ -184,9 +183,13 @@ func (f neonProgram) place(x ptr) ptr {
 
 func (f neonProgram) read(x ptr, i int, e extent) vec {
 	v := f.V()
-	p, _ := e.(*part)
-	f.neonFunc.load(v, at(x.(a64.X), i), p)
+	f.readInto(v, x, i, e)
 	return v
+}
+
+func (f neonProgram) readInto(d vec, x ptr, i int, e extent) {
+	p, _ := e.(*part)
+	f.neonFunc.load(d.(a64.V), at(x.(a64.X), i), p)
 }
 
 func (f neonProgram) operand(x ptr, i int) vec { return f.read(x, i, nil) }
@@ -197,23 +200,30 @@ func (f neonProgram) write(v vec, x ptr, i int, e extent) {
 }
 
 func (f neonProgram) first(n ptr) extent { return &part{n.(a64.X), true} }
+func (f neonProgram) few(n ptr) extent   { return &part{n.(a64.X), false} }
 
 func (f neonProgram) rows(first, distance ptr, n int) []ptr { return pointers(f, first, distance, n) }
 
 func (f neonProgram) field(args ptr, offset int) ptr {
-	x := f.X()
-	f.Do("MOVD", a64.At(args.(a64.X), offset), x)
-	return x
+	return f.neonFunc.field(args.(a64.X), offset)
 }
 
-func (f neonProgram) ifField(args ptr, offset, n int, body func()) {
-	f.Scope(func() {
-		next := f.NewLabel("next")
-		f.Do("CMP", n, f.field(args, offset))
-		f.Do("BNE", next)
-		body()
-		f.Bind(next)
-	})
+func (f neonProgram) when(c condition, body, otherwise func()) {
+	other, done, branch := f.NewLabel("other"), f.NewLabel("done"), "BNE"
+	if c.not {
+		branch = "BEQ"
+	}
+	f.Scope(func() { f.Do("CMP", c.n, f.field(c.args, c.offset)) })
+	f.Do(branch, other)
+	f.Scope(body)
+	if otherwise != nil {
+		f.Do("JMP", done)
+	}
+	f.Bind(other)
+	if otherwise != nil {
+		f.Scope(otherwise)
+	}
+	f.Bind(done)
 }
 
 func (f neonProgram) ifElse(x ptr, notNil, otherwise func()) {
@@ -302,44 +312,40 @@ func (f neonProgram) end() { f.Return() }
 func (f neonProgram) by(_, neon, _ int) int { return neon }
 
 func (f neonProgram) along(length string, all ...ptr) loop {
-	st, copies := f.alongCopies(length, as[a64.X](all)...)
-	return neonLoop{st, all, copies}
+	places := copied(f, all)
+	return loop{f, f.pointer(length), places}
 }
 
-type neonLoop struct {
-	neonStream
-	all    []ptr
-	copies []a64.X // which the loop advances
+func (f neonProgram) whole(n ptr, step int, body func()) { f.neonFunc.whole(n.(a64.X), step, body) }
+
+func (f neonProgram) ifLeft(n ptr, body func()) {
+	end := f.NewLabel("end")
+	f.Do("CBZ", n, end)
+	f.Scope(body)
+	f.Bind(end)
 }
 
-func (l neonLoop) place(x ptr) a64.X { return l.copies[slices.Index(l.all, x)] }
-
-func (l neonLoop) each(unroll int, body func(s step)) {
-	l.neonStream.each(unroll, func(i int, p *part) { body(neonStep{l, i, p}) })
+func (f neonProgram) tail(n ptr, count int, body func(i int, e extent)) {
+	done, rest := f.NewLabel("done"), make([]a64.Label, count)
+	for i := range rest {
+		rest[i] = f.NewLabel("rest")
+	}
+	for i := range count {
+		f.Do("CMP", f.lanes, n)
+		f.Do("BLT", rest[i])
+		f.Scope(func() { body(i, nil) })
+		f.Do("SUB", f.lanes, n)
+	}
+	f.Do("JMP", done)
+	for i := range count {
+		f.Bind(rest[i])
+		f.Do("CBZ", n, done)
+		f.Scope(func() { body(i, f.few(n)) })
+		if i < count-1 {
+			f.Do("JMP", done)
+		}
+	}
+	f.Bind(done)
 }
 
-func (l neonLoop) inLanes(count int, body func(i int, s step)) {
-	l.neonStream.inLanes(count, func(i int, p *part) { body(i, neonStep{l, i, p}) })
-}
-
-func (l neonLoop) blocks(most int, body func(vectors int, e extent)) {
-	l.neonStream.blocks(most, func(vectors int, p *part) { body(vectors, p) })
-}
-
-func (l neonLoop) at(x ptr) ptr { return l.place(x) }
-
-type neonStep struct {
-	neonLoop
-	i int
-	p *part
-}
-
-func (t neonStep) load(x ptr) vec {
-	v := t.f.V()
-	t.f.load(v, at(t.place(x), t.i), t.p)
-	return v
-}
-
-func (t neonStep) store(v vec, x ptr) { t.f.store(v.(a64.V), at(t.place(x), t.i), t.p) }
-
-func (t neonStep) keep(v vec) { t.f.keep(t.p, v.(a64.V)) }
+func (f neonProgram) lanesOf(e extent) lanes { return neonLanes{bits: f.ones(e.(*part))} }

@@ -1,6 +1,10 @@
 package main
 
-import "math"
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd/_asm/a64"
+)
 
 func (f *neonFunc) maximum() {
 	x := f.pointer("x")
@@ -9,13 +13,12 @@ func (f *neonFunc) maximum() {
 	for _, v := range acc {
 		f.MOV(v, lowest)
 	}
-	f.along("n", x).each(len(acc), func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
-		if p != nil {
-			f.BIF(v, lowest, f.ones(p))
+	neonProgram{f}.along("n", x).each(len(acc), func(s step) {
+		v := s.load(x).(a64.V)
+		if s.e != nil {
+			f.BIF(v, lowest, f.ones(s.e.(*part)))
 		}
-		f.FMAX(acc[i], acc[i], v)
+		f.FMAX(acc[s.i], acc[s.i], v)
 	})
 	f.returnFirst(f.fold(acc, f.FMAX))
 }

@@ -10,19 +10,18 @@ import (
 func (f *neonFunc) rowMax() {
 	dst, x, row := f.pointer("dst"), f.pointer("x"), f.pointer("row")
 	lowest := f.num(math.Inf(-1))
-	eachRow(neonProgram{f}, func() {
+	p := neonProgram{f}
+	eachRow(p, func() {
 		acc := f.Vs(8)
 		for _, v := range acc {
 			f.MOV(v, lowest)
 		}
-		st, here := f.alongCopies("n", x)
-		st.each(len(acc), func(i int, k *part) {
-			v := f.V()
-			f.load(v, at(here[0], i), k)
-			if k != nil {
-				f.BIF(v, lowest, f.ones(k))
+		p.along("n", x).each(len(acc), func(s step) {
+			v := s.load(x).(a64.V)
+			if s.e != nil {
+				f.BIF(v, lowest, f.ones(s.e.(*part)))
 			}
-			f.FMAXNM(acc[i], acc[i], v)
+			f.FMAXNM(acc[s.i], acc[s.i], v)
 		})
 		f.STRS(f.fold(acc, f.FMAXNM), a64.At(dst, 0))
 		f.Do("ADD", row, x)

@@ -51,14 +51,12 @@ func maximum(s isa) {
 	} else {
 		nan.y = s.zero()
 	}
-	st := s.along("n")
-	st.each(len(acc), func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		if m != nil {
-			v = s.blend(*m, v, lowest)
+	avxProgram{s}.along("n").each(len(acc), func(t step) {
+		v := register(t.load(x))
+		if t.e != nil {
+			v = s.blend(*t.e.(*mask), v, lowest)
 		}
-		VMAXPS(v, acc[i], acc[i])
+		VMAXPS(v, acc[t.i], acc[t.i])
 		u := s.compare(unordered, v, v)
 		if s.lanes == 16 {
 			KORW(u.k, nan.k, nan.k)

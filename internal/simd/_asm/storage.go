@@ -33,16 +33,15 @@ func (s isa) widen(n stored, from Mem, v reg.VecVirtual) {
 func fromStored(n stored) func(s isa) {
 	return func(s isa) {
 		dst, x := pointer("dst"), pointer("x")
-		st := s.along("n")
-		body := func(vectors int, _ *mask) {
-			for i := range vectors {
-				v := s.vec()
-				s.widen(n, Mem{Base: x, Index: st.index, Scale: uint8(n.bytes), Disp: i * s.lanes * n.bytes}, v)
-				s.store(v, nil, st.at(dst, i))
-			}
+		l := avxProgram{s}.along("n")
+		body := func(t step) {
+			v, from := s.vec(), mem(l.at(x))
+			from.Scale, from.Disp = uint8(n.bytes), t.i*s.lanes*n.bytes
+			s.widen(n, from, v)
+			t.store(v, dst)
 		}
-		st.steps(4, body)
-		st.steps(1, body)
+		l.full(4, body)
+		l.full(1, body)
 		s.end()
 	}
 }
@@ -53,27 +52,26 @@ func fromFloat16(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	magnitude, rebias := s.bitsReg(0x7fff), s.bitsReg(112<<23)
 	least, most, unit := s.numReg(1<<10), s.numReg(31<<10-1), s.numReg(0x1p-24)
-	st := s.along("n")
-	body := func(vectors int, _ *mask) {
-		for i := range vectors {
-			h, a, number, v, more := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
-			VPMOVZXWD(Mem{Base: x, Index: st.index, Scale: 2, Disp: 2 * i * s.lanes}, h)
-			s.and(magnitude, h, a)
-			VCVTDQ2PS(a, number) // compared as floats, because small integers are normal numbers then
-			VPSLLD(U8(13), a, v)
-			VPADDD(rebias, v, v)
-			VPADDD(rebias, v, more)
-			v = s.blend(s.compare(greater, most, number), more, v) // infinity and NaN
-			small := s.compare(less, least, number)
-			VMULPS(unit, number, number)
-			v = s.blend(small, number, v) // no implicit bit
-			VPSUBD(a, h, h)
-			VPSLLD(U8(16), h, h)
-			s.or(h, v, v)
-			s.store(v, nil, st.at(dst, i))
-		}
-	}
-	st.steps(1, body)
+	l := avxProgram{s}.along("n")
+	l.steps(1, func(int, extent) {
+		h, a, number, v, more := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
+		from := mem(l.at(x))
+		from.Scale = 2
+		VPMOVZXWD(from, h)
+		s.and(magnitude, h, a)
+		VCVTDQ2PS(a, number) // compared as floats, because small integers are normal numbers then
+		VPSLLD(U8(13), a, v)
+		VPADDD(rebias, v, v)
+		VPADDD(rebias, v, more)
+		v = s.blend(s.compare(greater, most, number), more, v) // infinity and NaN
+		small := s.compare(less, least, number)
+		VMULPS(unit, number, number)
+		v = s.blend(small, number, v) // no implicit bit
+		VPSUBD(a, h, h)
+		VPSLLD(U8(16), h, h)
+		s.or(h, v, v)
+		s.store(v, nil, mem(l.at(dst)))
+	})
 	s.end()
 }
 
@@ -205,12 +203,10 @@ func magnitude(s isa) {
 	for _, v := range acc {
 		s.clear(v)
 	}
-	st := s.along("n")
-	st.each(len(acc), func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	avxProgram{s}.along("n").each(len(acc), func(t step) {
+		v := register(t.load(x))
 		s.and(v, clear, v)
-		VPMAXSD(v, acc[i], acc[i])
+		VPMAXSD(v, acc[t.i], acc[t.i])
 	})
 	s.returnFirst(s.fold(acc, func(a, b, dst Op) { VPMAXSD(a, b, dst) }))
 }

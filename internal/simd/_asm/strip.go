@@ -127,10 +127,10 @@ func scaleRows(p program) {
 // streamRows is scaleRows that bypasses the caches.
 func streamRows(s isa) {
 	scaledRows(avxProgram{s}, func(to step, v vec, x ptr) {
-		if t := to.(avxStep); t.m == nil {
-			VMOVNTPS(register(v), t.at(x))
+		if to.e == nil {
+			VMOVNTPS(register(v), to.mem(x))
 		} else {
-			t.store(v, x)
+			to.store(v, x)
 		}
 	})
 	SFENCE() // such stores are not ordered with other stores
@@ -158,22 +158,20 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 
 // rowMax writes the loop for the largest element of each row. It may ignore NaN.
 func rowMax(s isa) {
-	dst, x, row := pointer("dst"), pointer("x"), pointer("row")
+	p, dst, x, row := avxProgram{s}, pointer("dst"), pointer("x"), pointer("row")
 	lowest := s.numReg(math.Inf(-1))
-	eachRow(avxProgram{s}, func() {
+	eachRow(p, func() {
 		acc := s.vecs(4)
 		for _, v := range acc {
 			VMOVUPS(lowest, v)
 		}
-		st := s.along("n")
-		st.each(len(acc), func(i int, k *mask) {
-			if k == nil {
-				VMAXPS(st.at(x, i), acc[i], acc[i])
+		p.along("n").each(len(acc), func(t step) {
+			if t.e == nil {
+				VMAXPS(t.mem(x), acc[t.i], acc[t.i])
 				return
 			}
-			v := s.vec()
-			s.load(st.at(x, i), k, v)
-			VMAXPS(s.blend(*k, v, lowest), acc[i], acc[i])
+			v := s.blend(*t.e.(*mask), register(t.load(x)), lowest)
+			VMAXPS(v, acc[t.i], acc[t.i])
 		})
 		VMOVSS(s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) }).AsX(), Mem{Base: dst})
 		ADDQ(row, x)
@@ -186,12 +184,13 @@ func rowMax(s isa) {
 func hide(s isa) {
 	x, seen := pointer("x"), pointer("seen")
 	lowest, none := s.numReg(math.Inf(-1)), s.zero()
-	st := s.along("n")
+	l := avxProgram{s}.along("n")
 	// An AVX-512 mask also works on bytes. AVX2 has no mask for bytes and processes whole vectors
 	// only; the caller does the rest.
-	st.steps(1, func(int, *mask) {
-		flags := s.vec()
-		VPMOVZXBD(Mem{Base: seen, Index: st.index, Scale: 1}, flags)
+	l.steps(1, func(int, extent) {
+		flags, from := s.vec(), mem(l.at(seen))
+		from.Scale = 1
+		VPMOVZXBD(from, flags)
 		var hidden mask
 		if s.lanes == 16 {
 			hidden.k = K()
@@ -200,7 +199,7 @@ func hide(s isa) {
 			hidden.y = s.vec()
 			VPCMPEQD(none, flags, hidden.y)
 		}
-		s.store(lowest, &hidden, st.at(x, 0))
+		s.store(lowest, &hidden, mem(l.at(x)))
 	})
 	s.end()
 }

@@ -17,11 +17,26 @@ func (a arguments) field(name string) ptr { return a.p.field(a.t, a.offset(name)
 // spread loads a float into all lanes.
 func (a arguments) spread(name string) vec { return a.p.load(a.t, a.offset(name)/4) }
 
-// eachHeight calls body for every number of rows from additiveRows down to 1, to write its code,
-// which ends the kernel.
-func (a arguments) eachHeight(body func(rows int)) {
-	for n := additiveRows; n > 1; n-- {
-		a.p.ifField(a.t, a.offset("rows"), n, func() { body(n) })
+// A condition is that an integer in the arguments is n, or is not.
+type condition struct {
+	args      ptr
+	offset, n int
+	not       bool
+}
+
+func (a arguments) is(field string, n int) condition {
+	return condition{a.t, a.offset(field), n, false}
+}
+
+func (a arguments) isNot(field string, n int) condition {
+	return condition{a.t, a.offset(field), n, true}
+}
+
+// eachHeight calls body for every number of rows from most down to 1, to write its code, which ends
+// the kernel.
+func (a arguments) eachHeight(most int, body func(rows int)) {
+	for n := most; n > 1; n-- {
+		a.p.when(a.is("rows", n), func() { body(n) }, nil)
 	}
 	a.p.scope(func() { body(1) })
 }

@@ -165,66 +165,12 @@ func (f *wasmFunc) ones(n wasm.X) wasm.V {
 	return f.SplatX(n).MoreInts(f.Bits([4]uint32{0, 1, 2, 3}))
 }
 
-// keepOr returns v with other after the first n lanes, if n is not nil.
-func (f *wasmFunc) keepOr(n *wasm.X, v, other wasm.V) wasm.V {
-	if n == nil {
+// keepOr returns v with other after the lanes of e, if e is not nil.
+func (f *wasmFunc) keepOr(e extent, v, other wasm.V) wasm.V {
+	if e == nil {
 		return v
 	}
-	return v.Where(f.ones(*n), other)
-}
-
-// A wasmStream is slices of floats that a loop processes together.
-type wasmStream struct {
-	f      *wasmFunc
-	n      wasm.X // elements left
-	slices []wasm.X
-}
-
-// along starts a stream whose length is in the named parameter. It advances the pointers to the
-// slices.
-func (f *wasmFunc) along(length string, slices ...wasm.X) wasmStream {
-	return wasmStream{f, f.x(length).Copy(), slices}
-}
-
-// alongCopies is along for copies of the pointers, which it returns.
-func (f *wasmFunc) alongCopies(length string, slices ...wasm.X) (wasmStream, []wasm.X) {
-	copies := make([]wasm.X, len(slices))
-	for i, s := range slices {
-		copies[i] = s.Copy()
-	}
-	return f.along(length, copies...), copies
-}
-
-// advance moves the pointers by the given number of vectors.
-func (s wasmStream) advance(vectors int) {
-	for _, p := range s.slices {
-		p.Advance(vectors * vectorBytes)
-	}
-}
-
-// blocks calls body to write the code for steps of most vectors, then for single vectors, and then
-// for the remainder of n elements.
-func (s wasmStream) blocks(most int, body func(vectors int, n *wasm.X)) {
-	steps := []int{most, 1}
-	if most == 1 {
-		steps = steps[1:]
-	}
-	for _, vectors := range steps {
-		s.f.whole(s.n, vectors*s.f.lanes, func() {
-			body(vectors, nil)
-			s.advance(vectors)
-		})
-	}
-	s.f.If(s.n, func() { body(1, &s.n) })
-}
-
-// each is blocks for code that processes one vector of a step after the other.
-func (s wasmStream) each(unroll int, body func(i int, n *wasm.X)) {
-	s.blocks(unroll, func(vectors int, n *wasm.X) {
-		for i := range vectors {
-			s.f.Scope(func() { body(i, n) })
-		}
-	})
+	return v.Where(f.ones(*e.(*wasm.X)), other)
 }
 
 // whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
@@ -235,31 +181,6 @@ func (f *wasmFunc) whole(n wasm.X, step int, body func()) {
 			n.Advance(-step)
 			f.BranchIf(again, n.AtLeast(step))
 		})
-	})
-}
-
-// inLanes calls body such that vector j of the slices is added to sum j % len(sums), including the
-// last, incomplete vector.
-func (s wasmStream) inLanes(sums int, body func(j, i int, n *wasm.X)) {
-	f := s.f
-	f.whole(s.n, sums*f.lanes, func() {
-		for i := range sums {
-			f.Scope(func() { body(i, i, nil) })
-		}
-		s.advance(sums)
-	})
-	f.Block(func(end wasm.Label) {
-		for j := range sums {
-			f.If(s.n.Below(f.lanes), func() {
-				f.If(s.n, func() { body(j, 0, &s.n) })
-				f.Branch(end)
-			})
-			if j < sums-1 {
-				f.Scope(func() { body(j, 0, nil) })
-				s.n.Advance(-f.lanes)
-				s.advance(1)
-			}
-		}
 	})
 }
 

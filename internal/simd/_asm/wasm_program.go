@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"slices"
 
 	"github.com/attn-go/attn/internal/simd/_asm/wasm"
 )
@@ -55,6 +54,7 @@ func (f wasmProgram) exponent(d vec)         { f.to(d, d).ShlInts(23) }
 func (f wasmProgram) atMost(d, a vec)        { f.to(d, d).PMin(a.(wasm.V)) }
 func (f wasmProgram) sign(a, _ vec) vec      { return a }
 func (f wasmProgram) copy(a vec) vec         { return a.(wasm.V).Copy() }
+func (f wasmProgram) set(d, a vec)           { d.(wasm.V).Set(a.(wasm.V)) }
 func (f wasmProgram) spare(c vec) vec        { return c }
 
 // lost multiplies the upper and lower halves of a, whose products are exact.
@@ -186,6 +186,11 @@ func (f wasmProgram) read(x ptr, i int, e extent) vec {
 	return f.wasmFunc.load(x.(wasm.X), i, n)
 }
 
+func (f wasmProgram) readInto(d vec, x ptr, i int, e extent) {
+	f.Into(d.(wasm.V))
+	f.read(x, i, e)
+}
+
 func (f wasmProgram) operand(x ptr, i int) vec { return f.read(x, i, nil) }
 
 func (f wasmProgram) write(v vec, x ptr, i int, e extent) {
@@ -198,12 +203,22 @@ func (f wasmProgram) first(n ptr) extent {
 	return &x
 }
 
+func (f wasmProgram) few(n ptr) extent { return f.first(n) }
+
 func (f wasmProgram) rows(first, distance ptr, n int) []ptr { return pointers(f, first, distance, n) }
 
 func (f wasmProgram) field(args ptr, offset int) ptr { return f.Load(args.(wasm.X), offset) }
 
-func (f wasmProgram) ifField(args ptr, offset, n int, body func()) {
-	f.If(f.Load(args.(wasm.X), offset).Is(n), body)
+func (f wasmProgram) when(c condition, body, otherwise func()) {
+	is := f.Load(c.args.(wasm.X), c.offset).Is(c.n)
+	switch {
+	case otherwise == nil:
+		f.If(is, body)
+	case c.not:
+		f.IfElse(is, otherwise, body)
+	default:
+		f.IfElse(is, body, otherwise)
+	}
 }
 
 func (f wasmProgram) ifElse(x ptr, notNil, otherwise func()) {
@@ -263,46 +278,28 @@ func (f wasmProgram) end() { f.Return() }
 func (f wasmProgram) by(_, _, wasm int) int { return wasm }
 
 func (f wasmProgram) along(length string, all ...ptr) loop {
-	st, copies := f.alongCopies(length, as[wasm.X](all)...)
-	return wasmLoop{st, all, copies}
+	places := copied(f, all)
+	return loop{f, f.x(length).Copy(), places}
 }
 
-type wasmLoop struct {
-	wasmStream
-	all    []ptr
-	copies []wasm.X // which the loop advances
+func (f wasmProgram) whole(n ptr, step int, body func()) { f.wasmFunc.whole(n.(wasm.X), step, body) }
+
+func (f wasmProgram) ifLeft(n ptr, body func()) { f.If(n.(wasm.X), body) }
+
+func (f wasmProgram) tail(n ptr, count int, body func(i int, e extent)) {
+	left := n.(wasm.X)
+	f.Block(func(end wasm.Label) {
+		for i := range count {
+			f.If(left.Below(f.lanes), func() {
+				f.If(left, func() { body(i, f.few(n)) })
+				f.Branch(end)
+			})
+			if i < count-1 {
+				f.Scope(func() { body(i, nil) })
+				left.Advance(-f.lanes)
+			}
+		}
+	})
 }
 
-func (l wasmLoop) place(x ptr) wasm.X { return l.copies[slices.Index(l.all, x)] }
-
-func (l wasmLoop) each(unroll int, body func(s step)) {
-	l.wasmStream.each(unroll, func(i int, n *wasm.X) { body(wasmStep{l, i, n}) })
-}
-
-func (l wasmLoop) inLanes(count int, body func(i int, s step)) {
-	l.wasmStream.inLanes(count, func(j, i int, n *wasm.X) { body(j, wasmStep{l, i, n}) })
-}
-
-func (l wasmLoop) blocks(most int, body func(vectors int, e extent)) {
-	l.wasmStream.blocks(most, func(vectors int, n *wasm.X) { body(vectors, n) })
-}
-
-func (l wasmLoop) at(x ptr) ptr { return l.place(x) }
-
-type wasmStep struct {
-	wasmLoop
-	i int
-	n *wasm.X
-}
-
-func (t wasmStep) load(x ptr) vec { return t.f.load(t.place(x), t.i, t.n) }
-
-func (t wasmStep) store(v vec, x ptr) { t.f.store(v.(wasm.V), t.place(x), t.i, t.n) }
-
-func (t wasmStep) keep(v vec) {
-	if t.n != nil {
-		first := t.f.ones(*t.n)
-		t.f.Into(v.(wasm.V))
-		v.(wasm.V).And(first)
-	}
-}
+func (f wasmProgram) lanesOf(e extent) lanes { return wasmLanes{bits: f.ones(*e.(*wasm.X))} }

@@ -15,16 +15,16 @@ func (f *wasmFunc) maximum() {
 	for range wasmSums {
 		most = append(most, lowest.Copy())
 	}
-	f.along("n", x).inLanes(len(most), func(j, i int, n *wasm.X) {
-		most[j].Set(most[j].Max(f.keepOr(n, f.load(x, i, n), lowest)))
+	wasmProgram{f}.along("n", x).inLanes(len(most), func(i int, s step) {
+		most[i].Set(most[i].Max(f.keepOr(s.e, s.load(x).(wasm.V), lowest)))
 	})
 	f.Return(f.fold(most, wasm.V.Max).First())
 }
 
 func (f *wasmFunc) magnitude() {
 	x, most := f.x("x"), f.Zeros(wasmSums)
-	f.along("n", x).inLanes(len(most), func(j, i int, n *wasm.X) {
-		most[j].Set(most[j].Max(f.load(x, i, n).Abs()))
+	wasmProgram{f}.along("n", x).inLanes(len(most), func(i int, s step) {
+		most[i].Set(most[i].Max(s.load(x).(wasm.V).Abs()))
 	})
 	f.Return(f.fold(most, wasm.V.Max).First())
 }

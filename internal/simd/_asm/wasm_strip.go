@@ -10,14 +10,14 @@ import (
 // that it starts with.
 func (f *wasmFunc) rowMax() {
 	dst, x, lowest := f.x("dst"), f.x("x"), f.Num(math.Inf(-1))
-	eachRow(wasmProgram{f}, func() {
+	p := wasmProgram{f}
+	eachRow(p, func() {
 		var most []wasm.V
 		for range 4 {
 			most = append(most, lowest.Copy())
 		}
-		st, here := f.alongCopies("n", x)
-		st.inLanes(len(most), func(j, i int, n *wasm.X) {
-			most[j].Set(most[j].PMax(f.keepOr(n, f.load(here[0], i, n), lowest)))
+		p.along("n", x).inLanes(len(most), func(i int, s step) {
+			most[i].Set(most[i].PMax(f.keepOr(s.e, s.load(x).(wasm.V), lowest)))
 		})
 		f.StoreLane(f.fold(most, wasm.V.PMax), 0, dst, 0)
 		x.AdvanceBy(f.x("row"))

@@ -52,8 +52,8 @@ func (f *wasmFunc) rowPointers(n int, first, distance, rows wasm.X) []wasm.X {
 // then single steps. It calls use for column k of each group g, and advances the pointers to the
 // rows and those in along.
 func (f *wasmFunc) columns(rows []wasm.X, depth wasm.X, use func(g, k int, column wasm.V), along ...wasm.X) {
-	s := wasmStream{f, depth, append(along, rows...)}
-	s.blocksOf(f.lanes, func(steps int) {
+	along = append(along, rows...)
+	block := func(steps int) {
 		for g := range len(rows) / f.lanes {
 			f.Scope(func() {
 				four := rows[g*f.lanes:][:f.lanes]
@@ -74,19 +74,12 @@ func (f *wasmFunc) columns(rows []wasm.X, depth wasm.X, use func(g, k int, colum
 				}
 			})
 		}
-	})
-}
-
-// blocksOf writes loops over steps of the given number of elements and over single elements.
-func (s wasmStream) blocksOf(most int, body func(steps int)) {
-	for _, steps := range []int{most, 1} {
-		s.f.whole(s.n, steps, func() {
-			body(steps)
-			for _, p := range s.slices {
-				p.Advance(4 * steps)
-			}
-		})
+		for _, p := range along {
+			p.Advance(4 * steps)
+		}
 	}
+	f.whole(depth, f.lanes, func() { block(f.lanes) })
+	f.whole(depth, 1, func() { block(1) })
 }
 
 // transposed returns the columns of a square of four rows.

@@ -12,21 +12,20 @@ import (
 // indices; those after the count are meaningless.
 func above(s isa) {
 	x, dst := pointer("x"), pointer("dst")
-	least, places, step := s.broadcast("least"), s.broadcast("first"), s.bits(uint32(s.lanes))
+	least, places, lanes := s.broadcast("least"), s.broadcast("first"), s.bits(uint32(s.lanes))
 	VPADDD(ascending(), places, places)
 	count := GP64()
 	XORQ(count, count)
-	st := s.along("n")
+	l := avxProgram{s}.along("n")
 	w := s.gatherer()
-	st.each(2, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	l.each(2, func(t step) {
+		v := register(t.load(x))
 		large := s.compare(greater, least, v)
-		if m != nil {
-			s.both(*m, &large)
+		if t.e != nil {
+			s.both(*t.e.(*mask), &large)
 		}
 		w.gather(large, places, dst, count)
-		VPADDD(step, places, places)
+		VPADDD(lanes, places, places)
 	})
 	Store(count, ReturnIndex(0))
 	s.end()
@@ -109,10 +108,9 @@ func ranks(s isa) {
 	one, lanes := s.numReg(1), s.num(float64(s.lanes))
 	places := s.vec()
 	VCVTDQ2PS(ascending(), places)
-	st := s.along("n")
-	st.each(1, func(_ int, m *mask) {
+	avxProgram{s}.along("n").each(1, func(t step) {
 		own, rank, place := s.vec(), s.zero(), s.zero()
-		s.load(st.at(x, 0), m, own)
+		t.p.readInto(own, t.at(x), 0, t.e)
 		i := GP64()
 		XORQ(i, i)
 		loop := label("other")
@@ -128,7 +126,7 @@ func ranks(s isa) {
 		CMPQ(i, length)
 		JL(LabelRef(loop))
 		VCVTTPS2DQ(rank, rank)
-		s.store(rank, m, st.at(dst, 0))
+		t.store(rank, dst)
 		VADDPS(lanes, places, places)
 	})
 	s.end()
@@ -166,10 +164,8 @@ func entropy(s isa) {
 	root := s.bits(math.Float32bits(math.Sqrt2 / 2))
 	one, half, ln2, poly := s.num(1), s.num(0.5), s.num(math.Ln2), s.nums(logPoly...)
 	acc := s.accumulators(32)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		v, e, f, square := s.vec(), s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
+	avxProgram{s}.along("n").inLanes(len(acc), func(i int, t step) {
+		v, e, f, square := register(t.load(x)), s.vec(), s.vec(), s.vec()
 		VPSUBD(root, v, e)
 		VPSRAD(U8(23), e, e)
 		VPSLLD(U8(23), e, f)

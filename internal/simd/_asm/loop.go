@@ -1,0 +1,97 @@
+package main
+
+// A loop goes along slices of floats. Their pointers stay where they are; at returns the places that
+// the loop has reached.
+type loop struct {
+	p program
+	n ptr // elements left
+	places
+}
+
+// places are the places of slices in a loop: pointers that advance, or an index.
+type places interface {
+	at(x ptr) ptr
+	next(vectors int)
+}
+
+// A step is one vector of each slice of a loop, or the first lanes of one.
+type step struct {
+	loop
+	i int // of the vectors after at
+	e extent
+}
+
+// load reads the vector of x; lanes after the end are 0.
+func (s step) load(x ptr) vec { return s.p.read(s.at(x), s.i, s.e) }
+
+func (s step) store(v vec, x ptr) { s.p.write(v, s.at(x), s.i, s.e) }
+
+// keep sets lanes after the end to 0.
+func (s step) keep(v vec) {
+	if s.e != nil {
+		s.p.scope(func() { s.p.keep(s.p.lanesOf(s.e), v) })
+	}
+}
+
+// each calls body to write the code for one vector of a step of unroll vectors, then for single
+// vectors, and then for the remainder.
+func (l loop) each(unroll int, body func(s step)) {
+	l.blocks(unroll, func(vectors int, e extent) { l.vectors(vectors, e, body) })
+}
+
+// vectors calls body for each of the next vectors.
+func (l loop) vectors(n int, e extent, body func(s step)) {
+	for i := range n {
+		l.p.scope(func() { body(step{l, i, e}) })
+	}
+}
+
+// blocks is each for code that processes the vectors of a step together.
+func (l loop) blocks(most int, body func(vectors int, e extent)) {
+	if most > 1 {
+		l.steps(most, body)
+	}
+	l.steps(1, body)
+	l.p.ifLeft(l.n, func() { body(1, l.p.few(l.n)) })
+}
+
+// steps writes the loop over steps of the given number of vectors, without the remainder.
+func (l loop) steps(vectors int, body func(vectors int, e extent)) {
+	l.p.whole(l.n, vectors*l.p.impl().lanes, func() {
+		l.p.scope(func() { body(vectors, nil) })
+		l.next(vectors)
+	})
+}
+
+// full is steps for code that processes one vector after the other.
+func (l loop) full(unroll int, body func(s step)) {
+	l.steps(unroll, func(vectors int, e extent) { l.vectors(vectors, e, body) })
+}
+
+// inLanes is each for count vectors, and vector i of the slices is number i % count of body, also the
+// last and incomplete one.
+func (l loop) inLanes(count int, body func(i int, s step)) {
+	l.full(count, func(s step) { body(s.i, s) })
+	l.p.tail(l.n, count, func(i int, e extent) { body(i, step{l, i, e}) })
+}
+
+// moving are places that are pointers.
+type moving struct {
+	p      program
+	copies map[ptr]ptr
+	all    []ptr // in order
+}
+
+// copied returns places that begin at the slices.
+func copied(p program, slices []ptr) moving {
+	m := moving{p, map[ptr]ptr{}, nil}
+	for _, x := range slices {
+		m.copies[x] = p.place(x)
+		m.all = append(m.all, m.copies[x])
+	}
+	return m
+}
+
+func (m moving) at(x ptr) ptr { return m.copies[x] }
+
+func (m moving) next(vectors int) { m.p.move(vectors*vectorBytes, m.all...) }
