@@ -361,21 +361,24 @@ func (s avxProgram) returnNone(v vec) { s.isa.returnNone(register(v)) }
 
 func (s avxProgram) by(amd64, _, _ int) int { return amd64 }
 
-func (s avxProgram) along(length string, _ ...ptr) loop {
+func (s avxProgram) along(length string, all ...ptr) loop {
 	n, index := pointer(length), GP64()
 	XORQ(index, index)
-	return loop{s, n, indexed{index, s.lanes}}
+	return loop{s, n, ofFloats(indexed{s, index, map[ptr]int{}}, all)}
 }
 
 // indexed are places that have an index in common.
 type indexed struct {
+	s     avxProgram
 	index reg.GPVirtual // elements done
-	lanes int
+	bytes map[ptr]int   // of an element of each slice
 }
 
-func (x indexed) at(p ptr) ptr { return Mem{Base: base(p), Index: x.index, Scale: 4} }
+func (x indexed) add(p ptr, bytes int) { x.bytes[p] = bytes }
 
-func (x indexed) next(vectors int) { ADDQ(I32(vectors*x.lanes), x.index) }
+func (x indexed) at(p ptr) ptr { return Mem{Base: base(p), Index: x.index, Scale: uint8(x.bytes[p])} }
+
+func (x indexed) next(vectors int) { ADDQ(I32(vectors*x.s.lanes), x.index) }
 
 // mem returns the address of the vector of x.
 func (s step) mem(x ptr) Mem { return mem(s.at(x)).Offset(4 * s.i * s.p.impl().lanes) }
@@ -419,6 +422,12 @@ func (s avxProgram) tail(n ptr, count int, body func(i int, e extent)) {
 		}
 	}
 	Label(done)
+}
+
+func (s avxProgram) widen(n stored, x ptr, i int) vec {
+	v := s.isa.vec()
+	s.isa.widen(n, mem(x).Offset(i*s.lanes*n.bytes), v)
+	return v
 }
 
 func (s avxProgram) lanesOf(e extent) lanes { return *e.(*mask) }

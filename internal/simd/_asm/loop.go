@@ -1,7 +1,9 @@
 package main
 
-// A loop goes along slices of floats. Their pointers stay where they are; at returns the places that
-// the loop has reached.
+import "slices"
+
+// A loop goes along slices. Their pointers stay where they are; at returns the places that the loop
+// has reached.
 type loop struct {
 	p program
 	n ptr // elements left
@@ -10,8 +12,23 @@ type loop struct {
 
 // places are the places of slices in a loop: pointers that advance, or an index.
 type places interface {
+	add(x ptr, bytes int) // a slice of elements of this size
 	at(x ptr) ptr
 	next(vectors int)
+}
+
+// ofFloats adds slices of floats to places.
+func ofFloats(all places, slices []ptr) places {
+	for _, x := range slices {
+		all.add(x, 4)
+	}
+	return all
+}
+
+// with returns the loop with one more slice, whose elements have the given size in bytes.
+func (l loop) with(x ptr, bytes int) loop {
+	l.add(x, bytes)
+	return l
 }
 
 // A step is one vector of each slice of a loop, or the first lanes of one.
@@ -77,21 +94,24 @@ func (l loop) inLanes(count int, body func(i int, s step)) {
 
 // moving are places that are pointers.
 type moving struct {
-	p      program
-	copies map[ptr]ptr
-	all    []ptr // in order
+	p   program
+	all []moved
 }
 
-// copied returns places that begin at the slices.
-func copied(p program, slices []ptr) moving {
-	m := moving{p, map[ptr]ptr{}, nil}
-	for _, x := range slices {
-		m.copies[x] = p.place(x)
-		m.all = append(m.all, m.copies[x])
+// A moved is the place of the slice at x, and the size of its elements in bytes.
+type moved struct {
+	x, at ptr
+	bytes int
+}
+
+func (m *moving) add(x ptr, bytes int) { m.all = append(m.all, moved{x, m.p.place(x), bytes}) }
+
+func (m *moving) at(x ptr) ptr {
+	return m.all[slices.IndexFunc(m.all, func(s moved) bool { return s.x == x })].at
+}
+
+func (m *moving) next(vectors int) {
+	for _, s := range m.all {
+		m.p.move(vectors*m.p.impl().lanes*s.bytes, s.at)
 	}
-	return m
 }
-
-func (m moving) at(x ptr) ptr { return m.copies[x] }
-
-func (m moving) next(vectors int) { m.p.move(vectors*vectorBytes, m.all...) }

@@ -312,7 +312,7 @@ func (f neonProgram) end() { f.Return() }
 func (f neonProgram) by(_, neon, _ int) int { return neon }
 
 func (f neonProgram) along(length string, all ...ptr) loop {
-	places := copied(f, all)
+	places := ofFloats(&moving{p: f}, all)
 	return loop{f, f.pointer(length), places}
 }
 
@@ -346,6 +346,12 @@ func (f neonProgram) tail(n ptr, count int, body func(i int, e extent)) {
 		}
 	}
 	f.Bind(done)
+}
+
+func (f neonProgram) widen(n stored, x ptr, i int) vec {
+	v := f.V()
+	f.neonFunc.widen(n, v, a64.At(x.(a64.X), i*f.lanes*n.bytes))
+	return v
 }
 
 func (f neonProgram) lanesOf(e extent) lanes { return neonLanes{bits: f.ones(e.(*part))} }

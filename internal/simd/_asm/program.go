@@ -97,7 +97,8 @@ type program interface {
 	// Vector i after x, or some of its first lanes. read sets the other lanes to 0.
 	read(x ptr, i int, e extent) vec
 	readInto(d vec, x ptr, i int, e extent)
-	operand(x ptr, i int) vec // can only be the last operand: on AVX2, it is in memory
+	operand(x ptr, i int) vec         // can only be the last operand: on AVX2, it is in memory
+	widen(n stored, x ptr, i int) vec // stored numbers as floats
 	write(v vec, x ptr, i int, e extent)
 	first(n ptr) extent // the first n lanes, at least 1
 	few(n ptr) extent   // first, but not for all lanes

@@ -51,7 +51,7 @@ func maximum(s isa) {
 	} else {
 		nan.y = s.zero()
 	}
-	avxProgram{s}.along("n").each(len(acc), func(t step) {
+	avxProgram{s}.along("n", x).each(len(acc), func(t step) {
 		v := register(t.load(x))
 		if t.e != nil {
 			v = s.blend(*t.e.(*mask), v, lowest)

@@ -29,20 +29,17 @@ func (s isa) widen(n stored, from Mem, v reg.VecVirtual) {
 	}
 }
 
-// fromStored writes the loop that converts stored numbers to floats, in whole vectors.
-func fromStored(n stored) func(s isa) {
-	return func(s isa) {
-		dst, x := pointer("dst"), pointer("x")
-		l := avxProgram{s}.along("n")
-		body := func(t step) {
-			v, from := s.vec(), mem(l.at(x))
-			from.Scale, from.Disp = uint8(n.bytes), t.i*s.lanes*n.bytes
-			s.widen(n, from, v)
-			t.store(v, dst)
-		}
+// fromStored returns the loop that converts stored numbers to floats, in whole vectors of sixteen.
+func fromStored(n stored) func(p program) {
+	return func(p program) {
+		dst, x := p.pointer("dst"), p.pointer("x")
+		l := p.along("n", dst).with(x, n.bytes)
+		body := func(s step) { s.store(p.widen(n, s.at(x), s.i), dst) }
 		l.full(4, body)
-		l.full(1, body)
-		s.end()
+		if p.impl().lanes > 4 {
+			l.full(1, body)
+		}
+		p.end()
 	}
 }
 
@@ -52,12 +49,10 @@ func fromFloat16(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	magnitude, rebias := s.bitsReg(0x7fff), s.bitsReg(112<<23)
 	least, most, unit := s.numReg(1<<10), s.numReg(31<<10-1), s.numReg(0x1p-24)
-	l := avxProgram{s}.along("n")
+	l := avxProgram{s}.along("n", dst).with(x, 2)
 	l.steps(1, func(int, extent) {
 		h, a, number, v, more := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
-		from := mem(l.at(x))
-		from.Scale = 2
-		VPMOVZXWD(from, h)
+		VPMOVZXWD(mem(l.at(x)), h)
 		s.and(magnitude, h, a)
 		VCVTDQ2PS(a, number) // compared as floats, because small integers are normal numbers then
 		VPSLLD(U8(13), a, v)
@@ -203,7 +198,7 @@ func magnitude(s isa) {
 	for _, v := range acc {
 		s.clear(v)
 	}
-	avxProgram{s}.along("n").each(len(acc), func(t step) {
+	avxProgram{s}.along("n", x).each(len(acc), func(t step) {
 		v := register(t.load(x))
 		s.and(v, clear, v)
 		VPMAXSD(v, acc[t.i], acc[t.i])

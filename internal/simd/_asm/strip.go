@@ -165,7 +165,7 @@ func rowMax(s isa) {
 		for _, v := range acc {
 			VMOVUPS(lowest, v)
 		}
-		p.along("n").each(len(acc), func(t step) {
+		p.along("n", x).each(len(acc), func(t step) {
 			if t.e == nil {
 				VMAXPS(t.mem(x), acc[t.i], acc[t.i])
 				return
@@ -184,13 +184,12 @@ func rowMax(s isa) {
 func hide(s isa) {
 	x, seen := pointer("x"), pointer("seen")
 	lowest, none := s.numReg(math.Inf(-1)), s.zero()
-	l := avxProgram{s}.along("n")
+	l := avxProgram{s}.along("n", x).with(seen, 1)
 	// An AVX-512 mask also works on bytes. AVX2 has no mask for bytes and processes whole vectors
 	// only; the caller does the rest.
 	l.steps(1, func(int, extent) {
-		flags, from := s.vec(), mem(l.at(seen))
-		from.Scale = 1
-		VPMOVZXBD(from, flags)
+		flags := s.vec()
+		VPMOVZXBD(mem(l.at(seen)), flags)
 		var hidden mask
 		if s.lanes == 16 {
 			hidden.k = K()

@@ -278,7 +278,7 @@ func (f wasmProgram) end() { f.Return() }
 func (f wasmProgram) by(_, _, wasm int) int { return wasm }
 
 func (f wasmProgram) along(length string, all ...ptr) loop {
-	places := copied(f, all)
+	places := ofFloats(&moving{p: f}, all)
 	return loop{f, f.x(length).Copy(), places}
 }
 
@@ -301,5 +301,7 @@ func (f wasmProgram) tail(n ptr, count int, body func(i int, e extent)) {
 		}
 	})
 }
+
+func (f wasmProgram) widen(n stored, x ptr, i int) vec { return f.wasmFunc.widen(n, x.(wasm.X), i) }
 
 func (f wasmProgram) lanesOf(e extent) lanes { return wasmLanes{bits: f.ones(*e.(*wasm.X))} }

@@ -16,7 +16,7 @@ func above(s isa) {
 	VPADDD(ascending(), places, places)
 	count := GP64()
 	XORQ(count, count)
-	l := avxProgram{s}.along("n")
+	l := avxProgram{s}.along("n", x)
 	w := s.gatherer()
 	l.each(2, func(t step) {
 		v := register(t.load(x))
@@ -108,7 +108,7 @@ func ranks(s isa) {
 	one, lanes := s.numReg(1), s.num(float64(s.lanes))
 	places := s.vec()
 	VCVTDQ2PS(ascending(), places)
-	avxProgram{s}.along("n").each(1, func(t step) {
+	avxProgram{s}.along("n", dst, x).each(1, func(t step) {
 		own, rank, place := s.vec(), s.zero(), s.zero()
 		t.p.readInto(own, t.at(x), 0, t.e)
 		i := GP64()
@@ -164,7 +164,7 @@ func entropy(s isa) {
 	root := s.bits(math.Float32bits(math.Sqrt2 / 2))
 	one, half, ln2, poly := s.num(1), s.num(0.5), s.num(math.Ln2), s.nums(logPoly...)
 	acc := s.accumulators(32)
-	avxProgram{s}.along("n").inLanes(len(acc), func(i int, t step) {
+	avxProgram{s}.along("n", x).inLanes(len(acc), func(i int, t step) {
 		v, e, f, square := register(t.load(x)), s.vec(), s.vec(), s.vec()
 		VPSUBD(root, v, e)
 		VPSRAD(U8(23), e, e)
