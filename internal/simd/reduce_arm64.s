@@ -1125,22 +1125,23 @@ loop3:
 after4:
 	ADD $4, R2
 	CBZ R2, end5
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040c49 // dup v9.4s, w2
+	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
 	TBZ $1, R2, single6
-	WORD $0xfd400029 // ldr d9, [x1]
+	WORD $0xfd40002b // ldr d11, [x1]
 	TBZ $0, R2, done7
 	ADD $8, R1, R3
-	WORD $0x4d408069 // ld1 {v9.s}[2], [x3]
+	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
 	JMP done7
 
 single6:
-	WORD $0xbd400029 // ldr s9, [x1]
+	WORD $0xbd40002b // ldr s11, [x1]
 
 done7:
-	WORD $0x3dc0074b // ldr q11, [x26, #16]
-	WORD $0x4e040c4a // dup v10.4s, w2
-	WORD $0x6eab354a // cmhi v10.4s, v10.4s, v11.4s
-	WORD $0x6eea1c09 // bif v9.16b, v0.16b, v10.16b
-	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x6ea91d6c // bit v12.16b, v11.16b, v9.16b
+	WORD $0x4e2cf421 // fmax v1.4s, v1.4s, v12.4s
 
 end5:
 	WORD $0x4e25f421 // fmax v1.4s, v1.4s, v5.4s

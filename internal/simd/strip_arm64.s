@@ -69,22 +69,23 @@ loop4:
 after5:
 	ADD $4, R5
 	CBZ R5, end6
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040ca9 // dup v9.4s, w5
+	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
 	TBZ $1, R5, single7
-	WORD $0xfd400089 // ldr d9, [x4]
+	WORD $0xfd40008b // ldr d11, [x4]
 	TBZ $0, R5, done8
 	ADD $8, R4, R6
-	WORD $0x4d4080c9 // ld1 {v9.s}[2], [x6]
+	WORD $0x4d4080cb // ld1 {v11.s}[2], [x6]
 	JMP done8
 
 single7:
-	WORD $0xbd400089 // ldr s9, [x4]
+	WORD $0xbd40008b // ldr s11, [x4]
 
 done8:
-	WORD $0x3dc0074b // ldr q11, [x26, #16]
-	WORD $0x4e040caa // dup v10.4s, w5
-	WORD $0x6eab354a // cmhi v10.4s, v10.4s, v11.4s
-	WORD $0x6eea1c09 // bif v9.16b, v0.16b, v10.16b
-	WORD $0x4e29c421 // fmaxnm v1.4s, v1.4s, v9.4s
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x6ea91d6c // bit v12.16b, v11.16b, v9.16b
+	WORD $0x4e2cc421 // fmaxnm v1.4s, v1.4s, v12.4s
 
 end6:
 	WORD $0x4e25c421 // fmaxnm v1.4s, v1.4s, v5.4s

@@ -7,7 +7,7 @@ package simd
 import "unsafe"
 
 // kernelsSum identifies the kernels of this version.
-const kernelsSum = -934728023
+const kernelsSum = -1690651989
 
 // kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of
 // the host's kernels.

@@ -43,6 +43,7 @@ func (s avxProgram) addProduct(d, a, b vec) { VFMADD231PS(b.(Op), register(a), r
 func (s avxProgram) subProduct(d, a, b vec) { VFNMADD231PS(b.(Op), register(a), register(d)) }
 func (s avxProgram) mulAdd(a, b, c vec) vec { VFMADD213PS(c.(Op), register(b), register(a)); return a }
 func (s avxProgram) mulSub(a, b, c vec) vec { VFMSUB213PS(c.(Op), register(b), register(a)); return a }
+func (s avxProgram) larger(d, a vec)        { VMAXPS(a.(Op), register(d), register(d)) }
 func (s avxProgram) atLeast(d, a vec)       { VMAXPS(register(d), register(a), register(d)) }
 func (s avxProgram) plusZero(d, zero vec)   { s.add(d, d, zero) }
 func (s avxProgram) or(d, a vec)            { s.isa.or(register(a), register(d), register(d)) }
@@ -189,8 +190,10 @@ func (s avxProgram) operand(x ptr, i int) vec {
 	if s.lanes == 16 { // which has enough registers
 		return s.read(x, i, nil)
 	}
-	return mem(x).Offset(i * s.bytes())
+	return s.once(x, i)
 }
+
+func (s avxProgram) once(x ptr, i int) vec { return mem(x).Offset(i * s.bytes()) }
 
 func (s avxProgram) write(v vec, x ptr, i int, e extent) {
 	m, _ := e.(*mask)
@@ -332,6 +335,11 @@ func (s avxProgram) returnSums(sums ...[]vec) {
 }
 
 func (s avxProgram) storeSum(sums []vec, to ptr) { VMOVSS(s.total(sums), Mem{Base: base(to)}) }
+
+func (s avxProgram) storeLargest(all []vec, to ptr) {
+	largest := s.fold(as[reg.VecVirtual](all), func(a, b, dst Op) { VMAXPS(a, b, dst) })
+	VMOVSS(largest.AsX(), Mem{Base: base(to)})
+}
 
 func (s avxProgram) meanOf(sums []vec, size vec, to ptr) vec {
 	mean, sum := s.isa.vec(), s.total(sums)

@@ -41,6 +41,15 @@ type step struct {
 // load reads the vector of x; lanes after the end are 0.
 func (s step) load(x ptr) vec { return s.p.read(s.at(x), s.i, s.e) }
 
+// or reads the vector of x, with the lanes of other after the end. The result can only be the last
+// operand of one operation.
+func (s step) or(x ptr, other vec) vec {
+	if s.e == nil {
+		return s.p.once(s.at(x), s.i)
+	}
+	return s.p.choose(s.p.lanesOf(s.e), s.load(x), s.p.spare(other))
+}
+
 func (s step) store(v vec, x ptr) { s.p.write(v, s.at(x), s.i, s.e) }
 
 // keep sets lanes after the end to 0.

@@ -31,6 +31,7 @@ func (f neonProgram) sqrt(d, a vec)          { f.FSQRT(d.(a64.V), a.(a64.V)) }
 func (f neonProgram) addProduct(d, a, b vec) { f.FMLA(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f neonProgram) subProduct(d, a, b vec) { f.FMLS(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f neonProgram) mulAdd(a, b, c vec) vec { f.addProduct(c, a, b); return c }
+func (f neonProgram) larger(d, a vec)        { f.FMAXNM(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f neonProgram) atLeast(d, a vec)       { f.FMAX(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f neonProgram) plusZero(d, zero vec)   {}
 func (f neonProgram) or(d, a vec)            { f.ORR(d.(a64.V), d.(a64.V), a.(a64.V)) }
@@ -193,6 +194,7 @@ func (f neonProgram) readInto(d vec, x ptr, i int, e extent) {
 }
 
 func (f neonProgram) operand(x ptr, i int) vec { return f.read(x, i, nil) }
+func (f neonProgram) once(x ptr, i int) vec    { return f.read(x, i, nil) }
 
 func (f neonProgram) write(v vec, x ptr, i int, e extent) {
 	p, _ := e.(*part)
@@ -285,6 +287,10 @@ func (f neonProgram) returnSums(sums ...[]vec) {
 }
 
 func (f neonProgram) storeSum(sums []vec, to ptr) { f.STRS(f.total(sums), a64.At(to.(a64.X), 0)) }
+
+func (f neonProgram) storeLargest(all []vec, to ptr) {
+	f.STRS(f.fold(as[a64.V](all), f.FMAXNM), a64.At(to.(a64.X), 0))
+}
 
 func (f neonProgram) meanOf(sums []vec, size vec, to ptr) vec {
 	mean := f.V()

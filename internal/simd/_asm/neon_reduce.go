@@ -14,11 +14,7 @@ func (f *neonFunc) maximum() {
 		f.MOV(v, lowest)
 	}
 	neonProgram{f}.along("n", x).each(len(acc), func(s step) {
-		v := s.load(x).(a64.V)
-		if s.e != nil {
-			f.BIF(v, lowest, f.ones(s.e.(*part)))
-		}
-		f.FMAX(acc[s.i], acc[s.i], v)
+		f.FMAX(acc[s.i], acc[s.i], s.or(x, lowest).(a64.V))
 	})
 	f.returnFirst(f.fold(acc, f.FMAX))
 }

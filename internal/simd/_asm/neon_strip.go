@@ -6,30 +6,6 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// rowMax writes the loop for the largest element of each row. FMAXNM ignores NaN.
-func (f *neonFunc) rowMax() {
-	dst, x, row := f.pointer("dst"), f.pointer("x"), f.pointer("row")
-	lowest := f.num(math.Inf(-1))
-	p := neonProgram{f}
-	eachRow(p, func() {
-		acc := f.Vs(8)
-		for _, v := range acc {
-			f.MOV(v, lowest)
-		}
-		p.along("n", x).each(len(acc), func(s step) {
-			v := s.load(x).(a64.V)
-			if s.e != nil {
-				f.BIF(v, lowest, f.ones(s.e.(*part)))
-			}
-			f.FMAXNM(acc[s.i], acc[s.i], v)
-		})
-		f.STRS(f.fold(acc, f.FMAXNM), a64.At(dst, 0))
-		f.Do("ADD", row, x)
-		f.Do("ADD", 4, dst)
-	})
-	f.Return()
-}
-
 // hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.
 func (f *neonFunc) hide() {
 	x, seen, n := f.pointer("x"), f.pointer("seen"), f.pointer("n")

@@ -33,6 +33,7 @@ type program interface {
 	sqrt(d, a vec)          // √a
 	addProduct(d, a, b vec) // d + a·b
 	subProduct(d, a, b vec) // d - a·b
+	larger(d, a vec)        // the larger of d and a, either if one is NaN
 	atLeast(d, a vec)       // the larger of d and a, NaN if d is NaN; of two zeros, either
 	plusZero(d, zero vec)   // 0 for -0, after atLeast
 	atMost(d, a vec)        // the smaller of d and a, NaN if d is NaN
@@ -98,6 +99,7 @@ type program interface {
 	read(x ptr, i int, e extent) vec
 	readInto(d vec, x ptr, i int, e extent)
 	operand(x ptr, i int) vec         // can only be the last operand: on AVX2, it is in memory
+	once(x ptr, i int) vec            // operand for one operation
 	widen(n stored, x ptr, i int) vec // stored numbers as floats
 	write(v vec, x ptr, i int, e extent)
 	first(n ptr) extent // the first n lanes, at least 1
@@ -118,6 +120,7 @@ type program interface {
 	// The lanes of sums are added the furthest apart first.
 	returnSums(sums ...[]vec)                             // ends the kernel with the totals
 	storeSum(sums []vec, to ptr)                          // stores the total
+	storeLargest(all []vec, to ptr)                       // stores the largest lane; may ignore NaN
 	meanOf(sums []vec, size vec, to ptr) vec              // total/size in all lanes; stores it, unless to is nil
 	inverseOf(sums []vec, size, eps, one vec, to ptr) vec // 1/√(total/size + eps), likewise
 

@@ -157,27 +157,25 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 }
 
 // rowMax writes the loop for the largest element of each row. It may ignore NaN.
-func rowMax(s isa) {
-	p, dst, x, row := avxProgram{s}, pointer("dst"), pointer("x"), pointer("row")
-	lowest := s.numReg(math.Inf(-1))
+func rowMax(p program) {
+	dst, x, row, lowest := p.pointer("dst"), p.pointer("x"), p.pointer("row"), p.number(math.Inf(-1))
 	eachRow(p, func() {
-		acc := s.vecs(4)
-		for _, v := range acc {
-			VMOVUPS(lowest, v)
-		}
-		p.along("n", x).each(len(acc), func(t step) {
-			if t.e == nil {
-				VMAXPS(t.mem(x), acc[t.i], acc[t.i])
-				return
-			}
-			v := s.blend(*t.e.(*mask), register(t.load(x)), lowest)
-			VMAXPS(v, acc[t.i], acc[t.i])
-		})
-		VMOVSS(s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) }).AsX(), Mem{Base: dst})
-		ADDQ(row, x)
-		ADDQ(U8(4), dst)
+		most := copies(p, lowest, p.by(4, 8, 4))
+		p.along("n", x).each(len(most), func(s step) { p.larger(most[s.i], s.or(x, lowest)) })
+		p.storeLargest(most, dst)
+		p.advance(x, row)
+		p.move(4, dst)
 	})
-	s.end()
+	p.end()
+}
+
+// copies returns n copies of a.
+func copies(p program, a vec, n int) []vec {
+	all := make([]vec, n)
+	for i := range all {
+		all[i] = p.copy(a)
+	}
+	return all
 }
 
 // hide writes the loop that sets elements that are not seen to −Inf.

@@ -431,7 +431,7 @@ are called for at least one row and one element.`,
 		kernels: []kernel{
 			{name: "rowMax", op: "(dst, x []float32, stride, n int)", asm: "(dst, x *float32, row, rows, n int)",
 				with: map[string]string{"row": "4*stride", "rows": "len(dst)"},
-				code: all(rowMax, (*neonFunc).rowMax).wasm((*wasmFunc).rowMax),
+				code: shared(rowMax),
 				does: "sets dst[i] to the largest element of row i of x. It may ignore NaN."},
 			{name: "powerRows", op: "(x []float32, stride, n int, c float32, shift, sum []float32)",
 				asm:  "(x *float32, row, rows, n int, c float32, shift, sum *float32)",

@@ -165,14 +165,6 @@ func (f *wasmFunc) ones(n wasm.X) wasm.V {
 	return f.SplatX(n).MoreInts(f.Bits([4]uint32{0, 1, 2, 3}))
 }
 
-// keepOr returns v with other after the lanes of e, if e is not nil.
-func (f *wasmFunc) keepOr(e extent, v, other wasm.V) wasm.V {
-	if e == nil {
-		return v
-	}
-	return v.Where(f.ones(*e.(*wasm.X)), other)
-}
-
 // whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
 func (f *wasmFunc) whole(n wasm.X, step int, body func()) {
 	f.If(n.AtLeast(step), func() {

@@ -46,6 +46,7 @@ func (f wasmProgram) addProduct(d, a, b vec) { f.add(d, d, a.(wasm.V).Mul(b.(was
 func (f wasmProgram) subProduct(d, a, b vec) { f.sub(d, d, a.(wasm.V).Mul(b.(wasm.V))) }
 func (f wasmProgram) mulAdd(a, b, c vec) vec { f.add(a, c, a.(wasm.V).Mul(b.(wasm.V))); return a }
 func (f wasmProgram) mulSub(a, b, c vec) vec { f.sub(a, a.(wasm.V).Mul(b.(wasm.V)), c); return a }
+func (f wasmProgram) larger(d, a vec)        { f.to(d, d).PMax(a.(wasm.V)) }
 func (f wasmProgram) atLeast(d, a vec)       { f.to(d, d).Max(a.(wasm.V)) }
 func (f wasmProgram) plusZero(d, zero vec)   {}
 func (f wasmProgram) or(d, a vec)            { f.to(d, d).Or(a.(wasm.V)) }
@@ -192,6 +193,7 @@ func (f wasmProgram) readInto(d vec, x ptr, i int, e extent) {
 }
 
 func (f wasmProgram) operand(x ptr, i int) vec { return f.read(x, i, nil) }
+func (f wasmProgram) once(x ptr, i int) vec    { return f.read(x, i, nil) }
 
 func (f wasmProgram) write(v vec, x ptr, i int, e extent) {
 	n, _ := e.(*wasm.X)
@@ -255,6 +257,10 @@ func (f wasmProgram) returnSums(sums ...[]vec) {
 }
 
 func (f wasmProgram) storeSum(sums []vec, to ptr) { f.StoreLane(f.total(sums), 0, to.(wasm.X), 0) }
+
+func (f wasmProgram) storeLargest(all []vec, to ptr) {
+	f.StoreLane(f.fold(as[wasm.V](all), wasm.V.PMax), 0, to.(wasm.X), 0)
+}
 
 func (f wasmProgram) meanOf(sums []vec, size vec, to ptr) vec {
 	mean := f.total(sums).Div(size.(wasm.V))

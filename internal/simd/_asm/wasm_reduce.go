@@ -16,7 +16,7 @@ func (f *wasmFunc) maximum() {
 		most = append(most, lowest.Copy())
 	}
 	wasmProgram{f}.along("n", x).inLanes(len(most), func(i int, s step) {
-		most[i].Set(most[i].Max(f.keepOr(s.e, s.load(x).(wasm.V), lowest)))
+		most[i].Set(most[i].Max(s.or(x, lowest).(wasm.V)))
 	})
 	f.Return(f.fold(most, wasm.V.Max).First())
 }
