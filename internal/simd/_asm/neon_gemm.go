@@ -8,7 +8,7 @@ import "github.com/attn-go/attn/internal/simd/_asm/a64"
 // multiply-adds, fewer loads than tiles of 8 by 12. If A is not contiguous along k, every step takes
 // six more loads.
 type neonProduct struct {
-	*neonFunc
+	*neonProgram
 	t *tiles
 	a []a64.X // the rows of A
 
@@ -18,7 +18,7 @@ type neonProduct struct {
 	b, offset, depth a64.X
 }
 
-func (f neonProgram) product(t *tiles) product { return &neonProduct{neonFunc: f.neonFunc, t: t} }
+func (f *neonProgram) product(t *tiles) product { return &neonProduct{neonProgram: f, t: t} }
 
 func (p *neonProduct) height() int {
 	if p.t.vectors == 1 {
@@ -104,9 +104,9 @@ func (p *neonProduct) step(sums [][]vec, lane int) {
 		y := p.y[v%2]
 		if p.t.stored == nil {
 			last, _ := p.t.part(v).(*part)
-			p.load(y, at(p.b, v), last)
+			p.readAt(y, at(p.b, v), last)
 		} else {
-			p.widen(*p.t.stored, y, a64.At(p.b, v*p.lanes*p.t.stored.bytes))
+			p.widenAt(*p.t.stored, y, a64.At(p.b, v*p.lanes*p.t.stored.bytes))
 		}
 		for r := range sums {
 			p.FMLALane(sums[r][v].(a64.V), y, p.x[r], lane)
@@ -115,8 +115,8 @@ func (p *neonProduct) step(sums [][]vec, lane int) {
 	p.Do("ADD", p.t.bRow, p.b)
 }
 
-// widen reads a vector of stored numbers as floats.
-func (f *neonFunc) widen(n stored, v a64.V, from a64.Mem) {
+// widenAt reads a vector of stored numbers as floats.
+func (f *neonProgram) widenAt(n stored, v a64.V, from a64.Mem) {
 	if n.bytes == 2 {
 		f.LDRD(v, from)
 		f.SHLL(v, v)

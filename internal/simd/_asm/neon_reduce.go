@@ -6,15 +6,16 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-func (f *neonFunc) maximum() {
+func (f *neonProgram) maximum() {
 	x := f.pointer("x")
 	lowest := f.num(math.Inf(-1))
 	acc := f.Vs(8)
 	for _, v := range acc {
 		f.MOV(v, lowest)
 	}
-	neonProgram{f}.along("n", x).each(len(acc), func(s step) {
+	f.along("n", x).each(len(acc), func(s step) {
 		f.FMAX(acc[s.i], acc[s.i], s.or(x, lowest).(a64.V))
 	})
-	f.returnFirst(f.fold(acc, f.FMAX))
+	f.Do("FMOVS", f.fold(acc, f.FMAX), f.Result(0))
+	f.Return()
 }

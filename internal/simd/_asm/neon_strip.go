@@ -7,13 +7,13 @@ import (
 )
 
 // hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.
-func (f *neonFunc) hide() {
-	x, seen, n := f.pointer("x"), f.pointer("seen"), f.pointer("n")
+func (f *neonProgram) hide() {
+	x, seen, n := f.pointer("x").(a64.X), f.pointer("seen").(a64.X), f.pointer("n")
 	lowest := f.num(math.Inf(-1))
 	f.whole(n, 16, func() {
 		f.Scope(func() {
 			hidden := f.V()
-			f.load(hidden, a64.At(seen, 0), nil)
+			f.readAt(hidden, a64.At(seen, 0), nil)
 			f.CMEQ0B(hidden, hidden)
 			for half := range 2 {
 				eight := f.V()
@@ -29,9 +29,9 @@ func (f *neonFunc) hide() {
 					} else {
 						f.SSHLLH2(m, eight)
 					}
-					f.load(v, place, nil)
+					f.readAt(v, place, nil)
 					f.BIT(v, lowest, m)
-					f.store(v, place, nil)
+					f.writeAt(v, place, nil)
 				}
 			}
 		})

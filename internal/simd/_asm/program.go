@@ -153,8 +153,8 @@ func as[To, From any](all []From) []To {
 // shared is for kernels that are written once for all instruction sets.
 func shared(write func(p program)) code {
 	return avx(func(s isa) { write(avxProgram{s}) }).
-		neon(func(f *neonFunc) { write(neonProgram{f}) }).
-		wasm(func(f *wasmFunc) { write(wasmProgram{f}) })
+		neon(func(f *neonProgram) { write(f) }).
+		wasm(func(f *wasmProgram) { write(f) })
 }
 
 // replaced returns c with other code for some instruction sets.

@@ -94,7 +94,7 @@ func avx(write func(isa)) code {
 }
 
 // all is avx plus NEON.
-func all(write func(isa), neon func(*neonFunc)) code { return avx(write).neon(neon) }
+func all(write func(isa), neon func(*neonProgram)) code { return avx(write).neon(neon) }
 
 // only is for kernels of a single implementation for amd64.
 func only(i *implementation, write func(isa)) code {
@@ -221,7 +221,7 @@ consecutive rows of 16 elements.`},
 result is either written as rows or multiplied at once.`,
 		kernels: []kernel{
 			{name: "transpose", asm: "(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)",
-				code: all(transpose, (*neonFunc).transpose).wasm((*wasmFunc).transpose),
+				code: all(transpose, (*neonProgram).transpose).wasm((*wasmProgram).transpose),
 				does: `sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a vector and k < depth. src has only
 rows values of i; the results for the others are undefined. The distances of rows are in bytes.`},
 			{name: "transposeBFloat16", asm: "(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)",
@@ -230,7 +230,7 @@ rows values of i; the results for the others are undefined. The distances of row
 			{name: "transposeWiden", asm: "(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)",
 				code: avx(transposePairs(true)), does: "is transposeBFloat16 but writes floats."},
 			{name: "gemvTransposed", asm: tileAsm,
-				code: all(gemvTransposed, (*neonFunc).gemvTransposed).wasm((*wasmFunc).gemvTransposed),
+				code: all(gemvTransposed, (*neonProgram).gemvTransposed).wasm((*wasmProgram).gemvTransposed),
 				does: `adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where rows of b are bRow
 bytes apart.`},
 			{name: "dots", asm: tileAsm, code: avx(dots),
@@ -309,12 +309,12 @@ the lanes are then added in pairs, the furthest apart first. They are called wit
 				code: shared(dot),
 				does: "returns Σ x[i]·y[i]."},
 			{name: "maximum", op: "(x []float32) float32",
-				code: all(maximum, (*neonFunc).maximum).wasm((*wasmFunc).maximum),
+				code: all(maximum, (*neonProgram).maximum).wasm((*wasmProgram).maximum),
 				does: "returns the largest x[i], and NaN if any is NaN."},
 			{name: "finite", op: "(x []float32) bool", pieces: true,
 				code: shared(finite),
 				does: "reports whether x[i] - x[i] = 0 for all i, which is false for NaN and infinities."},
-			{name: "magnitude", op: "(x []float32) float32", code: avx(magnitude).wasm((*wasmFunc).magnitude),
+			{name: "magnitude", op: "(x []float32) float32", code: avx(magnitude).wasm((*wasmProgram).magnitude),
 				does: "returns the largest |x[i]|, and NaN if any is NaN."},
 		},
 	},
@@ -470,7 +470,7 @@ least threshold, and 0 elsewhere. keyRow is step·golden.`},
 				does: `sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a multiple of 64 bytes; AVX2 and AVX-512
 bypass the caches.`},
 			{name: "hide", op: "(x []float32, seen []bool)", pieces: true, whole: 16,
-				code: all(hide, (*neonFunc).hide).wasm((*wasmFunc).hide),
+				code: all(hide, (*neonProgram).hide).wasm((*wasmProgram).hide),
 				does: "sets x[i] = -Inf where seen[i] is false."},
 			{name: "packBits", op: "(dst []uint64, seen []bool)", code: avx(packBits),
 				does: "sets bit k of dst[i] to seen[64·i+k], for n words of dst."},
@@ -596,7 +596,7 @@ SplitMix64.`,
 		name:  "peak",
 		about: "The peak speed, to compare the speed of other kernels with.",
 		kernels: []kernel{
-			{name: "fmaLoop", asm: "(n int)", code: all(fmaLoop, (*neonFunc).fmaLoop).wasm((*wasmFunc).fmaLoop),
+			{name: "fmaLoop", asm: "(n int)", code: all(fmaLoop, (*neonProgram).fmaLoop).wasm((*wasmProgram).fmaLoop),
 				does: "runs n rounds of 24 independent multiply-adds of vectors."},
 		},
 		drivers: []driver{

@@ -6,14 +6,14 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/wasm"
 )
 
-// A wasmFunc writes a kernel for WebAssembly, whose vectors have four floats. The kernels are the
+// A wasmProgram writes a kernel for WebAssembly, whose vectors have four floats. The kernels are the
 // same as for NEON, and the comments there apply here too. The differences are:
 //
 //   - A product and its sum are rounded twice: there is no fused multiply-add. Code that relies on
 //     exact products splits a constant such that its products are exact.
 //   - The engine assigns registers. On amd64 there are 16, so there are fewer sums at a time.
 //   - Pointers and integers have 32 bits.
-type wasmFunc struct {
+type wasmProgram struct {
 	*wasm.Func
 	params   []param
 	lanes    int // 4
@@ -24,11 +24,11 @@ type wasmFunc struct {
 // least 1, and all of them from 4 on.
 var wasmLoadPart, wasmStorePart *wasm.Func
 
-// writingWASM is the function that the code of a kernel is written to.
-var writingWASM *wasmFunc
+// writingWASM is the program that the code of a kernel is written to.
+var writingWASM *wasmProgram
 
 // wasm adds the code for WebAssembly.
-func (c code) wasm(write func(f *wasmFunc)) code {
+func (c code) wasm(write func(f *wasmProgram)) code {
 	c[wasmVectors] = func() { write(writingWASM) }
 	return c
 }
@@ -43,7 +43,7 @@ func wasmFiles() map[string][]byte {
 			if write := k.code[wasmVectors]; write != nil {
 				s := parse(k.asm)
 				params, results := s.wasm()
-				writingWASM = &wasmFunc{
+				writingWASM = &wasmProgram{
 					Func: m.Kernel(k.name, params, results), params: s.params,
 					lanes: wasmVectors.lanes, additive: wasmVectors.additive,
 				}
@@ -121,7 +121,7 @@ func partOf(f *wasm.Func, n wasm.X, all func(), some [3]func()) {
 	})
 }
 
-func (f *wasmFunc) index(name string) int {
+func (f *wasmProgram) index(name string) int {
 	for i, p := range f.params {
 		if p.name == name {
 			return i
@@ -131,28 +131,19 @@ func (f *wasmFunc) index(name string) int {
 }
 
 // x returns a parameter: a pointer or an integer.
-func (f *wasmFunc) x(name string) wasm.X { return f.ParamX(f.index(name)) }
+func (f *wasmProgram) x(name string) wasm.X { return f.ParamX(f.index(name)) }
 
-// broadcast returns a vector with a parameter, a float, in all lanes.
-func (f *wasmFunc) broadcast(name string) wasm.V { return f.SplatF(f.ParamF(f.index(name))) }
-
-// fields returns a function that loads the fields of the arguments at args, which have the given
-// layout.
-func (f *wasmFunc) fields(args wasm.X, layout func(field string) int) func(name string) wasm.X {
-	return func(name string) wasm.X { return f.Load(args, layout(name)) }
-}
-
-// load reads vector i from p on, or only n floats of it if n is not nil; other lanes become 0. It
+// readAt reads vector i from p on, or only n floats of it if n is not nil; other lanes become 0. It
 // does not access memory outside of these floats.
-func (f *wasmFunc) load(p wasm.X, i int, n *wasm.X) wasm.V {
+func (f *wasmProgram) readAt(p wasm.X, i int, n *wasm.X) wasm.V {
 	if n == nil {
 		return f.LoadV(p, i*vectorBytes)
 	}
 	return f.CallV(wasmLoadPart, p.Plus(i*vectorBytes), *n)
 }
 
-// store writes vector i from p on, or only n floats of it.
-func (f *wasmFunc) store(v wasm.V, p wasm.X, i int, n *wasm.X) {
+// writeAt writes vector i from p on, or only n floats of it.
+func (f *wasmProgram) writeAt(v wasm.V, p wasm.X, i int, n *wasm.X) {
 	if n == nil {
 		f.StoreV(v, p, i*vectorBytes)
 		return
@@ -161,24 +152,13 @@ func (f *wasmFunc) store(v wasm.V, p wasm.X, i int, n *wasm.X) {
 }
 
 // ones returns ones in the first n lanes, zeros elsewhere.
-func (f *wasmFunc) ones(n wasm.X) wasm.V {
+func (f *wasmProgram) ones(n wasm.X) wasm.V {
 	return f.SplatX(n).MoreInts(f.Bits([4]uint32{0, 1, 2, 3}))
-}
-
-// whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
-func (f *wasmFunc) whole(n wasm.X, step int, body func()) {
-	f.If(n.AtLeast(step), func() {
-		f.Loop(func(again wasm.Label) {
-			body()
-			n.Advance(-step)
-			f.BranchIf(again, n.AtLeast(step))
-		})
-	})
 }
 
 // fold combines all lanes of the vectors with op, the furthest apart first, and returns a vector
 // with the result in all lanes.
-func (f *wasmFunc) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
+func (f *wasmProgram) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
 	for len(all) > 1 {
 		half := make([]wasm.V, len(all)/2)
 		for i := range half {
@@ -189,36 +169,6 @@ func (f *wasmFunc) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
 	v := all[0]
 	v = op(v, v.Shuffle(v, 2, 3, 0, 1))
 	return op(v, v.Shuffle(v, 1, 0, 3, 2))
-}
-
-// total is fold for a sum.
-func (f *wasmFunc) total(all []wasm.V) wasm.V { return f.fold(all, wasm.V.Add) }
-
-// repeat writes a loop that runs n times. n must be at least 1.
-func (f *wasmFunc) repeat(n wasm.X, body func()) {
-	f.Loop(func(again wasm.Label) {
-		body()
-		n.Advance(-1)
-		f.BranchIf(again, n)
-	})
-}
-
-// horner returns c[0] + x·(c[1] + x·(c[2] + …)).
-func horner(x wasm.V, c []wasm.V) wasm.V {
-	p := c[len(c)-1]
-	for i := len(c) - 2; i >= 0; i-- {
-		p = p.Mul(x).Add(c[i])
-	}
-	return p
-}
-
-// nums returns vectors of constants.
-func (f *wasmFunc) nums(c ...float64) []wasm.V {
-	var all []wasm.V
-	for _, x := range c {
-		all = append(all, f.Num(x))
-	}
-	return all
 }
 
 // wasmBuild is the build constraint for kernels in WebAssembly. A program with imports cannot run

@@ -7,12 +7,12 @@ import "github.com/attn-go/attn/internal/simd/_asm/wasm"
 // loads everything that a step needs before it multiplies. Higher tiles and loops over several steps
 // of k keep numbers in memory, and are a third slower.
 type wasmProduct struct {
-	*wasmFunc
+	*wasmProgram
 	t *tiles
 	a []wasm.X // the rows of A
 }
 
-func (f wasmProgram) product(t *tiles) product { return &wasmProduct{wasmFunc: f.wasmFunc, t: t} }
+func (f *wasmProgram) product(t *tiles) product { return &wasmProduct{wasmProgram: f, t: t} }
 
 func (p *wasmProduct) height() int {
 	if p.t.vectors == 1 {
@@ -55,13 +55,13 @@ func (p *wasmProduct) step(sums [][]vec, offset, b wasm.X) {
 		last, partly := p.t.part(v).(*wasm.X)
 		switch {
 		case p.t.stored != nil && p.t.stored.bytes < 4:
-			y[v] = p.widen(*p.t.stored, b, v)
+			y[v] = p.widen(*p.t.stored, b, v).(wasm.V)
 		case p.t.stored == nil && partly:
 			y[v] = p.Zero()
 			from := b.Plus(v * vectorBytes)
-			partOf(p.Func, *last, func() { y[v].Set(p.load(from, 0, nil)) }, loadingPart(p.Func, from, y[v].Set))
+			partOf(p.Func, *last, func() { y[v].Set(p.readAt(from, 0, nil)) }, loadingPart(p.Func, from, y[v].Set))
 		default:
-			y[v] = p.load(b, v, nil)
+			y[v] = p.readAt(b, v, nil)
 		}
 	}
 	for r := range sums {
@@ -72,12 +72,4 @@ func (p *wasmProduct) step(sums [][]vec, offset, b wasm.X) {
 			}
 		})
 	}
-}
-
-// widen reads vector v of a row of stored numbers as floats.
-func (f *wasmFunc) widen(n stored, row wasm.X, v int) wasm.V {
-	if n.bytes == 2 {
-		return f.LoadHalves(row, v*f.lanes*2).ShlInts(16)
-	}
-	return f.LoadOne(row, v*f.lanes).LowBytes().LowHalves().Floats()
 }

@@ -7,13 +7,13 @@ import (
 )
 
 // hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.
-func (f *wasmFunc) hide() {
+func (f *wasmProgram) hide() {
 	x, seen, lowest, zero := f.x("x"), f.x("seen"), f.Num(math.Inf(-1)), f.Zero()
 	f.whole(f.x("n"), 16, func() {
-		hidden := f.load(seen, 0, nil).EqualBytes(zero)
+		hidden := f.readAt(seen, 0, nil).EqualBytes(zero)
 		low, high := hidden.LowBytes(), hidden.HighBytes()
 		for i, mask := range []wasm.V{low.LowHalves(), low.HighHalves(), high.LowHalves(), high.HighHalves()} {
-			f.store(lowest.Where(mask, f.load(x, i, nil)), x, i, nil)
+			f.writeAt(lowest.Where(mask, f.readAt(x, i, nil)), x, i, nil)
 		}
 		seen.Advance(16)
 		x.Advance(4 * vectorBytes)
