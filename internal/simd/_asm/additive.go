@@ -18,7 +18,7 @@ func additiveExp(p program) {
 		v, change := s.load(x), p.vec()
 		c := p.limited(v, high, low)
 		p.sub(change, v, c)
-		p.or(moved, change)
+		p.or(moved, moved, change)
 		p.add(c, c, c)
 		c = exp(c)
 		p.mul(c, c, factor)

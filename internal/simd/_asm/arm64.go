@@ -12,7 +12,7 @@ func assemblyARM64() map[string][]byte { return assemblyFiles("arm64", (*family)
 func (f *family) assemblyARM64() string {
 	t := new(table)
 	text := f.assembly("arm64", func(k *kernel, i *implementation, name string) string {
-		writing = &neonProgram{Func: a64.New(name, k.asm), lanes: i.lanes, additive: i.additive, table: t}
+		writing = &neonProgram{Func: a64.New(name, k.asm), implementation: i, table: t}
 		k.code[i]()
 		return writing.Text()
 	})

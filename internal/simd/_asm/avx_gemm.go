@@ -10,7 +10,7 @@ import (
 // enough registers for four vectors of B. On AVX2 six by two are 12 of 16 registers. Panels of one
 // vector use twelve rows, because with only six additions in flight the multipliers would wait.
 type avxProduct struct {
-	isa
+	avxProgram
 	t *tiles
 
 	a, aRow, aRow3, aRow5, aCol reg.GPVirtual
@@ -19,7 +19,7 @@ type avxProduct struct {
 }
 
 func (s avxProgram) product(t *tiles) product {
-	p := &avxProduct{isa: s.isa, t: t, a: base(t.a), aRow: base(t.aRow), aCol: base(t.aCol)}
+	p := &avxProduct{avxProgram: s, t: t, a: base(t.a), aRow: base(t.aRow), aCol: base(t.aCol)}
 	if p.ahead() {
 		p.next = base(t.field("next"))
 	}
@@ -82,11 +82,11 @@ func (p *avxProduct) steps(sums [][]vec) {
 	row := p.vecs(t.vectors)
 	for v := range row {
 		if t.stored != nil {
-			p.widen(*t.stored, Mem{Base: b, Disp: v * p.lanes * t.stored.bytes}, row[v])
+			p.widenAt(*t.stored, Mem{Base: b, Disp: v * p.lanes * t.stored.bytes}, row[v])
 			continue
 		}
 		m, _ := t.part(v).(*mask)
-		p.load(Mem{Base: b, Disp: v * p.bytes()}, m, row[v])
+		p.readAt(Mem{Base: b, Disp: v * p.bytes()}, m, row[v])
 	}
 	if t.stored != nil {
 		// The numbers stream through once. The processor's hardware prefetching ends at each page.
@@ -104,7 +104,7 @@ func (p *avxProduct) steps(sums [][]vec) {
 		ADDQ(mem(t.t).Offset(tileArg("nextStep")), p.next)
 	}
 	for r := range sums {
-		x := p.vec()
+		x := p.reg()
 		VBROADCASTSS(p.rowOfA(a, a6, r), x)
 		for v := range row {
 			VFMADD231PS(x, row[v], register(sums[r][v]))

@@ -8,10 +8,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An avxProgram writes with AVX2 or AVX-512. A vec is a register or, as the last operand of an
-// operation only, memory.
-type avxProgram struct{ isa }
-
 func register(v vec) reg.VecVirtual { return v.(reg.VecVirtual) }
 
 func base(x ptr) reg.GPVirtual { return x.(reg.GPVirtual) }
@@ -24,15 +20,36 @@ func mem(x ptr) Mem {
 	return Mem{Base: base(x)}
 }
 
-func (s avxProgram) pointer(name string) ptr   { return pointer(name) }
-func (s avxProgram) broadcast(name string) vec { return s.isa.broadcast(name) }
-func (s avxProgram) vec() vec                  { return s.isa.vec() }
-func (s avxProgram) zero() vec                 { return s.isa.zero() }
-func (s avxProgram) number(x float64) vec      { return s.numReg(x) }
-func (s avxProgram) constant(x float64) vec    { return s.num(x) }
-func (s avxProgram) bits(b uint32) vec         { return s.isa.bits(b) }
-func (s avxProgram) ln2() (high, low float64)  { return ln2High, ln2Low }
-func (s avxProgram) sums(lanes int) []vec      { return as[vec](s.accumulators(lanes)) }
+func (s avxProgram) pointer(name string) ptr  { return pointer(name) }
+func (s avxProgram) vec() vec                 { return s.reg() }
+func (s avxProgram) number(x float64) vec     { return s.numReg(x) }
+func (s avxProgram) constant(x float64) vec   { return s.num(x) }
+func (s avxProgram) bits(b uint32) vec        { return s.bitsOp(b) }
+func (s avxProgram) ln2() (high, low float64) { return ln2High, ln2Low }
+
+// broadcast does not load a scalar, because that would take an SSE instruction, which costs hundreds
+// of cycles after a kernel has written to a whole vector.
+func (s avxProgram) broadcast(name string) vec {
+	p, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	v := s.reg()
+	VBROADCASTSS(p.Addr, v)
+	return v
+}
+
+func (s avxProgram) zero() vec {
+	v := s.reg()
+	s.setZero(v)
+	return v
+}
+
+func (s avxProgram) sums(lanes int) []vec {
+	all := as[vec](s.vecs(lanes / s.lanes))
+	s.clear(all)
+	return all
+}
 
 func (s avxProgram) add(d, a, b vec)        { VADDPS(b.(Op), register(a), register(d)) }
 func (s avxProgram) sub(d, a, b vec)        { VSUBPS(b.(Op), register(a), register(d)) }
@@ -46,14 +63,28 @@ func (s avxProgram) mulSub(a, b, c vec) vec { VFMSUB213PS(c.(Op), register(b), r
 func (s avxProgram) larger(d, a vec)        { VMAXPS(a.(Op), register(d), register(d)) }
 func (s avxProgram) atLeast(d, a vec)       { VMAXPS(register(d), register(a), register(d)) }
 func (s avxProgram) plusZero(d, zero vec)   { s.add(d, d, zero) }
-func (s avxProgram) or(d, a vec)            { s.isa.or(register(a), register(d), register(d)) }
-func (s avxProgram) and(d, a, b vec)        { s.isa.and(b.(Op), register(a), register(d)) }
 func (s avxProgram) exponent(d vec)         { VPSLLD(U8(23), register(d), register(d)) }
 func (s avxProgram) atMost(d, a vec)        { VMINPS(register(d), register(a), register(d)) }
 func (s avxProgram) spare(c vec) vec        { return c }
 
+func (s avxProgram) or(d, a, b vec) {
+	if s.lanes == 16 {
+		VPORD(b.(Op), register(a), register(d))
+	} else {
+		VORPS(b.(Op), register(a), register(d))
+	}
+}
+
+func (s avxProgram) and(d, a, b vec) {
+	if s.lanes == 16 {
+		VPANDD(b.(Op), register(a), register(d)) // VANDPS needs AVX-512DQ
+	} else {
+		VANDPS(b.(Op), register(a), register(d))
+	}
+}
+
 func (s avxProgram) copy(a vec) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	s.set(v, a)
 	return v
 }
@@ -67,12 +98,12 @@ func (s avxProgram) lost(a, square vec) vec {
 }
 
 func (s avxProgram) sign(a, negative vec) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	s.and(v, a, negative)
 	return v
 }
 
-func (s avxProgram) setSign(d, sign, _ vec) { s.or(d, sign) }
+func (s avxProgram) setSign(d, sign, _ vec) { s.or(d, d, sign) }
 
 func (s avxProgram) nonzero(a, zero vec) lanes {
 	return s.compare(notEqual, register(a), register(zero))
@@ -84,7 +115,7 @@ func (s avxProgram) choose(l lanes, a, b vec) vec {
 }
 
 func (s avxProgram) limited(a, high, low vec) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	VMINPS(register(high), register(a), v) // if one operand is NaN, the result is the first operand
 	VMAXPS(register(low), v, v)
 	return v
@@ -101,18 +132,41 @@ func (s avxProgram) mulWhere(l lanes, d, a vec) {
 	}
 }
 
-func (s avxProgram) keep(l lanes, d vec)        { s.isa.keep(l.(mask), register(d)) }
-func (s avxProgram) addWhere(l lanes, a, d vec) { s.isa.addWhere(l.(mask), register(a), register(d)) }
+func (s avxProgram) keep(l lanes, d vec) {
+	v, m := register(d), l.(mask)
+	switch {
+	case s.lanes == 16:
+		VMOVAPS_Z(v, m.k, v)
+	case m.others:
+		VANDNPS(v, m.y, v)
+	default:
+		VANDPS(m.y, v, v)
+	}
+}
+
+func (s avxProgram) addWhere(l lanes, a, d vec) {
+	x, sum, m := register(a), register(d), l.(mask)
+	if s.lanes == 16 {
+		VADDPS(x, sum, m.k, sum)
+		return
+	}
+	VADDPS(x, sum, x)
+	if m.others {
+		VBLENDVPS(m.y, sum, x, sum)
+	} else {
+		VBLENDVPS(m.y, x, sum, sum)
+	}
+}
 
 func (s avxProgram) load(x ptr, i int) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	VBROADCASTSS(mem(x).Offset(4*i), v)
 	return v
 }
 
 func (s avxProgram) clear(all []vec) {
 	for _, v := range all {
-		s.isa.clear(register(v))
+		s.setZero(register(v))
 	}
 }
 
@@ -129,7 +183,9 @@ func (s avxProgram) hornerOf(c []Op) func(x vec) vec {
 }
 
 func (s avxProgram) draws() func() lanes {
-	d := s.isa.draws()
+	key := pointer("key")
+	d := s.unstarted()
+	d.start(key)
 	return func() lanes { return d.next() }
 }
 
@@ -176,14 +232,14 @@ func (s avxProgram) place(x ptr) ptr {
 }
 
 func (s avxProgram) read(x ptr, i int, e extent) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	s.readInto(v, x, i, e)
 	return v
 }
 
 func (s avxProgram) readInto(d vec, x ptr, i int, e extent) {
 	m, _ := e.(*mask)
-	s.isa.load(mem(x).Offset(i*s.bytes()), m, register(d))
+	s.readAt(mem(x).Offset(i*s.bytes()), m, register(d))
 }
 
 func (s avxProgram) operand(x ptr, i int) vec {
@@ -197,7 +253,7 @@ func (s avxProgram) once(x ptr, i int) vec { return mem(x).Offset(i * s.bytes())
 
 func (s avxProgram) write(v vec, x ptr, i int, e extent) {
 	m, _ := e.(*mask)
-	s.isa.store(register(v), m, mem(x).Offset(i*s.bytes()))
+	s.writeAt(register(v), m, mem(x).Offset(i*s.bytes()))
 }
 
 func (s avxProgram) first(n ptr) extent {
@@ -266,7 +322,7 @@ func (s avxProgram) quotients() func(sum, n, d vec) {
 
 // addQuotient adds n/d to acc. It overwrites n and d.
 func (s avxProgram) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
-	r, c := s.isa.vec(), s.isa.vec()
+	r, c := s.reg(), s.reg()
 	if s.lanes == 16 {
 		VRCP14PS(d, r)
 		VMOVUPS(two, c)
@@ -291,7 +347,7 @@ func (s avxProgram) inverses(one vec) func(x vec) vec {
 
 // oneMinusInverse returns 1-1/x. It overwrites x.
 func (s avxProgram) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtual {
-	r, c := s.isa.vec(), s.isa.vec()
+	r, c := s.reg(), s.reg()
 	if s.lanes == 16 {
 		VRCP14PS(x, r)
 		VMOVUPS(two, c)
@@ -342,13 +398,13 @@ func (s avxProgram) storeLargest(all []vec, to ptr) {
 }
 
 func (s avxProgram) meanOf(sums []vec, size vec, to ptr) vec {
-	mean, sum := s.isa.vec(), s.total(sums)
+	mean, sum := s.reg(), s.total(sums)
 	VDIVSS(register(size).AsX(), sum, sum)
 	return s.spread(sum, mean, to)
 }
 
 func (s avxProgram) inverseOf(sums []vec, size, eps, one vec, to ptr) vec {
-	inverse, sum := s.isa.vec(), s.total(sums)
+	inverse, sum := s.reg(), s.total(sums)
 	VDIVSS(register(size).AsX(), sum, sum)
 	VADDSS(register(eps).AsX(), sum, sum)
 	VSQRTSS(sum, sum, sum)
@@ -365,7 +421,20 @@ func (s avxProgram) spread(x reg.Register, v reg.VecVirtual, to ptr) vec {
 	return v
 }
 
-func (s avxProgram) returnNone(v vec) { s.isa.returnNone(register(v)) }
+func (s avxProgram) returnNone(v vec) {
+	bits := register(v)
+	if s.lanes == 16 {
+		k := K()
+		VPTESTMD(bits, bits, k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(bits, bits)
+	}
+	ok := GP8()
+	SETEQ(ok)
+	Store(ok, ReturnIndex(0))
+	s.end()
+}
 
 func (s avxProgram) by(amd64, _, _ int) int { return amd64 }
 
@@ -433,8 +502,8 @@ func (s avxProgram) tail(n ptr, count int, body func(i int, e extent)) {
 }
 
 func (s avxProgram) widen(n stored, x ptr, i int) vec {
-	v := s.isa.vec()
-	s.isa.widen(n, mem(x).Offset(i*s.lanes*n.bytes), v)
+	v := s.reg()
+	s.widenAt(n, mem(x).Offset(i*s.lanes*n.bytes), v)
 	return v
 }
 

@@ -12,7 +12,7 @@
 // other kernels, those of another implementation are used.
 //
 // Most kernels are functions of a program, and written once for all instruction sets. Other kernels
-// for amd64 are functions of isa, with vectors of the length of the instruction set. Avo generates
+// for amd64 are functions of avxProgram, with vectors of the length of the instruction set. Avo generates
 // them twice: for AVX2 and for AVX-512. Other kernels for arm64 are in the files that begin with neon;
 // package a64 generates them. Other kernels for WebAssembly are in the files that begin with wasm;
 // package wasm writes them as a module.

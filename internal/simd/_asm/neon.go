@@ -17,8 +17,7 @@ import (
 //   - If one of two operands is NaN, minimum and maximum are NaN.
 type neonProgram struct {
 	*a64.Func
-	lanes    int // 4
-	additive int // keys of a panel of additive scores
+	*implementation
 	table    *table
 	hasTable bool // the function loads the address of the table
 }

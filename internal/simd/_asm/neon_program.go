@@ -54,7 +54,7 @@ func (f *neonProgram) mulAdd(a, b, c vec) vec { f.addProduct(c, a, b); return c 
 func (f *neonProgram) larger(d, a vec)        { f.FMAXNM(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f *neonProgram) atLeast(d, a vec)       { f.FMAX(d.(a64.V), d.(a64.V), a.(a64.V)) }
 func (f *neonProgram) plusZero(d, zero vec)   {}
-func (f *neonProgram) or(d, a vec)            { f.ORR(d.(a64.V), d.(a64.V), a.(a64.V)) }
+func (f *neonProgram) or(d, a, b vec)         { f.ORR(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f *neonProgram) and(d, a, b vec)        { f.AND(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f *neonProgram) exponent(d vec)         { f.SHL(d.(a64.V), d.(a64.V), 23) }
 func (f *neonProgram) atMost(d, a vec)        { f.FMIN(d.(a64.V), d.(a64.V), a.(a64.V)) }
@@ -189,7 +189,7 @@ func (f *neonProgram) repeat(n ptr, body func()) {
 }
 
 func (f *neonProgram) scope(body func())     { f.Scope(body) }
-func (f *neonProgram) impl() *implementation { return neon }
+func (f *neonProgram) impl() *implementation { return f.implementation }
 func (f *neonProgram) advance(x, bytes ptr)  { f.Do("ADD", bytes, x) }
 
 func (f *neonProgram) floats(name string) ptr {

@@ -45,7 +45,7 @@ func (u unit) sums(l loop, dy, x, gain ptr, flat, along []vec, seen vec) {
 	l.inLanes(len(flat), func(i int, s step) {
 		v, g, d := s.load(x), s.load(gain), s.load(dy)
 		if seen != nil {
-			u.p.or(seen, d)
+			u.p.or(seen, seen, d)
 		}
 		u.apply(v)
 		u.p.mul(g, g, d)

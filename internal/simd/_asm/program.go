@@ -37,7 +37,7 @@ type program interface {
 	atLeast(d, a vec)       // the larger of d and a, NaN if d is NaN; of two zeros, either
 	plusZero(d, zero vec)   // 0 for -0, after atLeast
 	atMost(d, a vec)        // the smaller of d and a, NaN if d is NaN
-	or(d, a vec)            // the bits of d or of a
+	or(d, a, b vec)         // the bits of a or of b
 	and(d, a, b vec)        // the bits of both a and b
 	exponent(d vec)         // d<<23, as integers
 
@@ -152,7 +152,7 @@ func as[To, From any](all []From) []To {
 
 // shared is for kernels that are written once for all instruction sets.
 func shared(write func(p program)) code {
-	return avx(func(s isa) { write(avxProgram{s}) }).
+	return avx(func(s avxProgram) { write(s) }).
 		neon(func(f *neonProgram) { write(f) }).
 		wasm(func(f *wasmProgram) { write(f) })
 }

@@ -60,21 +60,20 @@ func powerRow(p program, power func(v vec) vec, x, shift, sum ptr, c vec, stored
 
 // powerDropRows writes powerRows and dropout as one loop, because the multiplications of one and
 // the shifts of the other use different units.
-func powerDropRows(s isa) {
+func powerDropRows(s avxProgram) {
 	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
 	shift, sum := pointer("shift"), pointer("sum")
-	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
-	p := avxProgram{s}
-	power, d := powers(p), s.unstarted()
-	eachRow(p, func() {
+	key, keyRow, keep := pointer("key"), pointer("keyRow"), register(s.broadcast("keep"))
+	power, d := powers(s), s.unstarted()
+	eachRow(s, func() {
 		d.start(key)
-		powerRow(p, power, x, shift, sum, c, func(v vec) vec {
+		powerRow(s, power, x, shift, sum, c, func(v vec) vec {
 			VMULPS_Z(keep, register(v), d.next().k, register(v))
 			return v
 		})
-		p.advance(x, row)
-		p.move(4, shift, sum)
-		p.advance(key, keyRow)
+		s.advance(x, row)
+		s.move(4, shift, sum)
+		s.advance(key, keyRow)
 	})
 	s.end()
 }
@@ -125,8 +124,8 @@ func scaleRows(p program) {
 }
 
 // streamRows is scaleRows that bypasses the caches.
-func streamRows(s isa) {
-	scaledRows(avxProgram{s}, func(to step, v vec, x ptr) {
+func streamRows(s avxProgram) {
+	scaledRows(s, func(to step, v vec, x ptr) {
 		if to.e == nil {
 			VMOVNTPS(register(v), to.mem(x))
 		} else {
@@ -179,30 +178,30 @@ func copies(p program, a vec, n int) []vec {
 }
 
 // hide writes the loop that sets elements that are not seen to −Inf.
-func hide(s isa) {
+func hide(s avxProgram) {
 	x, seen := pointer("x"), pointer("seen")
-	lowest, none := s.numReg(math.Inf(-1)), s.zero()
-	l := avxProgram{s}.along("n", x).with(seen, 1)
+	lowest, none := s.numReg(math.Inf(-1)), register(s.zero())
+	l := s.along("n", x).with(seen, 1)
 	// An AVX-512 mask also works on bytes. AVX2 has no mask for bytes and processes whole vectors
 	// only; the caller does the rest.
 	l.steps(1, func(int, extent) {
-		flags := s.vec()
+		flags := s.reg()
 		VPMOVZXBD(mem(l.at(seen)), flags)
 		var hidden mask
 		if s.lanes == 16 {
 			hidden.k = K()
 			VPTESTNMD(flags, flags, hidden.k)
 		} else {
-			hidden.y = s.vec()
+			hidden.y = s.reg()
 			VPCMPEQD(none, flags, hidden.y)
 		}
-		s.store(lowest, &hidden, mem(l.at(x)))
+		s.writeAt(lowest, &hidden, mem(l.at(x)))
 	})
 	s.end()
 }
 
 // packBits writes the loop that packs booleans, 64 to a word.
-func packBits(s isa) {
+func packBits(s avxProgram) {
 	dst, seen, n := pointer("dst"), pointer("seen"), pointer("n")
 	repeat("loop", n, func() {
 		if s.lanes == 16 {

@@ -86,19 +86,19 @@ type kernel struct {
 type code map[*implementation]func()
 
 // avx is for kernels whose code is the same for AVX2 and AVX-512.
-func avx(write func(isa)) code {
+func avx(write func(avxProgram)) code {
 	return code{
-		avx512: func() { write(isa{avx512}) },
-		avx2:   func() { write(isa{avx2}) },
+		avx512: func() { write(avxProgram{avx512}) },
+		avx2:   func() { write(avxProgram{avx2}) },
 	}
 }
 
 // all is avx plus NEON.
-func all(write func(isa), neon func(*neonProgram)) code { return avx(write).neon(neon) }
+func all(write func(avxProgram), neon func(*neonProgram)) code { return avx(write).neon(neon) }
 
 // only is for kernels of a single implementation for amd64.
-func only(i *implementation, write func(isa)) code {
-	return code{i: func() { write(isa{i}) }}
+func only(i *implementation, write func(avxProgram)) code {
+	return code{i: func() { write(avxProgram{i}) }}
 }
 
 // A driver is an operation of package simd whose kernels need more preparation than can be

@@ -15,9 +15,8 @@ import (
 //   - Pointers and integers have 32 bits.
 type wasmProgram struct {
 	*wasm.Func
-	params   []param
-	lanes    int // 4
-	additive int // keys of a panel of additive scores
+	*implementation
+	params []param
 }
 
 // The functions of the module that kernels call for a part of a vector: the first n floats, at
@@ -43,10 +42,7 @@ func wasmFiles() map[string][]byte {
 			if write := k.code[wasmVectors]; write != nil {
 				s := parse(k.asm)
 				params, results := s.wasm()
-				writingWASM = &wasmProgram{
-					Func: m.Kernel(k.name, params, results), params: s.params,
-					lanes: wasmVectors.lanes, additive: wasmVectors.additive,
-				}
+				writingWASM = &wasmProgram{m.Kernel(k.name, params, results), wasmVectors, s.params}
 				write()
 			}
 		}

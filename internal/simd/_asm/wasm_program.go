@@ -47,7 +47,7 @@ func (f *wasmProgram) mulSub(a, b, c vec) vec { f.sub(a, a.(wasm.V).Mul(b.(wasm.
 func (f *wasmProgram) larger(d, a vec)        { f.to(d, d).PMax(a.(wasm.V)) }
 func (f *wasmProgram) atLeast(d, a vec)       { f.to(d, d).Max(a.(wasm.V)) }
 func (f *wasmProgram) plusZero(d, zero vec)   {}
-func (f *wasmProgram) or(d, a vec)            { f.to(d, d).Or(a.(wasm.V)) }
+func (f *wasmProgram) or(d, a, b vec)         { f.to(d, a).Or(b.(wasm.V)) }
 func (f *wasmProgram) and(d, a, b vec)        { f.to(d, a).And(b.(wasm.V)) }
 func (f *wasmProgram) exponent(d vec)         { f.to(d, d).ShlInts(23) }
 func (f *wasmProgram) atMost(d, a vec)        { f.to(d, d).PMin(a.(wasm.V)) }
@@ -175,7 +175,7 @@ func (f *wasmProgram) repeat(n ptr, body func()) {
 }
 
 func (f *wasmProgram) scope(body func())      { f.Scope(body) }
-func (f *wasmProgram) impl() *implementation  { return wasmVectors }
+func (f *wasmProgram) impl() *implementation  { return f.implementation }
 func (f *wasmProgram) advance(x, bytes ptr)   { x.(wasm.X).AdvanceBy(bytes.(wasm.X)) }
 func (f *wasmProgram) floats(name string) ptr { return f.x(name).Shl(2) }
 

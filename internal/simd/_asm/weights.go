@@ -10,13 +10,14 @@ import (
 
 // above writes the loop that collects the indices of large elements. It writes whole vectors of
 // indices; those after the count are meaningless.
-func above(s isa) {
+func above(s avxProgram) {
 	x, dst := pointer("x"), pointer("dst")
-	least, places, lanes := s.broadcast("least"), s.broadcast("first"), s.bits(uint32(s.lanes))
+	least, places := register(s.broadcast("least")), register(s.broadcast("first"))
+	lanes := s.bitsOp(uint32(s.lanes))
 	VPADDD(ascending(), places, places)
 	count := GP64()
 	XORQ(count, count)
-	l := avxProgram{s}.along("n", x)
+	l := s.along("n", x)
 	w := s.gatherer()
 	l.each(2, func(t step) {
 		v := register(t.load(x))
@@ -32,7 +33,7 @@ func above(s isa) {
 }
 
 // both keeps the lanes of b that are also in a.
-func (s isa) both(a mask, b *mask) {
+func (s avxProgram) both(a mask, b *mask) {
 	if s.lanes == 16 {
 		KANDW(a.k, b.k, b.k)
 	} else {
@@ -56,11 +57,11 @@ func ascending() Mem {
 // A gatherer writes selected lanes contiguously. AVX2 has no instruction for it, so the numbers of
 // the lanes are bytes of a word from which PEXT removes the lanes that are not selected.
 type gatherer struct {
-	s                    isa
+	s                    avxProgram
 	lowBits, laneNumbers reg.GPVirtual
 }
 
-func (s isa) gatherer() gatherer {
+func (s avxProgram) gatherer() gatherer {
 	g := gatherer{s: s}
 	if s.lanes == 8 {
 		g.lowBits, g.laneNumbers = GP64(), GP64()
@@ -75,7 +76,7 @@ func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 	to := Mem{Base: dst, Index: count, Scale: 4}
 	bits := GP64()
 	if g.s.lanes == 16 {
-		t := g.s.vec()
+		t := g.s.reg()
 		VPCOMPRESSD_Z(v, m.k, t)
 		VMOVUPS(t, to)
 		KMOVW(m.k, bits.As32())
@@ -102,20 +103,20 @@ func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 
 // ranks writes, for each vector, the loop over all elements that may come before its elements.
 // Ranks are counted in floats, whose masks are the same on all instruction sets.
-func ranks(s isa) {
+func ranks(s avxProgram) {
 	dst, x := pointer("dst"), pointer("x")
 	length := pointer("n")
 	one, lanes := s.numReg(1), s.num(float64(s.lanes))
-	places := s.vec()
+	places := s.reg()
 	VCVTDQ2PS(ascending(), places)
-	avxProgram{s}.along("n", dst, x).each(1, func(t step) {
-		own, rank, place := s.vec(), s.zero(), s.zero()
+	s.along("n", dst, x).each(1, func(t step) {
+		own, rank, place := s.reg(), register(s.zero()), register(s.zero())
 		t.p.readInto(own, t.at(x), 0, t.e)
 		i := GP64()
 		XORQ(i, i)
 		loop := label("other")
 		Label(loop)
-		other := s.vec()
+		other := s.reg()
 		VBROADCASTSS(Mem{Base: x, Index: i, Scale: 4}, other)
 		larger, tie := s.compare(greater, own, other), s.compare(equal, own, other)
 		s.both(s.compare(less, places, place), &tie)
@@ -133,7 +134,7 @@ func ranks(s isa) {
 }
 
 // either adds to b the lanes of a.
-func (s isa) either(a mask, b *mask) {
+func (s avxProgram) either(a mask, b *mask) {
 	if s.lanes == 16 {
 		KORW(a.k, b.k, b.k)
 	} else {
@@ -142,8 +143,8 @@ func (s isa) either(a mask, b *mask) {
 }
 
 // where returns a in the lanes of m, and 0 in the others.
-func (s isa) where(m mask, a reg.VecVirtual) reg.VecVirtual {
-	v := s.vec()
+func (s avxProgram) where(m mask, a reg.VecVirtual) reg.VecVirtual {
+	v := s.reg()
 	if s.lanes == 16 {
 		VMOVAPS_Z(a, m.k, v)
 	} else {
@@ -159,13 +160,13 @@ var logPoly = []float64{3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6
 
 // entropy writes the sum of x·ln x with ln x = e·ln2 + ln(1+f). A zero has a finite e too, which is
 // then multiplied by 0.
-func entropy(s isa) {
+func entropy(s avxProgram) {
 	x := pointer("x")
-	root := s.bits(math.Float32bits(math.Sqrt2 / 2))
+	root := s.bitsOp(math.Float32bits(math.Sqrt2 / 2))
 	one, half, ln2, poly := s.num(1), s.num(0.5), s.num(math.Ln2), s.nums(logPoly...)
-	acc := s.accumulators(32)
-	avxProgram{s}.along("n", x).inLanes(len(acc), func(i int, t step) {
-		v, e, f, square := register(t.load(x)), s.vec(), s.vec(), s.vec()
+	acc := as[reg.VecVirtual](s.sums(32))
+	s.along("n", x).inLanes(len(acc), func(i int, t step) {
+		v, e, f, square := register(t.load(x)), s.reg(), s.reg(), s.reg()
 		VPSUBD(root, v, e)
 		VPSRAD(U8(23), e, e)
 		VPSLLD(U8(23), e, f)

@@ -9,63 +9,41 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An isa is an implementation with instructions of amd64. Its methods hide the differences in
-// masks; the arithmetic instructions have the same names for all.
-type isa struct{ *implementation }
+// An avxProgram writes a kernel with AVX2 or AVX-512. Its methods hide the differences in masks; the
+// arithmetic instructions have the same names for both. A vec is a register or, as the last operand
+// of an operation only, memory.
+type avxProgram struct{ *implementation }
 
-func (s isa) bytes() int { return 4 * s.lanes }
+func (s avxProgram) bytes() int { return 4 * s.lanes }
 
 // end returns from the function. Dirty upper halves of registers would slow down SSE code, which Go
 // itself compiles to.
-func (s isa) end() {
+func (s avxProgram) end() {
 	VZEROUPPER()
 	RET()
 }
 
-// vec returns a new vector register.
-func (s isa) vec() reg.VecVirtual {
+// reg returns a new vector register.
+func (s avxProgram) reg() reg.VecVirtual {
 	if s.lanes == 16 {
 		return ZMM()
 	}
 	return YMM()
 }
 
-func (s isa) vecs(n int) []reg.VecVirtual {
+func (s avxProgram) vecs(n int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, n)
 	for i := range v {
-		v[i] = s.vec()
+		v[i] = s.reg()
 	}
 	return v
 }
 
-// zero returns a vector of zeros.
-func (s isa) zero() reg.VecVirtual {
-	v := s.vec()
-	s.clear(v)
-	return v
-}
-
-func (s isa) clear(v reg.VecVirtual) {
+func (s avxProgram) setZero(v reg.VecVirtual) {
 	if s.lanes == 16 {
 		VPXORD(v, v, v)
 	} else {
 		VXORPS(v, v, v)
-	}
-}
-
-func (s isa) and(a Op, b, dst reg.VecVirtual) {
-	if s.lanes == 16 {
-		VPANDD(a, b, dst) // VANDPS needs AVX-512DQ
-	} else {
-		VANDPS(a, b, dst)
-	}
-}
-
-func (s isa) or(a Op, b, dst reg.VecVirtual) {
-	if s.lanes == 16 {
-		VPORD(a, b, dst)
-	} else {
-		VORPS(a, b, dst)
 	}
 }
 
@@ -78,7 +56,7 @@ type mask struct {
 }
 
 // firstLanes returns the mask of the first n lanes, for 0 <= n <= lanes.
-func (s isa) firstLanes(n reg.GPVirtual) mask {
+func (s avxProgram) firstLanes(n reg.GPVirtual) mask {
 	if s.lanes == 16 {
 		bits := GP32()
 		MOVL(I32(-1), bits)
@@ -114,9 +92,9 @@ func maskTable() Mem {
 	return m
 }
 
-// load reads the lanes of m, or all lanes if m is nil; other lanes become 0. It does not access the
+// readAt reads the lanes of m, or all lanes if m is nil; other lanes become 0. It does not access the
 // memory of lanes that are not selected.
-func (s isa) load(from Mem, m *mask, v reg.VecVirtual) {
+func (s avxProgram) readAt(from Mem, m *mask, v reg.VecVirtual) {
 	switch {
 	case m == nil:
 		VMOVUPS(from, v)
@@ -127,8 +105,8 @@ func (s isa) load(from Mem, m *mask, v reg.VecVirtual) {
 	}
 }
 
-// store writes the lanes of m, or all lanes if m is nil.
-func (s isa) store(v reg.VecVirtual, m *mask, to Mem) {
+// writeAt writes the lanes of m, or all lanes if m is nil.
+func (s avxProgram) writeAt(v reg.VecVirtual, m *mask, to Mem) {
 	switch {
 	case m == nil:
 		VMOVUPS(v, to)
@@ -136,18 +114,6 @@ func (s isa) store(v reg.VecVirtual, m *mask, to Mem) {
 		VMOVUPS(v, m.k, to)
 	default:
 		VMASKMOVPS(v, m.y, to)
-	}
-}
-
-// keep sets lanes of v outside of m to 0.
-func (s isa) keep(m mask, v reg.VecVirtual) {
-	switch {
-	case s.lanes == 16:
-		VMOVAPS_Z(v, m.k, v)
-	case m.others:
-		VANDNPS(v, m.y, v)
-	default:
-		VANDPS(m.y, v, v)
 	}
 }
 
@@ -162,7 +128,7 @@ const (
 )
 
 // compare returns the mask of the lanes where "b predicate a" is true.
-func (s isa) compare(predicate int, a Op, b reg.VecVirtual) mask {
+func (s avxProgram) compare(predicate int, a Op, b reg.VecVirtual) mask {
 	if s.lanes == 16 {
 		k := K()
 		VCMPPS(U8(predicate), a, b, k)
@@ -174,8 +140,8 @@ func (s isa) compare(predicate int, a Op, b reg.VecVirtual) mask {
 }
 
 // blend returns a in the lanes of m and b in the other lanes.
-func (s isa) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
-	v := s.vec()
+func (s avxProgram) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
+	v := s.reg()
 	if s.lanes == 16 {
 		VBLENDMPS(a, b, m.k, v)
 	} else {
@@ -201,29 +167,29 @@ func constant(bits uint32) Mem {
 	return m
 }
 
-// bits returns an operand with the number in all lanes. It can only be the first operand: on AVX2,
+// bitsOp returns an operand with the number in all lanes. It can only be the first operand: on AVX2,
 // which has few registers, it is in memory.
-func (s isa) bits(b uint32) Op {
+func (s avxProgram) bitsOp(b uint32) Op {
 	if s.lanes == 16 {
 		return s.bitsReg(b)
 	}
 	return constant(b)
 }
 
-func (s isa) bitsReg(b uint32) reg.VecVirtual {
-	v := s.vec()
+func (s avxProgram) bitsReg(b uint32) reg.VecVirtual {
+	v := s.reg()
 	VBROADCASTSS(constant(b), v)
 	return v
 }
 
 // num returns an operand with x in all lanes. It can only be the first operand.
-func (s isa) num(x float64) Op { return s.bits(math.Float32bits(float32(x))) }
+func (s avxProgram) num(x float64) Op { return s.bitsOp(math.Float32bits(float32(x))) }
 
 // numReg returns a register with x in all lanes.
-func (s isa) numReg(x float64) reg.VecVirtual { return s.bitsReg(math.Float32bits(float32(x))) }
+func (s avxProgram) numReg(x float64) reg.VecVirtual { return s.bitsReg(math.Float32bits(float32(x))) }
 
 // memory returns operands for the numbers that take no register on any instruction set.
-func (s isa) memory(x ...float64) []Op {
+func (s avxProgram) memory(x ...float64) []Op {
 	var ops []Op
 	for _, v := range x {
 		ops = append(ops, constant(math.Float32bits(float32(v))))
@@ -232,7 +198,7 @@ func (s isa) memory(x ...float64) []Op {
 }
 
 // nums returns operands for the numbers.
-func (s isa) nums(x ...float64) []Op {
+func (s avxProgram) nums(x ...float64) []Op {
 	var ops []Op
 	for _, v := range x {
 		ops = append(ops, s.num(v))
@@ -240,22 +206,9 @@ func (s isa) nums(x ...float64) []Op {
 	return ops
 }
 
-// broadcast returns a vector with the named parameter in all lanes. Loading it as a scalar would
-// take an SSE instruction, which costs hundreds of cycles after a kernel has written to a whole
-// vector.
-func (s isa) broadcast(param string) reg.VecVirtual {
-	p, err := Param(param).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	v := s.vec()
-	VBROADCASTSS(p.Addr, v)
-	return v
-}
-
 // horner returns c[0] + x·(c[1] + x·(c[2] + …)).
-func (s isa) horner(x reg.VecVirtual, c []Op) reg.VecVirtual {
-	p := s.vec()
+func (s avxProgram) horner(x reg.VecVirtual, c []Op) reg.VecVirtual {
+	p := s.reg()
 	VMOVUPS(c[len(c)-1], p)
 	for i := len(c) - 2; i >= 0; i-- {
 		VFMADD213PS(c[i], x, p)
@@ -295,7 +248,7 @@ func fields(args reg.GPVirtual, layout func(field string) int) func(name string)
 
 // fold combines all lanes of the accumulators with op, the furthest apart first, and returns the
 // result in the first lane.
-func (s isa) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
+func (s avxProgram) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
 	for n := len(acc) / 2; n > 0; n /= 2 {
 		for i := range n {
 			op(acc[i+n], acc[i], acc[i])
@@ -324,36 +277,7 @@ func (s isa) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
 func addPS(a, b, dst Op) { VADDPS(a, b, dst) }
 
 // returnFirst stores the first lane of v as the result and returns.
-func (s isa) returnFirst(v reg.VecVirtual) {
+func (s avxProgram) returnFirst(v reg.VecVirtual) {
 	Store(v.AsX(), ReturnIndex(0))
 	s.end()
-}
-
-// returnNone stores whether all bits of v are 0 as the result, and returns.
-func (s isa) returnNone(v reg.VecVirtual) {
-	if s.lanes == 16 {
-		k := K()
-		VPTESTMD(v, v, k)
-		KORTESTW(k, k)
-	} else {
-		VPTEST(v, v)
-	}
-	ok := GP8()
-	SETEQ(ok)
-	Store(ok, ReturnIndex(0))
-	s.end()
-}
-
-// addWhere adds x to sum in the lanes of m. It overwrites x.
-func (s isa) addWhere(m mask, x, sum reg.VecVirtual) {
-	if s.lanes == 16 {
-		VADDPS(x, sum, m.k, sum)
-		return
-	}
-	VADDPS(x, sum, x)
-	if m.others {
-		VBLENDVPS(m.y, sum, x, sum)
-	} else {
-		VBLENDVPS(m.y, x, sum, sum)
-	}
 }
