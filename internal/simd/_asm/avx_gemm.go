@@ -32,13 +32,6 @@ func (s avxProgram) product(t *tiles) product {
 // ahead reports whether the kernel prefetches: a panel of four vectors of AVX-512.
 func (p *avxProduct) ahead() bool { return p.t.vectors == 4 && p.t.stored == nil }
 
-func (p *avxProduct) height() int {
-	if p.t.vectors == 1 {
-		return 12
-	}
-	return 6
-}
-
 func (p *avxProduct) begin(rows int) { p.rows = rows }
 
 func (p *avxProduct) below() {

@@ -191,7 +191,6 @@ func (s avxProgram) draws() func() lanes {
 
 func (s avxProgram) repeat(n ptr, body func()) { repeat("row", base(n), body) }
 func (s avxProgram) scope(body func())         { body() }
-func (s avxProgram) impl() *implementation     { return s.implementation }
 func (s avxProgram) advance(x, bytes ptr)      { ADDQ(base(bytes), base(x)) }
 
 func (s avxProgram) floats(name string) ptr {
@@ -435,8 +434,6 @@ func (s avxProgram) returnNone(v vec) {
 	Store(ok, ReturnIndex(0))
 	s.end()
 }
-
-func (s avxProgram) by(amd64, _, _ int) int { return amd64 }
 
 func (s avxProgram) along(length string, all ...ptr) loop {
 	n, index := pointer(length), GP64()

@@ -60,9 +60,8 @@ func newTiles(p program, vectors int) *tiles {
 }
 
 // A product is the code of a tile that depends on registers and special instructions: its loop over
-// k. With the registers, the height of the largest tile depends on the instruction set too.
+// k.
 type product interface {
-	height() int        // of the largest tile
 	begin(rows int)     // starts with tiles of this number of rows
 	steps(sums [][]vec) // adds the products to the sums
 	below()             // moves to the rows of A of the tile below
@@ -75,7 +74,11 @@ func (t *tiles) write() {
 	t.c, t.cRow = t.field("c"), t.field("cRow")
 	count := t.field("tiles")
 	t.product = t.p.product(t)
-	t.eachHeight(t.height(), func(rows int) {
+	most := t.p.impl().tiling().rows
+	if t.vectors == 1 {
+		most = t.p.impl().tiling().narrow
+	}
+	t.eachHeight(most, func(rows int) {
 		t.begin(rows)
 		t.p.repeat(count, func() {
 			t.p.scope(func() { t.tile(rows) })

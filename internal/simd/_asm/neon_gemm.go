@@ -20,13 +20,6 @@ type neonProduct struct {
 
 func (f *neonProgram) product(t *tiles) product { return &neonProduct{neonProgram: f, t: t} }
 
-func (p *neonProduct) height() int {
-	if p.t.vectors == 1 {
-		return 12
-	}
-	return 6
-}
-
 func (p *neonProduct) begin(rows int) {
 	p.a = []a64.X{p.t.a.(a64.X)}
 	for len(p.a) < rows {

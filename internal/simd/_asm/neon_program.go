@@ -188,9 +188,8 @@ func (f *neonProgram) repeat(n ptr, body func()) {
 	f.countDown(n, loop)
 }
 
-func (f *neonProgram) scope(body func())     { f.Scope(body) }
-func (f *neonProgram) impl() *implementation { return f.implementation }
-func (f *neonProgram) advance(x, bytes ptr)  { f.Do("ADD", bytes, x) }
+func (f *neonProgram) scope(body func())    { f.Scope(body) }
+func (f *neonProgram) advance(x, bytes ptr) { f.Do("ADD", bytes, x) }
 
 func (f *neonProgram) floats(name string) ptr {
 	n := f.pointer(name)
@@ -361,8 +360,6 @@ func (f *neonProgram) returnNone(v vec) {
 }
 
 func (f *neonProgram) end() { f.Return() }
-
-func (f *neonProgram) by(_, neon, _ int) int { return neon }
 
 func (f *neonProgram) along(length string, all ...ptr) loop {
 	places := ofFloats(&moving{p: f}, all)

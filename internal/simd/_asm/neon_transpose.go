@@ -13,15 +13,11 @@ func (f *neonProgram) transpose() {
 	f.Return()
 }
 
-// neonRowGroups is the number of vectors of columns of B that gemvTransposed processes at a time.
-// With fewer, the sums would have to wait for one another.
-const neonRowGroups = 4
-
 // gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B.
 // See the version for amd64.
 func (f *neonProgram) gemvTransposed() {
 	field := newArguments(f, tileArg).field
-	acc := as[a64.V](f.sums(neonRowGroups * f.lanes))
+	acc := as[a64.V](f.sums(f.tiling().groups * f.lanes))
 	f.eachGroup(field, acc, f.readAt)
 	f.Scope(func() {
 		rows := f.rowPointers(len(acc)*f.lanes, field("b"), field("bRow"), field("last"))

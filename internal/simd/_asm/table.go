@@ -38,6 +38,31 @@ var (
 // come later.
 var implementations = []*implementation{generic, avx2, avx512, amx, neon, wasmVectors}
 
+// A tiling is the sizes of what products keep in registers. avxProduct, neonProduct and wasmProduct
+// say why. The drivers in package simd get the same sizes.
+type tiling struct {
+	rows   int // of the largest tile of several vectors
+	narrow int // of the largest tile of one vector
+	// groups is the number of vectors of columns of B that gemvTransposed processes at a time. With
+	// fewer, its sums would have to wait for one another.
+	groups int
+}
+
+// tilings has the tiling of each architecture.
+var tilings = map[string]tiling{
+	"amd64": {rows: 6, narrow: 12, groups: 2},
+	"arm64": {rows: 6, narrow: 12, groups: 4},
+	"wasm":  {rows: 4, narrow: 6, groups: 2},
+}
+
+func (i *implementation) tiling() tiling { return tilings[i.goarch] }
+
+func (i *implementation) impl() *implementation { return i }
+
+func (i *implementation) by(amd64, neon, wasm int) int {
+	return map[string]int{"amd64": amd64, "arm64": neon, "wasm": wasm}[i.goarch]
+}
+
 // A family is related kernels. The file with the name of the family writes their code to a file
 // with the same name in package simd.
 type family struct {

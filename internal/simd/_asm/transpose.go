@@ -76,30 +76,27 @@ func transposePairs(floats bool) func(avxProgram) {
 	}
 }
 
-// rowGroups is the number of vectors of columns of B that gemvTransposed processes at a time. With
-// one, its sums would have to wait for one another.
-const rowGroups = 2
-
 // gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B. B
 // is transposed in registers, square by square. The result is added to C. The fields in use are a,
 // b, c and depth, bRow for the distance of the columns of B, and last for their number.
 func gemvTransposed(s avxProgram) {
 	args := pointer("t")
 	field := fields(args, tileArg)
-	rows := s.rowTable(rowGroups*s.lanes, field("b"), field("bRow"), field("last"))
-	acc := as[reg.VecVirtual](s.sums(rowGroups * s.lanes))
+	groups := s.tiling().groups
+	rows := s.rowTable(groups*s.lanes, field("b"), field("bRow"), field("last"))
+	acc := as[reg.VecVirtual](s.sums(groups * s.lanes))
 	// eachGroup calls do with the part of C that belongs to each group.
 	eachGroup := func(do func(g int, m mask, c Mem)) {
 		c, left, most := field("c"), field("last"), GP64()
 		MOVQ(I32(s.lanes), most)
 		end := label("groups")
-		for g := range rowGroups {
+		for g := range groups {
 			n := GP64()
 			MOVQ(left, n)
 			CMPQ(n, most)
 			CMOVQGT(most, n)
 			do(g, s.firstLanes(n), Mem{Base: c, Disp: g * s.bytes()})
-			if g < rowGroups-1 {
+			if g < groups-1 {
 				SUBQ(most, left)
 				JLE(LabelRef(end))
 			}
@@ -108,7 +105,7 @@ func gemvTransposed(s avxProgram) {
 	}
 	eachGroup(func(g int, m mask, c Mem) { s.readAt(c, &m, acc[g]) })
 	a := field("a")
-	s.squares(rows, rowGroups, true, field("depth"), func(g, k int, column reg.VecVirtual) {
+	s.squares(rows, groups, true, field("depth"), func(g, k int, column reg.VecVirtual) {
 		x := s.reg()
 		VBROADCASTSS(Mem{Base: a, Disp: 4 * k}, x)
 		VFMADD231PS(x, column, acc[g])

@@ -14,13 +14,6 @@ type wasmProduct struct {
 
 func (f *wasmProgram) product(t *tiles) product { return &wasmProduct{wasmProgram: f, t: t} }
 
-func (p *wasmProduct) height() int {
-	if p.t.vectors == 1 {
-		return 6
-	}
-	return 4
-}
-
 func (p *wasmProduct) begin(rows int) {
 	p.a = []wasm.X{p.t.a.(wasm.X).Copy()}
 	for r := 1; r < rows; r++ {

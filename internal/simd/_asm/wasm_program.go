@@ -175,7 +175,6 @@ func (f *wasmProgram) repeat(n ptr, body func()) {
 }
 
 func (f *wasmProgram) scope(body func())      { f.Scope(body) }
-func (f *wasmProgram) impl() *implementation  { return f.implementation }
 func (f *wasmProgram) advance(x, bytes ptr)   { x.(wasm.X).AdvanceBy(bytes.(wasm.X)) }
 func (f *wasmProgram) floats(name string) ptr { return f.x(name).Shl(2) }
 
@@ -292,8 +291,6 @@ func (f *wasmProgram) inverseOf(sums []vec, size, eps, one vec, to ptr) vec {
 func (f *wasmProgram) returnNone(v vec) { f.Return(v.(wasm.V).Any().Not()) }
 
 func (f *wasmProgram) end() { f.Return() }
-
-func (f *wasmProgram) by(_, _, wasm int) int { return wasm }
 
 func (f *wasmProgram) along(length string, all ...ptr) loop {
 	places := ofFloats(&moving{p: f}, all)

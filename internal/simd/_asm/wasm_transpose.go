@@ -13,9 +13,6 @@ func (f *wasmProgram) transpose() {
 	f.Return()
 }
 
-// wasmRowGroups is the number of vectors of columns of B that gemvTransposed processes at a time.
-const wasmRowGroups = 2
-
 // gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B.
 // See the version for amd64.
 func (f *wasmProgram) gemvTransposed() {
@@ -24,7 +21,7 @@ func (f *wasmProgram) gemvTransposed() {
 	c, last, a := field("c"), field("last"), field("a")
 	rest := last.Plus(-f.lanes) // columns of the second vector
 	both := rest.AtLeast(1)
-	sums := f.Zeros(wasmRowGroups)
+	sums := f.Zeros(f.tiling().groups)
 	sums[0].Set(f.readAt(c, 0, &last))
 	f.If(both, func() { sums[1].Set(f.readAt(c, 1, &rest)) })
 	rows := f.rowPointers(len(sums)*f.lanes, field("b"), field("bRow"), last.Copy())
