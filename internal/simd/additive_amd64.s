@@ -73,7 +73,7 @@ loop1:
 after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end3
+	JZ           other3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -102,7 +102,7 @@ after2:
 	VMULPS       Z1, Z4, Z4
 	VMOVUPS      Z4, K1, (AX)(BX*4)
 
-end3:
+other3:
 	VPTESTMD Z3, Z3, K1
 	KORTESTW K1, K1
 	SETEQ    AL
@@ -163,7 +163,7 @@ loop1:
 after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end3
+	JZ           other3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -195,7 +195,7 @@ after2:
 	VMULPS       Y1, Y5, Y5
 	VMASKMOVPS   Y5, Y6, (AX)(BX*4)
 
-end3:
+other3:
 	VPTEST Y3, Y3
 	SETEQ  AL
 	MOVB   AL, ret+32(FP)

@@ -77,18 +77,18 @@ loop1:
 
 after2:
 	ADD $4, R4
-	CBZ R4, end3
-	TBZ $1, R4, single4
+	CBZ R4, other3
+	TBZ $1, R4, single5
 	WORD $0xfd40006a // ldr d10, [x3]
-	TBZ $0, R4, done5
+	TBZ $0, R4, done6
 	ADD $8, R3, R5
 	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
-	JMP done5
+	JMP done6
 
-single4:
+single5:
 	WORD $0xbd40006a // ldr s10, [x3]
 
-done5:
+done6:
 	WORD $0x6eaae40c // fcmgt v12.4s, v0.4s, v10.4s
 	WORD $0x6e601d4c // bsl v12.16b, v10.16b, v0.16b
 	WORD $0x4e22f58c // fmax v12.4s, v12.4s, v2.4s
@@ -119,19 +119,21 @@ done5:
 	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
 	WORD $0x4e6d1e10 // bic v16.16b, v16.16b, v13.16b
 	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
-	TBZ $1, R4, single6
+	TBZ $1, R4, single7
 	WORD $0xfd000050 // str d16, [x2]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R2, R5
 	WORD $0x4d0080b0 // st1 {v16.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd000050 // str s16, [x2]
 
-done7:
+done8:
 
-end3:
+other3:
+
+done4:
 	WORD $0x6eb0a863 // umaxv s3, v3.4s
 	WORD $0x1e260065 // fmov w5, s3
 	CMP $0, R5

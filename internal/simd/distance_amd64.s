@@ -30,7 +30,7 @@ TEXT ·distance1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     nil3
+	JZ     other3
 
 row5:
 	VBROADCASTSS (BX), Z4
@@ -58,7 +58,7 @@ row5:
 	JNZ          row5
 	JMP          done4
 
-nil3:
+other3:
 row6:
 	VMOVUPS      (CX), Z4
 	VBROADCASTSS (DI), Z5
@@ -105,7 +105,7 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil9
+	JZ     other9
 
 row11:
 	VBROADCASTSS (BX), Z3
@@ -129,7 +129,7 @@ row11:
 	JNZ          row11
 	JMP          done10
 
-nil9:
+other9:
 row12:
 	VMOVUPS      (CX), Z3
 	VBROADCASTSS (DI), Z4
@@ -170,7 +170,7 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil15
+	JZ     other15
 
 row17:
 	VBROADCASTSS (BX), Z2
@@ -190,7 +190,7 @@ row17:
 	JNZ          row17
 	JMP          done16
 
-nil15:
+other15:
 row18:
 	VMOVUPS      (CX), Z2
 	VBROADCASTSS (DI), Z3
@@ -223,7 +223,7 @@ other13:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil19
+	JZ     other19
 
 row21:
 	VBROADCASTSS (BX), Z1
@@ -239,7 +239,7 @@ row21:
 	JNZ          row21
 	JMP          done20
 
-nil19:
+other19:
 row22:
 	VMOVUPS      (CX), Z1
 	VBROADCASTSS (DI), Z2
@@ -284,7 +284,7 @@ TEXT ·distance1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     nil3
+	JZ     other3
 
 row5:
 	VBROADCASTSS (BX), Y4
@@ -312,7 +312,7 @@ row5:
 	JNZ          row5
 	JMP          done4
 
-nil3:
+other3:
 row6:
 	VMOVUPS      (CX), Y4
 	VBROADCASTSS (DI), Y5
@@ -361,7 +361,7 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil9
+	JZ     other9
 
 row11:
 	VBROADCASTSS (BX), Y3
@@ -385,7 +385,7 @@ row11:
 	JNZ          row11
 	JMP          done10
 
-nil9:
+other9:
 row12:
 	VMOVUPS      (CX), Y3
 	VBROADCASTSS (DI), Y4
@@ -428,7 +428,7 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil15
+	JZ     other15
 
 row17:
 	VBROADCASTSS (BX), Y2
@@ -448,7 +448,7 @@ row17:
 	JNZ          row17
 	JMP          done16
 
-nil15:
+other15:
 row18:
 	VMOVUPS      (CX), Y2
 	VBROADCASTSS (DI), Y3
@@ -483,7 +483,7 @@ other13:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil19
+	JZ     other19
 
 row21:
 	VBROADCASTSS (BX), Y1
@@ -499,7 +499,7 @@ row21:
 	JNZ          row21
 	JMP          done20
 
-nil19:
+other19:
 row22:
 	VMOVUPS      (CX), Y1
 	VBROADCASTSS (DI), Y2
@@ -548,7 +548,7 @@ TEXT ·distance2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     nil3
+	JZ     other3
 
 row5:
 	VBROADCASTSS (BX), Z8
@@ -589,7 +589,7 @@ row5:
 	JNZ          row5
 	JMP          done4
 
-nil3:
+other3:
 row6:
 	VMOVUPS      (CX), Z8
 	VMOVUPS      64(CX), Z9
@@ -652,7 +652,7 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil9
+	JZ     other9
 
 row11:
 	VBROADCASTSS (BX), Z6
@@ -686,7 +686,7 @@ row11:
 	JNZ          row11
 	JMP          done10
 
-nil9:
+other9:
 row12:
 	VMOVUPS      (CX), Z6
 	VMOVUPS      64(CX), Z7
@@ -739,7 +739,7 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil15
+	JZ     other15
 
 row17:
 	VBROADCASTSS (BX), Z4
@@ -766,7 +766,7 @@ row17:
 	JNZ          row17
 	JMP          done16
 
-nil15:
+other15:
 row18:
 	VMOVUPS      (CX), Z4
 	VMOVUPS      64(CX), Z5
@@ -807,7 +807,7 @@ other13:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil19
+	JZ     other19
 
 row21:
 	VBROADCASTSS (BX), Z2
@@ -827,7 +827,7 @@ row21:
 	JNZ          row21
 	JMP          done20
 
-nil19:
+other19:
 row22:
 	VMOVUPS      (CX), Z2
 	VMOVUPS      64(CX), Z3
@@ -878,7 +878,7 @@ TEXT ·distance2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     nil3
+	JZ     other3
 
 row5:
 	VBROADCASTSS (BX), Y8
@@ -919,7 +919,7 @@ row5:
 	JNZ          row5
 	JMP          done4
 
-nil3:
+other3:
 row6:
 	VMOVUPS      (CX), Y8
 	VMOVUPS      32(CX), Y9
@@ -984,7 +984,7 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil9
+	JZ     other9
 
 row11:
 	VBROADCASTSS (BX), Y6
@@ -1018,7 +1018,7 @@ row11:
 	JNZ          row11
 	JMP          done10
 
-nil9:
+other9:
 row12:
 	VMOVUPS      (CX), Y6
 	VMOVUPS      32(CX), Y7
@@ -1073,7 +1073,7 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil15
+	JZ     other15
 
 row17:
 	VBROADCASTSS (BX), Y4
@@ -1100,7 +1100,7 @@ row17:
 	JNZ          row17
 	JMP          done16
 
-nil15:
+other15:
 row18:
 	VMOVUPS      (CX), Y4
 	VMOVUPS      32(CX), Y5
@@ -1143,7 +1143,7 @@ other13:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil19
+	JZ     other19
 
 row21:
 	VBROADCASTSS (BX), Y2
@@ -1163,7 +1163,7 @@ row21:
 	JNZ          row21
 	JMP          done20
 
-nil19:
+other19:
 row22:
 	VMOVUPS      (CX), Y2
 	VMOVUPS      32(CX), Y3
@@ -1220,7 +1220,7 @@ TEXT ·distance3AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     nil3
+	JZ     other3
 
 row5:
 	VBROADCASTSS (BX), Z12
@@ -1274,7 +1274,7 @@ row5:
 	JNZ          row5
 	JMP          done4
 
-nil3:
+other3:
 row6:
 	VMOVUPS      (CX), Z12
 	VMOVUPS      64(CX), Z13
@@ -1353,7 +1353,7 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil9
+	JZ     other9
 
 row11:
 	VBROADCASTSS (BX), Z9
@@ -1397,7 +1397,7 @@ row11:
 	JNZ          row11
 	JMP          done10
 
-nil9:
+other9:
 row12:
 	VMOVUPS      (CX), Z9
 	VMOVUPS      64(CX), Z10
@@ -1462,7 +1462,7 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil15
+	JZ     other15
 
 row17:
 	VBROADCASTSS (BX), Z6
@@ -1496,7 +1496,7 @@ row17:
 	JNZ          row17
 	JMP          done16
 
-nil15:
+other15:
 row18:
 	VMOVUPS      (CX), Z6
 	VMOVUPS      64(CX), Z7
@@ -1545,7 +1545,7 @@ other13:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil19
+	JZ     other19
 
 row21:
 	VBROADCASTSS (BX), Z3
@@ -1569,7 +1569,7 @@ row21:
 	JNZ          row21
 	JMP          done20
 
-nil19:
+other19:
 row22:
 	VMOVUPS      (CX), Z3
 	VMOVUPS      64(CX), Z4
@@ -1632,7 +1632,7 @@ TEXT ·distance4AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     nil3
+	JZ     other3
 
 row5:
 	VBROADCASTSS (BX), Z16
@@ -1699,7 +1699,7 @@ row5:
 	JNZ          row5
 	JMP          done4
 
-nil3:
+other3:
 row6:
 	VMOVUPS      (CX), Z16
 	VMOVUPS      64(CX), Z17
@@ -1794,7 +1794,7 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil9
+	JZ     other9
 
 row11:
 	VBROADCASTSS (BX), Z12
@@ -1848,7 +1848,7 @@ row11:
 	JNZ          row11
 	JMP          done10
 
-nil9:
+other9:
 row12:
 	VMOVUPS      (CX), Z12
 	VMOVUPS      64(CX), Z13
@@ -1925,7 +1925,7 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil15
+	JZ     other15
 
 row17:
 	VBROADCASTSS (BX), Z8
@@ -1966,7 +1966,7 @@ row17:
 	JNZ          row17
 	JMP          done16
 
-nil15:
+other15:
 row18:
 	VMOVUPS      (CX), Z8
 	VMOVUPS      64(CX), Z9
@@ -2023,7 +2023,7 @@ other13:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     nil19
+	JZ     other19
 
 row21:
 	VBROADCASTSS (BX), Z4
@@ -2051,7 +2051,7 @@ row21:
 	JNZ          row21
 	JMP          done20
 
-nil19:
+other19:
 row22:
 	VMOVUPS      (CX), Z4
 	VMOVUPS      64(CX), Z5
@@ -2118,7 +2118,7 @@ TEXT ·distanceGradAVX512(SB), NOSPLIT, $0-8
 	VMOVUPS (BX)(CX*2), Z6
 	VMOVUPS (BX)(SI*1), Z7
 	TESTQ   DX, DX
-	JZ      nil3
+	JZ      other3
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z8
 	ADDQ    CX, DX
@@ -2189,7 +2189,7 @@ row5:
 	ADDQ         CX, AX
 	JMP          done4
 
-nil3:
+other3:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2252,7 +2252,7 @@ other1:
 	VMOVUPS (BX)(CX*1), Z4
 	VMOVUPS (BX)(CX*2), Z5
 	TESTQ   DX, DX
-	JZ      nil9
+	JZ      other9
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z6
 	ADDQ    CX, DX
@@ -2310,7 +2310,7 @@ row11:
 	ADDQ         CX, AX
 	JMP          done10
 
-nil9:
+other9:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2363,7 +2363,7 @@ other7:
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX)(CX*1), Z3
 	TESTQ   DX, DX
-	JZ      nil15
+	JZ      other15
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z4
 	ADDQ    CX, DX
@@ -2409,7 +2409,7 @@ row17:
 	ADDQ         CX, AX
 	JMP          done16
 
-nil15:
+other15:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2451,7 +2451,7 @@ other13:
 	MOVQ    (AX), BX
 	VMOVUPS (BX), Z1
 	TESTQ   DX, DX
-	JZ      nil19
+	JZ      other19
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z2
 	ADDQ    CX, DX
@@ -2485,7 +2485,7 @@ row21:
 	ADDQ         CX, AX
 	JMP          done20
 
-nil19:
+other19:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2542,7 +2542,7 @@ TEXT ·distanceGradAVX2(SB), NOSPLIT, $0-8
 	MOVQ    (AX), BX
 	LEAQ    (CX)(CX*2), SI
 	TESTQ   DX, DX
-	JZ      nil3
+	JZ      other3
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y4
 	ADDQ    CX, DX
@@ -2613,7 +2613,7 @@ row5:
 	ADDQ         CX, AX
 	JMP          done4
 
-nil3:
+other3:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), DI
 	MOVQ 16(AX), R8
@@ -2673,7 +2673,7 @@ other1:
 	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
-	JZ      nil9
+	JZ      other9
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y3
 	ADDQ    CX, DX
@@ -2731,7 +2731,7 @@ row11:
 	ADDQ         CX, AX
 	JMP          done10
 
-nil9:
+other9:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), SI
 	MOVQ 16(AX), DI
@@ -2782,7 +2782,7 @@ other7:
 	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
-	JZ      nil15
+	JZ      other15
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y2
 	ADDQ    CX, DX
@@ -2828,7 +2828,7 @@ row17:
 	ADDQ         CX, AX
 	JMP          done16
 
-nil15:
+other15:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), SI
 	MOVQ 16(AX), DI
@@ -2869,7 +2869,7 @@ other13:
 	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
-	JZ      nil19
+	JZ      other19
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y1
 	ADDQ    CX, DX
@@ -2903,7 +2903,7 @@ row21:
 	ADDQ         CX, AX
 	JMP          done20
 
-nil19:
+other19:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), SI
 	MOVQ 16(AX), DI

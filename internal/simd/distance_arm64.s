@@ -34,7 +34,7 @@ TEXT ·distance1NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, nil3
+	CBZ R3, other3
 
 row5:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
@@ -65,7 +65,7 @@ row5:
 	BNE row5
 	JMP done4
 
-nil3:
+other3:
 
 row6:
 	WORD $0x3dc00024 // ldr q4, [x1]
@@ -178,7 +178,7 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, nil21
+	CBZ R3, other21
 
 row23:
 	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
@@ -204,7 +204,7 @@ row23:
 	BNE row23
 	JMP done22
 
-nil21:
+other21:
 
 row24:
 	WORD $0x3dc00023 // ldr q3, [x1]
@@ -293,7 +293,7 @@ done20:
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, nil36
+	CBZ R3, other36
 
 row38:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
@@ -314,7 +314,7 @@ row38:
 	BNE row38
 	JMP done37
 
-nil36:
+other36:
 
 row39:
 	WORD $0x3dc00022 // ldr q2, [x1]
@@ -376,7 +376,7 @@ done35:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil46
+	CBZ R3, other46
 
 row48:
 	WORD $0x4d40c861 // ld1r {v1.4s}, [x3]
@@ -392,7 +392,7 @@ row48:
 	BNE row48
 	JMP done47
 
-nil46:
+other46:
 
 row49:
 	WORD $0x3dc00021 // ldr q1, [x1]
@@ -455,7 +455,7 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, nil3
+	CBZ R3, other3
 
 row5:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
@@ -499,7 +499,7 @@ row5:
 	BNE row5
 	JMP done4
 
-nil3:
+other3:
 
 row6:
 	WORD $0x3dc00028 // ldr q8, [x1]
@@ -628,7 +628,7 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, nil21
+	CBZ R3, other21
 
 row23:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
@@ -664,7 +664,7 @@ row23:
 	BNE row23
 	JMP done22
 
-nil21:
+other21:
 
 row24:
 	WORD $0x3dc00026 // ldr q6, [x1]
@@ -765,7 +765,7 @@ done20:
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, nil36
+	CBZ R3, other36
 
 row38:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
@@ -793,7 +793,7 @@ row38:
 	BNE row38
 	JMP done37
 
-nil36:
+other36:
 
 row39:
 	WORD $0x3dc00024 // ldr q4, [x1]
@@ -863,7 +863,7 @@ done35:
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil46
+	CBZ R3, other46
 
 row48:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
@@ -883,7 +883,7 @@ row48:
 	BNE row48
 	JMP done47
 
-nil46:
+other46:
 
 row49:
 	WORD $0x3dc00022 // ldr q2, [x1]
@@ -954,7 +954,7 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, nil3
+	CBZ R3, other3
 
 row5:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
@@ -1011,7 +1011,7 @@ row5:
 	BNE row5
 	JMP done4
 
-nil3:
+other3:
 
 row6:
 	WORD $0x3dc0002c // ldr q12, [x1]
@@ -1156,7 +1156,7 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, nil21
+	CBZ R3, other21
 
 row23:
 	WORD $0x4d40c869 // ld1r {v9.4s}, [x3]
@@ -1202,7 +1202,7 @@ row23:
 	BNE row23
 	JMP done22
 
-nil21:
+other21:
 
 row24:
 	WORD $0x3dc00029 // ldr q9, [x1]
@@ -1315,7 +1315,7 @@ done20:
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, nil36
+	CBZ R3, other36
 
 row38:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
@@ -1350,7 +1350,7 @@ row38:
 	BNE row38
 	JMP done37
 
-nil36:
+other36:
 
 row39:
 	WORD $0x3dc00026 // ldr q6, [x1]
@@ -1428,7 +1428,7 @@ done35:
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil46
+	CBZ R3, other46
 
 row48:
 	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
@@ -1452,7 +1452,7 @@ row48:
 	BNE row48
 	JMP done47
 
-nil46:
+other46:
 
 row49:
 	WORD $0x3dc00023 // ldr q3, [x1]
@@ -1531,7 +1531,7 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, nil3
+	CBZ R3, other3
 
 row5:
 	WORD $0x4d40c870 // ld1r {v16.4s}, [x3]
@@ -1601,7 +1601,7 @@ row5:
 	BNE row5
 	JMP done4
 
-nil3:
+other3:
 
 row6:
 	WORD $0x3dc00030 // ldr q16, [x1]
@@ -1762,7 +1762,7 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, nil21
+	CBZ R3, other21
 
 row23:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
@@ -1818,7 +1818,7 @@ row23:
 	BNE row23
 	JMP done22
 
-nil21:
+other21:
 
 row24:
 	WORD $0x3dc0002c // ldr q12, [x1]
@@ -1943,7 +1943,7 @@ done20:
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, nil36
+	CBZ R3, other36
 
 row38:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
@@ -1985,7 +1985,7 @@ row38:
 	BNE row38
 	JMP done37
 
-nil36:
+other36:
 
 row39:
 	WORD $0x3dc00028 // ldr q8, [x1]
@@ -2071,7 +2071,7 @@ done35:
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil46
+	CBZ R3, other46
 
 row48:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
@@ -2099,7 +2099,7 @@ row48:
 	BNE row48
 	JMP done47
 
-nil46:
+other46:
 
 row49:
 	WORD $0x3dc00024 // ldr q4, [x1]
@@ -2182,7 +2182,7 @@ TEXT ·distanceGradNEON(SB), NOSPLIT, $0-8
 	WORD $0x3dc000a5 // ldr q5, [x5]
 	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x3dc000e7 // ldr q7, [x7]
-	CBZ R2, nil3
+	CBZ R2, other3
 	MOVD 32(R0), R8
 	WORD $0x3dc00108 // ldr q8, [x8]
 	ADD R1, R8
@@ -2261,7 +2261,7 @@ row5:
 	ADD R1, R20
 	JMP done4
 
-nil3:
+other3:
 	MOVD 40(R0), R8
 	MOVD 8(R0), R9
 	MOVD 16(R0), R10
@@ -2337,7 +2337,7 @@ done2:
 	WORD $0x3dc00083 // ldr q3, [x4]
 	WORD $0x3dc000a4 // ldr q4, [x5]
 	WORD $0x3dc000c5 // ldr q5, [x6]
-	CBZ R2, nil9
+	CBZ R2, other9
 	MOVD 32(R0), R7
 	WORD $0x3dc000e6 // ldr q6, [x7]
 	ADD R1, R7
@@ -2401,7 +2401,7 @@ row11:
 	ADD R1, R17
 	JMP done10
 
-nil9:
+other9:
 	MOVD 40(R0), R7
 	MOVD 8(R0), R8
 	MOVD 16(R0), R9
@@ -2463,7 +2463,7 @@ done8:
 	ADD R1, R5
 	WORD $0x3dc00082 // ldr q2, [x4]
 	WORD $0x3dc000a3 // ldr q3, [x5]
-	CBZ R2, nil15
+	CBZ R2, other15
 	MOVD 32(R0), R6
 	WORD $0x3dc000c4 // ldr q4, [x6]
 	ADD R1, R6
@@ -2512,7 +2512,7 @@ row17:
 	ADD R1, R15
 	JMP done16
 
-nil15:
+other15:
 	MOVD 40(R0), R6
 	MOVD 8(R0), R7
 	MOVD 16(R0), R8
@@ -2557,7 +2557,7 @@ done14:
 	ADD R1, R3
 	MOVD (R0), R4
 	WORD $0x3dc00081 // ldr q1, [x4]
-	CBZ R2, nil19
+	CBZ R2, other19
 	MOVD 32(R0), R5
 	WORD $0x3dc000a2 // ldr q2, [x5]
 	ADD R1, R5
@@ -2591,7 +2591,7 @@ row21:
 	ADD R1, R13
 	JMP done20
 
-nil19:
+other19:
 	MOVD 40(R0), R5
 	MOVD 8(R0), R6
 	MOVD 16(R0), R7

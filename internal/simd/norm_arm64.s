@@ -611,56 +611,58 @@ loop3:
 
 after4:
 	ADD $4, R8
-	CBZ R8, end5
-	TBZ $1, R8, single6
+	CBZ R8, other5
+	TBZ $1, R8, single7
 	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R8, done7
+	TBZ $0, R8, done8
 	ADD $8, R5, R9
 	WORD $0x4d408122 // ld1 {v2.s}[2], [x9]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000a2 // ldr s2, [x5]
 
-done7:
-	TBZ $1, R8, single8
+done8:
+	TBZ $1, R8, single9
 	WORD $0xfd4000c3 // ldr d3, [x6]
-	TBZ $0, R8, done9
+	TBZ $0, R8, done10
 	ADD $8, R6, R9
 	WORD $0x4d408123 // ld1 {v3.s}[2], [x9]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000c3 // ldr s3, [x6]
 
-done9:
-	TBZ $1, R8, single10
+done10:
+	TBZ $1, R8, single11
 	WORD $0xfd4000e4 // ldr d4, [x7]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done12
 	ADD $8, R7, R9
 	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd4000e4 // ldr s4, [x7]
 
-done11:
+done12:
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
-	TBZ $1, R8, single12
+	TBZ $1, R8, single13
 	WORD $0xfd000084 // str d4, [x4]
-	TBZ $0, R8, done13
+	TBZ $0, R8, done14
 	ADD $8, R4, R9
 	WORD $0x4d008124 // st1 {v4.s}[2], [x9]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd000084 // str s4, [x4]
 
-done13:
+done14:
 
-end5:
+other5:
+
+done6:
 	RET
 
 // normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
@@ -1303,70 +1305,72 @@ loop3:
 
 after4:
 	ADD $4, R8
-	CBZ R8, end5
-	TBZ $1, R8, single6
+	CBZ R8, other5
+	TBZ $1, R8, single7
 	WORD $0xfd4000c4 // ldr d4, [x6]
-	TBZ $0, R8, done7
+	TBZ $0, R8, done8
 	ADD $8, R6, R9
 	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000c4 // ldr s4, [x6]
 
-done7:
-	TBZ $1, R8, single8
+done8:
+	TBZ $1, R8, single9
 	WORD $0xfd4000e5 // ldr d5, [x7]
-	TBZ $0, R8, done9
+	TBZ $0, R8, done10
 	ADD $8, R7, R9
 	WORD $0x4d408125 // ld1 {v5.s}[2], [x9]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000e5 // ldr s5, [x7]
 
-done9:
-	TBZ $1, R8, single10
+done10:
+	TBZ $1, R8, single11
 	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done12
 	ADD $8, R5, R9
 	WORD $0x4d408126 // ld1 {v6.s}[2], [x9]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd4000a6 // ldr s6, [x5]
 
-done11:
-	TBZ $1, R8, single12
+done12:
+	TBZ $1, R8, single13
 	WORD $0xfd400087 // ldr d7, [x4]
-	TBZ $0, R8, done13
+	TBZ $0, R8, done14
 	ADD $8, R4, R9
 	WORD $0x4d408127 // ld1 {v7.s}[2], [x9]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd400087 // ldr s7, [x4]
 
-done13:
+done14:
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	TBZ $1, R8, single14
+	TBZ $1, R8, single15
 	WORD $0xfd000087 // str d7, [x4]
-	TBZ $0, R8, done15
+	TBZ $0, R8, done16
 	ADD $8, R4, R9
 	WORD $0x4d008127 // st1 {v7.s}[2], [x9]
-	JMP done15
+	JMP done16
 
-single14:
+single15:
 	WORD $0xbd000087 // str s7, [x4]
 
-done15:
+done16:
 
-end5:
+other5:
+
+done6:
 	RET
 
 // layerNormNEON normalises rows: each is norm of the row of x, with the mean
@@ -1941,56 +1945,58 @@ loop58:
 
 after59:
 	ADD $4, R15
-	CBZ R15, end60
-	TBZ $1, R15, single61
+	CBZ R15, other60
+	TBZ $1, R15, single62
 	WORD $0xfd40018d // ldr d13, [x12]
-	TBZ $0, R15, done62
+	TBZ $0, R15, done63
 	ADD $8, R12, R16
 	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
-	JMP done62
+	JMP done63
 
-single61:
+single62:
 	WORD $0xbd40018d // ldr s13, [x12]
 
-done62:
-	TBZ $1, R15, single63
+done63:
+	TBZ $1, R15, single64
 	WORD $0xfd4001ae // ldr d14, [x13]
-	TBZ $0, R15, done64
+	TBZ $0, R15, done65
 	ADD $8, R13, R16
 	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
-	JMP done64
+	JMP done65
 
-single63:
+single64:
 	WORD $0xbd4001ae // ldr s14, [x13]
 
-done64:
-	TBZ $1, R15, single65
+done65:
+	TBZ $1, R15, single66
 	WORD $0xfd4001cf // ldr d15, [x14]
-	TBZ $0, R15, done66
+	TBZ $0, R15, done67
 	ADD $8, R14, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done66
+	JMP done67
 
-single65:
+single66:
 	WORD $0xbd4001cf // ldr s15, [x14]
 
-done66:
+done67:
 	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
 	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
 	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
-	TBZ $1, R15, single67
+	TBZ $1, R15, single68
 	WORD $0xfd00016f // str d15, [x11]
-	TBZ $0, R15, done68
+	TBZ $0, R15, done69
 	ADD $8, R11, R16
 	WORD $0x4d00820f // st1 {v15.s}[2], [x16]
-	JMP done68
+	JMP done69
 
-single67:
+single68:
 	WORD $0xbd00016f // str s15, [x11]
 
-done68:
+done69:
 
-end60:
+other60:
+
+done61:
 	MOVD d+48(FP), R16
 	ADD R16<<2, R1
 	ADD R16<<2, R0
@@ -2569,7 +2575,7 @@ done4:
 	WORD $0x4f215673 // shl v19.4s, v19.4s, #1
 	WORD $0x6eb0aa73 // umaxv s19, v19.4s
 	WORD $0x1e26026b // fmov w11, s19
-	CBZ R11, none61
+	CBZ R11, other61
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
@@ -2596,140 +2602,144 @@ done4:
 	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
 	WORD $0x4e040575 // dup v21.4s, v11.s[0]
 	WORD $0x6e20feb5 // fdiv v21.4s, v21.4s, v0.4s
-	MOVD R0, R12
-	MOVD R1, R13
-	MOVD R2, R14
-	MOVD R3, R15
-	MOVD d+48(FP), R16
-	SUBS $8, R16, R16
-	BLT after63
+	MOVD R0, R11
+	MOVD R1, R12
+	MOVD R2, R13
+	MOVD R3, R14
+	MOVD d+48(FP), R15
+	SUBS $8, R15, R15
+	BLT after64
 
-loop62:
-	WORD $0x3dc001d6 // ldr q22, [x14]
-	WORD $0x3dc001f7 // ldr q23, [x15]
-	WORD $0x3dc001b8 // ldr q24, [x13]
-	WORD $0x3dc00199 // ldr q25, [x12]
+loop63:
+	WORD $0x3dc001b6 // ldr q22, [x13]
+	WORD $0x3dc001d7 // ldr q23, [x14]
+	WORD $0x3dc00198 // ldr q24, [x12]
+	WORD $0x3dc00179 // ldr q25, [x11]
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	WORD $0x3d800199 // str q25, [x12]
-	WORD $0x3dc005d6 // ldr q22, [x14, #16]
-	WORD $0x3dc005f7 // ldr q23, [x15, #16]
-	WORD $0x3dc005b8 // ldr q24, [x13, #16]
-	WORD $0x3dc00599 // ldr q25, [x12, #16]
+	WORD $0x3d800179 // str q25, [x11]
+	WORD $0x3dc005b6 // ldr q22, [x13, #16]
+	WORD $0x3dc005d7 // ldr q23, [x14, #16]
+	WORD $0x3dc00598 // ldr q24, [x12, #16]
+	WORD $0x3dc00579 // ldr q25, [x11, #16]
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	WORD $0x3d800599 // str q25, [x12, #16]
+	WORD $0x3d800579 // str q25, [x11, #16]
+	ADD $32, R11
 	ADD $32, R12
 	ADD $32, R13
 	ADD $32, R14
-	ADD $32, R15
-	SUBS $8, R16, R16
-	BGE loop62
+	SUBS $8, R15, R15
+	BGE loop63
 
-after63:
-	ADD $8, R16
-	SUBS $4, R16, R16
-	BLT after65
+after64:
+	ADD $8, R15
+	SUBS $4, R15, R15
+	BLT after66
 
-loop64:
-	WORD $0x3dc001d6 // ldr q22, [x14]
-	WORD $0x3dc001f7 // ldr q23, [x15]
-	WORD $0x3dc001b8 // ldr q24, [x13]
-	WORD $0x3dc00199 // ldr q25, [x12]
+loop65:
+	WORD $0x3dc001b6 // ldr q22, [x13]
+	WORD $0x3dc001d7 // ldr q23, [x14]
+	WORD $0x3dc00198 // ldr q24, [x12]
+	WORD $0x3dc00179 // ldr q25, [x11]
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	WORD $0x3d800199 // str q25, [x12]
+	WORD $0x3d800179 // str q25, [x11]
+	ADD $16, R11
 	ADD $16, R12
 	ADD $16, R13
 	ADD $16, R14
-	ADD $16, R15
-	SUBS $4, R16, R16
-	BGE loop64
+	SUBS $4, R15, R15
+	BGE loop65
 
-after65:
-	ADD $4, R16
-	CBZ R16, end66
-	TBZ $1, R16, single67
-	WORD $0xfd4001d6 // ldr d22, [x14]
-	TBZ $0, R16, done68
-	ADD $8, R14, R17
-	WORD $0x4d408236 // ld1 {v22.s}[2], [x17]
-	JMP done68
-
-single67:
-	WORD $0xbd4001d6 // ldr s22, [x14]
-
-done68:
-	TBZ $1, R16, single69
-	WORD $0xfd4001f7 // ldr d23, [x15]
-	TBZ $0, R16, done70
-	ADD $8, R15, R17
-	WORD $0x4d408237 // ld1 {v23.s}[2], [x17]
+after66:
+	ADD $4, R15
+	CBZ R15, other67
+	TBZ $1, R15, single69
+	WORD $0xfd4001b6 // ldr d22, [x13]
+	TBZ $0, R15, done70
+	ADD $8, R13, R16
+	WORD $0x4d408216 // ld1 {v22.s}[2], [x16]
 	JMP done70
 
 single69:
-	WORD $0xbd4001f7 // ldr s23, [x15]
+	WORD $0xbd4001b6 // ldr s22, [x13]
 
 done70:
-	TBZ $1, R16, single71
-	WORD $0xfd4001b8 // ldr d24, [x13]
-	TBZ $0, R16, done72
-	ADD $8, R13, R17
-	WORD $0x4d408238 // ld1 {v24.s}[2], [x17]
+	TBZ $1, R15, single71
+	WORD $0xfd4001d7 // ldr d23, [x14]
+	TBZ $0, R15, done72
+	ADD $8, R14, R16
+	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
 	JMP done72
 
 single71:
-	WORD $0xbd4001b8 // ldr s24, [x13]
+	WORD $0xbd4001d7 // ldr s23, [x14]
 
 done72:
-	TBZ $1, R16, single73
-	WORD $0xfd400199 // ldr d25, [x12]
-	TBZ $0, R16, done74
-	ADD $8, R12, R17
-	WORD $0x4d408239 // ld1 {v25.s}[2], [x17]
+	TBZ $1, R15, single73
+	WORD $0xfd400198 // ldr d24, [x12]
+	TBZ $0, R15, done74
+	ADD $8, R12, R16
+	WORD $0x4d408218 // ld1 {v24.s}[2], [x16]
 	JMP done74
 
 single73:
-	WORD $0xbd400199 // ldr s25, [x12]
+	WORD $0xbd400198 // ldr s24, [x12]
 
 done74:
+	TBZ $1, R15, single75
+	WORD $0xfd400179 // ldr d25, [x11]
+	TBZ $0, R15, done76
+	ADD $8, R11, R16
+	WORD $0x4d408219 // ld1 {v25.s}[2], [x16]
+	JMP done76
+
+single75:
+	WORD $0xbd400179 // ldr s25, [x11]
+
+done76:
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	TBZ $1, R16, single75
-	WORD $0xfd000199 // str d25, [x12]
-	TBZ $0, R16, done76
-	ADD $8, R12, R17
-	WORD $0x4d008239 // st1 {v25.s}[2], [x17]
-	JMP done76
+	TBZ $1, R15, single77
+	WORD $0xfd000179 // str d25, [x11]
+	TBZ $0, R15, done78
+	ADD $8, R11, R16
+	WORD $0x4d008219 // st1 {v25.s}[2], [x16]
+	JMP done78
 
-single75:
-	WORD $0xbd000199 // str s25, [x12]
+single77:
+	WORD $0xbd000179 // str s25, [x11]
 
-done76:
+done78:
 
-end66:
+other67:
 
-none61:
-	MOVD d+48(FP), R17
-	ADD R17<<2, R0
-	ADD R17<<2, R1
-	ADD R17<<2, R2
+done68:
+
+other61:
+
+done62:
+	MOVD d+48(FP), R11
+	ADD R11<<2, R0
+	ADD R11<<2, R1
+	ADD R11<<2, R2
 	ADD $4, R4
 	ADD $4, R5
 	SUBS $1, R6, R6

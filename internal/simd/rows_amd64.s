@@ -74,7 +74,7 @@ row6:
 after5:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end7
+	JZ        other7
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -82,15 +82,15 @@ after5:
 	VMOVUPS.Z (AX)(SI*4), K1, Z0
 	MOVQ      rows+24(FP), BX
 
-row8:
+row9:
 	VMOVUPS.Z (CX), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	ADDQ      DX, CX
 	DECQ      BX
-	JNZ       row8
+	JNZ       row9
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 
@@ -160,7 +160,7 @@ row6:
 after5:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end7
+	JZ         other7
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -170,15 +170,15 @@ after5:
 	VMASKMOVPS (AX)(SI*4), Y0, Y1
 	MOVQ       rows+24(FP), BX
 
-row8:
+row9:
 	VMASKMOVPS (CX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	ADDQ       DX, CX
 	DECQ       BX
-	JNZ        row8
+	JNZ        row9
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 
@@ -244,7 +244,7 @@ row6:
 after5:
 	ADDQ  $+16, SI
 	TESTQ SI, SI
-	JZ    end7
+	JZ    other7
 	MOVL  $-1, R8
 	BZHIL SI, R8, R8
 	KMOVW R8, K1
@@ -252,15 +252,15 @@ after5:
 	LEAQ  (CX)(DI*4), CX
 	MOVQ  rows+32(FP), SI
 
-row8:
+row9:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      DX, AX
 	ADDQ      BX, CX
 	DECQ      SI
-	JNZ       row8
+	JNZ       row9
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 
@@ -326,7 +326,7 @@ row6:
 after5:
 	ADDQ    $+8, SI
 	TESTQ   SI, SI
-	JZ      end7
+	JZ      other7
 	LEAQ    masks<>+0(SB), R8
 	SHLQ    $0x02, SI
 	SUBQ    SI, R8
@@ -336,15 +336,15 @@ after5:
 	LEAQ    (CX)(DI*4), CX
 	MOVQ    rows+32(FP), SI
 
-row8:
+row9:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
 	ADDQ       DX, AX
 	ADDQ       BX, CX
 	DECQ       SI
-	JNZ        row8
+	JNZ        row9
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 
@@ -420,7 +420,7 @@ row6:
 after5:
 	ADDQ  $+16, SI
 	TESTQ SI, SI
-	JZ    end7
+	JZ    other7
 	MOVL  $-1, R8
 	BZHIL SI, R8, R8
 	KMOVW R8, K1
@@ -428,7 +428,7 @@ after5:
 	LEAQ  (CX)(DI*4), CX
 	MOVQ  rows+32(FP), SI
 
-row8:
+row9:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
@@ -436,9 +436,9 @@ row8:
 	ADDQ      DX, AX
 	ADDQ      BX, CX
 	DECQ      SI
-	JNZ       row8
+	JNZ       row9
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 
@@ -514,7 +514,7 @@ row6:
 after5:
 	ADDQ    $+8, SI
 	TESTQ   SI, SI
-	JZ      end7
+	JZ      other7
 	LEAQ    masks<>+0(SB), R8
 	SHLQ    $0x02, SI
 	SUBQ    SI, R8
@@ -524,7 +524,7 @@ after5:
 	LEAQ    (CX)(DI*4), CX
 	MOVQ    rows+32(FP), SI
 
-row8:
+row9:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
@@ -532,9 +532,9 @@ row8:
 	ADDQ       DX, AX
 	ADDQ       BX, CX
 	DECQ       SI
-	JNZ        row8
+	JNZ        row9
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 
@@ -667,7 +667,7 @@ row6:
 after5:
 	ADDQ      $+16, DI
 	TESTQ     DI, DI
-	JZ        end7
+	JZ        other7
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
@@ -679,7 +679,7 @@ after5:
 	MOVQ      inv+48(FP), R9
 	MOVQ      rows+56(FP), R10
 
-row8:
+row9:
 	VBROADCASTSS (DI), Z3
 	VBROADCASTSS (R9), Z4
 	VMOVUPS.Z    (BX), K1, Z5
@@ -695,11 +695,11 @@ row8:
 	ADDQ         $0x04, DI
 	ADDQ         $0x04, R9
 	DECQ         R10
-	JNZ          row8
+	JNZ          row9
 	VMOVUPS      Z1, K1, (AX)(R8*4)
 	VMOVUPS      Z2, K1, (CX)(R8*4)
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 
@@ -831,7 +831,7 @@ row6:
 after5:
 	ADDQ       $+8, DI
 	TESTQ      DI, DI
-	JZ         end7
+	JZ         other7
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
@@ -845,7 +845,7 @@ after5:
 	MOVQ       inv+48(FP), R9
 	MOVQ       rows+56(FP), R10
 
-row8:
+row9:
 	VBROADCASTSS (DI), Y4
 	VBROADCASTSS (R9), Y5
 	VMASKMOVPS   (BX), Y1, Y6
@@ -861,11 +861,11 @@ row8:
 	ADDQ         $0x04, DI
 	ADDQ         $0x04, R9
 	DECQ         R10
-	JNZ          row8
+	JNZ          row9
 	VMASKMOVPS   Y2, Y1, (AX)(R8*4)
 	VMASKMOVPS   Y3, Y1, (CX)(R8*4)
 
-end7:
+other7:
 	VZEROUPPER
 	RET
 

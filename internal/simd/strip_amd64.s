@@ -52,7 +52,7 @@ loop4:
 after5:
 	ADDQ      $+16, SI
 	TESTQ     SI, SI
-	JZ        end6
+	JZ        other6
 	MOVL      $-1, R8
 	BZHIL     SI, R8, R8
 	KMOVW     R8, K1
@@ -60,7 +60,7 @@ after5:
 	VBLENDMPS Z5, Z0, K1, Z6
 	VMAXPS    Z6, Z1, Z1
 
-end6:
+other6:
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z2, Z1, Z1
@@ -125,7 +125,7 @@ loop4:
 after5:
 	ADDQ       $+8, SI
 	TESTQ      SI, SI
-	JZ         end6
+	JZ         other6
 	LEAQ       masks<>+0(SB), R8
 	SHLQ       $0x02, SI
 	SUBQ       SI, R8
@@ -135,7 +135,7 @@ after5:
 	VBLENDVPS  Y5, Y6, Y0, Y5
 	VMAXPS     Y5, Y1, Y1
 
-end6:
+other6:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -722,7 +722,7 @@ loop2:
 after3:
 	ADDQ        $+16, DI
 	TESTQ       DI, DI
-	JZ          end4
+	JZ          other4
 	MOVL        $-1, R9
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
@@ -745,7 +745,7 @@ after3:
 	VMULPS      Z11, Z13, Z13
 	VMOVUPS     Z13, K1, (AX)(R8*4)
 
-end4:
+other4:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
@@ -802,7 +802,7 @@ loop2:
 after3:
 	ADDQ        $+8, DI
 	TESTQ       DI, DI
-	JZ          end4
+	JZ          other4
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -828,7 +828,7 @@ after3:
 	VMULPS      Y3, Y7, Y7
 	VMASKMOVPS  Y7, Y4, (AX)(R8*4)
 
-end4:
+other4:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
@@ -900,7 +900,7 @@ loop4:
 after5:
 	ADDQ      $+16, DI
 	TESTQ     DI, DI
-	JZ        end6
+	JZ        other6
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
@@ -913,7 +913,7 @@ after5:
 	VMOVAPS.Z Z4, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(R8*4)
 
-end6:
+other6:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
@@ -985,7 +985,7 @@ loop4:
 after5:
 	ADDQ       $+8, DI
 	TESTQ      DI, DI
-	JZ         end6
+	JZ         other6
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
@@ -1000,7 +1000,7 @@ after5:
 	VANDPS     Y2, Y5, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R8*4)
 
-end6:
+other6:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
@@ -1055,7 +1055,7 @@ loop4:
 after5:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end6
+	JZ        other6
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -1063,7 +1063,7 @@ after5:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(R9*4)
 
-end6:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
@@ -1118,7 +1118,7 @@ loop4:
 after5:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end6
+	JZ         other6
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -1128,7 +1128,7 @@ after5:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(R9*4)
 
-end6:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
@@ -1184,7 +1184,7 @@ loop4:
 after5:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end6
+	JZ        other6
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -1192,7 +1192,7 @@ after5:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(R9*4)
 
-end6:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
@@ -1249,7 +1249,7 @@ loop4:
 after5:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end6
+	JZ         other6
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -1259,7 +1259,7 @@ after5:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(R9*4)
 
-end6:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI

@@ -68,26 +68,28 @@ loop4:
 
 after5:
 	ADD $4, R5
-	CBZ R5, end6
+	CBZ R5, other6
 	WORD $0x3dc0074a // ldr q10, [x26, #16]
 	WORD $0x4e040ca9 // dup v9.4s, w5
 	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
-	TBZ $1, R5, single7
+	TBZ $1, R5, single8
 	WORD $0xfd40008b // ldr d11, [x4]
-	TBZ $0, R5, done8
+	TBZ $0, R5, done9
 	ADD $8, R4, R6
 	WORD $0x4d4080cb // ld1 {v11.s}[2], [x6]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd40008b // ldr s11, [x4]
 
-done8:
+done9:
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x6ea91d6c // bit v12.16b, v11.16b, v9.16b
 	WORD $0x4e2cc421 // fmaxnm v1.4s, v1.4s, v12.4s
 
-end6:
+other6:
+
+done7:
 	WORD $0x4e25c421 // fmaxnm v1.4s, v1.4s, v5.4s
 	WORD $0x4e26c442 // fmaxnm v2.4s, v2.4s, v6.4s
 	WORD $0x4e27c463 // fmaxnm v3.4s, v3.4s, v7.4s
@@ -696,18 +698,18 @@ loop4:
 
 after5:
 	ADD $4, R6
-	CBZ R6, end6
-	TBZ $1, R6, single7
+	CBZ R6, other6
+	TBZ $1, R6, single8
 	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done9
 	ADD $8, R5, R7
 	WORD $0x4d4080e5 // ld1 {v5.s}[2], [x7]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000a5 // ldr s5, [x5]
 
-done8:
+done9:
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
 	WORD $0x6ea5e446 // fcmgt v6.4s, v2.4s, v5.4s
@@ -731,19 +733,21 @@ done8:
 	WORD $0x6e27dd29 // fmul v9.4s, v9.4s, v7.4s
 	WORD $0x4e661d29 // bic v9.16b, v9.16b, v6.16b
 	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
-	TBZ $1, R6, single9
+	TBZ $1, R6, single10
 	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done11
 	ADD $8, R5, R7
 	WORD $0x4d0080e9 // st1 {v9.s}[2], [x7]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd0000a9 // str s9, [x5]
 
-done10:
+done11:
 
-end6:
+other6:
+
+done7:
 	ADD R1, R0
 	ADD $4, R2
 	ADD $4, R3
@@ -816,47 +820,49 @@ loop4:
 
 after5:
 	ADD $4, R7
-	CBZ R7, end6
-	TBZ $1, R7, single7
+	CBZ R7, other6
+	TBZ $1, R7, single8
 	WORD $0xfd4000c3 // ldr d3, [x6]
-	TBZ $0, R7, done8
+	TBZ $0, R7, done9
 	ADD $8, R6, R8
 	WORD $0x4d408103 // ld1 {v3.s}[2], [x8]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000c3 // ldr s3, [x6]
 
-done8:
-	TBZ $1, R7, single9
+done9:
+	TBZ $1, R7, single10
 	WORD $0xfd4000a4 // ldr d4, [x5]
-	TBZ $0, R7, done10
+	TBZ $0, R7, done11
 	ADD $8, R5, R8
 	WORD $0x4d408104 // ld1 {v4.s}[2], [x8]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd4000a4 // ldr s4, [x5]
 
-done10:
+done11:
 	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
 	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d865 // fcmeq v5.4s, v3.4s, #0.0
 	WORD $0x4e651c84 // bic v4.16b, v4.16b, v5.16b
-	TBZ $1, R7, single11
+	TBZ $1, R7, single12
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R7, done12
+	TBZ $0, R7, done13
 	ADD $8, R5, R8
 	WORD $0x4d008104 // st1 {v4.s}[2], [x8]
-	JMP done12
+	JMP done13
 
-single11:
+single12:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done12:
+done13:
 
-end6:
+other6:
+
+done7:
 	ADD R2, R0
 	ADD R2, R1
 	ADD $4, R3
@@ -917,32 +923,34 @@ loop4:
 
 after5:
 	ADD $4, R8
-	CBZ R8, end6
-	TBZ $1, R8, single7
+	CBZ R8, other6
+	TBZ $1, R8, single8
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done9
 	ADD $8, R7, R9
 	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done8:
+done9:
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	TBZ $1, R8, single9
+	TBZ $1, R8, single10
 	WORD $0xfd0000c1 // str d1, [x6]
-	TBZ $0, R8, done10
+	TBZ $0, R8, done11
 	ADD $8, R6, R9
 	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd0000c1 // str s1, [x6]
 
-done10:
+done11:
 
-end6:
+other6:
+
+done7:
 	ADD R1, R0
 	ADD R3, R2
 	ADD $4, R4
@@ -1004,32 +1012,34 @@ loop4:
 
 after5:
 	ADD $4, R8
-	CBZ R8, end6
-	TBZ $1, R8, single7
+	CBZ R8, other6
+	TBZ $1, R8, single8
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done9
 	ADD $8, R7, R9
 	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done8:
+done9:
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	TBZ $1, R8, single9
+	TBZ $1, R8, single10
 	WORD $0xfd0000c1 // str d1, [x6]
-	TBZ $0, R8, done10
+	TBZ $0, R8, done11
 	ADD $8, R6, R9
 	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd0000c1 // str s1, [x6]
 
-done10:
+done11:
 
-end6:
+other6:
+
+done7:
 	ADD R1, R0
 	ADD R3, R2
 	ADD $4, R4

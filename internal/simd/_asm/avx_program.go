@@ -282,13 +282,27 @@ func (s avxProgram) field(args ptr, offset int) ptr {
 	return r
 }
 
-func (s avxProgram) when(c condition, body, otherwise func()) {
+func (s avxProgram) ifElse(c condition, body, otherwise func()) {
 	other, done := label("other"), label("done")
-	CMPQ(mem(c.args).Offset(c.offset), U8(c.n))
-	if c.not {
-		JEQ(LabelRef(other))
-	} else {
-		JNE(LabelRef(other))
+	switch {
+	case c.x != nil:
+		TESTQ(base(c.x), base(c.x))
+		JZ(LabelRef(other))
+	case c.v != nil && s.lanes == 16: // only 0 and -0 have no bits other than the sign
+		k := K()
+		VPTESTMD(constant(notSign), register(c.v), k)
+		KORTESTW(k, k)
+		JZ(LabelRef(other))
+	case c.v != nil:
+		VPTEST(constant(notSign), register(c.v))
+		JZ(LabelRef(other))
+	default:
+		CMPQ(mem(c.args).Offset(c.offset), U8(c.n))
+		if c.not {
+			JEQ(LabelRef(other))
+		} else {
+			JNE(LabelRef(other))
+		}
 	}
 	body()
 	if otherwise != nil {
@@ -298,17 +312,6 @@ func (s avxProgram) when(c condition, body, otherwise func()) {
 	if otherwise != nil {
 		otherwise()
 	}
-	Label(done)
-}
-
-func (s avxProgram) ifElse(x ptr, notNil, otherwise func()) {
-	other, done := label("nil"), label("done")
-	TESTQ(base(x), base(x))
-	JZ(LabelRef(other))
-	notNil()
-	JMP(LabelRef(done))
-	Label(other)
-	otherwise()
 	Label(done)
 }
 
@@ -361,20 +364,6 @@ func (s avxProgram) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtua
 	VSUBPS(r, one, x)
 	VFNMADD231PS(c, r, x)
 	return x
-}
-
-func (s avxProgram) ifAny(v vec, body func()) {
-	none := label("none")
-	if s.lanes == 16 { // only 0 and -0 have no bits other than the sign
-		k := K()
-		VPTESTMD(constant(notSign), register(v), k)
-		KORTESTW(k, k)
-	} else {
-		VPTEST(constant(notSign), register(v))
-	}
-	JZ(LabelRef(none))
-	body()
-	Label(none)
 }
 
 // total returns the total in the first lane.
@@ -467,14 +456,6 @@ func (s avxProgram) whole(n ptr, step int, body func()) {
 	JGE(LabelRef(loop))
 	Label(after)
 	ADDQ(I32(step), base(n))
-}
-
-func (s avxProgram) ifLeft(n ptr, body func()) {
-	end := label("end")
-	TESTQ(base(n), base(n))
-	JZ(LabelRef(end))
-	body()
-	Label(end)
 }
 
 func (s avxProgram) tail(n ptr, count int, body func(i int, e extent)) {

@@ -42,7 +42,7 @@ func distance(vectors int) func(p program) {
 					p.advance(b, bRow)
 				})
 			}
-			p.ifElse(w, func() { steps(true) }, func() { steps(false) })
+			p.ifElse(notZero(w), func() { steps(true) }, func() { steps(false) })
 			args.storeTile(sums)
 			p.end()
 		})
@@ -73,7 +73,7 @@ func distanceGrad(p program) {
 				writeRows(p, dwSums, args.field("dw"), row)
 			}
 		}
-		p.ifElse(dw, func() { each(readRows(p, args.field("dw"), row, rows)) }, func() { each(nil) })
+		p.ifElse(notZero(dw), func() { each(readRows(p, args.field("dw"), row, rows)) }, func() { each(nil) })
 		p.end()
 	})
 }

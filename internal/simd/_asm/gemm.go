@@ -112,7 +112,7 @@ func (t *tiles) tile(rows int) {
 // start writes the code that initialises the sums.
 func (t *tiles) start(sums [][]vec) {
 	p := t.p
-	p.when(t.is("start", startC), func() {
+	p.ifElse(t.is("start", startC), func() {
 		c := p.place(t.c)
 		for r, row := range sums {
 			for v := range row {
@@ -123,7 +123,7 @@ func (t *tiles) start(sums [][]vec) {
 			}
 		}
 	}, func() {
-		p.when(t.is("start", startBias), func() {
+		p.ifElse(t.is("start", startBias), func() {
 			bias := t.field("bias")
 			for v, first := range sums[0] {
 				p.readInto(first, bias, v, t.part(v))
@@ -154,7 +154,7 @@ func (t *tiles) finish(sums [][]vec) {
 			p.advance(t.c, t.cRow)
 		}
 	}
-	p.when(t.isNot("start", startAdd), func() {
+	p.ifElse(t.isNot("start", startAdd), func() {
 		zero := p.zero() // turns -0 into 0
 		store(func(int) vec { return zero })
 	}, func() {

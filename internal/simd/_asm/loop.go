@@ -78,7 +78,7 @@ func (l loop) blocks(most int, body func(vectors int, e extent)) {
 		l.steps(most, body)
 	}
 	l.steps(1, body)
-	l.p.ifLeft(l.n, func() { body(1, l.p.few(l.n)) })
+	l.p.ifElse(notZero(l.n), func() { body(1, l.p.few(l.n)) }, nil)
 }
 
 // steps writes the loop over steps of the given number of vectors, without the remainder.

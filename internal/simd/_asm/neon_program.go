@@ -250,13 +250,21 @@ func (f *neonProgram) field(args ptr, offset int) ptr {
 	return x
 }
 
-func (f *neonProgram) when(c condition, body, otherwise func()) {
-	other, done, branch := f.NewLabel("other"), f.NewLabel("done"), "BNE"
-	if c.not {
-		branch = "BEQ"
-	}
-	f.Scope(func() { f.Do("CMP", c.n, f.field(c.args, c.offset)) })
-	f.Do(branch, other)
+func (f *neonProgram) ifElse(c condition, body, otherwise func()) {
+	other, done := f.NewLabel("other"), f.NewLabel("done")
+	f.Scope(func() {
+		switch {
+		case c.x != nil:
+			f.Do("CBZ", c.x, other)
+		case c.v != nil:
+			bits := c.v.(a64.V)
+			f.SHL(bits, bits, 1) // only 0 and -0 have no bits other than the sign
+			f.Do("CBZ", f.anyBit(bits), other)
+		default:
+			f.Do("CMP", c.n, f.field(c.args, c.offset))
+			f.Do(map[bool]string{false: "BNE", true: "BEQ"}[c.not], other)
+		}
+	})
 	f.Scope(body)
 	if otherwise != nil {
 		f.Do("JMP", done)
@@ -265,16 +273,6 @@ func (f *neonProgram) when(c condition, body, otherwise func()) {
 	if otherwise != nil {
 		f.Scope(otherwise)
 	}
-	f.Bind(done)
-}
-
-func (f *neonProgram) ifElse(x ptr, notNil, otherwise func()) {
-	other, done := f.NewLabel("nil"), f.NewLabel("done")
-	f.Do("CBZ", x, other)
-	f.Scope(notNil)
-	f.Do("JMP", done)
-	f.Bind(other)
-	f.Scope(otherwise)
 	f.Bind(done)
 }
 
@@ -304,14 +302,6 @@ func (f *neonProgram) inverses(one vec) func(x vec) vec {
 		f.subProduct(result, r, c)
 		return result
 	}
-}
-
-func (f *neonProgram) ifAny(v vec, body func()) {
-	none, bits := f.NewLabel("none"), v.(a64.V)
-	f.SHL(bits, bits, 1) // only 0 and -0 have no bits other than the sign
-	f.Do("CBZ", f.anyBit(bits), none)
-	body()
-	f.Bind(none)
 }
 
 // total returns the total in the first lane.
@@ -376,13 +366,6 @@ func (f *neonProgram) whole(n ptr, step int, body func()) {
 	f.Do("BGE", loop)
 	f.Bind(after)
 	f.Do("ADD", step, n)
-}
-
-func (f *neonProgram) ifLeft(n ptr, body func()) {
-	end := f.NewLabel("end")
-	f.Do("CBZ", n, end)
-	f.Scope(body)
-	f.Bind(end)
 }
 
 func (f *neonProgram) tail(n ptr, count int, body func(i int, e extent)) {

@@ -83,7 +83,6 @@ type program interface {
 	// tail runs body for each vector of n elements, fewer than count vectors.
 	along(length string, slices ...ptr) loop
 	whole(n ptr, step int, body func())
-	ifLeft(n ptr, body func()) // runs body if n is not 0
 	tail(n ptr, count int, body func(i int, e extent))
 	lanesOf(e extent) lanes
 
@@ -93,7 +92,6 @@ type program interface {
 	advanceBy(length string, all ...ptr) // moves pointers; a parameter is the number of floats
 	move(bytes int, all ...ptr)          // moves pointers
 	place(x ptr) ptr                     // a copy, to move
-	ifAny(v vec, body func())            // runs body if any lane of v is neither 0 nor -0; overwrites v
 
 	// Vector i after x, or some of its first lanes. read sets the other lanes to 0.
 	read(x ptr, i int, e extent) vec
@@ -110,12 +108,13 @@ type program interface {
 	rows(first, distance ptr, n int) []ptr
 	moveRows(bytes int, rows []ptr)
 
-	field(args ptr, offset int) ptr           // a pointer or an integer, offset bytes after args
-	ifElse(x ptr, notNil, otherwise func())   // runs one of them
-	when(c condition, body, otherwise func()) // likewise; body ends the kernel if otherwise is nil
-	scope(body func())                        // registers that body creates are free after it
-	quotients() func(sum, n, d vec)           // returns a function that adds n/d to sum; overwrites n and d
-	inverses(one vec) func(x vec) vec         // returns a function that writes 1-1/x; overwrites x
+	field(args ptr, offset int) ptr // a pointer or an integer, offset bytes after args
+	// ifElse runs body if the condition is true, or else otherwise, unless it is nil.
+	ifElse(c condition, body, otherwise func())
+
+	scope(body func())                // registers that body creates are free after it
+	quotients() func(sum, n, d vec)   // returns a function that adds n/d to sum; overwrites n and d
+	inverses(one vec) func(x vec) vec // returns a function that writes 1-1/x; overwrites x
 
 	// The lanes of sums are added the furthest apart first.
 	returnSums(sums ...[]vec)                             // ends the kernel with the totals

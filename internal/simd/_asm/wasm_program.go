@@ -224,20 +224,24 @@ func (f *wasmProgram) rows(first, distance ptr, n int) []ptr { return pointers(f
 
 func (f *wasmProgram) field(args ptr, offset int) ptr { return f.Load(args.(wasm.X), offset) }
 
-func (f *wasmProgram) when(c condition, body, otherwise func()) {
-	is := f.Load(c.args.(wasm.X), c.offset).Is(c.n)
+func (f *wasmProgram) ifElse(c condition, body, otherwise func()) {
+	if c.not {
+		body, otherwise = otherwise, body
+	}
+	var is wasm.X
 	switch {
-	case otherwise == nil:
-		f.If(is, body)
-	case c.not:
-		f.IfElse(is, otherwise, body)
+	case c.x != nil:
+		is = c.x.(wasm.X)
+	case c.v != nil:
+		is = c.v.(wasm.V).ShlInts(1).Any() // only 0 and -0 have no bits other than the sign
 	default:
+		is = f.Load(c.args.(wasm.X), c.offset).Is(c.n)
+	}
+	if otherwise == nil {
+		f.If(is, body)
+	} else {
 		f.IfElse(is, body, otherwise)
 	}
-}
-
-func (f *wasmProgram) ifElse(x ptr, notNil, otherwise func()) {
-	f.IfElse(x.(wasm.X), notNil, otherwise)
 }
 
 func (f *wasmProgram) quotients() func(sum, n, d vec) {
@@ -246,10 +250,6 @@ func (f *wasmProgram) quotients() func(sum, n, d vec) {
 
 func (f *wasmProgram) inverses(one vec) func(x vec) vec {
 	return func(x vec) vec { return one.(wasm.V).Sub(one.(wasm.V).Div(x.(wasm.V))) }
-}
-
-func (f *wasmProgram) ifAny(v vec, body func()) {
-	f.If(v.(wasm.V).ShlInts(1).Any(), body) // only 0 and -0 have no bits other than the sign
 }
 
 // total returns the total in all lanes.
@@ -307,8 +307,6 @@ func (f *wasmProgram) whole(n ptr, step int, body func()) {
 		})
 	})
 }
-
-func (f *wasmProgram) ifLeft(n ptr, body func()) { f.If(n.(wasm.X), body) }
 
 func (f *wasmProgram) tail(n ptr, count int, body func(i int, e extent)) {
 	left := n.(wasm.X)
