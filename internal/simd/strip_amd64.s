@@ -1332,14 +1332,14 @@ TEXT ·packBitsAVX512(SB), NOSPLIT, $0-24
 	MOVQ seen+8(FP), CX
 	MOVQ n+16(FP), DX
 
-loop1:
+row1:
 	VMOVDQU8 (CX), Z0
 	VPTESTMB Z0, Z0, K1
 	KMOVQ    K1, (AX)
 	ADDQ     $0x40, CX
 	ADDQ     $0x08, AX
 	DECQ     DX
-	JNZ      loop1
+	JNZ      row1
 	VZEROUPPER
 	RET
 
@@ -1352,7 +1352,7 @@ TEXT ·packBitsAVX2(SB), NOSPLIT, $0-24
 	MOVQ seen+8(FP), CX
 	MOVQ n+16(FP), DX
 
-loop1:
+row1:
 	VMOVDQU   (CX), Y0
 	VPSLLW    $0x07, Y0, Y0
 	VPMOVMSKB Y0, BX
@@ -1365,7 +1365,7 @@ loop1:
 	ADDQ      $0x40, CX
 	ADDQ      $0x08, AX
 	DECQ      DX
-	JNZ       loop1
+	JNZ       row1
 	VZEROUPPER
 	RET
 

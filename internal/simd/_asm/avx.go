@@ -188,49 +188,12 @@ func (s avxProgram) num(x float64) Op { return s.bitsOp(math.Float32bits(float32
 // numReg returns a register with x in all lanes.
 func (s avxProgram) numReg(x float64) reg.VecVirtual { return s.bitsReg(math.Float32bits(float32(x))) }
 
-// memory returns operands for the numbers that take no register on any instruction set.
-func (s avxProgram) memory(x ...float64) []Op {
-	var ops []Op
-	for _, v := range x {
-		ops = append(ops, constant(math.Float32bits(float32(v))))
-	}
-	return ops
-}
-
-// nums returns operands for the numbers.
-func (s avxProgram) nums(x ...float64) []Op {
-	var ops []Op
-	for _, v := range x {
-		ops = append(ops, s.num(v))
-	}
-	return ops
-}
-
-// horner returns c[0] + x·(c[1] + x·(c[2] + …)).
-func (s avxProgram) horner(x reg.VecVirtual, c []Op) reg.VecVirtual {
-	p := s.reg()
-	VMOVUPS(c[len(c)-1], p)
-	for i := len(c) - 2; i >= 0; i-- {
-		VFMADD213PS(c[i], x, p)
-	}
-	return p
-}
-
 // labels counts the labels, to make them unique.
 var labels int
 
 func label(name string) string {
 	labels++
 	return fmt.Sprintf("%s%d", name, labels)
-}
-
-// repeat writes a loop that runs n times. n must be at least 1.
-func repeat(name string, n reg.GPVirtual, body func()) {
-	loop := label(name)
-	Label(loop)
-	body()
-	DECQ(n)
-	JNZ(LabelRef(loop))
 }
 
 // pointer loads a parameter into a general register.

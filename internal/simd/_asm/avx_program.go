@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -170,16 +172,30 @@ func (s avxProgram) clear(all []vec) {
 	}
 }
 
-func (s avxProgram) polynomial(c []float64) func(x vec) vec { return s.hornerOf(s.nums(c...)) }
+func (s avxProgram) polynomial(c []float64) func(x vec) vec { return s.horner(c, s.num) }
 
-func (s avxProgram) longPolynomial(c []float64) func(x vec) vec { return s.hornerOf(s.memory(c...)) }
+func (s avxProgram) longPolynomial(c []float64) func(x vec) vec {
+	return s.horner(c, func(x float64) Op { return constant(math.Float32bits(float32(x))) })
+}
 
 func (s avxProgram) expPolynomial(c []float64) func(x vec) vec { return s.polynomial(c) }
 
 func (s avxProgram) powerPolynomial(c []float64) func(x vec) vec { return s.polynomial(c) }
 
-func (s avxProgram) hornerOf(c []Op) func(x vec) vec {
-	return func(x vec) vec { return s.horner(register(x), c) }
+// horner is polynomial with the operands of the coefficients.
+func (s avxProgram) horner(c []float64, operand func(x float64) Op) func(x vec) vec {
+	var ops []Op
+	for _, x := range c {
+		ops = append(ops, operand(x))
+	}
+	return func(x vec) vec {
+		p := s.reg()
+		VMOVUPS(ops[len(c)-1], p)
+		for _, op := range slices.Backward(ops[:len(c)-1]) {
+			VFMADD213PS(op, register(x), p)
+		}
+		return p
+	}
 }
 
 func (s avxProgram) draws() func() lanes {
@@ -189,9 +205,16 @@ func (s avxProgram) draws() func() lanes {
 	return func() lanes { return d.next() }
 }
 
-func (s avxProgram) repeat(n ptr, body func()) { repeat("row", base(n), body) }
-func (s avxProgram) scope(body func())         { body() }
-func (s avxProgram) advance(x, bytes ptr)      { ADDQ(base(bytes), base(x)) }
+func (s avxProgram) repeat(n ptr, body func()) {
+	loop := label("row")
+	Label(loop)
+	body()
+	DECQ(base(n))
+	JNZ(LabelRef(loop))
+}
+
+func (s avxProgram) scope(body func())    { body() }
+func (s avxProgram) advance(x, bytes ptr) { ADDQ(base(bytes), base(x)) }
 
 func (s avxProgram) floats(name string) ptr {
 	n := pointer(name)

@@ -203,7 +203,7 @@ func hide(s avxProgram) {
 // packBits writes the loop that packs booleans, 64 to a word.
 func packBits(s avxProgram) {
 	dst, seen, n := pointer("dst"), pointer("seen"), pointer("n")
-	repeat("loop", n, func() {
+	s.repeat(n, func() {
 		if s.lanes == 16 {
 			flags, k := ZMM(), K()
 			VMOVDQU8(Mem{Base: seen}, flags)

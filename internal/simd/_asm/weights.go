@@ -163,7 +163,7 @@ var logPoly = []float64{3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6
 func entropy(s avxProgram) {
 	x := pointer("x")
 	root := s.bitsOp(math.Float32bits(math.Sqrt2 / 2))
-	one, half, ln2, poly := s.num(1), s.num(0.5), s.num(math.Ln2), s.nums(logPoly...)
+	one, half, ln2, log := s.num(1), s.num(0.5), s.num(math.Ln2), s.polynomial(logPoly)
 	acc := as[reg.VecVirtual](s.sums(32))
 	s.along("n", x).inLanes(len(acc), func(i int, t step) {
 		v, e, f, square := register(t.load(x)), s.reg(), s.reg(), s.reg()
@@ -174,7 +174,7 @@ func entropy(s avxProgram) {
 		VCVTDQ2PS(e, e)
 		VSUBPS(one, f, f)
 		VMULPS(f, f, square)
-		p := s.horner(f, poly)
+		p := register(log(f))
 		VFMSUB213PS(half, f, p)
 		VFMADD213PS(f, square, p)
 		VFMADD231PS(ln2, e, p)
