@@ -94,7 +94,7 @@ func pause(n int) {
 // amxMultiply writes the kernel: 32 rows of A, or up to 16, by panels of 32 columns of B.
 func amxMultiply(s avxProgram) {
 	args := pointer("t")
-	field := fields(args, amxArg)
+	field := arguments{s, args, amxArg}.general
 	config := amxConfig()
 	at := GP64()
 	LEAQ(config, at)

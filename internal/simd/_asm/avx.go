@@ -199,16 +199,6 @@ func label(name string) string {
 // pointer loads a parameter into a general register.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
-// fields returns a function that loads the fields of the arguments at args, which have the given
-// layout.
-func fields(args reg.GPVirtual, layout func(field string) int) func(name string) reg.GPVirtual {
-	return func(name string) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: args, Disp: layout(name)}, r)
-		return r
-	}
-}
-
 // fold combines all lanes of the accumulators with op, the furthest apart first, and returns the
 // result in the first lane.
 func (s avxProgram) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {

@@ -305,6 +305,9 @@ func (s avxProgram) field(args ptr, offset int) ptr {
 	return r
 }
 
+// general returns a field in a general register.
+func (a arguments) general(name string) reg.GPVirtual { return base(a.field(name)) }
+
 func (s avxProgram) ifElse(c condition, body, otherwise func()) {
 	other, done := label("other"), label("done")
 	switch {

@@ -17,7 +17,7 @@ const dotRows = 4
 // and last for their number.
 func dots(s avxProgram) {
 	args := pointer("t")
-	field := fields(args, tileArg)
+	field := arguments{s, args, tileArg}.general
 	// The start of the next columns of B, which the next call will probably use. The processor does
 	// not predict their order.
 	ahead := field("bRow")
@@ -36,7 +36,7 @@ func dots(s avxProgram) {
 
 // dots writes the code for the given number of rows of A.
 func (s avxProgram) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) {
-	field := fields(args, tileArg)
+	field := arguments{s, args, tileArg}.general
 	acc := s.vecs(rows)
 	// eachRow calls do with every row of sums and its address in C.
 	eachRow := func(do func(sums reg.VecVirtual, m *mask, c Mem)) {

@@ -81,7 +81,7 @@ func transposePairs(floats bool) func(avxProgram) {
 // b, c and depth, bRow for the distance of the columns of B, and last for their number.
 func gemvTransposed(s avxProgram) {
 	args := pointer("t")
-	field := fields(args, tileArg)
+	field := arguments{s, args, tileArg}.general
 	groups := s.tiling().groups
 	rows := s.rowTable(groups*s.lanes, field("b"), field("bRow"), field("last"))
 	acc := as[reg.VecVirtual](s.sums(groups * s.lanes))
