@@ -57,6 +57,7 @@ var tilings = map[string]tiling{
 
 func (i *implementation) tiling() tiling { return tilings[i.goarch] }
 
+// impl and by are methods of every program, which embeds its implementation.
 func (i *implementation) impl() *implementation { return i }
 
 func (i *implementation) by(amd64, neon, wasm int) int {
