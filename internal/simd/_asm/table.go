@@ -119,9 +119,6 @@ func avx(write func(avxProgram)) code {
 	}
 }
 
-// all is avx plus NEON.
-func all(write func(avxProgram), neon func(*neonProgram)) code { return avx(write).neon(neon) }
-
 // only is for kernels of a single implementation for amd64.
 func only(i *implementation, write func(avxProgram)) code {
 	return code{i: func() { write(avxProgram{i}) }}
@@ -247,7 +244,7 @@ consecutive rows of 16 elements.`},
 result is either written as rows or multiplied at once.`,
 		kernels: []kernel{
 			{name: "transpose", asm: "(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)",
-				code: all(transpose, (*neonProgram).transpose).wasm((*wasmProgram).transpose),
+				code: avx(transpose).neon((*neonProgram).transpose).wasm((*wasmProgram).transpose),
 				does: `sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a vector and k < depth. src has only
 rows values of i; the results for the others are undefined. The distances of rows are in bytes.`},
 			{name: "transposeBFloat16", asm: "(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)",
@@ -256,7 +253,7 @@ rows values of i; the results for the others are undefined. The distances of row
 			{name: "transposeWiden", asm: "(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)",
 				code: avx(transposePairs(true)), does: "is transposeBFloat16 but writes floats."},
 			{name: "gemvTransposed", asm: tileAsm,
-				code: all(gemvTransposed, (*neonProgram).gemvTransposed).wasm((*wasmProgram).gemvTransposed),
+				code: avx(gemvTransposed).neon((*neonProgram).gemvTransposed).wasm((*wasmProgram).gemvTransposed),
 				does: `adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where rows of b are bRow
 bytes apart.`},
 			{name: "dots", asm: tileAsm, code: avx(dots),
@@ -335,7 +332,7 @@ the lanes are then added in pairs, the furthest apart first. They are called wit
 				code: shared(dot),
 				does: "returns Σ x[i]·y[i]."},
 			{name: "maximum", op: "(x []float32) float32",
-				code: all(maximum, (*neonProgram).maximum).wasm((*wasmProgram).maximum),
+				code: avx(maximum).neon((*neonProgram).maximum).wasm((*wasmProgram).maximum),
 				does: "returns the largest x[i], and NaN if any is NaN."},
 			{name: "finite", op: "(x []float32) bool", pieces: true,
 				code: shared(finite),
@@ -496,7 +493,7 @@ least threshold, and 0 elsewhere. keyRow is step·golden.`},
 				does: `sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a multiple of 64 bytes; AVX2 and AVX-512
 bypass the caches.`},
 			{name: "hide", op: "(x []float32, seen []bool)", pieces: true, whole: 16,
-				code: all(hide, (*neonProgram).hide).wasm((*wasmProgram).hide),
+				code: avx(hide).neon((*neonProgram).hide).wasm((*wasmProgram).hide),
 				does: "sets x[i] = -Inf where seen[i] is false."},
 			{name: "packBits", op: "(dst []uint64, seen []bool)", code: avx(packBits),
 				does: "sets bit k of dst[i] to seen[64·i+k], for n words of dst."},
@@ -622,7 +619,7 @@ SplitMix64.`,
 		name:  "peak",
 		about: "The peak speed, to compare the speed of other kernels with.",
 		kernels: []kernel{
-			{name: "fmaLoop", asm: "(n int)", code: all(fmaLoop, (*neonProgram).fmaLoop).wasm((*wasmProgram).fmaLoop),
+			{name: "fmaLoop", asm: "(n int)", code: avx(fmaLoop).neon((*neonProgram).fmaLoop).wasm((*wasmProgram).fmaLoop),
 				does: "runs n rounds of 24 independent multiply-adds of vectors."},
 		},
 		drivers: []driver{
